@@ -50,7 +50,7 @@ class Check(Protocol[Script, Function]):
 
 
 def displayed(judge: Callable[Script, checks.Report]) -> Callable[Script, Report]:
-    """The same check for people: its report prints, and all witnesses are in it unless others are asked for."""
+    """The same check for people: its report prints, and all witnesses are in it unless others are requested."""
 
     @wraps(judge)
     def judged(*args: Script.args, **kwargs: Script.kwargs) -> Report:

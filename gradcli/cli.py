@@ -44,7 +44,7 @@ COLLECTION = (100_000, 1_000, 100)
 
 
 class Terminated(BaseException):
-    """The process was asked to end, by the signal that it carries."""
+    """A signal requested that the process end."""
 
 
 def load(name: str) -> Any:
@@ -126,7 +126,7 @@ def terminate(number: int, frame: FrameType | None) -> None:
 
 
 def stopped(stop: BaseException) -> int:
-    """The exit code of a command that was asked to end."""
+    """The exit code of a command that was ended by a signal."""
     if isinstance(stop, Terminated):
         return complain("terminated", 128 + int(stop.args[0]))
     return complain("interrupted", INTERRUPTED)
@@ -173,7 +173,7 @@ def current_folder() -> str:
 
 
 def refuse(argv: Sequence[str], diagnostics: Sequence[Diagnostic], code: int) -> int:
-    """Report errors on standard error, and as an object on standard output where JSON was asked for."""
+    """Report errors on standard error, and as an object on standard output for JSON."""
     write_error(load("diagnostics").render(diagnostics, colourful(option(argv, "--color"), sys.stderr)) + "\n")
     if option(argv, "--format", "-f") in ("json", "jsonl"):
         machine = load("machine")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import NamedTuple, Protocol
 
     class SourceText(Protocol):
-        """What a diagnostic needs to know of the text it points into."""
+        """The text that a diagnostic points into."""
 
         @property
         def name(self) -> str:

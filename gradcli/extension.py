@@ -1,7 +1,7 @@
 """Declare an operation of your own: by a formula, or by its value and its partial derivatives.
 
 The result is a `Primitive`, the record that gradcli's own operations are. Put it in a module, name the module under the
-entry point group `gradcli.operations`, and every command and every law knows the operation.
+entry point group `gradcli.operations`, and every command and every law covers the operation.
 """
 
 from __future__ import annotations

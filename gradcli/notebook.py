@@ -21,7 +21,7 @@ def register(shell: Any) -> None:
     """Make `%grad` and `%%grad` known to a notebook."""
 
     def grad(line: str, cell: str | None = None) -> Any:
-        """Value and gradient of a script; `%%grad hessian` and the like ask other questions. Options: --at, --wrt."""
+        """Value and gradient of a script; `%%grad hessian` and the like compute other results. Options: --at, --wrt."""
         try:
             return answer(line, cell, shell.user_ns)
         except GradcliError as problem:

@@ -199,7 +199,7 @@ class Output:
             raise error("GC690", f"cannot write {visible(path, 200)}: {problem}")
 
     def save(self, path: str, pieces: Iterable[str]) -> None:
-        """Write a report file: whoever reads it finds the earlier file or this one, never a part of it."""
+        """Write a report file at once: a reader finds the earlier file or this one, never a part of it."""
         written_whole(path, pieces)
 
     def save_bytes(self, path: str, data: bytes) -> None:
@@ -234,7 +234,7 @@ def standard_input() -> BinaryIO:
 
 
 def unwritable(path: str, problem: OSError) -> GradcliError:
-    """The error for a file that cannot be written: GC692 where the disk is full, which is nobody's slip."""
+    """The error for a file that cannot be written: GC692 where the disk is full."""
     told = f"cannot write {visible(path, 200)}: {reason(problem)}"
     if problem.errno in FULL:
         return error("GC692", told, help="make room, or write to another disk")
@@ -283,7 +283,7 @@ def written_whole(path: str, pieces: Iterable[str] | bytes) -> None:
 
 
 def open_standard_streams() -> None:
-    """Open the null device where a standard stream is closed: what nobody reads is not written.
+    """Open the null device where a standard stream is closed.
 
     No file that is opened later gets the number of a standard stream either. `sys.stdin` stays None.
     """

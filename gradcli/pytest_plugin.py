@@ -50,7 +50,7 @@ def leave_asserts_alone(pluginmanager: pytest.PytestPluginManager) -> None:
     """Take gradcli off the list of packages whose asserts pytest rewrites.
 
     pytest puts every distribution with a plug-in on that list. Rewriting takes a second where byte code is not kept,
-    and tells nobody anything: the asserts in gradcli are no tests.
+    and concerns nobody: the asserts in gradcli are no tests.
     """
     hook: Any = getattr(pluginmanager, "rewrite_hook", None)
     marked = getattr(hook, "_must_rewrite", None)

@@ -16,7 +16,7 @@ __all__ = ["assert_gradient"]
 
 
 def assert_gradient(f: Callable[..., Any], grad: Any = None, *, at: Any, **options: Any) -> None:
-    """Fail unless `grad` is the gradient of `f` at a point, as far as differences of f's values can tell.
+    """Fail unless `grad` is the gradient of `f` at a point, as far as differences of f's values show.
 
     Takes what `gradcli.check_callable` takes: `jac=`, `vjp=`, `wrt=`, `rtol=`, `samples=`, `allow_kink=`, ...
     INCONCLUSIVE fails too, unless `lenient=True`. Nothing is printed where the gradient is right.

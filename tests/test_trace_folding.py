@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gradcli.execution.results import Passes, Trace
 
 A, X, V, W = [[1.5, 2.0], [3.0, -4.0]], [[1.0, 2.0], [3.0, 4.0], [5.0, 6.5]], [1.0, -2.0], [0.5, 0.25]
-SCRIPTS: tuple[tuple[str, dict[str, Any], int], ...] = (  # with how many nodes nobody wrote
+SCRIPTS: tuple[tuple[str, dict[str, Any], int], ...] = (  # with the number of inserted nodes
     ("(x*y + x)**2", {"x": 2, "y": 3}, 0),
     ("sum(A @ x)", {"A": A, "x": V}, 2),
     ("sum(A @ x) + sum(A.T @ x)", {"A": A, "x": V}, 3),

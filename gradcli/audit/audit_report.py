@@ -74,7 +74,7 @@ class Finding:
         return self.owned and open_question and not self.expected
 
     def check(self) -> Check:
-        """The finding as the check that report files know."""
+        """The finding as a check of report files."""
         verdict = INCONCLUSIVE if self.undecided else self.verdict
         evidence: dict[str, object] = {"calls": self.calls, "points": len(self.points), "called_from": self.caller}
         evidence |= self.worst.get("evidence", {})

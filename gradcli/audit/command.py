@@ -266,7 +266,7 @@ def run(argv: Sequence[str], folder: str) -> int:
     before = signal.signal(signal.SIGINT, lambda number, frame: leave(number, frame))
     try:
         code = process.wait()
-    except BaseException:  # this process was asked to end
+    except BaseException:  # a signal requested that this process end
         process.terminate()
         process.wait()
         raise

@@ -62,7 +62,7 @@ def sorted_out(box: Box, check: Check, draws: Draws, code: Sequence[object] = ()
 
 
 def unsteady(box: Box, draws: Draws) -> Sorted | None:
-    """STATE CHANGED or STOCHASTIC, where the function or its derivative answers otherwise when it is asked again."""
+    """STATE CHANGED or STOCHASTIC, where the function or its derivative gives other values when it is called again."""
     weights = np.ones(box.size)
     asked: tuple[tuple[str, Callable[[], Floats]], ...] = (
         ("f", box.again),

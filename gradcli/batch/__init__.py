@@ -56,7 +56,7 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Load what is asked for, when it is asked for."""
+    """Load a name at its first use."""
     if name in _MODULES:
         return getattr(import_module(f"gradcli.batch.{_MODULES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

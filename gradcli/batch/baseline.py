@@ -37,7 +37,7 @@ class Entry(NamedTuple):
 
 
 class Baseline:
-    """The entries of one file, and which of them a run has met. `folder` is what their paths are relative to."""
+    """The entries of one file, and which of them occurred in a run. `folder` is what their paths are relative to."""
 
     def __init__(self, entries: Iterable[Entry], folder: str) -> None:
         self.entries = frozenset(entries)

@@ -307,7 +307,7 @@ class _File:
             import sqlite3
         except ImportError:
             raise _Unusable("this Python was built without sqlite3") from None
-        # a damaged size asks for any amount of memory, and damaged names stand in messages that Python cannot decode
+        # a damaged size may request any amount of memory, and damaged names stand in messages that Python cannot decode
         self._errors = (sqlite3.Error, MemoryError, UnicodeDecodeError)
         deadline = monotonic() + timeout
         while True:
@@ -328,7 +328,7 @@ class _File:
     def _begin(self, length: int) -> None:
         """Make the connection fit, and the tables if the file is new."""
         connection = self._connection
-        connection.text_factory = bytes  # a damaged text is decoded by nobody
+        connection.text_factory = bytes  # damaged text is not decoded
         connection.setlimit(length, 2 * LONGEST)
         execute = connection.execute
         (application,) = execute("PRAGMA application_id").fetchone()

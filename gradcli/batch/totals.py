@@ -26,7 +26,7 @@ class Totals:
     checks: int = 0
     unreadable: int = 0  # scripts, or functions, that cannot be read or lowered
     functions: bool = False  # whether Python functions are judged
-    broken: int = 0  # checks that crashed, or met an error of gradcli's own
+    broken: int = 0  # checks that crashed, or ended in an error of gradcli's own
     seconds: float = 0.0  # of all checks together
     stopped: str = ""
 

@@ -193,7 +193,7 @@ def plan(
     backend: str = "auto",
     limits: LimitsLike = None,
 ) -> PlanReport:
-    """How value and gradient are computed when they are asked for again; see `execution.reports.PlanReport`.
+    """How value and gradient are computed in repeated evaluations; see `execution.reports.PlanReport`.
 
     Of an output that is not a scalar, the value alone. Raises GradcliError as `evaluate` does.
 
@@ -249,7 +249,7 @@ def graph(
     """The computation of a script as vertices and what they read; with `gradient` that of its gradient beside it.
 
     Where the point gives every leaf a value, vertices hold values; for a scalar output also cotangents, and what each
-    sends back. Raises GradcliError as `evaluate` does, and as `grad` does where the gradient is asked for.
+    sends back. Raises GradcliError as `evaluate` does, and as `grad` does for a gradient.
 
     >>> found = graph("x*y + x")
     >>> [(one.name, one.inputs) for one in found.vertices]

@@ -79,7 +79,7 @@ def ask_hessian(
     notes: Sequence[Diagnostic] = (),
     again: bool = False,
 ) -> Hessian:
-    """The second derivatives at a point, of a question that was prepared; `again`: it will be asked many times."""
+    """The second derivatives at a point, of a prepared question; `again`: it will be evaluated many times."""
     values = question.values(point)
     names, leaves = question.names, question.lowered.program.leaves
     few = question.swept(question.compressed, values, backend, dtype, again)
@@ -132,7 +132,7 @@ def ask_jacobian(
     notes: Sequence[Diagnostic] = (),
     again: bool = False,
 ) -> Jacobian:
-    """The Jacobian at a point, of a question that was prepared; `again`: it will be asked many times."""
+    """The Jacobian at a point, of a prepared question; `again`: it will be evaluated many times."""
     values, lowered = question.values(point), question.lowered
     outputs = lowered.program.outputs
     few = question.swept(question.compressed, values, backend, dtype, again)
@@ -230,7 +230,7 @@ def lost_digits(
 ) -> tuple[dict[str, Any] | None, tuple[Diagnostic, ...]]:
     """The exact values beside floats that lost their digits, and a warning that names the operation.
 
-    Exact arithmetic is asked only where a result is not finite, or where a running error bound of a scalar program
+    Exact arithmetic is used only where a result is not finite, or where a running error bound of a scalar program
     doubts it.
     """
     tape, names = question.tape, question.names

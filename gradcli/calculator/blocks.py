@@ -32,7 +32,7 @@ LIBRARY = {"bilinear", "structured"}  # kinds of operations that NumPy's library
 
 
 class PointPlans:
-    """The plans of a compiled script at many points, each made when it is first asked for."""
+    """The plans of a compiled script at many points, each made when it is first needed."""
 
     __slots__ = ("kept",)
 

@@ -110,7 +110,7 @@ class Compiled:
     ) -> None:
         """At the second call with scalars, put straight-line code in the place of a method, on this instance.
 
-        From then on calls with floats meet nothing but that code; it hands everything else back to `careful`.
+        From then on calls with floats run only that code; it leaves everything else to `careful`.
         """
         lowered = question.lowered
         plain = self.dtype == "float64" and self.backend in ("auto", "math") and question.tape.scalar

@@ -4,7 +4,7 @@ By a number x the lines are derivatives, `d(x**2)/dx = 2*x`; by an array they ar
 from which the gradient is read off (Magnus and Neudecker, Matrix Differential Calculus, chapter 8).
 
 A line is shown only if it reads back with the normal form of the derivative: the rule with that of the operation's own
-forward rule, the result with that of reverse mode, which takes the whole expression and knows no lines.
+forward rule, the result with that of reverse mode, which takes the whole expression at once.
 """
 
 from __future__ import annotations

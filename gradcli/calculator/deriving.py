@@ -144,7 +144,7 @@ def subject_of(
 class Formula(NamedTuple):
     """A confirmed formula: its text with marks for sizes, the weakest verdict on it, and the sizes that were checked.
 
-    `general` tells that it is the same at every size.
+    `general`: it is the same at every size.
     """
 
     text: str

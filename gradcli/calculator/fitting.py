@@ -102,7 +102,7 @@ def spread(value: Any, count: int, shape: tuple[int, ...]) -> Any:
 
 
 def refuse_unknown(point: Mapping[str, Any], lowered: Lowered) -> None:
-    """A keyword that is not a leaf is a slip: the leaf that was meant would silently keep its default."""
+    """Refuse a keyword that is not a leaf: the leaf that was meant would silently keep its default."""
     leaves = lowered.program.leaves
     for name in point:
         if name not in leaves:

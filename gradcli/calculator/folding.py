@@ -24,7 +24,7 @@ MOVING = frozenset(["reshape", "broadcast", "permute", "cast", "name"])
 
 
 class Folding:
-    """The nodes of a topological order that nobody wrote (`inserted`).
+    """The nodes of a topological order that the script did not write (`inserted`).
 
     A moving node was inserted where an operation beside it comes from the same stretch of the script. What such nodes
     do to a result belongs to its operation: `A @ x` is a vector again (`ends`: the last of them, by the operation).
@@ -76,7 +76,7 @@ class Folding:
         return node
 
     def route(self, builder: Builder, arg: Node, flow: Flow, active: set[Node]) -> Route | None:
-        """Where something that is sent to an operand arrives, through nodes that nobody wrote; None for nowhere."""
+        """Where something that is sent to an operand arrives, through inserted nodes; None for nowhere."""
         to, way = arg, []
         while to in self.inserted and to not in self.cores:
             sent = contributions(builder, to, flow, active)

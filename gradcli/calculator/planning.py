@@ -66,7 +66,7 @@ def plan_of(
 
 
 def _runner(question: Question, dtype: str, backend: str) -> tuple[str, str]:
-    """What computes the question when it is asked again, and why."""
+    """What computes the question in repeated evaluations, and why."""
     tape = question.tape
     if backend not in ("auto", "numpy", "math"):
         return "evaluator", f"--backend {backend} has arrays of its own"

@@ -56,7 +56,7 @@ class Question:
 
     @property
     def sweeps(self) -> list[Sweep]:
-        """The tapes of the sweeps over unit vectors, made when they are asked for."""
+        """The tapes of the sweeps over unit vectors, made when they are needed."""
         if self._sweeps is None:
             with pointing_into(self.lowered.source):
                 self._sweeps = self._make_sweeps()
@@ -88,7 +88,7 @@ class Question:
     def run_along(
         self, along: Along, values: Mapping[str, Any], backend: str, dtype: str, again: bool = False
     ) -> list[Any]:
-        """What a tape of this question gives along its directions; by a plan for a question that is asked again."""
+        """What a tape of this question gives along its directions; by a plan for a question that is evaluated again."""
         if again and backend in ("auto", "numpy") and dtype != "complex128":
             with pointing_into(self.lowered.source):
                 found = along.planned(values, dtype)
@@ -152,7 +152,7 @@ class Question:
         return found
 
     def ready(self, dtype: str, once: bool = False) -> Any:
-        """The plan that computes this question with NumPy, made when it is first asked for; else None."""
+        """The plan that computes this question with NumPy, made when it is first needed; else None."""
         if dtype not in self._plans:
             from gradcli.execution.plans.numpy_plan import planned
 

@@ -43,7 +43,7 @@ _ROOMS = {
 
 
 def __getattr__(name: str) -> Any:
-    """Load what is asked for, when it is asked for."""
+    """Load a name at its first use."""
     if name in _ROOMS:
         return getattr(import_module(_ROOMS[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

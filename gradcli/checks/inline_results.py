@@ -87,7 +87,7 @@ def found(lowered: Lowered, subjects: Sequence[Subject], wrt: Sequence[str] | No
         elif one.item == "value":
             stated.append(Stated(one, outputs[(one.output or 1) - 1]))
         elif wrt is not None and one.name in lowered.program.leaves and one.name not in lowered.wrt:
-            continue  # not asked for
+            continue  # not requested
         elif one.item == "grad" and name in gradients:
             subject = gradients[name]
             if subject.note is not None:

@@ -72,7 +72,7 @@ def of_file(lowered: Lowered, settings: Settings) -> Settings:
 
 
 def settle_settings(lowered: Lowered, subjects: Sequence[Subject], settings: Settings) -> None:
-    """Give each subject the line by which directives speak of it, and the settings that hold there.
+    """Give each subject the line by which directives apply to it, and the settings that hold there.
 
     That is the line of a claim or rule, and for a gradient that of the output; a claim of the command line has none. A
     tolerance beside an assert is nearer than that of the file.
@@ -181,7 +181,7 @@ class Subject:
         self.names: Mapping[Node, str] = {}
         self.taken: frozenset[str] = frozenset()  # names that mean neither a leaf nor a library function in the script
         self.file: str | None = None  # of a rule that was written in Python
-        self.place: int | None = None  # the line by which directives speak of it
+        self.place: int | None = None  # the line by which directives apply to it
         self.settings: Settings | None = None  # how to judge it, where that is known here
         self.surfaces: list[Surface] = []
 

@@ -27,7 +27,7 @@ def callable_only(
 def looks_like_path(target: str) -> bool:
     """Whether a target is more likely a mistyped folder than an expression: names and slashes only, and not there.
 
-    A check of the expression `samples / fise` would pass, and nobody would see that nothing was checked.
+    A check of the expression `samples / fise` would pass although nothing was checked.
     """
     return not is_file(target) and all(part.isidentifier() for part in target.strip("/").split("/"))
 

@@ -151,7 +151,7 @@ def help_text(declared: Declaration) -> str:
 
 
 def receiver(name: str, declared: Declaration, calls: list[Call]) -> Callable[..., None]:
-    """The function whose signature tells typer what a command takes; it only records what was given."""
+    """The function whose signature typer reads; it only records the arguments."""
 
     def receive(**given: Any) -> None:
         values = {

@@ -25,7 +25,7 @@ def possible(output: Output, script: str) -> None:
 
 
 def quiz(output: Output, questions: Sequence[Question]) -> int:
-    """Ask until the answers end, and say what is wrong with a wrong one; 1 if a question was answered wrongly."""
+    """Print the questions and diagnose wrong answers; 1 if an answer was wrong."""
     if not questions:
         output.line("No questions: no local partial of this script has a formula with a name in it.")
         return 5

@@ -56,7 +56,7 @@ def derive(
     With --emit the value and the gradient are a function for NumPy, PyTorch, JAX or C, in a file that needs
     nothing of gradcli and has a test of its values at one point: run it, or give it to pytest.
 
-    With --quiz you are asked for the gradient instead; a wrong answer is diagnosed like a wrong claim.
+    With --quiz you enter the gradient yourself; a wrong answer is diagnosed like a wrong claim.
 
     With --direction v the derivative is that along v, which has the shape of the leaf: the gradient times v,
     or the Jacobian times v of an array; with --hessian also the Hessian times v.

@@ -60,10 +60,10 @@ def trace(
     operation that mixes entries, such as a matrix product, has what it sends on for a cotangent ct instead:
     A @ x sends A.T @ ct to x.
 
-    With --quiz nothing is shown: you are asked for each local partial in turn. Type a formula, or its number at
+    With --quiz nothing is shown: you enter each local partial in turn. Type a formula, or its number at
     this point; a wrong answer is diagnosed, an empty line shows the right one. Answers may come through a pipe.
 
-    With --plan neither pass is shown, but how value and gradient are computed when they are asked for again:
+    With --plan neither pass is shown, but how value and gradient are computed in repeated evaluations:
     the order of work, blocks and threads, memory, and what the passes of the planner did.
 
     Examples:

@@ -188,7 +188,7 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
-    if name in _ROOMS:  # loaded when they are asked for
+    if name in _ROOMS:  # loaded when they are requested
         return _import_module(_ROOMS[name])
     if name in _LATER:
         return getattr(_import_module(_LATER[name]), name)

@@ -77,7 +77,7 @@ class Trace:
         self.places: dict[Node, Node] = {}  # inputs of inner derivatives, and what they stand for
         self.standing: dict[Node, Node | None] = {}  # the same of inputs of rules; None: nobody knows it yet
         self.rules: list[HandRule] = []  # the backwards of Functions, to be judged
-        self.judged: set[Any] = set()  # what tells them apart
+        self.judged: set[Any] = set()  # what distinguishes them
         self.lines: dict[Node, Place] = {}  # where a node of such a backward was computed
 
     # --- inputs ---------------------------------------------------------------------------------------------
@@ -316,7 +316,7 @@ def record(f: Callable[..., Any], *example: Tensor, runs: int = MOST_RUNS, value
 
     Branches on data become `where`, both sides of which are recorded; beyond `runs` runs of the function, the other
     side is NaN. Tensors that the function reads from outside are constants. A `Function` becomes an operation whose
-    derivative is its `backward`, and which is listed in `rules`; where only values are asked for, its forward alone
+    derivative is its `backward`, and which is listed in `rules`; where only values are requested, its forward alone
     is recorded. RuntimeError for what reads entries: `item()`, random numbers, shapes that depend on data, NumPy in a
     forward or backward.
 

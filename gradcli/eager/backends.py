@@ -151,7 +151,7 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
 
 
 def are_deterministic_algorithms_enabled() -> bool:
-    """Whether `use_deterministic_algorithms` asked for them."""
+    """Whether `use_deterministic_algorithms` requested them."""
     return _deterministic[0]
 
 

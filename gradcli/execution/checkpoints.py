@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from gradcli.graph.node import Node
 
-    Work = list[tuple[int, list[int]]]  # the slot that is computed, and those that nobody reads from then on
+    Work = list[tuple[int, list[int]]]  # the slot that is computed, and those that nothing reads from then on
 
 VIEWS = ("reshape", "broadcast", "permute", "slice")  # results that show the memory of their operand
 ENTRY = 8  # bytes
@@ -45,7 +45,7 @@ class Chain:
         self.readers = [slot for slot, node in enumerate(nodes) if is_reader(node)]  # a loop runs once for all of them
 
     def work(self, steps: Iterable[int]) -> Work:
-        """These steps, without those that nobody reads, each with the slots that die with it."""
+        """These steps, without those that nothing reads, each with the slots that die with it."""
         live = set(self.outputs)
         found: Work = []
         for slot in reversed(list(steps)):

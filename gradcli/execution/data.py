@@ -102,7 +102,7 @@ def load_array(path: str, base: str | None = None, **options: Any) -> Any:
 
 
 def placed(problem: Diagnostic, span: Span) -> Diagnostic:
-    """The diagnostic at the place in the script that asked for the file."""
+    """The diagnostic at the place in the script that loads the file."""
     return Diagnostic(problem.code, problem.message, span, problem.labels, problem.help, problem.severity)
 
 

@@ -1,4 +1,4 @@
-"""What explains a gradient: findings with a reason, a line, a cure and their numbers; knows no tensor and no script.
+"""Findings that explain a gradient, with a reason, a line, a fix and their numbers.
 
 The numbers are a record of a class of their own, so that a type checker reads what a finder fills in and what a
 renderer shows. The fields of that record are also the names in the JSON output: they may be added to, never changed.

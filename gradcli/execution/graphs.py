@@ -1,4 +1,4 @@
-"""What a picture of a computation shows: vertices with what they read, hold and send; data that draws nothing."""
+"""The vertices of a picture of a computation, with what they read, hold and send."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class PlanPass(Record):
 
 
 class PlanReport(Shown):
-    """How a value and its gradient are computed when they are asked for again: by what and why, in which order.
+    """How a value and its gradient are computed when they are requested again: by what and why, in which order.
 
     `runs` is "straight line", "plan" or "evaluator"; `once` says the same of a single call
     of `gradcli grad`. `nodes` counts the nodes of the program, `steps` what is left of them.

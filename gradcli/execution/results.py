@@ -1,7 +1,7 @@
 """What a calculation returns: frozen records of values, gradients and traces; data that computes nothing.
 
 The records behave as frozen dataclasses do (`dataclasses.fields`, `replace` and `asdict` accept them,
-assigning raises `FrozenInstanceError`), but `dataclasses` is imported only when somebody asks for that: the
+assigning raises `FrozenInstanceError`), but `dataclasses` is imported only when it is used: the
 import and the generated methods would cost a one-line calculation a third of its time.
 """
 
@@ -126,7 +126,7 @@ class Shown(Record):
 class Evaluation(Shown):
     """The value of a script at a point; several outputs are a tuple of values.
 
-    `exact` is there only where it was asked for and floats lost their digits: `value`, and `lost_in`, the operation.
+    `exact` is there only where it was requested and floats lost their digits: `value`, and `lost_in`, the operation.
     """
 
     expression: str
@@ -139,7 +139,7 @@ class Evaluation(Shown):
 class Gradient(Shown):
     """Value and gradient; `gradient[leaf]` has the leaf's shape, `derivatives[leaf]` is (f', f'', ...).
 
-    `exact` is there only where it was asked for and floats lost their digits: `value`, `gradient` by leaf (each only if
+    `exact` is there only where it was requested and floats lost their digits: `value`, `gradient` by leaf (each only if
     its own float is wrong), and `lost_in`, the operation.
     """
 
@@ -197,7 +197,7 @@ class Derivation(Shown):
     formula at the `checked` sizes. `assumes` has the shape of every free name in symbols and numbers, `others` the
     ranks that a name might have as well. `only` names formulas that depend on the sizes, with those that they are for,
     `missing` derivatives without a formula, with the reason. With `rows` they are those of an array: Jacobians.
-    `steps`, if asked for, are the lines of the derivation by each leaf, `emitted` is a file in another language.
+    `steps`, if requested, are the lines of the derivation by each leaf, `emitted` is a file in another language.
     `short` is `text` with names for parts that are long and repeat, and `parts` what these stand for, if there are any.
     """
 
@@ -259,8 +259,8 @@ class SelfContained(Record):
 class ForwardStep(Record):
     """One node of the forward pass: what it computes from which nodes, its value, where the text says so.
 
-    `torch` is PyTorch's name of the node; `inserted` tells that nobody wrote it: a reshape or a broadcast, say, that an
-    operation on other shapes needs. `turn` is the turn of the loop that it belongs to, counted from 1.
+    `torch` is PyTorch's name of the node; `inserted`: lowering inserted it, as a reshape or
+    a broadcast, say. `turn` is the turn of the loop that it belongs to, counted from 1.
     """
 
     index: int
@@ -280,7 +280,7 @@ class Contribution(Record):
     """What a node sends to one of its inputs: cotangent times local partial, and the sum `to` holds then.
 
     `summed`: the input was broadcast on its way, so the products of cotangent and partial are added up. `formula`, if
-    asked for, is the partial in terms of what the node reads; of a node without partials what it sends for `ct`.
+    requested, is the partial in terms of what the node reads; of a node without partials what it sends for `ct`.
     """
 
     to: int
@@ -314,7 +314,7 @@ class NaiveTrace(Record):
 
 
 class Passes(Record):
-    """Both passes without the nodes that nobody wrote: what is sent to one of these is shown where it arrives."""
+    """Both passes without the nodes that lowering inserted: what is sent to one of these is shown where it arrives."""
 
     forward: tuple[ForwardStep, ...]
     backward: tuple[BackwardStep, ...]
@@ -324,7 +324,7 @@ class Passes(Record):
 class Trace(Shown):
     """The forward pass in topological order, the backward pass in the reverse, and the gradient.
 
-    `written` holds the passes without the nodes that nobody wrote; None where there are no such nodes.
+    `written` holds the passes without the nodes that lowering inserted; None where there are no such nodes.
     """
 
     expression: str

@@ -2,7 +2,7 @@
 
 `index_terms` is the algebra, `index_reading` reads graphs, `recognition` and `matrix_rules` find shorter forms,
 `linear_maps` makes Jacobians, `matrix_text` writes them, `normal_form` compares two of them. Nothing here proves a
-formula: whoever shows one confirms it first.
+formula: callers confirm one before they show it.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 What only the engine writes is read as what it stands for: a shift that cancels is 0, a mask that guards against a zero
 is true, an internal operation is what its declaration says in `closed`. A formula that is read here holds where the
-program is smooth; whoever shows it has to confirm it.
+program is smooth; callers have to confirm it.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ PRODUCTS = {"sqrt": Fraction(1, 2), "rsqrt": Fraction(-1, 2), "square": Fraction
 
 
 class _Frame:
-    """A node that is being read: what it waits for is `asked`."""
+    """A node that is being read; `asked` are the readings that it needs next."""
 
     __slots__ = ("asked", "key", "own", "rule")
 

@@ -33,7 +33,7 @@ class TooLong(NoFormula):
 
 
 class Index(NamedTuple):
-    """A position along an axis: `number` tells indices apart, `size` is the length of the axis."""
+    """A position along an axis: `number` distinguishes indices, `size` is the length of the axis."""
 
     number: int
     size: int

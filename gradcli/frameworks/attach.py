@@ -39,7 +39,7 @@ class Reasons:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """Each reason with its tensors, line, message and cure, the most telling first."""
+        """Each reason with its tensors, line, message and fix, the most important first."""
         return self.explanation.findings
 
     def __str__(self) -> str:

@@ -90,7 +90,7 @@ class TorchWatch(Watch):
     # --- values ---------------------------------------------------------------------------------------------------
 
     def unknown(self, tensor: Any) -> Entry:
-        """The entry of a tensor that the record meets for the first time; it may have a history."""
+        """The entry of a tensor that is new to the record; it may have a history."""
         if tensor.grad_fn is None:
             return super().unknown(tensor)
         between = self.unseen.pop(self.tensors.number(tensor.grad_fn), None)

@@ -301,7 +301,7 @@ class TorchTensors(Tensors):
         return super().has_nan(value) if far is None else bool(far.isnan().any())
 
     def probe(self, value: Any) -> Any:
-        """A few entries, which tell a large gradient from others of the same norm."""
+        """A few entries, which distinguish a large gradient from others of the same norm."""
         far = self.far(value)
         if far is None:
             return super().probe(value)

@@ -29,7 +29,7 @@ DEFAULT_NODE_LIMIT = 1_000_000
 MOST_AXES = 32  # NumPy has 64, and a batch needs some in front
 DEFAULT_ENTRY_LIMIT = 2**27  # entries of one array: 1 GiB of float64
 CLOSED = "this builder is closed; reopen it with a program's nodes"
-MOST_SPANS = 16  # further places that are kept of one computation, which a loop may meet a million times
+MOST_SPANS = 16  # further places that are kept of one computation, which a loop may repeat a million times
 _NO_PARAMS: dict[str, Any] = {}
 _deriving = RLock()  # threads may derive from one graph
 
@@ -308,7 +308,7 @@ class Builder:
             )
 
     def _seen_again(self, node: Node) -> Node:
-        """The node; in a script, the place where it is met again is kept beside the first one."""
+        """The node; in a script, the place of its repetition is kept beside the first one."""
         if self.span is not None and not self.simplifying and node.args:
             spans = self.other_spans.get(node)
             if spans is None:

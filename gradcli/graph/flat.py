@@ -195,7 +195,7 @@ def _body_from_json(flat: Mapping[str, Any], vocabulary: Mapping[str, Primitive]
 
 
 def _array_to_json(value: Any) -> Any:
-    if hasattr(value, "make"):  # a recipe of random numbers: whoever reads the table has the entries
+    if hasattr(value, "make"):  # a recipe of random numbers: the reader of the table has the entries
         value = value.make(import_module("numpy"))
     if isinstance(value, ArrayData):
         return {"shape": list(value.shape), "flat": [_to_json(entry) for entry in value.flat]}

@@ -315,7 +315,7 @@ class _Copy:
         return made
 
     def _named(self, value: Node, otherwise: str) -> Node:
-        """A leaf for a value; leaves that have a name that people know keep it."""
+        """A leaf for a value; leaves with a name from the user keep it."""
         name: str = value.params["name"] if value.primitive is LEAF else otherwise
         return self.builder.fresh_leaf(value.type, otherwise if name[1:].isdigit() else name)
 

@@ -96,7 +96,7 @@ class Operand:
 
 
 class Closed(Operand):
-    """A primitive applied to numbers only, such as `log(10)` in a rule: lifted by the first operand it meets."""
+    """A primitive applied to numbers only, such as `log(10)` in a rule: bound by the first operand it is used with."""
 
     __slots__ = ("params", "primitive", "xs")
 

@@ -92,7 +92,7 @@ def character_name(char: str) -> str:
 
 
 def drawable(char: str) -> bool:
-    """Tell whether a character can be shown alone without changing the text around it."""
+    """Return whether a character can be shown alone without changing the text around it."""
     import unicodedata
 
     kind, direction = unicodedata.category(char)[0], unicodedata.bidirectional(char)

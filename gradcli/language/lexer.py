@@ -232,7 +232,7 @@ class Lexer:
             )
 
     def forgotten(self, next_line: int) -> bool:
-        """Tell whether the line at offset `next_line` shows that the open bracket before it was forgotten."""
+        """Return whether the line at offset `next_line` shows that the open bracket before it was forgotten."""
         if re.compile(STATEMENT).match(self.text, next_line):
             return True
         if header := re.compile(HEADER).match(self.text, next_line):

@@ -181,7 +181,7 @@ def word(kind: str) -> Message:
 def before_operand(kinds: list[str], texts: list[str], i: int, call: bool, index: bool) -> Message:
     """Return what to say about token `i`, which stands where a value is due, not counting brackets.
 
-    `call` and `index` tell whether the innermost open bracket is one of a call or of a subscript.
+    `call` and `index`: whether the innermost open bracket is one of a call or of a subscript.
     """
     kind, before = kinds[i], kinds[i - 1] if i else NEWLINE
     if kind == STRING:
@@ -219,7 +219,7 @@ def call_of(texts: list[str], i: int) -> str:
 def after_operand(kinds: list[str], texts: list[str], i: int, touching: bool, call: bool, inside: bool) -> Message:
     """Return what to say about token `i`, which stands where an operator or an end is due.
 
-    `touching` tells whether it follows the token before it without a space, `call` as in before_operand,
+    `touching`: whether it follows the token before it without a space, `call` as in before_operand,
     `inside` whether any bracket is open.
     """
     kind, before = kinds[i], kinds[i - 1]

@@ -127,7 +127,7 @@ class BracketParser(ComprehensionParser):
         return frame.base.id if frame.kind == CALL and type(frame.base) is Name else ""
 
     def none_fits(self, i: int, after: int, frame: Frame) -> bool:
-        """Tell whether None at token `i` is a whole item of a subscript, or a keyword's whole value."""
+        """Return whether None at token `i` is a whole item of a subscript, or a keyword's whole value."""
         if self.kinds[after] != "," and self.kinds[after] != frame.closer:
             return False
         if frame.kind == INDEX:
@@ -357,7 +357,7 @@ class BracketParser(ComprehensionParser):
         frame.keywords = [*(frame.keywords or ()), Keyword(keyword, item, span)]
 
     def slice_fits(self, frame: Frame) -> bool:
-        """Tell whether a colon may stand in this bracket now."""
+        """Return whether a colon may stand in this bracket now."""
         return frame.kind == INDEX or (frame.keyword >= 0 and self.function(frame) == "load")
 
     def item_before(self, i: int, frame: Frame, value: Expression | None) -> Item | None:

@@ -78,7 +78,7 @@ class TokenReader:
         self.position = 0  # the first token after the last expression
         self.depth = 0  # blocks around the present statement
         self.notes: list[Diagnostic] = []
-        self.plain_names: frozenset[str] | None = None  # what is used without a dot before or after it, once asked
+        self.plain_names: frozenset[str] | None = None  # what is used without a dot before or after it, once computed
 
     def span(self, first: int, last: int) -> Span:
         """Return the span from token `first` to token `last`, both included."""
@@ -160,7 +160,7 @@ class TokenReader:
         return self.stop(code, message, i, help=hint, labels=labels)
 
     def touches(self, i: int) -> bool:
-        """Tell whether token `i` follows the one before it without a space."""
+        """Return whether token `i` follows the one before it without a space."""
         before = i - 1
         if self.lines[i] != self.lines[before]:
             return False

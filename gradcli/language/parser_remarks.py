@@ -44,7 +44,7 @@ class RemarkParser(SimpleParser):
                 del remarks[index]
 
     def takes(self, statement: Statement | None, expect: str | None, rtol: float | None) -> bool:
-        """Put a remark into a statement, or tell that it does not belong there."""
+        """Put a remark into a statement, or report that it does not belong there."""
         if expect is not None and expect.startswith("error"):
             return False
         if type(statement) is Assert:
@@ -59,7 +59,7 @@ class RemarkParser(SimpleParser):
         return expect is None
 
     def leftovers(self) -> None:
-        """Report the remarks that say nothing, or stand beside a statement that they cannot speak of."""
+        """Report the remarks that are empty, or beside a statement that they cannot apply to."""
         if not self.remarked:
             return
         for index, (line, column, comment) in sorted(self.tokens.remarks.items()):

@@ -198,7 +198,7 @@ class SimpleParser(ExpressionParser):
         return (name,), sizes
 
     def plain(self, name: Name) -> bool:
-        """Tell whether a name was written alone, unlike np.pi."""
+        """Return whether a name was written alone, unlike np.pi."""
         return name.span.end_column - name.span.column == len(name.id)
 
     def sizes(self, value: Subscript) -> tuple[Expression, ...] | None:

@@ -90,7 +90,7 @@ def read_expectation(word: str, code: str | None, remark: Remark) -> None:
 def file_expectation(source: Source) -> str | None:
     """Return what the first line of a file expects of it, such as "error GC301", without parsing the file.
 
-    A comment alone on the first line speaks for the file; beside a statement, only `expect: error` does.
+    A comment alone on the first line applies to the file; beside a statement, only `expect: error` does.
     """
     first = source.line(source.first_line).strip()
     start = first.find("#")

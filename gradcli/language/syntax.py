@@ -311,7 +311,7 @@ def names_in(tree: Syntax) -> set[str]:
 
 
 def same(a: Syntax, b: Syntax) -> bool:
-    """Tell whether two trees have the same structure; spans and spelling (implicit, method, prefix) aside."""
+    """Return whether two trees have the same structure; spans and spelling (implicit, method, prefix) aside."""
     pending: list[tuple[object, object]] = [(a, b)]
     while pending:
         left, right = pending.pop()

@@ -46,7 +46,7 @@ POWERS = {"or": 1, "and": 2, "+": 5, "-": 5, "*": PRODUCT, "/": PRODUCT, "@": PR
 SPACED = frozenset(("or", "and", "+", "-", "@"))
 INDENT = "    "
 
-Task = str | tuple[Syntax, int]  # text to write, or a node and the binding power that its place asks for
+Task = str | tuple[Syntax, int]  # text to write, or a node and the binding power that its place requires
 
 
 def unparse(node: Syntax) -> str:
@@ -62,7 +62,7 @@ def unparse(node: Syntax) -> str:
 
 
 def expression_text(root: Syntax, power: int) -> str:
-    """Return the text of an expression for a place that asks for at least `power`."""
+    """Return the text of an expression for a place that requires at least `power`."""
     wide: set[int] | None = None
     out: list[str] = []
     tasks: list[Task] = [(root, power)]

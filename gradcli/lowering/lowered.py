@@ -68,7 +68,7 @@ class Lowered:
     """A script as a program at a point. `values` has no entry for a free name without a default.
 
     `uses` maps a leaf to where the script first reads it; `reassigned` a closed name to its second assignment,
-    which made it a constant; `several` tells that the output was written as several values; `names` are what the script
+    which made it a constant; `several`: the output was written as several values; `names` are what the script
     calls its intermediates, `blocks` the calls, loops and turns that made nodes, each behind those inside it,
     `random_arrays` how many random arrays without a seed there are up to its end.
     """

@@ -45,7 +45,7 @@ POISON = object()
 class OpenShapes:
     """The shapes of names that have neither a value nor a declaration, and the sizes that a declaration only names.
 
-    `chosen` tells that a size is one of many, so that whoever runs the script is told of it.
+    `chosen`: a size is one of many, which a note to the user says.
     """
 
     __slots__ = ()

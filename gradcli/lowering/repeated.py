@@ -28,7 +28,7 @@ _ABSENT = object()
 
 
 class Repeated:
-    """The values of calls that were made; `reads` tells which names outside a function reads, and which it calls.
+    """The values of calls that were made; `reads`: the outer names and functions that a function uses.
 
     None stands there for a function whose calls are never looked up.
     """

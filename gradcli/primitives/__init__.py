@@ -64,8 +64,8 @@ PLUGINS = "plugins"  # the module that loads what other packages declare: the la
 class Catalogue(dict[str, Primitive]):
     """Declarations by name. A module is loaded when a name is not in those before it: start-up time is a feature.
 
-    `public` keeps what a script may call, under its aliases too. It is asked for every node that is made, hence a
-    dictionary; whoever looks at all of it has all modules loaded first. Names that are there are found without the
+    `public` keeps what a script may call, under its aliases too. It is looked up for every node that is made, hence a
+    dictionary; iterating over it loads all modules first. Names that are there are found without the
     lock; a name counts as missing only once every module is in, whichever thread loads it.
     """
 

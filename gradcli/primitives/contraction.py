@@ -64,7 +64,7 @@ def _mismatch(x: Any, y: Any, help: str | None = None, sizes: tuple[int, int] | 
 def matmul_call(x: Any, y: Any) -> Any:
     """NumPy's `x @ y`: vectors become matrices of one row or column, leading axes are broadcast.
 
-    Raises GradcliError GC302 for scalars and for sizes that do not meet.
+    Raises GradcliError GC302 for scalars and for sizes that do not agree.
     """
     if not x.shape or not y.shape:
         raise _mismatch(x, y, "write * to multiply by a number")

@@ -76,7 +76,7 @@ def _without_repeats(x: Any, term: str) -> tuple[Any, str]:
 
 
 def _summed(x: Any, term: str, needed: Collection[str]) -> tuple[Any, str]:
-    """Sums over the axes whose letters nobody else needs."""
+    """Sums over the axes whose letters are not needed elsewhere."""
     axes = tuple(i - len(term) for i, c in enumerate(term) if c not in needed)
     return (sum_(x, axis=axes) if axes else x), "".join(c for c in term if c in needed)
 
@@ -86,7 +86,7 @@ def _ordered(x: Any, term: str, wanted: str) -> Any:
 
 
 def contracted(x: Any, y: Any, first: str, second: str, needed: Collection[str]) -> tuple[Any, str]:
-    """Two operands multiplied and summed over the letters that they share and nobody else needs."""
+    """Two operands multiplied and summed over the letters that they share and that are not needed elsewhere."""
     shared = [c for c in first if c in second]
     batch = "".join(c for c in shared if c in needed)
     inner = "".join(c for c in shared if c not in needed)

@@ -19,7 +19,7 @@ MAX_POSITIONS = 2**22  # that are written out one by one, 40 bytes each
 def bounded(shape: Shape) -> Shape:
     """The shape itself, if an array of it may be made; raises GradcliError GC508 before anything is made.
 
-    Asked by the operations whose result can be larger than their operands together. The limit of a script is its
+    Called by the operations whose result can be larger than their operands together. The limit of a script is its
     builder's, which looks at every node.
     """
     return _checked(shape, MAX_ENTRIES, "entries", "sum over an axis before repeating it, or use smaller sizes")

@@ -319,7 +319,7 @@ def _sinc_far(xp: Any, x: Any, z: Any, near: Any, n: int) -> Any:
 
 
 def _sinc_symbolic(sp: Any, x: Any, *, n: int = 0) -> Any:
-    """At 0 the Taylor polynomial: right in value and in every derivative that a check asks for."""
+    """At 0 the Taylor polynomial: right in value and in every derivative that a check needs."""
     z = sp.pi * x
     if sp.sign_at_point(x) == 0:
         value: Any = sp.Integer(0)

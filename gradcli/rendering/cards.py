@@ -64,7 +64,7 @@ def card(check: Any, style: Style, replay: str = "", whole: bool = True) -> Iter
 
 
 def table_card(check: Any, style: Style) -> Iterator[Block]:
-    """The witnesses of one check, its differences for a sequence of steps, and nothing else of its evidence."""
+    """The witnesses and finite differences of one check, without its other evidence."""
     yield from title(check)
     yield from tables(check.evidence, style)
 
@@ -114,7 +114,7 @@ def witness_value(row: Mapping[str, Any], style: Style) -> str:
 
 
 def error_bound(row: Mapping[str, Any]) -> str:
-    """How far a witness may be off; nothing where it does not say so itself."""
+    """The error bound of a witness, if it has one."""
     bound = row.get("bound")
     return "" if bound is None else "exact" if bound == 0 else f"{float(bound):.0e}"
 

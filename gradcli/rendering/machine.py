@@ -25,7 +25,7 @@ SCHEMA_VERSION = 1
 
 
 def text(payload: Payload) -> str:
-    """A payload on one line, in ASCII, without a NaN that JSON does not know."""
+    """A payload on one line, in ASCII, without NaN, which JSON does not have."""
     return dumps(payload, allow_nan=False)
 
 
@@ -71,7 +71,7 @@ def line(step: DerivationStep) -> Payload:
 
 
 def trace(command: str, result: Trace) -> Payload:
-    """Both passes step by step, then the gradient, and `naive` where it was asked for."""
+    """Both passes step by step, then the gradient, and `naive` where it was requested."""
     payload = opening(command)
     payload |= {"expression": result.expression, "at": jsonable(result.at), "value": jsonable(result.value)}
     payload["forward"] = [
@@ -126,7 +126,7 @@ def plan_row(row: Any) -> Payload:
 
 
 def fields(record: Any) -> Payload:
-    """The fields of a record by name, numbers as JSON knows them."""
+    """The fields of a record by name, numbers as JSON has them."""
     return {name: jsonable(getattr(record, name)) for name in type(record).__match_args__}
 
 

@@ -35,7 +35,7 @@ NAIVE = "Why the order matters: beside it the pass that does not wait"
 def trace(result: Trace, style: Style, whole: bool = False, full: bool = False) -> Document:
     """`trace`: both passes, the gradient, and with `--why-topo` the naive order beside the right one.
 
-    Unless `whole`, nodes that nobody wrote are left out; unless `full`, an array of many entries is told by its shape
+    Unless `whole`, inserted nodes are left out; unless `full`, an array of many entries is shown by its shape
     and norm. On a terminal, numbers are rounded.
     """
     few = CELL_ENTRIES if style.width is None or style.width >= WIDE else NARROW_ENTRIES
@@ -135,7 +135,7 @@ def forward(result: Passes, style: Style) -> Grid:
 
 
 def operation(step: ForwardStep) -> str:
-    """The operation with its static parameters: `sum(axis=-1)`; a leaf or constant is told by its text."""
+    """The operation with its static parameters: `sum(axis=-1)`; a leaf or constant is shown by its text."""
     if not step.inputs:
         return step.primitive
     told = ", ".join(f"{name}={parameter(value)}" for name, value in step.params.items() if value is not None)

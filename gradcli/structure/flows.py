@@ -201,7 +201,7 @@ def _beside(flows: Sequence[Flow], most: float) -> Flow:
 
 
 def inside(flow: Flow, part: Flow) -> Places | None:
-    """Where in a flow the pairs of another one stand; None where that cannot be told from their tables.
+    """Where in a flow the pairs of another one stand; None where their tables do not show it.
 
     >>> inside(of_table(np.array([[3, 7], [2, 7]])), of_table(np.array([[7], [2]]))).tolist()
     [1, 2]

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class NeedsEntries(Exception):
-    """A rule computes with the entries themselves: positions do not tell what it mixes."""
+    """A rule computes with the entries themselves: positions do not show what it mixes."""
 
 
 class Rows:

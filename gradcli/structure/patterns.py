@@ -246,4 +246,4 @@ class Walk:
         try:
             return np.asarray(evaluate([node], self.held, backend="numpy")[0])
         except GradcliError:
-            return None  # its own evaluation will tell
+            return None  # left to its own evaluation

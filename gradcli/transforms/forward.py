@@ -63,7 +63,7 @@ def _pushed(builder: Builder, order: Sequence[Node], known: Tangents, active: se
 def orders(builder: Builder, output: Node, target: Node) -> Iterator[Node]:
     """The derivatives of orders 1, 2, ... in one scalar target: forward mode again and again.
 
-    A node moves in every order as it did in the first one that met it, so what orders share is moved once.
+    A node moves in every order as in the first one, so what orders share is moved once.
     """
     known: Tangents = {target: builder.constant(1, target.shape)}
     active, walked = {target}, {target}

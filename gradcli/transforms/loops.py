@@ -2,8 +2,8 @@
 
 Reverse mode makes one loop that runs the other way. It carries the cotangents of the carries, adds up those of fixed
 values, and reads what it needs of the forward turns as rows. Masks leave the loop beside their cotangents, like those
-of any other operation. That no cotangent arrives at a carry is something else than a cotangent of 0, which could meet
-an infinite slope: a carry that cotangents reach in some turns only has a mask, which starts as false.
+of any other operation. That no cotangent arrives at a carry is not the same as a cotangent of 0, which an infinite
+slope would turn into NaN: a carry that cotangents reach in some turns only has a mask, which starts as false.
 
 Forward mode makes one loop that carries tangents beside the carries. A carry that does not move has no tangent, which
 is something else than 0 too: the first turns are written out as long as other carries move in the next turn.
@@ -334,7 +334,7 @@ class _Forward:
         """How many turns there are before the moving carries stay the same ones, and these carries.
 
         Where carries move in some turns again and again, all turns are written out; in a long loop such carries move in
-        all turns, by 0 in those where they do not, which gives NaN where such a 0 meets an infinite slope.
+        all turns, by 0 in those where they do not, which gives NaN where such a 0 is multiplied by an infinite slope.
         """
         sets = [{k for k, init in enumerate(self.inits) if init in self.known}]
         while len(sets) <= self.loop.count:

@@ -1,11 +1,11 @@
 """Reverse mode: from outputs and their cotangents, the graph of the cotangents of the targets.
 
 The sweep visits nodes in reverse topological order, so that a node passes its cotangent on only when all its
-contributions have arrived. It reads the rules of the declarations and knows no operation but `where`.
+contributions have arrived. It reads the rules of the declarations and names no operation but `where`.
 
 A branch that is not taken never touches the result. A cotangent that came through `where(c, a, b)` carries the mask
 under which it counts. It is left alone while it passes entry by entry, and cleaned once, `where(mask, ct, 0)`,
-where it meets a cotangent with another mask, enters an operation that mixes entries, or arrives.
+where it is added to a cotangent with another mask, enters an operation that mixes entries, or arrives.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ def start_watching(folder: str) -> None:
         from gradcli.audit.watching import start
 
         start(os.environ["GRADCLI_AUDIT"])
-    except Exception as problem:  # the command goes on as if nobody watched
+    except Exception as problem:  # the command goes on unwatched
         with open(os.path.join(os.environ["GRADCLI_AUDIT"], f"{os.getpid()}.trouble"), "w", encoding="utf-8") as file:
             file.write(f"{type(problem).__name__}: {problem}")
 

@@ -29,7 +29,7 @@ FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 class Gradient:
     """One hand-written gradient: what it is called, where it stands, who called it, and how often.
 
-    `files` are those that its code and the objects that it holds come from; whoever wrote one owns the gradient.
+    `files` are those that its code and the objects that it holds come from; the author of one owns the gradient.
     """
 
     def __init__(self, library: str, role: str, name: str, file: str, line: int, files: Iterable[str]) -> None:
@@ -52,7 +52,7 @@ class Gradient:
 
     @property
     def key(self) -> str:
-        """What tells gradients apart, in every process."""
+        """What identifies a gradient, in every process."""
         return "|".join((self.library, self.role, self.name, f"{self.file}:{self.line}", self.caller))
 
     def facts(self) -> dict[str, Any]:
@@ -97,7 +97,7 @@ def start(folder: str) -> None:
 
 
 def _begin() -> None:
-    """A process of its own; what it knows from the process that forked it, it counts anew."""
+    """A process of its own; counts from the process that forked it start anew."""
     if state.pid == -1:  # a copy that is to be judged
         return
     state.pid = os.getpid()
@@ -145,7 +145,7 @@ def watching() -> bool:
 
 
 def wanted(module: str) -> bool:
-    """Whether gradients of a module are watched; those of the libraries themselves only where they are asked for."""
+    """Whether gradients of a module are watched; those of the libraries themselves only on request."""
     if state.wanted:
         return module == state.wanted or module.startswith(state.wanted + ".")
     return module.partition(".")[0] not in LIBRARIES
@@ -235,7 +235,7 @@ def size_of(value: Any) -> int:
 
 
 def fingerprint(value: Any) -> object:
-    """What tells two arguments apart: the bytes of arrays and tensors, plain values, the identity of other objects."""
+    """What identifies an argument: the bytes of arrays and tensors, plain values, the identity of other objects."""
     if hasattr(value, "detach"):
         try:
             value = value.detach()

@@ -26,7 +26,7 @@ HOME = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.a
 
 
 def take(state: Any, about: dict[str, Any], subject: Callable[[], Any]) -> None:
-    """Copy this process; the copy judges `subject()` when it is asked to. Raises OSError where that is impossible."""
+    """Copy this process; the copy judges `subject()` on request. Raises OSError where that is impossible."""
     if not hasattr(os, "fork"):
         raise OSError(0, "this system cannot copy a process")
     before, state.pid = state.pid, -1  # what is forked here is no process of the user's

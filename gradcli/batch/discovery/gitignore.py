@@ -94,7 +94,7 @@ def read_patterns(folder: str, read: set[str]) -> Patterns:
 
 
 def is_ignored(rules: Rules, path: str, folder: bool) -> bool:
-    """Whether an entry is ignored, where its folder is not: the innermost file that speaks of it decides."""
+    """Whether an entry is ignored, where its folder is not: the innermost file with a pattern for it decides."""
     for root, patterns in reversed(rules):
         found = patterns.decision(os.path.relpath(path, root).replace(os.sep, "/"), folder)
         if found is not None:

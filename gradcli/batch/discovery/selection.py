@@ -34,7 +34,7 @@ def sharded(cases: Sequence[Case], shard: str) -> list[Case]:
 
 
 class Selected(NamedTuple):
-    """The cases of a run, and a note to the user where they are not what was asked for."""
+    """The cases of a run, and a note to the user where they are not what was requested."""
 
     cases: list[Case]
     note: str = ""

@@ -33,12 +33,12 @@ class Pool:
         return self.workers.submit(function, *args)
 
     def close(self) -> None:
-        """End the workers; what was not asked for any more is dropped."""
+        """End the workers; results that are no longer needed are dropped."""
         self.workers.shutdown(wait=True, cancel_futures=True)
 
 
 def _end_with_parent() -> None:
-    """End this worker when the process that asks it is gone: one that is killed can tell nobody."""
+    """End this worker when its parent is gone: a parent that is killed cannot end it."""
     parent: Any = import_module("multiprocessing").parent_process()
 
     def watch() -> None:

@@ -160,7 +160,7 @@ def rest_of_cell(file: BinaryIO) -> bytes:
 
 
 def not_text(path: str, first: bytes) -> GradcliError:
-    """GC614 for a file that is not a table, with what it is if its first bytes tell."""
+    """GC614 for a file that is not a table, with what it is if its first bytes show it."""
     for sign, what, hint in SIGNS:
         if first.startswith(sign):
             return damaged(path, f"it is {what}, no UTF-8 text", hint)

@@ -2,7 +2,7 @@
 
 A case is checked in a process of its own that the supervisor keeps, so that a script which crashes, hangs or fills the
 memory never ends the worker of Dask itself. Such a process is used again for the next case, and ends when it has had
-none for a while, when nobody wants the outcome any more, and with the worker of Dask, even one that is killed.
+none for a while, when the outcome is no longer wanted, and with the worker of Dask, even one that is killed.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def check(expected: Mapping[str, str], setup: Setup, task: Task) -> Done | Diffe
 
 
 def unwanted() -> bool:
-    """Whether the task of this thread was cancelled, also because the one who asked for it is gone."""
+    """Whether the task of this thread was cancelled, also because its client is gone."""
     from distributed import get_worker
 
     worker = get_worker()
@@ -164,7 +164,7 @@ def answer(
         return problem.diagnostics
 
 
-_COMPILED: dict[str, Compiled] = {}  # the last question that this worker was asked
+_COMPILED: dict[str, Compiled] = {}  # the last question of this worker
 
 
 def compiled(question: Question) -> Compiled:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from gradcli.batch.discovery.cases import Case
 
 WORKER = "gradcli.batch.workers.local_worker"
-PULSE = 0.5  # seconds within which the caller hears something
+PULSE = 0.5  # seconds between calls of the caller
 GRACE = 60.0  # seconds beside the time of a check: reading, lowering, differentiating
 STARTING = 60.0  # seconds for the imports of a worker, on the slowest of machines
 ADDRESS_SPACE = (
@@ -51,7 +51,7 @@ class Task(NamedTuple):
     `copies` (`data.copy_of`) are the data files that it reads, where the worker is on another machine.
     """
 
-    index: int  # type: ignore[assignment]  # hides a method of tuples that nobody needs here
+    index: int  # type: ignore[assignment]  # hides a method of tuples that is not needed here
     path: str
     block: int
     content: bytes | None
@@ -61,7 +61,7 @@ class Task(NamedTuple):
 class Done(NamedTuple):
     """The outcome of the task with this index: the worker's line (`worker.answered`), or why there is none."""
 
-    index: int  # type: ignore[assignment]  # hides a method of tuples that nobody needs here
+    index: int  # type: ignore[assignment]  # hides a method of tuples that is not needed here
     line: str | None
     reason: str | None
 
@@ -141,7 +141,7 @@ class Worker:
         self._outgoing: SimpleQueue[str | None] = SimpleQueue()
         self._outgoing.put(setup)
         self.process = start(module, own_session=True)
-        for work in (self._write, self._read):  # so that a process which does not read or write blocks nobody else
+        for work in (self._write, self._read):  # so that a process which does not read or write blocks no other
             Thread(target=work, daemon=True).start()
 
     def give(self, task: Task, alone: bool, patience: float) -> None:
@@ -308,7 +308,7 @@ class Team:
 
     def _heard(self, worker: Worker, line: str | None) -> Done | None:
         """What a line of a worker means, or its end (None)."""
-        if worker in self.idle:  # it has ended, or writes what nobody has asked for
+        if worker in self.idle:  # it has ended, or writes what was not requested
             self._end(worker)
         if worker not in self.busy:
             return None

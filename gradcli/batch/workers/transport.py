@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def report_to_json(report: Report) -> dict[str, Any]:
-    """A report as plain data; the text of a source travels once."""
+    """A report as plain data; the text of a source is sent once."""
     sources: list[dict[str, Any]] = []
     known: dict[int, int] = {}
 

@@ -141,7 +141,7 @@ class Generator:
         self.complex = complex
 
     def key(self) -> tuple[Any, ...]:
-        """What tells generators apart: not the unit of an exponential, and not the degree of a root."""
+        """What distinguishes generators: not the unit of an exponential, and not the degree of a root."""
         return (self.kind, self.name, *[arg.key() for arg in self.args])
 
 
@@ -159,7 +159,7 @@ class Form:
         return str(self.num) if self.den.is_one() else f"({self.num})/({self.den})"
 
     def key(self) -> tuple[Any, ...]:
-        """What tells forms of one tower apart."""
+        """What distinguishes forms of one tower."""
         return Key(self.num), Key(self.den)
 
     @property

@@ -128,7 +128,7 @@ class FormField(Field):
     # --- decisions ------------------------------------------------------------------------------------------
 
     def sign(self, x: Any) -> int:
-        """The sign of an entry at the point; raises Undecided where 1,024 bits do not tell."""
+        """The sign of an entry at the point; raises Undecided where 1,024 bits do not decide."""
         if isinstance(x, Failure):
             raise Undecided(x.reason)
         if not isinstance(x, Form):

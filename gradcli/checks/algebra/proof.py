@@ -350,7 +350,7 @@ def prove_equal(
 ) -> Answer:
     """Whether two nodes are equal, entry by entry.
 
-    `differ` tells whether they are certainly not, at the point: it is called before much work is spent on a proof.
+    `differ` is whether they are certainly not, at the point: it is called before much work is spent on a proof.
     """
 
     def attempt(claim: Claim) -> Answer:

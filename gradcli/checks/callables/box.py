@@ -117,7 +117,7 @@ class Box:
         return found
 
     def remarks(self) -> list[str]:
-        """What a reader should know of the calls so far: prints, warnings, changed arguments, the derivative's form."""
+        """Notes on the calls so far: prints, warnings, changed arguments, the derivative's form."""
         return [
             *self.library.untested(),
             *self.listener.notes(),

@@ -111,7 +111,7 @@ def is_complex(value: Any) -> bool:
 
 
 def parameters(f: Any) -> list[str] | None:
-    """The names of the arguments that f takes; None where it does not tell, or takes any number."""
+    """The names of the arguments that f takes; None where they are unknown, or f takes any number."""
     target = f
     module = not isinstance(f, type) and kind_of(f) == TORCH and hasattr(f, "forward")
     if is_function_class(f) or module:

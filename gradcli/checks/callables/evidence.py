@@ -397,7 +397,7 @@ def slope(side: float | None) -> str:
 
 
 def ladder_shown(one: Finding, of: str = "") -> Evidence:
-    """The rungs of a ladder: steps, the slope that each saw, the best estimate of it, and the claim."""
+    """A step sequence: the steps, the slope from each, the best estimate of it, and the claim."""
     value, bound = one.ladder.estimate[:2]
     steps, slopes = one.ladder.steps.tolist(), one.ladder.slopes.tolist()
     return StepSequence(steps, slopes, of, claimed=one.claimed, estimate=value, bound=bound).evidence()

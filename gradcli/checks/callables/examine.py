@@ -153,7 +153,7 @@ def claims_of(box: Box, weights: Floats) -> Floats:
 
 
 def unsteady(box: Box, weights: Floats, claims: Floats) -> str | None:
-    """What is said of a derivative that answers otherwise when it is asked again."""
+    """What is said of a derivative that gives other values when it is called again."""
     again = claims_of(box, weights)
     if np.array_equal(claims, again, equal_nan=True):
         return None

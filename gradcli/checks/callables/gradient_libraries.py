@@ -30,7 +30,7 @@ TITLES = {EAGER: EAGER, TORCH: "PyTorch", JAX: "JAX", NUMPY: "NumPy"}
 
 
 class Library:
-    """Arrays of NumPy; the base of the others. Knows how to hand numbers in, read them, and ask for a gradient."""
+    """Arrays of NumPy; the base of the others. Passes numbers in, reads them, and computes gradients."""
 
     name = NUMPY
     module: Any = None

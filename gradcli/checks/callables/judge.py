@@ -209,7 +209,7 @@ class Judge(Teller):
         return abs(other.ladder.estimate.value - foretold) <= FORETOLD * other.gap
 
     def sure(self, survey: Survey, one: Finding) -> bool:
-        """Whether the rungs of a finding part the claim over two decades of steps, by more than digits."""
+        """Whether a finding contradicts the claim over two decades of steps, by more than digits."""
         if one.gap <= self.precise * max(abs(one.claimed), abs(one.ladder.estimate.value)):
             return False
         if step_sequences.divided(one.ladder, one.claimed):

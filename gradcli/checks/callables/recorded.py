@@ -4,7 +4,7 @@ The function runs once on stand-ins, and what it computes becomes a program that
 gradient, or the backward of a `Function`, is judged as a script's is. A recording counts only where it gives the
 function's own values, at the point and beside it, and the function's own gradient there. The recording is a table of
 plain data (`graph/flat.py`): a function may run in another process than the one that judges it. Imports no tensors:
-whoever hands in such a function has imported them.
+its caller has imported them.
 """
 
 from __future__ import annotations
@@ -480,7 +480,7 @@ def blamed(verdict: Verdict, inside: Sequence[tuple[Subject, Verdict]]) -> Verdi
 
 
 def notes_on(program: Program, found: Message, box: Box) -> list[str]:
-    """What a reader should know of the graph."""
+    """Notes on the graph."""
     if box.library.name != EAGER:
         formats = [*found.get("formats", ()), *(["float32"] if box.float32 or single(box) else [])]
         told = f"it computes in {' and '.join(dict.fromkeys(formats))}: judged as a formula, for real numbers"

@@ -22,19 +22,19 @@ if TYPE_CHECKING:
     Function = Callable[[Floats], Floats]  # a point of shape [n] -> outputs of shape [m]; NaN where it has none
 
 CALLS = STEPS * OFFSETS.size  # calls of the box for one direction
-WEAK = 1e-7  # a relative bound above this is worth a second ladder
+WEAK = 1e-7  # a relative bound above this is worth a second step sequence
 STILL = "f does not move along it"
-EVEN = 6  # rungs on which an even function has to move
+EVEN = 6  # steps on which an even function has to move
 TABLE = 9  # values in a difference table
-FINER = 7  # a second ladder begins so many rungs further down
-ORDER = RATIO**4  # how much the error shrinks from rung to rung
+FINER = 7  # a second step sequence begins so many steps further down
+ORDER = RATIO**4  # how much the error shrinks from step to step
 UNEXPLAINED = 8.0  # times the rounding: smaller steps see another slope
 ABOVE = 16.0  # a remainder of so many roundings is not a rounding
 DECADES = 100.0
 
 
 class Ladder(NamedTuple):
-    """One output along one direction: its estimate, what the rungs saw, and the remainders of Taylor's formula.
+    """One output along one direction: its estimate, what the steps saw, and the remainders of Taylor's formula.
 
     `still` is true where f did not move at all: then the estimate is 0 with the bound that rounding leaves.
     """
@@ -50,7 +50,7 @@ class Ladder(NamedTuple):
 
 
 def climb(f: Function, x: Floats, d: Floats, weights: Floats, here: Floats, noise: Floats) -> list[Ladder]:
-    """The ladders of some combinations of f's outputs, a row of `weights` each, at x along d.
+    """The step sequences of some combinations of f's outputs, a row of `weights` each, at x along d.
 
     `here` holds the combinations at x, `noise` their noise.
     """
@@ -77,13 +77,13 @@ def climb_entry(
 
 
 def weak(one: Ladder) -> bool:
-    """Whether a ladder says nothing, or little."""
+    """Whether a step sequence says nothing, or little."""
     value, bound, reason = one.estimate[:3]
     return reason is not None or one.still or bound > WEAK * abs(value)
 
 
 def better(one: Ladder, other: Ladder) -> Ladder:
-    """The more telling of two ladders of one slope."""
+    """The more informative of two step sequences of one slope."""
     if (one.estimate.reason is None) != (other.estimate.reason is None):
         return one if one.estimate.reason is None else other
     if one.still != other.still:
@@ -92,7 +92,7 @@ def better(one: Ladder, other: Ladder) -> Ladder:
 
 
 def decades(one: Ladder, claimed: float, slack: float, far: float) -> float:
-    """Over how many steps, as a ratio of the largest to the smallest, the rungs part a claim from what they saw."""
+    """The ratio of the largest to the smallest of the steps that contradict a claim."""
     gap = np.abs(one.slopes - claimed)
     same = np.abs(one.slopes - one.estimate.value) <= 0.1 * abs(one.estimate.value - claimed)
     steps = one.steps[(gap > far * (4.0 * one.errors + slack)) & same]
@@ -100,7 +100,7 @@ def decades(one: Ladder, claimed: float, slack: float, far: float) -> float:
 
 
 def divided(one: Ladder, claimed: float) -> bool:
-    """Whether some rungs see the claimed slope and not the estimated one: f is another at another scale.
+    """Whether some steps see the claimed slope and not the estimated one: f is another at another scale.
 
     So a value that is rounded coarsely and then divided by something smooth is a saw: its teeth have a slope too.
     """
@@ -167,7 +167,7 @@ def _climbed(
 
 
 def _coarse(one: Ladder) -> bool:
-    """Whether a ladder says nothing, and rounding is not why: f may be too wild for its steps."""
+    """Whether a step sequence says nothing, and rounding is not why: f may be too wild for its steps."""
     if one.estimate.reason is None or one.still or one.errors.size < 3:
         return False
     size = np.maximum(EPSILON * np.abs(one.values).max(), one.noise)
@@ -175,7 +175,7 @@ def _coarse(one: Ladder) -> bool:
 
 
 def _converges(one: Ladder) -> bool:
-    """Whether the rungs come nearer to each other at the rate of their formula, as where f is smooth at last."""
+    """Whether the steps come nearer to each other at the rate of their formula, as where f is smooth at last."""
     gaps = np.abs(np.diff(one.slopes))
     with np.errstate(all="ignore"):
         ratios = gaps[:-1] / gaps[1:]
@@ -264,9 +264,9 @@ def _table(values: Floats) -> float | None:
 
 
 RUNGS = 3  # the smallest steps that show more than rounding
-STEEP = 8  # rungs on which a slope has to grow, to be called vertical
-LARGE = 6  # of the first rungs one has to see a kink: teeth of rounding are smaller
-MOST = 0.8  # of the rungs between
+STEEP = 8  # steps on which a slope has to grow, to be called vertical
+LARGE = 6  # of the first steps one has to see a kink: teeth of rounding are smaller
+MOST = 0.8  # of the steps between
 ROUNDINGS = 32.0
 
 
@@ -304,6 +304,6 @@ def vertical(one: Ladder) -> bool:
 
 
 def rounding(one: Ladder) -> float:
-    """What rounding and noise may do to a value of a ladder."""
+    """What rounding and noise may do to a value of a step sequence."""
     largest = max(abs(one.here), float(np.abs(one.values).max(initial=0.0)))
     return ROUNDINGS * max(EPSILON * largest, one.noise)

@@ -34,7 +34,7 @@ MOST_GROUPS = 64  # groups leave; and fewer groups where
 MOST_MOVED = 1 << 27  # entries would be moved in all of their calls
 MOST_HALVES = 64  # groups that are halved
 DUMB = 4  # groups that say nothing: then no other one will
-LARGEST = 2  # entries of a large array that have ladders of their own, beside a sample
+LARGEST = 2  # entries of a large array that have step sequences of their own, beside a sample
 MATES = 15  # other entries of a large array that move along a second direction
 OUTPUTS = 8  # up to so many outputs each is judged; of more some, and combinations
 SMALL, SLIGHT = 1e-6, 1e-3  # beside the largest slope, for what does not move and for what noise hides
@@ -43,7 +43,7 @@ REST = 0.25  # how far the other entries move along a second direction
 
 
 class Finding(NamedTuple):
-    """A claimed slope and what its ladder saw; `entry` is None along a direction, `row` counts combinations."""
+    """A claimed slope and what its step sequence saw; `entry` is None along a direction, `row` counts combinations."""
 
     row: int
     entry: int | None
@@ -166,7 +166,7 @@ class Survey:
         return [self.finding(k, i, float(self.claims[k, i]), one, 0.0) for k, one in enumerate(found)]
 
     def finding(self, row: int, entry: int | None, claimed: float, one: Ladder, terms: float) -> Finding:
-        """How a claim stands to a ladder."""
+        """How a claim stands to a step sequence."""
         value, bound, reason = one.estimate[:3]
         typical = 0.0
         if one.steps.size:
@@ -220,7 +220,7 @@ class Survey:
         return 1.0 if one.entry is None else abs(float(self.x[one.entry])) or self.scale(one.entry)
 
     def choice(self, name: str) -> Iterator[int]:
-        """The entries of an argument that get a ladder of their own, beside those that a group led to."""
+        """The entries of an argument that get a step sequence of their own, beside those that a group led to."""
         part = self.box.slices[name]
         size = part.stop - part.start
         if size <= ALL_ENTRIES:

@@ -34,15 +34,15 @@ STEPS = 12
 RATIO = 4.0
 FIRST = 2.0**-3
 OFFSETS = np.array([-2.0, -1.0, 1.0, 2.0])
-FINEST = 4  # gaps between rungs that show nothing but noise
+FINEST = 4  # gaps between steps that show nothing but noise
 SIDED = np.array([1.0, 2.0, 3.0])
 EPSILON = 2.0**-52
 ODD = 0.8086734165  # of a power of two: a step with digits down to the last bit of the point
-DISTINCT = 8  # fewer different values on a ladder say nothing about a slope
+DISTINCT = 8  # fewer different values on a step sequence say nothing about a slope
 BATCH = 1 << 22  # entries of points in one evaluation
-DOUBT = 8.0  # a finer rung that is off by so many of its own errors is right
-ORDER = 16.0  # by so much gaps between rungs shrink at least, where f is smooth; 256 in the end
-ELSEWHERE = 0.1  # of the way to the best rung: coarse rungs so near to each other agree on another slope
+DOUBT = 8.0  # a finer step that is off by so many of its own errors is right
+ORDER = 16.0  # by so much gaps between steps shrink at least, where f is smooth; 256 in the end
+ELSEWHERE = 0.1  # of the way to the best step: coarse steps so near to each other agree on another slope
 COARSE = 64.0  # noise of so many roundings is more than rounding
 GOOD = 1e-3  # an estimate with a larger relative bound says nothing
 
@@ -50,7 +50,7 @@ GOOD = 1e-3  # an estimate with a larger relative bound says nothing
 class Estimate(NamedTuple):
     """A directional derivative: its value, a bound on its error, and why it is not to be used, if so.
 
-    `doubt` is how far off it may be should two rungs agree by chance, or on the chord across a kink: what is nearer to
+    `doubt` is how far off it may be should two steps agree by chance, or on the chord across a kink: what is nearer to
     it is no disagreement.
     """
 
@@ -150,8 +150,8 @@ def first_step(x: Floats, d: Floats, room: float) -> float:
 def off_the_grid(steps: Floats, x: Floats, d: Floats) -> Floats:
     """Steps that are no round numbers in binary, yet leave x + step exact where one entry moves.
 
-    With powers of two intermediate roundings are the same at all points of a rung, and at those of the next one: the
-    rungs agree, and all are wrong. With odd steps rounding looks like what it is, noise.
+    With powers of two intermediate roundings are the same at all points of a step, and at those of the next one: the
+    steps agree, and all are wrong. With odd steps rounding looks like what it is, noise.
     """
     odd = ODD * steps
     moving = np.flatnonzero(d)
@@ -171,9 +171,9 @@ def _evaluated(f: Function, points: Floats) -> Floats:
 
 
 def judged(x: Floats, d: Floats, steps: Floats, values: Floats, noise: float = 0.0) -> Estimate:
-    """The best rung of a ladder: `values` has a row of four for each step, `noise` is the size of f's own noise.
+    """The best step of a step sequence: `values` has a row of four for each step, `noise` is the size of f's own noise.
 
-    Where noise is coarser than rounding, rungs on which nothing but noise moves do not count.
+    Where noise is coarser than rounding, steps on which nothing but noise moves do not count.
     """
     if not steps[0] > 0:
         return Estimate(float("nan"), float("inf"), "the point lies on the edge of its domain")
@@ -202,13 +202,13 @@ def judged(x: Floats, d: Floats, steps: Floats, values: Floats, noise: float = 0
 
 
 def doubted(h: Floats, values: Floats, best: int, bound: float, typical: float) -> float:
-    """The error of the best rung by the noise that the finest rungs show; without bound beside a kink.
+    """The error of the best step by the noise that the finest steps show; without bound beside a kink.
 
-    Noise: at the finest rungs truncation is nothing, and slopes differ by noise over step. Two rungs may agree by
+    Noise: at the finest steps truncation is nothing, and slopes differ by noise over step. Two steps may agree by
     chance where f moves by a few quanta; the largest of several gaps is no chance. A kink: the slopes on both sides
-    differ by as much at the best rung as at the one before, where those of a smooth function come closer. A part that
-    is rounded to a few digits stands still on fine rungs, which then agree perfectly, on the slope of the rest: so what
-    counts is how far coarser rungs are that agree on another slope, how little the gaps between them shrank, and how
+    differ by as much at the best step as at the one before, where those of a smooth function come closer. A part that
+    is rounded to a few digits stands still on fine steps, which then agree perfectly, on the slope of the rest: so what
+    counts is how far coarser steps are that agree on another slope, how little the gaps between them shrank, and how
     far all the next finer ones are to one side.
     """
     bend = np.abs(values[:, 3] + values[:, 0] - values[:, 2] - values[:, 1])[: best + 1] / h[: best + 1]
@@ -228,9 +228,9 @@ def doubted(h: Floats, values: Floats, best: int, bound: float, typical: float) 
 
 
 def rungs(h: Floats, values: Floats, noise: float = 0.0) -> tuple[Floats, Floats]:
-    """The slope that each rung sees, and its error by its neighbours and by rounding or noise.
+    """The slope that each step sees, and its error by its neighbours and by rounding or noise.
 
-    Where finer rungs agree among themselves on another slope, a kink or a wave lies within the coarse steps: that
+    Where finer steps agree among themselves on another slope, a kink or a wave lies within the coarse steps: that
     counts against these, however well they agree.
     """
     slope = (8.0 * (values[:, 2] - values[:, 1]) - (values[:, 3] - values[:, 0])) / (12.0 * h)
@@ -242,8 +242,8 @@ def rungs(h: Floats, values: Floats, noise: float = 0.0) -> tuple[Floats, Floats
 
 
 def outvoted(found: Floats, error: Floats) -> Floats:
-    """The errors of rungs, raised to the gap where a finer rung is off by more than its own error."""
-    apart = np.abs(found[None, :] - found[:, None])  # [rung, finer rung]
+    """The errors of steps, raised to the gap where a finer step is off by more than its own error."""
+    apart = np.abs(found[None, :] - found[:, None])  # [step, finer step]
     told = np.triu(apart > DOUBT * error[None, :], 1)
     raised: Floats = np.maximum(error, np.where(told, apart, 0.0).max(axis=1, initial=0.0))
     return raised
@@ -288,15 +288,15 @@ def seeded_directions(x: Floats, count: int, seed: int) -> list[Floats]:
     return [scale * generator.choice([-1.0, 1.0], x.size) * generator.uniform(0.5, 1.0, x.size) for _ in range(count)]
 
 
-ALL_ENTRIES = 48  # up to so many entries each has a ladder of its own
+ALL_ENTRIES = 48  # up to so many entries each has a step sequence of its own
 SOME_ENTRIES = 16
 MOST_LADDERS = 32  # of entries that few values did not confirm
 DIRECTIONS = 3
 FAR = 30.0  # a difference of so many bounds is no accident of rounding
 HIDDEN = 3e-8  # 1 + t**2 is 1 for a t of 1e-8: such a part of a slope no step sees
 SMALL = 1e-6  # beside the largest slope: then the bound is told beside that one
-RUNGS = np.array([3, 4, 5])  # of the ladder of `differences`: where the best one mostly is
-PAIR = 7  # the rung of a single pair of values: its step is about the cube root of a rounding
+RUNGS = np.array([3, 4, 5])  # of the step sequence of `differences`: where the best one mostly is
+PAIR = 7  # the place of a single pair of values: its step is about the cube root of a rounding
 TRUNCATION = 1e-6  # relative, of a single pair; nothing beside it tells
 CACHED = 1 << 15  # entries in one evaluation
 MOST_WORK = 1 << 29  # numbers that are computed when every entry is moved alone
@@ -404,9 +404,9 @@ class Confirmed(NamedTuple):
 
 
 def by_rungs(moved: Moved, x: Floats, gradient: Floats, domain: Interval | None, rtol: float) -> Confirmed:
-    """Three rungs for every entry, from few evaluations: `moved` tells what entries give that move together."""
+    """Three steps for every entry, from few evaluations: `moved` tells what entries give that move together."""
     first = first_steps(x, domain)
-    steps = np.stack([odd_steps(x, first * RATIO**-rung) for rung in RUNGS])  # [rung, entry]
+    steps = np.stack([odd_steps(x, first * RATIO**-rung) for rung in RUNGS])  # [step, entry]
     offsets = steps[:, None, :] * OFFSETS[None, :, None]
     with np.errstate(all="ignore"):
         found = moved(offsets.reshape(-1, x.size)).reshape(len(RUNGS), 4, x.size)
@@ -486,7 +486,7 @@ def one_at_a_time(f: Callable[[Floats], Floats], x: Floats) -> Moved:
 
 
 def first_steps(x: Floats, domain: Interval | None) -> Floats:
-    """The first step of the ladder of each entry: `first_step` for all unit directions."""
+    """The first step of the step sequence of each entry: `first_step` for all unit directions."""
     with np.errstate(all="ignore"):
         scale = np.where((x == 0) | ~np.isfinite(x), 1.0, np.abs(x))
         step = FIRST * scale

@@ -237,7 +237,7 @@ def decided(answer: Answer) -> Any:
 
 
 def notes(read: Sequence[diagnosis.Reading]) -> tuple[Diagnostic, ...]:
-    """The place of the likeliest slip, for a caret below it."""
+    """The place of the likeliest mistake, for a caret below it."""
     for reading in read[:1]:
         if reading.span is not None:
             right = None if reading.correction is None else f"right is {reading.correction}"

@@ -163,7 +163,7 @@ class Here:
         return found
 
     def exact(self, bits: int) -> Mapping[int, Any]:
-        """The partial derivatives by the entries that were asked for: balls or Failures."""
+        """The partial derivatives by the requested entries: balls or Failures."""
         if self.asked.second is not None and not self.joined:
             return self._second(self.asked.second, bits)
         lines = self.lines(bits)

@@ -31,7 +31,7 @@ COUNT = 2  # directions at the given point; one beside it
 RANDOM_BITS = 81
 RELATIVE = 1e-12  # errors of this size, relative to the entry, must be seen
 CHANCE = 1e-20  # with a failure probability below this
-SINGLE = 64  # entries that may be asked for one by one instead
+SINGLE = 64  # entries that may be requested one by one instead
 
 
 class Wholesale:

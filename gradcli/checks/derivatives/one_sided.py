@@ -1,7 +1,7 @@
 """What a function does on both sides of a tie: limits, slopes, and how they compare; rigorous.
 
 Each side is a power series of its own, t = tau**m with tau > 0, so that roots of what vanishes are powers of tau. Where
-these do not tell, at poles, logarithms and essential singularities, it is a log-Puiseux expansion. Three values are
+these do not decide, at poles, logarithms and essential singularities, it is a log-Puiseux expansion. Three values are
 compared: at the point, and the limits from below and from above.
 """
 
@@ -156,7 +156,7 @@ def sides(lines: Lines, direction: Direction) -> Sides:
 
 
 def side(lines: Lines, direction: Direction) -> Side:
-    """The limit and the slope as the step grows from 0: by power series, by germs where these do not tell."""
+    """The limit and the slope as the step grows from 0: by power series, by germs where these do not decide."""
     found = _by_series(lines, direction)
     if found.slope is not None or not hasattr(lines, "base"):
         return found

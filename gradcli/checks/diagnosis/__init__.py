@@ -4,13 +4,13 @@ Nothing here judges. It explains what the oracles have refuted, and so it may re
 
 | module | what it tries |
 |---|---|
-| `ratios` | zero, a constant factor, a sign, leaves exchanged, a transpose |
-| `damages` | the table of slips in one rule, `derivation` the derivation with each of them in it |
-| `rederivation` | which slip gives exactly the claim, `findings` how it is told |
-| `structures`, `branches`, `comparisons` | arrays taken for special ones, branches, entries, ratios to subexpressions |
-| `edits` | the one change of the claim's own formula that makes it right |
+| `ratios` | zero, a constant factor, a sign, leaves exchanged, a transpose, ratios to subexpressions |
+| `error_model` | the table of mistakes in one rule, `derivation` the derivation with each of them in it |
+| `rederivation` | which mistake gives exactly the claim, and how it is described |
+| `special_arrays` | arrays taken for special ones, sides of a kink |
+| `source_edits` | the one change of the claim's own formula that makes it right |
 | `blame` | which operation of the engine, or which hand-written rule, is wrong |
-| `explanation` | all of these in their order; `judgement` gives them both sides and points |
+| `explanation` | all of these in their order; `diagnosis_context` gives them both sides and points |
 """
 
 from gradcli.checks.diagnosis.ratios import MOST, Reading, readings

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Wrong(NamedTuple):
-    """A slip at an edge: what is passed on by mistake, instead of what is."""
+    """A mistake at an edge: what is passed on by mistake, instead of what is."""
 
     slip: Slip
     edge: Edge
@@ -50,7 +50,7 @@ class Both(NamedTuple):
 
 
 class Everywhere(NamedTuple):
-    """The same slip at several nodes."""
+    """The same mistake at several nodes."""
 
     slips: tuple[Wrong, ...]
 
@@ -81,9 +81,9 @@ UNSQUARED = Slip(
 
 
 class Derivation:
-    """The derivation of `output` by `target` along `direction`, and the slips that could have been made in it.
+    """The derivation of `output` by `target` along `direction`, and the mistakes that could have been made in it.
 
-    `complete` is False where there were more slips than `most` new nodes could hold.
+    `complete` is False where there were more mistakes than `most` new nodes could hold.
     """
 
     def __init__(self, builder: Builder, output: Node, target: Node, direction: Node, most: int) -> None:
@@ -166,7 +166,7 @@ class Derivation:
     def _occurrences(self, uses: Mapping[Node, int]) -> list[tuple[Edge, Node | None]]:
         """The edges of a node that is used more than once, for the cotangent of each of its uses alone.
 
-        Equal subexpressions are one node, but a slip is made where one of them stands.
+        Equal subexpressions are one node, but a mistake is made where one of them stands.
         """
         found = []
         incoming: dict[Node, list[Node]] = {}
@@ -194,7 +194,7 @@ class Derivation:
     def _instead(self, node: Node, tangent: Node) -> Iterator[tuple[Slip, Node]]:
         name = node.primitive.name
         moving = [self.tangents[arg] for arg in node.args if arg in self.tangents]
-        plain = moving == [self.direction] or tangent in moving  # then it is the slip of an edge, or of an argument
+        plain = moving == [self.direction] or tangent in moving  # then it is the mistake of an edge, or of an argument
         if node.type == self.target.type and tangent is not self.direction and node.args and not plain:
             yield INNER, self.direction
         if name == "div" and tangent.primitive is not CONSTANT and node.args[1] in self.tangents:
@@ -207,7 +207,7 @@ class Derivation:
 
 
 def needed(found: Derivation) -> list[Node]:
-    """The nodes whose values tell what every slip would change, each once."""
+    """The nodes whose values tell what every mistake would change, each once."""
     nodes: dict[Node, None] = {}
     for passed in found.passed:
         nodes |= {passed.sent: None, passed.tangent: None}
@@ -219,7 +219,7 @@ def needed(found: Derivation) -> list[Node]:
 
 
 def change(builder: Builder, found: Any, factor: Any = None) -> Node:
-    """By how much a slip changes the directional derivative, as a node; `factor` for what is passed on, times it."""
+    """By how much a mistake changes the directional derivative, as a node; `factor` for what is passed on, times it."""
     if isinstance(found, Both):
         return builder.call("add", change(builder, found.first, 0), change(builder, found.second, 0))
     if isinstance(found, Everywhere):

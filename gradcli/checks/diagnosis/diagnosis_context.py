@@ -49,7 +49,7 @@ class Judgement:
         self.case = case
         self.builder = case.subject.judged.builder
         self.known = list(known)
-        self.note: str | None = None  # why not every slip was tried
+        self.note: str | None = None  # why not every mistake was tried
         subject = case.subject
         self.claimed = subject.judged
         right = subject.left or subject.engine

@@ -40,11 +40,11 @@ class Slip(NamedTuple):
 
     name: str
     told: str  # with the fields node, arg, right, n
-    cost: int  # the likelier the slip, the smaller
+    cost: int  # the likelier the mistake, the smaller
     wrong: Rule
 
 
-# --- slips in one partial derivative ----------------------------------------------------------------------
+# --- mistakes in one partial derivative ----------------------------------------------------------------------
 
 # by the name of the operation and the position of the argument (None: its only one)
 LOCAL: dict[tuple[str, int], tuple[Slip, ...]] = {

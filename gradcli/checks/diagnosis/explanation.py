@@ -175,7 +175,7 @@ def _exchanged(reading: Reading, others: Mapping[str, object]) -> Reading:
 
 
 def _merged(whole: Reading, slip: Reading) -> Reading:
-    """A factor of the whole and the slip behind it, as one reading."""
+    """A factor of the whole and the mistake behind it, as one reading."""
     return slip._replace(
         name=whole.name,
         text=f"{whole.text}; {slip.text.removeprefix('consistent with ')}",

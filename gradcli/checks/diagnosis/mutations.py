@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from gradcli.graph.node import Node
 
 
-NAMED = 2  # places that a slip may be at; the evidence has them all
+NAMED = 2  # places that a mistake may be at; the evidence has them all
 CONFIRMED_AT = 3  # points
 
 
 class Slips:
-    """The derivation of a claim with slips in it, weighed at the moved points and at those of the check."""
+    """The derivation of a claim with mistakes in it, weighed at the moved points and at those of the check."""
 
     def __init__(self, judged: Judgement) -> None:
         self.judged = judged
@@ -66,7 +66,7 @@ class Slips:
 def confirmed(
     judged: Judgement, sides: Sides, found: Sequence[Found], chosen: Sequence[Values]
 ) -> list[tuple[Found, bool]]:
-    """The slips that are not refuted in balls, and whether each is confirmed there."""
+    """The mistakes that are not refuted in balls, and whether each is confirmed there."""
     good: list[tuple[Found, bool]] = []
     if not found:
         return good
@@ -97,7 +97,7 @@ def confirmed(
 
 
 def told(found: Found, sure: bool, write: Callable[[Node], str | None]) -> Reading:
-    """A slip as a reading: where, and what."""
+    """A mistake as a reading: where, and what."""
     rule = rule_of(found, write)
     places = dict.fromkeys(f"`{node_text(node, 40)}`" for node in (found.node, *(node for _, node in found.places)))
     more = f" (or at {counted(len(places) - NAMED, 'other place')})" if len(places) > NAMED else ""

@@ -25,9 +25,9 @@ MOST = 3
 class Reading(NamedTuple):
     """One way to read an error: its name, a sentence, and the factor that mends it, where there is one.
 
-    `node` is the subexpression at which the slip sits and `span` where it stands, `rule` the right local derivative,
-    `correction` the right formula, `cause` the slip behind a factor, `confirmed` whether balls agree,
-    `places` where else the same slip would have the same effect.
+    `node` is the subexpression at which the mistake sits and `span` where it stands, `rule` the right local derivative,
+    `correction` the right formula, `cause` the mistake behind a factor, `confirmed` whether balls agree,
+    `places` where else the same mistake would have the same effect.
     """
 
     name: str

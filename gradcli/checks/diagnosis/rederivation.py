@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     Places = Mapping[str, Floats]  # leaves at several points, which are the first axis
 
 KEPT = "only one part kept"
-MARGIN = 1  # slips that are less likely than the likeliest by more than this are not told
+MARGIN = 1  # mistakes that are less likely than the likeliest by more than this are not told
 MOST = 3
 RULES = {"mul": "product", "matmul": "product", "div": "quotient", "pow": "power"}
 SIGNED = ("neg", "cos", "acos", "rsqrt", "erfc")  # operations whose derivative brings a sign
 
 
 class Found(NamedTuple):
-    """A slip that produces the claim, with its place: the text tells what is wrong, `rule` what is right."""
+    """A mistake that produces the claim, with its place: the text tells what is wrong, `rule` what is right."""
 
     name: str
     told: str
@@ -44,12 +44,12 @@ class Found(NamedTuple):
     node: Node
     slip: Wrong | Passed | Inner | Both | Everywhere
     factor: Fraction | None = None
-    places: tuple[tuple[str, Node], ...] = ()  # where else a slip has the same effect, by the name that it has there
+    places: tuple[tuple[str, Node], ...] = ()  # where else a mistake has the same effect, by the name that it has there
     cause: str | None = None  # another name for the same wrong formula
     scale: float = 1.0  # of the claim, where it lacks a constant factor beside
 
     def result(self, builder: Builder, right: Node) -> Node:
-        """The directional derivative with this slip in it."""
+        """The directional derivative with this mistake in it."""
         if self.kept and isinstance(self.slip, Passed):
             return derivation.dot(builder, self.slip.sent, self.slip.tangent)
         return builder.call("add", right, derivation.change(builder, self.slip, self.factor))
@@ -61,7 +61,7 @@ class Found(NamedTuple):
 
 
 def likeliest(found: Iterable[Found]) -> list[Found]:
-    """At most three slips: the likeliest, one for each name and node."""
+    """At most three mistakes: the likeliest, one for each name and node."""
     ordered = sorted(found, key=lambda one: (one.cost, -one.node.serial))
     kept: dict[Any, Found] = {}
     for one in ordered:
@@ -121,7 +121,7 @@ def _counts(node: Node, number: Any) -> bool:
 
 
 def told(one: Wrong) -> str:
-    """The sentence of a slip in a local rule."""
+    """The sentence of a mistake in a local rule."""
     edge = one.edge
     partial = edge.partial
     right = str(partial) if not isinstance(partial, Node) else node_text(partial, 40)
@@ -137,7 +137,7 @@ def told(one: Wrong) -> str:
 
 
 def rule_of(found: Found, write: Callable[[Node], str | None], longest: int = 80) -> str | None:
-    """The right local rule at the node of a slip; None where `write` knows no short text for it."""
+    """The right local rule at the node of a mistake; None where `write` knows no short text for it."""
     slip = found.slip
     if isinstance(slip, Inner | Both):
         return None
@@ -153,20 +153,20 @@ def rule_of(found: Found, write: Callable[[Node], str | None], longest: int = 80
 
 
 MOST_STEPS = 1200  # operations of a program that is searched
-MOST_NEW = 24_000  # nodes that slips may take
+MOST_NEW = 24_000  # nodes that mistakes may take
 MOST_ENTRIES = 4_000_000  # entries of all of them at all points
 CLOSE = 1e-9
-SMALL = 1e-6  # a claim that is nearer than this is a rounded one, and no slip
-MANY = 6  # places at which a slip beside a constant factor must be seen
+SMALL = 1e-6  # a claim that is nearer than this is a rounded one, and no mistake
+MANY = 6  # places at which a mistake beside a constant factor must be seen
 LARGEST = 60  # numerators and denominators of a factor
 MOST_PARTS = 200  # that are tried in pairs
 MOST_PLACES = 4
 
 
 class Weighing:
-    """One derivation at some places: single slips first, and what else may be tried if none gives the claim.
+    """One derivation at some places: single mistakes first, and what else may be tried if none gives the claim.
 
-    `right` and `claimed` are scalars: both gradients along the direction of `made`. `tried` counts the slips.
+    `right` and `claimed` are scalars: both gradients along the direction of `made`. `tried` counts the mistakes.
     """
 
     def __init__(self, made: Derivation, right: Node, claimed: Node, places: Places) -> None:
@@ -186,14 +186,14 @@ class Weighing:
             self.weighed = None
 
     def single(self) -> list[Found]:
-        """The single slips whose result is the claim at every place, likeliest first."""
+        """The single mistakes whose result is the claim at every place, likeliest first."""
         if self.weighed is None:
             return []
         with np.errstate(all="ignore"):
             return likeliest([*self.weighed.passed(), *self.weighed.wrong(), *self.weighed.inner()])
 
     def several(self) -> list[Found]:
-        """The same slip at several nodes, two parts missing, one slip beside a constant factor."""
+        """The same mistake at several nodes, two parts missing, one mistake beside a constant factor."""
         if self.weighed is None:
             return []
         with np.errstate(all="ignore"):
@@ -202,7 +202,7 @@ class Weighing:
 
 
 class _Weighed:
-    """The directional derivatives at all places, and what each slip makes of them."""
+    """The directional derivatives at all places, and what each mistake makes of them."""
 
     def __init__(self, made: Derivation, values: Mapping[Node, Floats], right: Floats, claimed: Floats) -> None:
         self.made = made
@@ -298,7 +298,7 @@ class _Weighed:
         return found
 
     def everywhere(self) -> list[Found]:
-        """The same slip at every node of an operation, on parallel paths."""
+        """The same mistake at every node of an operation, on parallel paths."""
         groups: dict[Any, list[Wrong]] = {}
         for one in self.made.wrong:
             groups.setdefault((one.slip.name, one.slip.told, one.edge.node.primitive, one.edge.position), []).append(
@@ -359,7 +359,7 @@ class _Weighed:
         return found[:MOST]
 
     def scaled(self) -> list[Found]:
-        """One slip and a constant factor beside it."""
+        """One mistake and a constant factor beside it."""
         good = self.good
         found: list[Found] = []
         if good.sum() < MANY or self._constant(self.right):

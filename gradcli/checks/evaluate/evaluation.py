@@ -312,7 +312,7 @@ class Turns:
 
     @property
     def steps(self) -> Steps:
-        """The steps of one turn, once they are asked for."""
+        """The steps of one turn, once they are requested."""
         if self._steps is None:
             self._steps = prepared(self.turn)
         return self._steps

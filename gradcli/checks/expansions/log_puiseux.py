@@ -39,7 +39,7 @@ def faster_than_powers(grown: Key) -> bool:
 
 
 class GermFunctions:
-    """Methods of a germ."""
+    """Methods of an expansion."""
 
     __slots__ = ()
 
@@ -376,7 +376,7 @@ class Germ(GermFunctions):
 
 
 class Huge:
-    """What grows faster than every power: about exp(g) for a germ g that grows beyond all bounds, with a sign."""
+    """What grows faster than every power: about exp(g) for an expansion g that grows beyond all bounds, with a sign."""
 
     __slots__ = ("g", "side")
 

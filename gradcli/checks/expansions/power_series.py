@@ -97,7 +97,7 @@ class Taylor:
         return self.s[0]
 
     def vanishes(self) -> bool:
-        """Whether the value at the point is exactly 0; raises Undecided where the digits do not tell."""
+        """Whether the value at the point is exactly 0; raises Undecided where the digits do not decide."""
         constant = self.s[0]
         if constant.is_zero():
             return True

@@ -38,7 +38,7 @@ LARGEST_ROOT = 12  # roots of what vanishes are followed up to this order
 
 
 class Failed(Exception):
-    """An operand that has no value is asked for a sign or a position: the result is the same failure."""
+    """A sign or a position of an operand without a value is needed: the result is the same failure."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.reason)
@@ -171,7 +171,7 @@ def constants(xs: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def _power(fl: Any, x: Any, y: Any) -> Any:
-    """x**y as the ball rule has it, and where a moving base vanishes, on the side that is asked for."""
+    """x**y as the ball rule has it, and where a moving base vanishes, on the side that is requested."""
     if not isinstance(x, Series) or not x.constant.is_zero() or isinstance(y, Series):
         return _declared("pow")(fl, x, y)
     if y.is_integer() and 0 <= (whole := int(y.unique_fmpz())) <= 64:
@@ -293,7 +293,7 @@ class PlaneField(SeriesField):
     """Arithmetic on complex functions of a step; what the order of real numbers decides is asked of real ones only."""
 
     kind: type[Curve] = Curve
-    testing_zero = False  # whether a sign is asked for only to tell 0 from other numbers
+    testing_zero = False  # whether a sign is requested only to tell 0 from other numbers
 
     def __init__(self, *, wide: bool = False, printed: bool = False) -> None:
         BallField.__init__(self, wide=wide, printed=printed)

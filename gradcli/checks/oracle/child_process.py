@@ -115,7 +115,7 @@ def extend_cpu_limit(seconds: float | None) -> None:
 
 
 def resident(pid: int | str = "self") -> float:
-    """The memory that a process holds, in MiB; 0 where the system does not tell."""
+    """The memory that a process holds, in MiB; 0 where the system does not report it."""
     try:
         with open(f"/proc/{pid}/statm", encoding="ascii") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / MIB

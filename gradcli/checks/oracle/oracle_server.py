@@ -228,7 +228,7 @@ class Session:
     # --- inner ----------------------------------------------------------------------------------------------
 
     def _asked(self, derivative: Any) -> Asked:
-        """The derivative of a question; asked for again, it is the same one."""
+        """The derivative of a question; requested again, it is the same one."""
         output, target, moving, entries, _ = (derivative[key] for key in DERIVATIVE)
         seed, inner, plane = derivative.get("seed", 0), derivative.get("inner"), derivative.get("plane", False)
         key = (output, target, tuple(moving), None if entries is None else tuple(entries), seed, plane)
@@ -238,7 +238,7 @@ class Session:
         return self.asked[key]
 
     def _signs(self, asked: Asked, derivative: Any, decimal: bool) -> Sequence[int]:
-        """What decides branches at the point that a derivative was asked for at: its region."""
+        """What decides branches at the point of a derivative: its region."""
         key = (id(asked), dumps(derivative["point"]), decimal)
         if key not in self.signs:
             judging = Judging(asked, asked.target, self.fields, decimal=decimal)

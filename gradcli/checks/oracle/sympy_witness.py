@@ -139,7 +139,7 @@ class SympyField(Field):
     # --- operations ---------------------------------------------------------------------------------------
 
     def sign(self, x: Any) -> int:
-        """The sign of an expression at the point; raises Undecided where its digits do not tell."""
+        """The sign of an expression at the point; raises Undecided where its digits do not decide."""
         if isinstance(x, Failure):
             raise Undecided(x.reason)
         exact = sympy.sympify(x, strict=True).xreplace(self.values)

@@ -77,7 +77,7 @@ class Oracle:
         self._lock.release()
 
     def memory(self) -> float:
-        """The memory of the process in MiB; 0 without a process, or where the system does not tell."""
+        """The memory of the process in MiB; 0 without a process, or where the system does not report it."""
         return 0.0 if self._process is None else resident(self._process.pid)
 
     def load(self, flat: Any) -> None:

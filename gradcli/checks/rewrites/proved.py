@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 RULES = (*candidates.DIFFERENCE_RULES, *candidates.FUNCTION_RULES)
 MOST_STEPS = 600
-LONGEST = 120  # characters of a spelling
+LONGEST = 120  # characters of a rewrite
 MOST_PROOFS = 4
 BETTER = 8.0  # by what factor the error must shrink
 MOST_NEW = 50_000
@@ -43,7 +43,7 @@ class Spelling(NamedTuple):
         return f"{self.new} for {self.old}"
 
     def told(self) -> dict[str, Any]:
-        """The spelling as evidence."""
+        """The rewrite as evidence."""
         return {"text": self.text, "ulps": self.ulps, "proved": self.how}
 
 
@@ -85,7 +85,7 @@ def _helps(now: float, poor: float) -> bool:
 
 
 def _tries(case: Case, root: Node, values: Values, entry: int, exact: float) -> list[_Try]:
-    """Every other spelling by itself, and the first ones of all parts together, with the error that is left."""
+    """Every other rewrite by itself, and the first ones of all parts together, with the error that is left."""
     builder = root.builder
     order = reachable([root])
     names = readable(case)
@@ -112,7 +112,7 @@ def _tries(case: Case, root: Node, values: Values, entry: int, exact: float) -> 
 
 
 def _as_said(case: Case, names: Names, part: Node, new: Node) -> _Pair | None:
-    """A part and another spelling of it as a person would type it; None where a text does not say what is meant."""
+    """A part and another rewrite of it as a person would type it; None where a text does not say what is meant."""
     old, other = as_said(case, names, part, LONGEST), as_said(case, names, new, LONGEST)
     return None if old is None or other is None else _Pair(part, other[1], old[0], other[0])
 
@@ -138,7 +138,7 @@ def substituted(order: Sequence[Node], changes: Mapping[Node, Node]) -> Node:
 
 
 def _within(node: Node, made: Mapping[Node, Node]) -> Node:
-    """A new spelling whose own parts are written anew too."""
+    """A new rewrite whose own parts are written anew too."""
     again: dict[Node, Node] = {}
     for part in reachable([node]):
         if part in made:
@@ -150,7 +150,7 @@ def _within(node: Node, made: Mapping[Node, Node]) -> Node:
 
 
 def _proved(case: Case, tries: Sequence[_Try]) -> list[Spelling]:
-    """The spellings whose parts are all proved equal."""
+    """The rewrites whose parts are all proved equal."""
     tries = tries[:MOST_PROOFS]
     nodes = [node for one in tries for pair in one.pairs for node in (pair.part, pair.new)]
     found: list[Spelling] = []
@@ -176,7 +176,7 @@ def _proved(case: Case, tries: Sequence[_Try]) -> list[Spelling]:
 
 
 def _worth_showing(found: Sequence[Spelling]) -> list[Spelling]:
-    """The best spelling, and others of one part that are as good."""
+    """The best rewrite, and others of one part that are as good."""
     shown: list[Spelling] = []
     for one in found:
         if not shown or (";" not in one.new and one.ulps <= 2 * shown[0].ulps + 2):

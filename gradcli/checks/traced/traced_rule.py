@@ -2,7 +2,7 @@
 
 A `torch.autograd.Function` is traced at two points, with other cotangents: graphs that differ hold something that only
 looks constant, such as what NumPy computed. Everything is recorded in float64, so a verdict is about the formulas, for
-real numbers, at the shapes of the point. Nothing here imports a framework: whoever hands in its function has.
+real numbers, at the shapes of the point. Nothing here imports a framework: its caller has.
 """
 
 from __future__ import annotations

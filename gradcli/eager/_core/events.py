@@ -1,7 +1,7 @@
-"""The protocol by which operations, sweeps and in-place changes report to whoever records a run.
+"""The protocol by which operations, sweeps and in-place changes report to the recorder of a run.
 
 `current` is None unless someone records in this thread. The places that report test `events.current is not None` first,
-so that an ordinary run pays next to nothing. A record holds no tensor: each tensor that it meets carries a number.
+so that an ordinary run pays next to nothing. A record holds no tensor: each tensor has a number instead.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ _own = per_thread(__name__, current=None)
 
 
 def noted(name: str, xs: Sequence[Any], result: T) -> T:
-    """The result of an operation that never leaves a node, told to whoever records."""
+    """The result of an operation that never leaves a node, reported to the recorder."""
     if _own.current is not None:
         _own.current.operation(name, xs, result)
     return result

@@ -40,7 +40,7 @@ class _State(threading.local):
         self.refresh()
 
     def refresh(self) -> None:
-        """Sum the flags up again; also called by whoever starts or stops a recorder."""
+        """Sum the flags up again; also called when a recorder starts or stops."""
         unusual = self._inference or self._hooks or self._dual is not None or self._watched
         self.recorder_only = events.current is not None and not unusual
         if unusual or self.recorder_only:
@@ -100,7 +100,7 @@ class _State(threading.local):
 
 
 class _Sweeps:
-    """Whether a backward may take the short way: as long as nobody can watch the order in which leaves are reached."""
+    """Whether a backward may take the short way: as long as the order in which leaves are reached cannot be seen."""
 
     watched = False
     anomaly = False

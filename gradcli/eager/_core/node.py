@@ -1,6 +1,6 @@
 """The nodes of the graph of a backward: what an operation remembers, under PyTorch's names.
 
-A node knows where its gradients go (`ins`), what it saved and the line that made it; never its own output tensor: it
+A node holds where its gradients go (`ins`), what it saved and the line that made it; never its own output tensor: it
 keeps operands as they are, results as a payload with its version, and what a pack hook made with its unpack hook.
 Classes are made by name, so that `type(node).__name__` is PyTorch's. A leaf stands for itself among the inputs: its
 `AccumulateGrad` is made when someone looks, and stays the same as long as someone holds it.

@@ -1,6 +1,6 @@
 """Stand-ins for tensors while a function is recorded: they have a shape and a dtype, and no entries.
 
-`current` is None unless a function is being recorded. A stand-in knows the node of the graph that computes it. What
+`current` is None unless a function is being recorded. A stand-in refers to the node of the graph that computes it. What
 reads its entries by any way that the recording does not see is a RuntimeError, never a wrong constant.
 """
 

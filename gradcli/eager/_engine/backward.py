@@ -235,7 +235,7 @@ def sweep(sources: Sequence[Any], seeds: Sequence[Any], retain: bool, watch: Wat
                     entry = leaves.get(id(source))
                     if entry is None:
                         leaves[id(source)] = [source, value, False]
-                    elif entry[2]:  # a sum that nobody else holds
+                    elif entry[2]:  # a sum that nothing else holds
                         entry[1] += value
                     else:
                         entry[1], entry[2] = entry[1] + value, True
@@ -578,12 +578,12 @@ def seeds_of(roots: Sequence[Tensor], gradients: Any) -> list[Tensor]:
 
 
 def _unwatched() -> bool:
-    """Whether nobody can see in which order a backward comes to the leaves."""
+    """Whether the order in which a backward reaches the leaves cannot be seen."""
     return state.mode != SPECIAL and not sweeps.watched and not sweeps.anomaly and events.current is None
 
 
 def _swept(sources: list[Any], seeds: list[Any], retain_graph: bool) -> None:
-    """A sweep that nobody watches, while operations leave no nodes."""
+    """A sweep that is not watched, while operations leave no nodes."""
     before, mode = state._grad, state.mode
     state._grad, state.mode = False, SILENT
     try:

@@ -449,7 +449,7 @@ def _left_to_numpy(node: Node, users: Sequence[Node]) -> bool:
 
 
 def _added_in_place(script: Script, node: Node, names: dict[Node, str], uses: dict[Node, int]) -> str | None:
-    """A sum into the memory of a product that nobody else reads."""
+    """A sum into the memory of a product that nothing else reads."""
     for product, other in (node.args, reversed(node.args)):
         if product.primitive.name == "matmul" and uses.get(product, 0) == 1 and product.shape == node.shape:
             return f"{script.name(np.add)}({names[product]}, {names[other]}, out={names[product]})"

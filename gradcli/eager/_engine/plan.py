@@ -229,7 +229,7 @@ class Vjp:
             else:
                 script.lines += [f"v{i} = s{i}._raw" for i in range(count)]
         names = ["ct", *[f"v{i}" for i in range(count)]]
-        if self.kind.kind == "c":  # PyTorch's gradient is the conjugate of what the rules speak of
+        if self.kind.kind == "c":  # PyTorch's gradient is the conjugate of what the rules define
             script.lines.append(f"ct = {script.name(np.conj)}(ct)")
         at = self.backward.positions
         turned = [steps.outputs[at.index(i)] for i in self.turned if i in at]

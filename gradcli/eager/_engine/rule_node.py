@@ -92,7 +92,7 @@ class RuleNode(Node):
 
     __slots__ = ("broadcast_to", "vjp")
     simple = True
-    __init__ = object.__init__  # made without arguments: whoever records an operation writes its fields
+    __init__ = object.__init__  # made without arguments: `record` writes its fields
     vjp: Vjp
     broadcast_to: tuple[Any, ...] | None  # for each edge the shape and format of the input, where they may differ
 

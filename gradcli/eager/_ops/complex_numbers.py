@@ -1,7 +1,7 @@
 """Complex tensors: parts, conjugates, moduli and angles, with gradients by PyTorch's convention.
 
 The gradient of a real loss L by z = a + bi is dL/da + i dL/db, the conjugate of the derivative that the rules of
-declared operations speak of. Those rules run on conjugates (`RuleNode`); the few operations that are not holomorphic
+declared operations define. Those rules run on conjugates (`RuleNode`); the few operations that are not holomorphic
 have nodes of their own here.
 """
 

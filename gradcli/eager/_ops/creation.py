@@ -242,7 +242,7 @@ def logspace(
 
 @made()
 def scalar_tensor(s: Number, *, dtype: dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
-    """A tensor without axes, of the default float format unless another is asked for."""
+    """A tensor without axes, of the default float format unless another is requested."""
     return _leaf(np.asarray(s, _type(dtype)), requires_grad)
 
 
@@ -305,7 +305,7 @@ def randint(
     dtype: dtypes.dtype | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Whole numbers from `low` (0 where only one bound is given) below `high`, as int64 unless another is asked for."""
+    """Whole numbers from `low` (0 where only one bound is given) below `high`, as int64 unless another is requested."""
     if size is None:
         if not isinstance(high, (tuple, list)):
             raise TypeError("randint() needs bounds and a size: randint(high, size) or randint(low, high, size)")

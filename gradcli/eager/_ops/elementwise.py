@@ -227,7 +227,7 @@ def _rsub(x: Any, y: Any) -> Any:
 
 @op("divide", inplace=ENTRIES, out=CAST)
 def div(input: Operand, other: Operand, *, rounding_mode: str | None = None) -> Tensor:
-    """input / other; rounded down ('floor') or towards zero ('trunc') where that is asked for."""
+    """input / other; rounded down ('floor') or towards zero ('trunc') where that is requested."""
     if rounding_mode is None:
         return true_divide(input, other)  # type: ignore[no-any-return]
     if rounding_mode not in ("floor", "trunc"):
@@ -352,7 +352,7 @@ def clamp(input: Tensor, min: Operand | None = None, max: Operand | None = None)
 
 
 def bounded(x: Tensor, low: Operand, high: Operand, name: str, edges: Any, keep_integer: bool) -> Tensor:
-    """Entries held between two bounds; in a recording, an infinite one is left out, as proofs know no infinities."""
+    """Entries held between two bounds; in a recording, an infinite one is left out, which proofs do not allow."""
     if tracer.current is not None:
         for one, other, infinite, held in ((high, low, np.inf, _at_least), (low, high, -np.inf, _at_most)):
             if not isinstance(one, Tensor) and one == infinite and (isinstance(other, Tensor) or np.isfinite(other)):

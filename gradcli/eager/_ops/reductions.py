@@ -37,7 +37,7 @@ def reduced(
 
 
 def as_asked(found: Tensor, dtype: dtypes.dtype | None) -> Tensor:
-    """A result in the format that was asked for: NumPy adds and multiplies short whole numbers as long ones."""
+    """A result in the format that was requested: NumPy adds and multiplies short whole numbers as long ones."""
     return found if dtype is None or found.dtype is dtype else cast(found, dtype)
 
 

@@ -127,7 +127,7 @@ class Function:
 
     @classmethod
     def _value(cls, args: tuple[Any, ...]) -> Any:
-        """What forward gives, and no node: for who asks for values only."""
+        """What forward gives, and no node: for values only."""
         context = Context()
         context.needs_input_grad = (False,) * len(args)
         with modes.no_grad():

@@ -74,7 +74,7 @@ class _Run:
         return list(_grad([out for out, _ in pairs], self.xs, [seed for _, seed in pairs], True, create))
 
     def filled(self, found: Sequence[Any], like: Sequence[Tensor], create: bool) -> tuple[Tensor, ...]:
-        """Zeros in place of gradients that are not there; RuntimeError for them if that was asked for."""
+        """Zeros in place of gradients that are not there; RuntimeError for them if that was requested."""
         if self.strict and any(one is None or (create and not one.requires_grad) for one in found):
             raise RuntimeError(
                 f"while computing {self.name}, a derivative was found to be independent of an input, which strict=True "

@@ -105,7 +105,7 @@ class Distribution:
 
 
 class ProbsLogits:
-    """Either `probs` or `logits`; the other ones are made when they are asked for, once."""
+    """Either `probs` or `logits`; the other ones are made when they are requested, once."""
 
     _param: Tensor
 

@@ -138,7 +138,7 @@ _TABLES = ("_parameters", "_buffers", "_modules")
 
 
 class IncompatibleKeys(NamedTuple):
-    """The keys that a state lacked, and those that nothing asked for."""
+    """The keys that a state lacked, and those that nothing requested."""
 
     missing_keys: list[str]
     unexpected_keys: list[str]

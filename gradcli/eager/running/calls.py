@@ -42,7 +42,7 @@ class Level:
 
 
 class Calls:
-    """The stack at the last operation. `own` tells whether a file is the user's."""
+    """The stack at the last operation. `own` is whether a file is the user's."""
 
     def __init__(self, own: Callable[[str], bool]) -> None:
         self.own = own

@@ -138,7 +138,7 @@ class Tensors:
         return bool(np.isnan(self.array(value)).any())
 
     def probe(self, value: Any) -> Any:
-        """A few entries, which tell a large gradient from others of the same norm."""
+        """A few entries, which distinguish a large gradient from others of the same norm."""
         array = self.array(value)
         return (array.item(0), array.item(array.size // 2), array.item(-1)) if array.size else ()
 

@@ -127,7 +127,7 @@ class Record(events.Recorder):
         return mark
 
     def unknown(self, tensor: Any) -> Entry:
-        """The entry of a tensor that the record meets for the first time."""
+        """The entry of a tensor that is new to the record."""
         return self._enter(tensor, "leaf", "", ())
 
     def operation(self, name: str, xs: Sequence[Any], result: Any) -> None:

@@ -74,7 +74,7 @@ def found(story: Story, loose: Loose, count: int) -> Finding:
 
 
 def missing(story: Story, wanted: set[int]) -> Iterator[tuple[int, Finding]]:
-    """A finding for each tensor without a gradient that someone misses: asked for, looked at, or a leaf left out."""
+    """A finding for each tensor without a gradient that someone misses: requested, looked at, or a leaf left out."""
     sweeps = story.watch.sweeps
     accumulating = any(sweep.accumulate for sweep in sweeps) and sweeps[-1].ended
     asked_by_grad = {mark for sweep in sweeps for mark in sweep.targets or ()}

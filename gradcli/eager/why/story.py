@@ -68,7 +68,7 @@ class Story:
     def find(
         self, reason: str, subject: str | None, line: Line | None, message: str, evidence: Evidence | None = None
     ) -> Finding:
-        """A finding with the cure of its reason."""
+        """A finding with the fix for its reason."""
         return Finding(reason, subject, None if line is None else line.number, message, CURES[reason], evidence)
 
     def timeline(self, mark: int) -> list[Event]:

@@ -83,7 +83,7 @@ class DevicePlan:
         return {serial: self.xp.library.asarray(np.asarray(array, order="C")) for serial, array in found.items()}
 
     def _last_readers(self) -> dict[int, list[int]]:
-        """For each step, what nobody reads after it."""
+        """For each step, what nothing reads after it."""
         last: dict[int, int] = {}
         for at, item in enumerate(self.work):
             for value in self._reads(item):

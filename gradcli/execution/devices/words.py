@@ -34,7 +34,7 @@ FORMS: dict[Any, str] = {
     np.floor: "floor({})", np.ceil: "ceil({})", np.trunc: "trunc({})", np.rint: "rint({})", np.sign: "sign_({})",
     np.heaviside: "heaviside_({}, {})", np.remainder: "remain_({}, {})", np.logaddexp: "logaddexp_({}, {})",
     np.isfinite: "isfinite({})", np.isnan: "isnan({})",
-    np.spacing: "(nextafter({0}, 2 * {0}) - {0})",  # of positive numbers: no others are asked for
+    np.spacing: "(nextafter({0}, 2 * {0}) - {0})",  # of positive numbers: no others are requested
 }  # fmt: skip
 SPECIAL = {  # those of SciPy, by name: SciPy itself is not imported
     "erf": "erf({})", "erfc": "erfc({})", "erfinv": "erfinv({})", "gamma": "tgamma({})", "gammaln": "lgamma({})",

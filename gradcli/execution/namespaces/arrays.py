@@ -1,6 +1,6 @@
 """What all array namespaces share: names looked up in a library, casts, constants, entries put and added.
 
-An `ArrayNamespace` is given the module that speaks NumPy (`numpy`, `cupy`, `jax.numpy`). A name that an
+An `ArrayNamespace` is given a module with NumPy's names (`numpy`, `cupy`, `jax.numpy`). A name that an
 `impl` asks for is looked up there, then in the library's `scipy.special`, and kept as an attribute.
 """
 
@@ -35,7 +35,7 @@ def exact_to_double(value: Any) -> Any:
 
 SPECIAL_ALIASES = {"lgamma": "gammaln", "psi": "digamma"}
 
-# What has no meaning for complex numbers: order, and functions that the libraries know for real numbers only.
+# What has no meaning for complex numbers: order, and functions that the libraries have for real numbers only.
 REAL_ONLY = frozenset(
     (
         *("less", "less_equal", "greater", "greater_equal", "maximum", "minimum", "max", "min"),

@@ -46,7 +46,7 @@ def tied(op: Op, uses: dict[int, int]) -> Op | None:
 
 
 def counted(op: Op) -> Callable[[Any, Any], None]:
-    """How many entries of a lane equal its extreme; the block that is asked for may hold parts of lanes."""
+    """How many entries of a lane equal its extreme; the block that is requested may hold parts of lanes."""
     axes, lengths = op.params, [op.args[0].shape[axis] for axis in op.params]
 
     def count(x: Any, out: Any) -> None:
@@ -69,7 +69,7 @@ def simplified(ops: Sequence[Op], outputs: Sequence[Value], serials: Iterator[in
         for arg in op.args:
             readers.setdefault(arg.serial, []).append(op)
     kept = {value.serial for value in outputs}
-    instead: dict[int, Op | None] = {}  # by the result of a step; None for those that nobody needs
+    instead: dict[int, Op | None] = {}  # by the result of a step; None for those that nothing needs
     for op in ops:
         if not _is_of_marks(op):
             continue

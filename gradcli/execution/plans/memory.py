@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from gradcli.execution.plans.values import Op, Value
 
 ALIGNED = 64  # bytes
-IN_PLACE = (ENTRY, ADDED)  # kinds of steps that may write over an operand which nobody reads again
+IN_PLACE = (ENTRY, ADDED)  # kinds of steps that may write over an operand which is not read again
 
 
 class Layout:
@@ -42,7 +42,7 @@ class Layout:
         self.offsets[value.serial] = offset
 
     def leave(self, value: Value, nbytes: int) -> None:
-        """The place of a value that nobody reads again."""
+        """The place of a value that is not read again."""
         self._free.setdefault(_rounded(nbytes), []).append(self.offsets[value.serial])
 
 

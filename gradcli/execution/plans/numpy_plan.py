@@ -115,7 +115,7 @@ class Plan:
     def answer(self, values: Mapping[str, Any], exact: bool = False) -> list[Result] | None:
         """What `Tape.run` gives: numbers for scalars, else arrays. None where a value has batch axes.
 
-        None too, where `exact` arrays are asked for, if values are not arrays of the inputs' types already.
+        None too, where `exact` arrays are requested, if values are not arrays of the inputs' types already.
         """
         arrays = self._arrays.exact(values) if exact else self._arrays(values)
         return None if arrays is None else [_plain(found) for found in self.run(arrays)]

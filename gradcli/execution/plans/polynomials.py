@@ -2,7 +2,7 @@
 
 Every function takes one number and has neither branch nor loop, only choices. The polynomials are Chebyshev fits of our
 own; the reductions are Cody and Waite's. Errors: exp and log below 1.5 ulp, sin and cos (up to 100,000) and tanh below
-2.5 ulp, whether products and sums are contracted or not. Whoever compiles them gives `bits` and `real`, which read a
+2.5 ulp, whether products and sums are contracted or not. Its callers supply `bits` and `real`, which read a
 double as a whole number and back.
 """
 

@@ -56,7 +56,7 @@ def _count(box: Box) -> int:
 
 
 def _boxes(recording: Recording) -> dict[int, Box]:
-    """The range of each value that is computed; none for those that are zero, or that nobody reads."""
+    """The range of each value that is computed; none for those that are zero, or that nothing reads."""
     support: dict[int, Box] = {}
     for op in recording.ops:
         support[op.out.serial] = supported(op, lambda value: _given(support, value))

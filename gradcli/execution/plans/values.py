@@ -1,4 +1,4 @@
-"""What steps are made of: arrays that a plan will hold, the operations between them, and what their form tells."""
+"""The parts of steps: arrays that a plan will hold, the operations between them, and what follows from their form."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """JUnit XML: a suite per file, a case per check; valid by the schema of Jenkins' xUnit plugin (junit-10.xsd).
 
-That schema knows a file for suites only, so the line stands in the name of a case and at the start of its text.
+That schema has a file for suites only, so the line stands in the name of a case and at the start of its text.
 Inconclusive checks count as skipped. A run that ended early has one more suite, empty, with the property `incomplete`.
 """
 

@@ -1,6 +1,6 @@
 """The Test Anything Protocol: a line per check, with a YAML block where it did not pass, and the plan at the end.
 
-The text is valid in versions 13 and 14; it names 13, because older readers refuse a number that they do not know.
+The text is valid in versions 13 and 14; it names 13, because older readers refuse an unknown number.
 Inconclusive checks are skipped. A run that ended early bails out and has no plan.
 """
 

@@ -39,7 +39,7 @@ class Box(NamedTuple):
 class Arrow(NamedTuple):
     """From the box that is read to the box that reads it; `sent` is what comes back along it, if anything is `live`.
 
-    `again` tells that it leads to the next turn of a loop.
+    `again`: it leads to the next turn of a loop.
     """
 
     start: int
@@ -50,7 +50,7 @@ class Arrow(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """Boxes in topological order and arrows between them; `folded` tells that a box is a line of source."""
+    """Boxes in topological order and arrows between them; `folded`: a box is a line of source."""
 
     title: str
     boxes: tuple[Box, ...]

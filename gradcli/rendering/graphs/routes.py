@@ -38,7 +38,7 @@ def outlines(arrows: Sequence[Arrow], found: Layout, sizes: Sequence[Point]) -> 
         for place, (_, at, end) in enumerate(sorted(ends)):
             lines[at][end] = (x + step * (place - (len(ends) - 1) / 2), y + tall / 2 if lower else y - tall / 2)
     for line in lines:
-        if len(line) == 2 and abs(line[0][0] - line[1][0]) < SLIGHT:  # a slight bend would look like a slip
+        if len(line) == 2 and abs(line[0][0] - line[1][0]) < SLIGHT:  # a slight bend would look like a mistake
             middle = (line[0][0] + line[1][0]) / 2
             line[:] = [(middle, line[0][1]), (middle, line[1][1])]
     return lines

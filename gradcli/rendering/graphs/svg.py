@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     Point = tuple[float, float]
 
-MOST_DRAWN = 1500  # boxes; more of them nobody can look at
+MOST_DRAWN = 1500  # boxes; a larger drawing is not legible
 CELL, LINE, PAD = 7.3, 17.0, 12.0  # of a character, a line, and around the words
 SMALL_CELL = 6.8  # of a character beside an arrow
 MARGIN, TITLE, LEGEND = 24.0, 34.0, 56.0

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from gradcli.rendering.graphs.picture import Box, Picture
 
-DEEPEST = 24  # levels of a tree that are indented; below, the level is told by its number
+DEEPEST = 24  # levels of a tree that are indented; below, the level is given by its number
 MOST_TEXT = 60  # characters of an expression in a tree
 FILLS = {
     "leaf": "#dbeafe",

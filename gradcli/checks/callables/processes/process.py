@@ -174,7 +174,7 @@ class Interrupted(Exception):
 class Runner:
     """The process that runs the code, in a session of its own; what it says comes as messages.
 
-    It holds the reading end of a pipe that nobody writes to, the lifeline: when this process ends, in whatever way,
+    It holds the reading end of a pipe that nothing writes to, the lifeline: when this process ends, in whatever way,
     a guard beside the code reads the end of the file and kills all of the session's first group.
     """
 

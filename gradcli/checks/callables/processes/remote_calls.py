@@ -154,7 +154,7 @@ class RemoteBox(Box):
         return self.exchange({"ask": "recording", "seed": seed})
 
     def remarks(self) -> list[str]:
-        """What a reader should know of the calls so far."""
+        """Notes on the calls so far."""
         answer = self.exchange({"ask": "remarks"})
         self.outside = int(answer["outside"])
         return [str(text) for text in answer["remarks"]]

@@ -1,4 +1,4 @@
-"""Pooling: the largest or the average entry of each window, of windows of one size or of as many as asked for.
+"""Pooling: the largest or the average entry of each window, of windows of one size or of as many as requested.
 
 Windows are slices; the largest entry is picked by a position that is computed in the graph.
 """
@@ -257,7 +257,7 @@ def avg_pool1d(
     return squeeze(avg_pool2d(unsqueeze(input, -2), kernel, by, edge, ceil_mode, count_include_pad), -2)
 
 
-# --- as many windows as asked for ------------------------------------------------------------------------------------
+# --- as many windows as requested ------------------------------------------------------------------------------------
 
 
 def _cells(sizes: Sizes, out: Sizes) -> list[tuple[Sizes, Sizes]]:
