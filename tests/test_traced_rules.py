@@ -23,8 +23,17 @@ import traced_torch_rules  # noqa: E402
 
 RIGHT = ("PROVED", "CERTIFIED")
 # the rules of the prototype, and those that the others do not resemble; the rest is deep
-PROTOTYPE = {"gelu_tanh", "layer_norm_library", "matmul", "written_slices", "two_results", "non_differentiable"}
-JAX_FIRST = {"log1pexp", "unit_vector", "index", "symbolic_zeros", "pytrees"}
+PROTOTYPE = {
+    "gelu_tanh",
+    "layer_norm_library",
+    "matmul",
+    "written_slices",
+    "two_results",
+    "non_differentiable",
+    "both_extremes",
+    "pieces",
+}
+JAX_FIRST = {"log1pexp", "unit_vector", "index", "symbolic_zeros", "pytrees", "option", "sort"}
 # JAX's LU decomposition has no counterpart; gelu's constants are rounded before the graph is recorded, and 1e-17 of it
 # refutes what no rounding is allowed for
 NUMERICAL = {("logdet", "jax"), ("gelu", "jax")}
@@ -117,7 +126,7 @@ def test_a_custom_operation_is_named() -> None:
 
 
 JAX_OPAQUE = {
-    "while_loop": lambda x: jax.lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1] * 2), (0, x))[1],
+    "while_loop": jax.jit(lambda x: jax.lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1] * 2), (0, x))[1]),
     "pure_callback": lambda x: jax.pure_callback(lambda v: np.asarray(v) * 8, jax.ShapeDtypeStruct((3,), np.float64), x),
 }  # fmt: skip
 
@@ -175,6 +184,39 @@ def test_a_plain_function_is_refuted_by_its_values_only() -> None:
     assert check.verdict == "DISAGREES" and check.evidence["basis"] == "numerical"
     (check,) = check_callable(lambda x: torch.softmax(x, 0) * x, at=(X,)).checks
     assert check.verdict == "PROVED"
+
+
+def test_a_tensor_that_backward_sends_nothing_to() -> None:
+    """Nothing is asked for a constant where other arguments require a gradient; else it is a mistake, or data."""
+
+    def forward(ctx: Any, x: Any, c: Any) -> Any:
+        ctx.save_for_backward(x, c)
+        return x * x * c
+
+    rule = function(forward, lambda ctx, g: (2 * g * ctx.saved_tensors[0] * ctx.saved_tensors[1], None))
+    report = check_callable(rule, at=(X, X + 1))
+    assert {one.leaf: one.verdict for one in report.checks} == {"x": "PROVED", "c": "DISAGREES"}
+    assert any("add --wrt x" in one.message for one in report.diagnostics)
+    for at, options in (((X.clone().requires_grad_(), X + 1), {}), ((X, X + 1), {"wrt": ["x"]})):
+        assert [(one.leaf, one.verdict) for one in check_callable(rule, at=at, **options).checks] == [("x", "PROVED")]
+
+
+def test_what_no_oracle_decides_is_said() -> None:
+    def masked(x: Any) -> Any:
+        return jax.nn.softmax(jax.numpy.where(jax.numpy.array([True, False, True]), x, -1e30), axis=-1)
+
+    def back(g: Any, x: Any) -> Any:
+        p = masked(x)
+        return (p * (g - (g * p).sum()),)
+
+    report = check_callable(traced_jax_rules.with_vjp(masked, back), at=(np.array([0.5, -1.25, 2.0]),))
+    assert [one.verdict for one in report.checks] == ["AGREES"]
+    assert any("no exact oracle decides" in one.message for one in report.diagnostics)
+
+
+def test_bfloat16_is_judged_as_a_formula() -> None:
+    rule = function(keeping(torch.exp), saved(lambda g, x: g * x.exp()))
+    assert [one.verdict for one in check_callable(rule, at=(X.bfloat16(),)).checks] == ["PROVED"]
 
 
 def test_assert_gradient_takes_a_function() -> None:

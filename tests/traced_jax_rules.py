@@ -102,6 +102,27 @@ def _scan_sum(x: Any) -> Any:
     return lax.scan(lambda c, v: (c * 0.5 + v, c * 0.5 + v), 0.0, x)[1]
 
 
+def _scaled(power: int) -> Any:
+    """A float that is no argument of the derivative."""
+    f = partial(jax.custom_vjp, nondiff_argnums=(1,))(lambda x, eps: x * lax.rsqrt(jnp.square(x).sum() + eps))
+
+    def bwd(eps: Any, x: Any, g: Any) -> Any:
+        r = lax.rsqrt(jnp.square(x).sum() + eps)
+        return (g * r - x * r ** (2 + power) * (g * x).sum() * (1 if power == 1 else r),)
+
+    f.defvjp(lambda x, eps: (f(x, eps), x), bwd)
+    return f
+
+
+def _top_back(g: Any, x: Any) -> Any:
+    places = lax.top_k(x, 2)[1]
+    return (g[..., None] * jax.nn.one_hot(places, x.shape[-1], dtype=x.dtype).sum(-2),)
+
+
+def _sort_back(g: Any, x: Any) -> Any:
+    return (jax.nn.one_hot(jnp.argsort(x), 3, dtype=x.dtype).T @ (g * jnp.arange(3.0)),)
+
+
 CASES = [
     vjp("log1pexp", lambda x: jnp.log1p(jnp.exp(x)), lambda g, x: (g * (1 - 1 / (1 + jnp.exp(x))),), lambda g, x: (g / (1 + jnp.exp(x)),), 0.7),
     vjp("unit_vector", lambda x: x / jnp.sqrt(x @ x), lambda g, x: _saved_norm(g, x, True), lambda g, x: _saved_norm(g, x, False), V),
@@ -134,5 +155,8 @@ CASES = [
     Case("nondiff_argnums", _nondiff(True), _nondiff(False), (V,)),
     Case("symbolic_zeros", _zeros(True), _zeros(False), (V, W)),
     Case("pytrees", _tree(True), _tree(False), (V, W)),
+    Case("option", _scaled(1), _scaled(2), (X, 1e-6)),
+    vjp("top_k", lambda x: lax.top_k(x, 2)[0].sum(-1), _top_back, lambda g, x: (_top_back(g, x)[0] / 2,), X),
+    vjp("sort", lambda x: jnp.sort(x) * jnp.arange(3.0), _sort_back, lambda g, x: (g * jnp.arange(3.0),), V),
     Case("vmapped", jax.vmap(with_vjp(lambda x: jnp.sin(x) * x, lambda g, x: (g * (jnp.sin(x) + x * jnp.cos(x)),))), jax.vmap(with_vjp(lambda x: jnp.sin(x) * x, lambda g, x: (g * jnp.sin(x),))), (V,)),
 ]  # fmt: skip

@@ -565,3 +565,89 @@ def cholesky() -> Any:
         return (s + s.mT) / 2
 
     return forward, right, lambda ctx, g: right(ctx, g, 0.0)
+
+
+@rule(X)
+def sorted_with_places() -> Any:
+    def forward(ctx: Any, x: Tensor) -> Any:
+        values, places = torch.sort(x, dim=-1, descending=True)
+        ctx.mark_non_differentiable(places)
+        ctx.save_for_backward(places)
+        return values, places
+
+    def right(ctx: Any, g: Tensor, _: Any, factor: float = 1) -> Any:
+        return torch.zeros_like(g).scatter_(-1, ctx.saved_tensors[0], factor * g)
+
+    return forward, right, lambda ctx, g, h: right(ctx, g, h, 2)
+
+
+@rule(X / 2, -1)
+def sparsemax() -> Any:
+    def forward(ctx: Any, x: Tensor, dim: int) -> Tensor:
+        ordered, _ = torch.sort(x, dim=dim, descending=True)
+        ranks = torch.arange(1, x.size(dim) + 1, dtype=x.dtype)
+        inside = (1 + ranks * ordered > ordered.cumsum(dim)).to(x.dtype)
+        size = (inside * ranks).max(dim, keepdim=True)[0]
+        out = (x - ((inside * ordered).sum(dim, keepdim=True) - 1) / size).clamp(min=0)
+        ctx.save_for_backward(out)
+        return out
+
+    def right(ctx: Any, g: Tensor, whole: bool = True) -> Any:
+        inside = ctx.saved_tensors[0] != 0
+        mean = (g * inside).sum(-1, keepdim=True) / (inside.sum(-1, keepdim=True) if whole else 3)
+        return inside * (g - mean), None
+
+    return forward, right, lambda ctx, g: right(ctx, g, False)
+
+
+@rule(X, 2)
+def topk() -> Any:
+    def forward(ctx: Any, x: Tensor, k: int) -> Tensor:
+        values, places = x.topk(k, dim=-1)
+        ctx.save_for_backward(places)
+        return values.mean(-1)
+
+    def right(ctx: Any, g: Tensor, k: int = 2) -> Any:
+        (places,) = ctx.saved_tensors
+        return g.new_zeros(2, 3).scatter(-1, places, (g.unsqueeze(-1) / k).expand_as(places)), None
+
+    return forward, right, lambda ctx, g: right(ctx, g, 1)
+
+
+@rule(X)
+def both_extremes() -> Any:
+    def forward(ctx: Any, x: Tensor) -> Any:
+        (high, i), (low, j) = x.max(1), x.min(1)
+        ctx.save_for_backward(i, j)
+        return high, low
+
+    def right(ctx: Any, g: Tensor, h: Tensor, of_low: int = 1) -> Tensor:
+        sent, places = g.new_zeros(2, 3), ctx.saved_tensors
+        sent.scatter_add_(1, places[0].unsqueeze(1), g.unsqueeze(1))
+        return sent.scatter_add_(1, places[of_low].unsqueeze(1), h.unsqueeze(1))
+
+    return forward, right, lambda ctx, g, h: right(ctx, g, h, 0)
+
+
+@rule(V)
+def changed_in_place() -> Any:
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        ctx.mark_dirty(x)
+        ctx.save_for_backward(x.exp_())
+        return x
+
+    return forward, lambda ctx, g: g * ctx.saved_tensors[0], lambda ctx, g: g * ctx.saved_tensors[0] ** 2
+
+
+@rule(X, [1, 2])
+def pieces() -> Any:
+    def forward(ctx: Any, x: Tensor, sizes: Any) -> Any:
+        return tuple(one.clone() for one in torch.split(x, sizes, dim=-1))
+
+    return forward, lambda ctx, *g: (torch.cat(g, -1), None), lambda ctx, *g: (torch.cat(g[::-1], -1), None)
+
+
+@rule(V)
+def a_constant_that_is_larger() -> Any:
+    table = t([1.0, 2.0, 0.5], [0.25, -1.0, 3.0])
+    return lambda ctx, x: x * table, lambda ctx, g: (g * table).sum(0), lambda ctx, g: (g * table).mean(0)

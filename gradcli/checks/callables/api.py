@@ -188,7 +188,7 @@ def report_on(
     else:
         verdicts, more = examined(box, value, chosen, judged.samples, judged.rtol)
         verdicts, remarks = {**verdicts, **exact}, [*remarks, *more]
-    remarks = [*box.remarks(), *remarks]
+    remarks = [*box.remarks(), *remarks, *nothing_sent(box, verdicts)]
     points = {one.name: np.asarray(one.array) for one in arguments if one.array is not None}
     where = point_text(points, box.names or list(points))
     checks = []
@@ -271,6 +271,18 @@ def recorded(
     from gradcli.checks.callables.recorded import by_recording  # with all that judges scripts
 
     return by_recording(box, found, seed, samples, witnesses)
+
+
+def nothing_sent(box: Box, verdicts: dict[str, Verdict]) -> Iterator[str]:
+    """How to say that an argument to which a backward pass sends nothing is meant as data."""
+    refuted = [name for name, one in verdicts.items() if one.verdict == "DISAGREES"]
+    if not refuted or box.kind != OWN or len(box.names) < 2:
+        return
+    sent = box.pullback(box.x, np.ones(box.size), at_the_point=True)
+    silent = [name for name in refuted if not sent[box.slices[name]].any()]
+    others = [name for name in box.names if name not in silent]
+    if silent and others:
+        yield f"the backward pass sends nothing to {', '.join(silent)}: if that is data, add --wrt {','.join(others)}"
 
 
 def failed(problem: Failed, shown: str, file: str | None, line: int | None) -> Report:

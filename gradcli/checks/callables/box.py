@@ -12,6 +12,7 @@ import numpy as np
 
 from gradcli.checks.callables.call_arguments import Argument, Form
 from gradcli.checks.callables.failures import Failed, Listener, OutOfTime, called
+from gradcli.checks.callables.gradient_libraries import array_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -78,9 +79,11 @@ class Box:
         weights = np.ones(self.size)
         if self.kind == OWN:
             sent = dict(zip(self.names, self._derived(self.x, weights, at_the_point=True), strict=True))
-            numbers = [one.name for one in self.arguments if isinstance(one.given, (int, float))]
-            kept = [name for name in self.names if sent[name] is not None or name not in numbers]
-            if kept and len(kept) < len(self.names):  # a number that backward answers with None is an option
+            data = [one.name for one in self.arguments if isinstance(one.given, (int, float))]
+            if any(getattr(one.given, "requires_grad", False) for one in self.arguments):
+                data += [one.name for one in self.arguments if getattr(one.given, "requires_grad", None) is False]
+            kept = [name for name in self.names if sent[name] is not None or name not in data]
+            if kept and len(kept) < len(self.names):  # what backward answers with None is an option, or a constant
                 self.skipped = [name for name in self.names if name not in kept]
                 self._lay_out(kept)
             self._gathered([sent[name] for name in self.names], weights)
@@ -255,8 +258,7 @@ class Box:
 
 
 def _numbers(value: Any) -> Any:
-    value = value.detach() if hasattr(value, "detach") else value
-    return np.asarray(value.cpu().numpy() if hasattr(value, "cpu") else value)
+    return np.asarray(array_of(value) if hasattr(value, "detach") else value)
 
 
 def _told(value: Any) -> str:

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gradcli.checks.callables.failures import Failed
-from gradcli.checks.callables.gradient_libraries import JAX, TORCH, is_function_class, is_tensor, kind_of
+from gradcli.checks.callables.gradient_libraries import (
+    JAX,
+    TORCH,
+    array_of,
+    is_function_class,
+    is_tensor,
+    kind_of,
+)
 from gradcli.diagnostics import did_you_mean, error, visible
 
 if TYPE_CHECKING:
@@ -48,12 +55,11 @@ class Argument(NamedTuple):
         array = self.array
         return array is not None and array.size > 0 and bool(np.all(np.isfinite(array) & (array == np.trunc(array))))
 
-    def as_integers(self, library: Library) -> Argument:
-        """The same whole numbers as data of a library."""
+    def as_integers(self, library: Library, listed: bool = False) -> Argument:
+        """The same whole numbers as data: arrays of a library, or Python's own numbers and lists."""
         whole = np.asarray(self.array).astype(np.int64)
-        return self._replace(
-            given=library.give(whole, whole, False) if whole.shape else int(whole), array=None, integers=True
-        )
+        given = whole.tolist() if listed or not whole.shape else library.give(whole, whole, False)
+        return self._replace(given=given, array=None, integers=True)
 
 
 def arguments_of(f: Any, at: Any, names: Sequence[str] | None, wrt: Sequence[str] | None) -> list[Argument]:
@@ -69,15 +75,16 @@ def arguments_of(f: Any, at: Any, names: Sequence[str] | None, wrt: Sequence[str
     else:
         given = {known[0] if known else "x": at}
     keywords = _fitted(f, given, known) if known is not None else set()
+    fixed = {known[k] for k in getattr(f, "nondiff_argnums", ()) if known is not None and 0 <= k < len(known)}
     order = [name for name in known or () if name in given] or list(given)
     order += [name for name in given if name not in order]
     found = []
     for name in order:
         value = given[name]
         array = numbers(value)
-        if wrt is not None and name not in wrt:
+        if name in fixed or (wrt is not None and name not in wrt):
             array = None
-        if array is None and isinstance(value, list) and value and numbers(value) is not None:
+        if array is None and name not in fixed and isinstance(value, list) and value and numbers(value) is not None:
             value = np.asarray(value)
         found.append(Argument(name, value, array, name in keywords))
     for name in wrt or ():
@@ -134,27 +141,24 @@ def numbers(value: Any) -> Floats | None:
         return None
     if isinstance(value, (int, float)):
         return np.asarray(float(value))
-    if is_tensor(value):
-        value = value.detach()
-        value = (value.cpu() if hasattr(value, "cpu") else value).numpy()
+    half = "bfloat16" in str(getattr(value, "dtype", ""))
     try:
-        array = np.asarray(value)
+        array = np.asarray(array_of(value) if is_tensor(value) else value)
     except (ValueError, TypeError):
         return None
     if isinstance(value, (list, tuple)) and array.dtype.kind == "i":
         array = array.astype(np.float64)
     if array.dtype.kind != "f" or array.dtype.itemsize < 2:
         return None
-    if array.dtype in (np.float32, np.float64) and kind_of(value) != JAX:  # there float32 is nobody's choice
-        return array
-    return array.astype(np.float64)
+    chosen = not half and kind_of(value) != JAX  # there float32 is nobody's choice
+    return array if chosen and array.dtype in (np.float32, np.float64) else array.astype(np.float64)
 
 
 def with_integers(arguments: Sequence[Argument], library: Library) -> Iterator[list[Argument]]:
     """The arguments with whole numbers as data, for a function that refuses floats there: the fewest first.
 
     Of numbers those that were given as integers, else all but one, so that something still moves; of arrays (labels,
-    indices) one at a time, the last first, then all but the first.
+    indices) one at a time, the last first, then all but the first; at last what was given as a list of integers.
     """
     moving = [one for one in arguments if one.array is not None]
     numbers = [one.name for one in moving if one.whole and not one.shape]
@@ -164,6 +168,9 @@ def with_integers(arguments: Sequence[Argument], library: Library) -> Iterator[l
         data = names[1:] if len(names) == len(moving) else names
         if data:
             yield [one.as_integers(library) if one.name in data else one for one in arguments]
+    lists = [one.name for one in moving if one.whole and isinstance(one.given, (list, tuple))]
+    if 0 < len(lists) < len(moving):
+        yield [one.as_integers(library, True) if one.name in lists else one for one in arguments]
 
 
 # --- inner ----------------------------------------------------------------------------------------------------

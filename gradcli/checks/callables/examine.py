@@ -38,6 +38,9 @@ def opened(box: Box) -> tuple[Box, Floats]:
     try:
         return box, box.probe()
     except Failed as problem:
+        if "a leaf Variable" in problem.reason and not box.library.copies:
+            box.library.copies = True
+            return opened(box)
         if not isinstance(problem.__cause__, (TypeError, AttributeError, IndexError, RuntimeError)):
             raise
         narrow = isinstance(problem.__cause__, RuntimeError) and "dtype" in problem.reason and not box.float32

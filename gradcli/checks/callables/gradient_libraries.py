@@ -35,6 +35,7 @@ class Library:
     name = NUMPY
     module: Any = None
     differentiates = False
+    copies = False  # whether f is differentiated at copies: it changes arguments in place, which leaves do not allow
 
     def untested(self) -> list[str]:
         """A note where the library's version is outside of those that are known to work."""
@@ -100,10 +101,7 @@ class Tensors(Library):
 
     def read(self, role: str, value: Any) -> Floats:
         """The numbers of a tensor."""
-        if is_tensor(value):
-            value = value.detach()
-            value = (value.cpu() if hasattr(value, "cpu") else value).numpy()
-        return super().read(role, value)
+        return super().read(role, array_of(value) if is_tensor(value) else value)
 
     def outputs(self, role: str, value: Any) -> list[Floats]:
         """The numbers of a tensor, or of each of a tuple of tensors."""
@@ -112,7 +110,7 @@ class Tensors(Library):
 
     def pullback(self, f: Call, arguments: Mapping[str, Any], names: Sequence[str], weights: Floats) -> list[Any]:
         """What `autograd.grad` gives for a combination of the outputs."""
-        value = f(arguments)
+        value = f({**arguments, **{name: arguments[name].clone() for name in names}} if self.copies else arguments)
         values = [one for one in (value if isinstance(value, (tuple, list)) else [value]) if is_tensor(one)]
         seeds, at = [], 0
         for one in values:
@@ -229,6 +227,13 @@ def alone_beside(f: Any) -> str | None:
 def is_tensor(value: Any) -> bool:
     """Whether a value is a tensor of PyTorch or of gradcli."""
     return hasattr(value, "requires_grad") and hasattr(value, "detach")
+
+
+def array_of(tensor: Any) -> Any:
+    """The entries of a tensor, wherever it is; NumPy has no bfloat16, so they become float32."""
+    tensor = tensor.detach()
+    tensor = tensor.cpu() if hasattr(tensor, "cpu") else tensor
+    return (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()
 
 
 def is_function_class(f: Any) -> bool:

@@ -89,7 +89,10 @@ def by_recording(box: Box, found: Message, seed: int, samples: int, witnesses: t
             verdicts = [(one, verdict) for one, verdict in verdicts if stands(found, one, verdict)]
         inside = [pair for pair in verdicts if pair[0].file is not None]
         own = {str(one.leaf): blamed(verdict, inside) for one, verdict in verdicts if one.file is None}
-        return Rigorous(own, inside, notes_on(program, found, box))
+        notes, undecided = notes_on(program, found, box), [name for name in box.names if name not in own]
+        if undecided and found.get("rule"):
+            notes.append(f"{', '.join(undecided)}: judged by values, since no exact oracle decides beyond rounding")
+        return Rigorous(own, inside, notes)
     except (OutOfTime, GradcliError):
         return Rigorous({}, [], [])
     except Unfit as problem:

@@ -220,12 +220,15 @@ class Reading:
         """The nodes of an operation, by its row of the table or by what it moves where."""
         values, space = one.meta.get("val"), target.namespace
         kinds = kinds_of(values, self.single)
-        if name in SUMS or (name == "index_put" and bound.get("accumulate")):
+        followed = isinstance(bound.get("index"), Cell)  # positions depend on the point
+        if (name in SUMS and not followed) or (name == "index_put" and bound.get("accumulate")):
             return self.added(target, one, args, kwargs)
         row = ATEN.get(name)
+        if bound.get("reduce") is not None and followed:
+            raise Opaque(f"the operation {space}::{name} is not read where its positions depend on the point")
         if name == "convolution":
             found: Any = self.convolved(bound)
-        elif row is None or (name in ("gather", "scatter") and not isinstance(bound["index"], Cell)):
+        elif row is None or (name in ("gather", "scatter") and not followed):
             found = self.moved(name, target, args, kwargs)
         else:
             own = {"dim" if key == "dims" and space == "prims" else key: unwrapped(x) for key, x in bound.items()}

@@ -108,7 +108,8 @@ class Reading:
                  for key, value in named.items() if key in known}  # fmt: skip
         if "arg" in getattr(row.ours, "__name__", "") or row.ours.__name__ == "place":
             named["dim"] = named["dim"][0]
-        return [row.ours(*xs, **named)]
+        found = row.ours(*xs, **named)
+        return list(found) if isinstance(found, (list, tuple)) else [found]
 
     def kind(self, var: Any) -> str:
         """Whether a value is of floats, whole numbers or truths; remembers formats of fewer digits."""

@@ -97,7 +97,7 @@ def joined(parts: Sequence[Node]) -> Node:
 
 def pointwise(name: str, xs: Sequence[Any], builder: Builder) -> Node:
     """An operation of ours, entry by entry, on nodes and numbers that are broadcast together."""
-    shape = np.broadcast_shapes(*(x.type.shape for x in xs if isinstance(x, Node)))
+    shape = np.broadcast_shapes(*(x.type.shape if isinstance(x, Node) else np.shape(x) for x in xs))
     nodes = [x if isinstance(x, Node) else constant(builder, x) for x in xs]
     order = ("bool", "int", "float")
     choices = nodes[1:] if name == "where" else nodes
@@ -330,19 +330,68 @@ def taken(x: Any, dim: int, index: Any) -> Node:
     return picked(x, dim, index)
 
 
+def sorted_along(x: Node, dim: int = -1, descending: bool = False) -> Any:
+    """The entries in order along an axis, with their positions; equal ones keep their order."""
+    axes = axes_of(x, dim)
+    if not axes:
+        return x, constant(x.builder, np.zeros((), np.int64))
+    order = x.builder.call("argsort", -x if descending else x, axis=axes[0])
+    return picked(x, dim, order), order
+
+
+def ordered(*xs: Any, dim: int, num_keys: int) -> Any:
+    """JAX's sort: the first array in order along an axis, and the others in the order of the first."""
+    if num_keys != 1 or not isinstance(xs[0], Node):
+        raise Opaque("it sorts by several arrays")
+    values, order = sorted_along(xs[0], dim)
+    return [values, *(taken(x, dim, order) for x in xs[1:])]
+
+
+def top(x: Node, k: int, dim: int = -1, largest: bool = True) -> Any:
+    """The k largest or smallest entries along an axis, with their positions."""
+    values, order = sorted_along(x, dim, largest)
+    (axis,) = axes_of(x, dim)
+    places = np.take(np.arange(x.type.size).reshape(x.type.shape), np.arange(k), axis)
+    return tuple(entries(x.builder, [one], places.reshape(-1), places.shape) for one in (values, order))
+
+
 def put(x: Any, dim: int, index: Node, src: Any = None, value: Any = 0) -> Node:
-    """aten's scatter at positions that depend on the point, as those of the largest do: each once."""
+    """aten's scatter at positions that depend on the point, as those of the largest do: each once.
+
+    Raises Opaque where positions along the axis are several and may be the same one.
+    """
     builder = _builder(x, index, src)
     x = of_kind(x if isinstance(x, Node) else constant(builder, x), "float")
-    src = constant(builder, value) if src is None else src if isinstance(src, Node) else constant(builder, src)
-    src = stretch(of_kind(src, "float"), index.type.shape)
     axes = axes_of(x, dim)
-    if not axes or index.type.shape[axes[0]] != 1:
+    if not axes or (index.type.shape[axes[0]] != 1 and not distinct(index, axes[0])):
         raise Opaque("it writes entries at positions that depend on the point")
-    size = x.type.shape[axes[0]]
-    spread = builder.call("put_along", src, index, axis=axes[0], size=size)
-    mask = builder.call("put_along", builder.constant(1, index.type.shape), index, axis=axes[0], size=size)
+    src = constant(builder, value) if src is None else src
+    spread = put_up(builder.constant(0, x.type.shape), dim, index, src)
+    mask = put_up(builder.constant(0, x.type.shape), dim, index, builder.constant(1, index.type.shape))
     return pointwise("where", [pointwise("greater", [mask, 0.5], builder), spread, x], builder)
+
+
+def put_up(x: Any, dim: int, index: Node, src: Any) -> Node:
+    """aten's scatter_add at positions that depend on the point."""
+    builder = _builder(x, index, src)
+    src = src if isinstance(src, Node) else constant(builder, src)
+    (axis,) = axes_of(index, dim)
+    if any(n != m for k, (n, m) in enumerate(zip(x.shape, index.type.shape, strict=True)) if k - len(x.shape) != axis):
+        raise Opaque("it adds up a part of the entries at positions that depend on the point")
+    src = stretch(of_kind(src, "float"), index.type.shape)
+    added = builder.call("put_along", src, of_kind(index, "int"), axis=axis, size=x.shape[axis])
+    return pointwise("add", [x, added], builder)
+
+
+def distinct(index: Node, axis: int) -> bool:
+    """Whether positions along an axis are those of a sorted order, or a part of it: no two are the same."""
+    rank = len(index.type.shape)
+    while index.primitive.name in ("reshape", "take_static", "slice", "cast"):
+        taken = index.params.get("indices", ())
+        if len({*taken}) < len(taken):
+            return False
+        (index,) = index.args
+    return index.primitive.name == "argsort" and len(index.type.shape) == rank and index.params["axis"] == axis
 
 
 def chosen(which: Any, *cases: Any) -> Node:
@@ -528,6 +577,10 @@ TABLE = (
     Row(triangle, "linalg_solve_triangular"),
     Row(taken, "gather"),
     Row(put, "scatter"),
+    Row(put_up, "scatter_add"),
+    Row(sorted_along, "sort"),
+    Row(top, "topk", "top_k", {"axis": "dim"}),
+    Row(ordered, "", "sort", {"dimension": "dim"}),
 )
 
 ATEN = {name: row for row in TABLE for name in row.aten.split()}

@@ -124,12 +124,13 @@ def of_torch(box: Box, builder: Builder, leaves: list[Node], seed: int) -> tuple
             raise Opaque("it returns something else than tensors")
         return list(found)
 
-    def leaf_of(array: Any) -> Any:
-        return torch.as_tensor(array).detach().clone().requires_grad_()
+    def results_at(leaves: list[Any]) -> list[Any]:
+        copies = [one.clone() if box.library.copies else one for one in leaves]
+        return tensors_of(call(box, copies))
 
     def first_call(kind: Any) -> list[Any]:
         with torch.enable_grad():
-            return tensors_of(call(box, [leaf_of(one).detach().to(kind).requires_grad_() for one in example]))
+            return results_at([one.clone().to(kind).requires_grad_() for one in example])
 
     example = [torch.from_numpy(array) for array in arrays_at(box, box.x)]
     kind = torch.float64
@@ -144,7 +145,7 @@ def of_torch(box: Box, builder: Builder, leaves: list[Node], seed: int) -> tuple
     def both(*given: Any) -> Any:
         with torch.enable_grad():
             moved = [one.detach().requires_grad_() for one in given[len(places) :]]
-            results = tensors_of(call(box, moved))
+            results = results_at(moved)
             ends = [results[k] for k in places]
             sent = torch.autograd.grad(ends, moved, list(given[: len(places)]), allow_unused=True) if ends else []
         return [*(one.detach() for one in results), *(one if one is not None else None for one in sent)]
