@@ -133,7 +133,6 @@ MORE |= {
     "retain twice": X + "y = x * 2\ny.retain_grad()\ny.retain_grad()\n(y * y).sum().backward()\nr = [y.retains_grad, x.retains_grad]\n",
     "retain leaf": X + "x.retain_grad()\nr = x.retains_grad\n",
     "retain without grad": "torch.ones(1).retain_grad()\n",
-    "multi hook": X + _HOOKS + "y = x * 2\nh = torch.autograd.graph.register_multi_grad_hook([x, y], lambda gs: seen.append([g is None for g in gs]))\ny.sum().backward()\nh.remove()\ndel h\n",
     "dirty": X
     + "class D(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, x):\n        ctx.mark_dirty(x)\n        x.add_(1)\n        return x\n    @staticmethod\n    def backward(ctx, g):\n        return g\n"
     + "y = x * 2\nz = D.apply(y)\nsame = z is y\nn = [type(z.grad_fn).__name__, y._version]\nz.sum().backward()\ndel D, y, z\n",

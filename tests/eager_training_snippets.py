@@ -128,10 +128,6 @@ _REDUCED = [
     "F.cross_entropy(x, t{}, label_smoothing=0.1)",
     "F.cross_entropy(cube, c_cube{})",
     "F.cross_entropy(x[0], c[0]{})",
-    "F.poisson_nll_loss(u, t{})",
-    "F.multilabel_soft_margin_loss(x, t{})",
-    "F.multilabel_soft_margin_loss(x, (t > 0.3).float(), weight{})",
-    "F.gaussian_nll_loss(x, t, u + 0.1{})",
 ]
 _CALLS += [call.format(f", reduction={way!r}") for call in _REDUCED for way in ("mean", "sum", "none")]
 FUNCTIONAL = {call: DATA + f"y = {call}" + END for call in _CALLS}
@@ -144,7 +140,6 @@ _MODULES = [
     "nn.Embedding(5, 3, padding_idx=-1)",
     "nn.Embedding(5, 3, padding_idx=7)",
     "nn.Embedding(5, 3, _weight=torch.ones(2, 3))",
-    "nn.MultiLabelSoftMarginLoss(reduction='sum')",
     "nn.Linear(3, 2).half()",
     "nn.Linear(3, 2).to(torch.complex64)",
     "nn.Linear(3, 2).to('cpu', torch.float64)",
@@ -299,12 +294,6 @@ _RULES = [
     "RMSprop(ps)",
     "RMSprop(ps, momentum=0.9, centered=True)",
     "Adadelta(ps)",
-    "NAdam(ps, lr=0.01)",
-    "NAdam(ps, weight_decay=0.1, momentum_decay=0.01, maximize=True)",
-    "NAdam(ps, weight_decay=0.1, decoupled_weight_decay=True)",
-    "RAdam(ps, lr=0.05)",
-    "RAdam(ps, lr=0.05, weight_decay=0.1, betas=(0.8, 0.9))",
-    "RAdam(ps, lr=0.05, weight_decay=0.1, decoupled_weight_decay=True, maximize=True)",
     "Adagrad(ps, lr=0.1, initial_accumulator_value=0.5)",
     "SGD([{'params': ps[:1], 'lr': 0.5}, {'params': ps[1:]}], lr=0.1)",
     "LBFGS(ps, lr=0.3, max_iter=5)",
@@ -329,8 +318,7 @@ text = repr(o)
 groups = [sorted((name, str(value)) for name, value in one.items()) for one in o.state_dict()['param_groups']]
 kept = [[(name, value) for name, value in one.items() if name not in ('old_dirs', 'old_stps', 'ro', 'H_diag', 'al')] for one in o.state_dict()['state'].values()]
 """
-_STEPS = {"NAdam(ps, lr=0.01)": 25}  # from there on it strays: an ulp at the start is 1e-10 behind fifty steps
-OPTIM = {rule: TRAINING.format(rule=rule, steps=5 if "LBFGS" in rule else _STEPS.get(rule, 50)) for rule in _RULES}
+OPTIM = {rule: TRAINING.format(rule=rule, steps=5 if "LBFGS" in rule else 50) for rule in _RULES}
 _SCHEDULES = [
     "StepLR(o, 3, 0.5)",
     "ExponentialLR(o, 0.9)",
@@ -338,35 +326,22 @@ _SCHEDULES = [
     "LambdaLR(o, lambda e: 0.9**e)",
     "LambdaLR(o, [lambda e: 0.9**e, lambda e: 0.5**e])",
     "LambdaLR(o, 3)",
-    "MultiplicativeLR(o, lambda e: 0.5 + 1 / (e + 1))",
     "MultiStepLR(o, [2, 5, 5])",
-    "ConstantLR(o)",
-    "ConstantLR(o, 0.5, 1)",
-    "ConstantLR(o, 2.0)",
     "LinearLR(o)",
     "LinearLR(o, 0.5, 0.1, 8)",
     "LinearLR(o, 0.0)",
     "LinearLR(o, 1.0, 2.0)",
-    "PolynomialLR(o)",
-    "PolynomialLR(o, 12, 2.5)",
-    "PolynomialLR(o, 0)",
     "OneCycleLR(o, 0.5, 30)",
     "OneCycleLR(o, 0.5, 30, three_phase=True)",
-    "CosineAnnealingWarmRestarts(o, 3, 2)",
-    "SequentialLR(o, [S.ConstantLR(o, 0.1, 4), S.ExponentialLR(o, 0.9)], [5])",
+    "SequentialLR(o, [S.LinearLR(o, 0.1, 0.1, 4), S.ExponentialLR(o, 0.9)], [5])",
     "SequentialLR(o, [S.LinearLR(o, 0.1, total_iters=4), S.CosineAnnealingLR(o, 10), S.StepLR(o, 2)], [4, 11])",
-    "SequentialLR(o, [S.LambdaLR(o, lambda e: e + 1), S.PolynomialLR(o, 6, 2.0)], [0])",
-    "SequentialLR(o, [S.SequentialLR(o, [S.ConstantLR(o), S.LinearLR(o)], [2]), S.MultiStepLR(o, [1, 2])], [7])",
-    "SequentialLR(o, [S.ConstantLR(o)], [5])",
+    "SequentialLR(o, [S.LambdaLR(o, lambda e: e + 1), S.ExponentialLR(o, 0.5)], [0])",
+    "SequentialLR(o, [S.SequentialLR(o, [S.StepLR(o, 2), S.LinearLR(o)], [2]), S.MultiStepLR(o, [1, 2])], [7])",
+    "SequentialLR(o, [S.StepLR(o, 2)], [5])",
     "SequentialLR(o, [], [])",
     "SequentialLR(o, [3], [])",
     "SequentialLR(o, [S.ReduceLROnPlateau(o)], [])",
-    "SequentialLR(o, [S.ConstantLR(q)], [])",
-    "ChainedScheduler([S.ConstantLR(o, 0.1, 4), S.ExponentialLR(o, 0.9)])",
-    "ChainedScheduler([S.LinearLR(o), S.CosineAnnealingLR(o, 7)], o)",
-    "ChainedScheduler([S.ReduceLROnPlateau(o)])",
-    "ChainedScheduler([S.ConstantLR(q), S.ConstantLR(o)])",
-    "ChainedScheduler([])",
+    "SequentialLR(o, [S.StepLR(q, 2)], [])",
     "StepLR(3, 2)",
     "StepLR(o, 2, last_epoch=3)",
 ]
@@ -428,8 +403,6 @@ OPTIM |= {
         *(
             "RMSprop([z], centered=True, momentum=0.5)",
             "Adadelta([z])",
-            "NAdam([z])",
-            "RAdam([z], lr=0.1)",
         ),
     )
 }
@@ -454,8 +427,6 @@ _WRONG = [
     "SGD([{'params': p[0]}, {'params': p[0]}], lr=0.1)",
     "Adam(p, betas=(1.0, 2.0))",
     "Adam(p, lr=torch.ones(2))",
-    "NAdam(p, momentum_decay=-1)",
-    "RAdam(p, eps=-1)",
     "LBFGS(p).step()",
     "lr_scheduler.StepLR(torch.optim.SGD(p, lr=0.1), 2).step()",
     "SGD(torch.nn.Linear(2, 2).named_parameters(), lr=0.1)",
@@ -485,9 +456,6 @@ _LAWS = {
     "Categorical(logits=a)": "torch.tensor(2)",
     "Categorical(logits=torch.stack([a, b]))": "torch.tensor([[0, 2], [1, 1], [2, 0]])",
     "Categorical(torch.tensor([[0.0, 1.0], [0.5, 0.5]]))": "torch.tensor([1, 0])",
-    "Bernoulli(torch.sigmoid(a))": "torch.tensor([0.0, 1.0, 1.0])",
-    "Bernoulli(logits=a)": "torch.tensor([0.0, 1.0, 1.0])",
-    "Bernoulli(0.25)": "torch.tensor([0.0, 1.0])",
 }
 _LAW = """
 import torch.distributions as D
@@ -527,9 +495,7 @@ _ASKED = {
     "half a class": "D.Categorical(b).log_prob(torch.tensor(0.5))",
     "negative probabilities": "D.Categorical(a)",
     "neither": "D.Categorical()",
-    "both": "D.Bernoulli(b, a)",
-    "probabilities above 1": "D.Bernoulli(b)",
-    "a half of Bernoulli": "D.Bernoulli(0.5).log_prob(torch.tensor(0.5))",
+    "both": "D.Categorical(b, a)",
     "text": "D.Normal('a', 1.0)",
 }
 DISTRIBUTIONS |= {name: _ABOUT + text + "\n" for name, text in _ASKED.items()}

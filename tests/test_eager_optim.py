@@ -91,7 +91,7 @@ def test_lbfgs_solves_a_quadratic_and_rosenbrock() -> None:
         optimizer.step()
 
 
-@pytest.mark.parametrize("rule", ["SGD", "Adam", "AdamW", "Adagrad", "RMSprop", "Adadelta", "NAdam", "RAdam"])
+@pytest.mark.parametrize("rule", ["SGD", "Adam", "AdamW", "Adagrad", "RMSprop", "Adadelta"])
 def test_every_rule_goes_down_and_remembers(rule: str) -> None:
     x = point(1.0, -2.0)
     first = getattr(optim, rule)([x], lr=0.1)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from gradcli.eager._core import printing
-from gradcli.eager._core.printing import get_printoptions, printoptions, set_printoptions, tensor_text
+from gradcli.eager._core.printing import set_printoptions, tensor_text
 
 # array, arguments, print options, text printed by PyTorch 2.13
 CASES = [
@@ -323,8 +323,8 @@ def _usual_options() -> Iterator[None]:
 def test_texts_that_pytorch_printed(
     array: np.ndarray, arguments: dict[str, Any], options: dict[str, Any], text: str
 ) -> None:
-    with printoptions(**options):
-        assert tensor_text(array, **arguments) == text
+    set_printoptions(**options)
+    assert tensor_text(array, **arguments) == text
 
 
 def test_device_comes_first() -> None:
@@ -334,21 +334,11 @@ def test_device_comes_first() -> None:
 
 def test_options_are_kept_until_changed() -> None:
     set_printoptions(precision=2, sci_mode=True)
-    assert get_printoptions() == {
-        "precision": 2,
-        "threshold": 1000,
-        "edgeitems": 3,
-        "linewidth": 80,
-        "sci_mode": True,
-    }
+    assert printing._current == (2, 1000, 3, 80, True)
     set_printoptions(linewidth=40)
-    assert get_printoptions()["sci_mode"] is None and get_printoptions()["precision"] == 2
-    with printoptions(profile="full"):
-        assert get_printoptions()["threshold"] == math.inf and get_printoptions()["precision"] == 4
-    assert get_printoptions()["linewidth"] == 40 and get_printoptions()["precision"] == 2
-    with pytest.raises(ZeroDivisionError), printoptions(precision=7):
-        1 / 0  # noqa: B018
-    assert get_printoptions()["precision"] == 2
+    assert printing._current == (2, 1000, 3, 40, None)
+    set_printoptions(profile="full")
+    assert printing._current == (4, math.inf, 3, 80, None)
 
 
 def test_a_view_is_printed_like_its_copy_and_is_not_changed() -> None:
@@ -482,8 +472,9 @@ def test_five_thousand_tensors_print_as_in_pytorch() -> None:
             torch.set_printoptions(profile="default")
             torch.set_printoptions(**options)
             expected = repr(tensor)
-            with printoptions(**options):
-                text = tensor_text(array, **arguments)
+            set_printoptions(profile="default")
+            set_printoptions(**options)
+            text = tensor_text(array, **arguments)
             seen.add(expected)
             if text != expected:
                 wrong.append((arguments, options, text, expected))

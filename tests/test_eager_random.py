@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+import gradcli.eager
 from gradcli.eager import random
-from gradcli.eager.random import DEFAULT_SEED, Generator, kaiming_uniform, linear_init
+from gradcli.eager.random import DEFAULT_SEED, Generator
 
 # seed, call, the numbers that PyTorch 2.13 drew (shortest decimals of their format)
 NUMBERS: list[tuple[int, Callable[[Generator], np.ndarray], list[float]]] = [
@@ -249,16 +250,16 @@ def test_numbers_that_pytorch_drew(seed: int, call: Callable[[Generator], np.nda
 def test_layers_start_from_pytorch_numbers(
     seed: int, inputs: int, outputs: int, weight: list[float], bias: list[float]
 ) -> None:
-    ours = linear_init(Generator(seed), inputs, outputs)
-    assert ours[0].shape == (outputs, inputs) and ours[1] is not None
-    assert ours[0].ravel().tolist() == np.array(weight, "f4").tolist()
-    assert ours[1].tolist() == np.array(bias, "f4").tolist()
-    assert linear_init(Generator(seed), inputs, outputs, bias=False)[1] is None
+    gradcli.eager.manual_seed(seed)
+    layer = gradcli.eager.nn.Linear(inputs, outputs)
+    assert layer.weight.reshape(-1).tolist() == np.array(weight, "f4").tolist()
+    assert layer.bias.tolist() == np.array(bias, "f4").tolist()
 
 
+@pytest.mark.filterwarnings("ignore:Initializing zero-element tensors")
 def test_layers_without_inputs() -> None:
-    weight, bias = linear_init(Generator(0), 0, 2)
-    assert weight.shape == (2, 0) and bias is not None and bias.tolist() == [0, 0]
+    layer = gradcli.eager.nn.Linear(0, 2)
+    assert layer.weight.shape == (2, 0) and layer.bias.tolist() == [0, 0]
 
 
 def test_state_is_a_snapshot() -> None:
@@ -310,7 +311,6 @@ def test_a_new_seed_forgets_the_second_of_a_pair() -> None:
         lambda g: g.randint(3, 3, (2,)),
         lambda g: g.randint(0, 2**63, (2,)),
         lambda g: g.randperm(-1),
-        lambda g: kaiming_uniform(g, (3,)),
     ],
 )
 def test_refusals_take_nothing_from_the_stream(call: Callable[[Generator], np.ndarray]) -> None:
@@ -392,8 +392,6 @@ def draws(size: int) -> dict[str, Pair]:
             lambda g: g.bernoulli_each(np.linspace(0, 1, size)),
             lambda t: t.bernoulli(t.from_numpy(np.linspace(0, 1, size))).bool(),
         ),
-        "linear": (lambda g: linear_init(g, size, 3)[0], lambda t: t.nn.Linear(size, 3).weight.detach()),
-        "linear bias": (lambda g: linear_init(g, 2, size)[1], lambda t: t.nn.Linear(2, size).bias.detach()),
         "strided": (
             lambda g: g.normal_(np.empty((2, size + 1), "f4").T),
             lambda t: t.empty(2, size + 1).T.normal_(),
@@ -448,13 +446,7 @@ def test_programs_that_mix_draws(torch: Any) -> None:
             size, name = int(rng.integers(0, 40)), str(rng.choice(names))
             history.append((name, size))
             ours, theirs = draws(size)[name]
-            if name.startswith("linear"):  # both draw weight and bias, whatever is looked at
-                both = linear_init(generator, *((size, 3) if name == "linear" else (2, size)))
-                mine = both[0] if name == "linear" else both[1]
-            else:
-                mine = ours(generator)
-            assert mine is not None
-            assert ulps(mine, theirs(torch).numpy()) <= 1, (seed, history)
+            assert ulps(ours(generator), theirs(torch).numpy()) <= 1, (seed, history)
 
 
 @pytest.mark.peers

@@ -23,7 +23,7 @@ from gradcli.commands._views import View, calculation
 from gradcli.commands.trace import planned_view, traced_view
 from gradcli.commands.why import view as why_view
 from gradcli.eager import running, why
-from gradcli.eager.why.texts import CURES
+from gradcli.eager.why.story import CURES
 from gradcli.execution import findings
 from gradcli.execution.step_sequence import step_sequence
 from gradcli.language import read_source

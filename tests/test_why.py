@@ -19,7 +19,7 @@ from gradcli import calculator, cli
 from gradcli.calculator.reason_texts import CURES as SCRIPT_CURES
 from gradcli.diagnostics import GradcliError
 from gradcli.eager import running, why
-from gradcli.eager.why.texts import CURES
+from gradcli.eager.why.story import CURES
 from gradcli.execution.findings import (
     Accumulated,
     Explanation,

@@ -14,7 +14,7 @@ from gradcli.eager._core import dtypes, events, tracer
 from gradcli.eager._core.modes import place, state
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._core.tracer import Hidden, Traced, refused
-from gradcli.eager._engine.promotion import APART, WHOLE, kind_of
+from gradcli.eager._engine.record import APART, WHOLE, kind_of
 from gradcli.execution.evaluate import Tape
 from gradcli.graph.builder import Builder
 from gradcli.graph.node import Node, reachable

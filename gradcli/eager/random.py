@@ -376,35 +376,6 @@ class Generator:
         return values
 
 
-def kaiming_uniform(generator: Generator, shape: Shape, a: float = 0.0, dtype: str = "float32") -> Array:
-    """`nn.init.kaiming_uniform_` for a leaky ReLU of slope `a`, by the number of inputs (He et al., 2015).
-
-    RuntimeError for fewer than two axes.
-    """
-    if len(shape) < 2:
-        raise RuntimeError(f"the number of inputs is known for two axes or more, not for shape {tuple(shape)}")
-    if 0 in shape:
-        return np.zeros(shape, dtype)
-    deviation = math.sqrt(2.0 / (1 + a**2)) / math.sqrt(math.prod(shape[1:]))
-    bound = math.sqrt(3.0) * deviation
-    return generator.uniform(shape, -bound, bound, dtype)
-
-
-def linear_init(
-    generator: Generator, in_features: int, out_features: int, *, bias: bool = True, dtype: str = "float32"
-) -> tuple[Array, Array | None]:
-    """Weight (out_features, in_features) and bias (out_features,) that `nn.Linear` starts from.
-
-    >>> linear_init(Generator(0), 1, 1)[0].tolist()
-    [[-0.007486820220947266]]
-    """
-    weight = kaiming_uniform(generator, (out_features, in_features), math.sqrt(5), dtype)
-    if not bias:
-        return weight, None
-    bound = 1 / math.sqrt(in_features) if in_features > 0 else 0.0
-    return weight, generator.uniform((out_features,), -bound, bound, dtype)
-
-
 def _require(dtype: str) -> None:
     if dtype not in _FLOATS:
         raise RuntimeError(f"random floats are drawn in {', '.join((*_FLOATS, *_PARTS))}; {dtype} is none of them")

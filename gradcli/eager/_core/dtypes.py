@@ -64,6 +64,7 @@ uint8 = dtype("uint8", np.uint8)
 bool = dtype("bool", np.bool_)
 
 _default = [float32]
+FLOATS = (float32.np, float64.np)
 
 
 def of(array_type: Any) -> dtype:

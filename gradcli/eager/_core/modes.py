@@ -34,7 +34,6 @@ class _State(threading.local):
         self._hooks: tuple[Any, ...] = ()
         self._dual: Any = None
         self._watched = 0
-        self.sweep: Any = None  # the full sweep that is going on
         self.mode = PLAIN
         self.recorder_only = False  # whether a recorder is all that is unusual: the followers of `fastpath.py` hold
         self.refresh()

@@ -174,11 +174,6 @@ class Node:
         """The number of this node in the order in which nodes were made."""
         return self._seq
 
-    @property
-    def freed(self) -> bool:
-        """Whether a backward freed what it had saved."""
-        return self.saved is None
-
     def name(self) -> str:
         """PyTorch's name of the operation's node."""
         name = type(self).__name__

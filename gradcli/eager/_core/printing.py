@@ -10,14 +10,13 @@ a summary never reads the whole array.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from math import inf, isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradcli.eager._core import dtypes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     import numpy
 
@@ -76,33 +75,6 @@ def set_printoptions(
         base.linewidth if linewidth is None else linewidth,
         sci_mode,
     )
-
-
-def get_printoptions() -> dict[str, Any]:
-    """The options in force, by name; what `set_printoptions(**options)` takes back.
-
-    >>> get_printoptions()["linewidth"]
-    80
-    """
-    return _current._asdict()
-
-
-@contextmanager
-def printoptions(**options: Any) -> Iterator[None]:
-    """`set_printoptions(**options)` inside a `with` block; the options before it return at its end.
-
-    >>> with printoptions(sci_mode=True):
-    ...     import numpy
-    ...     tensor_text(numpy.array(20.0), dtype="float32")
-    'tensor(2.0000e+01)'
-    """
-    global _current
-    before = _current
-    set_printoptions(**options)
-    try:
-        yield
-    finally:
-        _current = before
 
 
 def tensor_text(

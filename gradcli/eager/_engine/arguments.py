@@ -274,7 +274,6 @@ _ASKED = {
     **dict.fromkeys(("l1_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy"), "target"),
     **dict.fromkeys(("instance_norm", "interpolate", "normalize", "softsign", "norm"), "input"),
     "binary_cross_entropy_with_logits": "target",
-    "margin_ranking_loss": "input2",
     "tensordot": "b",
 }
 _LOOSE = ("inplace", "training")  # PyTorch asks for their truth, whatever they are

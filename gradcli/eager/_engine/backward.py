@@ -338,12 +338,6 @@ class Watch:
         if targets is not None:
             self._prune()
 
-    def reaches(self, x: Tensor) -> bool:
-        """Whether this backward comes to a tensor."""
-        source = source_of(x)
-        vertex = None if source is None else id(_vertex(source))
-        return vertex in self.nodes or vertex in self.missing
-
     def _prune(self) -> None:
         """Which nodes have to run: those on a path to a target."""
         self.needed = needed = set()
@@ -609,10 +603,10 @@ def run(
     if targets is None and not create_graph and _unwatched():
         _swept(sources, [seed._raw for seed in seeds], retain_graph)
         return []
-    before, outer = state._grad, state.sweep
+    before = state._grad
     try:
         state.grad_enabled = create_graph
-        watch = state.sweep = Watch(sources, targets, retain_graph, create_graph)
+        watch = Watch(sources, targets, retain_graph, create_graph)
         sweep(sources, seeds if create_graph else [seed._raw for seed in seeds], retain_graph, watch)
     except BaseException:
         if events.current is not None:
@@ -620,7 +614,6 @@ def run(
         raise
     finally:
         state.grad_enabled = before  # a Function of the user's may have changed other flags
-        state.sweep = outer
     if events.current is not None:
         events.current.swept()
     return watch.found

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradcli.eager._core.dtypes import FLOATS
 from gradcli.eager._core.modes import SPECIAL, caller, ours, outside, sequence, state
 from gradcli.eager._core.node import Saved, class_named, versions
 from gradcli.eager._core.tensor import Counter, Tensor
@@ -20,7 +21,6 @@ from gradcli.eager._engine import numpy_kernels
 from gradcli.eager._engine.arguments import written
 from gradcli.eager._engine.codegen import Script
 from gradcli.eager._engine.plan import MOST_NODES, MOST_VJPS, Cache, plan_of
-from gradcli.eager._engine.promotion import FLOATS
 from gradcli.eager._engine.rule_node import RuleNode, source_of
 from gradcli.execution import generated
 

@@ -1,4 +1,4 @@
-"""Recording: an operation runs on the payloads of tensors, and its result gets a node.
+"""Recording: an operation runs on the payloads of tensors in PyTorch's result type, and its result gets a node.
 
 This is the long way, which every operation can take: formats are joined, the plan of the operation runs on raw arrays,
 and a node keeps what the plan of its gradients will read. (Operators on tensors of one float format take the short
@@ -20,7 +20,6 @@ from gradcli.eager._core.node import Node, class_named, versions
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine import fastpath
 from gradcli.eager._engine.plan import WARM, Plan, plan_of
-from gradcli.eager._engine.promotion import APART, WHOLE, kind_of
 from gradcli.eager._engine.rule_node import RuleNode, kept, kept_result, number, source_of
 from gradcli.graph.operand import Closed
 from gradcli.primitives import catalogue
@@ -29,6 +28,52 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     Gradient = Callable[..., tuple[Tensor | None, ...]]
+
+
+# operations that whole numbers go through as whole numbers; all others compute in floats
+_WHOLE = """
+add sub mul neg power abs sign maximum minimum clamp floor ceil trunc round mod where matmul sum prod cumsum max min
+reshape broadcast permute slice unslice concat take_static put_static take_along put_along tril triu less less_equal
+greater greater_equal equal not_equal and or not any all argmax argmin argsort sort is_max is_min cast relu
+"""
+WHOLE = frozenset(_WHOLE.split())
+# operands that are data of their own format: conditions and positions
+APART: dict[str, tuple[int, ...]] = {"where": (0,), "take_along": (1,), "put_along": (1,)}
+
+
+def kind_of(xs: tuple[Any, ...], keep_dtype: tuple[int, ...], keep_integer: bool) -> np.dtype[Any]:
+    """The format that an operation computes in."""
+    first: Any = None
+    for i, x in enumerate(xs):
+        if i in keep_dtype:
+            continue
+        if isinstance(x, Tensor):
+            kind = x._raw.dtype
+            if first is None:
+                first = kind
+            elif kind is not first:
+                return _joined(xs, keep_dtype, keep_integer)
+        elif isinstance(x, complex):
+            return _joined(xs, keep_dtype, keep_integer)
+    if first is dtypes.FLOATS[0] or first is dtypes.FLOATS[1]:
+        return first
+    return _joined(xs, keep_dtype, keep_integer)
+
+
+def _joined(xs: tuple[Any, ...], keep_dtype: tuple[int, ...], keep_integer: bool) -> np.dtype[Any]:
+    with_axes: list[dtypes.dtype] = []
+    without: list[dtypes.dtype] = []
+    numbers: list[dtypes.dtype] = []
+    for i, x in enumerate(xs):
+        if i in keep_dtype:
+            continue
+        if isinstance(x, Tensor):
+            (with_axes if x._raw.ndim else without).append(dtypes.of(x._raw.dtype))
+        else:
+            numbers.append(dtypes.of_number(x))
+    found = dtypes.common(with_axes, without, numbers)
+    return found.np if keep_integer or found.kind >= 2 else dtypes.get_default_dtype().np
+
 
 INDEX_ERRORS = {"GC303", "GC305"}
 _KINDS = {"f": "float", "c": "float", "i": "int", "u": "int", "b": "bool"}

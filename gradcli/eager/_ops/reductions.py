@@ -11,7 +11,7 @@ from gradcli.eager._core.events import noted
 from gradcli.eager._core.modes import warn
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine.multi_output import named, of_node, one_node
-from gradcli.eager._engine.record import cast, declared, operation, record
+from gradcli.eager._engine.record import cast, declared, kind_of, operation, record
 from gradcli.eager._ops.elementwise import ROWS, true_divide
 from gradcli.eager._ops.table import CAST, COMPUTED, ENTRIES, EXACT, FUNCTION, LINALG, op
 from gradcli.primitives import catalogue
@@ -494,8 +494,6 @@ def isin(elements: Operand, test_elements: Operand) -> Tensor:
 @op(only=FUNCTION)
 def result_type(one: Operand, other: Operand) -> dtypes.dtype:
     """The format in which two operands meet."""
-    from gradcli.eager._engine.promotion import kind_of
-
     return dtypes.of(kind_of((one, other), (), True))
 
 

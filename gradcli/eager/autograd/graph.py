@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.eager._core.modes import place, state, sweeps
 from gradcli.eager._core.node import AccumulateGrad, GradientEdge, Node, accumulator
-from gradcli.eager._core.tensor import Handle, Tensor
+from gradcli.eager._core.tensor import Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -76,50 +76,6 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     return GradientEdge(accumulator(tensor) if node is None else node, tensor.output_nr, kind)
 
 
-class _Several:
-    """The handles of hooks on several tensors; `remove()` takes all of them out."""
-
-    def __init__(self, handles: tuple[Handle, ...]) -> None:
-        self.handles = handles
-
-    def remove(self) -> None:
-        """Take the hooks out."""
-        for handle in self.handles:
-            handle.remove()
-
-    def __enter__(self) -> _Several:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.remove()
-
-
-def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable[[Any], None], *, mode: str = "all") -> _Several:
-    """Call `fn(grads)` when all gradients that a backward will bring have arrived, None for the other tensors.
-
-    With mode="any" `fn(grad)` is called at the first one. ValueError for another mode.
-    """
-    if mode not in ("all", "any"):
-        raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
-    run: dict[str, Any] = {"sweep": None, "expected": 0, "arrived": []}
-
-    def at(i: int) -> Callable[[Tensor], None]:
-        def hook(grad: Tensor) -> None:
-            sweep = state.sweep
-            if run["sweep"] is not sweep:
-                run.update(sweep=sweep, arrived=[None] * len(tensors), count=0)
-                run["expected"] = 1 if mode == "any" else sum(sweep.reaches(x) for x in tensors)
-            run["arrived"][i] = grad
-            run["count"] += 1
-            if run["count"] == run["expected"]:
-                fn(grad if mode == "any" else list(run["arrived"]))
-                run["arrived"] = [None] * len(tensors)
-
-        return hook
-
-    return _Several(tuple([x.register_hook(at(i)) for i, x in enumerate(tensors)]))
-
-
 __all__ = [
     "AccumulateGrad",
     "GradientEdge",
@@ -127,7 +83,6 @@ __all__ = [
     "disable_saved_tensors_hooks",
     "get_gradient_edge",
     "increment_version",
-    "register_multi_grad_hook",
     "save_on_cpu",
     "saved_tensors_hooks",
 ]

@@ -11,7 +11,7 @@ from typing import Any
 from gradcli.eager._core.unsupported import missing
 from gradcli.eager.optim import lr_scheduler
 from gradcli.eager.optim.adagrad import Adadelta, Adagrad, RMSprop
-from gradcli.eager.optim.adam import Adam, AdamW, NAdam, RAdam
+from gradcli.eager.optim.adam import Adam, AdamW
 from gradcli.eager.optim.lbfgs import LBFGS
 from gradcli.eager.optim.optimizer import Optimizer
 from gradcli.eager.optim.sgd import SGD
@@ -23,9 +23,7 @@ __all__ = [
     "Adagrad",
     "Adam",
     "AdamW",
-    "NAdam",
     "Optimizer",
-    "RAdam",
     "RMSprop",
     "lr_scheduler",
 ]

@@ -20,18 +20,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 __all__ = [
-    "ChainedScheduler",
-    "ConstantLR",
     "CosineAnnealingLR",
-    "CosineAnnealingWarmRestarts",
     "ExponentialLR",
     "LRScheduler",
     "LambdaLR",
     "LinearLR",
     "MultiStepLR",
-    "MultiplicativeLR",
     "OneCycleLR",
-    "PolynomialLR",
     "ReduceLROnPlateau",
     "SequentialLR",
     "StepLR",
@@ -195,16 +190,6 @@ class LambdaLR(_ByFunctions):
         return [base * rule(self.last_epoch) for base, rule in zip(self.base_lrs, self.lr_lambdas, strict=True)]
 
 
-class MultiplicativeLR(_ByFunctions):
-    """The rates before times a function of the epoch, or one function for each group."""
-
-    def get_lr(self) -> list[float]:
-        self._asked()
-        if self._is_initial:
-            return self._now()
-        return [rate * rule(self.last_epoch) for rate, rule in zip(self._now(), self.lr_lambdas, strict=True)]
-
-
 class _ByFactor(LRScheduler):
     """A scheduler that multiplies all rates: by `_ratio` at an epoch, by `_factor` from the first rates on."""
 
@@ -262,26 +247,6 @@ class MultiStepLR(_ByFactor):
         return float(self.gamma ** bisect_right(sorted(self.milestones.elements()), epoch))
 
 
-class ConstantLR(_ByFactor):
-    """The rates times a factor until an epoch."""
-
-    def __init__(
-        self, optimizer: Optimizer, factor: float = 1.0 / 3, total_iters: int = 5, last_epoch: int = -1
-    ) -> None:
-        if not 0 <= factor <= 1:
-            raise ValueError("Constant multiplicative factor expected to be between 0 and 1.")
-        self.factor, self.total_iters = factor, total_iters
-        super().__init__(optimizer, last_epoch)
-
-    def _ratio(self, epoch: int) -> float:
-        if epoch == 0:
-            return self.factor
-        return 1.0 / self.factor if epoch == self.total_iters else 1.0
-
-    def _factor(self, epoch: int) -> float:
-        return self.factor + (epoch >= self.total_iters) * (1 - self.factor)
-
-
 class LinearLR(_ByFactor):
     """The rates times a factor that moves in a straight line from `start_factor` to `end_factor`."""
 
@@ -325,23 +290,6 @@ class ExponentialLR(_ByFactor):
 
     def _factor(self, epoch: int) -> float:
         return float(self.gamma**epoch)
-
-
-class PolynomialLR(_ByFactor):
-    """The rates down to 0 in `total_iters` epochs, along a power of what is left of them."""
-
-    def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1) -> None:
-        self.total_iters, self.power = total_iters, power
-        super().__init__(optimizer, last_epoch)
-
-    def _ratio(self, epoch: int) -> float:
-        if self._is_initial or epoch > self.total_iters:
-            return 1.0
-        before = 1.0 - (epoch - 1) / self.total_iters
-        return float(((1.0 - epoch / self.total_iters) / before) ** self.power)
-
-    def _factor(self, epoch: int) -> float:
-        return float((1.0 - min(self.total_iters, epoch) / self.total_iters) ** self.power)
 
 
 class CosineAnnealingLR(LRScheduler):
@@ -501,7 +449,6 @@ def _along_line(start: float, end: float, share: float) -> float:
     return (end - start) * share + start
 
 
-_SCALES = {"triangular": "cycle", "triangular2": "cycle", "exp_range": "iterations"}
 _SHAPES: dict[str, Callable[[float, float, float], float]] = {"cos": _along_cosine, "linear": _along_line}
 
 
@@ -618,95 +565,10 @@ def _length(total: Any, epochs: Any, each: Any) -> int:
     return int(epochs * each)
 
 
-class CosineAnnealingWarmRestarts(LRScheduler):
-    """The rates along half a cosine down to `eta_min`, again and again, each time over `T_mult` times as many epochs
-    (Loshchilov and Hutter, 2017). ValueError unless `T_0` is positive and `T_mult` at least 1.
-    """
-
-    def __init__(
-        self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0, last_epoch: int = -1
-    ) -> None:
-        if T_0 <= 0 or T_0.__class__ is not int:
-            raise ValueError(f"Expected positive integer T_0, but got {T_0}")
-        if T_mult < 1 or T_mult.__class__ is not int:
-            raise ValueError(f"Expected integer T_mult >= 1, but got {T_mult}")
-        self.T_0 = self.T_i = T_0
-        self.T_mult = T_mult
-        self.eta_min = eta_min
-        self.T_cur: float = last_epoch
-        super().__init__(optimizer, last_epoch)
-
-    def get_lr(self) -> list[float]:
-        self._asked()
-        lift = (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2
-        return [self.eta_min + (base - self.eta_min) * lift for base in self.base_lrs]
-
-    def step(self, epoch: float | None = None) -> None:
-        """Go to the next epoch, or to one that need not be whole. ValueError for a negative one."""
-        if epoch is not None and epoch < 0:
-            raise ValueError(f"Expected non-negative epoch, but got {epoch}")
-        if epoch is None and self.last_epoch < 0:
-            epoch = 0
-        if epoch is None:
-            epoch = self.last_epoch + 1
-            self.T_cur += 1
-            if self.T_cur >= self.T_i:
-                self.T_cur, self.T_i = self.T_cur % self.T_i, self.T_i * self.T_mult
-        elif epoch < self.T_0:
-            self.T_i, self.T_cur = self.T_0, epoch
-        elif self.T_mult == 1:
-            self.T_cur = epoch % self.T_0
-        else:
-            n = int(math.log((epoch / self.T_0 * (self.T_mult - 1) + 1), self.T_mult))
-            self.T_cur = epoch - self.T_0 * (self.T_mult**n - 1) / (self.T_mult - 1)
-            self.T_i = self.T_0 * self.T_mult**n
-        self.last_epoch = math.floor(epoch)
-        self._set(self.get_lr)
-
-
 # --- several schedulers --------------------------------------------------------------------------------------------
 
 
-class _Several(LRScheduler):
-    """Schedulers of one optimizer, and a state of all of them."""
-
-    _held = ("optimizer", "_schedulers")
-    _schedulers: Sequence[LRScheduler]
-
-    def _take(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None) -> None:
-        """Keep them. ValueError for none, for one on plateaus and for several optimizers, TypeError for others."""
-        title = type(self).__name__
-        if len(schedulers) < 1:
-            to_do = " to be chained" if isinstance(self, ChainedScheduler) else ""
-            raise ValueError(f"{title} expects at least one scheduler{to_do}, but got no scheduler.")
-        optimizer = optimizer or schedulers[0].optimizer
-        for i, one in enumerate(schedulers):
-            if not hasattr(one, "optimizer"):
-                raise TypeError(f"{title} at index {i} should have `optimizer` as its attribute.")
-            if isinstance(one, ReduceLROnPlateau):
-                raise ValueError(
-                    f"{title} does not support `ReduceLROnPlateau` scheduler, which needs a metric at every step, but "
-                    f"got one at index {i}"
-                )
-            if optimizer is not one.optimizer:
-                raise ValueError(
-                    f"{title} expects all schedulers to belong to the same optimizer, but {type(one).__name__} at "
-                    f"index {i} belongs to another one"
-                )
-        self._schedulers, self.optimizer = schedulers, optimizer
-
-    def state_dict(self) -> dict[str, Any]:
-        """Everything but the optimizer, with the states of the schedulers."""
-        return {**super().state_dict(), "_schedulers": [one.state_dict() for one in self._schedulers]}
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Continue from a state."""
-        super().load_state_dict({name: value for name, value in state_dict.items() if name != "_schedulers"})
-        for one, state in zip(self._schedulers, state_dict["_schedulers"], strict=False):
-            one.load_state_dict(state)
-
-
-class SequentialLR(_Several):
+class SequentialLR(LRScheduler):
     """Schedulers that take turns: each one from its milestone on, from the first rates.
 
     ValueError unless there is one milestone fewer than schedulers, all of them of this optimizer.
@@ -714,7 +576,7 @@ class SequentialLR(_Several):
     >>> import gradcli.eager as torch
     >>> from gradcli.eager import optim
     >>> optimizer = optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0)
-    >>> warm = optim.lr_scheduler.ConstantLR(optimizer, 0.5, 2)
+    >>> warm = optim.lr_scheduler.LinearLR(optimizer, 0.5, 0.5, 2)
     >>> falling = optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
     >>> schedule, rates = SequentialLR(optimizer, [warm, falling], [2]), []
     >>> for epoch in range(4):
@@ -724,10 +586,27 @@ class SequentialLR(_Several):
     [0.5, 0.5, 1.0, 0.5]
     """
 
+    _held = ("optimizer", "_schedulers")
+
     def __init__(
         self, optimizer: Optimizer, schedulers: Sequence[LRScheduler], milestones: Sequence[int], last_epoch: int = -1
     ) -> None:
-        self._take(schedulers, optimizer)
+        if len(schedulers) < 1:
+            raise ValueError("SequentialLR expects at least one scheduler, but got no scheduler.")
+        for i, one in enumerate(schedulers):
+            if not hasattr(one, "optimizer"):
+                raise TypeError(f"SequentialLR at index {i} should have `optimizer` as its attribute.")
+            if isinstance(one, ReduceLROnPlateau):
+                raise ValueError(
+                    "SequentialLR does not support `ReduceLROnPlateau` scheduler, which needs a metric at every step, "
+                    f"but got one at index {i}"
+                )
+            if optimizer is not one.optimizer:
+                raise ValueError(
+                    f"SequentialLR expects all schedulers to belong to the same optimizer, but {type(one).__name__} at "
+                    f"index {i} belongs to another one"
+                )
+        self._schedulers, self.optimizer = schedulers, optimizer
         if len(milestones) != len(schedulers) - 1:
             raise ValueError(
                 f"SequentialLR takes one scheduler more than milestone points, but got {len(schedulers)} schedulers "
@@ -741,6 +620,16 @@ class SequentialLR(_Several):
         first = schedulers[bisect_right(milestones, 0)]
         first._initial_step()
         self._last_lr = first.get_last_lr()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything but the optimizer, with the states of the schedulers."""
+        return {**super().state_dict(), "_schedulers": [one.state_dict() for one in self._schedulers]}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Continue from a state."""
+        super().load_state_dict({name: value for name, value in state_dict.items() if name != "_schedulers"})
+        for one, state in zip(self._schedulers, state_dict["_schedulers"], strict=False):
+            one.load_state_dict(state)
 
     def recursive_undo(self, sched: Any = None) -> None:
         """Take back the step that every scheduler made when it was made."""
@@ -762,23 +651,6 @@ class SequentialLR(_Several):
         else:
             scheduler.step()
         self._last_lr = scheduler.get_last_lr()
-
-
-class ChainedScheduler(_Several):
-    """Schedulers that all change the rates at every step, one after the other.
-
-    ValueError for none of them, and for those of several optimizers.
-    """
-
-    def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None) -> None:
-        self._take(schedulers, optimizer)
-        self._last_lr = self._now()
-
-    def step(self) -> None:  # type: ignore[override]
-        """A step of every scheduler."""
-        for one in self._schedulers:
-            one.step()
-        self._last_lr = self._now()
 
 
 def __getattr__(name: str) -> Any:

@@ -272,12 +272,9 @@ class Record(events.Recorder):
 
     def looked(self, tensor: Any) -> None:
         """The file looked at `.grad`."""
-        if True:
-            found = self.tensors.grad(tensor)
-            self._event(
-                "none" if found is None else "zero" if self.tensors.is_zero(found) else "read", self.mark(tensor)
-            )
-            self.meet(tensor)
+        found = self.tensors.grad(tensor)
+        self._event("none" if found is None else "zero" if self.tensors.is_zero(found) else "read", self.mark(tensor))
+        self.meet(tensor)
 
     def grad_set(self, tensor: Any, value: Any | None) -> None:
         """Someone assigned to `.grad`."""

@@ -18,7 +18,7 @@ from gradcli.eager.autograd.function import Function
 from gradcli.eager.autograd.graph import saved_tensors_hooks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
 
 class CheckpointError(RuntimeError):
@@ -184,33 +184,3 @@ class _Frame:
 
 def _unread(kept: Any) -> Any:
     raise CheckpointError("checkpoint: a backward ran inside the second run of the function")
-
-
-def checkpoint_sequential(
-    functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any
-) -> Any:
-    """Functions or modules one after the other, in so many parts; all but the last part are checkpointed.
-
-    UserWarning where `use_reentrant` is not given, ValueError for other keyword arguments.
-    """
-    if use_reentrant is None:
-        warn("checkpoint_sequential() needs use_reentrant= to be given; the reentrant form is taken now", UserWarning)
-        use_reentrant = True
-    preserve = kwargs.pop("preserve_rng_state", True)
-    if kwargs:
-        raise ValueError(f"Unexpected keyword arguments: {', '.join(kwargs)}")
-    parts = list(functions.children()) if hasattr(functions, "children") else list(functions)
-    size = len(parts) // segments
-    for i in range(segments - 1):
-        part = _chain(parts[i * size : (i + 1) * size])
-        input = checkpoint(part, input, use_reentrant=use_reentrant, preserve_rng_state=preserve)
-    return _chain(parts[(segments - 1) * size :])(input)
-
-
-def _chain(parts: Sequence[Callable[..., Any]]) -> Callable[..., Any]:
-    def run(input: Any) -> Any:
-        for part in parts:
-            input = part(input)
-        return input
-
-    return run

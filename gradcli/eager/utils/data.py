@@ -6,7 +6,7 @@ One process loads everything, whatever `num_workers` says; a warning says so onc
 from __future__ import annotations
 
 from bisect import bisect_right
-from itertools import accumulate, chain, islice
+from itertools import accumulate, islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
 __all__ = [
-    *("BatchSampler", "ChainDataset", "ConcatDataset", "DataLoader", "Dataset", "IterableDataset", "RandomSampler"),
+    *("BatchSampler", "ConcatDataset", "DataLoader", "Dataset", "IterableDataset", "RandomSampler"),
     *("Sampler", "SequentialSampler", "Subset", "SubsetRandomSampler", "TensorDataset", "WeightedRandomSampler"),
     *("default_collate", "default_convert", "get_worker_info", "random_split"),
 ]
@@ -47,19 +47,6 @@ class IterableDataset(Dataset):
 
     def __iter__(self) -> Iterator[Any]:
         raise NotImplementedError("Subclasses of IterableDataset should implement __iter__.")
-
-    def __add__(self, other: Any) -> ChainDataset:  # type: ignore[override]
-        return ChainDataset([self, other])
-
-
-class ChainDataset(IterableDataset):
-    """Several iterable data sets, one after the other."""
-
-    def __init__(self, datasets: Iterable[Any]) -> None:
-        self.datasets = datasets
-
-    def __iter__(self) -> Iterator[Any]:
-        return chain.from_iterable(self.datasets)
 
 
 class ConcatDataset(Dataset):

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from gradcli.diagnostics import did_you_mean, error, visible
 from gradcli.eager.why.memory import memory
-from gradcli.eager.why.missing import missing, reason, unregistered
-from gradcli.eager.why.stops import stops
+from gradcli.eager.why.missing import missing, reason, stops, unregistered
 from gradcli.eager.why.story import Story
 from gradcli.eager.why.values import values
 from gradcli.execution.findings import Explanation, Finding

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from gradcli.eager.why.texts import flat_reason, kind_of
+from gradcli.eager.why.story import flat_reason, kind_of
 from gradcli.execution.findings import AtNode, Branch, DeadUnits, GradientPath, Growth, Masked, NodeNorm, Operands
 
 if TYPE_CHECKING:

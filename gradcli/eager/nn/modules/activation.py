@@ -15,8 +15,7 @@ from gradcli.eager._engine.record import cast, declared
 from gradcli.eager._ops import elementwise, reductions
 from gradcli.eager._ops import inplace as in_place
 from gradcli.eager._ops.creation import full
-from gradcli.eager.nn.composite import by_entry, checks, entrywise, fused, need_tensor, needs_floats
-from gradcli.eager.nn.layer import Layer, layer
+from gradcli.eager.nn.layer import Layer, by_entry, checks, entrywise, fused, layer, need_tensor, needs_floats
 from gradcli.eager.nn.module import Module
 from gradcli.eager.nn.parameter import Parameter
 

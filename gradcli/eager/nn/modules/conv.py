@@ -15,11 +15,9 @@ from gradcli.eager._engine.record import declared, record
 from gradcli.eager._ops.creation import empty
 from gradcli.eager._ops.views import squeeze, unsqueeze
 from gradcli.eager.nn import init
-from gradcli.eager.nn.composite import checks, dense, fused, need_tensor
+from gradcli.eager.nn.layer import checks, dense, fused, need_tensor
 from gradcli.eager.nn.module import Module
-from gradcli.eager.nn.modules.padding import pad as pad_frame
-from gradcli.eager.nn.parameter import Parameter
-from gradcli.eager.nn.windows import (
+from gradcli.eager.nn.modules.padding import (
     Sizes,
     edged,
     exchanged,
@@ -30,6 +28,8 @@ from gradcli.eager.nn.windows import (
     spread,
     taken,
 )
+from gradcli.eager.nn.modules.padding import pad as pad_frame
+from gradcli.eager.nn.parameter import Parameter
 from gradcli.primitives import catalogue
 from gradcli.primitives.broadcasting import together
 

@@ -9,7 +9,7 @@ from gradcli.eager._core.tracer import known
 from gradcli.eager._engine.record import declared
 from gradcli.eager._ops.creation import empty
 from gradcli.eager.nn import init
-from gradcli.eager.nn.composite import checks, fused
+from gradcli.eager.nn.layer import checks, fused
 from gradcli.eager.nn.module import Module
 from gradcli.eager.nn.parameter import Parameter
 

@@ -24,8 +24,7 @@ from gradcli.eager._engine.rule_node import source_of
 from gradcli.eager._ops import matmul, views
 from gradcli.eager._ops.creation import empty
 from gradcli.eager.nn import init
-from gradcli.eager.nn.composite import fused, need_tensor
-from gradcli.eager.nn.layer import layer
+from gradcli.eager.nn.layer import fused, layer, need_tensor
 from gradcli.eager.nn.module import Module
 from gradcli.eager.nn.parameter import Parameter
 from gradcli.primitives.broadcasting import together

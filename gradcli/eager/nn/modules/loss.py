@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -19,12 +18,13 @@ from gradcli.eager._engine.record import declared, operation
 from gradcli.eager._engine.rule_node import renamed
 from gradcli.eager._ops import reductions
 from gradcli.eager._ops.elementwise import ROWS as POINTWISE
-from gradcli.eager._ops.elementwise import where
 from gradcli.eager._ops.reductions import norm
-from gradcli.eager.nn.composite import (
+from gradcli.eager.nn.layer import (
+    Layer,
     by_entry,
     checks,
     fused,
+    layer,
     need_tensor,
     needs_floats,
     reduced,
@@ -33,8 +33,6 @@ from gradcli.eager.nn.composite import (
     refuse_grad,
     shifted,
 )
-from gradcli.eager.nn.layer import Layer, layer
-from gradcli.eager.nn.modules.activation import logsigmoid
 from gradcli.primitives.broadcasting import together
 
 _CLASS_KINDS = ("int64", "uint8")
@@ -266,63 +264,6 @@ def kl_div(
         total: Tensor = loss.sum()
         return total / input.shape[0] if input.ndim else total
     return reduced(loss, reduction)
-
-
-@checks
-def margin_ranking_loss(
-    input1: Tensor,
-    input2: Tensor,
-    target: Tensor,
-    margin: float = 0.0,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-) -> Tensor:
-    """How far the order of two scores is from the one that the target (1 or -1) wants."""
-    away = -target * (input1 - input2)
-    if margin:
-        away = shifted(away, margin)
-    return reduced(away.clamp_min(0), reduction_of(reduction, size_average, reduce))
-
-
-@checks
-def poisson_nll_loss(
-    input: Tensor,
-    target: Tensor,
-    log_input: bool = True,
-    full: bool = False,
-    size_average: bool | None = None,
-    eps: float = 1e-8,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-) -> Tensor:
-    """The negative log-likelihood of counts under a Poisson distribution; `full` adds Stirling's constant term."""
-    if log_input:
-        loss = input.exp() - target * input
-    else:
-        loss = input - target * (input + eps).log()
-    if full:
-        constant = target * target.log() - target + 0.5 * (2 * math.pi * target).log()
-        loss = loss + constant.masked_fill(target <= 1, 0.0)
-    return reduced(loss, reduction_of(reduction, size_average, reduce))
-
-
-@checks
-def gaussian_nll_loss(
-    input: Tensor, target: Tensor, var: Any, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
-) -> Tensor:
-    """The negative log-likelihood of targets under normal distributions; `full` adds the constant term."""
-    from gradcli.eager._core.modes import no_grad
-    from gradcli.eager._ops.creation import full_like
-
-    var = var if hasattr(var, "requires_grad") else full_like(input, var)
-    if bool(np.any(var.detach()._array < 0)):
-        raise ValueError("var has a negative entry")
-    var = var.clone()
-    with no_grad():
-        var.clamp_(min=eps)
-    loss = 0.5 * (var.log() + (input - target) ** 2 / var)
-    return reduced(loss + 0.5 * math.log(2 * math.pi) if full else loss, reduction_of(reduction))
 
 
 # --- classes ----------------------------------------------------------------------------------------------------------
@@ -592,27 +533,7 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     return from_numpy((numbers[..., None] == np.arange(num_classes)).astype(np.int64))
 
 
-@checks
-def multilabel_soft_margin_loss(
-    input: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-) -> Tensor:
-    """The mean over the last axis of the cross entropy of each class, for targets 0 and 1."""
-    reduction = reduction_of(reduction, size_average, reduce)
-    loss = -(target * logsigmoid(input) + (1 - target) * logsigmoid(-input))
-    if weight is not None:
-        loss = loss * weight
-    return reduced(loss.sum(-1) / input.shape[-1], reduction)
-
-
 # --- distances --------------------------------------------------------------------------------------------------------
-
-
-_EQUAL, _DIFFERENT = POINTWISE["eq"], POINTWISE["ne"]
 
 
 @checks
@@ -643,67 +564,6 @@ def triplet_margin_loss(
         far = far.minimum(pairwise_distance(positive, negative, p, eps))
     away = shifted(near, margin) - far
     return reduced(away.clamp_min(0), reduction_of(reduction, size_average, reduce))
-
-
-@checks
-def cosine_embedding_loss(
-    input1: Tensor,
-    input2: Tensor,
-    target: Tensor,
-    margin: float = 0.0,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-) -> Tensor:
-    """1 - cos for pairs that belong together (target 1), what cos exceeds the margin by for others (-1)."""
-    if input1.ndim - 1 != target.ndim or input1.ndim not in (1, 2):
-        raise RuntimeError(f"{target.ndim}D target tensor does not match {input1.ndim}D input tensors")
-    tiny = 1e-12
-    product = (input1 * input2).sum(-1)
-    one = shifted((input1 * input1).sum(-1), tiny)
-    two = shifted((input2 * input2).sum(-1), tiny)
-    cosine = product / (one * two).sqrt()
-    together_ = where(_EQUAL(target, 1), cosine.new_ones(()) - cosine, 0.0)
-    apart = where(_EQUAL(target, -1), shifted(cosine, -margin, "SubBackward1").clamp_min(0), 0.0)
-    return reduced(together_ + apart, reduction_of(reduction, size_average, reduce))
-
-
-@checks
-def hinge_embedding_loss(
-    input: Tensor,
-    target: Tensor,
-    margin: float = 1.0,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-) -> Tensor:
-    """The entry itself where the target is 1, what it lacks to the margin where the target is -1."""
-    beyond = where(_DIFFERENT(target, 1), (input.new_full((), margin) - input).clamp_min(0), 0.0)
-    return reduced(beyond + where(_DIFFERENT(target, -1), input, 0.0), reduction_of(reduction, size_average, reduce))
-
-
-def _soft_margin(x: Any, y: Any, *, reduction: str) -> Any:
-    one, other = together(x, y, verb="compare")
-    loss = declared("softplus", -one * other)
-    return reduced_in_graph(loss, reduction)
-
-
-@checks
-def soft_margin_loss(
-    input: Tensor,
-    target: Tensor,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-) -> Tensor:
-    """log(1 + exp(-target * input)) for targets 1 and -1."""
-    return fused(
-        _soft_margin,
-        (input, target),
-        "SoftMarginLossBackward0",
-        edges=1,
-        reduction=reduction_of(reduction, size_average, reduce),
-    )
 
 
 def _length(x: Any, *, dim: int) -> Any:
@@ -765,15 +625,8 @@ HuberLoss = _loss("HuberLoss", huber_loss, leave_out=("weight",))
 BCELoss = _loss("BCELoss", binary_cross_entropy)
 BCEWithLogitsLoss = _loss("BCEWithLogitsLoss", binary_cross_entropy_with_logits)
 KLDivLoss = _loss("KLDivLoss", kl_div)
-PoissonNLLLoss = _loss("PoissonNLLLoss", poisson_nll_loss)
-GaussianNLLLoss = _loss("GaussianNLLLoss", gaussian_nll_loss, 3, keyword_only=True)
 NLLLoss = _loss("NLLLoss", nll_loss)
 CrossEntropyLoss = _loss("CrossEntropyLoss", cross_entropy)
-MultiLabelSoftMarginLoss = _loss("MultiLabelSoftMarginLoss", multilabel_soft_margin_loss)
-SoftMarginLoss = _loss("SoftMarginLoss", soft_margin_loss)
-HingeEmbeddingLoss = _loss("HingeEmbeddingLoss", hinge_embedding_loss)
-MarginRankingLoss = _loss("MarginRankingLoss", margin_ranking_loss, 3)
-CosineEmbeddingLoss = _loss("CosineEmbeddingLoss", cosine_embedding_loss, 3)
 TripletMarginLoss = _loss("TripletMarginLoss", triplet_margin_loss, 3, base=_TripletMarginLoss)
 CosineSimilarity = layer("CosineSimilarity", cosine_similarity, inputs=2, shown="")
 PairwiseDistance = layer("PairwiseDistance", pairwise_distance, inputs=2, shown="")

@@ -11,7 +11,7 @@ from gradcli.eager._core import dtypes
 from gradcli.eager._engine.record import declared
 from gradcli.eager._ops.creation import ones, tensor, zeros
 from gradcli.eager.nn import init
-from gradcli.eager.nn.composite import checks, fused, needs_floats, shifted
+from gradcli.eager.nn.layer import checks, fused, needs_floats, shifted
 from gradcli.eager.nn.module import Module
 from gradcli.eager.nn.parameter import Parameter
 from gradcli.primitives.broadcasting import together

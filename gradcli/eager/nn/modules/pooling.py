@@ -15,9 +15,8 @@ from gradcli.eager._core.tracer import known
 from gradcli.eager._engine.record import declared
 from gradcli.eager._ops.reductions import mean
 from gradcli.eager._ops.views import squeeze, unsqueeze
-from gradcli.eager.nn.composite import checks, fused, need_tensor
-from gradcli.eager.nn.layer import Layer, layer
-from gradcli.eager.nn.windows import Sizes, places_of, put, spread, taken
+from gradcli.eager.nn.layer import Layer, checks, fused, layer, need_tensor
+from gradcli.eager.nn.modules.padding import Sizes, places_of, put, spread, taken
 from gradcli.primitives import catalogue
 from gradcli.primitives.broadcasting import stretch, together
 
@@ -272,40 +271,31 @@ def _cells(sizes: Sizes, out: Sizes) -> list[tuple[Sizes, Sizes]]:
     return cells
 
 
-def _adapted(x: Any, *, out: Sizes, largest: bool) -> Any:
+def _adapted(x: Any, *, out: Sizes) -> Any:
     axes = len(out)
     lead = tuple(x.shape[: len(x.shape) - axes])
     parts = []
     for start, size in _cells(tuple(x.shape[-axes:]), out):
         flat = declared("reshape", taken(x, start, (1,) * axes, size), shape=(*lead, math.prod(size)))
-        if largest:
-            at = declared("reshape", catalogue()["argmax"](flat, axis=-1), shape=(*lead, 1))
-            parts.append(catalogue()["take_along"](flat, at, axis=-1))
-        else:
-            parts.append(declared("mean", flat, axis=-1, keepdims=True))
+        parts.append(declared("mean", flat, axis=-1, keepdims=True))
     whole = parts[0] if len(parts) == 1 else x.bind(catalogue()["concat"], tuple(parts), {"axis": -1})
     return declared("reshape", whole, shape=(*lead, *out))
-
-
-def _adaptive(name: str, axes: int, input: Tensor, output_size: Any, largest: bool) -> Tensor:
-    need_tensor(input, name)
-    if not largest and output_size in (1, (1,) * axes, [1] * axes) and input.ndim >= axes:
-        return mean(input, tuple(range(-axes, 0)), True)
-    if input.ndim not in (axes + 1, axes + 2):
-        raise RuntimeError(f"{name}(): Expected {axes + 1}D or {axes + 2}D tensor, but got {list(input.shape)}")
-    given = output_size if isinstance(output_size, (tuple, list)) else (output_size,) * axes
-    sizes = tuple(input.shape[-axes:])
-    out = spread(tuple([n if one is None else one for one, n in zip(given, sizes, strict=True)]), axes, "output_size")
-    if any(n < 0 for n in out):
-        raise RuntimeError(f"{name}(): elements of output_size must be greater than or equal to 0")
-    node = "AdaptiveMaxPool2DBackward0" if largest else "AdaptiveAvgPool2DBackward0"
-    return fused(_adapted, (input,), node, out=out, largest=largest)
 
 
 @checks
 def adaptive_avg_pool2d(input: Tensor, output_size: Wished) -> Tensor:
     """Averages over windows that fill (N, C, H, W) in so many rows and columns."""
-    return _adaptive("adaptive_avg_pool2d", 2, input, output_size, False)
+    need_tensor(input, "adaptive_avg_pool2d")
+    if output_size in (1, (1, 1), [1, 1]) and input.ndim >= 2:
+        return mean(input, (-2, -1), True)
+    if input.ndim not in (3, 4):
+        raise RuntimeError(f"adaptive_avg_pool2d(): Expected 3D or 4D tensor, but got {list(input.shape)}")
+    given = output_size if isinstance(output_size, (tuple, list)) else (output_size,) * 2
+    sizes = tuple(input.shape[-2:])
+    out = spread(tuple([n if one is None else one for one, n in zip(given, sizes, strict=True)]), 2, "output_size")
+    if any(n < 0 for n in out):
+        raise RuntimeError("adaptive_avg_pool2d(): elements of output_size must be greater than or equal to 0")
+    return fused(_adapted, (input,), "AdaptiveAvgPool2DBackward0", out=out)
 
 
 @checks
@@ -314,22 +304,6 @@ def adaptive_avg_pool1d(input: Tensor, output_size: Wished) -> Tensor:
     if input.ndim not in (2, 3):
         raise RuntimeError(f"adaptive_avg_pool1d(): Expected 2D or 3D tensor, but got {list(input.shape)}")
     return squeeze(adaptive_avg_pool2d(unsqueeze(input, -2), (1, _row_of(output_size))), -2)
-
-
-@checks
-def adaptive_max_pool2d(input: Tensor, output_size: Wished, return_indices: bool = False) -> Tensor:
-    """The largest entries of windows that fill (N, C, H, W) in so many rows and columns."""
-    if return_indices:
-        raise RuntimeError("adaptive_max_pool2d: return_indices is not supported")
-    return _adaptive("adaptive_max_pool2d", 2, input, output_size, True)
-
-
-@checks
-def adaptive_max_pool1d(input: Tensor, output_size: Wished, return_indices: bool = False) -> Tensor:
-    """The largest entries of so many windows that fill (N, C, L)."""
-    if input.ndim not in (2, 3):
-        raise RuntimeError(f"adaptive_max_pool1d(): Expected 2D or 3D tensor, but got {list(input.shape)}")
-    return squeeze(adaptive_max_pool2d(unsqueeze(input, -2), (1, _row_of(output_size)), return_indices), -2)
 
 
 # --- layers ----------------------------------------------------------------------------------------------------------
@@ -360,5 +334,3 @@ AvgPool1d = layer("AvgPool1d", avg_pool1d, base=_AvgPool1d)
 AvgPool2d = layer("AvgPool2d", avg_pool2d, base=_Pool)
 AdaptiveAvgPool1d = layer("AdaptiveAvgPool1d", adaptive_avg_pool1d)
 AdaptiveAvgPool2d = layer("AdaptiveAvgPool2d", adaptive_avg_pool2d)
-AdaptiveMaxPool1d = layer("AdaptiveMaxPool1d", adaptive_max_pool1d, shown="output_size={self.output_size}")
-AdaptiveMaxPool2d = layer("AdaptiveMaxPool2d", adaptive_max_pool2d, shown="output_size={self.output_size}")
