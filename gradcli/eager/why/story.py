@@ -1,4 +1,4 @@
-"""Questions to the record of a run: who was made from whom, where a way ends, what has a name; and what to do about it.
+"""Queries of the record of a run: which tensor was made from which, where a path ends, which tensors have names; fixes.
 
 In `CURES` `$it` stands for the tensor that a finding is about, `$use` for a class of torch.nn. All walks are loops: a
 record may hold a million operations.
