@@ -1,4 +1,4 @@
-"""Adam, and AdamW."""
+"""Adam, and AdamW, whose weight decay stands apart from the gradient."""
 
 from __future__ import annotations
 
