@@ -17,7 +17,9 @@ from gradcli.eager._ops.views import squeeze, unsqueeze
 from gradcli.eager.nn import init
 from gradcli.eager.nn.layer import checks, dense, fused, need_tensor
 from gradcli.eager.nn.module import Module
-from gradcli.eager.nn.modules.padding import (
+from gradcli.eager.nn.modules.padding import pad as pad_frame
+from gradcli.eager.nn.parameter import Parameter
+from gradcli.eager.nn.windows import (
     Sizes,
     edged,
     exchanged,
@@ -28,8 +30,6 @@ from gradcli.eager.nn.modules.padding import (
     spread,
     taken,
 )
-from gradcli.eager.nn.modules.padding import pad as pad_frame
-from gradcli.eager.nn.parameter import Parameter
 from gradcli.primitives import catalogue
 from gradcli.primitives.broadcasting import together
 
