@@ -11,9 +11,14 @@ from hypothesis import strategies as st
 
 from gradcli.calculator import evaluate, grad
 from gradcli.diagnostics import GradcliError
+from gradcli.execution.evaluate import evaluate as run
+from gradcli.graph.builder import building
+from gradcli.graph.loop import readers_by_loop
+from gradcli.graph.node import reachable
 from gradcli.language import parse, parse_expression, unparse
 from gradcli.language import syntax as s
 from gradcli.lowering import lower
+from gradcli.transforms import derivatives
 
 LOOP = "path = {start}\nfor i in range({n}):\n    path.append({item})\n"
 
@@ -184,3 +189,81 @@ def substituted(item: str, i: int) -> str:
 def test_forms_survive_printing(script: str) -> None:
     tree = parse(script)
     assert s.same(parse(unparse(tree)), tree)
+
+
+# Scripts whose loops or comprehensions become nodes, with the counts of turns of these nodes.
+COLLECTED: list[tuple[str, list[int]]] = [
+    ("[sin(x*i) + a[1]/(1 + i) for i in range(40)]", [39]),
+    ("[a*i + x for i in range(80, 0, -2)]", [39]),
+    ("sum(x**2*sin(i*x) for i in range(35))", [34]),
+    ("[x*v**2 + a[0] for v in linspace(0, 1, 50)]", [49]),
+    ("v = outer(linspace(0, 1, 40), a)\nmax(sum(row*row)*x for row in v)", [39]),
+    ("def f(u): return [u*i + sin(u) for i in range(36)]\nsum(f(x)*f(a[0]))", [35, 35]),
+    ("y = x\npath = []\nfor t in range(40):\n    y = sin(y) + 0.1*a[0]\n    path.append(y*x)\nsum(path**2)", [39]),
+    ("y = x\npath = [x]\nfor t in range(40):\n    path.append(y)\n    y = sin(y) + 0.1*a[0]\n    path.append(y*x)\npath", [39]),
+    ("y = a\npath = []\nfor t in range(40):\n    y = 0.9*sin(y) + x*a\n    path.append(y)\npath[-1] + path[3, 0]*path[0]", [39]),
+    ("path = []\nfor t in range(40): path.append(x + t)\nsum(path)*len(path)", [39]),
+    ("path = []\nfor t in range(40): path.append(x*t)\nfor t in range(35): path.append(a[0]*t)\nsum(p**2 for p in path)",
+     [34, 39, 74]),
+    ("rows = []\nfor t in range(40):\n    row = []\n    for j in range(3): row.append(x*j + t)\n    rows.append(row)\nrows", [39]),
+    ("y = x\nall = []\nfor t in range(35):\n    for j in range(33):\n        y = 0.9*y + 0.1*sin(a[0]*j)\n        all.append(y)\nall",
+     [32, 34]),
+    ("path = []\nfor t in range(40):\n    if t > 1: path.append(t*x)\npath", [37]),
+    ("y = x\npath = []\nfor t in range(40):\n    y = detach(y)*0.5 + x\n    path.append(where(y > 1, sqrt(y), y*a[1]))\nsum(path)", [39]),
+    ("path = []\ny = 0\nfor t in range(40):\n    y = y + x\n    path.append(y**2)\nloss = sum(sin(path))\ngrad(loss, path)", [39]),
+    # what is read of a list while it grows, or differs from turn to turn, is written out
+    ("path = [x]\nfor t in range(40): path.append(path[-1]*0.9)\npath", []),
+    ("path = []\nfor t in range(40): path.append(x*len(path))\npath", []),
+    ("concatenate([x*ones(i) for i in range(36)])", []),
+    ("[grad(sin(v), v) for v in linspace(0, x, 36)]", []),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("script", "counts"), COLLECTED)
+def test_what_long_loops_collect_is_what_their_turns_collect(script: str, counts: list[int]) -> None:
+    """Values to the bit, gradients and second derivatives: as nodes, and written out."""
+    text = f"x = 0.75\na = [0.5, -1.25]\n{script}"
+    node, unroll = (lower(parse(text), loops=how) for how in ("node", "unroll"))
+    readers = readers_by_loop(reachable(node.program.outputs))
+    assert sorted(first.params["count"] for first in readers) == sorted(counts)
+    assert not readers_by_loop(reachable(unroll.program.outputs))
+    values = [np.asarray(run(one.program, one.values)[0]) for one in (node, unroll)]
+    np.testing.assert_allclose(values[0], values[1], rtol=2e-16 * values[1].size + 1e-15)
+    assert values[0].shape == values[1].shape
+    slopes = []
+    for one in (node, unroll):
+        (output,) = one.program.outputs
+        leaves = [leaf.node for leaf in one.program.leaves.values()]
+        with building(one.program.builder, reachable([output])) as builder:
+            total = builder.call("sum", output, axis=tuple(range(-len(output.shape), 0))) if output.shape else output
+            first = derivatives.grad(total, leaves)
+            second = derivatives.grad(first[0], leaves)
+        slopes.append([np.asarray(x) for x in run([*first, *second], one.values)])
+    for mine, other in zip(*slopes, strict=True):
+        np.testing.assert_allclose(mine, other, rtol=1e-11, atol=1e-12)
+
+
+BROKEN = [
+    "path = []\nfor t in range(40):\n    path.append(x*ones(2 + (t == 20)))\npath",
+    "path = [[x, x]]\nfor t in range(40): path.append(x*t)\npath",
+    "path = []\nfor t in range(40):\n    path.append(x)\n    q = path\nq",
+    "[x/ones(3)[i] for i in range(40)]",
+]
+
+
+@pytest.mark.parametrize("script", BROKEN)
+def test_broken_uses_have_the_same_errors_in_long_loops(script: str) -> None:
+    found = []
+    for how in ("node", "unroll"):
+        with pytest.raises(GradcliError) as caught:
+            lower(parse(f"x = 0.75\n{script}"), loops=how)
+        found.append([(one.code, one.message, one.span, one.help) for one in caught.value.diagnostics])
+    assert found[0] == found[1]
+
+
+def test_collecting_many_turns_makes_few_nodes() -> None:
+    text = "x = 0.5\ny = x\npath = []\nfor t in range(10**5):\n    y = y + 0.001*sin(y)\n    path.append(y)\nmean(path)"
+    made = lower(parse(text))
+    assert len(reachable(made.program.outputs)) < 40
+    found = grad("x = 0.5\nmean(exp(-x*i/10**5) for i in range(10**5))")
+    np.testing.assert_allclose(found.gradient["x"], (np.exp(-0.5) * 1.5 - 1) / 0.25, rtol=1e-4)

@@ -10,6 +10,7 @@ from gradcli.diagnostics import Diagnostic, error, visible
 from gradcli.graph.domain import NONNEGATIVE, POSITIVE, REAL, Interval
 from gradcli.graph.exact import number_text
 from gradcli.graph.node import Node
+from gradcli.graph.types import Type
 from gradcli.language import syntax as s
 from gradcli.lowering.expressions import binary, evaluate
 from gradcli.lowering.lists import ScriptList, plain, refuse_ragged
@@ -136,17 +137,17 @@ def append(lowerer: Lowerer, statement: s.Append) -> None:
     if type(value) is ScriptList and value.name is not None and value.alias is None:
         value.alias = span, f"`{visible(name)}` takes its value here"
     node = number(lowerer, value, statement.value)
-    if not held.items:
+    if held.shape is None:
         held.place = span
-    elif node.type.shape != held.items[0].type.shape:
+    elif node.type.shape != held.shape:
         raise error(
             "GC310",
-            f"append of {node.type}; the entries before are {held.items[0].type}",
+            f"append of {node.type}; the entries before are {Type('float', held.shape)}",
             span,
             labels=((held.place, "the first entry"),),
             help="every entry needs the same shape",
         )
-    held.items.append(node)
+    held.append(node)
     if lowerer.local is None:
         remember_names(lowerer, (statement.name,), None)
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from gradcli.diagnostics import error
 from gradcli.graph.node import Node
+from gradcli.language import syntax as s
+from gradcli.lowering import loops
 from gradcli.lowering.lists import ScriptList, plain
 from gradcli.lowering.operands import number, tagged
 from gradcli.lowering.ranges import counted, repeat
@@ -15,7 +17,7 @@ from gradcli.lowering.subscripts import index
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Callable, Generator
     from typing import Any
 
     from gradcli.language.syntax import Call, Clause, Comprehension, Expression
@@ -28,33 +30,54 @@ MASK = "write where(condition, a, b), or multiply by a mask: sum(x*(x > 0))"
 def collected(lowerer: Lowerer, syntax: Comprehension) -> Generator[Expression, Any, ScriptList]:
     """The items of a comprehension: yields each expression that it needs, and is sent its value."""
     clauses = syntax.clauses
-    items: list[Node] = []
+    made = ScriptList([], syntax.span)
     outside = lowerer.local
+    alike = len(clauses) == 1 and not clauses[0].conditions
     try:
-        turns: list[Iterator[Any]] = [(yield from _turns(lowerer, clauses[0]))]
+        turns: list[_Turns] = [(yield from _turns(lowerer, clauses[0]))]
         scopes: list[dict[str, Any]] = [dict(outside or {})]
         while turns:
             level = len(turns) - 1
             clause, scope = clauses[level], scopes[level]
             lowerer.local = scope
-            turn = next(turns[level], None)
-            if turn is None:
+            if turns[level].done == turns[level].count:
                 turns.pop()
                 scopes.pop()
                 continue
-            scope[clause.target.id] = turn
+            scope[clause.target.id] = turns[level].next()
             if not (yield from _holds(lowerer, clause)):
                 continue
             if level + 1 < len(clauses):
                 turns.append((yield from _turns(lowerer, clauses[level + 1])))
                 scopes.append(dict(scope))
             else:
+                before = lowerer.builder.count
                 value = yield syntax.item
-                items.append(number(lowerer, value, syntax.item))
+                made.append(number(lowerer, value, syntax.item))
+                if alike and turns[0].done == 1:
+                    turns[0].done += _at_once(lowerer, syntax, turns[0], made, lowerer.builder.count - before)
     finally:
         lowerer.local = outside
     lowerer.builder.span = syntax.span
-    return ScriptList(items, syntax.span)
+    return made
+
+
+def _at_once(lowerer: Lowerer, syntax: Comprehension, turns: _Turns, made: ScriptList, nodes: int) -> int:
+    """Collect the items after the first by a loop node, if they are alike and worth it; how many these are."""
+    clause = syntax.clauses[0]
+    if turns.count <= loops.FEWEST or lowerer.local is None or turns.numbers is None:
+        return 0
+    span = syntax.span
+    target = clause.target
+    body: list[s.Statement] = [s.Append(s.Name("~items", span), syntax.item, span)]
+    lowerer.local["~items"] = made
+    if turns.rows is not None:
+        lowerer.local["~rows"] = turns.rows
+        target = s.Name("~row", clause.target.span)
+        row = s.Subscript(s.Name("~rows", span), (target,), clause.target.span)
+        body.insert(0, s.Assign((clause.target,), row, None, None, False, clause.target.span))
+    bounds = clause.bounds or (syntax.item,)
+    return loops.ahead(lowerer, s.For(target, bounds, tuple(body), span), turns.numbers[1:], nodes)
 
 
 def _holds(lowerer: Lowerer, clause: Clause) -> Generator[Expression, Any, bool]:
@@ -68,16 +91,37 @@ def _holds(lowerer: Lowerer, clause: Clause) -> Generator[Expression, Any, bool]
     return True
 
 
-def _turns(lowerer: Lowerer, clause: Clause) -> Generator[Expression, Any, Iterator[Any]]:
-    """What the variable of a clause is in each turn: a count, or a row."""
+class _Turns:
+    """What the variable of a clause is in each turn: a number of `numbers`, or the row of `rows` at that number."""
+
+    __slots__ = ("count", "done", "numbers", "rows", "value")
+
+    def __init__(
+        self, numbers: range | None, value: Callable[[int], Any], count: int, rows: Node | None = None
+    ) -> None:
+        self.numbers = numbers
+        self.value = value
+        self.count = count
+        self.rows = rows
+        self.done = 0
+
+    def next(self) -> Any:
+        """The variable in the next turn."""
+        self.done += 1
+        return self.value(self.done - 1)
+
+
+def _turns(lowerer: Lowerer, clause: Clause) -> Generator[Expression, Any, _Turns]:
+    """The turns of a clause."""
     if clause.rows is None:
         bounds = []
         for bound in clause.bounds:
             bounds.append((yield bound))
-        return iter(counted(lowerer, clause.target, clause.bounds, bounds, "comprehension"))
+        numbers = counted(lowerer, clause.target, clause.bounds, bounds, "comprehension")
+        return _Turns(numbers, numbers.__getitem__, len(numbers))
     value = yield clause.rows
     span = clause.rows.span
-    if isinstance(value, ScriptList):
+    if isinstance(value, ScriptList) and not value.stacks:
         rows: tuple[Any, ...] = value.entries(lowerer)
     elif isinstance(value, tuple):
         rows = tuple([number(lowerer, one, clause.rows) for one in value])
@@ -86,11 +130,14 @@ def _turns(lowerer: Lowerer, clause: Clause) -> Generator[Expression, Any, Itera
         if not x.type.shape:
             message = f"a comprehension runs over the rows of an array, and this is {x.type}"
             raise error("GC321", message, span, help="write range(n) for whole numbers, or [x] for a single entry")
-        repeat(lowerer, x.type.shape[0], span, "comprehension")
-        rows = tuple([index(lowerer, x, [position], span) for position in range(x.type.shape[0])])
+        count = x.type.shape[0]
+        repeat(lowerer, count, span, "comprehension")
+        if clause.target.id not in lowerer.targets:
+            return _Turns(range(count), lambda position: index(lowerer, x, [position], span), count, x)
+        rows = tuple([index(lowerer, x, [position], span) for position in range(count)])
     if clause.target.id in lowerer.targets:
         rows = tuple([tagged(lowerer, row) for row in rows])
-    return iter(rows)
+    return _Turns(None, rows.__getitem__, len(rows))
 
 
 def reduced(lowerer: Lowerer, syntax: Call, items: ScriptList) -> Any:
@@ -100,5 +147,5 @@ def reduced(lowerer: Lowerer, syntax: Call, items: ScriptList) -> Any:
         taken = ", ".join(REDUCTIONS)
         hint = f"put it in brackets: {name}([...]); only {taken} take a generator"
         raise error("GC120", f"`{name}` takes no generator", syntax.args[0].span, help=hint)
-    over_turns = {"axis": lowerer.builder.constant(0)} if items.items and items.items[0].type.shape else {}
+    over_turns = {"axis": lowerer.builder.constant(0)} if items.shape else {}
     return lowerer.call(syntax, [items], over_turns)

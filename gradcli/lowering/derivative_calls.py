@@ -85,7 +85,7 @@ def call_derivative(lowerer: Lowerer, syntax: Call, args: Sequence[Any], keyword
 
 def _list_target(lowerer: Lowerer, target: ScriptList, syntax: Call) -> Node:
     """A list as a variable: the array that the script has read behind the loops that append to it."""
-    size, read = len(target.items), target.tagged_size
+    size, read = target.size, target.tagged_size
     if target.tagged is not None and read != size:
         message = (
             f"{syntax.function.id} differentiates by a list, which had {read} of its {size} entries when it was read"

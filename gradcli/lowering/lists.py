@@ -1,7 +1,8 @@
 """Lowers lists, the values that comprehensions and `append` collect: they become one array where they are read.
 
 A list holds its items as they are; they are joined once where the whole is read, so n appends cost n steps. Single
-entries (`path[-1]`, `path[i]`) and `len(path)` are read from the items.
+entries (`path[-1]`, `path[i]`) and `len(path)` are read from the items. What the turns of a loop node append is one
+stacked array. In a turn that is traced, a list only takes what is appended: reading it ends the trace.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from itertools import repeat
 
 from gradcli.diagnostics import error
 from gradcli.graph.node import CONSTANT, DATA, Node
+from gradcli.lowering.statics import Untraceable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,25 +27,72 @@ MOST_JOINED = 256
 class ScriptList:
     """The items of a list so far, and the array of them when it was last read.
 
-    `items` are nodes of kind float; `place` is where the first one is written, or the whole comprehension. `name` is
-    the depth of calls and the name of the variable that holds the list, None where none does yet. `variable` tells
-    that the script differentiates by that name: then a read outside of the loops that append gives a variable of its
-    own, `tagged`, made when there were `tagged_size` items. `alias` is where another name took the value, and how:
-    nothing may be appended after that.
+    `stacks` are arrays of entries, in front of the single ones in `items`, which are nodes of kind float; `place` is
+    where the first one is written, or the whole comprehension. `name` is the depth of calls and the name of the
+    variable that holds the list, None where none does yet. `variable` tells that the script differentiates by that
+    name: then a read outside of the loops that append gives a variable of its own, `tagged`, made when there were
+    `tagged_size` entries. `alias` is where another name took the value, and how: nothing may be appended after that.
+    `traced` tells that the list stands for another one in a turn that is traced.
     """
 
-    __slots__ = ("alias", "array", "items", "name", "place", "size", "tagged", "tagged_size", "variable")
+    __slots__ = (
+        *("alias", "array", "items", "name", "place", "read", "shape", "stacks", "tagged", "tagged_size"),
+        *("traced", "variable"),
+    )
 
     def __init__(self, items: list[Node], place: Span) -> None:
         self.items = items
+        self.stacks: list[Node] = []
+        self.shape = items[0].type.shape if items else None  # of each entry
+        self.traced = False
         self.place = place
         self.name: tuple[int, str] | None = None
         self.variable = False
         self.alias: tuple[Span, str] | None = None
         self.array: Node | None = None
-        self.size = -1  # the number of items in `array`
+        self.read = -1  # the number of entries in `array`
         self.tagged: Node | None = None
         self.tagged_size = -1
+
+    @property
+    def size(self) -> int:
+        """The number of entries."""
+        if self.traced:
+            raise Untraceable
+        return sum(stack.shape[0] for stack in self.stacks) + len(self.items)
+
+    def in_a_turn(self) -> ScriptList:
+        """A list that takes what a turn appends to this one."""
+        taker = ScriptList([], self.place)
+        taker.name, taker.alias, taker.shape, taker.traced = self.name, self.alias, self.shape, True
+        return taker
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing has been taken yet."""
+        return not self.stacks and not self.items
+
+    @property
+    def several(self) -> bool:
+        """Whether there are more entries than one, or an array of them."""
+        return bool(self.stacks) or len(self.items) > 1
+
+    def appended(self, names: Names) -> Node:
+        """What a turn appended: its entry, or its entries as one array."""
+        return self.whole(names) if self.several else self.items[0]
+
+    def append(self, node: Node) -> None:
+        """Take one more entry."""
+        self.shape = node.type.shape
+        self.items.append(node)
+
+    def extend(self, names: Names, stack: Node) -> None:
+        """Take the entries of an array, after those that are there."""
+        if self.items:
+            self.stacks.append(joined(names, self.items))
+            self.items = []
+        self.shape = stack.shape[1:]
+        self.stacks.append(stack)
 
     def is_growing(self, names: Names) -> bool:
         """Whether a loop around the present statement appends to it."""
@@ -51,10 +100,10 @@ class ScriptList:
 
     def as_array(self, names: Names) -> Node:
         """All items as one array: scalars give [T], arrays [T, ...]."""
-        size = len(self.items)
-        if self.array is None or self.size != size:
+        size = self.size
+        if self.array is None or self.read != size:
             refuse_ragged(self.items, repeat(self.place))
-            self.array, self.size = joined(names, self.items), size
+            self.array, self.read = self.whole(names), size
         if not self.variable or self.is_growing(names):
             return self.array
         if self.tagged is None or self.tagged_size != size:
@@ -63,9 +112,17 @@ class ScriptList:
             self.tagged, self.tagged_size = tag(self.array, id=names.builder.count), size
         return self.tagged
 
+    def whole(self, names: Names) -> Node:
+        """All entries along a new first axis."""
+        if not self.stacks:
+            return joined(names, self.items)
+        from gradcli.graph.loop import joined as one_after_the_other  # most scripts have no long loop
+
+        return one_after_the_other(names.builder, [*self.stacks, *([joined(names, self.items)] if self.items else [])])
+
     def entries(self, names: Names) -> tuple[Node, ...]:
         """The items one by one, as a script reads them."""
-        return tuple([self.item(names, position) for position in range(len(self.items))])
+        return tuple([self.item(names, position) for position in range(self.size)])
 
     def item(self, names: Names, position: int) -> Node:
         """One entry; of the array itself where the script differentiates by it."""
@@ -74,7 +131,14 @@ class ScriptList:
 
             entry: Node = shaping.index(self.as_array(names), (position,))
             return entry
-        return self.items[position]
+        place = range(self.size)[position]
+        for stack in self.stacks:
+            if place < stack.shape[0]:
+                from gradcli.graph.loop import row
+
+                return row(names.builder, stack, place)
+            place -= stack.shape[0]
+        return self.items[place]
 
 
 def plain(names: Names, value: Any) -> Any:

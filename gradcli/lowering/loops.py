@@ -17,9 +17,11 @@ from gradcli.graph.node import Node
 from gradcli.graph.operand import Complex
 from gradcli.language import syntax as s
 from gradcli.lowering.expressions import evaluate
+from gradcli.lowering.lists import ScriptList
 from gradcli.lowering.liveness import read_behind_loops, targets
-from gradcli.lowering.names import POISON, Poisoned, Untraceable
+from gradcli.lowering.names import POISON, Poisoned
 from gradcli.lowering.ranges import length, range_of
+from gradcli.lowering.statics import Untraceable
 from gradcli.lowering.turns import Trace
 
 TYPE_CHECKING = False
@@ -35,6 +37,7 @@ FEWEST = 32  # turns of a loop that may become a node
 # By the numbers that the turns carry, up to so many: the nodes that they would make if they were written out, from
 # which on they become a node. Few numbers run as generated code either way; turns on large arrays share blocks.
 NODE_FROM = {16: 10_000, 1 << 12: 2_000, inf: 100_000}
+STACKED_FROM = 500  # the same where nothing is carried: all turns are computed at once
 MOST_ATTEMPTS = 4  # at one loop: shapes may settle in the first few turns only
 EXACT = 2**53  # up to here every whole number is a float
 
@@ -95,6 +98,17 @@ def run(lowerer: Lowerer, statement: s.For) -> Any:
     if turn > 1:
         lowerer.close_block(begun, f"for {statement.target.id} in range({count})", place)
     return None
+
+
+def ahead(lowerer: Lowerer, statement: s.For, numbers: range, made: int) -> int:
+    """How many turns with these numbers, after a first one that made so many nodes, have become a loop node."""
+    if not _worth(lowerer, len(numbers), made):
+        return 0
+    lowerer.looping += 1
+    try:
+        return _attempt(lowerer, statement, numbers, 1).done
+    finally:
+        lowerer.looping -= 1
 
 
 def _worth(lowerer: Lowerer, left: int, made: int) -> bool:
@@ -178,12 +192,14 @@ def _traced(lowerer: Lowerer, statement: s.For, numbers: range, first: int, trac
     """Trace a turn and close the loop; the steps that a turn takes, or 0 where writing the turns out is as good."""
     builder, names = lowerer.builder, lowerer.names()
     notes, uses = len(lowerer.notes), len(lowerer.uses)
-    assigned = sorted(targets(statement.body))
+    lists = {name: names[name] for name in targets(statement.body) if isinstance(names.get(name), ScriptList)}
+    takers = {name: one.in_a_turn() for name, one in lists.items()}
+    assigned = sorted(targets(statement.body).difference(lists))
     before = {
         name: _on_leaves(lowerer, trace, name, names[name]) for name in assigned if name in names and name not in kept
     }
     held = {name: _mapped(names[name], lambda node: node, builder) for name in kept}
-    names.update({**before, **held})
+    names.update({**before, **held, **takers})
     names[statement.target.id] = _number_of_turn(builder, numbers, trace.index)
     lowerer.traces.append(trace)
     try:
@@ -203,26 +219,32 @@ def _traced(lowerer: Lowerer, statement: s.For, numbers: range, first: int, trac
     if any(leaf is not node for name, value in held.items() for leaf, node in _pairs(value, after[name])):
         raise Untraceable
     live = _live(lowerer, statement)[trace.count < len(numbers)]
+    own = {name for name, taker in takers.items() if names[name] is not taker}  # lists that each turn makes anew
+    if own & live:
+        raise Untraceable
+    appended = {name: taker.appended(lowerer) for name, taker in takers.items() if name not in own and not taker.empty}
     wanted = [name for name in after if name in live and _any_depends(trace, after[name], builder)]
     for name in wanted:
         if name in lowerer.targets:
             raise Untraceable
         if name not in before or not all(leaf.type == node.type for leaf, node in _pairs(before[name], after[name])):
             raise Unsettled
-    needed = _needed(trace, nexts, [leaf for name in wanted for leaf, _ in _pairs(before[name], after[name])])
+    ends = [leaf for name in wanted for leaf, _ in _pairs(before[name], after[name])]
+    read = [leaf for leaf in trace.leaves(appended.values()) if leaf in trace.carries]
+    needed = _needed(trace, nexts, [*ends, *read])
     unmoved = {leaf for leaf in needed if nexts[leaf] is leaf}
     if unmoved:
         found = {name for name, value in before.items() if unmoved & {leaf for leaf, _ in _pairs(value, value)}}
         if any(nexts[leaf] is not leaf for name in found for leaf, _ in _pairs(before[name], before[name])):
             raise Untraceable
         raise Unmoved(found)
-    inside = trace.inside([node for node in (nexts[leaf] for leaf in needed) if node is not None])
+    inside = trace.inside([*[node for node in map(nexts.__getitem__, needed) if node is not None], *appended.values()])
     _check(lowerer, trace, nexts, inside)
     made = sum(1 for node in inside if node.args) + trace.work
     if trace.count < FEWEST - 1:
         return 0
     carried_numbers = sum([leaf.type.size for leaf in needed])
-    least = next(nodes for most, nodes in NODE_FROM.items() if carried_numbers <= most)
+    least = next(nodes for most, nodes in NODE_FROM.items() if carried_numbers <= most) if needed else STACKED_FROM
     if lowerer.loops == "auto" and trace.count * max(made, 1) * _times(lowerer) <= least:
         return 0
     builder.span = statement.span
@@ -235,8 +257,15 @@ def _traced(lowerer: Lowerer, statement: s.For, numbers: range, first: int, trac
         [after for after in map(nexts.__getitem__, carried) if after is not None],  # none is: `_needed` refuses them
         rows=[(row.leaf, trace.stack(lowerer, row)) for row in rows],
         index=trace.index if trace.index in inside else None,
+        outputs=list(appended.values()),
         first=first,
     )
+    for name, node in appended.items():
+        stack = loop.turns(node)
+        if takers[name].several:  # of a turn: their rows follow one another
+            stack = builder.call("reshape", stack, shape=(trace.count * node.shape[0], *node.shape[1:]))
+        lists[name].extend(lowerer, stack)
+    names.update({name: POISON if name in own else one for name, one in lists.items()})
     places = {leaf: place for place, leaf in enumerate(carried)}
     for name in assigned:
         if name in wanted:
@@ -339,7 +368,7 @@ def _live(lowerer: Lowerer, statement: s.For) -> tuple[frozenset[str], frozenset
     if not lowerer.read_behind:
         functions = (*lowerer.functions.values(), *lowerer.hand_written.values())
         lowerer.read_behind = read_behind_loops(lowerer.script, functions)
-    return lowerer.read_behind[statement]
+    return lowerer.read_behind.get(statement, (frozenset(), frozenset()))  # after a comprehension nothing is
 
 
 def _needed(trace: Trace, nexts: Mapping[Node, Node | None], wanted: list[Node]) -> set[Node]:

@@ -255,7 +255,7 @@ class Lowerer(Names):
             return calls.load(self, args, keywords, syntax)
         primitive = self.library.get(name)
         if name == "len" and len(args) == 1 and type(args[0]) is ScriptList and not keywords:
-            return self.builder.constant(len(args[0].items))
+            return self.builder.constant(args[0].size)
         if primitive is None:
             raise calls.unknown_function(self, syntax)
         return calls.call_library(self, primitive, args, keywords, name, syntax)

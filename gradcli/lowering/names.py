@@ -14,7 +14,7 @@ from gradcli.graph.program import Leaf
 from gradcli.graph.types import Type
 from gradcli.lowering.lists import ScriptList
 from gradcli.lowering.scan import CONSTANTS
-from gradcli.lowering.statics import Settled, exact_value, read_leaves
+from gradcli.lowering.statics import Settled, Untraceable, exact_value, read_leaves
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,10 +33,6 @@ if TYPE_CHECKING:
 
 class Poisoned(Exception):
     """A name whose statement had an error was read: the error is known, this statement is left out silently."""
-
-
-class Untraceable(Exception):
-    """A turn of a loop that is traced did what other turns may do otherwise: the turns are written out instead."""
 
 
 POISON = object()

@@ -57,6 +57,10 @@ _EXACT: dict[str, Callable[..., Any]] = {
 }
 
 
+class Untraceable(Exception):
+    """A turn of a loop that is traced did what other turns may do otherwise: the turns are written out instead."""
+
+
 def read_leaves(node: Node) -> list[Node]:
     """The leaves that a node's value depends on."""
     if node.primitive is CONSTANT:

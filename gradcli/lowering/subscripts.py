@@ -62,7 +62,7 @@ def subscript(lowerer: Lowerer, syntax: Subscript, operands: list[Any]) -> Any:
 
 def _entry(lowerer: Lowerer, value: ScriptList, position: int, items: list[Any], syntax: Subscript) -> Node:
     """An entry of a list, or what further items select of it; the other entries are not read."""
-    size = len(value.items)
+    size = value.size
     if not -size <= position < size:
         entries = "1 entry" if size == 1 else f"{size or 'no'} entries"
         raise error("GC305", f"index {position} is outside this list, which has {entries} here", syntax.span)
