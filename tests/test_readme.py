@@ -11,7 +11,10 @@ import io
 import os
 import re
 import shlex
+import sys
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -83,3 +86,17 @@ def test_contributing_names_files_that_exist() -> None:
     paths = [path for path in re.findall(r"`((?:gradcli|tests|samples)/[\w./]*)`", text) if not path.endswith("/...")]
     assert len(paths) > 10
     assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
+def test_the_readme_of_a_package_index_needs_no_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    interface = ModuleType("hatchling.metadata.plugin.interface")  # the build backend is not installed here
+    interface.MetadataHookInterface = object  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, interface.__name__, interface)
+    monkeypatch.syspath_prepend(ROOT)
+    shown = import_module("hatch_build").standalone(TEXT)
+    del sys.modules["hatch_build"]
+    assert "](" in TEXT
+    assert not re.findall(r"\]\((?!https:)[^)]*\)", shown)
+    assert "why is it None? (`docs/tutorials/why.md`)" in shown
+    assert "`CONTRIBUTING.md`, `CHANGELOG.md`" in shown
+    assert re.findall(r"^```(\w*)\n(.*?)^```$", shown, re.MULTILINE | re.DOTALL) == BLOCKS
