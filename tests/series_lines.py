@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.checks.derivatives.jets import Lines, Paths
+from gradcli.checks.derivatives.jets import DependencyCone, DirectionalJets
 from gradcli.checks.evaluate import balls
 from gradcli.language.parser import parse
 from gradcli.lowering import lower
@@ -22,8 +22,8 @@ def lowered(text: str, at: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     return found.program, point
 
 
-def lines(text: str, at: dict[str, Any], *wrt: str) -> Lines:
+def lines(text: str, at: dict[str, Any], *wrt: str) -> DirectionalJets:
     """The lines through a point in which some leaves may move; by default the first one."""
     program, point = lowered(text, at)
     targets = [program.leaves[name].node for name in (wrt or (next(iter(at)),))]
-    return Lines(balls.BallField(), Paths(program.outputs[:1], *targets), point)
+    return DirectionalJets(balls.BallField(), DependencyCone(program.outputs[:1], *targets), point)

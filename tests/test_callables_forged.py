@@ -60,7 +60,7 @@ print('{"report": {"expression": "f", "checks": [], "diagnostics": []}, "notes":
 """,
     "another judge": """
 from gradcli.checks.callables import api, examine, judge, survey
-proved = judge.Verdict("PROVED", "", {})
+proved = judge.Outcome("PROVED", "", {})
 judge.Judge.verdict = lambda self, name: proved
 examine.Judge = judge.Judge
 api.examined = examine.examined = lambda box, *rest: ({name: proved for name in box.names}, [])
@@ -70,7 +70,7 @@ survey.Survey.finding = None
 """,
     "another judge of recordings": """
 from gradcli.checks.callables import judge, recorded
-proved = judge.Verdict("PROVED", "", {})
+proved = judge.Outcome("PROVED", "", {})
 recorded.by_recording = lambda box, *rest: recorded.Rigorous({name: proved for name in box.names}, [], [])
 recorded.judged = lambda box, found, seed, samples: [(one, proved) for one in found]
 recorded.same_gradient = recorded.same_values = recorded.same_rule = lambda *args: None

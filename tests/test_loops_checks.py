@@ -13,7 +13,7 @@ from gradcli import checks
 from gradcli.checks import scripts
 from gradcli.checks.algebra import proof
 from gradcli.checks.derivatives import relations
-from gradcli.checks.derivatives.derivative_query import Asked, Fields, Here
+from gradcli.checks.derivatives.derivative_query import DerivativeQuery, Fields, PointEvaluation
 from gradcli.checks.evaluate import ball_numbers, balls, evaluation
 from gradcli.checks.evaluate.interpretation import Failure, Unsupported
 from gradcli.graph.builder import Builder
@@ -96,7 +96,7 @@ BODIES = [scalar, swapped, rows, index, vector, branch, nested, held, held_withi
 
 def enclosed(output: Node, target: Node, bits: int = 128, point=POINT):
     """The value and the partial derivatives as balls."""
-    here = Here(Asked(output, target, ("a", "x", "v", "m")), Fields(), point)
+    here = PointEvaluation(DerivativeQuery(output, target, ("a", "x", "v", "m")), Fields(), point)
     with ball_numbers.precision(bits):
         return [here.lines(bits).value, *here.exact(bits).values()]
 
@@ -192,7 +192,7 @@ def test_printed_turns_read_what_single_steps_read(made, start, monkeypatch):
     for printed in (True, False):
         if not printed:
             monkeypatch.setattr(evaluation.Turns, "printed", lambda self, field: None)
-        here = Here(Asked(output, given[1], ("a", "x")), Fields(), point)
+        here = PointEvaluation(DerivativeQuery(output, given[1], ("a", "x")), Fields(), point)
         with ball_numbers.precision(128):
             entries = [here.lines(128).value, *here.exact(128).values()]
         found.append([x.reason if isinstance(x, Failure) else (x.mid(), x.rad()) for x in entries])
@@ -238,8 +238,8 @@ def test_long_loops_are_enclosed(count):
 
 def judged(output: Node, target: Node, claim: Node, point=POINT) -> str:
     """How the entries of a claim stand to the derivative, as `check` compares them."""
-    asked = Asked(output, target, ("a", "x"))
-    here = Here(asked, Fields(), point)
+    asked = DerivativeQuery(output, target, ("a", "x"))
+    here = PointEvaluation(asked, Fields(), point)
     return relations.compared(here.exact, here.claimed(claim), asked.entries, None, asked.work(claim))["relations"]
 
 

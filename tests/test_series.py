@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from flint import arb, arb_series, ctx
 
-from gradcli.checks.derivatives.derivative_query import Asked, Fields, Here
+from gradcli.checks.derivatives.derivative_query import DerivativeQuery, Fields, PointEvaluation
 from gradcli.checks.derivatives.jets import gradient, hessian
 from gradcli.checks.derivatives.value_differences import agrees
 from gradcli.checks.evaluate import ball_numbers, balls
@@ -256,8 +256,8 @@ def test_a_box_encloses_the_gradient_at_all_of_its_points() -> None:
 
 def witness(text: str, at: dict[str, Any], leaf: str) -> bool | None:
     program, point = lowered(text, at)
-    asked = Asked(program.outputs[0], program.leaves[leaf].node, tuple(at), seed=7)
-    here = Here(asked, Fields(), point)
+    asked = DerivativeQuery(program.outputs[0], program.leaves[leaf].node, tuple(at), seed=7)
+    here = PointEvaluation(asked, Fields(), point)
     with ball_numbers.precision(128):
         here.exact(128)
     return agrees(here, here.partials)
@@ -267,7 +267,7 @@ def test_digits_see_a_wrong_partial() -> None:
     text, at = "exp(w[0])*sin(w[1])", {"w": [0.3, 1.2]}
     assert witness(text, at, "w") is True
     program, point = lowered(text, at)
-    here = Here(Asked(program.outputs[0], program.leaves["w"].node, ("w",)), Fields(), point)
+    here = PointEvaluation(DerivativeQuery(program.outputs[0], program.leaves["w"].node, ("w",)), Fields(), point)
     with ball_numbers.precision(128):
         right = gradient(here.lines(128), [0, 1])
         wrong = right[1] * (1 + arb(10) ** -30)
@@ -285,8 +285,8 @@ def test_digits_and_series_agree_on_the_corpus(formula: Any) -> None:
     point = formula.points(2)[1]
     program, place = lowered(formula.script(point), {})
     for leaf in formula.leaves:
-        asked = Asked(program.outputs[0], program.leaves[leaf].node, tuple(formula.leaves))
-        here = Here(asked, Fields(), place)
+        asked = DerivativeQuery(program.outputs[0], program.leaves[leaf].node, tuple(formula.leaves))
+        here = PointEvaluation(asked, Fields(), place)
         with ball_numbers.precision(128):
             here.exact(128)
         found = agrees(here, here.partials)

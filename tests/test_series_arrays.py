@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gradcli.checks import check_script
-from gradcli.checks.derivatives.derivative_query import MOST_SINGLE, Asked, Fields, Here
+from gradcli.checks.derivatives.derivative_query import MOST_SINGLE, DerivativeQuery, Fields, PointEvaluation
 from gradcli.checks.derivatives.many_entries import Wholesale
 from gradcli.checks.evaluate import ball_numbers
 from gradcli.graph.builder import building
@@ -28,10 +28,10 @@ def wholesale(text: str, at: dict[str, Any], error: Any = None, seed: int = 3) -
         with building(output.builder, reachable([judged])) as builder:
             factor = builder.array("planted", 1 + np.asarray(error), target.type)
             judged = builder.call("mul", judged, factor)
-    asked = Asked(output, target, ["w"], seed=seed)
+    asked = DerivativeQuery(output, target, ["w"], seed=seed)
     assert asked.wholesale
     with ball_numbers.precision(128):
-        return Wholesale(Here(asked, Fields(), point), judged, seed, None).compared()
+        return Wholesale(PointEvaluation(asked, Fields(), point), judged, seed, None).compared()
 
 
 def values(seed: int = 0, size: int = SIZE) -> list[float]:
@@ -93,7 +93,7 @@ def test_a_program_of_many_steps_is_covered_by_directions_too() -> None:
     rng = np.random.default_rng(1)
     at = {"w": rng.normal(size=(20, 20)).tolist(), "x": rng.normal(size=(10, 20)).tolist()}
     program, _ = lowered("sum(tanh(x@w@w)**2)", at)
-    asked = Asked(program.outputs[0], program.leaves["w"].node, ["w"])
+    asked = DerivativeQuery(program.outputs[0], program.leaves["w"].node, ["w"])
     assert asked.wholesale
     assert check_script("sum(tanh(x@w@w)**2)", at=at, wrt=["w"]).checks[0].verdict in ("CERTIFIED", "IMPRECISE")
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from flint import arb
 
-from gradcli.checks.derivatives.jets import Lines, Paths, coefficient
+from gradcli.checks.derivatives.jets import DependencyCone, DirectionalJets, coefficient
 from gradcli.checks.evaluate import ball_numbers, balls
 from gradcli.checks.evaluate.interpretation import Failure, Unsupported
 from gradcli.primitives import catalogue
@@ -62,7 +62,7 @@ def moving(it: Study, number: int, label: str) -> Callable[[Any], Any]:
     return lambda by: it.exact_loss(reference.moved(point, ways, by))
 
 
-def enclosed(lines: Lines, u: list[float], v: list[float]) -> dict[str, tuple[Any, int]]:
+def enclosed(lines: DirectionalJets, u: list[float], v: list[float]) -> dict[str, tuple[Any, int]]:
     """The derivatives of orders 1, 2 and 3 along u, u v and u v v, by polarisation."""
 
     def along(a: int, b: int) -> Any:
@@ -86,12 +86,12 @@ def compared(case: Case) -> int:
     it = study(case)
     if not it.differentiable:
         return 0
-    paths = Paths([it.loss], *it.leaves.values())
+    paths = DependencyCone([it.loss], *it.leaves.values())
     u, v = (flat(it, direction) for direction in it.directions)
     done = 0
     for number in range(POINTS):
         with ball_numbers.precision(256):
-            lines = Lines(balls.BallField(), paths, place(it, number))
+            lines = DirectionalJets(balls.BallField(), paths, place(it, number))
             for label, (found, order) in enclosed(lines, u, v).items():
                 right = reference.along(moving(it, number, label), *ORDERS[label])
                 size = max(abs(right), mp.mpf(1))

@@ -17,7 +17,7 @@ from gradcli.audit import sorting
 from gradcli.checks.callables.api import boxed, check_callable
 from gradcli.checks.callables.call_arguments import numbers, parameters
 from gradcli.checks.callables.examine import opened
-from gradcli.checks.callables.failures import Failed, OutOfTime, told
+from gradcli.checks.callables.failures import Failed, OutOfTime, describe
 from gradcli.checks.callables.processes.remote_calls import packed
 from gradcli.diagnostics import GradcliError
 
@@ -74,7 +74,7 @@ def answer(subject: Callable[[], Subject], request: dict[str, Any]) -> dict[str,
     except OutOfTime:
         return {"error": "the time was over"}
     except Exception as problem:
-        return {"error": told(problem)}
+        return {"error": describe(problem)}
 
 
 def judged(subject: Subject, seconds: float) -> dict[str, Any]:

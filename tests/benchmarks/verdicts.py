@@ -41,11 +41,14 @@ def programs() -> list[tuple[Any, Any, Any, Any]]:
 
 def certified(calls: int) -> Found:
     """E by series, R in balls, their relation."""
-    from gradcli.checks.derivatives.claim_comparison import Judging
-    from gradcli.checks.derivatives.derivative_query import Asked, Fields
+    from gradcli.checks.derivatives.claim_comparison import ClaimComparison
+    from gradcli.checks.derivatives.derivative_query import DerivativeQuery, Fields
 
     fields = Fields()
-    made = [(Judging(Asked(output, leaf, ("x",)), judged, fields), point) for output, leaf, judged, point in programs()]
+    made = [
+        (ClaimComparison(DerivativeQuery(output, leaf, ("x",)), judged, fields), point)
+        for output, leaf, judged, point in programs()
+    ]
 
     def work() -> None:
         for _, (judging, point) in zip(range(calls), cycle(made), strict=False):

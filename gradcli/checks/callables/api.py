@@ -25,7 +25,7 @@ from gradcli.checks.callables.gradient_libraries import (
     library_of,
     named_by,
 )
-from gradcli.checks.callables.judge import Verdict
+from gradcli.checks.decide.case import Outcome
 from gradcli.checks.expectations import GOOD
 from gradcli.checks.formatting import plain, point_text
 from gradcli.checks.oracle import worker
@@ -264,7 +264,7 @@ def recording_of(box: Box, seed: int) -> dict[str, Any]:
 
 def recorded(
     box: Box, found: dict[str, Any], seed: int, samples: int, witnesses: tuple[str, ...]
-) -> tuple[dict[str, Verdict], list[tuple[Subject, Verdict]], list[str]]:
+) -> tuple[dict[str, Outcome], list[tuple[Subject, Outcome]], list[str]]:
     """The verdicts on gradcli's own tensors, whose graph can be recorded: on the arguments, and on the backwards of
     Functions inside; and notes.
     """
@@ -273,7 +273,7 @@ def recorded(
     return by_recording(box, found, seed, samples, witnesses)
 
 
-def nothing_sent(box: Box, verdicts: dict[str, Verdict]) -> Iterator[str]:
+def nothing_sent(box: Box, verdicts: dict[str, Outcome]) -> Iterator[str]:
     """How to say that an argument to which a backward pass sends nothing is meant as data."""
     refuted = [name for name, one in verdicts.items() if one.verdict == "DISAGREES"]
     if not refuted or box.kind != OWN or len(box.names) < 2:
@@ -300,7 +300,7 @@ def failed(problem: Failed, shown: str, file: str | None, line: int | None) -> R
     return summarised(shown, [check])
 
 
-def passes(one: Verdict, *, require: str | None, allow_kink: bool, lenient: bool) -> bool:
+def passes(one: Outcome, *, require: str | None, allow_kink: bool, lenient: bool) -> bool:
     """Whether a verdict counts as good."""
     if one.verdict == "KINK":
         return allow_kink and one.inside

@@ -192,7 +192,7 @@ class Box:
             if not isinstance(result, (tuple, list)) or len(result) != 2:
                 raise Failed(
                     "f",
-                    f"f returns {_told(result)}, not the pair (value, gradient)",
+                    f"f returns {described(result)}, not the pair (value, gradient)",
                     help="give the gradient as a function of its own, or return both",
                 )
             result, other = result
@@ -261,7 +261,7 @@ def _numbers(value: Any) -> Any:
     return np.asarray(array_of(value) if hasattr(value, "detach") else value)
 
 
-def _told(value: Any) -> str:
+def described(value: Any) -> str:
     if isinstance(value, (tuple, list)):
         return f"{len(value)} values"
     return "None" if value is None else f"a {type(value).__name__}"

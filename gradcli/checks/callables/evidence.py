@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gradcli.checks.callables import step_sequences
+from gradcli.checks.diagnosis.ratios import Reading
 from gradcli.checks.formatting import counted, position
 from gradcli.checks.witnesses import black_box
 from gradcli.execution.step_sequence import StepSequence
@@ -26,13 +27,6 @@ LARGEST = 64  # numerators and denominators of a constant factor, beside the siz
 FEW = 3  # numbers at one point: they are in some simple ratio by chance
 NAMED = 6  # wrong entries that are named one by one
 SHARP = 1e-5  # a factor has to be known at least so well
-
-
-class Reading(NamedTuple):
-    """One way to read an error: its name, and a sentence."""
-
-    name: str
-    text: str
 
 
 class Known:
@@ -230,7 +224,7 @@ Evidence = dict[str, Any]
 SHOWN = 5  # of the worst entries
 
 
-class Teller:
+class EvidenceWriter:
     """Puts the findings of one survey into words and plain data."""
 
     def __init__(

@@ -11,9 +11,10 @@ from gradcli.checks.callables.box import OWN, VJP, Box
 from gradcli.checks.callables.call_arguments import COMPLEX, PARTS, is_complex, with_integers
 from gradcli.checks.callables.failures import Failed, OutOfTime
 from gradcli.checks.callables.gradient_libraries import library_of
-from gradcli.checks.callables.judge import Judge, Verdict
+from gradcli.checks.callables.judge import Judge
 from gradcli.checks.callables.survey import Survey, rows_of
 from gradcli.checks.decide import finite_differences, sample_points
+from gradcli.checks.decide.case import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,7 +70,7 @@ def others(box: Box) -> Iterator[Box]:
                 yield Box(box.f, arguments, library, box.kind, box.derivative, box.listener, box.seconds, box.float32)
 
 
-def examined(box: Box, value: Floats, seed: int, samples: int, rtol: float) -> tuple[dict[str, Verdict], list[str]]:
+def examined(box: Box, value: Floats, seed: int, samples: int, rtol: float) -> tuple[dict[str, Outcome], list[str]]:
     """The verdict for each argument, and notes on the function; `value` is what it returned at first."""
     notes = list(precision(box))
     try:
@@ -82,7 +83,7 @@ def examined(box: Box, value: Floats, seed: int, samples: int, rtol: float) -> t
     return found, notes
 
 
-def judged(box: Box, value: Floats, seed: int, samples: int, rtol: float, notes: list[str]) -> dict[str, Verdict]:
+def judged(box: Box, value: Floats, seed: int, samples: int, rtol: float, notes: list[str]) -> dict[str, Outcome]:
     """The verdicts by a survey; adds to the notes. Raises Failed and OutOfTime."""
     scatter = scatter_of(box, value)
     weights, row_names = rows_of(box.size, seed)
@@ -103,7 +104,7 @@ def judged(box: Box, value: Floats, seed: int, samples: int, rtol: float, notes:
     return {name: judge.verdict(name) for name in box.names}
 
 
-def unfit(box: Box, value: Floats) -> dict[str, Verdict]:
+def unfit(box: Box, value: Floats) -> dict[str, Outcome]:
     """UNDEFINED where f or the point is not finite; nothing where both are."""
     if not np.isfinite(value).all():
         return alike(box, "UNDEFINED", f"f is {float(value[~np.isfinite(value)][0])} at this point")
@@ -112,9 +113,9 @@ def unfit(box: Box, value: Floats) -> dict[str, Verdict]:
     return {}
 
 
-def alike(box: Box, verdict: str, message: str) -> dict[str, Verdict]:
+def alike(box: Box, verdict: str, message: str) -> dict[str, Outcome]:
     """One verdict for all arguments."""
-    return {name: Verdict(verdict, message, {}) for name in box.names}
+    return {name: Outcome(verdict, message, {}) for name in box.names}
 
 
 def not_judged(box: Box) -> Iterator[str]:

@@ -117,10 +117,10 @@ def called(role: str, function: Callable[..., Any], *args: Any, **keywords: Any)
     except BaseException as problem:
         missing = isinstance(problem, ModuleNotFoundError) and problem.name in ("torch", "jax", "jaxlib")
         help = "pip install 'gradcli[peers]'" if missing else None
-        raise Failed(role, f"{role} raises {told(problem)}", place=place_of(problem), help=help) from problem
+        raise Failed(role, f"{role} raises {describe(problem)}", place=place_of(problem), help=help) from problem
 
 
-def told(problem: BaseException) -> str:
+def describe(problem: BaseException) -> str:
     """An exception as text: its name and the first line of its message."""
     try:
         lines = str(problem).strip().splitlines()

@@ -7,15 +7,16 @@ gives the same values when called twice; anything less is INCONCLUSIVE.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gradcli.checks.callables import step_sequences
-from gradcli.checks.callables.evidence import Evidence, Teller, ladder_shown, slope
+from gradcli.checks.callables.evidence import Evidence, EvidenceWriter, ladder_shown, slope
 from gradcli.checks.callables.failures import OutOfTime
 from gradcli.checks.callables.step_sequences import bent, suspicious, vertical
 from gradcli.checks.decide import kinks
+from gradcli.checks.decide.case import Outcome
 from gradcli.checks.formatting import counted, position
 
 if TYPE_CHECKING:
@@ -35,16 +36,7 @@ CLEAR = 3.0  # the second direction, and the sides of a point, have to part a cl
 LOOKED = 6  # entries whose sides are looked at
 
 
-class Verdict(NamedTuple):
-    """A verdict, why, its evidence; `inside`: at a kink the claim lies between the slopes."""
-
-    verdict: str
-    message: str
-    evidence: Evidence
-    inside: bool = False
-
-
-class Judge(Teller):
+class Judge(EvidenceWriter):
     """What is asked of a survey for one argument after the other."""
 
     def __init__(
@@ -54,7 +46,7 @@ class Judge(Teller):
         self.steady = steady  # the box gives the same values when it is asked again
         self.precise = DIGITS.get(digits, DIGITS["float64"])
 
-    def verdict(self, name: str) -> Verdict:
+    def verdict(self, name: str) -> Outcome:
         """The verdict on the gradient by one argument."""
         try:
             if self.survey.unfinished:  # how far it came depends on the machine, and a verdict does not
@@ -62,9 +54,9 @@ class Judge(Teller):
             return self.decided(name)
         except OutOfTime:
             told = f"{self.survey.box.seconds:g} s were over before it could be decided: a longer timeout would help"
-            return Verdict("INCONCLUSIVE", told, {})
+            return Outcome("INCONCLUSIVE", told, {})
 
-    def decided(self, name: str) -> Verdict:
+    def decided(self, name: str) -> Outcome:
         """`verdict`, as long as there is time."""
         survey = self.survey
         part = survey.box.slices[name]
@@ -84,12 +76,12 @@ class Judge(Teller):
             if one.gap <= self.precise * abs(one.claimed):
                 return self.imprecise(name, one, evidence)
             told = f"{self.label(name, one)}: {self.gap_told(one)}, too near to call"
-            return Verdict("INCONCLUSIVE", told, {**evidence, **self.worst(name, found)})
+            return Outcome("INCONCLUSIVE", told, {**evidence, **self.worst(name, found)})
         return self.agreeing(name, own, found, evidence)
 
     # --- the good end ----------------------------------------------------------------------------------------
 
-    def agreeing(self, name: str, own: Sequence[Finding], found: Sequence[Finding], evidence: Evidence) -> Verdict:
+    def agreeing(self, name: str, own: Sequence[Finding], found: Sequence[Finding], evidence: Evidence) -> Outcome:
         """AGREES, unless nothing could be seen here, or every point nearby says otherwise."""
         survey = self.survey
         spoken = [one for one in found if one.state == "agrees"]
@@ -100,7 +92,7 @@ class Judge(Teller):
                 reason = silent.ladder.estimate.reason or "nothing could be seen"
                 if silent.state == "still":
                     reason = "f does not move here in float64"
-            return Verdict("INCONCLUSIVE", f"differences cannot decide: {reason}", evidence)
+            return Outcome("INCONCLUSIVE", f"differences cannot decide: {reason}", evidence)
         around = [(one, self.state_of(one)) for one in self.nearby(name)]
         beside = [(one, state) for one, state in around if not one.lacks]
         against = [one for one, state in beside if state == "differs"]
@@ -110,7 +102,7 @@ class Judge(Teller):
             told = "(numerical) it is right at the given point only: beside it, "
             told += self.gap_told(worst, "along a direction")
             moved = where.x[where.box.slices[name]].reshape(where.box.shape_of(name)).tolist()
-            return Verdict(
+            return Outcome(
                 "DISAGREES" if self.steady else "INCONCLUSIVE",
                 told,
                 {**evidence, "counterexample": {"at": {name: moved}, "differences": worst.ladder.estimate.value,
@@ -138,7 +130,7 @@ class Judge(Teller):
         rest = sum(1 for one in own if one.state in ("silent", "still"))
         if rest:
             message += f"; {counted(rest, 'slope')} could not be seen"
-        return Verdict("AGREES", message, evidence)
+        return Outcome("AGREES", message, evidence)
 
     def state_of(self, survey: Survey) -> str:
         """What the directions at a point nearby say, in one word."""
@@ -152,7 +144,7 @@ class Judge(Teller):
 
     # --- the bad end -----------------------------------------------------------------------------------------
 
-    def parted(self, name: str, wrong: Sequence[Finding], own: Sequence[Finding], evidence: Evidence) -> Verdict:
+    def parted(self, name: str, wrong: Sequence[Finding], own: Sequence[Finding], evidence: Evidence) -> Outcome:
         """Differences contradict the claim: how surely, and how it is wrong."""
         plain = [w for w in wrong if w.entry is not None and w.state == "differs"]
         single = [w for w in plain if not self.row_names[w.row].startswith("a ")]
@@ -161,39 +153,39 @@ class Judge(Teller):
             told = (
                 f"{self.label(name, one)} is {one.claimed}, and differences cannot decide: {one.ladder.estimate.reason}"
             )
-            return Verdict("INCONCLUSIVE", told, evidence)
+            return Outcome("INCONCLUSIVE", told, evidence)
         if all(w.gap <= self.precise * max(abs(w.claimed), abs(w.ladder.estimate.value)) < math.inf for w in wrong):
             return self.imprecise(name, one, evidence)
         evidence |= self.worst(name, [*wrong, *own])
         evidence["ladder"] = ladder_shown(one, self.label(name, one))
         told = f"{self.label(name, one)}: {self.gap_told(one)}"
         if not self.steady:
-            return Verdict("INCONCLUSIVE", f"{told}; but f gives different values when it is called again", evidence)
+            return Outcome("INCONCLUSIVE", f"{told}; but f gives different values when it is called again", evidence)
         if one.state != "not finite":
             seen = step_sequences.decades(one.ladder, one.claimed, one.slack, CLEAR)
             evidence["decades"] = round(math.log10(seen), 1) if seen else 0.0
             if step_sequences.divided(one.ladder, one.claimed):
                 told += "; but larger steps see the claimed slope: f is not smooth on the scale of the small ones"
-                return Verdict("INCONCLUSIVE", told, evidence)
+                return Outcome("INCONCLUSIVE", told, evidence)
             if seen < step_sequences.DECADES:
                 told += "; but the steps of one decade only part them, and rounding or noise may do that"
-                return Verdict("INCONCLUSIVE", told, evidence)
+                return Outcome("INCONCLUSIVE", told, evidence)
             try:
                 confirmed = self.confirmed(one)
             except OutOfTime:
-                return Verdict("INCONCLUSIVE", f"{told}; the time was over before a second direction", evidence)
+                return Outcome("INCONCLUSIVE", f"{told}; the time was over before a second direction", evidence)
             if not confirmed:
-                return Verdict("INCONCLUSIVE", f"{told}; but not along a second direction", evidence)
+                return Outcome("INCONCLUSIVE", f"{told}; but not along a second direction", evidence)
         relative = one.gap / max(abs(one.ladder.estimate.value), 1e-300)
         if relative < ALIKE:
             told += f" (a relative {relative:.0g}: if f is computed approximately, rtol= allows for it)"
         if relative < SLIGHT:
-            return Verdict("INCONCLUSIVE", told, evidence)
+            return Outcome("INCONCLUSIVE", told, evidence)
         read = self.readings(name, own)
         if read:
             evidence["diagnosis"] = [{"name": r.name, "text": r.text} for r in read]
             told += f"; {read[0].text}"
-        return Verdict("DISAGREES", f"(numerical) {told}", evidence)
+        return Outcome("DISAGREES", f"(numerical) {told}", evidence)
 
     def confirmed(self, one: Finding) -> bool:
         """Whether a second direction, with other steps, parts the claim too, and as the entries foretell."""
@@ -216,17 +208,17 @@ class Judge(Teller):
             return False
         return step_sequences.decades(one.ladder, one.claimed, one.slack, CLEAR) >= step_sequences.DECADES
 
-    def imprecise(self, name: str, one: Finding, evidence: Evidence) -> Verdict:
+    def imprecise(self, name: str, one: Finding, evidence: Evidence) -> Outcome:
         """Right to many digits, but not to all."""
         relative = one.gap / max(abs(one.ladder.estimate.value), 1e-300)
         evidence |= self.worst(name, [one])
         digits = max(1, math.floor(-math.log10(max(relative, 1e-16))))
         told = f"{self.label(name, one)} agrees to {digits} digits only: rounding, or a constant with few digits"
-        return Verdict("IMPRECISE", told, evidence)
+        return Outcome("IMPRECISE", told, evidence)
 
     # --- kinks -----------------------------------------------------------------------------------------------
 
-    def rough(self, name: str, part: slice, found: Sequence[Finding]) -> Verdict | None:
+    def rough(self, name: str, part: slice, found: Sequence[Finding]) -> Outcome | None:
         """KINK, BOUNDARY or DISCONTINUOUS where f is not smooth at the point by this argument."""
         survey = self.survey
         suspects = [one for one in found if suspicious(one.ladder) or self.unseen(one)]
@@ -266,14 +258,14 @@ class Judge(Teller):
             evidence |= {"value": seen.value, "limits": list(seen.limits)}
             below, above = (slope(limit) for limit in seen.limits)
             told = f"the value jumps here: {below} from below, {seen.value:.6g} at the point, {above} from above"
-            return Verdict("DISCONTINUOUS", told, evidence)
+            return Outcome("DISCONTINUOUS", told, evidence)
         if seen.verdict == "BOUNDARY":
-            return Verdict("BOUNDARY", f"{told}: no finite derivative", evidence)
+            return Outcome("BOUNDARY", f"{told}: no finite derivative", evidence)
         inside = evidence["inside"] = kinks.inside(returned, seen)
         told = f"f has a kink here {told}" if "slope" in told else f"f has a kink here: {told}"
         if not inside:
             told += f"; the gradient {returned[0]:.6g} is not between them"
-        return Verdict("KINK", told, evidence, inside)
+        return Outcome("KINK", told, evidence, inside=inside)
 
     def unseen(self, one: Finding) -> bool:
         """Whether a finding says nothing for a reason that may be a kink."""

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gradcli.checks.callables.box import OWN
-from gradcli.checks.callables.failures import OutOfTime, told
+from gradcli.checks.callables.failures import OutOfTime, describe
 from gradcli.checks.callables.gradient_libraries import EAGER, JAX, TORCH, is_function_class
-from gradcli.checks.callables.judge import Verdict
 from gradcli.checks.callables.processes.remote_calls import packed, unpacked
 from gradcli.checks.decide import finite_differences, kinks
+from gradcli.checks.decide.case import Outcome
 from gradcli.checks.decide.floats import LIMIT_ULPS, evaluated
 from gradcli.checks.decide.verdict import judge, unanswered
 from gradcli.checks.formatting import point_text
@@ -67,8 +67,8 @@ class Unfit(Exception):
 class Rigorous(NamedTuple):
     """A verdict for each argument that the oracles decide, those on the rules of Functions inside, and notes."""
 
-    arguments: dict[str, Verdict]
-    rules: list[tuple[Subject, Verdict]]
+    arguments: dict[str, Outcome]
+    rules: list[tuple[Subject, Outcome]]
     notes: list[str]
 
 
@@ -272,7 +272,7 @@ def read(box: Box, found: Message, seed: int) -> tuple[Program, list[Subject], l
     return program, subjects, rules
 
 
-def stands(found: Message, one: Subject, verdict: Verdict) -> bool:
+def stands(found: Message, one: Subject, verdict: Outcome) -> bool:
     """Whether a verdict on a graph of PyTorch or JAX holds for the function.
 
     Such a graph does not show what is detached, or computed under no_grad. Inside a rule nothing else is expected; of
@@ -380,7 +380,7 @@ def ran(box: Box, record: Any, f: Callable[..., Any], example: Sequence[Any], *m
         with box.listener.hearing("f", False):
             program: Program = record(named, *example)
     except Exception as problem:  # whatever the function of a user raises on stand-ins
-        raise Unfit(told(problem)) from None
+        raise Unfit(describe(problem)) from None
     large(program, program.outputs)
     if {*names} - program.leaves.keys():
         raise Unfit("")
@@ -452,7 +452,7 @@ def same_value(found: Floats, own: Floats, close: float = CLOSE) -> bool:
 @worker.exclusive
 def judged(
     box: Box, subjects: Sequence[Subject], seed: int, samples: int, witnesses: tuple[str, ...]
-) -> list[tuple[Subject, Verdict]]:
+) -> list[tuple[Subject, Outcome]]:
     """The verdicts of the oracles; a subject that they cannot decide is left out."""
     oracle = worker.shared()
     oracle.warm()
@@ -468,12 +468,12 @@ def judged(
             evidence = {"at": point_text(one.values, moving), "graph": "recorded"}
             beside = witness_table(exact, one, outcome, witnesses, "float64")
             evidence |= {**outcome.evidence, **({} if beside is None else {"witnesses": beside})}
-            verdict = Verdict(outcome.verdict, outcome.message, evidence, outcome.inside)
+            verdict = outcome._replace(evidence=evidence, diagnostics=())
             found.append((one, verdict))
     return found
 
 
-def blamed(verdict: Verdict, inside: Sequence[tuple[Subject, Verdict]]) -> Verdict:
+def blamed(verdict: Outcome, inside: Sequence[tuple[Subject, Outcome]]) -> Outcome:
     """A refutation with the wrong rule inside the function named; its own check has the digits and the diagnosis."""
     wrong = next((one for one, other in inside if other.verdict == "DISAGREES"), None)
     if verdict.verdict != "DISAGREES" or wrong is None:

@@ -77,10 +77,10 @@ def on(surface: Surface) -> str:
     if zero in node.args or len(sides) == 2:
         text = " = ".join(node_text(side) for side in sides)
         return text if len(sides) == 2 else f"{text} = 0"
-    return told(surface)[0].removeprefix("where ")
+    return describe(surface)[0].removeprefix("where ")
 
 
-def told(surface: Surface) -> tuple[str, str]:
+def describe(surface: Surface) -> tuple[str, str]:
     """Where a kink is and which derivative is returned there, in the words of the declaration."""
     return kink_texts(surface.kink, [node_text(arg) for arg in surface.node.args])
 

@@ -13,7 +13,7 @@ import numpy as np
 from gradcli.checks.decide import kinks
 from gradcli.checks.decide.case import Outcome
 from gradcli.checks.decide.floats import evaluated
-from gradcli.checks.decide.kinks import Behaviour, on, told
+from gradcli.checks.decide.kinks import Behaviour, describe, on
 from gradcli.checks.decide.refutation import refuted
 from gradcli.checks.formatting import counted, node_text
 from gradcli.diagnostics import Diagnostic
@@ -91,7 +91,7 @@ def rough_outcome(
         evidence |= {"operation": node.primitive.name, "node": name}
         message = f"{name} has no derivative here" if surface is None else f"{name} has a kink ({on(surface)})"
         if surface is not None:
-            evidence |= {"where": on(surface), "convention": told(surface)[1]}
+            evidence |= {"where": on(surface), "convention": describe(surface)[1]}
         if "turn" in basis:
             message += f", in {basis['turn']}"
         diagnostics = (Diagnostic("GC410", message, node.span, severity="note"),)

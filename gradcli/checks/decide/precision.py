@@ -94,7 +94,7 @@ def float_quality(case: Case, found: Sequence[tuple[Values, Any]]) -> Outcome | 
 
         better = rewrites.better(case, at, entry_at, exact_at, worst)
     if better:
-        evidence["rewrite"] = [one.told() for one in better]
+        evidence["rewrite"] = [one.evidence() for one in better]
         message += f"; better: {better[0].text}, which leaves {better[0].ulps:.3g} ulp"
     return Outcome("IMPRECISE", message, evidence, diagnostics)
 

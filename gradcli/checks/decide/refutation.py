@@ -52,7 +52,7 @@ def refuted(case: Case, found: Sequence[tuple[Values, Any]], entries: Sequence[i
     where, evidence, first = case.counterexample(values, answer)
     causes = readings(case, found, entries)
     if causes:
-        evidence["diagnosis"] = [told(cause) for cause in causes]
+        evidence["diagnosis"] = [reading_evidence(cause) for cause in causes]
     right, wrong_digits = told_apart(first["exact"], first["claimed"])
     message = f"the exact derivative{where} is {right}, not {wrong_digits}"
     if values is case.values and case.subject.surfaces:
@@ -245,6 +245,6 @@ def notes(read: Sequence[diagnosis.Reading]) -> tuple[Diagnostic, ...]:
     return ()
 
 
-def told(reading: diagnosis.Reading) -> dict[str, Any]:
+def reading_evidence(reading: diagnosis.Reading) -> dict[str, Any]:
     """A reading as evidence."""
     return {key: value for key, value in reading._asdict().items() if value is not None}

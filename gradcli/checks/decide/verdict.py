@@ -36,9 +36,9 @@ from gradcli.checks.decide.refutation import (
     near_enough,
     notes,
     off_structure,
+    reading_evidence,
     refuted,
     to_the_digits,
-    told,
 )
 from gradcli.checks.evaluate.evaluation import steps
 from gradcli.checks.formatting import plain, point_text, position, shortened_list, told_apart
@@ -165,7 +165,7 @@ def numerically_wrong(case: Case, values: Values, answer: Answer) -> Outcome:
     )
     read = explained(case, [values], [exact], [claimed])
     if read:
-        evidence["diagnosis"] = [told(reading) for reading in read]
+        evidence["diagnosis"] = [reading_evidence(reading) for reading in read]
     exact_digits, claimed_digits = told_apart(first["exact"], first["claimed"])
     message = (
         f"the claim{where} is {claimed_digits}; balls part it from the engine's {exact_digits}, "
@@ -448,7 +448,7 @@ def unequal(case: Case, wrong: Sequence[tuple[Values, Answer]]) -> Outcome:
         message += " at a point beside the given one, where it holds"
     causes = [] if case.plane else explained(case, [values])
     if causes:
-        evidence["diagnosis"] = [told(cause) for cause in causes]
+        evidence["diagnosis"] = [reading_evidence(cause) for cause in causes]
         message += f"; {causes[0].text}"
     return Outcome("DISAGREES", message, evidence, notes(causes))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gradcli.checks.derivatives import relations
-from gradcli.checks.derivatives.derivative_query import FEW, Asked, Fields, Here
+from gradcli.checks.derivatives.derivative_query import FEW, DerivativeQuery, Fields, PointEvaluation
 from gradcli.checks.derivatives.many_entries import COUNT, Wholesale
 from gradcli.checks.derivatives.one_sided import Tied
 from gradcli.checks.derivatives.value_differences import agrees
@@ -31,12 +31,12 @@ FEWEST_TIES = 64  # entries whose sides are looked at, whatever they cost
 MOST_TIE_STEPS = 200_000  # and as many more as take so many steps
 
 
-class Judging:
+class ClaimComparison:
     """How a claim stands to a derivative, at one point after the other, within budgets of operations."""
 
     def __init__(
         self,
-        asked: Asked,
+        query: DerivativeQuery,
         judged: Node,
         fields: Fields,
         *,
@@ -45,29 +45,29 @@ class Judging:
         decimal: bool = False,
         printed: bool = False,
     ) -> None:
-        self.asked = asked
+        self.query = query
         self.judged = judged
         self.fields = fields
         self.rtol = rtol
         self.flags = {"wide": wide, "decimal": decimal}
         self.printed = printed
-        self.work = asked.work(judged)
-        self.loops = any(map(is_reader, asked.paths.all))
+        self.work = query.work(judged)
+        self.loops = any(map(is_reader, query.paths.all))
         self.start = START_BITS  # of a comparison; with loops, what the last one took
 
-    def here(self, point: Point) -> Here:
+    def here(self, point: Point) -> PointEvaluation:
         """The derivative at a point."""
-        return Here(self.asked, self.fields, point, **self.flags)
+        return PointEvaluation(self.query, self.fields, point, **self.flags)
 
-    def compared(self, here: Here, directions: int = COUNT) -> Answer:
+    def compared(self, here: PointEvaluation, directions: int = COUNT) -> Answer:
         """The relation of each entry; of many entries along so many random directions."""
-        if self.asked.wholesale:
-            all_at_once = Wholesale(here, self.judged, self.asked.seed, self.rtol, directions)
+        if self.query.wholesale:
+            all_at_once = Wholesale(here, self.judged, self.query.seed, self.rtol, directions)
             found = all_at_once.compared()
             here.rough = all_at_once.rough
             return found
         found = relations.compared(
-            here.exact, here.claimed(self.judged, self.printed), self.asked.entries, self.rtol, self.work, self.start
+            here.exact, here.claimed(self.judged, self.printed), self.query.entries, self.rtol, self.work, self.start
         )
         if self.loops:
             self.start = found["bits"]
@@ -83,7 +83,7 @@ class Judging:
                 break
         return here.signs
 
-    def given(self, point: Point, directions: Sequence[Mapping[int, Any]]) -> tuple[Here, Answer]:
+    def given(self, point: Point, directions: Sequence[Mapping[int, Any]]) -> tuple[PointEvaluation, Answer]:
         """The value at the given point as `ball`, the comparison there as `given`, and what is known of a tie."""
         here = self.here(point)
         value = here.value()
@@ -95,18 +95,18 @@ class Judging:
         found = self.compared(here)
         tied = [i for i, code in zip(found["entries"], found["relations"], strict=True) if code == relations.TIE]
         if tied:
-            most = max(FEWEST_TIES, MOST_TIE_STEPS // self.asked.paths.cost)
+            most = max(FEWEST_TIES, MOST_TIE_STEPS // self.query.paths.cost)
             seen = here.rough or here.ties(tied[:most], directions)
-            answer["tie"] = {**told(seen), "node": found["node"], "turn": found["turn"]}
+            answer["tie"] = {**tie_answer(seen), "node": found["node"], "turn": found["turn"]}
             if seen.worst is None:
                 found = self.compared(here)
         answer["given"] = found
-        affordable = not self.loops or self.asked.paths.cost <= MOST_DIFFERENCED
-        if not tied and not self.asked.wholesale and self.asked.second is None and affordable:
+        affordable = not self.loops or self.query.paths.cost <= MOST_DIFFERENCED
+        if not tied and not self.query.wholesale and self.query.second is None and affordable:
             answer["digits"] = agrees(here, here.partials)
-        if self.asked.plane and not tied:
+        if self.query.plane and not tied:
             with precision(START_BITS):
-                found_so = [here.lines(START_BITS).holomorphic(k) for k in range(min(self.asked.target.type.size, FEW))]
+                found_so = [here.lines(START_BITS).holomorphic(k) for k in range(min(self.query.target.type.size, FEW))]
             answer["holomorphic"] = False if False in found_so else None if None in found_so else True
         return here, answer
 
@@ -121,7 +121,7 @@ class Judging:
         return found if inside else {"region": False}
 
 
-def told(seen: Tied) -> Answer:
+def tie_answer(seen: Tied) -> Answer:
     """What happens at a tie, as plain data: the slopes along each axis, and the values of the roughest direction."""
     worst = seen.worst
     kind = "smooth" if worst is None else worst.kind

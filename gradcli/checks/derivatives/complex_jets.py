@@ -1,8 +1,8 @@
 """Enclosures of the slopes of the real part of a program at a complex point; no derivative rule is read.
 
 Every complex entry has two directions, 1 and i, so the gradient of the real part L is that of a real function with
-twice as many entries: 2k is dL/dx and 2k + 1 is dL/dy of entry k. Nothing is assumed to be holomorphic. `Plane` stands
-where `jets.Lines` stands for real points, with the same methods.
+twice as many entries: 2k is dL/dx and 2k + 1 is dL/dy of entry k. Nothing is assumed to be holomorphic. `ComplexJets`
+stands where `jets.DirectionalJets` stands for real points, with the same methods.
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ from gradcli.checks.derivatives.jets import coefficient
 from gradcli.checks.evaluate.balls import BallField
 from gradcli.checks.evaluate.evaluation import Reading
 from gradcli.checks.evaluate.interpretation import Entries, Failure
-from gradcli.checks.expansions.complex_series import Curve, SidedCurve
+from gradcli.checks.expansions.complex_series import ComplexSeries, OneSidedComplexSeries
 from gradcli.checks.expansions.power_series import capacity
-from gradcli.checks.expansions.series_fields import PlaneField, SidedPlaneField
+from gradcli.checks.expansions.series_fields import ComplexSeriesField, OneSidedComplexSeriesField
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gradcli.checks.derivatives.jets import Direction, Paths
+    from gradcli.checks.derivatives.jets import DependencyCone, Direction
     from gradcli.checks.evaluate.balls import Point
     from gradcli.graph.node import Node
 
 
-class Plane:
+class ComplexJets:
     """A scalar node along straight lines through a complex point: the slopes of its real part."""
 
-    def __init__(self, paths: Paths, point: Point, *, wide: bool = False, printed: bool = False) -> None:
+    def __init__(self, paths: DependencyCone, point: Point, *, wide: bool = False, printed: bool = False) -> None:
         self.paths = paths
         self.point = point
         self.bits: int = ctx.prec
         self.flags = {"wide": wide, "printed": printed}
         self.field = BallField(wide=wide)  # for sums of real balls
         self.signs: list[int] = []
-        self._still: dict[tuple[int, bool], tuple[PlaneField, dict[Node, Entries]]] = {}
+        self._still: dict[tuple[int, bool], tuple[ComplexSeriesField, dict[Node, Entries]]] = {}
         self._curves: dict[tuple[int, int], Any] = {}
 
     @property
@@ -105,7 +105,7 @@ class Plane:
     def moved_value(self, moves: Mapping[int, Any]) -> tuple[Any, list[int]]:
         """The real part with some entries moved by a finite step, and the signs that decided its branches."""
         with capacity(1):
-            field = PlaneField(**self.flags)
+            field = ComplexSeriesField(**self.flags)
             start = self._reading(1, False)
             start.read(self.paths.all)
             above = set(self.paths.order)
@@ -123,7 +123,7 @@ class Plane:
         """The program where nothing moves, with room for so many coefficients."""
         key = (terms, sided)
         if key not in self._still:
-            field = (SidedPlaneField if sided else PlaneField)(**self.flags)
+            field = (OneSidedComplexSeriesField if sided else ComplexSeriesField)(**self.flags)
             self._still[key] = (field, {})
         field, known = self._still[key]
         given = {
@@ -155,7 +155,7 @@ class Plane:
         field.signs = []
         above = set(self.paths.order) | set(self.paths.targets)
         start.read([node for node in self.paths.all if node not in above])
-        kind = SidedCurve if sided else Curve
+        kind = OneSidedComplexSeries if sided else ComplexSeries
         steps = {}
         for i, speed in direction.items():
             coefficients = [acb(0)] * root + [acb(speed) if i % 2 == 0 else acb(0, speed)]

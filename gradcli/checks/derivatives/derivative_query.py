@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gradcli.checks.derivatives.complex_jets import Plane
-from gradcli.checks.derivatives.jets import Lines, Paths
+from gradcli.checks.derivatives.complex_jets import ComplexJets
+from gradcli.checks.derivatives.jets import DependencyCone, DirectionalJets
 from gradcli.checks.derivatives.one_sided import SMOOTH, Sides, Tied, sides
 from gradcli.checks.evaluate import ball_numbers, balls
 from gradcli.checks.evaluate.evaluation import prepared, work_of
@@ -46,7 +46,7 @@ class Fields:
         return self._known[key]
 
 
-class Asked:
+class DerivativeQuery:
     """The derivative of a scalar node by entries of a target; `moving` names the leaves that may move together.
 
     Where the node is itself the derivative of a scalar y by a scalar z, given as `inner`, its derivatives are second
@@ -69,14 +69,14 @@ class Asked:
         self.plane = plane
         self.parts = 2 if plane else 1  # of an entry
         self.entries = list(range(self.parts * target.type.size)) if entries is None else list(entries)
-        self.paths = Paths([output], target)
+        self.paths = DependencyCone([output], target)
         self.moving = tuple(moving)
         self.seed = seed
         count = len(self.entries)
-        self.second: Paths | None = None
+        self.second: DependencyCone | None = None
         if inner is not None and count <= FEW and not plane:
             y, z = inner
-            self.second = Paths([y], *dict.fromkeys((z, target)))
+            self.second = DependencyCone([y], *dict.fromkeys((z, target)))
         many = count > MOST_SINGLE or (count > FEW and count * self.paths.cost > MOST_STEPS)
         if many and plane:
             raise Unsupported(f"the {count:,} partials of {count // 2:,} complex entries")
@@ -84,7 +84,7 @@ class Asked:
         total = self.paths.cost * (WHOLESALE if many else count)
         if total > MOST_TOTAL:
             raise Unsupported(f"some {total:,} operations on entries, more than {MOST_TOTAL:,}")
-        self._together: Paths | None = None
+        self._together: DependencyCone | None = None
         self._beyond: dict[Node, Steps] = {}
 
     def work(self, judged: Node) -> int:
@@ -102,7 +102,7 @@ class Asked:
         return self._beyond[node]
 
     @property
-    def together(self) -> Paths:
+    def together(self) -> DependencyCone:
         """The paths from the target and all other leaves that may move; from an inner value, from it alone."""
         if self._together is None:
             others = []
@@ -112,17 +112,17 @@ class Asked:
                     for node in reachable([self.output])
                     if node.primitive is LEAF and node.params["name"] in self.moving and node is not self.target
                 ]
-            self._together = Paths([self.output], self.target, *others)
+            self._together = DependencyCone([self.output], self.target, *others)
         return self._together
 
 
-class Here:
+class PointEvaluation:
     """A derivative at one point. `joined` are entries whose partials are read on both sides of a tie."""
 
     def __init__(
-        self, asked: Asked, fields: Fields, point: Point, *, wide: bool = False, decimal: bool = False
+        self, query: DerivativeQuery, fields: Fields, point: Point, *, wide: bool = False, decimal: bool = False
     ) -> None:
-        self.asked = asked
+        self.query = query
         self.point = point
         self.signs: list[int] = []
         self.partials: Mapping[int, Any] = {}  # the last ones
@@ -137,9 +137,9 @@ class Here:
         return self.fields.at(bits, wide=self.wide, decimal=self.decimal)
 
     def lines(self, bits: int) -> Any:
-        """The straight lines through the point (`Lines`, or a `Plane`); to be used with so many bits set."""
+        """`DirectionalJets` or `ComplexJets` at the point; to be used with so many bits set."""
         if self._lines is None or self._lines[0] != bits:
-            self._lines = (bits, self._through(self.asked.paths, bits))
+            self._lines = (bits, self._through(self.query.paths, bits))
         return self._lines[1]
 
     @property
@@ -147,15 +147,15 @@ class Here:
         """The bits of the last lines, 128 before there are any."""
         return ball_numbers.START_BITS if self._lines is None else self._lines[0]
 
-    def _through(self, paths: Paths, bits: int) -> Any:
-        if self.asked.plane:
-            return Plane(paths, self.point, wide=self.wide)
-        return Lines(self._field(bits), paths, self.point)
+    def _through(self, paths: DependencyCone, bits: int) -> Any:
+        if self.query.plane:
+            return ComplexJets(paths, self.point, wide=self.wide)
+        return DirectionalJets(self._field(bits), paths, self.point)
 
     def value(self) -> Any:
         """The output with 56 good bits, as far as the budget goes: a ball or a Failure."""
         found: Any = None
-        for bits in ball_numbers.doubling(work=self.asked.paths.cost):
+        for bits in ball_numbers.doubling(work=self.query.paths.cost):
             with ball_numbers.precision(bits):
                 found = self.lines(bits).value
                 if ball_numbers.settled(found):
@@ -164,25 +164,25 @@ class Here:
 
     def exact(self, bits: int) -> Mapping[int, Any]:
         """The partial derivatives by the requested entries: balls or Failures."""
-        if self.asked.second is not None and not self.joined:
-            return self._second(self.asked.second, bits)
+        if self.query.second is not None and not self.joined:
+            return self._second(self.query.second, bits)
         lines = self.lines(bits)
         lines.signs = []
-        found = {i: self._joined(lines, i) if i in self.joined else lines.partial(i) for i in self.asked.entries}
+        found = {i: self._joined(lines, i) if i in self.joined else lines.partial(i) for i in self.query.entries}
         self.signs, self.partials = lines.signs, found
         return found
 
-    def _second(self, paths: Paths, bits: int) -> Mapping[int, Any]:
-        lines = Lines(self._field(bits), paths, self.point)
-        start = paths.size - self.asked.target.type.size
-        found = {i: lines.second(0, start + i) for i in self.asked.entries}
+    def _second(self, paths: DependencyCone, bits: int) -> Mapping[int, Any]:
+        lines = DirectionalJets(self._field(bits), paths, self.point)
+        start = paths.size - self.query.target.type.size
+        found = {i: lines.second(0, start + i) for i in self.query.entries}
         self.signs, self.partials = lines.signs, found
         return found
 
     def claimed(self, node: Node, printed: bool = False) -> Callable[[int], Mapping[int, Any]]:
         """The entries of a node at this point, for so many bits; with `printed` its decimals count to their digits."""
-        if self.asked.plane:
-            printing = Plane(self.asked.paths, self.point, wide=self.wide, printed=True) if printed else None
+        if self.query.plane:
+            printing = ComplexJets(self.query.paths, self.point, wide=self.wide, printed=True) if printed else None
 
             def in_the_plane(bits: int) -> Mapping[int, Any]:
                 found: Mapping[int, Any] = (printing or self.lines(bits)).slopes(node)
@@ -190,7 +190,7 @@ class Here:
 
             return in_the_plane
         if not printed:
-            order = self.asked.beyond(node)
+            order = self.query.beyond(node)
 
             def beside(bits: int) -> Mapping[int, Any]:
                 base = self.lines(bits).base
@@ -205,7 +205,7 @@ class Here:
 
         return at
 
-    def _joined(self, lines: Lines, i: int) -> Any:
+    def _joined(self, lines: DirectionalJets, i: int) -> Any:
         seen = sides(lines, {i: 1})
         if seen.lacks_digits:
             return Failure("undecided", None, seen.reason)
@@ -237,8 +237,8 @@ class Here:
         return Tied(seen, wrong)
 
     def _along(self, directions: Sequence[Mapping[int, Any]], seen: Mapping[int, Sides], bits: int) -> Sides | None:
-        together = self.asked.together
-        count = together.size * self.asked.parts
+        together = self.query.together
+        count = together.size * self.query.parts
         if not directions or count < 2:
             return None
         lines = self._through(together, bits)

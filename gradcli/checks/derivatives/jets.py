@@ -15,7 +15,7 @@ from flint import arb, arb_series, ctx
 from gradcli.checks.evaluate import balls
 from gradcli.checks.evaluate.evaluation import MOST_ENTRIES, Reading, prepared, work_of
 from gradcli.checks.evaluate.interpretation import Entries, Failure, Unsupported
-from gradcli.checks.expansions.power_series import Series, Sided, TooShort, capacity
+from gradcli.checks.expansions.power_series import OneSidedSeries, Series, TooShort, capacity
 from gradcli.checks.expansions.series_fields import CONTINUOUS, SeriesField
 from gradcli.graph.node import Node, reachable
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     Direction = Mapping[int, Any]  # position among the entries of the targets -> how fast it moves
 
 
-class Paths:
+class DependencyCone:
     """The nodes that lie between some targets and outputs, in order; comparisons count, for they decide.
 
     The entries of all targets are counted one after the other.
@@ -62,7 +62,7 @@ class Paths:
         return found
 
 
-class Along(Reading):
+class DirectionalReading(Reading):
     """The entries of a program along a direction, beside those at the point."""
 
     def __init__(self, field: SeriesField, base: Mapping[Node, Entries], moved: Mapping[Node, Entries]) -> None:
@@ -86,8 +86,8 @@ class Along(Reading):
                 found = step(self, node)
                 known[node] = still if all(map(is_, found.flat, still.flat)) else found
 
-    def turn(self) -> Along:
-        return Along(cast("SeriesField", self.field), {}, {})
+    def turn(self) -> DirectionalReading:
+        return DirectionalReading(cast("SeriesField", self.field), {}, {})
 
     def by_rule(self, node: Node, xs: list[Entries], rule: Callable[..., Any]) -> Entries:
         field: Any = self.field
@@ -111,14 +111,14 @@ class Along(Reading):
         return found
 
 
-class Lines:
+class DirectionalJets:
     """A scalar node along straight lines through a point: its values, slopes and further coefficients.
 
     All of it is computed with the bits that are set when the object is made. `point` gives leaves their doubles, or
     balls for a box; `field` may be shared by many points with the same bits.
     """
 
-    def __init__(self, field: BallField, paths: Paths, point: Point) -> None:
+    def __init__(self, field: BallField, paths: DependencyCone, point: Point) -> None:
         self.field = field
         self.paths = paths
         self.bits: int = ctx.prec
@@ -149,12 +149,12 @@ class Lines:
             for i, speed in direction.items():
                 if isinstance(moved[i], Failure):
                     return moved[i]
-                moved[i] = Sided(arb_series([moved[i], *[0] * (root - 1), speed], terms))
+                moved[i] = OneSidedSeries(arb_series([moved[i], *[0] * (root - 1), speed], terms))
             return self._run(moved)
 
     def _run(self, moved: list[Any]) -> Any:
         field = SeriesField.beside(self.field, self.base.known)
-        walk = Along(field, self.base.known, self.paths.split(moved))
+        walk = DirectionalReading(field, self.base.known, self.paths.split(moved))
         walk.again(self.paths.walk)
         self.signs += field.signs
         return walk.known[self.paths.outputs[0]].flat[0]
@@ -186,12 +186,12 @@ def doubled(x: Any) -> Any:
     return x if isinstance(x, Failure) else 2 * x
 
 
-def gradient(lines: Lines, entries: Sequence[int]) -> dict[int, Any]:
+def gradient(lines: DirectionalJets, entries: Sequence[int]) -> dict[int, Any]:
     """The partial derivatives by some entries of the target: balls or Failures."""
     return {i: lines.partial(i) for i in entries}
 
 
-def hessian(lines: Lines, entries: Sequence[int]) -> dict[tuple[int, int], Any]:
+def hessian(lines: DirectionalJets, entries: Sequence[int]) -> dict[tuple[int, int], Any]:
     """The second partial derivatives by pairs of entries, in the order that is given, each pair once.
 
     By polarisation: with D(d) half the second derivative along d, H[i, j] = D(e_i + e_j) - D(e_i) - D(e_j).

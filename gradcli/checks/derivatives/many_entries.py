@@ -20,8 +20,8 @@ from gradcli.checks.evaluate.interpretation import Failure
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from gradcli.checks.derivatives.derivative_query import Here
-    from gradcli.checks.derivatives.jets import Lines
+    from gradcli.checks.derivatives.derivative_query import PointEvaluation
+    from gradcli.checks.derivatives.jets import DirectionalJets
     from gradcli.checks.derivatives.one_sided import Sides
     from gradcli.graph.node import Node
 
@@ -37,7 +37,7 @@ SINGLE = 64  # entries that may be requested one by one instead
 class Wholesale:
     """The comparison of all entries at once; `rough` is a direction without a derivative, where there is one."""
 
-    def __init__(self, here: Here, judged: Node, seed: int, rtol: float | None, count: int = COUNT) -> None:
+    def __init__(self, here: PointEvaluation, judged: Node, seed: int, rtol: float | None, count: int = COUNT) -> None:
         self.count = count
         self.here = here
         self.judged = judged
@@ -50,7 +50,7 @@ class Wholesale:
         """As `relations.compared`; `chance` is the probability that an error of one part in 10**12 goes unseen."""
         code, chance, wrong, claims, bits = relations.OPEN, 1.0, None, [], 0
         failure: Failure | None = None
-        for bits in ball_numbers.doubling(work=2 * self.count * self.here.asked.paths.cost):
+        for bits in ball_numbers.doubling(work=2 * self.count * self.here.query.paths.cost):
             with ball_numbers.precision(bits):
                 lines = self.here.lines(bits)
                 lines.signs, self.signs = [], []
@@ -89,7 +89,9 @@ class Wholesale:
             "chance": chance,
         }
 
-    def _at(self, lines: Lines, claims: Sequence[Any]) -> tuple[str, float, tuple[int, Any] | None, Failure | None]:
+    def _at(
+        self, lines: DirectionalJets, claims: Sequence[Any]
+    ) -> tuple[str, float, tuple[int, Any] | None, Failure | None]:
         failed = next((x for x in claims if isinstance(x, Failure)), None)
         if failed is not None:
             return (relations.NO_CLAIMED if failed.kind == "undefined" else relations.OPEN), 1.0, None, failed
@@ -118,7 +120,7 @@ class Wholesale:
             chance = max(chance if chance < 1 else 0.0, odds) if group else chance
         return (relations.AGREE if chance < CHANCE else relations.OPEN), chance, None, None
 
-    def _gap(self, lines: Lines, claims: Sequence[Any], way: Mapping[int, Any]) -> Any:
+    def _gap(self, lines: DirectionalJets, claims: Sequence[Any], way: Mapping[int, Any]) -> Any:
         """The exact slope along a direction less the claimed one."""
         slope = lines.slope(way)
         if isinstance(slope, Failure):
@@ -131,7 +133,7 @@ class Wholesale:
             slope = seen.slope
         return slope - lines.field.total(claims[i] * speed for i, speed in way.items())
 
-    def _tied(self, lines: Lines, way: Mapping[int, Any]) -> dict[int, Sides]:
+    def _tied(self, lines: DirectionalJets, way: Mapping[int, Any]) -> dict[int, Sides]:
         """An entry that lies on the tie that a direction meets, with its sides, found by halving."""
         inside = sorted(way)
         while len(inside) > 1:
@@ -145,14 +147,14 @@ class Wholesale:
                 return {}
         return {inside[0]: sides(lines, {inside[0]: 1})}
 
-    def _all_zero(self, lines: Lines, zeros: Sequence[int]) -> bool:
+    def _all_zero(self, lines: DirectionalJets, zeros: Sequence[int]) -> bool:
         """Whether some partials are 0 for certain, asked one by one."""
         if len(zeros) > SINGLE:
             return False
         found = [lines.partial(i) for i in zeros]
         return all(not isinstance(x, Failure) and ball_numbers.is_tiny(x) for x in found)
 
-    def _named(self, lines: Lines, claims: Sequence[Any], way: Mapping[int, Any]) -> tuple[int, Any] | None:
+    def _named(self, lines: DirectionalJets, claims: Sequence[Any], way: Mapping[int, Any]) -> tuple[int, Any] | None:
         """An entry whose claim is wrong for certain, found by halving a direction along which the slopes differ."""
         inside = sorted(way)
         while len(inside) > 1:

@@ -15,8 +15,8 @@ from flint import acb, acb_mat, acb_series, arb, arb_mat, arb_series, ctx, fmpq,
 
 from gradcli.checks.evaluate import ball_numbers
 from gradcli.checks.evaluate.interpretation import Entries, Failure, Undecided, Unsupported
-from gradcli.checks.expansions.complex_series import Curve
-from gradcli.checks.expansions.power_series import Series, Sided, Tie, TooShort, Unbounded, replaced
+from gradcli.checks.expansions.complex_series import ComplexSeries
+from gradcli.checks.expansions.power_series import OneSidedSeries, Series, Tie, TooShort, Unbounded, replaced
 from gradcli.primitives.exact_matrices import cofactors, matrices, product, transposed
 
 if TYPE_CHECKING:
@@ -273,10 +273,10 @@ def each(rule: Callable[..., Matrix]) -> Callable[..., Any]:
 
 
 def kind_of(entries: Sequence[Any]) -> type[Any]:
-    """What the entries of a matrix are: arb, Series, Sided or a class of complex curves."""
+    """What the entries of a matrix are: arb, Series, OneSidedSeries or a class of complex series."""
     kinds = {type(x) for x in entries}
     for kind in kinds:
-        if kind not in (arb, Series, Sided) and not issubclass(kind, Curve):
+        if kind not in (arb, Series, OneSidedSeries) and not issubclass(kind, ComplexSeries):
             raise Unbounded("a matrix whose entries have no power series")
     moving = kinds - {arb}
     return moving.pop() if moving else arb
@@ -288,13 +288,13 @@ def kind_of(entries: Sequence[Any]) -> type[Any]:
 def eigenvalues(f: Any, a: Matrix) -> list[Any]:
     """Of a symmetric matrix, ascending."""
     kind = kind_of([x for row in a for x in row])
-    if issubclass(kind, Curve):
+    if issubclass(kind, ComplexSeries):
         raise Unsupported("eigenvalues of complex matrices")
     if kind is arb:
         return ball_eigenvalues(a)
     still = mirrored([[x if type(x) is arb else x.constant for x in row] for row in a])
-    if kind is Sided and meet(still):
-        return [Sided(s) for s in parted(f, a, still)]
+    if kind is OneSidedSeries and meet(still):
+        return [OneSidedSeries(s) for s in parted(f, a, still)]
     starts = ball_eigenvalues(still, apart=True)
     terms = min(x.s.prec for row in a for x in row if type(x) is not arb)
     polynomial = characteristic(f, a, terms)
@@ -448,7 +448,7 @@ def exponential(f: Any, a: Matrix) -> Matrix:
     if kind is arb:
         return [list(row) for row in arb_mat(a).exp().table()]
     size = len(a)
-    complex_ = issubclass(kind, Curve)
+    complex_ = issubclass(kind, ComplexSeries)
     terms = min(x.s.prec for row in a for x in row if type(x) is not arb)
     blocks = [[[_part(x, k, complex_) for x in row] for row in a] for k in range(terms)]
     zero = [[0] * size for _ in range(size)]

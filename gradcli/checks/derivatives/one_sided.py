@@ -11,25 +11,25 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flint import arb
 
-from gradcli.checks.derivatives.jets import Along
+from gradcli.checks.derivatives.jets import DirectionalReading
 from gradcli.checks.evaluate import ball_numbers
 from gradcli.checks.evaluate.balls import BallField
 from gradcli.checks.evaluate.interpretation import Entries, Failure, Undecided, UndefinedAt
-from gradcli.checks.expansions.log_puiseux import STEP, Germ, Huge, rational
+from gradcli.checks.expansions.log_puiseux import STEP, Expansion, Huge, rational
 from gradcli.checks.expansions.power_series import Fractional, Series, Unbounded
 from gradcli.checks.expansions.series_fields import LARGEST_ROOT, Failed, SeriesField
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from gradcli.checks.derivatives.jets import Direction, Lines
+    from gradcli.checks.derivatives.jets import Direction, DirectionalJets
     from gradcli.checks.evaluate.interpretation import Failure
     from gradcli.graph.node import Node
     from gradcli.graph.primitive import Primitive
 
 
-class GermField(SeriesField):
-    """Arithmetic on germs, beside balls that do not move."""
+class ExpansionField(SeriesField):
+    """Arithmetic on expansions, beside balls that do not move."""
 
     def __init__(self, field: BallField, base: Mapping[Node, Entries]) -> None:
         self.__dict__.update({key: value for key, value in field.__dict__.items() if key != "series"})
@@ -38,14 +38,14 @@ class GermField(SeriesField):
         self.base = base
 
     def sign(self, x: Any) -> int:
-        if isinstance(x, (Germ, Huge)):
+        if isinstance(x, (Expansion, Huge)):
             found = x.sign()
             self.signs.append(found)
             return found
         return super().sign(x)
 
     def index(self, x: Any) -> int:
-        if isinstance(x, (Germ, Huge)):
+        if isinstance(x, (Expansion, Huge)):
             raise UndefinedAt("a position that moves")
         return super().index(x)
 
@@ -56,20 +56,20 @@ class GermField(SeriesField):
         return OWN.get(primitive.name) or primitive.ball
 
 
-def beside(lines: Lines, direction: Direction) -> Germ | Huge | Any | Failure:
-    """The output on the side that a direction leads to: a germ, a ball where nothing moves, or a Failure."""
+def beside(lines: DirectionalJets, direction: Direction) -> Expansion | Huge | Any | Failure:
+    """The output on the side that a direction leads to: an expansion, a ball where nothing moves, or a Failure."""
     base = lines.base.known
-    field = GermField(lines.field, base)
+    field = ExpansionField(lines.field, base)
     moved = list(lines.center)
     for i, speed in direction.items():
-        moved[i] = Germ.along(moved[i], speed)
-    walk = Along(field, base, lines.paths.split(moved))
+        moved[i] = Expansion.along(moved[i], speed)
+    walk = DirectionalReading(field, base, lines.paths.split(moved))
     walk.again(lines.paths.walk)
     return walk.known[lines.paths.outputs[0]].flat[0]
 
 
 def _power(fl: Any, x: Any, y: Any) -> Any:
-    if isinstance(y, (Germ, Huge)) or not isinstance(x, Germ):
+    if isinstance(y, (Expansion, Huge)) or not isinstance(x, Expansion):
         if fl.sign(x) <= 0:
             raise UndefinedAt("a power with a moving exponent of a number that is not positive")
         return (y * x.log()).exp()
@@ -87,7 +87,7 @@ def _cube_root(fl: Any, x: Any) -> Any:
 
 
 def _angle(fl: Any, y: Any, x: Any) -> Any:
-    if not isinstance(y, Germ) and y.is_zero():
+    if not isinstance(y, Expansion) and y.is_zero():
         return arb(0) if fl.sign(x) > 0 else arb.pi()
     if fl.sign(x) > 0:
         return (y / x).atan()
@@ -95,7 +95,7 @@ def _angle(fl: Any, y: Any, x: Any) -> Any:
 
 
 def _polygamma(fl: Any, x: Any, *, n: int) -> Any:
-    if not isinstance(x, Germ):
+    if not isinstance(x, Expansion):
         raise Failed(x)
     return x.polygamma(n)
 
@@ -147,7 +147,7 @@ class Sides(NamedTuple):
         return self.left.slope.union(self.right.slope)
 
 
-def sides(lines: Lines, direction: Direction) -> Sides:
+def sides(lines: DirectionalJets, direction: Direction) -> Sides:
     """Both sides of the point along a direction, where it is going up and down the same straight line."""
     right = side(lines, direction)
     left = mirrored(side(lines, {i: -speed for i, speed in direction.items()}))
@@ -155,40 +155,38 @@ def sides(lines: Lines, direction: Direction) -> Sides:
     return Sides(kind, lines.value, left, right, reason)
 
 
-def side(lines: Lines, direction: Direction) -> Side:
-    """The limit and the slope as the step grows from 0: by power series, by germs where these do not decide."""
+def side(lines: DirectionalJets, direction: Direction) -> Side:
+    """The limit and the slope as the step grows from 0: by power series, by an expansion where these do not decide."""
     found = _by_series(lines, direction)
     if found.slope is not None or not hasattr(lines, "base"):
         return found
-    again = _of_germ(lines, direction)
+    again = _by_expansion(lines, direction)
     return found if again is None else again
 
 
-def _of_germ(lines: Lines, direction: Direction) -> Side | None:
+def _by_expansion(lines: DirectionalJets, direction: Direction) -> Side | None:
     """The side by an expansion; None where there is none."""
-    from gradcli.checks.derivatives.one_sided import beside
-
     found = beside(lines, direction)
     if isinstance(found, Failure) and found.kind != "undefined":
         return None
     try:
-        return _of_expansion(found)
+        return _read_expansion(found)
     except (Unbounded, Undecided) as reason:
         return Side(None, None, str(reason))
 
 
-def _of_expansion(found: Any) -> Side:
-    """The side that a germ stands for."""
+def _read_expansion(found: Any) -> Side:
+    """The side that an expansion stands for."""
     if isinstance(found, Failure):
         return Side(None, None, found.reason, found.kind == "undefined")
     if isinstance(found, Huge):
         return _far(found.side)
-    if not isinstance(found, Germ):
+    if not isinstance(found, Expansion):
         return Side(found, arb(0))
     grown, limit, gone = found.split()
     if grown.terms:
         return _far(grown.sign())
-    early = Germ({key: c for key, c in gone.terms.items() if key < STEP})
+    early = Expansion({key: c for key, c in gone.terms.items() if key < STEP})
     if early.terms:
         return Side(limit, float("inf") * early.sign(), "the slope is not bounded", True)
     if gone.rest is not None and gone.rest <= STEP:
@@ -201,7 +199,7 @@ def _far(side: int) -> Side:
     return Side(None, float(where), f"the value has no finite limit: it tends to {where}", True)
 
 
-def _by_series(lines: Lines, direction: Direction) -> Side:
+def _by_series(lines: DirectionalJets, direction: Direction) -> Side:
     root, terms = 1, FIRST_TERMS
     while True:
         try:

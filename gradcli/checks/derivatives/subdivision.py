@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from flint import arb
 
 from gradcli.checks.derivatives import relations
-from gradcli.checks.derivatives.jets import Lines
+from gradcli.checks.derivatives.jets import DirectionalJets
 from gradcli.checks.evaluate.ball_numbers import precision
 from gradcli.checks.evaluate.interpretation import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from gradcli.checks.derivatives.derivative_query import Asked
+    from gradcli.checks.derivatives.derivative_query import DerivativeQuery
     from gradcli.checks.evaluate.balls import BallField, Point
     from gradcli.graph.node import Node
 
@@ -62,8 +62,10 @@ class Piece(NamedTuple):
 class Cover:
     """The pieces of a box and what became of them."""
 
-    def __init__(self, asked: Asked, judged: Node, field: BallField, point: Point, names: Sequence[str]) -> None:
-        self.asked = asked
+    def __init__(
+        self, query: DerivativeQuery, judged: Node, field: BallField, point: Point, names: Sequence[str]
+    ) -> None:
+        self.query = query
         self.judged = judged
         self.field = field
         self.point = point
@@ -78,7 +80,7 @@ class Cover:
         With a tolerance a piece is settled only where the claim is that close, relative to the largest derivative
         that was seen at some points of the box.
         """
-        most = max(LEAST, min(most, MOST_WORK // max(1, self.asked.work(self.judged))))
+        most = max(LEAST, min(most, MOST_WORK // max(1, self.query.work(self.judged))))
         whole = Piece(tuple(box), (0,) * len(box))
         if tolerance is not None:
             self._look(whole)
@@ -91,16 +93,16 @@ class Cover:
             with precision(BITS):
                 state, reason = self._state(piece, tolerance)
             if state in ("refuted", "undefined"):
-                return {**self._told(count, [*queue, *stuck]), "state": state, "at": piece.middle(), "reason": reason}
+                return {**self._answer(count, [*queue, *stuck]), "state": state, "at": piece.middle(), "reason": reason}
             if state == "open":
                 if min(piece.cuts) > 0 and piece.share ** (1 / len(piece.cuts)) < SMALLEST:
                     stuck.append(piece)
                 else:
                     queue.extend(piece.halves())
         left = [*stuck, *queue]
-        return {**self._told(count, left), "state": "open" if left else "settled", "at": None, "reason": None}
+        return {**self._answer(count, left), "state": "open" if left else "settled", "at": None, "reason": None}
 
-    def _told(self, count: int, left: Sequence[Piece]) -> Answer:
+    def _answer(self, count: int, left: Sequence[Piece]) -> Answer:
         order = sorted(left, key=lambda piece: (piece.share, piece.sides))
         return {
             "pieces": count,
@@ -112,10 +114,10 @@ class Cover:
         }
 
     def _state(self, piece: Piece, tolerance: float | None) -> tuple[str, str | None]:
-        lines = Lines(self.field, self.asked.paths, self._balls(piece))
+        lines = DirectionalJets(self.field, self.query.paths, self._balls(piece))
         claimed = lines.base.read([self.judged])[0].flat
         bound = 0.0
-        for i in self.asked.entries:
+        for i in self.query.entries:
             exact, other = lines.partial(i), claimed[i]
             for one in (exact, other):
                 if isinstance(one, Failure):
@@ -141,8 +143,8 @@ class Cover:
         for piece in pieces:
             with precision(BITS):
                 point = self._balls(Piece(tuple((x, x) for x in piece.middle()), piece.cuts))
-                lines = Lines(self.field, self.asked.paths, point)
-                for i in self.asked.entries:
+                lines = DirectionalJets(self.field, self.query.paths, point)
+                for i in self.query.entries:
                     exact = lines.partial(i)
                     if not isinstance(exact, Failure) and exact.is_finite():
                         self.size = max(self.size, float(exact.abs_lower()))
@@ -159,7 +161,7 @@ class Cover:
 
 
 def cover(
-    asked: Asked,
+    query: DerivativeQuery,
     judged: Node,
     field: BallField,
     point: Point,
@@ -169,4 +171,4 @@ def cover(
 ) -> Answer:
     """What is known of a claim on a box: an interval per leaf, the same for all of its entries."""
     sides = [box[name] for name in box for _ in point[name][0]]
-    return Cover(asked, judged, field, point, list(box)).run(sides, tolerance, pieces)
+    return Cover(query, judged, field, point, list(box)).run(sides, tolerance, pieces)

@@ -18,8 +18,8 @@ from gradcli.checks.evaluate.interpretation import Entries, Failure
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gradcli.checks.derivatives.derivative_query import Here
-    from gradcli.checks.derivatives.jets import Lines
+    from gradcli.checks.derivatives.derivative_query import PointEvaluation
+    from gradcli.checks.derivatives.jets import DirectionalJets
     from gradcli.graph.node import Node
 
 
@@ -27,7 +27,7 @@ BITS = 512
 STEP = 110  # a step is 2**-110 of each entry's size: its square is below 60 digits
 
 
-def difference(here: Here, direction: Mapping[int, Any]) -> Any:
+def difference(here: PointEvaluation, direction: Mapping[int, Any]) -> Any:
     """The derivative along a direction, with its estimated error as a radius; a Failure where values are missing."""
     with ball_numbers.precision(BITS):
         lines = here.lines(BITS)
@@ -38,7 +38,7 @@ def difference(here: Here, direction: Mapping[int, Any]) -> Any:
             ends = []
             for side in (1, -1):
                 moves = {i: side * h * speed for i, speed in direction.items()}
-                value, decided = lines.moved_value(moves) if here.asked.plane else _value(here, lines, moves)
+                value, decided = lines.moved_value(moves) if here.query.plane else _value(here, lines, moves)
                 ends.append(value)
                 signs.append(decided)
             failed = next((end for end in ends if type(end) is not arb), None)
@@ -51,12 +51,12 @@ def difference(here: Here, direction: Mapping[int, Any]) -> Any:
         return fine + arb(0, 1) * abs(fine - coarse).abs_upper()
 
 
-def agrees(here: Here, partials: Mapping[int, Any]) -> bool | None:
+def agrees(here: PointEvaluation, partials: Mapping[int, Any]) -> bool | None:
     """Whether partial derivatives and differences give the same slope along a line; None where one has nothing to say.
 
     All entries move at once, each at a speed of its own.
     """
-    generator = Random(here.asked.seed)
+    generator = Random(here.query.seed)
     if any(isinstance(x, Failure) for x in partials.values()):
         return None
     with ball_numbers.precision(BITS):
@@ -112,14 +112,14 @@ class Held(balls.BallField):
         return Entries(flat, value.shape)
 
 
-def _value(here: Here, lines: Lines, moves: Mapping[int, Any]) -> tuple[Any, list[int]]:
+def _value(here: PointEvaluation, lines: DirectionalJets, moves: Mapping[int, Any]) -> tuple[Any, list[int]]:
     """The output with some entries of the target moved, and the signs that decided its branches."""
     moved = list(lines.center)
     for i, by in moves.items():
         if isinstance(moved[i], Failure):
             return moved[i], []
         moved[i] = moved[i] + by
-    paths, known = here.asked.paths, lines.base.known
+    paths, known = here.query.paths, lines.base.known
     above = set(paths.order)
     fixed = {node: entries for node, entries in known.items() if node not in above}
     field = Held.beside(lines.field, known)

@@ -47,19 +47,19 @@ class Slips:
             judged.note = f"only the first {self.weighings[0][0].tried:,} mistakes were tried"
 
     def single(self) -> list[Reading]:
-        return self._told(Weighing.single)
+        return self._readings(Weighing.single)
 
     def several(self) -> list[Reading]:
-        return self._told(Weighing.several)
+        return self._readings(Weighing.several)
 
-    def _told(self, find: Callable[[Weighing], list[Found]]) -> list[Reading]:
+    def _readings(self, find: Callable[[Weighing], list[Found]]) -> list[Reading]:
         """What is found at the moved points, else at those of the check, as far as balls do not refute it."""
         for weighing, chosen in self.weighings:
             assert self.sides is not None
             good = confirmed(self.judged, self.sides, find(weighing), chosen)
             if good:
                 write = partial(script_text, self.judged.case, readable(self.judged.case))
-                return [told(one, sure, write) for one, sure in good]
+                return [written(one, sure, write) for one, sure in good]
         return []
 
 
@@ -96,7 +96,7 @@ def confirmed(
     return good
 
 
-def told(found: Found, sure: bool, write: Callable[[Node], str | None]) -> Reading:
+def written(found: Found, sure: bool, write: Callable[[Node], str | None]) -> Reading:
     """A mistake as a reading: where, and what."""
     rule = rule_of(found, write)
     places = dict.fromkeys(f"`{node_text(node, 40)}`" for node in (found.node, *(node for _, node in found.places)))

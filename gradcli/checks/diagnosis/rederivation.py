@@ -120,7 +120,7 @@ def _counts(node: Node, number: Any) -> bool:
     return top.primitive.name == "sum" and top.args[0].type.size == number * top.type.size
 
 
-def told(one: Wrong) -> str:
+def describe(one: Wrong) -> str:
     """The sentence of a mistake in a local rule."""
     edge = one.edge
     partial = edge.partial
@@ -283,7 +283,7 @@ class _Weighed:
             if self.meets(self.product(one.sent, one.tangent, one.edge.sent)):
                 same = (one.edge.node, one.sent)
                 if same not in found:
-                    found[same] = Found(one.slip.name, told(one), one.slip.cost, one.edge.node, one)
+                    found[same] = Found(one.slip.name, describe(one), one.slip.cost, one.edge.node, one)
                 elif found[same].name != one.slip.name:
                     found[same] = found[same]._replace(cause=one.slip.name)
         return list(found.values())
@@ -310,7 +310,7 @@ class _Weighed:
             known = [change for change in changes if change is not None]
             if len(group) > 1 and len(known) == len(group) and self.meets(np.sum(known, axis=0)):
                 first, *rest = group
-                text = f"at each of these: {told(first)}"
+                text = f"at each of these: {describe(first)}"
                 cost = first.slip.cost + 1
                 places = tuple((one.slip.name, one.edge.node) for one in rest)[:MOST]
                 found.append(
@@ -367,7 +367,7 @@ class _Weighed:
         for one in self.made.wrong:
             change = self.product(one.sent, one.tangent, one.edge.sent)
             if change is not None and (factor := self._constant(self.right + change)):
-                text = f"{told(one)}; in addition, a constant factor {factor:.6g} is missing"
+                text = f"{describe(one)}; in addition, a constant factor {factor:.6g} is missing"
                 found.append(Found(one.slip.name, text, one.slip.cost + 3, one.edge.node, one, scale=factor))
         for kept, flow in self._flows():
             if factor := self._constant(self.right - flow):

@@ -153,7 +153,7 @@ class Reading:
         try:
             made: Any = rule(self.field, *xs, **node.params)
         except Exception as reason:
-            return Entries([self.field.told(node, reason)] * size_of(shape), shape)
+            return Entries([self.field.failure_of(node, reason)] * size_of(shape), shape)
         found = made if isinstance(made, Entries) else Entries([made], shape)
         return Entries([self.field.checked(node, entry, xs) for entry in found.flat], shape)
 

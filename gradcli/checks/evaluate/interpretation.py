@@ -148,7 +148,7 @@ class Field:
         """Whether the carries of a loop have lost all their digits after so many of its turns."""
         return False
 
-    def told(self, node: Node, reason: Exception) -> Failure:
+    def failure_of(self, node: Node, reason: Exception) -> Failure:
         """The entry that stands for an operation that could not go on; raises what is no answer but a fault."""
         if isinstance(reason, Undecided):
             return Failure("undecided", node, str(reason) or f"a sign in {node.primitive.name}")

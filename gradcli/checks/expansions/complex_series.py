@@ -2,7 +2,7 @@
 
 The step is real, so a conjugate is the series with conjugate coefficients, and what is not holomorphic (|z|) has a
 series too. Logarithms, roots and powers are principal values. Where one of them meets its cut, the negative real axis,
-only the two sides of the point tell; a `SidedCurve` is a function on one side, in powers of tau > 0.
+only the two sides of the point tell; a `OneSidedComplexSeries` is a function on one side, in powers of tau > 0.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from gradcli.checks.evaluate import ball_numbers
 from gradcli.checks.evaluate.interpretation import Undecided, UndefinedAt
 from gradcli.checks.expansions.power_series import (
     Fractional,
+    OneSidedSeries,
     Series,
-    Sided,
     Taylor,
     Tie,
     TooShort,
@@ -27,7 +27,7 @@ from gradcli.checks.expansions.power_series import (
 )
 
 
-class CurveFunctions(Taylor):
+class ComplexFunctions(Taylor):
     """Methods of a complex series with its coefficients in `s`."""
 
     __slots__ = ()
@@ -98,7 +98,7 @@ def is_positive(x: Any) -> bool:
 NUMBERS = (int, fmpz, fmpq, arb, acb)
 
 
-class Curve(CurveFunctions):
+class ComplexSeries(ComplexFunctions):
     """A complex function of the step near the point.
 
     `still` says that it is one number all along, `pure` that it is real all along; neither can be read off a few
@@ -115,7 +115,7 @@ class Curve(CurveFunctions):
         self.still = still
 
     @classmethod
-    def constantly(cls, value: Any) -> Curve:
+    def constantly(cls, value: Any) -> ComplexSeries:
         """A number that does not move, with as many coefficients as are set."""
         value = acb(value)
         return cls(acb_series([value], ctx.cap), value.imag.is_zero(), True)
@@ -126,7 +126,7 @@ class Curve(CurveFunctions):
 
     def mixed(self, s: Any, other: Any) -> Any:
         """A rational function of this one and another one."""
-        if isinstance(other, Curve):
+        if isinstance(other, ComplexSeries):
             return self.__class__(s, self.pure and other.pure, self.still and other.still)
         return self.__class__(s, self.pure and (type(other) is not acb or other.imag.is_zero()), self.still)
 
@@ -170,7 +170,7 @@ class Curve(CurveFunctions):
         s = self.s
         return self.made(acb_series([s[k].conjugate() for k in range(s.length())], s.prec))
 
-    def held(self) -> Curve:
+    def held(self) -> ComplexSeries:
         """The value at the point, which does not move."""
         return self.__class__(acb_series([self.s[0]], self.s.prec), self.s[0].imag.is_zero(), True)
 
@@ -180,7 +180,7 @@ class Curve(CurveFunctions):
     def divide(self, above: Any) -> Any:
         if self.vanishes():
             raise UndefinedAt("division by 0")
-        top = above.s if isinstance(above, Curve) else acb_series([above], self.s.prec)
+        top = above.s if isinstance(above, ComplexSeries) else acb_series([above], self.s.prec)
         return self.mixed(top / self.s, above)
 
     # --- exponentials, logarithms, powers ---------------------------------------------------------------------
@@ -211,7 +211,7 @@ class Curve(CurveFunctions):
         """The square root of what is 0 at the point."""
         raise Tie
 
-    def power(self, exponent: Curve) -> Any:
+    def power(self, exponent: ComplexSeries) -> Any:
         """The principal value of a power."""
         if exponent.is_integer() and abs(n := int(exponent.unique_fmpz())) <= 64:
             return self**n if n >= 0 else 1 / self**-n
@@ -264,7 +264,7 @@ class Curve(CurveFunctions):
         return Series(s)
 
 
-class SidedCurve(Curve):
+class OneSidedComplexSeries(ComplexSeries):
     """A complex function on one side of the point, in powers of tau > 0."""
 
     __slots__ = ()
@@ -286,7 +286,7 @@ class SidedCurve(Curve):
     def divide(self, above: Any) -> Any:
         if self.fixed or not self.vanishes():
             return super().divide(above)
-        if not isinstance(above, SidedCurve):
+        if not isinstance(above, OneSidedComplexSeries):
             raise Unbounded("a quotient without a finite limit")
         by = self.valuation()
         return self.mixed(above.shifted(by) / self.shifted(by), above)
@@ -295,10 +295,10 @@ class SidedCurve(Curve):
         by = self.valuation()
         if by % 2:
             raise Fractional(2)
-        inner = SidedCurve(self.shifted(by), self.pure).sqrt()
+        inner = OneSidedComplexSeries(self.shifted(by), self.pure).sqrt()
         s = inner.s
         found = acb_series([0] * (by // 2) + [s[k] for k in range(s.length())], s.prec + by // 2)
-        return SidedCurve(found, inner.pure)
+        return OneSidedComplexSeries(found, inner.pure)
 
     def leaves_below(self) -> bool:
         s = self.s
@@ -308,7 +308,7 @@ class SidedCurve(Curve):
         raise TooShort("a number that runs along a branch cut, as far as the series goes")
 
     def _real_series(self, s: Any) -> Any:
-        return Sided(s)
+        return OneSidedSeries(s)
 
 
 def _not_zero(x: Any) -> None:

@@ -1,9 +1,9 @@
 """Log-Puiseux expansions: a function on one side of a point, where it may have poles and logarithms.
 
-With tau > 0 the step, l = log(1/tau) and m = log(l), a `Germ` is a sum of terms c * tau**k * l**d * m**e with balls c
-and fractions k, d, e, and a remainder that is bounded by a multiple of a stated one of these. A term has the key
-(k, -d, -e): the smaller the key, the larger the term beside the point. Logarithms of m are not read, and of what grows
-faster than every power only the sign and the logarithm.
+With tau > 0 the step, l = log(1/tau) and m = log(l), an `Expansion` is a sum of terms c * tau**k * l**d * m**e with
+balls c and fractions k, d, e, and a remainder that is bounded by a multiple of a stated one of these. A term has the
+key (k, -d, -e): the smaller the key, the larger the term beside the point. Logarithms of m are not read, and of what
+grows faster than every power only the sign and the logarithm.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def faster_than_powers(grown: Key) -> bool:
     return grown < LOGARITHM
 
 
-class GermFunctions:
+class ExpansionFunctions:
     """Methods of an expansion."""
 
     __slots__ = ()
@@ -177,7 +177,7 @@ NUMBERS = (int, fmpz, fmpq, arb)
 MOST_TERMS = 40
 
 
-class Germ(GermFunctions):
+class Expansion(ExpansionFunctions):
     """An expansion: its terms by key, and the key of the remainder (None: there is none)."""
 
     __slots__ = ("rest", "terms")
@@ -191,10 +191,10 @@ class Germ(GermFunctions):
         self.rest = rest
 
     def made(self, terms: dict[Key, Any], rest: Key | None = None) -> Any:
-        return Germ(terms, rest)
+        return Expansion(terms, rest)
 
     @classmethod
-    def along(cls, center: Any, speed: Any) -> Germ:
+    def along(cls, center: Any, speed: Any) -> Expansion:
         """center + speed * tau."""
         return cls({ONE: arb(center), STEP: arb(speed)})
 
@@ -230,41 +230,43 @@ class Germ(GermFunctions):
     def is_finite(self) -> bool:
         return all(c.is_finite() for c in self.terms.values())
 
-    def split(self) -> tuple[Germ, Any, Germ]:
+    def split(self) -> tuple[Expansion, Any, Expansion]:
         """What grows beyond all bounds, the constant, and what vanishes; raises Unbounded where that is not known."""
         if self.rest is not None and self.rest <= ONE:
             raise Unbounded("a part whose limit is not known")
         grown = {key: c for key, c in self.terms.items() if key < ONE}
         gone = {key: c for key, c in self.terms.items() if key > ONE}
-        return Germ(grown), self.terms.get(ONE, arb(0)), Germ(gone, self.rest)
+        return Expansion(grown), self.terms.get(ONE, arb(0)), Expansion(gone, self.rest)
 
     # --- ring operations --------------------------------------------------------------------------------------
 
     def __add__(self, other: Any) -> Any:
         if isinstance(other, NUMBERS):
-            other = Germ({ONE: arb(other)})
-        if not isinstance(other, Germ):
+            other = Expansion({ONE: arb(other)})
+        if not isinstance(other, Expansion):
             return NotImplemented
         terms = dict(self.terms)
         for key, c in other.terms.items():
             terms[key] = terms[key] + c if key in terms else c
-        return Germ(terms, _nearer(self.rest, other.rest))
+        return Expansion(terms, _nearer(self.rest, other.rest))
 
     __radd__ = __add__
 
-    def __neg__(self) -> Germ:
-        return Germ({key: -c for key, c in self.terms.items()}, self.rest)
+    def __neg__(self) -> Expansion:
+        return Expansion({key: -c for key, c in self.terms.items()}, self.rest)
 
     def __sub__(self, other: Any) -> Any:
-        return arb(0) if other is self else self + -other if isinstance(other, (Germ, *NUMBERS)) else NotImplemented
+        return (
+            arb(0) if other is self else self + -other if isinstance(other, (Expansion, *NUMBERS)) else NotImplemented
+        )
 
     def __rsub__(self, other: Any) -> Any:
         return -self + other if isinstance(other, NUMBERS) else NotImplemented
 
     def __mul__(self, other: Any) -> Any:
         if isinstance(other, NUMBERS):
-            return arb(0) if other == 0 else Germ({key: c * other for key, c in self.terms.items()}, self.rest)
-        if not isinstance(other, Germ):
+            return arb(0) if other == 0 else Expansion({key: c * other for key, c in self.terms.items()}, self.rest)
+        if not isinstance(other, Expansion):
             return NotImplemented
         terms: dict[Key, Any] = {}
         for one, c in self.terms.items():
@@ -272,7 +274,7 @@ class Germ(GermFunctions):
                 key = _sum(one, two)
                 terms[key] = terms[key] + c * d if key in terms else c * d
         rests = [_sum(a.first(), b.rest) for a, b in ((self, other), (other, self)) if b.rest is not None]
-        return Germ(terms, min(rests, default=None))
+        return Expansion(terms, min(rests, default=None))
 
     __rmul__ = __mul__
 
@@ -286,8 +288,8 @@ class Germ(GermFunctions):
         if isinstance(other, NUMBERS):
             if other == 0:
                 raise UndefinedAt("division by 0")
-            return Germ({key: c / other for key, c in self.terms.items()}, self.rest)
-        return self * other.inverse() if isinstance(other, (Germ, Huge)) else NotImplemented
+            return Expansion({key: c / other for key, c in self.terms.items()}, self.rest)
+        return self * other.inverse() if isinstance(other, (Expansion, Huge)) else NotImplemented
 
     def __rtruediv__(self, other: Any) -> Any:
         return self.inverse() * other if isinstance(other, NUMBERS) else NotImplemented
@@ -300,12 +302,12 @@ class Germ(GermFunctions):
 
     # --- powers, logarithms, exponentials ---------------------------------------------------------------------
 
-    def relative(self) -> tuple[Key, Any, Germ]:
+    def relative(self) -> tuple[Key, Any, Expansion]:
         """The key and the coefficient of the largest term, and what it is multiplied by, less 1."""
         key, c = self.lead()
         back = _times(key, Fraction(-1))
         terms = {_sum(other, back): d / c for other, d in self.terms.items() if other != key}
-        return key, c, Germ(terms, None if self.rest is None else _sum(self.rest, back))
+        return key, c, Expansion(terms, None if self.rest is None else _sum(self.rest, back))
 
     def raised(self, exponent: Fraction) -> Any:
         """A power; a broken one of what is positive beside the point."""
@@ -316,7 +318,7 @@ class Germ(GermFunctions):
             factor = (c.log() * fmpq(exponent.numerator, exponent.denominator)).exp()
         else:
             factor = c ** int(exponent) if exponent >= 0 else 1 / c ** int(-exponent)
-        start = Germ({_times(key, exponent): factor})
+        start = Expansion({_times(key, exponent): factor})
         with capacity(POWERS):
             around = arb_series([1, 1], POWERS).log() * fmpq(exponent.numerator, exponent.denominator)
             return start * more.composed(around.exp())
@@ -325,13 +327,13 @@ class Germ(GermFunctions):
         """A series of python-flint in this one, which vanishes at the point."""
         if self.first() <= ONE:
             raise Unbounded("a part that does not vanish")
-        found, power = Germ({ONE: around[0]}), Germ({ONE: arb(1)})
+        found, power = Expansion({ONE: around[0]}), Expansion({ONE: arb(1)})
         for k in range(1, around.prec):
             power = power * self
             found = found + power * around[k]
         first = self.first()
         if first != FLAT or self.terms or self.rest is not None:
-            found = Germ(found.terms, _nearer(found.rest, _times(first, Fraction(around.prec))))
+            found = Expansion(found.terms, _nearer(found.rest, _times(first, Fraction(around.prec))))
         return found
 
     def sqrt(self) -> Any:
@@ -346,7 +348,7 @@ class Germ(GermFunctions):
         with capacity(POWERS):
             around = arb_series([1, 1], POWERS).log()
         power, turned = (arb(fmpq(x.numerator, x.denominator)) for x in key[:2])
-        grown = Germ({LOGARITHM: -power, LOGLOG: -turned, ONE: c.log()})
+        grown = Expansion({LOGARITHM: -power, LOGLOG: -turned, ONE: c.log()})
         return grown + more.composed(around)
 
     def log1p(self) -> Any:
@@ -365,7 +367,7 @@ class Germ(GermFunctions):
         power, turned = (rational(grown.terms.get(key, arb(0))) for key in (LOGARITHM, LOGLOG))
         if power is None or turned is None:
             raise Unbounded("a power whose exponent is no short number")
-        return around * Germ({(-power, -turned, Fraction(0)): arb(1)})
+        return around * Expansion({(-power, -turned, Fraction(0)): arb(1)})
 
     def expm1(self) -> Any:
         return self.exp() - 1
@@ -380,7 +382,7 @@ class Huge:
 
     __slots__ = ("g", "side")
 
-    def __init__(self, g: Germ, side: int = 1) -> None:
+    def __init__(self, g: Expansion, side: int = 1) -> None:
         self.g = g
         self.side = side
 
@@ -400,7 +402,7 @@ class Huge:
     def __mul__(self, other: Any) -> Any:
         if isinstance(other, NUMBERS):
             return arb(0) if other == 0 else Huge(self.g, self.side * ball_numbers.sign(arb(other)))
-        if not isinstance(other, Germ):
+        if not isinstance(other, Expansion):
             raise Unbounded("a product of what grows faster than every power")
         side = other.sign()
         return Huge(self.g + (side * other).log(), self.side * side)
@@ -408,12 +410,12 @@ class Huge:
     __rmul__ = __mul__
 
     def __truediv__(self, other: Any) -> Any:
-        return self * (arb(1) / other) if isinstance(other, (Germ, *NUMBERS)) else NotImplemented
+        return self * (arb(1) / other) if isinstance(other, (Expansion, *NUMBERS)) else NotImplemented
 
     def __rtruediv__(self, other: Any) -> Any:
         return self.inverse() * other
 
-    def inverse(self) -> Germ:
+    def inverse(self) -> Expansion:
         """1 over it: smaller than every power."""
         return flat()
 
@@ -442,9 +444,9 @@ class Huge:
         return True
 
 
-def flat() -> Germ:
+def flat() -> Expansion:
     """What is smaller than every power."""
-    return Germ({}, FLAT)
+    return Expansion({}, FLAT)
 
 
 def rational(x: Any) -> Fraction | None:

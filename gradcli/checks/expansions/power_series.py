@@ -1,9 +1,9 @@
 """Truncated power series with balls as coefficients; what an exact zero hides is never read.
 
 A `Series` is a function along a direction, in powers of the step t. It wraps python-flint's `arb_series`, whose
-division, roots and powers are unsound where a constant term vanishes exactly: here that is decided first. A `Sided`
-series lives on one side of a point, t = tau**m with tau > 0: there a vanishing constant term is shifted away, and the
-sign of a series is the sign of its first coefficient that is not zero. The remainder of a series with n known
+division, roots and powers are unsound where a constant term vanishes exactly: here that is decided first. A
+`OneSidedSeries` lives on one side of a point, t = tau**m with tau > 0: there a vanishing constant term is shifted away,
+and the sign of a series is the sign of its first coefficient that is not zero. The remainder of a series with n known
 coefficients is smaller than every multiple of t**(n - 1), and no more is claimed. Functions are compositions of
 python-flint's own; where that would lose digits the constant term is taken from the function on balls.
 """
@@ -60,8 +60,8 @@ def is_left(s: Any) -> bool:
 class Taylor:
     """A truncated power series of python-flint in `s`: its ring operations, and functions of it.
 
-    The ring is that of real balls in a `Series`, of complex ones in a `Curve`; `numbers` are the types of what does
-    not move.
+    The ring is that of real balls in a `Series`, of complex ones in a `ComplexSeries`; `numbers` are the types of
+    what does not move.
     """
 
     __slots__ = ("s",)
@@ -446,7 +446,7 @@ class Series(Taylor):
         raise Tie
 
 
-class Sided(Series):
+class OneSidedSeries(Series):
     """A function on one side of the point, in powers of tau > 0."""
 
     __slots__ = ()
@@ -466,9 +466,9 @@ class Sided(Series):
         """The series divided by tau**by (python-flint's series)."""
         return shifted(self.s, by, arb_series, ball_numbers.sign)
 
-    def raised(self, s: Any, by: int) -> Sided:
+    def raised(self, s: Any, by: int) -> OneSidedSeries:
         """A series of python-flint times tau**by."""
-        return Sided(arb_series([0] * by + [s[k] for k in range(s.length())], s.prec + by))
+        return OneSidedSeries(arb_series([0] * by + [s[k] for k in range(s.length())], s.prec + by))
 
     def divide(self, above: Any) -> Any:
         if not self.s[0].is_zero():
@@ -479,8 +479,8 @@ class Sided(Series):
             if above == 0:
                 return arb(0)
             raise Unbounded("a quotient without a finite limit")
-        assert isinstance(above, Sided)
-        return Sided(above.shifted(by) / self.shifted(by))
+        assert isinstance(above, OneSidedSeries)
+        return OneSidedSeries(above.shifted(by) / self.shifted(by))
 
     def log(self) -> Any:
         if not self.s[0].is_zero():
@@ -502,13 +502,13 @@ class Sided(Series):
         root = inner.sqrt() if (top, bottom) == (1, 2) else (inner.log() * top / bottom).exp()
         return self.raised(root, top * by // bottom)
 
-    def vanishing(self, exponent: Any) -> Sided:
+    def vanishing(self, exponent: Any) -> OneSidedSeries:
         """A power with a positive exponent of what vanishes: as many zero coefficients as are certain."""
         by = self.valuation()
         if ball_numbers.sign(self.s[by]) < 0:
             raise UndefinedAt("a power of a negative number on this side")
         known = int((by * exponent).lower().ceil().unique_fmpz() or 1)
-        return Sided(arb_series([0], max(1, min(known, self.s.prec))))
+        return OneSidedSeries(arb_series([0], max(1, min(known, self.s.prec))))
 
     def _rises_from(self, whole: Any) -> bool:
         side: int = (self - whole).sign()

@@ -18,8 +18,16 @@ from gradcli.checks.derivatives.matrices import rule_of
 from gradcli.checks.evaluate import ball_numbers
 from gradcli.checks.evaluate.balls import BallField
 from gradcli.checks.evaluate.interpretation import Entries, Failure, Undecided, UndefinedAt, Unsupported
-from gradcli.checks.expansions.complex_series import Curve, SidedCurve, is_positive
-from gradcli.checks.expansions.power_series import Fractional, Series, Sided, Tie, TooShort, Unbounded, replaced
+from gradcli.checks.expansions.complex_series import ComplexSeries, OneSidedComplexSeries, is_positive
+from gradcli.checks.expansions.power_series import (
+    Fractional,
+    OneSidedSeries,
+    Series,
+    Tie,
+    TooShort,
+    Unbounded,
+    replaced,
+)
 from gradcli.graph.definition import written_out
 
 if TYPE_CHECKING:
@@ -118,7 +126,7 @@ class SeriesField(BallField):
         try:
             made = self._made(node, rule, xs) if name in CONTINUOUS else rule(self, *xs, **node.params)
         except Exception as reason:
-            return self.told(node, reason)
+            return self.failure_of(node, reason)
         if isinstance(made, Series):
             return made if name in CLOSED or made.is_finite() else self._not_smooth(node, made, xs)
         if type(made) is not arb or made.is_finite():
@@ -142,7 +150,7 @@ class SeriesField(BallField):
             return Failure("tie", node, f"{node.primitive.name} has no derivative here")
         return Failure("undecided", node, f"{node.primitive.name} needs more digits")
 
-    def told(self, node: Node, reason: Exception) -> Failure:
+    def failure_of(self, node: Node, reason: Exception) -> Failure:
         name = node.primitive.name
         if isinstance(reason, Tie):
             return Failure("tie", node, name)
@@ -154,7 +162,7 @@ class SeriesField(BallField):
             return reason.failure
         if isinstance(reason, (ZeroDivisionError, OverflowError, ValueError)):
             return Failure("undecided", node, str(reason))
-        return super().told(node, reason)
+        return super().failure_of(node, reason)
 
     def checked(self, node: Node, entry: Any, xs: Sequence[Entries]) -> Any:
         if isinstance(entry, Series):
@@ -176,7 +184,7 @@ def _power(fl: Any, x: Any, y: Any) -> Any:
         return _declared("pow")(fl, x, y)
     if y.is_integer() and 0 <= (whole := int(y.unique_fmpz())) <= 64:
         return x**whole
-    if not isinstance(x, Sided):
+    if not isinstance(x, OneSidedSeries):
         raise Tie
     if fl.sign(y) < 0:
         raise Unbounded("a power without a finite limit")
@@ -237,9 +245,9 @@ def _decided(fl: Any, x: Any) -> int | None:
 
 def _steeper(y: Any, x: Any) -> bool:
     """Whether x vanishes beside the point, and faster than y."""
-    if not isinstance(x, Sided) or not x.constant.is_zero():
+    if not isinstance(x, OneSidedSeries) or not x.constant.is_zero():
         return False
-    return not isinstance(y, Sided) or y.valuation() < x.valuation()
+    return not isinstance(y, OneSidedSeries) or y.valuation() < x.valuation()
 
 
 def _polygamma(fl: Any, x: Any, *, n: int) -> Any:
@@ -289,10 +297,10 @@ REAL_ONLY = frozenset(
 )
 
 
-class PlaneField(SeriesField):
+class ComplexSeriesField(SeriesField):
     """Arithmetic on complex functions of a step; what the order of real numbers decides is asked of real ones only."""
 
-    kind: type[Curve] = Curve
+    kind: type[ComplexSeries] = ComplexSeries
     testing_zero = False  # whether a sign is requested only to tell 0 from other numbers
 
     def __init__(self, *, wide: bool = False, printed: bool = False) -> None:
@@ -329,7 +337,7 @@ class PlaneField(SeriesField):
     # --- decisions --------------------------------------------------------------------------------------------
 
     def sign(self, x: Any) -> int:
-        if not isinstance(x, Curve):
+        if not isinstance(x, ComplexSeries):
             return super().sign(x)
         if not x.pure and self.testing_zero:
             if x.vanishes() and not x.fixed:
@@ -345,9 +353,9 @@ class PlaneField(SeriesField):
         return found
 
     def index(self, x: Any) -> int:
-        if isinstance(x, Curve) and not x.is_integer():
+        if isinstance(x, ComplexSeries) and not x.is_integer():
             raise UndefinedAt("a position that is not a whole number")
-        return int(x.unique_fmpz()) if isinstance(x, Curve) else super().index(x)
+        return int(x.unique_fmpz()) if isinstance(x, ComplexSeries) else super().index(x)
 
     @property
     def holding(self) -> bool:  # type: ignore[override]
@@ -396,23 +404,23 @@ class PlaneField(SeriesField):
         made = super().apply(node, rule, xs)
         if type(made) is arb:
             return self.kind.constantly(made)
-        if isinstance(made, Curve) and not made.is_finite():
-            exact = all(x.is_exact() for x in xs if isinstance(x, Curve)) and not made.constant.is_finite()
+        if isinstance(made, ComplexSeries) and not made.is_finite():
+            exact = all(x.is_exact() for x in xs if isinstance(x, ComplexSeries)) and not made.constant.is_finite()
             return Failure("undefined" if exact else "undecided", node, f"{name} has no value here")
         return made
 
     def checked(self, node: Node, entry: Any, xs: Sequence[Entries]) -> Any:
         if type(entry) is arb:
             return self.kind.constantly(entry)
-        if isinstance(entry, Curve) and not entry.is_finite():
+        if isinstance(entry, ComplexSeries) and not entry.is_finite():
             return Failure("undecided", node, f"{node.primitive.name} needs more digits")
         return entry
 
 
-class SidedPlaneField(PlaneField):
+class OneSidedComplexSeriesField(ComplexSeriesField):
     """The same on one side of a point."""
 
-    kind = SidedCurve
+    kind = OneSidedComplexSeries
 
 
 # --- operations that are written with an order ------------------------------------------------------------------

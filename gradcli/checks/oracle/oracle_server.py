@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 from flint import arb
 
 from gradcli.checks.derivatives import relations, subdivision
-from gradcli.checks.derivatives.claim_comparison import Judging
-from gradcli.checks.derivatives.derivative_query import Asked, Fields, Here
+from gradcli.checks.derivatives.claim_comparison import ClaimComparison
+from gradcli.checks.derivatives.derivative_query import DerivativeQuery, Fields, PointEvaluation
 from gradcli.checks.evaluate import ball_numbers, balls
 from gradcli.checks.evaluate.evaluation import work_of
 from gradcli.checks.evaluate.interpretation import Failure, Undecided, UndefinedAt, Unsupported
@@ -57,7 +57,7 @@ class Session:
 
     def __init__(self) -> None:
         self.nodes: list[Node] = []
-        self.asked: dict[Any, Asked] = {}
+        self.queries: dict[Any, DerivativeQuery] = {}
         self.signs: dict[Any, Sequence[int]] = {}
         self.values: dict[str, dict[Any, Any]] = {}  # that proofs have read, by the point
         self.rows: dict[Node, int] = {}
@@ -90,7 +90,7 @@ class Session:
         """Take a program; what was derived from the last one is forgotten."""
         _, self.nodes = restore_nodes(flat, catalogue())
         self.rows = {node: row for row, node in enumerate(self.nodes)}
-        self.asked, self.signs, self.values = {}, {}, {}
+        self.queries, self.signs, self.values = {}, {}, {}
         return {"nodes": len(self.nodes)}
 
     def on_values(self, rows: Sequence[int], point: Any, decimal: bool = False) -> Answer:
@@ -114,8 +114,8 @@ class Session:
 
         `beside` are points as changes of the given one; of those in its region as many as are `wanted` are compared.
         """
-        judging = Judging(
-            self._asked(derivative), self.nodes[right], self.fields, rtol=rtol, wide=wide, decimal=decimal
+        judging = ClaimComparison(
+            self._query(derivative), self.nodes[right], self.fields, rtol=rtol, wide=wide, decimal=decimal
         )
         here = _point(point)
         ways = [{int(i): speed for i, speed in way} for way in directions]
@@ -151,20 +151,20 @@ class Session:
         """At each point: the exact entries (a derivative, or the node `left`) against those of the node `right`."""
         judged = self.nodes[right]
         if derivative is None and plane:
-            asked = Asked(self.nodes[left or 0], self.nodes[left or 0], (), plane=True)
+            query = DerivativeQuery(self.nodes[left or 0], self.nodes[left or 0], (), plane=True)
             answers = []
-            work = asked.work(judged)
+            work = query.work(judged)
             for given in points:
-                here = Here(asked, self.fields, _point(given), wide=wide)
-                exact, claimed = here.claimed(asked.output, printed), here.claimed(judged, printed)
+                here = PointEvaluation(query, self.fields, _point(given), wide=wide)
+                exact, claimed = here.claimed(query.output, printed), here.claimed(judged, printed)
                 entries = range(2 * judged.type.size)
                 answers.append(self._plain(relations.compared(exact, claimed, entries, rtol, work)))
             return {"points": answers}
         if derivative is not None:
-            asked = self._asked(derivative)
+            query = self._query(derivative)
             flags = {"wide": wide, "decimal": decimal, "printed": printed}
-            judging = Judging(asked, judged, self.fields, rtol=rtol, **flags)
-            signs = self._signs(asked, derivative, decimal)
+            judging = ClaimComparison(query, judged, self.fields, rtol=rtol, **flags)
+            signs = self._signs(query, derivative, decimal)
             return {"points": [self._plain(judging.beside(signs, _point(given))) for given in points]}
         answers = []
         work = work_of(reachable([self.nodes[left or 0], judged]))
@@ -179,7 +179,7 @@ class Session:
         """What is known of a judged derivative on a box."""
         sides = {name: (low, high) for name, (low, high) in box.items()}
         field = self.fields.at(subdivision.BITS)
-        return subdivision.cover(self._asked(derivative), self.nodes[right], field, _point(point), sides, **limits)
+        return subdivision.cover(self._query(derivative), self.nodes[right], field, _point(point), sides, **limits)
 
     def on_prove(self, right: int, point: Any, **rows: Any) -> Answer:
         """Whether the judged node is equal to `left`, or to the derivative of `output` by `target`, by algebra."""
@@ -196,10 +196,10 @@ class Session:
 
     def on_enclosure(self, derivative: Any) -> Answer:
         """The derivative by one entry, with as many bits as it takes for 56 good ones."""
-        asked = self._asked(derivative)
-        (entry,) = asked.entries
-        here = Here(asked, self.fields, _point(derivative["point"]))
-        for bits in ball_numbers.doubling(work=asked.paths.cost):
+        query = self._query(derivative)
+        (entry,) = query.entries
+        here = PointEvaluation(query, self.fields, _point(derivative["point"]))
+        for bits in ball_numbers.doubling(work=query.paths.cost):
             with ball_numbers.precision(bits):
                 found = here.exact(bits)[entry]
                 if ball_numbers.settled(found):
@@ -227,21 +227,23 @@ class Session:
 
     # --- inner ----------------------------------------------------------------------------------------------
 
-    def _asked(self, derivative: Any) -> Asked:
+    def _query(self, derivative: Any) -> DerivativeQuery:
         """The derivative of a question; requested again, it is the same one."""
         output, target, moving, entries, _ = (derivative[key] for key in DERIVATIVE)
         seed, inner, plane = derivative.get("seed", 0), derivative.get("inner"), derivative.get("plane", False)
         key = (output, target, tuple(moving), None if entries is None else tuple(entries), seed, plane)
-        if key not in self.asked:
+        if key not in self.queries:
             both = None if inner is None else (self.nodes[inner[0]], self.nodes[inner[1]])
-            self.asked[key] = Asked(self.nodes[output], self.nodes[target], moving, entries, seed, both, plane)
-        return self.asked[key]
+            self.queries[key] = DerivativeQuery(
+                self.nodes[output], self.nodes[target], moving, entries, seed, both, plane
+            )
+        return self.queries[key]
 
-    def _signs(self, asked: Asked, derivative: Any, decimal: bool) -> Sequence[int]:
+    def _signs(self, query: DerivativeQuery, derivative: Any, decimal: bool) -> Sequence[int]:
         """What decides branches at the point of a derivative: its region."""
-        key = (id(asked), dumps(derivative["point"]), decimal)
+        key = (id(query), dumps(derivative["point"]), decimal)
         if key not in self.signs:
-            judging = Judging(asked, asked.target, self.fields, decimal=decimal)
+            judging = ClaimComparison(query, query.target, self.fields, decimal=decimal)
             self.signs[key] = judging.region(_point(derivative["point"]))
         return self.signs[key]
 

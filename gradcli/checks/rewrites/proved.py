@@ -42,7 +42,7 @@ class Spelling(NamedTuple):
     def text(self) -> str:
         return f"{self.new} for {self.old}"
 
-    def told(self) -> dict[str, Any]:
+    def evidence(self) -> dict[str, Any]:
         """The rewrite as evidence."""
         return {"text": self.text, "ulps": self.ulps, "proved": self.how}
 
