@@ -4,10 +4,10 @@ Nothing here judges. It explains what the oracles have refuted, and so it may re
 
 | module | what it tries |
 |---|---|
-| `ratios` | zero, a constant factor, a sign, leaves exchanged, a transpose, ratios to subexpressions |
+| `ratios` | zero, a constant factor, a sign, leaves exchanged, a transpose |
 | `error_model` | the table of mistakes in one rule, `derivation` the derivation with each of them in it |
-| `rederivation` | which mistake gives exactly the claim, and how it is described |
-| `special_arrays` | arrays taken for special ones, sides of a kink |
+| `rederivation` | which mistake gives exactly the claim; `mutations` writes it down |
+| `special_arrays` | right for symmetric or diagonal arrays only, or on one side of a kink only |
 | `source_edits` | the one change of the claim's own formula that makes it right |
 | `blame` | which operation of the engine, or which hand-written rule, is wrong |
 | `explanation` | all of these in their order; `diagnosis_context` gives them both sides and points |
