@@ -51,6 +51,8 @@ def test_references_name_everything(pages: object) -> None:
         for option in declaration(name).options:
             assert option.spellings[0] in commands
     assert all(f"### {code}: " in codes for code in CODES)
+    interface = (ROOT / "docs/reference/python.md").read_text(encoding="utf-8")
+    assert [name for name in gradcli.__all__ if name[0] != "_" and f":: {name}\n" not in interface] == []
 
 
 def test_the_citation_has_the_version() -> None:
