@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,9 @@ from gradcli import calculator, cli
 from gradcli.calculator.deriving import derive, emitted
 from gradcli.diagnostics import GradcliError
 from gradcli.execution.results import SelfContained
+from gradcli.language.parser import parse
+from gradcli.language.source import Source
+from gradcli.language.syntax import names_in
 from gradcli.rendering.code import TARGETS, source_file
 
 SCRIPTS = [
@@ -40,6 +44,8 @@ SCRIPTS = [
     "x in (0, 1); asin(x)*log1p(x)",
     "def f(u): return u**2\nf(x)*f(y)",
     "w = [1, 2]; mean((X@w - y)**2)",
+    "x in (0, 3); x*((x > 0) + (x > -1)) - -(x > 0)*(x > 5)",
+    "x in (1, 3); y in (1, 4); x*(((x > 0) + (y > 5))/((x > 0) + (y > 0)))*(0 < x < 9)",
 ]
 FAST = SCRIPTS[:4]
 PEERS = [SCRIPTS[0], SCRIPTS[11], SCRIPTS[16]]
@@ -51,13 +57,16 @@ def function_of(script: str) -> SelfContained:
 
 def numbers(script: str, found: SelfContained) -> tuple[dict[str, Any], float, dict[str, Any]]:
     """Another point, inside the same domains, with what the engine gives there."""
-    at = {name: (np.asarray(value) * 0.75 + 0.01).tolist() for name, value in found.at.items()}
+    at = {
+        name: (np.asarray(value) * 0.75 + 0.01 * (1 + np.arange(np.size(value)).reshape(np.shape(value)))).tolist()
+        for name, value in found.at.items()
+    }
     result = calculator.grad(script, at=at, wrt=list(found.gradient))
     return at, float(result.value), dict(result.gradient)
 
 
-def runs(script: str, target: str) -> None:
-    found = function_of(script)
+def runs(script: str, target: str, found: SelfContained | None = None) -> None:
+    found = found or function_of(script)
     module: dict[str, Any] = {"__name__": "emitted"}
     exec(compile(source_file(found, target), f"<{target}>", "exec"), module)
     module["test_values"]()
@@ -92,7 +101,10 @@ def test_peers(script: str, target: str) -> None:
     "script", [one if one in FAST else pytest.param(one, marks=pytest.mark.deep) for one in SCRIPTS]
 )
 def test_c(script: str, tmp_path: Path) -> None:
-    found = function_of(script)
+    runs_c(script, function_of(script), tmp_path)
+
+
+def runs_c(script: str, found: SelfContained, tmp_path: Path) -> None:
     source = tmp_path / "f.c"
     source.write_text(source_file(found, "c"))
     checks = ["-std=c99", "-O1", "-Wall", "-Werror", "-Wno-unused-variable"]
@@ -112,6 +124,142 @@ def test_c(script: str, tmp_path: Path) -> None:
     assert np.allclose(call(*given), value, rtol=1e-9)
     for leaf, place in places.items():
         assert np.allclose(place, gradient[leaf], rtol=1e-9, atol=1e-12), leaf
+
+
+# --- random expressions ----------------------------------------------------------------------------------------
+
+SHAPES: dict[str, tuple[str, ...]] = {
+    "s": (), "t": (), "x": ("n",), "y": ("n",), "A": ("n", "n"), "B": ("n", "n"), "W": ("m", "n"), "b": ("m",),
+}  # fmt: skip
+UNARY = [
+    "exp",
+    "log",
+    "log1p",
+    "sqrt",
+    "square",
+    "sin",
+    "atan",
+    "abs",
+    "sign",
+    "tanh",
+    "asinh",
+    "erf",
+    "sigmoid",
+    "softplus",
+    "relu",
+    "floor",
+    "cbrt",
+]
+BINARY = ["maximum", "minimum", "hypot", "atan2", "pow"]
+
+
+def number_text(pick: Random, depth: int) -> str:
+    """A random expression whose value is a number."""
+
+    def one() -> str:
+        return number_text(pick, depth - 1)
+
+    def vector() -> str:
+        return vector_text(pick, depth - 1)
+
+    if depth < 1:
+        return pick.choice(["s", "t", "2", "0.5", "3", "pi", "x[0]", "y[-1]", "A[0, 1]", "1/3", "len(x)"])
+    ways = [
+        lambda: f"({one()} {pick.choice('+-*/')} {one()})",
+        lambda: f"{pick.choice(UNARY)}({one()})",
+        lambda: f"{pick.choice(BINARY)}({one()}, {one()})",
+        lambda: f"where({one()} {pick.choice(['<', '>', '<=', '>='])} {one()}, {one()}, {one()})",
+        lambda: f"(({one()} > {one()}) {pick.choice('+-')} ({one()} < {one()} or {one()} > 1))",
+        lambda: f"{pick.choice(['sum', 'mean', 'norm', 'max', 'min', 'var', 'std', 'logsumexp', 'prod'])}({vector()})",
+        lambda: f"{pick.choice(['sum', 'mean', 'trace', 'norm'])}({matrix_text(pick, depth - 1)})",
+        lambda: f"(({vector()}) @ ({vector()}))",
+    ]
+    return pick.choice(ways)()
+
+
+def vector_text(pick: Random, depth: int) -> str:
+    """A random expression whose value is a vector."""
+
+    def one() -> str:
+        return vector_text(pick, depth - 1)
+
+    def number() -> str:
+        return number_text(pick, depth - 1)
+
+    if depth < 1:
+        return pick.choice(["x", "y", "A @ x", "B.T @ y", "x[::-1]", "A[0]", "W.T @ b", "ones(len(x))", "A[:, 1]"])
+    ways = [
+        lambda: f"({one()} {pick.choice('+-*/')} {one()})",
+        lambda: f"({number()} {pick.choice('+-*/')} {one()})",
+        lambda: f"{pick.choice(UNARY)}({one()})",
+        lambda: f"{pick.choice(BINARY)}({one()}, {number()})",
+        lambda: f"({matrix_text(pick, depth - 1)}) @ ({one()})",
+        lambda: f"{pick.choice(['softmax', 'cumsum'])}({one()})",
+        lambda: f"where({one()} > {number()}, {number()}, {one()})",
+        lambda: f"(({one()} > 0) + ({one()} > {number()}))",
+        lambda: f"sum({matrix_text(pick, depth - 1)}, axis={pick.choice([0, 1, -1])})",
+    ]
+    return pick.choice(ways)()
+
+
+def matrix_text(pick: Random, depth: int) -> str:
+    """A random expression whose value is a square matrix."""
+
+    def one() -> str:
+        return matrix_text(pick, depth - 1)
+
+    if depth < 1:
+        return pick.choice(["A", "B", "A.T", "outer(x, y)", "A @ B", "eye(len(x))", "diag(x)", "W.T @ W"])
+    ways = [
+        lambda: f"({one()} {pick.choice('+-*/')} {one()})",
+        lambda: f"{pick.choice(UNARY)}({one()})",
+        lambda: f"({one()}) @ ({one()})",
+        lambda: f"inv({one()})",
+        lambda: f"({one()}*{vector_text(pick, depth - 1)})",
+    ]
+    return pick.choice(ways)()
+
+
+def run_random(target: str, seed: int, count: int, tmp_path: Path) -> None:
+    """Functions of random expressions give the engine's numbers; most of the expressions have one."""
+    if target in ("torch", "jax"):
+        pytest.importorskip(target)
+    pick = Random(seed)
+    ran = 0
+    for _ in range(count):
+        script = number_text(pick, pick.choice([1, 2, 2, 3]))
+        names = names_in(parse(Source(script)))
+        try:
+            found = emitted(script, derive(script, shapes={name: SHAPES[name] for name in names & SHAPES.keys()}))
+            source_file(found, target)
+            numbers(script, found)
+        except GradcliError:  # no leaf, no closed form, no counterpart in the target, no value at the other point
+            continue
+        if target == "c":
+            folder = tmp_path / str(ran)  # a library of the same name would not be loaded again
+            folder.mkdir()
+            runs_c(script, found, folder)
+        else:
+            runs(script, target, found)
+        ran += 1
+    assert ran > 0.4 * count
+
+
+@pytest.mark.parametrize("target", ["numpy", pytest.param("torch", marks=pytest.mark.peers), "c"])
+def test_random_expressions(target: str, tmp_path: Path) -> None:
+    if target == "c" and shutil.which("cc") is None:
+        pytest.skip("needs a C compiler")
+    run_random(target, 1, 8, tmp_path)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize(
+    "target", ["numpy", *(pytest.param(peer, marks=pytest.mark.peers) for peer in ("torch", "jax")), "c"]
+)
+def test_many_random_expressions(target: str, tmp_path: Path) -> None:
+    if target == "c" and shutil.which("cc") is None:
+        pytest.skip("needs a C compiler")
+    run_random(target, 2, 80, tmp_path)
 
 
 def test_a_wrong_formula_fails_its_own_test() -> None:

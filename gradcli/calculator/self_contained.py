@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import isfinite
 from typing import NamedTuple
 
-from gradcli.calculator.gradient_text import flat
+from gradcli.calculator.gradient_text import TINY, entry_pairs
 from gradcli.calculator.questions import gradient_question, leaf_names
 from gradcli.diagnostics import GradcliError, error
 from gradcli.execution.results import SelfContained
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 LONG = 60  # characters of a formula whose parts get names
 LETTERS = {0: "stcdgh", 1: "ruvwzpq", 2: "MSRUVWZP"}  # for numbers, vectors and matrices
+EXACT = 1e-10  # what a formula may lose at the point of the test
 MOST_POINTS = 40  # that are tried for one where value and gradient are numbers
 
 
@@ -110,7 +111,7 @@ def self_contained(
     read = set().union(*(names_in(expression_of(text)) for text in (value, *shown.values(), *parts.values())))
     leaves = {name: own for name, own in axes.items() if name in read or name in found.formula}
     used = {name: place for name in sizes if (place := place_of(name, leaves)) is not None}
-    at, number, numbers = sample(lowered, places())
+    at, number, numbers = sample(lowered, found.formula, places())
     return SelfContained(
         found.expression,
         leaves,
@@ -139,8 +140,10 @@ def value_text(lowered: Lowered) -> str:
     return text
 
 
-def sample(lowered: Lowered, places: Iterator[dict[str, Any]]) -> tuple[dict[str, Any], float, dict[str, Any]]:
-    """A point, and the value and the gradient there."""
+def sample(
+    lowered: Lowered, formulas: Mapping[str, str], places: Iterator[dict[str, Any]]
+) -> tuple[dict[str, Any], float, dict[str, Any]]:
+    """A point that no formula has a kink at, and the value and the gradient there."""
     question = gradient_question(lowered)
     for _, place in zip(range(MOST_POINTS), places, strict=False):
         at = {name: rounded(value) for name, value in place.items()}
@@ -150,10 +153,16 @@ def sample(lowered: Lowered, places: Iterator[dict[str, Any]]) -> tuple[dict[str
         except GradcliError:
             continue
         numbers = dict(zip(leaf_names(lowered), gradient, strict=True))
-        if isfinite(value) and all(isfinite(entry) for one in numbers.values() for entry in flat(one)):
-            every = {name: plain(one) for name, one in values.items()}
+        every = {name: plain(one) for name, one in values.items()}
+        if isfinite(value) and all(smooth(text, every, numbers[leaf]) for leaf, text in formulas.items()):
             return every, float(value), {name: plain(one) for name, one in numbers.items()}
     raise error("GC512", "no point was found for the test of the function", help="give the domains of the leaves")
+
+
+def smooth(text: str, place: dict[str, Any], value: Any) -> bool:
+    """Whether a formula has the numbers of the gradient at a point: at a kink it need not."""
+    pairs = entry_pairs(text, place, value)
+    return pairs is not None and all(isfinite(y) and abs(x - y) <= EXACT * abs(y) + TINY for x, y in pairs)
 
 
 def rounded(value: Any) -> Any:

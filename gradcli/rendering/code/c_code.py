@@ -31,6 +31,7 @@ SAME = frozenset(
     ]
 )  # fmt: skip
 OTHERS = {"abs": "fabs", "maximum": "fmax", "minimum": "fmin", "gamma": "tgamma", "round": "rint"}
+TWO = ("hypot", "atan2", "maximum", "minimum")
 HELPERS = {
     "sign": "static double sign(double x) { return (x > 0) - (x < 0); }",
     "square": "static double square(double x) { return x*x; }",
@@ -173,7 +174,7 @@ class CCode:
                 return Array((), lambda: text)
         if isinstance(node, Unary):
             inner = self.array(node.operand)
-            sign = "!" if node.op == "not" else node.op
+            sign = "(double)!" if node.op == "not" else node.op
             return Array(inner.sizes, lambda *at: f"({sign}{inner.at(*at)})")
         if isinstance(node, Binary):
             return self.binary(node)
@@ -183,7 +184,11 @@ class CCode:
         if isinstance(node, Compare):
             parts = [self.array(operand) for operand in node.operands]
             pairs = list(zip(parts, node.ops, parts[1:], strict=False))
-            return spread(parts, lambda at: " && ".join(f"({at(a)} {sign} {at(b)})" for a, sign, b in pairs))
+
+            def compared(at: Callable[[Array], str]) -> str:
+                return f"(double)({' && '.join(f'{at(a)} {sign} {at(b)}' for a, sign, b in pairs)})"
+
+            return spread(parts, compared)
         if isinstance(node, List):
             return self.listed(node)
         if isinstance(node, Subscript):
@@ -203,7 +208,9 @@ class CCode:
                 kept = one if isinstance(node.left, Name) else self.buffer(one)
                 return Array(kept.sizes, lambda *at: f"({kept.at(*at)}*{kept.at(*at)})")
             return spread([one, other], lambda at: f"pow({at(one)}, {at(other)})")
-        sign = LOGIC.get(node.op, node.op)
+        if node.op in LOGIC:
+            return spread([one, other], lambda at: f"(double)({at(one)} {LOGIC[node.op]} {at(other)})")
+        sign = node.op
         return spread([one, other], lambda at: f"({at(one)} {sign} {at(other)})")
 
     def product(self, one: Array, other: Array) -> Array:
@@ -289,7 +296,7 @@ class CCode:
         if node.keywords and not (name in ("softmax", "sum", "max", "min") and len(node.keywords) == 1):
             raise lacks(unparse(node))
         if name in ("ones", "zeros", "eye"):
-            sizes = tuple(map(unparse, node.args)) * (2 if name == "eye" and len(node.args) == 1 else 1)
+            sizes = tuple(map(self.size, node.args)) * (2 if name == "eye" and len(node.args) == 1 else 1)
             if name == "eye":
                 return Array(sizes, lambda i, j: f"(double)({i} == {j})")
             return Array(sizes, lambda *_: "1.0" if name == "ones" else "0.0")
@@ -297,6 +304,8 @@ class CCode:
             return self.column(node)
         args = [self.array(one) for one in node.args]
         if name in SAME or name in OTHERS or (name in HELPERS and name != "inverse"):
+            if len(args) != (2 if name in TWO else 1):
+                raise lacks(unparse(node))
             own = name if name in SAME else OTHERS.get(name) or self.helper(name)
             return spread(args, lambda at: f"{own}({', '.join(map(at, args))})")
         if name == "pow":
@@ -315,11 +324,21 @@ class CCode:
             return self.inverse(args[0], name)
         return self.reduction(node, name, args)
 
+    def size(self, node: Syntax) -> str:
+        """The size of an axis."""
+        whole = node.value if isinstance(node, Subscript) else node
+        if isinstance(whole, Call) and whole.function.id in ("len", "shape"):
+            axis = int(unparse(node.items[0])) if isinstance(node, Subscript) else 0
+            return self.array(whole.args[0]).sizes[axis]
+        if isinstance(node, (Name, Number)):
+            return unparse(node)
+        raise lacks(unparse(node))
+
     def column(self, node: Call) -> Array:
         """A vector as a column or a row."""
         inner = self.array(node.args[0])
         sizes = node.args[1].items if hasattr(node.args[1], "items") else node.args[1:]
-        shape = tuple(map(unparse, sizes))
+        shape = tuple(map(self.size, sizes))
         if len(inner.sizes) == 1 and len(shape) == 2 and "1" in shape:
             return Array(shape, lambda i, j: inner.at(i if shape[1] == "1" else j))
         raise lacks(unparse(node))

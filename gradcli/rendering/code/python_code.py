@@ -17,10 +17,11 @@ from gradcli.language.syntax import (
     Slice,
     Subscript,
     Transpose,
+    Tuple,
     Unary,
+    children,
     names_in,
 )
-from gradcli.language.unparse import unparse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ NUMPY = {
 }
 TORCH = {
     **{name: f"torch.{name}" for name in (*SAME, "atan2", "pow", "matmul", "erf", "erfc", "lgamma", "digamma")},
-    **{name: f"torch.{name}" for name in ("sigmoid", "relu")},
+    **{name: f"torch.{name}" for name in ("sigmoid", "relu", "softmax", "log_softmax", "logsumexp")},
     **{f"a{name}": f"torch.a{name}" for name in ARCS},
     **{name: f"torch.linalg.{name}" for name in ("inv", "det", "solve", "norm", "matrix_power", "cross")},
     "max": "torch.amax",
@@ -61,7 +62,8 @@ JAX = {
     **{name: call.replace("np.", "jnp.") for name, call in NUMPY.items()},
     "erf": "jax.scipy.special.erf", "erfc": "jax.scipy.special.erfc", "lgamma": "jax.scipy.special.gammaln",
     "digamma": "jax.scipy.special.digamma", "sigmoid": "jax.nn.sigmoid", "relu": "jax.nn.relu",
-    "softplus": "jax.nn.softplus", "logsigmoid": "jax.nn.log_sigmoid",
+    "softplus": "jax.nn.softplus", "logsigmoid": "jax.nn.log_sigmoid", "softmax": "jax.nn.softmax",
+    "log_softmax": "jax.nn.log_softmax", "logsumexp": "jax.nn.logsumexp",
 }  # fmt: skip
 CALLS = {"numpy": NUMPY, "torch": TORCH, "jax": JAX}
 IMPORTS = {
@@ -81,9 +83,12 @@ HELPERS = {  # functions that a library lacks, in its terms: {m} is the module
     "logsigmoid": "return -{m}.maximum(-x, 0*x) - {m}.log1p({m}.exp(-{m}.abs(x)))",
     "relu": "return {m}.maximum(x, 0*x)",
     "rsqrt": "return 1/{m}.sqrt(x)",
-    "softmax": "powers = {m}.exp(x - {max})\nreturn powers/{sum}",
-    "log_softmax": "shifted = x - {max}\nreturn shifted - {m}.log({m}.sum({m}.exp(shifted), {last}))",
-    "logsumexp": "return {m}.max(x) + {m}.log({m}.sum({m}.exp(x - {m}.max(x))))",
+    "softmax": "powers = np.exp(x - np.max(x, axis=axis, keepdims=True))\n"
+    "return powers/np.sum(powers, axis=axis, keepdims=True)",
+    "log_softmax": "shifted = x - np.max(x, axis=axis, keepdims=True)\n"
+    "return shifted - np.log(np.sum(np.exp(shifted), axis=axis, keepdims=True))",
+    "logsumexp": "most = np.max(x, axis=axis, keepdims=True)\n"
+    "return np.log(np.sum(np.exp(x - most), axis=axis)) + np.squeeze(most, axis=axis)",
     "erf": "return np.vectorize(math.erf)(x)",
     "erfc": "return np.vectorize(math.erfc)(x)",
     "lgamma": "return np.vectorize(math.lgamma)(x)",
@@ -91,10 +96,13 @@ HELPERS = {  # functions that a library lacks, in its terms: {m} is the module
     "var": "return {m}.mean((x - {m}.mean(x))**2)",
     "std": "return {m}.sqrt({m}.mean((x - {m}.mean(x))**2))",
 }
+ALONG = {"softmax": "-1", "log_softmax": "-1", "logsumexp": "None"}  # helpers with an axis, and which it is
 PYTHON_WORDS = frozenset(
     [*kwlist, "np", "torch", "jax", "jnp", "math", "value", "gradient", "value_and_gradient", "test_values"]
 )
 CONSTANTS = {"pi": "math.pi", "e": "math.e", "inf": "math.inf", "nan": "math.nan"}
+TORCH_KEYWORDS = {"axis": "dim", "keepdims": "keepdim", "k": "diagonal"}
+LAST_PLAIN = ("eye", "matrix_power", "norm", "triu", "tril", "diag")  # they take sizes, powers and places
 LOGICAL = {"and": "logical_and", "or": "logical_or", "not": "logical_not"}
 
 
@@ -105,6 +113,7 @@ class PythonCode:
         self.target = target
         self.module = MODULES[target]
         self.names = names  # of leaves, sizes and parts
+        self.plain: set[str] = set()  # those of them that are numbers of Python: of sizes, and of what is made of these
         self.helpers: dict[str, str] = {}
         self.math = False
 
@@ -116,7 +125,7 @@ class PythonCode:
     def written(self, node: Syntax) -> tuple[str, int]:
         """A tree, and how tightly its outermost operation binds."""
         if isinstance(node, Number):
-            return {"True": "1", "False": "0"}.get(node.text, node.text), ATOM
+            return {"True": "1.0", "False": "0.0"}.get(node.text, node.text), ATOM
         if isinstance(node, Name):
             if node.id in self.names or node.id not in CONSTANTS:
                 return node.id, ATOM
@@ -124,18 +133,18 @@ class PythonCode:
             return CONSTANTS[node.id], ATOM
         if isinstance(node, Unary):
             if node.op == "not":
-                return f"{self.module}.logical_not({self.text(node.operand)})", ATOM
+                return self.number_of(node)
             return node.op + self.text(node.operand, SIGN), SIGN
         if isinstance(node, Binary):
             return self.binary(node)
         if isinstance(node, Transpose):
             return f"{self.text(node.value, ATOM)}.T", ATOM
         if isinstance(node, Compare):
-            parts = [self.text(operand, SUM) for operand in node.operands]
-            pairs = [f"({a} {sign} {b})" for a, sign, b in zip(parts, node.ops, parts[1:], strict=False)]
-            return "*".join(pairs), PRODUCT if len(pairs) > 1 else ATOM
+            return self.number_of(node)
         if isinstance(node, List):
             return self.array(node), ATOM
+        if isinstance(node, Tuple):
+            return f"({', '.join(map(self.text, node.items))}{',' if len(node.items) == 1 else ''})", ATOM
         if isinstance(node, Subscript):
             items = [self.item(item) for item in node.items]
             if self.target == "torch" and items == ["::-1"]:  # which has no negative steps
@@ -145,10 +154,47 @@ class PythonCode:
             return self.call(node), ATOM
         raise error("GC512", f"--emit {self.target} has no counterpart for {visible(type(node).__name__)}")
 
+    def number_of(self, condition: Syntax) -> tuple[str, int]:
+        """A condition as 1 or 0."""
+        return f"{self.module}.where({self.truth(condition)}, {self.tensor('1.0')}, {self.tensor('0.0')})", ATOM
+
+    def truth(self, node: Syntax) -> str:
+        """A condition; a number is true where it is not 0."""
+        if isinstance(node, (Unary, Binary)) and node.op in LOGICAL:
+            operands = [node.operand] if isinstance(node, Unary) else [node.left, node.right]
+            return f"{self.module}.{LOGICAL[node.op]}({', '.join(map(self.truth, operands))})"
+        if isinstance(node, Compare):
+            parts = [self.text(operand, SUM) for operand in node.operands]
+            pairs = [f"({a} {sign} {b})" for a, sign, b in zip(parts, node.ops, parts[1:], strict=False)]
+        else:
+            pairs = [f"({self.text(node, SUM)} != 0)"]
+        text = " & ".join(pairs)
+        plain = self.target == "torch" and all(map(self.is_plain, children(node) or [node]))
+        return f"torch.tensor({text})" if plain else text
+
+    def is_plain(self, node: Syntax) -> bool:
+        """Whether a tree is a number of Python, which functions of tensors do not take."""
+        if isinstance(node, Name):
+            return node.id in self.plain or node.id not in self.names
+        if isinstance(node, Call):
+            name = node.function.id
+            in_math = name != "prod" and hasattr(math, name) and all(map(self.is_plain, node.args))
+            return in_math or name in ("len", "shape")
+        condition = isinstance(node, Compare) or getattr(node, "op", "") in LOGICAL
+        return not condition and not isinstance(node, List) and all(map(self.is_plain, children(node)))
+
+    def tensor(self, text: str) -> str:
+        """A number as a tensor, for PyTorch."""
+        return f"torch.tensor({text}, dtype=torch.float64)" if self.target == "torch" else text
+
+    def argument(self, node: Syntax) -> str:
+        """What a function of tensors takes, and an array consists of."""
+        return self.tensor(self.text(node)) if self.is_plain(node) else self.text(node)
+
     def binary(self, node: Binary) -> tuple[str, int]:
         """An operator between two operands."""
         if node.op in LOGICAL:
-            return f"{self.module}.{LOGICAL[node.op]}({self.text(node.left)}, {self.text(node.right)})", ATOM
+            return self.number_of(node)
         if node.op == "**":
             return f"{self.text(node.left, ATOM)}**{self.text(node.right, SIGN)}", POWER
         own = SUM if node.op in "+-" else PRODUCT
@@ -160,16 +206,8 @@ class PythonCode:
         """A list of entries as an array; PyTorch stacks them."""
         if self.target != "torch":
             return f"{self.module}.array({self.entries(node)})"
-        parts = [self.array(one) if isinstance(one, List) else self.tensor(self.text(one)) for one in node.items]
+        parts = [self.array(one) if isinstance(one, List) else self.argument(one) for one in node.items]
         return f"torch.stack([{', '.join(parts)}])"
-
-    def tensor(self, text: str) -> str:
-        """An argument of a function that takes tensors only."""
-        try:
-            float(text)
-        except ValueError:
-            return text
-        return f"torch.tensor({text}, dtype=torch.float64)"
 
     def entries(self, node: Syntax) -> str:
         """Entries in brackets."""
@@ -185,8 +223,8 @@ class PythonCode:
     def call(self, node: Call) -> str:
         """A call of a function of the library, or of a helper."""
         name, args = node.function.id, [self.text(one) for one in node.args]
-        if self.target == "torch" and hasattr(math, name) and not any(names_in(one) & self.names for one in node.args):
-            self.math = True  # functions of tensors take no plain numbers
+        if self.target == "torch" and name not in ("len", "shape") and self.is_plain(node):
+            self.math = True
             return f"math.{name}({', '.join(args)})"
         keywords = {one.name: self.text(one.value) for one in node.keywords}
         if name == "len":
@@ -199,46 +237,37 @@ class PythonCode:
         if name == "eye" and self.target == "torch":
             return f"torch.eye({args[0]}, dtype=torch.float64)"
         if name == "reshape":
-            return f"{self.module}.reshape({args[0]}, {self.shape(node)})"
-        if name == "where" and self.target == "torch":
-            return f"torch.where({', '.join([args[0], *map(self.tensor, args[1:])])})"
+            shape = args[1] if len(args) == 2 else f"({', '.join(args[1:])})"
+            return f"{self.module}.reshape({args[0]}, {shape})"
+        if name == "where":
+            return f"{self.module}.where({', '.join([self.truth(node.args[0]), *map(self.argument, node.args[1:])])})"
         if name == "cumsum" and self.target == "torch":
             return f"torch.cumsum({args[0]}, 0)"
         if name == "norm" and len(args) == 2 and args[1] not in ("1", "2"):
             raise error("GC512", f"--emit {self.target} has no counterpart for norm(x, {args[1]})")
         if name == "norm" and len(args) == 2 and args[1] == "1":
             return f"{self.module}.sum({self.module}.abs({args[0]}))"
-        if name in ("softmax", "log_softmax") and keywords.get("axis") in (None, "-1") and len(args) == 1:
-            keywords = {}
-        if name in ("maximum", "minimum") and self.target == "torch":
-            args = [*map(self.tensor, args)]
+        if self.target == "torch" and name in ("softmax", "log_softmax"):
+            keywords = {"axis": "-1", **keywords}
+        if self.target == "torch" and name == "logsumexp" and not keywords:
+            return f"torch.logsumexp(torch.ravel({args[0]}), 0)"
+        if name not in LAST_PLAIN:
+            args = [*map(self.argument, node.args)]
         known = CALLS[self.target].get(name)
         if known is None or (name in ("var", "std", "cbrt") and self.target == "torch"):
             foreign = self.target != "numpy" and "np." in HELPERS.get(name, "")
-            if name not in HELPERS or (keywords and name != "logsumexp") or foreign:
+            if name not in HELPERS or (keywords and name not in ALONG) or foreign:
                 raise error("GC512", f"--emit {self.target} has no counterpart for `{visible(name)}`")
             known = self.helper(name)
         if self.target == "torch":
-            keywords = {{"axis": "dim", "keepdims": "keepdim"}.get(key, key): value for key, value in keywords.items()}
+            keywords = {TORCH_KEYWORDS.get(key, key): value for key, value in keywords.items()}
         return f"{known}({', '.join([*args, *(f'{key}={value}' for key, value in keywords.items())])})"
-
-    def shape(self, node: Call) -> str:
-        """The shape that a call of reshape names."""
-        return unparse(node.args[1]) if len(node.args) == 2 else f"({', '.join(map(unparse, node.args[1:]))})"
 
     def helper(self, name: str) -> str:
         """The name of a helper, which the file defines."""
-        torch = self.target == "torch"
-        body = HELPERS[name].format(
-            m=self.module,
-            max="torch.amax(x, -1, keepdim=True)" if torch else f"{self.module}.max(x, axis=-1, keepdims=True)",
-            sum="torch.sum(powers, -1, keepdim=True)"
-            if torch
-            else f"{self.module}.sum(powers, axis=-1, keepdims=True)",
-            last="-1, keepdim=True" if torch else "axis=-1, keepdims=True",
-        )
+        body = HELPERS[name].format(m=self.module)
         own = name if name not in self.names else f"{name}_"
-        self.helpers[own] = body
+        self.helpers[f"{own}(x{f', axis={ALONG[name]}' if name in ALONG else ''})"] = body
         self.math = self.math or "math." in body
         return own
 
@@ -251,10 +280,14 @@ def python_file(function: SelfContained, target: str) -> str:
     texts = [*function.parts.values(), function.value, *function.gradient.values()]
     read = set().union(*(names_in(expression_of(text)) for text in texts))
     lines += [f"{name} = {leaf}.shape[{axis}]" for name, (leaf, axis) in function.sizes.items() if name in read]
-    lines += [f"{name} = {code.text(expression_of(text))}" for name, text in function.parts.items()]
-    lines.append(f"value = {code.text(expression_of(function.value))}")
+    code.plain.update(function.sizes)
+    for name, text in function.parts.items():
+        part = expression_of(text)
+        lines.append(f"{name} = {code.text(part)}")
+        code.plain.update([name] if code.is_plain(part) else [])
+    lines.append(f"value = {code.argument(expression_of(function.value))}")
     lines.append("gradient = {")
-    lines += [f'    "{leaf}": {code.text(expression_of(text))},' for leaf, text in function.gradient.items()]
+    lines += [f'    "{leaf}": {code.argument(expression_of(text))},' for leaf, text in function.gradient.items()]
     lines.append("}")
     shapes = ", ".join(f"{name}: {' x '.join(map(str, axes)) or 'number'}" for name, axes in function.leaves.items())
     point = ", ".join(f"{name}={value!r}" for name, value in function.at.items())
@@ -270,7 +303,7 @@ def python_file(function: SelfContained, target: str) -> str:
     header += [f"Shapes: {shapes}. Made by gradcli derive --emit {target}.", '"""', ""]
     helpers: list[str] = []
     for name, body in code.helpers.items():
-        helpers += [f"def {name}(x):", *(f"    {line}" for line in body.split("\n")), "", ""]
+        helpers += [f"def {name}:", *(f"    {line}" for line in body.split("\n")), "", ""]
     imports = (["import math", ""] if code.math else []) + IMPORTS[target].split("\n")
     tests = ["assert " + close.format("value", repr(function.number))]
     tests += [
