@@ -62,9 +62,7 @@ def test_memory_of_joining_grows_with_the_number_of_tensors() -> None:
     assert used(800) < 8 * used(200) + 2**22
 
 
-def test_block_diag_and_einsum_of_many_tensors() -> None:
-    for _ in range(TIMES):
-        assert torch.block_diag(*[torch.ones(1, 1)] * 40).sum().item() == 40
+def test_einsum_of_many_tensors() -> None:
     for _ in range(TIMES):  # two axes each: their layouts are told apart too
         assert torch.einsum("ab,bc,cd,de,ef->af", *[torch.eye(3)] * 5).trace().item() == 3
 

@@ -22,7 +22,7 @@ from gradcli.eager._ops.views import axis_of
 from gradcli.primitives import catalogue
 
 if TYPE_CHECKING:
-    from gradcli.eager._engine.arguments import Number, Order, Sizes
+    from gradcli.eager._engine.arguments import Order, Sizes
 
 
 class LinAlgError(RuntimeError):
@@ -258,25 +258,6 @@ def pinv(A: Tensor) -> Tensor:
 def _pinv(A: Any, *, tall: bool) -> Any:
     inverse = catalogue()["inv"]
     return inverse(A.mT @ A) @ A.mT if tall else A.mT @ inverse(A @ A.mT)
-
-
-@op(only=LINALG)
-def matrix_rank(A: Tensor, tol: Number | None = None, hermitian: bool = False) -> Tensor:
-    """How many singular values are not zero to rounding, or above a bound. RuntimeError unless it is a matrix."""
-    if A.ndim < 2:
-        raise RuntimeError(f"linalg.matrix_rank: The input tensor A must have at least 2 dimensions, not {A.ndim}")
-    return Tensor(np.asarray(np.linalg.matrix_rank(A._array, tol, hermitian)))
-
-
-@op(only=LINALG)
-def cond(A: Tensor, p: Order | None = None) -> Tensor:
-    """The largest singular value over the smallest; for another norm, that of the matrix times that of its inverse."""
-    if p in (None, 2, -2):
-        values: Any = svdvals(A)
-        large, small = values[..., :1], values[..., -1:]
-        found: Tensor = (small / large if p == -2 else large / small).squeeze(-1)
-        return found
-    return matrix_norm(A, p) * matrix_norm(inv(A), p)
 
 
 _FUNCTIONS = {name: checked(one) for name, one in functions_of(sys.modules[__name__]).items() if name in globals()}

@@ -127,23 +127,6 @@ def view_as_complex(input: Tensor) -> Tensor:
     return complex_(input.select(-1, 0), input.select(-1, 1))
 
 
-@op(only=FUNCTION, out=EXACT)
-def polar(abs: Tensor, angle: Tensor) -> Tensor:
-    """The complex tensor of moduli and angles."""
-    kind = np.complex128 if abs._raw.dtype == np.float64 else np.complex64
-
-    def gradient(ct: Tensor, size: Tensor, turn: Tensor) -> tuple[Tensor, Tensor]:
-        unit = complex_(turn.cos(), turn.sin())
-        along = conj(unit) * ct
-        across = imag(along) * size
-        pairs = zip((real(along), across), (size, turn), strict=True)
-        one, other = (fitted_tensor(part, x._raw.shape, x._raw.dtype) for part, x in pairs)
-        return one, other
-
-    raw = (abs._raw * np.exp(1j * angle._raw)).astype(kind)
-    return with_gradient(Tensor(raw), (abs, angle), "PolarBackward0", gradient, save=True)
-
-
 @op()
 def is_complex(input: Tensor) -> bool:
     """Whether the format is one of complex numbers."""

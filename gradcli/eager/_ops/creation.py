@@ -18,7 +18,7 @@ from gradcli.eager._engine.arguments import made as written_into
 from gradcli.eager._engine.record import cast
 from gradcli.eager._engine.rule_node import renamed
 from gradcli.eager._ops.elementwise import add, mul, refused
-from gradcli.eager._ops.table import CAST, EXACT, FUNCTION, MADE, op
+from gradcli.eager._ops.table import CAST, EXACT, FUNCTION, MADE, described, op
 
 if TYPE_CHECKING:
     from gradcli.eager._engine.arguments import Number, Operand, Sizes
@@ -199,22 +199,18 @@ def linspace(
     return _leaf(np.linspace(start, end, steps, dtype=np.float64).astype(_type(dtype)), requires_grad)
 
 
-@made()
-def zeros_like(input: Tensor, *, dtype: dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
-    """Zeros in the shape and format of a tensor."""
-    return _leaf(np.zeros(input._array.shape, (dtype or input.dtype).np), requires_grad)
+def _like_of(make: Callable[..., Tensor], summary: str) -> Any:
+    """`zeros_like` of `zeros`, and so on: its result in the shape and format of a tensor."""
+
+    def function(input: Tensor, *, dtype: dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
+        return make(tuple(input.shape), dtype=dtype or input.dtype, requires_grad=requires_grad)
+
+    return made()(described(function, f"{make.__name__}_like", summary))
 
 
-@made()
-def ones_like(input: Tensor, *, dtype: dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
-    """Ones in the shape and format of a tensor."""
-    return _leaf(np.ones(input._array.shape, (dtype or input.dtype).np), requires_grad)
-
-
-@made()
-def empty_like(input: Tensor, *, dtype: dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
-    """Entries to be written, in the shape and format of a tensor; they are zeros."""
-    return zeros_like(input, dtype=dtype, requires_grad=requires_grad)
+zeros_like = _like_of(zeros, "Zeros in the shape and format of a tensor.")
+ones_like = _like_of(ones, "Ones in the shape and format of a tensor.")
+empty_like = _like_of(empty, "Entries to be written, in the shape and format of a tensor; they are zeros.")
 
 
 @made()
@@ -271,28 +267,28 @@ def manual_seed(seed: int) -> streams.Generator:
     return streams.manual_seed(seed)
 
 
-@made(out=MADE)
-def rand(
-    *given: Any,
-    size: Any = None,
-    generator: Any = None,
-    dtype: dtypes.dtype | None = None,
-    requires_grad: bool = False,
-) -> Tensor:
-    """Numbers between 0 and 1, all equally likely."""
-    return _leaf((generator or streams.default_generator).rand(_shape(given, size), _name(dtype)), requires_grad)
+def _drawn(name: str, summary: str) -> Any:
+    """`rand` or `randn`: numbers from a stream, in any shape."""
+
+    def function(
+        *given: Any,
+        size: Any = None,
+        generator: Any = None,
+        dtype: dtypes.dtype | None = None,
+        requires_grad: bool = False,
+    ) -> Tensor:
+        draw = getattr(generator or streams.default_generator, name)
+        return _leaf(draw(_shape(given, size), _name(dtype)), requires_grad)
+
+    return made(out=MADE)(described(function, name, summary))
 
 
-@made(out=MADE)
-def randn(
-    *given: Any,
-    size: Any = None,
-    generator: Any = None,
-    dtype: dtypes.dtype | None = None,
-    requires_grad: bool = False,
-) -> Tensor:
-    """Standard normal numbers."""
-    return _leaf((generator or streams.default_generator).randn(_shape(given, size), _name(dtype)), requires_grad)
+rand, randn = (
+    _drawn("rand", "Numbers between 0 and 1, all equally likely."),
+    _drawn("randn", "Standard normal numbers."),
+)
+rand_like = _like_of(rand, "`rand` in the shape and format of a tensor.")
+randn_like = _like_of(randn, "`randn` in the shape and format of a tensor.")
 
 
 @made(out=MADE)
@@ -351,18 +347,6 @@ def randperm(n: int, *, generator: Any = None, dtype: dtypes.dtype | None = None
     """The numbers below n in random order."""
     found = (generator or streams.default_generator).randperm(n)
     return _leaf(found if dtype is None else found.astype(dtype.np), False)
-
-
-@made()
-def rand_like(input: Tensor, *, dtype: dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
-    """`rand` in the shape and format of a tensor."""
-    return rand(tuple(input.shape), dtype=dtype or input.dtype, requires_grad=requires_grad)
-
-
-@made()
-def randn_like(input: Tensor, *, dtype: dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
-    """`randn` in the shape and format of a tensor."""
-    return randn(tuple(input.shape), dtype=dtype or input.dtype, requires_grad=requires_grad)
 
 
 @made()

@@ -473,44 +473,6 @@ def _floor_divide(input: Any, other: Any) -> Tensor:
     return Tensor(np.floor(record(catalogue()["div"], xs, {}, "DivBackward0")._raw))
 
 
-@op(inplace=ENTRIES, out=CAST)
-def ldexp(input: Tensor, other: Tensor) -> Tensor:
-    """input * 2 ** other."""
-    power = Tensor(np.asarray(np.exp2(other._raw), input._raw.dtype if input.dtype.kind == 2 else np.float32))
-    return record(catalogue()["mul"], (input, power), {}, "LdexpBackward0", keep_integer=False)
-
-
-@op(inplace=ENTRIES, out=CAST)
-def copysign(input: Tensor, other: Operand) -> Tensor:
-    """The size of `input` with the sign of `other`."""
-    signs = np.copysign(1.0, np.asarray(other._raw if isinstance(other, Tensor) else other, np.float64))
-    turn = Tensor((np.where(np.signbit(input._raw), -1.0, 1.0) * signs).astype(input._raw.dtype)[()])
-    edges = 2 if isinstance(other, Tensor) else 1
-    return record(
-        catalogue()["mul"], (input, turn), {}, f"CopysignBackward{2 - edges}", keep_integer=False, edges=edges
-    )
-
-
-def _fm(name: str, ours: str) -> Any:
-    def of_numbers(input: Tensor, other: Tensor) -> Tensor:
-        if np.isnan(input._raw).any() or np.isnan(other._raw).any():
-            return Tensor(getattr(np, name)(input._raw, other._raw))
-        return record(catalogue()[ours], (input, other), {}, f"{name.capitalize()}Backward0")
-
-    summary = f"The {ours} of two entries, where a number counts more than NaN."
-    return op(out=CAST)(described(of_numbers, name, summary))
-
-
-fmax, fmin = _fm("fmax", "maximum"), _fm("fmin", "minimum")
-
-
-@op(inplace=ENTRIES, out=EXACT)
-def float_power(input: Operand, exponent: Operand) -> Tensor:
-    """input ** exponent in double precision."""
-    xs = [cast(x, dtypes.float64) if isinstance(x, Tensor) else x for x in (input, exponent)]
-    return pow(*xs)
-
-
 @op(only=FUNCTION, inplace=ENTRIES, out=CAST)
 def threshold(input: Tensor, threshold: float, value: float) -> Tensor:
     """A number where entries are not above a threshold."""

@@ -13,11 +13,11 @@ from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._core.tracer import Traced, known
 from gradcli.eager._engine.multi_output import of_node
 from gradcli.eager._engine.record import cast, record
-from gradcli.eager._engine.rule_node import FixedNode, RuleNode, renamed
-from gradcli.eager._ops.elementwise import lerp, need_mask
+from gradcli.eager._engine.rule_node import FixedNode, RuleNode
+from gradcli.eager._ops.elementwise import need_mask
 from gradcli.eager._ops.reductions import Found, sort
 from gradcli.eager._ops.table import ENTRIES, EXACT, op
-from gradcli.eager._ops.views import axis_of, expand, reshape, squeeze, unsqueeze, viewed
+from gradcli.eager._ops.views import axis_of, expand, reshape, unsqueeze, viewed
 from gradcli.primitives import catalogue
 from gradcli.primitives.indexing import index as graph_index
 
@@ -400,15 +400,6 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
 
 
 @op(out=EXACT, along=True)
-def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Found:
-    """The k-th smallest entry along an axis, and where it stood."""
-    if not 1 <= k <= input.shape[dim]:
-        raise RuntimeError("kthvalue(): selected number k out of range")
-    order = np.argsort(input._array, axis=dim, kind="stable")
-    return _found(input, np.take(order, [k - 1], axis=dim), dim, "KthvalueBackward0", keepdim)
-
-
-@op(out=EXACT, along=True)
 def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     """The middle entry, the lower one of two; along an axis also where it stood."""
     if dim is None:
@@ -427,63 +418,6 @@ def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Found:
         known, counts = np.unique(rows[at], return_counts=True)
         places[at] = np.flatnonzero(rows[at] == known[counts.argmax()])[-1]
     return _found(input, np.expand_dims(places, dim), dim, "ModeBackward0", keepdim)
-
-
-def _extreme_so_far(input: Tensor, dim: int, largest: bool) -> Found:
-    array = np.moveaxis(input._array, dim, 0)
-    at = np.zeros(array.shape, np.int64)
-    for i in range(1, array.shape[0]):
-        before = np.take_along_axis(array, at[i - 1][None], axis=0)[0]
-        taken = array[i] >= before if largest else array[i] <= before
-        at[i] = np.where(taken, i, at[i - 1])
-    return _found(input, np.moveaxis(at, 0, dim), dim, f"Cum{'max' if largest else 'min'}Backward0")
-
-
-@op(out=EXACT, along=True)
-def cummax(input: Tensor, dim: int) -> Found:
-    """The largest entry so far along an axis, and where it stood."""
-    return _extreme_so_far(input, dim, True)
-
-
-@op(out=EXACT, along=True)
-def cummin(input: Tensor, dim: int) -> Found:
-    """The smallest entry so far along an axis, and where it stood."""
-    return _extreme_so_far(input, dim, False)
-
-
-@op(out=EXACT)
-def quantile(input: Tensor, q: Operand, dim: int | None = None, keepdim: bool = False) -> Tensor:
-    """The value below which a share `q` of the entries lies, between two entries in proportion.
-
-    RuntimeError for shares outside [0, 1], other formats than float, and empty tensors.
-    """
-    shares = np.asarray(q._array if isinstance(q, Tensor) else q, input._raw.dtype)
-    if input.dtype.kind != 2:
-        raise RuntimeError("quantile() input tensor must be either float or double dtype")
-    if not input._raw.size:
-        raise RuntimeError("quantile() input tensor must be non-empty")
-    if shares.ndim > 1 or not ((shares >= 0) & (shares <= 1)).all():
-        raise RuntimeError("quantile() q values must be in the range [0, 1], in at most one dimension")
-    x = reshape(input, (-1,)) if dim is None else input.movedim(dim, -1)
-    ordered = sort(x, -1)[0]
-    size = ordered.shape[-1]
-    ranks = np.atleast_1d(shares) * (size - 1)
-    below, above = np.floor(ranks), np.ceil(ranks)
-    lead = tuple(ordered.shape[:-1])
-
-    def wide(row: Any, kind: Any) -> Tensor:
-        return Tensor(np.broadcast_to(row, (*lead, row.size)).astype(kind))
-
-    low, high = (gather(ordered, -1, wide(at, np.int64)) for at in (below, above))
-    weight = wide(ranks - below, input._raw.dtype)
-    found = lerp(low, high, weight)
-    if shares.ndim:
-        rows: Tensor = found.movedim(-1, 0)
-        return unsqueeze(rows, dim % input.ndim + 1) if keepdim and dim is not None else rows
-    found = renamed(squeeze(found, -1), "SqueezeBackward4")
-    if not keepdim:
-        return found
-    return reshape(found, (1,) * input.ndim) if dim is None else unsqueeze(found, dim)
 
 
 # --- diagonals, windows, repetitions ---------------------------------------------------------------------------

@@ -247,7 +247,6 @@ _MORE_FORMS = (
     "clamp_max_",
     "index_put_",
     "xlogy_",
-    "ldexp_",
     "threshold_",
     "addmv_",
 )

@@ -276,25 +276,6 @@ def meshgrid(*tensors: Tensors, indexing: str = "ij") -> tuple[Tensor, ...]:
     )
 
 
-@op(only=FUNCTION)
-def block_diag(*tensors: Tensor) -> Tensor:
-    """Matrices along a diagonal, zeros elsewhere."""
-    xs = tuple([atleast_2d(x) for x in tensors])
-    return record(_blocks, xs, {}, "BlockDiagBackward0", keep_integer=True, pointwise=False)
-
-
-def _blocks(*xs: Any) -> Any:
-    width = 0
-    for x in xs:
-        width += x.shape[1]
-    rows, left = [], 0
-    for x in xs:
-        pad = catalogue()["unslice"]
-        rows.append(pad(x, start=(0, left), step=(1, 1), shape=(x.shape[0], width)))
-        left += x.shape[1]
-    return _joined(*rows, axis=-2)
-
-
 @op(out=CAST)
 def diff(input: Tensor, n: int = 1, dim: int = -1) -> Tensor:
     """The differences of neighbours along an axis."""
@@ -375,12 +356,6 @@ def as_strided(input: Tensor, size: Sizes, stride: Sizes, storage_offset: int = 
     if positions.size and positions.max() >= input._raw.size:
         raise RuntimeError("as_strided(): sizes and strides reach outside the storage")
     return fixed(picked(input, positions, "AsStridedBackward0"))
-
-
-@op()
-def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
-    """Turned by right angles in the plane of two axes."""
-    return fixed(picked(input, np.rot90(numbers(input), k, tuple(dims)), "Rot90Backward0"))
 
 
 @op()

@@ -12,8 +12,8 @@ from gradcli.eager._core.modes import warn
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine.multi_output import named, of_node, one_node
 from gradcli.eager._engine.record import cast, declared, kind_of, operation, record
-from gradcli.eager._ops.elementwise import ROWS, true_divide
-from gradcli.eager._ops.table import CAST, COMPUTED, ENTRIES, EXACT, FUNCTION, LINALG, op
+from gradcli.eager._ops.elementwise import ROWS
+from gradcli.eager._ops.table import CAST, COMPUTED, ENTRIES, EXACT, FUNCTION, LINALG, described, op
 from gradcli.primitives import catalogue
 
 if TYPE_CHECKING:
@@ -116,45 +116,19 @@ def std(
     return _spread("std", "StdBackward0", input, dim, keepdim, correction, unbiased)
 
 
-@op(only=FUNCTION)
-def var_mean(input: Tensor, dim: Dims = None, *, correction: int = 1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
-    """The variance and the mean."""
-    _need_point("var_mean", input)
-    first = reduced("var", input, dim, keepdim, "VarMeanBackward0", ddof=correction)
-    both = one_node("VarMeanBackward0", first, reduced("mean", input, dim, keepdim, "VarMeanBackward0"))
-    return both[0], both[1]
+def _with_mean(name: str, summary: str) -> Any:
+    node = f"{name.capitalize()}MeanBackward0"
+
+    def function(input: Tensor, dim: Dims = None, *, correction: int = 1, keepdim: bool = False) -> Any:
+        _need_point(f"{name}_mean", input)
+        first = reduced(name, input, dim, keepdim, node, ddof=correction)
+        return one_node(node, first, reduced("mean", input, dim, keepdim, node))
+
+    return op(only=FUNCTION)(described(function, f"{name}_mean", summary))
 
 
-@op(only=FUNCTION)
-def std_mean(input: Tensor, dim: Dims = None, *, correction: int = 1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
-    """The standard deviation and the mean."""
-    _need_point("std_mean", input)
-    first = reduced("std", input, dim, keepdim, "StdMeanBackward0", ddof=correction)
-    both = one_node("StdMeanBackward0", first, reduced("mean", input, dim, keepdim, "StdMeanBackward0"))
-    return both[0], both[1]
-
-
-@op(out=CAST)
-def nansum(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
-    """The sum of the entries that are numbers."""
-    if input.dtype.kind < 2:
-        return sum(input, dim, keepdim)
-    missing = Tensor(np.isnan(input._raw))
-    params = {"axis": axes_of(dim), "keepdims": keepdim}
-    return record(_nansum, (input, missing), params, "NansumBackward0", keep_dtype=(1,), edges=1, pointwise=False)
-
-
-def _nansum(x: Any, missing: Any, *, axis: Any, keepdims: bool) -> Any:
-    sound = declared("where", missing, x.builder.constant(0, x.shape), x)
-    return declared("sum", sound, axis=axis, keepdims=keepdims)
-
-
-@op(out=CAST)
-def nanmean(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
-    """The average of the entries that are numbers."""
-    count = Tensor(np.asarray((~np.isnan(input._array)).sum(axis=axes_of(dim), keepdims=keepdim), input._raw.dtype)[()])
-    found: Tensor = true_divide(nansum(input, dim, keepdim), count)
-    return found
+var_mean = _with_mean("var", "The variance and the mean.")
+std_mean = _with_mean("std", "The standard deviation and the mean.")
 
 
 @op(out=COMPUTED)
@@ -192,19 +166,6 @@ def logsumexp(input: Tensor, dim: Sizes, keepdim: bool = False) -> Tensor:
     return reduced("logsumexp", input, dim, keepdim, "LogsumexpBackward0")
 
 
-@op(out=EXACT, along=True)
-def logcumsumexp(input: Tensor, dim: int) -> Tensor:
-    """The logarithm of the running sums of exponentials."""
-    return record(_logcumsumexp, (input,), {"axis": dim}, "LogcumsumexpBackward0", pointwise=False)
-
-
-def _logcumsumexp(x: Any, *, axis: int) -> Any:
-    known = catalogue()
-    shift = known["detach"](declared("amax", x, axis=axis, keepdims=True))
-    shift = known["broadcast"](shift, shape=tuple(x.shape))
-    return shift + known["log"](declared("cumsum", known["exp"](x - shift), axis=axis))
-
-
 @op()
 def count_nonzero(input: Tensor, dim: Dims = None) -> Tensor:
     """How many entries are not zero."""
@@ -237,21 +198,6 @@ def cumprod(input: Tensor, dim: int, *, dtype: dtypes.dtype | None = None) -> Te
         operation("cumprod"), (converted(input, dtype),), {"axis": dim}, "CumprodBackward0", keep_integer=True
     )
     return as_asked(found, dtype)
-
-
-class Extremes(NamedTuple):
-    """The smallest and the largest entry."""
-
-    min: Tensor
-    max: Tensor
-
-
-@op(out=EXACT)
-def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Extremes:
-    """The smallest and the largest entry."""
-    low = reduced("amin", input, dim, keepdim, "AminmaxBackward0", keep_integer=True)
-    high = reduced("amax", input, dim, keepdim, "AminmaxBackward0", keep_integer=True)
-    return named(Extremes, "aminmax")(*one_node("AminmaxBackward0", low, high))
 
 
 @op(out=EXACT)
@@ -475,14 +421,6 @@ def searchsorted(sorted_sequence: Tensor, input: Operand, *, right: bool = False
 def bucketize(input: Any, boundaries: Tensor, *, right: bool = False) -> Tensor:
     """Between which boundaries values lie."""
     return searchsorted(boundaries, input, right=right)
-
-
-@op(out=EXACT)
-def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
-    """How many entries lie in each of some bins of equal width."""
-    low, high = (min, max) if min != max else (float(input._raw.min()), float(input._raw.max()))
-    counts, _ = np.histogram(input._array, bins, (low, high))
-    return Tensor(counts.astype(input._raw.dtype))
 
 
 @op(only=FUNCTION, out=EXACT)

@@ -15,6 +15,7 @@ from gradcli.eager._engine.record import cast, declared
 from gradcli.eager._ops import elementwise, reductions
 from gradcli.eager._ops import inplace as in_place
 from gradcli.eager._ops.creation import full
+from gradcli.eager._ops.table import described
 from gradcli.eager.nn.layer import Layer, by_entry, checks, entrywise, fused, layer, need_tensor, needs_floats
 from gradcli.eager.nn.module import Module
 from gradcli.eager.nn.parameter import Parameter
@@ -62,10 +63,18 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     return entrywise("elu", input, f"EluBackward{int(inplace)}", inplace, alpha)
 
 
-@needs_floats
-def selu(input: Tensor, inplace: bool = False) -> Tensor:
-    """The scaled elu, which keeps mean 0 and variance 1."""
-    return entrywise("selu", input, "EluBackward0", inplace)
+def _activation(name: str, node: str, summary: str, formula: Any = None) -> Any:
+    """An activation without options, which may be computed in place: a declared operation, or a formula."""
+
+    def function(input: Tensor, inplace: bool = False) -> Tensor:
+        return entrywise(formula or name, input, node, inplace)
+
+    return needs_floats(described(function, name, summary))
+
+
+selu = _activation("selu", "EluBackward0", "The scaled elu, which keeps mean 0 and variance 1.")
+silu = _activation("silu", "SiluBackward0", "x times sigmoid(x).")
+mish = _activation("mish", "MishBackward0", "x times tanh(softplus(x)).")
 
 
 def _celu(x: Any, *, alpha: float) -> Any:
@@ -89,15 +98,9 @@ def gelu(input: Tensor, *, approximate: str = "none") -> Tensor:
 
 
 @needs_floats
-def silu(input: Tensor, inplace: bool = False) -> Tensor:
-    """x times sigmoid(x)."""
-    return entrywise("silu", input, "SiluBackward0", inplace)
-
-
-@needs_floats
-def mish(input: Tensor, inplace: bool = False) -> Tensor:
-    """x times tanh(softplus(x))."""
-    return entrywise("mish", input, "MishBackward0", inplace)
+def logsigmoid(input: Tensor) -> Tensor:
+    """The logarithm of the logistic function."""
+    return entrywise("logsigmoid", input, "LogSigmoidBackward0")
 
 
 def _softplus(x: Any, *, beta: float, threshold: float) -> Any:
@@ -109,12 +112,6 @@ def _softplus(x: Any, *, beta: float, threshold: float) -> Any:
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     """log(1 + exp(beta*x))/beta, and x itself where beta*x is above the threshold."""
     return entrywise(_softplus, input, "SoftplusBackward0", beta=beta, threshold=threshold)
-
-
-@needs_floats
-def logsigmoid(input: Tensor) -> Tensor:
-    """The logarithm of the logistic function."""
-    return entrywise("logsigmoid", input, "LogSigmoidBackward0")
 
 
 @checks
@@ -165,10 +162,7 @@ def _hardswish(x: Any) -> Any:
     return _where(x <= -3, 0, _where(x >= 3, x, x * (x + 3) / 6))
 
 
-@needs_floats
-def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
-    """x times hardsigmoid(x)."""
-    return entrywise(_hardswish, input, "HardswishBackward0", inplace)
+hardswish = _activation("hardswish", "HardswishBackward0", "x times hardsigmoid(x).", _hardswish)
 
 
 def _softshrink(x: Any, *, size: float) -> Any:
