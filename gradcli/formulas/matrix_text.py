@@ -162,11 +162,24 @@ class Writer:
         self.decimals = reader.decimals
         self.sizes = sizes or {}
         self.written = 0  # sums, each as often as it is written to see which way is shorter
+        self._texts: dict[tuple[int, Axes, bool], tuple[Sum, Text, int]] = {}  # each with the sums that it took
 
     # --- sums -----------------------------------------------------------------------------------------------------
 
     def sum(self, found: Sum, axes: Axes, exact: bool = True) -> Text:
         """The text of a sum as an array with these axes; without `exact` it may only broadcast to that."""
+        key = (id(found), axes, exact)
+        if key in self._texts:
+            _, text, count = self._texts[key]
+            if self.written + count <= MOST_WRITTEN:
+                self.written += count
+                return text
+        before = self.written
+        text = self._sum(found, axes, exact)
+        self._texts[key] = found, text, self.written - before
+        return text
+
+    def _sum(self, found: Sum, axes: Axes, exact: bool) -> Text:
         self.written += 1
         if self.written > MOST_WRITTEN:
             raise NoFormula("it is too long to be read")

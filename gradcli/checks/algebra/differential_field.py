@@ -54,18 +54,20 @@ def as_number(value: Any) -> fmpq | None:
 
 def product(a: Any, b: Any) -> Any:
     """The product of two polynomials, within the budget."""
+    if b.is_one():
+        return a
     if len(a) * len(b) > MOST_PAIRS:
         raise NotFound("a product of too many terms")
-    return a * b
+    return b if a.is_one() else a * b
 
 
 def exact_quotient(a: Any, b: Any) -> Any:
-    return a if b.is_one() else divmod(a, b)[0]
+    return a if b.is_one() else a // b
 
 
 def over_of(poly: Any, gen: Any) -> Any:
     """The part of a polynomial, of degree 1 in a generator, that stands beside the generator."""
-    return divmod(poly, gen)[0]
+    return poly // gen
 
 
 def leading(poly: Any) -> fmpz:
@@ -91,13 +93,14 @@ class Key:
 
 def is_number(poly: Any) -> bool:
     """Whether a polynomial is a number; flint looks at every variable for that, so longer ones never get there."""
-    return len(poly) < 2 and bool(poly.is_constant())
+    return bool(poly.is_one() or (len(poly) < 2 and poly.is_constant()))
 
 
 def height(poly: Any) -> int:
     """The bits of the largest coefficient; of many, those of the first."""
-    if len(poly) > 64:
-        return int(leading(poly).bit_length())
+    terms = len(poly)
+    if terms == 1 or terms > 64:
+        return int(poly.leading_coefficient().bit_length())
     return int(max(map(fmpz.bit_length, poly.coeffs()), default=0))
 
 
@@ -160,7 +163,7 @@ class Form:
 
     def key(self) -> tuple[Any, ...]:
         """What distinguishes forms of one tower."""
-        return Key(self.num), Key(self.den)
+        return (Key(self.num),) if self.den.is_one() else (Key(self.num), Key(self.den))
 
     @property
     def is_zero(self) -> bool:
@@ -378,7 +381,10 @@ class Tower:
         """The generators that a form is written in."""
         if form.is_zero:
             return []
-        tops, bottoms = form.num.degrees(), form.den.degrees()
+        tops = form.num.degrees()
+        if form.den.is_one():
+            return [i for i in range(len(self.generators)) if tops[i]]
+        bottoms = form.den.degrees()
         return [i for i in range(len(self.generators)) if tops[i] or bottoms[i]]
 
     def named(self, poly: Any) -> Form:
@@ -468,26 +474,39 @@ class Tower:
             raise Vanishing("division by an expression that vanishes")
         if len(num) > MOST_TERMS or len(den) > MOST_TERMS:
             raise NotFound(f"more than {MOST_TERMS:,} terms")
-        if not den.is_one() and len(num) * len(den) <= GCD_PAIRS:
-            plain = is_number(den)
-            self.spend(0 if plain else len(num) * len(den) // 16)
-            if plain:
-                common = self.ring.constant(num.content().gcd(leading(den)))
-            elif pairs is None:
-                common = num.gcd(den)
-            else:
-                common = prod((one.gcd(other) for one, other in pairs), start=self.one.num)
-            if not common.is_one():
-                num, den = exact_quotient(num, common), exact_quotient(den, common)
-        if self.relations and not is_number(den):
-            num, den, again = self.rationalised(num, den)
-            if again:
-                return self.made(num, den)
-        if leading(den) < 0:
-            num, den = -num, -den
-        if max(height(num), height(den)) > MOST_BITS:
+        if not den.is_one():
+            if len(num) * len(den) <= GCD_PAIRS:
+                num, den = self._lowest(num, den, pairs)
+            if self.relations and not is_number(den):
+                num, den, again = self.rationalised(num, den)
+                if again:
+                    return self.made(num, den)
+            if den.leading_coefficient() < 0:
+                num, den = -num, -den
+            if height(den) > MOST_BITS:
+                raise NotFound("a number of too many digits")
+        if height(num) > MOST_BITS:
             raise NotFound("a number of too many digits")
         return Form(self, num, den)
+
+    def _lowest(self, num: Any, den: Any, pairs: Sequence[tuple[Any, Any]] | None) -> tuple[Any, Any]:
+        """A fraction without its common factors."""
+        if is_number(den):
+            self.spend(0)
+            content = num.content().gcd(den.leading_coefficient())
+            if content == 1:
+                return num, den
+            common = self.ring.constant(content)
+        else:
+            self.spend(len(num) * len(den) // 16)
+            if pairs is None:
+                common = num.gcd(den)
+            else:
+                found = [one.gcd(other) for one, other in pairs]
+                common = prod([one for one in found if not one.is_one()], start=self.one.num)
+            if common.is_one():
+                return num, den
+        return exact_quotient(num, common), exact_quotient(den, common)
 
     def spend(self, work: int) -> None:
         """Count some work, in terms; raise Spent where the budget is over."""

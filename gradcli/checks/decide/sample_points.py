@@ -70,7 +70,7 @@ def _draw(generator: np.random.Generator, leaf: Leaf, low: float, high: float, d
     low, high = _inside(leaf.domain, low, high)
     drawn = generator.uniform(low, high, leaf.node.type.shape)
     rounded = np.round(drawn, 2)
-    keep = np.vectorize(lambda x: contains(leaf.domain, x) and x != 0, otypes=[bool])
+    keep = np.vectorize(lambda x: inside(leaf.domain, x) and x != 0, otypes=[bool])
     return np.where(keep(rounded), rounded, drawn)
 
 
@@ -88,9 +88,9 @@ def _inside(domain: Interval | None, low: float, high: float) -> tuple[float, fl
     )
 
 
-def contains(domain: Interval | None, x: float) -> bool:
-    """Whether a declared domain, if there is one, holds a number."""
-    return domain is None or domain.contains(float(x))
+def inside(domain: Interval | None, x: Floats) -> bool:
+    """Whether a declared domain, if there is one, holds all entries of an array."""
+    return domain is None or all(map(domain.contains, x.reshape(-1).tolist()))
 
 
 def nearby(x: Floats, domain: Interval | None, count: int, seed: int) -> Iterator[Floats]:
@@ -111,7 +111,7 @@ def nearby(x: Floats, domain: Interval | None, count: int, seed: int) -> Iterato
         if diagonal:
             step = np.diag(np.diag(step))
         moved = shortened(x + step, 3 + attempt // (2 * count))
-        if all(contains(domain, float(entry)) for entry in moved.reshape(-1)) and (moved != x).all() | diagonal:
+        if inside(domain, moved) and (moved != x).all() | diagonal:
             yield moved
 
 
@@ -131,7 +131,7 @@ def off_structure(x: Floats, domain: Interval | None, seed: int) -> Iterator[tup
     off |= {"symmetric": np.triu(step, 1)} if symmetric else {}
     for word, change in off.items():
         moved = np.where(change == 0, x, shortened(x + change, 3))
-        if not structure(moved)[word == "diagonal"] and all(contains(domain, float(entry)) for entry in moved.flat):
+        if not structure(moved)[word == "diagonal"] and inside(domain, moved):
             yield word, moved
 
 
@@ -149,7 +149,6 @@ def shortest(
         return x
     for digits in tries:
         candidate = shortened(x, digits)
-        fits = all(contains(domain, float(entry)) for entry in candidate.reshape(-1))
-        if fits and structure(candidate) == structure(x) and holds(candidate):
+        if inside(domain, candidate) and structure(candidate) == structure(x) and holds(candidate):
             return candidate
     return x

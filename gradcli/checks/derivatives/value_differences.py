@@ -120,8 +120,10 @@ def _value(here: PointEvaluation, lines: DirectionalJets, moves: Mapping[int, An
             return moved[i], []
         moved[i] = moved[i] + by
     paths, known = here.query.paths, lines.base.known
-    above = set(paths.order)
-    fixed = {node: entries for node, entries in known.items() if node not in above}
     field = Held.beside(lines.field, known)
-    found = Reading(field, {}, {**fixed, **paths.split(moved)}).read(paths.outputs)
-    return found[0].flat[0], field.signs
+    reading = Reading(field, {}, known)
+    for node in paths.order:
+        del reading.known[node]
+    reading.known.update(paths.split(moved))
+    reading.follow(paths.walk)
+    return reading.known[paths.outputs[0]].flat[0], field.signs

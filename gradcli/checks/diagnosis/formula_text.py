@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from gradcli.checks.decide.floats import evaluated, evaluator
-from gradcli.checks.decide.sample_points import contains, shortened
+from gradcli.checks.decide.sample_points import inside, shortened
 from gradcli.checks.formatting import called, node_text
 from gradcli.diagnostics import GradcliError
 from gradcli.formulas import formula_texts
@@ -102,7 +102,7 @@ def moved_points(case: Case) -> Iterator[Values]:
             domain = case.subject.domain if name == case.own_leaf else None
             scale = np.where(value == 0, 1.0, np.abs(value)) * 0.25
             moved = shortened(value + scale * generator.uniform(-1.0, 1.0, value.shape), 3)
-            if all(contains(domain, float(entry)) for entry in moved.reshape(-1)):
+            if inside(domain, moved):
                 place[name] = moved
         yield place
 

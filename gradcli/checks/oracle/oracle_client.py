@@ -132,6 +132,8 @@ class Exact:
 
     def _plain(self, value: Any) -> Any:
         """Nodes as rows, a point as plain lists of the leaves that the nodes read, anything else as it is."""
+        if value is None or isinstance(value, (int, float, str)):
+            return value
         if isinstance(value, Node):
             return self.rows[value]
         if isinstance(value, Mapping):
