@@ -80,11 +80,14 @@ class DirectionalReading(Reading):
             still = base.get(node)
             if still is None:
                 known[node] = step(self, node)
-            elif all(known[arg] is base[arg] for arg in node.args):
-                known[node] = still
+                continue
+            for arg in node.args:
+                if known[arg] is not base[arg]:
+                    found = step(self, node)
+                    known[node] = still if all(map(is_, found.flat, still.flat)) else found
+                    break
             else:
-                found = step(self, node)
-                known[node] = still if all(map(is_, found.flat, still.flat)) else found
+                known[node] = still
 
     def turn(self) -> DirectionalReading:
         return DirectionalReading(cast("SeriesField", self.field), {}, {})

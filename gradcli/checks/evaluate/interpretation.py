@@ -69,7 +69,7 @@ class Entries:
     __slots__ = ("flat", "shape")
 
     def __init__(self, flat: Iterable[Any], shape: Sequence[int]) -> None:
-        self.flat = list(flat)
+        self.flat = flat if type(flat) is list else list(flat)
         self.shape = tuple(shape)
 
     def __repr__(self) -> str:

@@ -52,15 +52,22 @@ def room(name: str) -> Any:
     return import_module(f"gradcli.checks.{name}")
 
 
-class Session:
-    """One program, and what has been derived from it."""
+class LoadedProgram:
+    """A program, and what has been derived from it."""
 
-    def __init__(self) -> None:
-        self.nodes: list[Node] = []
+    def __init__(self, nodes: list[Node]) -> None:
+        self.nodes = nodes
+        self.rows = {node: row for row, node in enumerate(nodes)}
         self.queries: dict[Any, DerivativeQuery] = {}
         self.signs: dict[Any, Sequence[int]] = {}
         self.values: dict[str, dict[Any, Any]] = {}  # that proofs have read, by the point
-        self.rows: dict[Node, int] = {}
+
+
+class Session:
+    """The programs of one script; questions are about the first of them."""
+
+    def __init__(self) -> None:
+        self.programs = [LoadedProgram([])]
         self.fields = Fields()
         self.sympy = CallBudget()
         self.shortening = CallBudget(MOST_SHORTENING)
@@ -86,11 +93,15 @@ class Session:
         except Exception as reason:  # a rule or a library that could not go on: said, and the process lives
             return _problem("unsupported", f"{type(reason).__name__}: {reason}")
 
-    def on_load(self, flat: Any) -> Answer:
-        """Take a program; what was derived from the last one is forgotten."""
-        _, self.nodes = restore_nodes(flat, catalogue())
-        self.rows = {node: row for row, node in enumerate(self.nodes)}
-        self.queries, self.signs, self.values = {}, {}, {}
+    def on_load(self, flat: Any, keep: int = 0) -> Answer:
+        """Take a program, and keep so many of those before it with what was derived from them."""
+        _, nodes = restore_nodes(flat, catalogue())
+        self.programs = [LoadedProgram(nodes), *self.programs[:keep]]
+        return {"nodes": len(nodes)}
+
+    def on_recall(self, place: int) -> Answer:
+        """Go back to a program that was kept."""
+        self.programs.insert(0, self.programs.pop(place))
         return {"nodes": len(self.nodes)}
 
     def on_values(self, rows: Sequence[int], point: Any, decimal: bool = False) -> Answer:
@@ -120,6 +131,9 @@ class Session:
         here = _point(point)
         ways = [{int(i): speed for i, speed in way} for way in directions]
         given, answer = judging.given(here, ways)
+        plain = answer["given"] is not None and answer["tie"] is None and not (wide or judging.query.wholesale)
+        if plain and point == derivative["point"]:
+            self.programs[0].signs[self._place(judging.query, derivative, decimal)] = given.signs
         answer["value"] = self._entry(answer.pop("ball"))
         tie = answer["tie"]
         if tie is not None:
@@ -190,7 +204,7 @@ class Session:
         if "left" in nodes:
             rows["differ"] = lambda: self._differ(nodes["left"], judged, here, rows.get("decimal", False))
         else:
-            rows["values"] = self.values.setdefault(dumps(point), {})
+            rows["values"] = self.programs[0].values.setdefault(dumps(point), {})
         answer: Answer = ask(**nodes, right=judged, point=here, **rows)
         return answer
 
@@ -232,23 +246,31 @@ class Session:
         output, target, moving, entries, _ = (derivative[key] for key in DERIVATIVE)
         seed, inner, plane = derivative.get("seed", 0), derivative.get("inner"), derivative.get("plane", False)
         key = (output, target, tuple(moving), None if entries is None else tuple(entries), seed, plane)
-        if key not in self.queries:
+        known = self.programs[0].queries
+        if key not in known:
             both = None if inner is None else (self.nodes[inner[0]], self.nodes[inner[1]])
-            self.queries[key] = DerivativeQuery(
-                self.nodes[output], self.nodes[target], moving, entries, seed, both, plane
-            )
-        return self.queries[key]
+            known[key] = DerivativeQuery(self.nodes[output], self.nodes[target], moving, entries, seed, both, plane)
+        return known[key]
 
     def _signs(self, query: DerivativeQuery, derivative: Any, decimal: bool) -> Sequence[int]:
         """What decides branches at the point of a derivative: its region."""
-        key = (id(query), dumps(derivative["point"]), decimal)
-        if key not in self.signs:
+        key = self._place(query, derivative, decimal)
+        known = self.programs[0].signs
+        if key not in known:
             judging = ClaimComparison(query, query.target, self.fields, decimal=decimal)
-            self.signs[key] = judging.region(_point(derivative["point"]))
-        return self.signs[key]
+            known[key] = judging.region(_point(derivative["point"]))
+        return known[key]
+
+    @staticmethod
+    def _place(query: DerivativeQuery, derivative: Any, decimal: bool) -> Any:
+        return id(query), dumps(derivative["point"]), decimal
+
+    @property
+    def nodes(self) -> list[Node]:
+        return self.programs[0].nodes
 
     def _row(self, node: Node | None) -> int | None:
-        return None if node is None else self.rows.get(node)
+        return None if node is None else self.programs[0].rows.get(node)
 
     def _plain(self, answer: Answer) -> Answer:
         """A comparison with the row of its failure in place of the node."""

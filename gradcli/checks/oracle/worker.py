@@ -31,6 +31,7 @@ R = TypeVar("R")
 
 MOST_MEMORY = 200  # MiB; a process that holds more is replaced before the next script, for 0.15 s
 FRESH = {"memory": "it has no memory left", "used": "SymPy has worked in it before"}  # what a fresh process may answer
+MOST_HELD = 3  # programs of one script: the one that is checked, and what its diagnosis compares
 MOST_PROGRAMS = 4000  # the same, also where the system does not say how much memory a process holds
 
 
@@ -60,8 +61,8 @@ class Oracle:
         self._number = 0
         self._programs = 0  # sent to the present process
         self._answered = False  # whether any process has ever answered: one that cannot start is a fault of its own
-        self._loaded: Any = None  # what the present process holds
-        self._wanted: Any = None  # what it should hold
+        self._held: list[Any] = []  # the programs that the present process holds; questions are about the first
+        self._wanted: Any = None  # the one that they should be about
 
     def __enter__(self) -> Oracle:
         self._lock.acquire()
@@ -74,6 +75,7 @@ class Oracle:
         self._users -= 1
         if not self._users:
             self._wanted = None  # the next user sends a program of its own
+            self._held.clear()
         self._lock.release()
 
     def memory(self) -> float:
@@ -87,7 +89,8 @@ class Oracle:
     @property
     def holds(self) -> bool:
         """Whether the process still has the program, and what was derived from it."""
-        return self._process is not None and self._process.poll() is None and self._loaded is self._wanted
+        alive = self._process is not None and self._process.poll() is None
+        return alive and bool(self._held) and self._held[0] is self._wanted
 
     def ask(self, op: str, timeout: float, **question: Any) -> Answer:
         """The answer to one question; raises NoAnswer where two processes died over it, or the time is over.
@@ -125,7 +128,7 @@ class Oracle:
     def close(self) -> None:
         """End the process."""
         process, self._process = self._process, None
-        self._loaded = None
+        self._held.clear()
         if process is not None:
             process.kill()
             process.wait()
@@ -140,9 +143,14 @@ class Oracle:
         """The answer to a question about the program that is wanted, which is sent first where it is not loaded."""
         self.warm()
         if self._wanted is not None and not self.holds:
-            self._exchange("load", timeout, {"flat": self._wanted})
-            self._loaded = self._wanted
-            self._programs += 1
+            place = next((place for place, one in enumerate(self._held) if one is self._wanted), None)
+            if place is None:
+                self._exchange("load", timeout, {"flat": self._wanted, "keep": len(self._held[: MOST_HELD - 1])})
+                self._held = [self._wanted, *self._held[: MOST_HELD - 1]]
+                self._programs += 1
+            else:
+                self._exchange("recall", timeout, {"place": place})
+                self._held.insert(0, self._held.pop(place))
         return self._exchange(op, timeout, question)
 
     def _exchange(self, op: str, timeout: float, question: dict[str, Any]) -> Answer:
@@ -181,7 +189,7 @@ class Oracle:
 
     def _start(self) -> None:
         self._answers = SimpleQueue()
-        self._loaded = None
+        self._held.clear()
         self._programs = 0
         self._process = start(
             "gradcli.checks.oracle.oracle_server", {"SYMPY_GROUND_TYPES": "python", "PYTHONHASHSEED": "0"}
