@@ -158,7 +158,7 @@ def perform(call: Call) -> int:
     output = Output({**values, "limits": settings.get("limits"), "notes": notes}, formats, "format" in call.given)
     try:
         output.note(*notes)
-        return declared.function(output, **{name: values[name] for name in declared.taken()})
+        return declared.function(output, **declared.arguments(values))
     finally:
         output.close()
 

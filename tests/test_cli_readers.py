@@ -134,8 +134,17 @@ def test_shielding_keeps_options_and_what_follows_a_double_dash() -> None:
 def test_the_function_takes_what_is_declared(command: str) -> None:
     declared = declaration(command)
     parameters = list(inspect.signature(declared.function).parameters)
-    assert parameters == ["output", *declared.taken()]
+    assert parameters == ["output", *declared.arguments(declared.defaults())]
     assert declared.name == command
+
+
+def test_a_group_holds_the_options_under_one_heading() -> None:
+    declared = declaration("check")
+    for group in declared.groups:
+        headings = {declared.headings.get(name) for name in group._fields}
+        assert len(headings) == 1
+        own = {name for name, heading in declared.headings.items() if heading in headings}
+        assert not own or own == set(group._fields)
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from gradcli.batch import baseline as baselines
     from gradcli.batch.totals import Totals
+    from gradcli.commands._check_options import Failing, Shown
     from gradcli.commands._shared import Output
 else:
     baselines = room("baselines")
@@ -22,31 +23,17 @@ NOTHING = 5  # the exit code where nothing was checked
 class Acceptance:
     """How reports count in one call of `check`.
 
-    `baseline` is the file whose failures pass, `record` the one that lists the failures of this run. With `update`
-    expected results that differ are rewritten, with `diff` the differences are printed instead. Where `lenient`,
-    INCONCLUSIVE is fine, where `allow_empty`, nothing to check is.
-
     Raises GradcliError for a baseline that cannot be read.
     """
 
-    def __init__(
-        self,
-        output: Output,
-        *,
-        baseline: str | None,
-        record: str | None,
-        update: bool,
-        diff: bool,
-        lenient: bool,
-        allow_empty: bool,
-    ) -> None:
+    def __init__(self, output: Output, failing: Failing, shown: Shown) -> None:
         self.output = output
-        self.known = baselines.read(baseline) if baseline else None
-        self.record = record
-        self.update = update
-        self.diff = diff
-        self.lenient = lenient
-        self.allow_empty = allow_empty
+        self.known = baselines.read(failing.baseline) if failing.baseline else None
+        self.record = failing.write_baseline
+        self.update = shown.update
+        self.diff = shown.diff
+        self.lenient = failing.lenient
+        self.allow_empty = failing.allow_empty
         self._failing: set[Any] = set()
 
     def adjust(self, report: Any) -> Any:

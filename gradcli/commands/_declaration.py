@@ -132,10 +132,11 @@ class Declaration:
     """A command: the annotated function that it calls, its operands and its options.
 
     The function takes the output first, then every operand and option by name. Its docstring is the help
-    text. `sections` are further options, by the headings that they stand under in the help.
+    text. `sections` are further options, by the headings that they stand under in the help. `groups` are named
+    tuples whose fields are options: the function takes the tuple, called as its class is, in place of them.
     """
 
-    __slots__ = ("function", "headings", "operands", "options")
+    __slots__ = ("function", "groups", "headings", "operands", "options")
 
     def __init__(
         self,
@@ -143,9 +144,11 @@ class Declaration:
         operands: tuple[Operand, ...],
         options: tuple[Option, ...],
         sections: Mapping[str, tuple[Option, ...]] | None = None,
+        groups: tuple[Any, ...] = (),
     ) -> None:
         self.function = function
         self.operands = operands
+        self.groups = groups
         self.headings = {one.name: title for title, own in (sections or {}).items() for one in own}
         self.options = (*[one for own in (sections or {}).values() for one in own], *options)
 
@@ -157,10 +160,12 @@ class Declaration:
         """Every spelling of every option."""
         return {spelling: option for option in self.options for spelling in option.spellings}
 
-    def taken(self) -> list[str]:
-        """The names of what the function takes; how a result is presented is no concern of a command."""
-        told = [one.name for one in self.operands]
-        return [*told, *(option.name for option in self.options if not option.presents)]
+    def arguments(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """What the function takes, by name; how a result is presented is no concern of a command."""
+        names = [*(one.name for one in self.operands), *(one.name for one in self.options if not one.presents)]
+        made = {one.__name__.lower(): one(**{name: values[name] for name in one._fields}) for one in self.groups}
+        inside = {name for one in self.groups for name in one._fields}
+        return {name: values[name] for name in names if name not in inside} | made
 
     def defaults(self) -> dict[str, Any]:
         """The value of each operand and option that is not given."""

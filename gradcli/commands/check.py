@@ -7,19 +7,24 @@ import os
 from gradcli.commands import room
 from gradcli.commands._acceptance import Acceptance
 from gradcli.commands._check_inputs import boxes, callable_only, claims, existing, looks_like_path
+from gradcli.commands._check_options import GROUPS, SECTIONS, TARGETS
 from gradcli.commands._check_report import Cards, Nothing, Reporting, told
-from gradcli.commands._declaration import Declaration, Operand, Option
+from gradcli.commands._declaration import Declaration
 from gradcli.commands._replay import replay
-from gradcli.commands._shared import CLUSTER, EVALUATION, FORMATS, allowed, is_file, load, names, presentation
+from gradcli.commands._shared import EVALUATION, FORMATS, allowed, is_file, load, names, presentation
 from gradcli.diagnostics import GradcliError, error, visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from gradcli import batch, checks
+    from gradcli.commands._check_options import Failing, Files, Judged, Point, Running, Shown, Written
     from gradcli.commands._check_report import Sink
     from gradcli.commands._shared import Output
+
+    Sinks = Callable[[Callable[[], bool]], Reporting]
 else:
     batch, checks = room("batch"), room("checks")
 
@@ -30,51 +35,13 @@ def check(
     output: Output,
     targets: tuple[str, ...],
     *,
-    claim: tuple[str, ...],
-    python: str | None,
-    grad: str | None,
-    samples: int,
-    seed: int | None,
-    box: tuple[str, ...],
-    dodge: bool,
-    steps: bool,
-    witnesses: str | None,
-    timeout: float,
-    require: str | None,
-    allow_kink: bool,
-    lenient: bool,
-    allow_empty: bool,
-    baseline: str | None,
-    write_baseline: str | None,
-    docs: bool,
-    select: tuple[str, ...],
-    exclude: tuple[str, ...],
-    shard: str | None,
-    last_failed: bool,
-    jobs: int | None,
-    memory: int | None,
-    cluster: str | None,
-    fail_fast: bool,
-    watch: bool,
-    cache: str | None,
-    no_cache: bool,
-    show: str,
-    verdict: str | None,
-    verbose: bool,
-    update: bool,
-    diff: bool,
-    json: str | None,
-    junit: str | None,
-    sarif: str | None,
-    gitlab: str | None,
-    markdown: str | None,
-    github: bool,
-    tap: bool,
-    at: tuple[str, ...],
-    wrt: str | None,
-    dtype: str,
-    backend: str,
-    limit: tuple[str, ...],
+    judged: Judged,
+    failing: Failing,
+    files: Files,
+    running: Running,
+    shown: Shown,
+    written: Written,
+    point: Point,
 ) -> int:
     """Judge gradients and hand-written derivatives.
 
@@ -96,93 +63,129 @@ def check(
       gradcli check "relu(x)" --at x=0 --allow-kink
       gradcli check --python losses.py:f --grad losses.py:df --at x=[0.5,-1]
     """
-    options: dict[str, Any] = {"at": at, "wrt": names(wrt), "dtype": dtype, "backend": backend}
-    options |= {"limits": allowed(limit, output), "claims": claims(claim), "samples": samples, "seed": seed}
-    options |= {"timeout": timeout, "require": require, "allow_kink": allow_kink, "lenient": lenient}
-    options |= {"steps": steps, "box": boxes(box), "dodge": dodge}
-    asked = [("--python", (python,) if python else ()), ("--grad", (grad,) if grad else ()), ("--at", at)]
-    asked += [
-        ("--wrt", (wrt,) if wrt else ()),
-        ("--claim", claim),
-        ("--box", box),
-        ("--dtype", () if dtype == "float64" else (dtype,)),
-        ("--backend", () if backend == "auto" else (backend,)),
-        ("--samples", () if samples == 3 else (str(samples),)),
-    ]
-    if tap:
+    options = options_of_checks(output, judged, failing, point)
+    if written.tap:
         output.format = "tap"
-    accepted = Acceptance(
-        output,
-        baseline=baseline,
-        record=write_baseline,
-        update=update,
-        diff=diff,
-        lenient=lenient,
-        allow_empty=allow_empty,
-    )
-    folder = None if no_cache else cache or batch.default_folder(os.environ)
-    files = {"json": json, "junit": junit, "sarif": sarif, "gitlab": gitlab, "markdown": markdown}
-    annotate = github or os.environ.get("GITHUB_ACTIONS") == "true"
-    only = batch.parse_verdicts(verdict) if verdict else frozenset[str]()
-    cases: list[Any] = []
-    opened: set[str] = set()
+    accepted = Acceptance(output, failing, shown)
+    only = batch.parse_verdicts(shown.verdict) if shown.verdict else frozenset[str]()
+    command = replay(targets, repeated(judged, point))
 
-    def cards() -> Sink:
-        return Nothing() if diff else Cards(output, show, lambda: len(cases) > 1, verbose, replay(targets, asked))
+    def sinks(several: Callable[[], bool]) -> Reporting:
+        def cards() -> Sink:
+            return Nothing() if shown.diff else Cards(output, shown.show, several, shown.verbose, command)
 
-    def run() -> int:
-        with Reporting(output, files, annotate, only, cards) as sinks, batch.Journal(folder) as journal:
-            try:
-                paths = existing(targets or (".",), at)
-            except GradcliError as problem:
-                sinks.refuse(checks.refused(problem.diagnostics))
-                raise
-            cases[:] = batch.find_cases(paths, select, exclude, docs=docs)
-            nothing = "" if cases else batch.nothing_found(paths, select, exclude, docs)
-            cases[:] = batch.sharded(cases, shard) if shard else cases
-            if last_failed:
-                cases[:], note = batch.last_failed(cases, journal.failed())
-                if note:
-                    output.say(f"gradcli check: {note}")
-            output.note(*journal.notes)
-            work = batch.Run(
-                cases,
-                options,
-                journal=journal,
-                jobs=jobs,
-                memory=memory,
-                cluster=cluster,
-                fail_fast=fail_fast,
-                adjust=accepted.adjust,
-                settle=accepted.settle,
-                progress=output.progress,
-            )
-            reported(work, sinks)
-            opened.update(work.opened)
-            said = len(journal.notes)
-        output.note(*journal.notes[said:])  # closing it may add one
-        return accepted.exit_code(work.totals, nothing)
+        paths = {form: getattr(written, form) for form in ("json", "junit", "sarif", "gitlab", "markdown")}
+        annotate = written.github or os.environ.get("GITHUB_ACTIONS") == "true"
+        return Reporting(output, paths, annotate, only, cards)
 
-    if python is not None or grad is not None or is_single(targets):
-        shown = output.format == "table" and not is_file(targets[0] if targets else "")
-        options["witnesses"] = witnesses or ("all" if shown else "none")
-        with Reporting(output, files, annotate, only, cards) as sinks:
-            totals = one(output, targets, options, python, grad, sinks, accepted)
+    if judged.python is not None or judged.grad is not None or is_single(targets):
+        on_terminal = output.format == "table" and not is_file(targets[0] if targets else "")
+        options["witnesses"] = judged.witnesses or ("all" if on_terminal else "none")
+        with sinks(lambda: False) as where:
+            totals = one(output, targets, options, judged, where, accepted)
         return accepted.exit_code(totals)
-    if claim:
-        hint = "write the claims as asserts in the scripts"
-        raise error("GC725", "--claim needs one expression or one file", help=hint)
-    if witnesses and checks.parse_witnesses(witnesses):
-        raise error("GC721", "--witnesses needs one expression or one file", help="check the files one after the other")
-    if box:
-        raise error("GC735", "--box needs one expression or one file", help="check the files one after the other")
-    if not watch:
-        return run()
+    for_one(judged)
+    opened: set[str] = set()
+    if not running.watch:
+        return many(output, targets, options, files, running, sinks, accepted, opened)
     code = 0
-    for _ in batch.changes(targets or (".",), select, exclude, docs, also=lambda: opened):
-        code = run()
+    for _ in batch.changes(targets or (".",), files.select, files.exclude, files.docs, also=lambda: opened):
+        code = many(output, targets, options, files, running, sinks, accepted, opened)
         output.say("gradcli check: waiting for changes; Ctrl-C ends")
     return code
+
+
+def options_of_checks(output: Output, judged: Judged, failing: Failing, point: Point) -> dict[str, Any]:
+    """The options of `checks.check_script`."""
+    return {
+        "at": point.at,
+        "wrt": names(point.wrt),
+        "dtype": point.dtype,
+        "backend": point.backend,
+        "limits": allowed(point.limit, output),
+        "claims": claims(judged.claim),
+        "samples": judged.samples,
+        "seed": judged.seed,
+        "timeout": judged.timeout,
+        "require": failing.require,
+        "allow_kink": failing.allow_kink,
+        "lenient": failing.lenient,
+        "steps": judged.steps,
+        "box": boxes(judged.box),
+        "dodge": judged.dodge,
+    }
+
+
+def repeated(judged: Judged, point: Point) -> list[tuple[str, tuple[str, ...]]]:
+    """The options that the command has which repeats a check, with the values that were given."""
+    return [
+        ("--python", (judged.python,) if judged.python else ()),
+        ("--grad", (judged.grad,) if judged.grad else ()),
+        ("--at", point.at),
+        ("--wrt", (point.wrt,) if point.wrt else ()),
+        ("--claim", judged.claim),
+        ("--box", judged.box),
+        ("--dtype", () if point.dtype == "float64" else (point.dtype,)),
+        ("--backend", () if point.backend == "auto" else (point.backend,)),
+        ("--samples", () if judged.samples == 3 else (str(judged.samples),)),
+    ]
+
+
+def for_one(judged: Judged) -> None:
+    """Raise GradcliError for an option that speaks of one expression or one file, where there are more."""
+    if judged.claim:
+        hint = "write the claims as asserts in the scripts"
+        raise error("GC725", "--claim needs one expression or one file", help=hint)
+    if judged.witnesses and checks.parse_witnesses(judged.witnesses):
+        raise error("GC721", "--witnesses needs one expression or one file", help="check the files one after the other")
+    if judged.box:
+        raise error("GC735", "--box needs one expression or one file", help="check the files one after the other")
+
+
+def many(
+    output: Output,
+    targets: tuple[str, ...],
+    options: dict[str, Any],
+    files: Files,
+    running: Running,
+    sinks: Sinks,
+    accepted: Acceptance,
+    opened: set[str],
+) -> int:
+    """Judge the scripts of files and folders; the exit code. `opened` are the data files that they have read."""
+    folder = None if running.no_cache else running.cache or batch.default_folder(os.environ)
+    cases: list[Any] = []
+    with sinks(lambda: len(cases) > 1) as where, batch.Journal(folder) as journal:
+        try:
+            paths = existing(targets or (".",), options["at"])
+        except GradcliError as problem:
+            where.refuse(checks.refused(problem.diagnostics))
+            raise
+        cases += batch.find_cases(paths, files.select, files.exclude, docs=files.docs)
+        nothing = "" if cases else batch.nothing_found(paths, files.select, files.exclude, files.docs)
+        cases[:] = batch.sharded(cases, files.shard) if files.shard else cases
+        if files.last_failed:
+            cases[:], note = batch.last_failed(cases, journal.failed())
+            if note:
+                output.say(f"gradcli check: {note}")
+        output.note(*journal.notes)
+        work = batch.Run(
+            cases,
+            options,
+            journal=journal,
+            jobs=running.jobs,
+            memory=running.memory,
+            cluster=running.cluster,
+            fail_fast=running.fail_fast,
+            adjust=accepted.adjust,
+            settle=accepted.settle,
+            progress=output.progress,
+        )
+        reported(work, where)
+        opened.update(work.opened)
+        said = len(journal.notes)
+    output.note(*journal.notes[said:])  # closing it may add one
+    return accepted.exit_code(work.totals, nothing)
 
 
 def is_single(targets: tuple[str, ...]) -> bool:
@@ -195,8 +198,7 @@ def one(
     output: Output,
     targets: tuple[str, ...],
     options: dict[str, Any],
-    python: str | None,
-    grad: str | None,
+    judged: Judged,
     sinks: Reporting,
     accepted: Acceptance,
 ) -> Any:
@@ -204,13 +206,13 @@ def one(
 
     Raises GradcliError where it cannot be read; report files say so too.
     """
-    target = targets[0] if targets else python or ""
+    target = targets[0] if targets else judged.python or ""
     try:
-        if python is not None or grad is not None:
+        if judged.python is not None or judged.grad is not None:
             used = "--box" if options["box"] else "--dodge" if options["dodge"] else None
-            place = callable_only(targets, tuple(options["claims"]), options["backend"], python, used)
+            place = callable_only(targets, tuple(options["claims"]), options["backend"], judged.python, used)
             kept = {key: value for key, value in options.items() if key not in SCRIPTS_ONLY}
-            report = checks.check_target(place, grad, **kept)
+            report = checks.check_target(place, judged.grad, **kept)
         else:
             if looks_like_path(target) and not options["at"] and not options["claims"]:
                 shown = visible(target, 200)
@@ -247,133 +249,10 @@ def reported(run: Any, sinks: Reporting) -> None:
     sinks.finish(run.totals)
 
 
-TARGETS = Operand(
-    "targets",
-    "[PATH ... | EXPR]",
-    "Files, folders, or one expression. Default: this folder.",
-    required=False,
-    many=True,
-)
 DECLARATION = Declaration(
     check,
     (TARGETS,),
     (*EVALUATION, *presentation(*FORMATS, "concise", "tap")),
-    {
-        "What is judged": (
-            Option(
-                "--claim",
-                many=True,
-                metavar='"LEAF = SCRIPT"',
-                help="A derivative worked out by hand, to be judged. May be repeated.",
-            ),
-            Option(
-                "--python",
-                metavar="TARGET:NAME",
-                help="A Python function to be judged; TARGET is a path ending in .py or a dotted module. "
-                "Runs its code.",
-            ),
-            Option("--grad", metavar="TARGET:NAME", help="Its hand-written gradient, or its Jacobian."),
-            Option("--samples", kind="int", default=3, low=0, setting=True, help="Points beside the given one."),
-            Option(
-                "--seed",
-                kind="int",
-                low=0,
-                setting=True,
-                help="Seed of the points. Default: from the text of the case.",
-            ),
-            Option(
-                "--box",
-                many=True,
-                metavar="LEAF=LO:HI",
-                help="Judge on a whole box: every entry of LEAF between LO and HI. May be repeated.",
-            ),
-            Option("--dodge", kind="flag", setting=True, help="At a kink, judge at a point beside it instead."),
-            Option("--steps", kind="flag", help="Show differences for a sequence of steps, and plot their errors."),
-            Option(
-                "--witnesses",
-                metavar="all|none|WORDS",
-                help="Derivatives to show beside each other: reverse, enclosure, sympy, differences. "
-                "Default: all for one expression on a terminal.",
-            ),
-            Option(
-                "--timeout",
-                kind="float",
-                default=60.0,
-                low=0,
-                metavar="SECONDS",
-                setting=True,
-                help="Time for one check; over it the verdict is INCONCLUSIVE.",
-            ),
-        ),
-        "What counts as a failure": (
-            Option(
-                "--require",
-                choices=("certified", "precise"),
-                setting=True,
-                help="Fail on AGREES (certified) or on IMPRECISE (precise) as well.",
-            ),
-            Option(
-                "--allow-kink",
-                kind="flag",
-                setting=True,
-                help="A KINK whose value lies between the one-sided slopes is fine.",
-            ),
-            Option("--lenient", kind="flag", setting=True, help="INCONCLUSIVE is fine."),
-            Option("--allow-empty", kind="flag", setting=True, help="Nothing to check is fine."),
-            Option("--baseline", metavar="FILE", setting=True, help="Let the failures pass that this file lists."),
-            Option("--write-baseline", metavar="FILE", help="List the failures of this run in a file for --baseline."),
-        ),
-        "Which files": (
-            Option("--docs", kind="flag", setting=True, help="Check the gradcli blocks of .md and .rst documents too."),
-            Option(
-                "--select",
-                many=True,
-                metavar="PATTERN",
-                help="In folders take only files that match a pattern, written as in .gitignore. May be repeated.",
-            ),
-            Option(
-                "--exclude",
-                many=True,
-                metavar="PATTERN",
-                help="In folders leave out files that match a pattern, written as in .gitignore. May be repeated.",
-            ),
-            Option("--shard", metavar="K/N", help="Only every N-th case, from the K-th: one of N machines."),
-            Option(
-                "--last-failed", kind="flag", help="Only what failed in the last run; everything where nothing did."
-            ),
-        ),
-        "How it runs": (
-            Option("--jobs", kind="int", low=1, setting=True, help="Worker processes. Default: one per processor."),
-            Option("--memory", kind="int", low=256, metavar="MIB", setting=True, help="Memory that a worker may use."),
-            CLUSTER,
-            Option("--fail-fast", kind="flag", help="Stop after the first case that fails."),
-            Option("--watch", kind="flag", help="Check again whenever a file changes, until Ctrl-C."),
-            Option("--cache", metavar="FOLDER", help="Where results are kept. Default: the user's own cache folder."),
-            Option("--no-cache", kind="flag", help="Judge everything anew, and keep nothing."),
-        ),
-        "What is shown": (
-            Option(
-                "--show",
-                choices=("all", "failing"),
-                default="failing",
-                setting=True,
-                help="Which checks to show with their evidence.",
-            ),
-            Option(
-                "--verdict", metavar="WORDS", help="Report only checks with these verdicts, such as KINK,DISAGREES."
-            ),
-            Option("--verbose", kind="flag", setting=True, help="A line for each file, as soon as it is done."),
-            Option("--update", kind="flag", help="Rewrite expected results (lines #> ...) that differ in the scripts."),
-            Option("--diff", kind="flag", help="Print what --update would rewrite, and nothing else."),
-        ),
-        "Report files": (
-            Option("--json", metavar="FILE", help="Write a JSON report to FILE, beside the output."),
-            Option("--junit", metavar="FILE", help="Write a JUnit XML report to FILE, beside the output."),
-            Option("--sarif", metavar="FILE", help="Write a SARIF 2.1.0 report to FILE, for code scanning."),
-            Option("--gitlab", metavar="FILE", help="Write a GitLab code quality report to FILE."),
-            Option("--markdown", metavar="FILE", help="Write a Markdown summary to FILE."),
-            Option("--github", kind="flag", help="Annotations and a step summary, as on GitHub by default."),
-            Option("--tap", kind="flag", help="Print TAP (Test Anything Protocol); short for --format tap."),
-        ),
-    },
+    SECTIONS,
+    GROUPS,
 )

@@ -1,0 +1,210 @@
+"""The options of `check`: their declarations by the headings of the help, and a record of the values under each."""
+
+from __future__ import annotations
+
+from gradcli.commands._declaration import Operand, Option
+from gradcli.commands._shared import CLUSTER
+from gradcli.records import NamedTuple
+
+
+class Point(NamedTuple):
+    """Where and how it is evaluated; the options that other commands have too."""
+
+    at: tuple[str, ...]
+    wrt: str | None
+    dtype: str
+    backend: str
+    limit: tuple[str, ...]
+
+
+class Judged(NamedTuple):
+    """What is judged."""
+
+    claim: tuple[str, ...]
+    python: str | None
+    grad: str | None
+    samples: int
+    seed: int | None
+    box: tuple[str, ...]
+    dodge: bool
+    steps: bool
+    witnesses: str | None
+    timeout: float
+
+
+class Failing(NamedTuple):
+    """What counts as a failure."""
+
+    require: str | None
+    allow_kink: bool
+    lenient: bool
+    allow_empty: bool
+    baseline: str | None
+    write_baseline: str | None
+
+
+class Files(NamedTuple):
+    """Which files."""
+
+    docs: bool
+    select: tuple[str, ...]
+    exclude: tuple[str, ...]
+    shard: str | None
+    last_failed: bool
+
+
+class Running(NamedTuple):
+    """How it runs."""
+
+    jobs: int | None
+    memory: int | None
+    cluster: str | None
+    fail_fast: bool
+    watch: bool
+    cache: str | None
+    no_cache: bool
+
+
+class Shown(NamedTuple):
+    """What is shown."""
+
+    show: str
+    verdict: str | None
+    verbose: bool
+    update: bool
+    diff: bool
+
+
+class Written(NamedTuple):
+    """Report files."""
+
+    json: str | None
+    junit: str | None
+    sarif: str | None
+    gitlab: str | None
+    markdown: str | None
+    github: bool
+    tap: bool
+
+
+GROUPS = (Judged, Failing, Files, Running, Shown, Written, Point)
+TARGETS = Operand(
+    "targets",
+    "[PATH ... | EXPR]",
+    "Files, folders, or one expression. Default: this folder.",
+    required=False,
+    many=True,
+)
+SECTIONS = {
+    "What is judged": (
+        Option(
+            "--claim",
+            many=True,
+            metavar='"LEAF = SCRIPT"',
+            help="A derivative worked out by hand, to be judged. May be repeated.",
+        ),
+        Option(
+            "--python",
+            metavar="TARGET:NAME",
+            help="A Python function to be judged; TARGET is a path ending in .py or a dotted module. Runs its code.",
+        ),
+        Option("--grad", metavar="TARGET:NAME", help="Its hand-written gradient, or its Jacobian."),
+        Option("--samples", kind="int", default=3, low=0, setting=True, help="Points beside the given one."),
+        Option(
+            "--seed",
+            kind="int",
+            low=0,
+            setting=True,
+            help="Seed of the points. Default: from the text of the case.",
+        ),
+        Option(
+            "--box",
+            many=True,
+            metavar="LEAF=LO:HI",
+            help="Judge on a whole box: every entry of LEAF between LO and HI. May be repeated.",
+        ),
+        Option("--dodge", kind="flag", setting=True, help="At a kink, judge at a point beside it instead."),
+        Option("--steps", kind="flag", help="Show differences for a sequence of steps, and plot their errors."),
+        Option(
+            "--witnesses",
+            metavar="all|none|WORDS",
+            help="Derivatives to show beside each other: reverse, enclosure, sympy, differences. "
+            "Default: all for one expression on a terminal.",
+        ),
+        Option(
+            "--timeout",
+            kind="float",
+            default=60.0,
+            low=0,
+            metavar="SECONDS",
+            setting=True,
+            help="Time for one check; over it the verdict is INCONCLUSIVE.",
+        ),
+    ),
+    "What counts as a failure": (
+        Option(
+            "--require",
+            choices=("certified", "precise"),
+            setting=True,
+            help="Fail on AGREES (certified) or on IMPRECISE (precise) as well.",
+        ),
+        Option(
+            "--allow-kink",
+            kind="flag",
+            setting=True,
+            help="A KINK whose value lies between the one-sided slopes is fine.",
+        ),
+        Option("--lenient", kind="flag", setting=True, help="INCONCLUSIVE is fine."),
+        Option("--allow-empty", kind="flag", setting=True, help="Nothing to check is fine."),
+        Option("--baseline", metavar="FILE", setting=True, help="Let the failures pass that this file lists."),
+        Option("--write-baseline", metavar="FILE", help="List the failures of this run in a file for --baseline."),
+    ),
+    "Which files": (
+        Option("--docs", kind="flag", setting=True, help="Check the gradcli blocks of .md and .rst documents too."),
+        Option(
+            "--select",
+            many=True,
+            metavar="PATTERN",
+            help="In folders take only files that match a pattern, written as in .gitignore. May be repeated.",
+        ),
+        Option(
+            "--exclude",
+            many=True,
+            metavar="PATTERN",
+            help="In folders leave out files that match a pattern, written as in .gitignore. May be repeated.",
+        ),
+        Option("--shard", metavar="K/N", help="Only every N-th case, from the K-th: one of N machines."),
+        Option("--last-failed", kind="flag", help="Only what failed in the last run; everything where nothing did."),
+    ),
+    "How it runs": (
+        Option("--jobs", kind="int", low=1, setting=True, help="Worker processes. Default: one per processor."),
+        Option("--memory", kind="int", low=256, metavar="MIB", setting=True, help="Memory that a worker may use."),
+        CLUSTER,
+        Option("--fail-fast", kind="flag", help="Stop after the first case that fails."),
+        Option("--watch", kind="flag", help="Check again whenever a file changes, until Ctrl-C."),
+        Option("--cache", metavar="FOLDER", help="Where results are kept. Default: the user's own cache folder."),
+        Option("--no-cache", kind="flag", help="Judge everything anew, and keep nothing."),
+    ),
+    "What is shown": (
+        Option(
+            "--show",
+            choices=("all", "failing"),
+            default="failing",
+            setting=True,
+            help="Which checks to show with their evidence.",
+        ),
+        Option("--verdict", metavar="WORDS", help="Report only checks with these verdicts, such as KINK,DISAGREES."),
+        Option("--verbose", kind="flag", setting=True, help="A line for each file, as soon as it is done."),
+        Option("--update", kind="flag", help="Rewrite expected results (lines #> ...) that differ in the scripts."),
+        Option("--diff", kind="flag", help="Print what --update would rewrite, and nothing else."),
+    ),
+    "Report files": (
+        Option("--json", metavar="FILE", help="Write a JSON report to FILE, beside the output."),
+        Option("--junit", metavar="FILE", help="Write a JUnit XML report to FILE, beside the output."),
+        Option("--sarif", metavar="FILE", help="Write a SARIF 2.1.0 report to FILE, for code scanning."),
+        Option("--gitlab", metavar="FILE", help="Write a GitLab code quality report to FILE."),
+        Option("--markdown", metavar="FILE", help="Write a Markdown summary to FILE."),
+        Option("--github", kind="flag", help="Annotations and a step summary, as on GitHub by default."),
+        Option("--tap", kind="flag", help="Print TAP (Test Anything Protocol); short for --format tap."),
+    ),
+}
