@@ -21,6 +21,7 @@ myst_enable_extensions = ["deflist"]
 myst_heading_anchors = 3
 suppress_warnings = ["misc.highlighting_failure"]
 
+default_role = "code"  # docstrings write names between single backticks
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 

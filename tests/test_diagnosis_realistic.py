@@ -125,7 +125,7 @@ def readings(formula: str, leaf: str, claim: str, at: dict[str, Any], **options:
     assert 1 <= len(read) <= 3
     for one in read:
         assert one["name"] == "unexplained" or one["text"].startswith("consistent with ")
-        assert "search for a slip failed" not in one["text"]
+        assert "search for a mistake failed" not in one["text"]
     return read
 
 

@@ -7,7 +7,7 @@ from gradcli.codes.row import CodeDoc
 DOMAINS: dict[str, CodeDoc] = {
     "GC401": CodeDoc(
         "outside the domain",
-        "An operation met an operand outside its domain; the IEEE result, NaN or infinite, goes on.",
+        "An operation has an operand outside its domain; the IEEE result, NaN or infinite, goes on.",
         "A point is never refused: the formula is evaluated and the place named. `check` calls it UNDEFINED.",
         "log(x)  # with --at x=-2",
         "Choose another point, or guard it: where(x > 0, log(x), 0).",
@@ -63,7 +63,7 @@ DOMAINS: dict[str, CodeDoc] = {
     ),
     "GC409": CodeDoc(
         "digits are lost",
-        "The formula is right, but its float loses most of its digits in this operation. Said by check, eval and grad.",
+        "The formula is right, but this operation loses most digits of its float. A note of check, eval and grad.",
         "Subtracting nearly equal numbers leaves only their rounding errors.",
         "(1 - cos(x))/x**2  # with --at x=1e-7",
         "Use a form without the subtraction, such as expm1, log1p, or 2*sin(x/2)**2.",

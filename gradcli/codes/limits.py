@@ -8,14 +8,14 @@ LIMITS: dict[str, CodeDoc] = {
     "GC501": CodeDoc(
         "text too long",
         "The text has more bytes than the limit `text` allows.",
-        "Limits keep a slip or a hostile request from taking the machine.",
+        "Limits keep a mistake or a hostile request from taking the machine.",
         "x + y + z  # with --limit text=8",
         "Raise it with --limit text=1MiB.",
     ),
     "GC502": CodeDoc(
         "nested too deeply",
         "Brackets, signs, powers or blocks are nested more deeply than the limit `nesting` allows.",
-        "Such text comes from a slip or a generator; raising the limit is safe, nothing here recurses.",
+        "Such text comes from a mistake or a generator; raising the limit is safe, nothing here recurses.",
         "((((x))))  # with --limit nesting=3",
         "Name an inner part in a statement of its own, or raise it with --limit nesting=1000.",
     ),
@@ -57,7 +57,7 @@ LIMITS: dict[str, CodeDoc] = {
     "GC508": CodeDoc(
         "array too large",
         "A shape has more entries or axes than one array may have.",
-        "The size is computed before anything is made, so a slip costs nothing.",
+        "The size is computed before anything is made, so a mistake costs nothing.",
         "zeros(100000, 100000)",
         "Sum over an axis before repeating it, or use smaller sizes.",
     ),
@@ -77,7 +77,7 @@ LIMITS: dict[str, CodeDoc] = {
     "GC510": CodeDoc(
         "drawing too large",
         "A drawing would have more than 1,500 boxes.",
-        "Nobody can look at so many, and a browser takes minutes to draw them.",
+        "So many are not legible, and a browser takes minutes to draw them.",
         "y = 1*x\nfor i in range(2000):\n    y = sin(y)\ny  # with --boxes 5000 --format svg",
         "Let --boxes be, so that each source line becomes one box, or use --format dot or json.",
     ),

@@ -57,7 +57,7 @@ NAMES: dict[str, CodeDoc] = {
     "GC208": CodeDoc(
         "name already taken",
         "A statement would change what a name means: a leaf that was read above, a function that is defined.",
-        "What a name means must not depend on where it is read, or a gradient would not know which one to use.",
+        "What a name means must not depend on where it is read, or a gradient would be ambiguous.",
         "y = x\nx = 3\ny",
         "Move the assignment above the first use, or choose another name.",
     ),
@@ -115,6 +115,6 @@ NAMES: dict[str, CodeDoc] = {
         "gradcli.operation(...), or an installed package that calls it, declares an operation that cannot be used.",
         "Every operation has a value and a derivative, and a name of its own. Other operations are not affected.",
         "x*sigmoid(b*x)  # in Python: gradcli.operation('gated(x)', script)",
-        "Correct the declaration as the message says; update or uninstall a package that somebody else wrote.",
+        "Correct the declaration as the message says; update or uninstall a package of somebody else.",
     ),
 }

@@ -14,8 +14,8 @@ PROTOCOL: dict[str, CodeDoc] = {
     ),
     "GC902": CodeDoc(
         "unknown batch command",
-        "The `command` of a request is missing or is none that exists.",
-        "A request says what it wants: eval, grad, hessian or check.",
+        "The `command` of a request is missing or unknown.",
+        "A request names its command: eval, grad, hessian or check.",
         '{"command": "gradient", "script": "x**2"}  # as a line of requests',
         "Use one of eval, grad, hessian, check.",
     ),

@@ -50,7 +50,7 @@ TEXT: dict[str, CodeDoc] = {
     "GC107": CodeDoc(
         "number too large",
         "The literal is larger than the largest float64, about 1.8e308.",
-        "It would be infinity, which nobody means by a finite literal.",
+        "It would be infinity, which a finite literal cannot mean.",
         "1e309 * x",
         "Write inf for infinity, or rescale.",
     ),
@@ -134,7 +134,7 @@ TEXT: dict[str, CodeDoc] = {
     "GC119": CodeDoc(
         "no item assignment",
         "An entry of an array is assigned to.",
-        "Values never change, so a gradient always knows which value was used.",
+        "Values never change, so it is always clear which value a gradient belongs to.",
         "x = [1, 2, 3]\nx[0] = 5",
         "Build a new array with where(...) or concatenate(...).",
     ),
@@ -183,7 +183,7 @@ TEXT: dict[str, CodeDoc] = {
     "GC126": CodeDoc(
         "malformed loop",
         "A for is not of the form for NAME in range(...): with one to three bounds.",
-        "Loops are unrolled, so their bounds must be known beforehand.",
+        "The number of turns must be known before the script runs.",
         "for v in x: s = s + v",
         "Write for i in range(len(x)): and use x[i].",
     ),

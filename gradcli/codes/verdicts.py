@@ -71,10 +71,10 @@ VERDICT_CODES: dict[str, CodeDoc] = {
     ),
     "GC810": CodeDoc(
         "not as required",
-        "The verdict is good, but not what was asked for: --require refuses it, or an expectation is not met.",
+        "The verdict is good, but not what was required: --require refuses it, or an expectation is not met.",
         "A remark that has become wrong hides the next failure, so it fails also where the result is better.",
         "x = 3\nx**2  # expect: kink",
-        "Remove or correct the remark, or lower what --require asks for.",
+        "Remove or correct the remark, or lower the level of --require.",
     ),
     "GC811": CodeDoc(
         "unused suppression",

@@ -38,7 +38,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 # the headings of the overview, and the commands under each
 GROUPS: dict[str, tuple[str, ...]] = {
     "Compute": ("eval", "grad", "hessian", "jacobian", "derive", "batch"),
-    "See": ("trace", "graph"),
+    "See": ("trace", "graph", "plot"),
     "Check": ("check", "audit", "freeze"),
     "PyTorch scripts": ("run", "why"),
     "Look up": ("ops", "explain", "completions"),

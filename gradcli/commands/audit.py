@@ -44,18 +44,18 @@ def audit(
 ) -> int:
     """Run a command and judge the gradients that it calls.
 
-    Watched are hand-written ones in every Python process that the command starts: torch.autograd.Function,
+    It watches hand-written gradients in every Python process that the command starts: torch.autograd.Function,
     jax.custom_vjp and custom_jvp, primitives of autograd, jac=, hess=, hessp= and fprime= of scipy.optimize
-    and solve_ivp, and functions marked with @gradcli.gradient_of(f). Of each up to three calls are judged,
+    and solve_ivp, and functions marked with @gradcli.gradient_of(f). Up to three calls of each are judged,
     by differences of the function at the point of the call and beside it.
 
-    The command keeps its input, its output and its exit code. The report follows behind its output. For
-    what is wrong it names a command with --again, which runs the program again and judges that call alone.
+    The command keeps its input, its output and its exit code. The report follows its output. For each wrong
+    gradient it names a command with --again, which reruns the program and judges that call alone.
 
     A gradient is sorted before it is called wrong: SURROGATE (forward does not move, or is the identity),
     SYMMETRIC (right for symmetric matrices), APPROXIMATE (differences), STOCHASTIC, STATE CHANGED, and
-    KINK or UNDEFINED for the point. DISAGREES fails the run where the code lies under the current folder;
-    in packages it is told.
+    KINK or UNDEFINED for the point. DISAGREES fails the run where the code is under the current folder;
+    in packages it is only reported.
 
     Exit codes: that of the command if it is not 0, else 1 a gradient is wrong, 3 undecided only, 5 nothing
     was called, 0.
@@ -137,7 +137,7 @@ DECLARATION = Declaration(
             many=True,
             metavar="NAME=VERDICT",
             setting=True,
-            help="A verdict that is meant; any other one fails, also a better one. May be repeated.",
+            help="An intended verdict; any other one fails, even a better one. May be repeated.",
         ),
         Option(
             "--timeout",

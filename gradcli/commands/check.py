@@ -50,7 +50,7 @@ def check(
     --claim is judged too. A folder is searched for .grad files; without a target the current folder is.
 
     Verdicts: PROVED, CERTIFIED and AGREES are good. IMPRECISE: the rule is right, the number is not.
-    DISAGREES: wrong, with a counterexample. KINK, BOUNDARY, DISCONTINUOUS, UNDEFINED speak of the point.
+    DISAGREES: wrong, with a counterexample. KINK, BOUNDARY, DISCONTINUOUS, UNDEFINED describe the point.
     INCONCLUSIVE: it could not be decided, and why.
 
     Exit codes: 0 fine, 1 a check failed, 2 usage or syntax, 3 inconclusive only, 4 internal, 5 nothing to

@@ -43,18 +43,18 @@ def derive(
 
     Shapes of free names are inferred: A and X are matrices, x and b vectors, lam and sigma numbers, unless the
     script uses them otherwise, and sizes that have to agree are one symbol. What was assumed is printed;
-    --shape says otherwise. A gradient has the shape of its leaf.
+    --shape overrides it. A gradient has the shape of its leaf.
 
     Every formula is checked like a hand-written claim before it is shown, at three choices of sizes, and has
     to be the same at all sizes. With --hessian and --order each formula is checked as a derivative of the one
     before it. In --format json `formula` is in the script language, so that it can be given
     to `gradcli check --claim`.
 
-    With --steps the derivation stands before the formula: a line for each operation with its rule, by a number
+    With --steps the derivation precedes the formula: a line for each operation with its rule, by a number
     as derivatives, by an array as differentials, d(A @ x) = A @ dx. Every line is proved by its normal form.
 
-    With --emit the value and the gradient are a function for NumPy, PyTorch, JAX or C, in a file that needs
-    nothing of gradcli and has a test of its values at one point: run it, or give it to pytest.
+    With --emit the value and the gradient are a function for NumPy, PyTorch, JAX or C, in a file that does
+    not need gradcli and has a test of its values at one point: run it, or give it to pytest.
 
     With --quiz you enter the gradient yourself; a wrong answer is diagnosed like a wrong claim.
 

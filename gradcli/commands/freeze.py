@@ -40,7 +40,7 @@ def freeze(
 ) -> int:
     """Record results in scripts, for check to compare.
 
-    Value, gradients and verdicts become comment lines behind the last statement, such as
+    Value, gradients and verdicts become comment lines after the last statement, such as
     `#> grad x = [64, 32]`, which gradcli check compares from then on: relative tolerance 1e-9, or that of
     `# gradcli: rtol=1e-6`. Lines that were recorded there before are replaced. Of an array of more than 40
     entries sum, norm and moment (the sum of k/n times the k-th of n entries) are recorded. A script that

@@ -38,10 +38,10 @@ def run(
     """Run a PyTorch-style Python file on gradcli's tensors.
 
     The file runs as `python FILE` would run it, with its arguments; `import torch` gives gradcli's tensors,
-    with PyTorch's semantics. What is missing says so by name, with the nearest name that exists. The exit
-    code is the file's own.
+    with PyTorch's semantics. A missing name is an error that suggests the nearest one. The exit code is the
+    file's own.
 
-    --trace prints, behind the output of the file, the graphs that it built: operations in forward order,
+    --trace prints, after the output of the file, the graphs that it built: operations in forward order,
     each backward, what was added into .grad and what .grad is then, with source lines. --backward 3 shows the
     third backward and the operations that it went through, --last the last one. --output writes to a file.
 
@@ -49,7 +49,7 @@ def run(
 
     With --on torch the file runs on the installed PyTorch, and trace and graph show what PyTorch built.
 
-    Options stand before FILE or directly behind it; from the first other argument on, everything is the
+    Options come before FILE or directly after it; from the first other argument on, everything is the
     file's (-- ends the options at once).
 
     Examples:
