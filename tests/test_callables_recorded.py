@@ -168,7 +168,7 @@ BY_VALUES: list[tuple[str, Any, str, str]] = [
     ("an entry is read", lambda x: torch.sum(torch.exp(x)) if x[0].item() > 0 else x.sum(), "AGREES", "item"),
     ("a number is taken out", through_numpy, "DISAGREES", "RuntimeError"),
     ("random numbers", lambda x: torch.sum(x * torch.rand(3, dtype=torch.float64)), "INCONCLUSIVE", "random"),
-    ("state", Counter(), "INCONCLUSIVE", "own values"),
+    ("state", Counter(), "INCONCLUSIVE", "same values"),
     (
         "a Function inside that leaves the tensors",
         lambda x: (

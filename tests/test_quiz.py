@@ -58,7 +58,7 @@ def test_a_quiz(
 
 def test_nothing_to_ask(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     code, text = asked(["trace", "x + y", "--at", "x=2,y=3"], "1\n", monkeypatch, capsys)
-    assert code == 5 and "nothing to ask" in text
+    assert code == 5 and "No questions" in text
 
 
 @pytest.mark.parametrize("more", [["--format", "json"], ["--plan"]])
