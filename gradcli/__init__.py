@@ -62,7 +62,7 @@ _ROOMS = {
     "unparse": "gradcli.language.unparse",
     "watch": "gradcli.frameworks.attach",
 }
-_PACKAGES = ("eager", "testing")  # for `from gradcli import eager`
+_PACKAGES = ("eager", "graph", "testing")  # for `from gradcli import eager`, and `gradcli.graph(loss)`
 
 __all__ = [
     "Diagnostic",

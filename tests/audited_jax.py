@@ -20,6 +20,14 @@ def wrong(x):
 wrong.defvjp(lambda x: (wrong(x), x), lambda x, g: (2 * g * x**2,))
 
 
+@jax.custom_jvp
+def sine(x):
+    return jnp.sin(x)
+
+
+sine.defjvps(lambda t, ans, x: t * ans)
+
+
 def scaled(factor):
     @jax.custom_jvp
     def closed(x):
@@ -33,4 +41,5 @@ x = jnp.array([0.5, 1.5, 2.5])
 print(jax.jit(jax.grad(lambda x: right(x, 2 * x)))(x))
 for _ in range(3):
     x = x - 0.01 * jax.jit(jax.grad(wrong))(x)
+jax.grad(lambda x: sine(x).sum())(x)
 print(jax.vmap(jax.grad(scaled(3.0)))(x))

@@ -147,6 +147,8 @@ def test_functions_of_pytorch(tmp_path: Path) -> None:
         "Quiet": "NOT JUDGED",
         "Away": "NOT JUDGED",
     }
+    (point,) = found["__main__.Cube"]["points"]
+    assert point["message"].startswith("the exact derivative") and point["evidence"]["diagnosis"], point
     assert "lie on meta" in found["__main__.Away"]["message"]
     assert found["__main__.Quiet"]["calls_without_gradient"] == 1
     assert found["__main__.Reversed"]["expected"] == "SURROGATE" and found["__main__.Reversed"]["passed"]
@@ -298,7 +300,11 @@ def test_rules_of_jax(tmp_path: Path, options: tuple[str, ...]) -> None:
     """Under jit, grad and vmap, with the numbers of the calls or with made-up ones."""
     pytest.importorskip("jax")
     code, found = audited(tmp_path, (ROOT / "tests" / "audited_jax.py").read_text(), *options)
-    assert (code, verdicts(found)) == (1, {"right": "AGREES", "wrong": "DISAGREES", "closed": "DISAGREES"})
+    assert (code, verdicts(found)) == (
+        1,
+        {"right": "AGREES", "wrong": "DISAGREES", "closed": "DISAGREES", "sine": "DISAGREES"},
+    )
+    assert {Path(one["file"]).name for one in found.values()} == {"program.py"}  # also where JAX wraps the rule
     notes = found["__main__.wrong"]["notes"]
     assert any("made-up point" in one for one in notes) == bool(options)
     if not options:

@@ -43,6 +43,9 @@ def test_a_block_is_explained_by_the_names_of_parameters(model: Any) -> None:
         loss.backward()
         optimizer.step()
     assert w.notes == ()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(torch, "__version__", "2.14.0")
+        assert gradcli.watch(model).notes == ("PyTorch 2.14.0 is untested: 2.4 to 2.13 are known to work",)
     (found,) = w.why("encoder.0.weight").findings
     assert found.reason == "detached" and found.subject == "encoder.0.weight"
     line = Path(__file__).read_text(encoding="utf-8").splitlines()[found.line - 1 if found.line else 0]
@@ -120,6 +123,9 @@ def test_a_graph_is_drawn_with_names(model: Any, tmp_path: Path) -> None:
         drawn.save(tmp_path / f"loss.{ending}")
         assert word in (tmp_path / f"loss.{ending}").read_text(encoding="utf-8")
     assert drawn._repr_mimebundle_()["image/svg+xml"].startswith("<svg")
+    for drawn in (gradcli.draw(loss), gradcli.graph(loss)):  # by the variables around the call
+        names = {one.name for one in drawn.graph.vertices if one.role == "leaf"}
+        assert names == {f"model.{name}" for name, _ in model.named_parameters()}
     named = gradcli.draw(loss, params={"w": model.head.weight})
     assert "w" in {one.name for one in named.graph.vertices}
     with pytest.raises(GradcliError, match=r"loss\.txt"):

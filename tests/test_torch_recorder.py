@@ -333,12 +333,22 @@ def test_a_hook_of_the_record_is_taken_off_every_node() -> None:
 
 
 def test_versions_outside_the_tested_ones_are_noted() -> None:
-    def said(version: str) -> str:
-        return torch_recorder.untested(type("Torch", (), {"__version__": version}))
+    def said(version: str) -> list[str]:
+        return torch_recorder.untested("torch", version)
 
-    assert said("2.4.0") == said("2.13.0+cpu") == said("2.9.1") == ""
-    assert said("2.14.0+cu130") == "PyTorch 2.14.0+cu130 is untested: 2.4 to 2.13 are known to work"
+    assert said("2.4.0") == said("2.13.0+cpu") == said("2.9.1") == []
+    assert said("2.14.0+cu130") == ["PyTorch 2.14.0+cu130 is untested: 2.4 to 2.13 are known to work"]
     assert said("1.13.1") and said("2.3.1")
+
+
+def test_a_module_that_is_converted_has_its_new_format(tmp_path: Path) -> None:
+    path = tmp_path / "file.py"
+    path.write_text(
+        "import torch\nnet = torch.nn.Linear(2, 2).to(torch.bfloat16)\n"
+        "loss = net(torch.ones(1, 2, dtype=torch.bfloat16)).sum()\nloss.backward()\n"
+    )
+    watch, _ = recorded(path)
+    assert {entry.dtype for entry in watch.entries.values() if entry.requires} == {"bfloat16"}
 
 
 def test_a_tensor_that_cannot_be_read_costs_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

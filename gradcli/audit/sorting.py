@@ -252,9 +252,15 @@ def relative_gap(check: Check) -> float | None:
     rows = [*rows] if isinstance(rows, list) else []
     found: Any = check.evidence.get("counterexample")
     rows += [found] if isinstance(found, dict) else []
-    gaps = [abs(float(row["claimed"]) - float(row["differences"])) for row in rows]
-    size = max((abs(float(row["differences"])) for row in rows), default=0.0)
+    pairs = [(number(row["claimed"]), number(row.get("differences", row.get("exact")))) for row in rows]
+    gaps = [abs(claimed - right) for claimed, right in pairs]
+    size = max((abs(right) for _, right in pairs), default=0.0)
     return max(gaps) / size if gaps and size else None
+
+
+def number(shown: Any) -> float:
+    """A number of some evidence, which may be a text that ends in dots."""
+    return float(str(shown).rstrip("."))
 
 
 def scatter_of(box: Box) -> float:

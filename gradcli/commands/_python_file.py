@@ -56,15 +56,12 @@ def recorded(
     if file != "-":
         running.read(file)  # a file that cannot be read is reported before PyTorch is loaded
     installed = running.installed()
-    untested = torch_recorder.untested(installed)
-    if untested:
-        output.say(f"note: {untested}")
     watch = torch_recorder.TorchWatch(installed, folder, extents, every)
     with torch_recorder.default_dtype(installed, dtype):
         outcome = run(file, args, watch, quiet=quiet, alias=False)
     for note in watch.notes:
         output.say(f"note: {note}")
-    sampled = f", every {every}th step" if every > 1 else ""
+    sampled = f", one step in {every}" if every > 1 else ""
     return outcome, watch, f"PyTorch {installed.__version__}{sampled}"
 
 

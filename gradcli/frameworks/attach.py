@@ -159,10 +159,11 @@ class Drawing:
 
 
 def draw(loss: Any, *, model: Any = None, params: Mapping[str, Any] | None = None) -> Drawing:
-    """The graph behind a tensor of PyTorch, with its `grad_fn` nodes.
+    """The graph behind a tensor of PyTorch, with its `grad_fn` nodes; `gradcli.graph(loss)` is the same.
 
-    Leaves have the names that `model.named_parameters()` or `params` give them. Raises GradcliError: GC713 where
-    PyTorch is not installed, GC721 for a tensor without a graph.
+    Leaves have the names that `model.named_parameters()` or `params` give them; without these, the names that modules
+    and tensors have around the call. Raises GradcliError: GC713 where PyTorch is not installed, GC721 for a tensor
+    without a graph.
 
     >>> draw(model(x).sum(), model=model).save("loss.svg")  # doctest: +SKIP
     """
@@ -171,11 +172,22 @@ def draw(loss: Any, *, model: Any = None, params: Mapping[str, Any] | None = Non
         raise TypeError(f"draw() takes a tensor of PyTorch, not {type(loss).__name__}")
     record = TorchWatch(torch, os.sep, extents=True)
     record.mark(loss)
+    if model is None and params is None:
+        params = around(sys._getframe(1), torch)
     record.look({**(parameters({"model": model}, True) if model is not None else {}), **(params or {})})
     for entry in record.entries.values():
         entry.line = None  # the lines that made them are not known
     graphs = running.graphs_of(record, "loss")._replace(on=f"PyTorch {torch.__version__}")
     return Drawing(running.drawing(graphs, ()))
+
+
+def around(frame: FrameType, torch: Any) -> dict[str, Any]:
+    """The tensors and the parameters of modules that variables around a call hold, by their names."""
+    while frame.f_globals.get("__name__", "").startswith("gradcli.graph") and frame.f_back is not None:
+        frame = frame.f_back
+    known = {**frame.f_globals, **frame.f_locals}
+    modules = {name: one for name, one in known.items() if isinstance(one, torch.nn.Module)}
+    return {name: one for name, one in known.items() if isinstance(one, torch.Tensor)} | parameters(modules, False)
 
 
 def parameters(modules: Mapping[str, Any], alone: bool) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from functools import cache, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from gradcli.checks.callables.gradient_libraries import TORCH, untested
 from gradcli.eager.running import Watch
 from gradcli.eager.running.entries import Size, flat
 from gradcli.eager.running.watch import SCORES
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from gradcli.eager.running.entries import Entry
     from gradcli.eager.running.places import Line
 
-TESTED = ((2, 4), (2, 13))  # the versions of PyTorch that are known to work
 CUTS = {
     **dict.fromkeys(("item", "__float__", "__int__", "__index__", "__bool__", "__complex__", "__format__"), "item()"),
     **dict.fromkeys(("numpy", "__array__"), "numpy()"),
@@ -64,7 +64,7 @@ class TorchWatch(Watch):
         self.made: dict[int, int] = {}  # number of a node: mark of the value that it stands for
         self.changes: dict[tuple[tuple[int, ...], int], Line | None] = {}  # shape and version: who changed it so
         self.unseen: dict[int, Entry] = {}  # number of a node inside a composite: its entry, until a tensor holds it
-        self.notes: list[str] = []
+        self.notes = untested(TORCH, str(torch.__version__))
 
     @contextmanager
     def attached(self) -> Iterator[None]:
@@ -179,6 +179,13 @@ class TorchWatch(Watch):
         for x, size in zip(parameters, sizes, strict=True):
             self.changes[tuple(x.shape), x._version] = self._line()
             self.moved(x, size)
+
+    def refilled(self, tensor: Any) -> None:
+        """A tensor was given other entries through .data, as `module.to()` does it: maybe of another format."""
+        self.moved(tensor)
+        entry, facts = self.entries[self.mark(tensor)], self.tensors.facts(tensor, self.extents)
+        if (entry.dtype, entry.shape) != (facts.dtype, facts.shape):
+            entry.dtype, entry.shape, entry.size, entry.value = facts.dtype, facts.shape, facts.size, facts.value
 
     def accumulated(self, leaf: Any, value: Any) -> None:
         """A backward added a gradient into `.grad`."""
@@ -393,7 +400,7 @@ class Recorder:
         """Someone gives a tensor other entries."""
         result = self.plain(func, args, kwargs)
         if self.tensors.is_tensor(args[0]) and not self.in_step():
-            self.guarded(".data", self.watch.moved, args[0])
+            self.guarded(".data", self.watch.refilled, args[0])
         return result
 
     def ruled(self, cls: Any, args: Sequence[Any], result: Any) -> None:
@@ -582,15 +589,6 @@ def changing(name: str) -> bool:
 def title(name: str) -> str:
     """What the node of a function would be called: `log_softmax` makes a LogSoftmaxBackward0."""
     return "".join(part.capitalize() for part in name.strip("_").split("_")) + "Backward0"
-
-
-def untested(torch: Any) -> str:
-    """A note where this version of PyTorch is not among those known to work."""
-    found = re.match(r"(\d+)\.(\d+)", str(torch.__version__))
-    if found is not None and TESTED[0] <= (int(found[1]), int(found[2])) <= TESTED[1]:
-        return ""
-    low, high = (".".join(map(str, version)) for version in TESTED)
-    return f"PyTorch {torch.__version__} is untested: {low} to {high} are known to work"
 
 
 @contextmanager

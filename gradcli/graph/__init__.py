@@ -3,3 +3,23 @@
 `serial` of a node grows from arguments to results, so sorting by it is a topological order. A builder's table of equal
 nodes is dropped when a program is finished; a transform opens it again with the program's nodes.
 """
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from types import ModuleType
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class _Room(ModuleType):
+    """The module, which can be called: `gradcli.graph(loss)` is `gradcli.draw(loss)`."""
+
+    def __call__(self, loss: Any, **names: Any) -> Any:
+        return import_module("gradcli").draw(loss, **names)
+
+
+sys.modules[__name__].__class__ = _Room

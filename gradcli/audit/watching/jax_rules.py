@@ -90,7 +90,8 @@ def count(kind: str, call: Callable[..., Any], rule: Any, args: tuple[Any, ...],
 
     gradient = recorder.state.rules.get(rule)
     if gradient is None:
-        backward = getattr(rule, "bwd", None) or getattr(rule, "jvp", None) or rule.fun
+        own = [getattr(rule, name, None) for name in ("bwd", "jvp")]  # that of defjvps is JAX's, around the user's
+        backward = next((one for one in own if one is not None and not module_of(one).startswith("jax.")), rule.fun)
         place = described("JAX", kind, backward)
         gradient = described("JAX", kind, rule.fun)
         gradient.name = f"{module_of(rule.fun)}.{gradient.name}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from functools import wraps
 
 from gradcli.audit.watching import recorder
 from gradcli.audit.watching.recorder import Gradient
@@ -114,10 +115,12 @@ def subject(cls: Any, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[A
     )
     moving = [name for name, one in zip(names, args, strict=True) if getattr(one, "requires_grad", False)]
 
+    apply = cls.apply if is_class else cls
+
+    @wraps(apply)  # by which the checks see that it is a rule
     def function(*given: Any) -> Any:
         with torch.enable_grad(), torch.autocast("cpu", enabled=False):
             # a Function that works in place refuses a leaf
-            apply = cls.apply if is_class else cls
             return apply(*(one.clone() if isinstance(one, torch.Tensor) else one for one in given), **options)
 
     return function, {"wrt": moving, "names": names}, point

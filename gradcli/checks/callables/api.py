@@ -22,6 +22,7 @@ from gradcli.checks.callables.gradient_libraries import (
     TITLES,
     TORCH,
     is_function_class,
+    library_at,
     library_of,
     named_by,
 )
@@ -320,7 +321,9 @@ def told(f: Any) -> str:
 def line_of(f: Any) -> int | None:
     """The line that a function is defined in; of a rule written by hand its backward's."""
     owner = getattr(f, "__self__", f)
-    target = owner.backward if is_function_class(owner) else getattr(f, "bwd", None) or getattr(f, "jvp", None) or f
+    rules = [getattr(f, name, None) for name in ("bwd", "jvp")]  # that of defjvps is JAX's, around the user's
+    mine = [one for one in rules if one is not None and library_at(one.__module__ or "") != JAX]
+    target = owner.backward if is_function_class(owner) else next(iter(mine), f)
     target = getattr(target, "__wrapped__", target)
     code = getattr(target, "__code__", None)
     return int(code.co_firstlineno) if code is not None else None

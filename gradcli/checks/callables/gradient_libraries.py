@@ -29,6 +29,17 @@ KNOWN = {TORCH: ("2.4", "2.13"), JAX: ("0.4.30", "0.10")}  # versions that are k
 TITLES = {EAGER: EAGER, TORCH: "PyTorch", JAX: "JAX", NUMPY: "NumPy"}
 
 
+def untested(name: str, version: str) -> list[str]:
+    """A note where a version of a library is outside of those that are known to work."""
+    if name not in KNOWN or not version:
+        return []
+    low, high = KNOWN[name]
+    first, last, own = (tuple(map(int, re.findall(r"\d+", text)[:3])) for text in (low, high, version))
+    if first <= own and own[: len(last)] <= last:
+        return []
+    return [f"{TITLES[name]} {version} is untested: {low} to {high} are known to work"]
+
+
 class Library:
     """Arrays of NumPy; the base of the others. Passes numbers in, reads them, and computes gradients."""
 
@@ -39,14 +50,7 @@ class Library:
 
     def untested(self) -> list[str]:
         """A note where the library's version is outside of those that are known to work."""
-        version = str(getattr(self.module, "__version__", ""))
-        if self.name not in KNOWN or not version:
-            return []
-        low, high = KNOWN[self.name]
-        first, last, own = (tuple(map(int, re.findall(r"\d+", text)[:3])) for text in (low, high, version))
-        if first <= own and own[: len(last)] <= last:
-            return []
-        return [f"{TITLES[self.name]} {version} is untested: {low} to {high} are known to work"]
+        return untested(self.name, str(getattr(self.module, "__version__", "")))
 
     def give(self, array: NDArray[Any], like: Any, moves: bool) -> Any:
         """An argument of its own for one call: a number where a number was given, else a fresh array."""

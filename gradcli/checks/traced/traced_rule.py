@@ -51,7 +51,8 @@ class Rule(NamedTuple):
 
 def is_rule(f: Any) -> bool:
     """Whether f is a rule itself, a Function or a function with a custom derivative, or one that `wraps` it."""
-    f = getattr(f, "__wrapped__", f) if kind_of(f) is None else f
+    while kind_of(f) is None and hasattr(f, "__wrapped__"):
+        f = f.__wrapped__
     return is_function_class(getattr(f, "__self__", f)) or (kind_of(f) == JAX and hasattr(f, "nondiff_argnums"))
 
 
