@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from gradcli.diagnostics import Diagnostic, GradcliError
     from gradcli.extension import operation
     from gradcli.frameworks.attach import draw, watch
+    from gradcli.frameworks.function_program import record
     from gradcli.language.parser import parse
     from gradcli.language.unparse import unparse
 
@@ -58,6 +59,7 @@ _ROOMS = {
     "operation": "gradcli.extension",
     "parse": "gradcli.language.parser",
     "plot": "gradcli.calculator.plotting",
+    "record": "gradcli.frameworks.function_program",
     "trace": "gradcli.calculator",
     "unparse": "gradcli.language.unparse",
     "watch": "gradcli.frameworks.attach",
@@ -81,6 +83,7 @@ __all__ = [
     "operation",
     "parse",
     "plot",
+    "record",
     "trace",
     "unparse",
     "watch",

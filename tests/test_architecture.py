@@ -42,7 +42,7 @@ ALLOWED: dict[str, set[str]] = {
         "checks",
     },
     "eager": {"graph", "primitives", "transforms", "execution", "structure"},
-    "frameworks": {"eager", "execution", "rendering"},
+    "frameworks": {"eager", "execution", "rendering", "checks", "graph", "transforms"},
     "checks": {
         "language",
         "graph",

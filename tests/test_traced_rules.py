@@ -10,8 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+import gradcli
 from gradcli import GradcliError, check_callable
 from gradcli.checks.callables.processes.process import check_target
+from gradcli.checks.recorded_programs import check_program
+from gradcli.execution.evaluate import evaluate
 from gradcli.testing import assert_gradient
 
 pytestmark = pytest.mark.peers
@@ -224,6 +227,36 @@ def test_assert_gradient_takes_a_function() -> None:
     assert_gradient(rule, at=(X,), require="certified")
     with pytest.raises(AssertionError, match="the exact derivative"):
         assert_gradient(function(keeping(torch.exp), saved(lambda g, x: g * x)), at=(X,))
+
+
+def test_a_rule_is_recorded_as_an_operation() -> None:
+    def forward(ctx: Any, x: Any, y: Any) -> Any:
+        ctx.save_for_backward(x, y)
+        return x * y, x + y.exp()
+
+    def backward(ctx: Any, g: Any, h: Any) -> Any:
+        x, y = ctx.saved_tensors
+        return g * y + h, g * x + 1.5 * h * y.exp()
+
+    rule = function(forward, backward)
+    for f in (rule, rule.apply):
+        program = gradcli.record(f, X, X / 2)
+        values = evaluate(program, {"x": [1.0, 2.0, 3.0], "y": [0.0, 0.0, 1.0]})
+        assert values[0].tolist() == [0.0, 0.0, 3.0] and values[1].tolist() == [2.0, 3.0, 3 + np.e]
+        report = check_program(program)
+        own = {(one.kind, one.leaf): one.verdict for one in report.checks if one.kind == "vjp"}
+        verdicts = {"Rule.x": "PROVED", "Rule.y": "PROVED", "Rule#2.x": "PROVED", "Rule#2.y": "DISAGREES"}
+        assert own == {("vjp", leaf): verdict for leaf, verdict in verdicts.items()}
+        assert [one.verdict for one in report.checks if one.kind == "gradient"] == [*["PROVED"] * 3, "DISAGREES"]
+        (wrong,) = [one for one in report.checks if one.kind == "vjp" and one.verdict == "DISAGREES"]
+        assert wrong.file == __file__ and wrong.line == backward.__code__.co_firstlineno
+    sine = traced_jax_rules.with_vjp(jax.numpy.sin, lambda g, x: (g * jax.numpy.cos(x),))
+    report = check_program(gradcli.record(sine, jax.numpy.array([1.0, 2.0])))
+    assert {one.verdict for one in report.checks} == {"PROVED"} and {one.kind for one in report.checks} > {"vjp"}
+    plain = gradcli.record(lambda x: torch.tanh(x).sum(), X)
+    assert plain.rules == () and evaluate(plain, {"x": [0.0, 0.0, 0.0]}) == [0.0]
+    with pytest.raises(GradcliError, match="branches on values"):
+        gradcli.record(function(lambda ctx, x: x if x.sum() > 0 else -x, lambda ctx, g: g), X)
 
 
 RULE = """

@@ -14,6 +14,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
+from gradcli import graph
 from gradcli.eager import running, why
 from gradcli.frameworks.torch_recorder import TorchWatch
 from gradcli.rendering import plain, reasons, tabular
@@ -183,7 +184,7 @@ def draw(loss: Any, *, model: Any = None, params: Mapping[str, Any] | None = Non
 
 def around(frame: FrameType, torch: Any) -> dict[str, Any]:
     """The tensors and the parameters of modules that variables around a call hold, by their names."""
-    while frame.f_globals.get("__name__", "").startswith("gradcli.graph") and frame.f_back is not None:
+    while frame.f_globals.get("__package__") == graph.__name__ and frame.f_back is not None:  # `gradcli.graph(loss)`
         frame = frame.f_back
     known = {**frame.f_globals, **frame.f_locals}
     modules = {name: one for name, one in known.items() if isinstance(one, torch.nn.Module)}
