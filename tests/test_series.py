@@ -14,8 +14,8 @@ from gradcli.checks.derivatives.derivative_query import DerivativeQuery, Fields,
 from gradcli.checks.derivatives.jets import gradient, hessian
 from gradcli.checks.derivatives.value_differences import agrees
 from gradcli.checks.evaluate import ball_numbers, balls
-from gradcli.checks.evaluate.interpretation import Failure, UndefinedAt
-from gradcli.checks.expansions.power_series import Series, Tie, capacity
+from gradcli.checks.evaluate.interpretation import Failure, Tie, UndefinedAt
+from gradcli.checks.expansions.power_series import Series, capacity
 from tests.corpus import corpus
 from tests.series_lines import lines, lowered
 

@@ -41,6 +41,8 @@ class Spent(Exception):
 class Vanishing(NotFound):
     """A division by a form that is identically zero."""
 
+    kind = "undefined"
+
 
 def as_number(value: Any) -> fmpq | None:
     """A whole number or a fraction as flint has it; None for anything else."""

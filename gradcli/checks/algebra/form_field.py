@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from flint import fmpq
 
-from gradcli.checks.algebra.differential_field import MOST_BITS, Form, Generator, NotFound, Spent, Vanishing
+from gradcli.checks.algebra.differential_field import MOST_BITS, Form, Generator, NotFound, Spent
 from gradcli.checks.algebra.elementary_functions import Namespace
 from gradcli.checks.algebra.exponentials import HALF, log, power
 from gradcli.checks.algebra.real_forms import sign_of
@@ -152,10 +152,10 @@ class FormField(Field):
             raise Spent(f"more than {MOST_OPERATIONS:,} operations")
         try:
             made = rule(self.sp, *xs, **node.params)
-        except (UndefinedAt, Vanishing, ZeroDivisionError) as reason:
+        except (Undecided, UndefinedAt) as reason:
+            return Failure(reason.kind, node, str(reason))
+        except ZeroDivisionError as reason:
             return Failure("undefined", node, str(reason))
-        except Undecided as reason:
-            return Failure("undecided", node, str(reason))
         if made is None:
             return Failure("undefined", node, f"{node.primitive.name} has no value here")
         return made

@@ -29,7 +29,7 @@ from gradcli.checks.algebra.exponentials import HALF, angle, exp, general_power,
 from gradcli.checks.algebra.form_field import FormField
 from gradcli.checks.algebra.form_text import always_positive, relation, text
 from gradcli.checks.evaluate.evaluation import Reading
-from gradcli.checks.evaluate.interpretation import Entries, Failure, Undecided, UndefinedAt, Unsupported
+from gradcli.checks.evaluate.interpretation import Entries, Failure, NoValue, Unsupported
 from gradcli.checks.formatting import position
 from gradcli.graph.node import LEAF, Node, reachable
 
@@ -214,11 +214,7 @@ MOST_KEPT = 6  # values that were read, with their towers
 UNREAD = Failure("undecided", None, "an entry that nothing reads")
 
 
-class NoValue(Exception):
-    """An entry that has no value at the point, and why."""
-
-
-FAILED = (Full, NoValue, Spent, Undecided, UndefinedAt, Unsupported, OverflowError)
+FAILED = (Full, NoValue, Spent, Unsupported, OverflowError)
 
 
 class Reader(NamedTuple):

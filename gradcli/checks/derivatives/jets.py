@@ -14,8 +14,8 @@ from flint import arb, arb_series, ctx
 
 from gradcli.checks.evaluate import balls
 from gradcli.checks.evaluate.evaluation import MOST_ENTRIES, Reading, prepared, work_of
-from gradcli.checks.evaluate.interpretation import Entries, Failure, Unsupported
-from gradcli.checks.expansions.power_series import OneSidedSeries, Series, TooShort, capacity
+from gradcli.checks.evaluate.interpretation import Entries, Failure, TooShort, Unsupported
+from gradcli.checks.expansions.power_series import OneSidedSeries, Series, capacity
 from gradcli.checks.expansions.series_fields import CONTINUOUS, SeriesField
 from gradcli.graph.node import Node, reachable
 
@@ -181,7 +181,7 @@ def coefficient(found: Any, k: int) -> Any:
         try:
             return found.coefficient(k)
         except TooShort as reason:
-            return Failure("order", None, str(reason))
+            return Failure(reason.kind, None, str(reason))
     return found if isinstance(found, Failure) else arb(0)
 
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 from flint import acb, acb_mat, acb_series, arb, arb_mat, arb_series, ctx, fmpq, fmpq_mat, fmpz
 
 from gradcli.checks.evaluate import ball_numbers
-from gradcli.checks.evaluate.interpretation import Entries, Failure, Undecided, Unsupported
+from gradcli.checks.evaluate.interpretation import Entries, Failure, Tie, TooShort, Unbounded, Undecided, Unsupported
 from gradcli.checks.expansions.complex_series import ComplexSeries
-from gradcli.checks.expansions.power_series import OneSidedSeries, Series, Tie, TooShort, Unbounded, replaced
+from gradcli.checks.expansions.power_series import OneSidedSeries, Series, replaced
 from gradcli.primitives.exact_matrices import cofactors, matrices, product, transposed
 
 if TYPE_CHECKING:

@@ -14,10 +14,18 @@ from flint import arb
 from gradcli.checks.derivatives.jets import DirectionalReading
 from gradcli.checks.evaluate import ball_numbers
 from gradcli.checks.evaluate.balls import BallField
-from gradcli.checks.evaluate.interpretation import Entries, Failure, Undecided, UndefinedAt
+from gradcli.checks.evaluate.interpretation import (
+    Entries,
+    Failed,
+    Failure,
+    Fractional,
+    Unbounded,
+    Undecided,
+    UndefinedAt,
+)
 from gradcli.checks.expansions.log_puiseux import STEP, Expansion, Huge, rational
-from gradcli.checks.expansions.power_series import Fractional, Series, Unbounded
-from gradcli.checks.expansions.series_fields import LARGEST_ROOT, Failed, SeriesField
+from gradcli.checks.expansions.power_series import Series
+from gradcli.checks.expansions.series_fields import LARGEST_ROOT, SeriesField
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -239,15 +239,16 @@ class BallField(Field):
     def computed(self, node: Node, rule: Callable[..., Any], xs: tuple[Any, ...]) -> Any:
         try:
             made = rule(self, *xs, **node.params)
-        except Undecided as reason:
-            return Failure("undecided", node, str(reason) or f"a sign in {node.primitive.name}")
-        except UndefinedAt as reason:
-            return Failure("undefined", node, str(reason))
-        except (ZeroDivisionError, OverflowError, ValueError) as reason:
-            return Failure("undecided", node, str(reason))
+        except Exception as reason:
+            return self.failure_of(node, reason)
         if type(made) is not arb or made.is_finite():
             return made
         return self._not_finite(node, made, xs)
+
+    def failure_of(self, node: Node, reason: Exception) -> Failure:
+        if isinstance(reason, (ZeroDivisionError, OverflowError, ValueError)):
+            return Failure("undecided", node, str(reason))
+        return super().failure_of(node, reason)
 
     def checked(self, node: Node, entry: Any, xs: Sequence[Entries]) -> Any:
         if type(entry) is not arb or entry.is_finite():

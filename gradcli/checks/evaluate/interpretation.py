@@ -24,12 +24,59 @@ if TYPE_CHECKING:
 MOST_TURNS = 64  # of a loop that is read in symbols
 
 
-class Undecided(Exception):
-    """A sign that the present precision cannot tell."""
+class NoValue(Exception):
+    """An operation has no value; `kind` is that of the `Failure` in its place, `unnamed` is said where it has no text."""
+
+    kind = "undefined"
+    unnamed = ""
 
 
-class UndefinedAt(Exception):
+class Undecided(NoValue):
+    """A sign that the present precision does not decide."""
+
+    kind = "undecided"
+    unnamed = "a sign in {}"
+
+
+class UndefinedAt(NoValue):
     """An operation has no real value for these operands."""
+
+
+class Tie(NoValue):
+    """At the point itself something vanishes exactly that decides a branch or lies on an edge: see both sides."""
+
+    kind = "tie"
+    unnamed = "{}"
+
+
+class TooShort(NoValue):
+    """More coefficients would be needed."""
+
+    kind = "order"
+
+
+class Unbounded(NoValue):
+    """Something in between has no finite limit; whether the result has one is not known."""
+
+    kind = "unclear"
+
+
+class Fractional(NoValue):
+    """A root of something that vanishes: the series has to be one in the `root`-th root of what it was in."""
+
+    kind = "unclear"
+
+    def __init__(self, root: int) -> None:
+        super().__init__(f"a root of order {root}")
+        self.root = root
+
+
+class Failed(NoValue):
+    """A sign or a position of an operand that has no value: the result is the same failure."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.reason)
+        self.failure = failure
 
 
 class Unsupported(Exception):
@@ -39,7 +86,8 @@ class Unsupported(Exception):
 class Failure:
     """In place of an entry that has no value: why, and at which node. It passes through arithmetic unchanged.
 
-    `kind` is "undefined", "undecided" (more digits may help) or "range" (too large for any precision). Where a turn of
+    `kind` is "undefined", "undecided" (more digits may help), "range" (too large for any precision), "tie" (only both
+    sides decide), "order" (more coefficients may help) or "unclear" (a limit that no expansion gives). Where a turn of
     a loop failed, `node` reads the loop, `inner` is the node of the body, and `turn` says which turn it was, in words.
     """
 
@@ -150,10 +198,10 @@ class Field:
 
     def failure_of(self, node: Node, reason: Exception) -> Failure:
         """The entry that stands for an operation that could not go on; raises what is no answer but a fault."""
-        if isinstance(reason, Undecided):
-            return Failure("undecided", node, str(reason) or f"a sign in {node.primitive.name}")
-        if isinstance(reason, UndefinedAt):
-            return Failure("undefined", node, str(reason))
+        if isinstance(reason, Failed):
+            return reason.failure
+        if isinstance(reason, NoValue):
+            return Failure(reason.kind, node, str(reason) or reason.unnamed.format(node.primitive.name))
         raise reason
 
     # --- for `entries` rules ----------------------------------------------------------------------------

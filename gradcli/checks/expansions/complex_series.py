@@ -12,19 +12,8 @@ from typing import Any
 from flint import acb, acb_series, arb, arb_series, ctx, fmpq, fmpz
 
 from gradcli.checks.evaluate import ball_numbers
-from gradcli.checks.evaluate.interpretation import Undecided, UndefinedAt
-from gradcli.checks.expansions.power_series import (
-    Fractional,
-    OneSidedSeries,
-    Series,
-    Taylor,
-    Tie,
-    TooShort,
-    Unbounded,
-    capacity,
-    replaced,
-    shifted,
-)
+from gradcli.checks.evaluate.interpretation import Fractional, Tie, TooShort, Unbounded, Undecided, UndefinedAt
+from gradcli.checks.expansions.power_series import OneSidedSeries, Series, Taylor, capacity, replaced, shifted
 
 
 class ComplexFunctions(Taylor):

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from flint import arb, arb_series, fmpq, fmpz
 
 from gradcli.checks.evaluate import ball_numbers
-from gradcli.checks.evaluate.interpretation import UndefinedAt
-from gradcli.checks.expansions.power_series import Series, TooShort, Unbounded, capacity
+from gradcli.checks.evaluate.interpretation import TooShort, Unbounded, UndefinedAt
+from gradcli.checks.expansions.power_series import Series, capacity
 
 Key = tuple[Fraction, Fraction, Fraction]
 

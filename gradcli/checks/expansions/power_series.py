@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from flint import acb_series, arb, arb_series, ctx, fmpz
 
 from gradcli.checks.evaluate import ball_numbers
-from gradcli.checks.evaluate.interpretation import Undecided, UndefinedAt
+from gradcli.checks.evaluate.interpretation import Fractional, Tie, TooShort, Unbounded, Undecided, UndefinedAt
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -345,26 +345,6 @@ def inverse(forward: Callable[[Any], Any], value: Any, s: Any) -> Any:
 
 
 NUMBERS = (int, fmpz, arb)
-
-
-class Tie(Exception):
-    """At the point itself something vanishes exactly that decides a branch or lies on an edge: ask both sides."""
-
-
-class TooShort(Exception):
-    """More coefficients would be needed."""
-
-
-class Unbounded(Exception):
-    """Something in between has no finite limit; whether the result has one is not known."""
-
-
-class Fractional(Exception):
-    """A root of something that vanishes: the series has to be one in the `root`-th root of what it was in."""
-
-    def __init__(self, root: int) -> None:
-        super().__init__(f"a root of order {root}")
-        self.root = root
 
 
 class Series(Taylor):

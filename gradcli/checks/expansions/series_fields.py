@@ -17,17 +17,19 @@ from flint import acb, arb, ctx
 from gradcli.checks.derivatives.matrices import rule_of
 from gradcli.checks.evaluate import ball_numbers
 from gradcli.checks.evaluate.balls import BallField
-from gradcli.checks.evaluate.interpretation import Entries, Failure, Undecided, UndefinedAt, Unsupported
-from gradcli.checks.expansions.complex_series import ComplexSeries, OneSidedComplexSeries, is_positive
-from gradcli.checks.expansions.power_series import (
+from gradcli.checks.evaluate.interpretation import (
+    Entries,
+    Failed,
+    Failure,
     Fractional,
-    OneSidedSeries,
-    Series,
     Tie,
-    TooShort,
     Unbounded,
-    replaced,
+    Undecided,
+    UndefinedAt,
+    Unsupported,
 )
+from gradcli.checks.expansions.complex_series import ComplexSeries, OneSidedComplexSeries, is_positive
+from gradcli.checks.expansions.power_series import OneSidedSeries, Series, replaced
 from gradcli.graph.definition import written_out
 
 if TYPE_CHECKING:
@@ -43,14 +45,6 @@ CONTINUOUS = frozenset(
     ("abs", "relu", "leaky_relu", "elu", "hardtanh", "hardsigmoid", "maximum", "minimum", "clamp", "max", "min")
 )
 LARGEST_ROOT = 12  # roots of what vanishes are followed up to this order
-
-
-class Failed(Exception):
-    """A sign or a position of an operand without a value is needed: the result is the same failure."""
-
-    def __init__(self, failure: Failure) -> None:
-        super().__init__(failure.reason)
-        self.failure = failure
 
 
 class SeriesField(BallField):
@@ -151,17 +145,8 @@ class SeriesField(BallField):
         return Failure("undecided", node, f"{node.primitive.name} needs more digits")
 
     def failure_of(self, node: Node, reason: Exception) -> Failure:
-        name = node.primitive.name
-        if isinstance(reason, Tie):
-            return Failure("tie", node, name)
-        if isinstance(reason, TooShort):
-            return Failure("order", node, str(reason))
-        if isinstance(reason, Unbounded) or (isinstance(reason, Fractional) and reason.root > LARGEST_ROOT):
-            return Failure("unclear", node, str(reason))
-        if isinstance(reason, Failed):
-            return reason.failure
-        if isinstance(reason, (ZeroDivisionError, OverflowError, ValueError)):
-            return Failure("undecided", node, str(reason))
+        if isinstance(reason, Fractional) and reason.root <= LARGEST_ROOT:
+            raise reason
         return super().failure_of(node, reason)
 
     def checked(self, node: Node, entry: Any, xs: Sequence[Entries]) -> Any:

@@ -80,10 +80,8 @@ class Session:
             return operation(**request)
         except Unsupported as reason:
             return _problem("unsupported", reason)
-        except Undecided as reason:
-            return _problem("undecided", reason)
-        except UndefinedAt as reason:
-            return _problem("undefined", reason)
+        except (Undecided, UndefinedAt) as reason:
+            return _problem(reason.kind, reason)
         except RecursionError:
             return _problem("unsupported", "too large for this oracle (RecursionError)")
         except MemoryError as reason:  # what is left hangs on what was done before: a fresh process may have enough

@@ -155,7 +155,7 @@ class SympyField(Field):
         try:
             made = rule(self.sp, *xs, **node.params)
         except (Undecided, UndefinedAt) as reason:
-            return Failure("undecided" if isinstance(reason, Undecided) else "undefined", node, str(reason))
+            return Failure(reason.kind, node, str(reason))
         return self.checked(node, made, ())
 
     def checked(self, node: Node, entry: Any, xs: Sequence[Entries]) -> Any:
