@@ -25,7 +25,7 @@ MOST_TURNS = 64  # of a loop that is read in symbols
 
 
 class NoValue(Exception):
-    """An operation has no value; `kind` is that of the `Failure` in its place, `unnamed` is said where it has no text."""
+    """An operation has no value; `kind` is that of the `Failure` in its place, `unnamed` its text where it has none."""
 
     kind = "undefined"
     unnamed = ""
