@@ -115,7 +115,7 @@ def test_what_is_chosen_is_shown_and_verdicts_stay(words: str) -> None:
 
 def test_words_are_checked() -> None:
     assert parse_witnesses("all") == WITNESSES
-    with pytest.raises(GradcliError, match="no witness `simpy`") as caught:
+    with pytest.raises(GradcliError, match="unknown witness `simpy`") as caught:
         parse_witnesses("differences,simpy")
     assert caught.value.diagnostics[0].code == "GC721"
     assert "did you mean `sympy`" in str(caught.value.diagnostics[0].help)
