@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gradcli.execution import scan_linear
-from gradcli.execution.plans import blocks, running, schedule
+from gradcli.execution import scan_turns
+from gradcli.execution.plans import run, schedule
 from gradcli.lowering import loops
 
 if TYPE_CHECKING:
@@ -19,13 +19,13 @@ Change = tuple[Any, str, Any]
 
 BLOCKS: list[Change] = [
     *[(schedule, name, 1) for name in ("WORTH", "ENTRIES", "MOST_ENTRIES", "FEWEST_ROWS")],
-    (running, "SMALL", 16),  # arrays that change from run to run
-    (blocks, "WORTH_A_THREAD", 0),
+    (run, "SMALL", 16),  # arrays that change from run to run
+    (run, "WORTH_A_THREAD", 0),
 ]
 LOOPS: list[Change] = [  # of few turns and nodes are nodes of the graph, and linear ones run in blocks
     (loops, "FEWEST", 4),
     (loops, "NODE_FROM", {inf: 0}),
-    (scan_linear, "FEWEST", 8),
+    (scan_turns, "FEWEST", 8),
 ]
 
 

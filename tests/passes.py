@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gradcli.execution import scan_core, scan_numba
-from gradcli.execution.plans import blocks, emit_numba, memory, numpy_plan, running, schedule
+from gradcli.execution import scan_numba, scan_numpy
+from gradcli.execution.plans import allocate, emit_numba, emit_numpy, numpy_plan, run, schedule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gradcli.execution.plans.recording import Recording
+    from gradcli.execution.plans.ir import Recording
 
     Absent = tuple[Any, str, Any]
 
@@ -46,19 +46,20 @@ PASSES: dict[str, Pass] = {
         "entries that no output reads are not computed",
         ((numpy_plan, "restricted", _unchanged),),
     ),
-    "linear": Pass("linear recurrences are solved in blocks of turns", ((scan_core, "blocks_of", _none),)),
+    "linear": Pass("linear recurrences are solved in blocks of turns", ((scan_numpy, "blocks_of", _none),)),
     "marks": Pass(
         "ties and masks are counted as truth values",
-        ((schedule, "tied", _none), (schedule, "simplified", lambda ops, *_: list(ops))),
+        ((schedule, "simplified", lambda ops, *_: list(ops)),),
     ),
     "blocks": Pass("large arrays are computed block by block in cache", ((schedule, "_labels", lambda ops: ({}, [])),)),
-    "turning": Pass("blocks of short rows stand column by column", ((blocks, "turned", lambda loop: set()),)),
-    "memory": Pass("memory is used again", ((memory.Layout, "leave", _none), (memory, "_overwritten", _none))),
+    "turning": Pass("blocks of short rows stand column by column", ((run, "turned", lambda loop: set()),)),
+    "memory": Pass("memory is used again", ((allocate.Layout, "leave", _none), (allocate, "_overwritten", _none))),
     "pool": Pass(
         "memory of large results is used again",
-        ((running, "lines", _new_lines),),
+        ((run, "lines", _new_lines),),
     ),
     "sincos": Pass("sine and cosine of one angle come together", ((schedule, "pair_sines", _none),)),
+    "powers": Pass("whole powers are those of positive numbers", ((emit_numpy, "_is_whole", lambda exponent: False),)),
     "native": Pass(
         "long lines and many turns run as machine code",
         ((emit_numba, "is_there", lambda: False), (scan_numba, "compiled_core", _none)),

@@ -15,9 +15,9 @@ import pytest
 
 import gradcli
 from gradcli.calculator.questions import gradient_question, prepare, value_question
-from gradcli.execution.devices import DevicePlan, device_plan, rows
-from gradcli.execution.devices.residents import is_steady
-from gradcli.execution.devices.texts import Kernel
+from gradcli.execution.cuda import DevicePlan, device_plan, kernels
+from gradcli.execution.cuda.kernels import Kernel
+from gradcli.execution.cuda.plan import is_steady
 from gradcli.execution.evaluate import Tape
 from gradcli.execution.namespaces import Unavailable, namespace
 from gradcli.primitives import catalogue
@@ -113,7 +113,7 @@ def test_sums_do_not_depend_on_the_number_of_blocks(device: Counts, monkeypatch:
     x = np.random.default_rng(2).normal(size=30_000)
     f = gradcli.compile("sum(x**3)", backend="cupy")
     expected = f(x=x)
-    monkeypatch.setattr(rows, "MOST_BLOCKS", 2)
+    monkeypatch.setattr(kernels, "MOST_BLOCKS", 2)
     assert gradcli.compile("sum(x**3)", backend="cupy")(x=x) == expected
 
 
@@ -384,7 +384,7 @@ def test_points_are_sent_in_parts(device: Counts, monkeypatch: pytest.MonkeyPatc
     x = np.random.default_rng(10).normal(size=1000)
     f = gradcli.compile("sin(x)*y + z*0", backend="cupy")
     expected = f.at_points(x=x, y=2.0, z=1.0)
-    monkeypatch.setattr("gradcli.execution.devices.plan.POINTS", 300)
+    monkeypatch.setattr("gradcli.execution.cuda.plan.POINTS", 300)
     device.sent = 0
     found = f.at_points(x=x, y=2.0, z=1.0)
     assert device.sent == 4

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradcli.execution.devices import words
-from gradcli.execution.devices.texts import Kernel
+from gradcli.execution.cuda import emit
+from gradcli.execution.cuda.kernels import Kernel
 from gradcli.primitives import catalogue
 from tests.device_programs import PROGRAMS
 from tests.emulated_device import SIGNATURE, emulated
@@ -61,9 +61,7 @@ def tokens(text: str) -> set[str]:
 
 def test_the_alphabet() -> None:
     """Words of the language, functions of our table, names that we number, numbers: no name of a user's gets in."""
-    functions = set(
-        re.findall(r"[a-z_]\w*", " ".join([*words.FORMS.values(), *words.SPECIAL.values(), words.FUNCTIONS]))
-    )
+    functions = set(re.findall(r"[a-z_]\w*", " ".join([*emit.FORMS.values(), *emit.SPECIAL.values(), emit.FUNCTIONS])))
     names: set[str] = set()
     for kernel in kernels():
         texts = [kernel.text, kernel.before, *(kernel.parameters() if kernel.blocks is None else ())]
@@ -75,7 +73,7 @@ def test_the_alphabet() -> None:
 
 def test_names_of_leaves_stay_out() -> None:
     from gradcli.calculator.questions import gradient_question, prepare
-    from gradcli.execution.devices import device_plan
+    from gradcli.execution.cuda import device_plan
 
     with emulated():
         question = gradient_question(prepare("sum(secret_name**2 * σ)", {"secret_name": np.ones(3), "σ": 2.0}))
@@ -98,7 +96,7 @@ def test_no_sum_depends_on_who_comes_first() -> None:
     ],
 )  # fmt: skip
 def test_numbers(value: Any, text: str) -> None:
-    assert words.number(value) == text
+    assert emit.number(value) == text
 
 
 def as_one_file(found: tuple[Kernel, ...]) -> str:
@@ -107,7 +105,7 @@ def as_one_file(found: tuple[Kernel, ...]) -> str:
     for number, kernel in enumerate(found):
         text, name = kernel.text, f"kernel_{number}"
         if kernel.blocks is None:
-            kinds = {**words.TYPES}
+            kinds = {**emit.TYPES}
             parameters = []
             for one in ", ".join(filter(None, kernel.parameters())).split(", "):
                 *marks, kind, own = one.split(" ")
@@ -131,7 +129,7 @@ def test_nvcc_takes_every_kernel(target: str, tmp_path: Path) -> None:
     source = tmp_path / "kernels.cu"
     found = kernels(operations=target == TARGETS[-1])
     source.write_text(as_one_file(found))
-    command = [NVCC, "--ptx", f"-arch=compute_{target}", *words.OPTIONS, str(source), "-o", str(tmp_path / "out.ptx")]
+    command = [NVCC, "--ptx", f"-arch=compute_{target}", *emit.OPTIONS, str(source), "-o", str(tmp_path / "out.ptx")]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[:3000]
     code = (tmp_path / "out.ptx").read_text()

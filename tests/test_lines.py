@@ -16,7 +16,7 @@ import pytest
 
 import gradcli
 from gradcli.calculator.compiled import _gradient
-from gradcli.execution.plans import blocks, emit_numba, kernels, schedule
+from gradcli.execution.plans import emit_numba, emit_numpy, run, schedule
 from gradcli.execution.plans.numpy_plan import Plan
 from tests.forced import BLOCKS, patches
 from tests.rounding import allowed, beyond
@@ -284,7 +284,7 @@ def attack(seed: int, monkeypatch: pytest.MonkeyPatch) -> bool:
     count = int(random.choice([1, 2, 7, 8, 9, 63, 64, 65, 130]))
     monkeypatch.setattr(schedule, "ENTRIES", int(random.choice([8, 16, 64])))
     monkeypatch.setattr(schedule, "MOST_ENTRIES", 64)
-    monkeypatch.setattr(blocks, "WORTH_A_THREAD", 0)
+    monkeypatch.setattr(run, "WORTH_A_THREAD", 0)
     script = PointWriter(seed).term(int(random.integers(2, 6)))
     points = {name: columns(random, count) for name in "xyz"}
     points["k"] = float(columns(random, 1)[0])
@@ -300,7 +300,7 @@ def attack(seed: int, monkeypatch: pytest.MonkeyPatch) -> bool:
         assert again.value.diagnostics[0].code == refused.diagnostics[0].code, script
         return False
     value, slopes = f.at_points(**given)
-    ((_, plan),) = f._point_plans.kept.values()
+    (plan,) = f._point_plans.kept.values()
     for one, other in zip([value, *slopes.values()], [right, *others.values()], strict=True):
         assert one.dtype == other.dtype and one.shape == other.shape, script
         same = ((one == other) & (np.signbit(one) == np.signbit(other))) | (np.isnan(one) & np.isnan(other))
@@ -315,7 +315,7 @@ def attack(seed: int, monkeypatch: pytest.MonkeyPatch) -> bool:
 def plain_words(monkeypatch: pytest.MonkeyPatch) -> None:
     """NumPy's own sine, cosine and powers in the place of the two that may differ from them in the last bits."""
     monkeypatch.setattr(schedule, "pair_sines", lambda loop: None)
-    monkeypatch.setattr(kernels, "_is_whole", lambda exponent: False)
+    monkeypatch.setattr(emit_numpy, "_is_whole", lambda exponent: False)
     monkeypatch.setattr(emit_numba, "WORK", 1 << 62)
 
 

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from gradcli.diagnostics import GradcliError, Span
-from gradcli.execution import scan, scan_numba, scan_numpy
-from gradcli.execution.devices import device_plan
+from gradcli.execution import scan_numba, scan_numpy
+from gradcli.execution.cuda import device_plan
 from gradcli.execution.domains import explain
+from gradcli.execution.emit_python import straight
 from gradcli.execution.evaluate import Tape, known_floats
 from gradcli.execution.namespaces import namespace
-from gradcli.execution.straightline import straight
 from gradcli.graph.builder import Builder
 from gradcli.graph.loop import Loop, close
 from gradcli.graph.node import LEAF, Node
@@ -212,7 +212,6 @@ def test_readers_of_a_loop_get_what_their_impl_gives(name: str, count: int, monk
             assert np.allclose(one, other, rtol=1e-14 if "vectors" in name else 0, atol=0)
     everything = tape.run_all(made.point)
     assert [np.shape(everything[node]) for node in made.readers] == [np.shape(one) for one in expected]
-    monkeypatch.setattr(scan, "SMALL", 0)  # in stages, single numbers too
     monkeypatch.setattr(scan_numpy, "MOST_TURNS", 5)
     staged = Tape(made.readers).run(made.point, backend="numpy")
     for one, other in zip(staged, expected, strict=True):  # a product of matrices is added up in another order
@@ -341,7 +340,6 @@ def test_a_running_sum_of_the_wrong_turn_is_found(monkeypatch: pytest.MonkeyPatc
             values[self.carry] = np.roll(values[self.carry], 1, axis=0)
 
     monkeypatch.setattr(scan_numpy.Shifted, "run", late)
-    monkeypatch.setattr(scan, "SMALL", 0)
     made = case("delayed", 33)
     expected = reference(made, made.point, namespace("numpy"))
     found = Tape(made.readers).run(made.point, backend="numpy")
@@ -355,7 +353,6 @@ def test_infinities_and_nan_are_those_of_numpy(name: str, monkeypatch: pytest.Mo
     made.point["a"] = -1e300 if name == "scalars" else 0.0
     expected = reference(made, made.point, namespace("numpy"))
     same(Tape(made.readers).run(made.point), expected)
-    monkeypatch.setattr(scan, "SMALL", 0)
     same(Tape(made.readers).run(made.point), expected)
 
 
@@ -384,7 +381,6 @@ def test_machine_code_gives_the_same_bits(name: str, monkeypatch: pytest.MonkeyP
         made.point["u"] = 0.0
         made.point["a"] = -1e300
     expected = reference(made, made.point, namespace("numpy"))
-    monkeypatch.setattr(scan, "SMALL", 0)
     same(Tape(made.readers).run(made.point, backend="numpy"), expected)
     monkeypatch.setattr(scan_numba, "WORK", 1)
     made_code = []

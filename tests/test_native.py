@@ -19,7 +19,7 @@ import pytest
 
 import gradcli
 from gradcli.calculator.compiled import _gradient
-from gradcli.execution.plans import compile_cache, emit_numba, polynomials
+from gradcli.execution.plans import compile_cache, emit_numba
 from gradcli.execution.plans.numpy_plan import Plan
 from gradcli.execution.plans.schedule import Loop
 from tests.forced import BLOCKS, patches
@@ -38,7 +38,7 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
 
 def applied(name: str, x: Any) -> Any:
     """One of the functions on an array, in a loop that is compiled as ours are."""
-    njit, functions = polynomials.compiled()
+    njit, functions = emit_numba.compiled()
     one = functions.get(name, functions["sincos_far_"])
     place = {"sin": 0, "cos": 1}.get(name)
     loops: dict[Any, Any] = applied.__dict__.setdefault("loops", {})
@@ -352,7 +352,7 @@ def test_without_numba_numpy_does_it(monkeypatch: pytest.MonkeyPatch) -> None:
         raise ImportError("numba")
 
     monkeypatch.setattr(emit_numba, "_there", [])
-    monkeypatch.setattr(polynomials, "compiled", absent)
+    monkeypatch.setattr(emit_numba, "compiled", absent)
     monkeypatch.setattr(emit_numba, "WORK", 1)
     value, _ = gradcli.compile("exp(x) + 2").at_points(x=np.zeros(5_000))
     assert np.array_equal(value, np.full(5_000, 3.0)) and emit_numba._there == [False]

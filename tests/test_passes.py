@@ -11,7 +11,7 @@ import pytest
 
 import gradcli
 from gradcli.calculator.compiled import _gradient
-from gradcli.execution.plans import emit_numba, pool, running, schedule
+from gradcli.execution.plans import allocate, emit_numba, run, schedule
 from gradcli.execution.plans.numpy_plan import Plan
 from tests.attack_programs import ALGORITHMS, algorithm, matrices
 from tests.forced import BLOCKS, LOOPS, patched, patches
@@ -22,7 +22,7 @@ from tests.test_plan_arrays import cases
 LINE = np.linspace(-2, 2, 240)
 TURNS = np.random.default_rng(0).normal(size=(20, 3))
 PROGRAMS: dict[str, tuple[str, dict[str, Any]]] = {
-    "a line": ("sum(sin(x)*cos(x) + exp(-x**2)) + sum((x[1:] - x[:-1]**2)**2)", {"x": LINE}),
+    "a line": ("sum(sin(x)*cos(x) + exp(-x**2) + x**7) + sum((x[1:] - x[:-1]**2)**2)", {"x": LINE}),
     "softmax": ("A = zeros(5, 4)\nsum(logsumexp(A, axis=1)) + sum(softmax(A[:, 0])**2)", {"A": LINE.reshape(-1, 4)}),
     "nearest": (
         "X = zeros(5, 2)\nC = zeros(3, 2)\nsum(min(sum((X[:, None, :] - C)**2, axis=2), axis=1))",
@@ -62,10 +62,10 @@ def every_pass(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch,
         *BLOCKS,
         *LOOPS,
-        (pool, "LEAST", 1),
+        (allocate, "LEAST", 1),
         (schedule, "SHORTEST", 100),
         (schedule, "FEWEST_ROWS", 4),
-        (running, "FREED", 1),
+        (run, "FREED", 1),
         (emit_numba, "WORK", 1),
     )
 

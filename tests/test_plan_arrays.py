@@ -14,7 +14,7 @@ import pytest
 import gradcli
 from gradcli.calculator.questions import value_question
 from gradcli.diagnostics import GradcliError
-from gradcli.execution.plans import blocks, kernels, ranges, running, schedule
+from gradcli.execution.plans import demand, emit_numpy, run, schedule
 from gradcli.execution.plans.numpy_plan import Plan
 from tests.array_programs import make, odd, read, scalar
 from tests.rounding import allowed, beyond
@@ -57,8 +57,8 @@ def small(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"WORTH": 1, "ENTRIES": least, "MOST_ENTRIES": max(least, int(random.choice([1, 8, 64]))),
                         "FEWEST_ROWS": int(random.choice([1, 2]))}.items():  # fmt: skip
         monkeypatch.setattr(schedule, name, value)
-    monkeypatch.setattr(running, "SMALL", int(random.choice([0, 16, 64])))
-    monkeypatch.setattr(blocks, "WORTH_A_THREAD", 0)
+    monkeypatch.setattr(run, "SMALL", int(random.choice([0, 16, 64])))
+    monkeypatch.setattr(run, "WORTH_A_THREAD", 0)
 
 
 def judge(seed: int, tape: Tape, values: dict[str, Any], dtype: str, mended: bool = False) -> None:
@@ -92,8 +92,8 @@ def test_plans_in_small_blocks(start: int, strange: bool, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("strange", [False, True])
 def test_plans_on_ranges(strange: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ranges, "WORTH", -(10**9))
-    monkeypatch.setattr(ranges, "SHARE", 0)
+    monkeypatch.setattr(demand, "WORTH", -(10**9))
+    monkeypatch.setattr(demand, "SHARE", 0)
     for seed, tape, values in cases(600, 100, strange):
         small(seed, monkeypatch)
         judge(seed, tape, values, "float64", mended=True)
@@ -104,8 +104,8 @@ def test_plans_on_ranges(strange: bool, monkeypatch: pytest.MonkeyPatch) -> None
 def test_many_plans(start: int, monkeypatch: pytest.MonkeyPatch) -> None:
     cut = start % 750 == 0
     if cut:
-        monkeypatch.setattr(ranges, "WORTH", -(10**9))
-        monkeypatch.setattr(ranges, "SHARE", 0)
+        monkeypatch.setattr(demand, "WORTH", -(10**9))
+        monkeypatch.setattr(demand, "SHARE", 0)
     for seed, tape, values in cases(start, 250, start % 1_000 == 0):
         small(seed, monkeypatch)
         judge(seed, tape, values, "float32" if seed % 5 == 0 else "float64", mended=cut)
@@ -114,11 +114,11 @@ def test_many_plans(start: int, monkeypatch: pytest.MonkeyPatch) -> None:
 # --- what was found ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("ufunc", sorted(kernels.UNSAFE, key=lambda one: one.__name__), ids=lambda one: one.__name__)
+@pytest.mark.parametrize("ufunc", sorted(emit_numpy.UNSAFE, key=lambda one: one.__name__), ids=lambda one: one.__name__)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_results_with_gaps_in_memory(ufunc: Any, dtype: Any) -> None:
     """NumPy 2.4 writes wrong negatives and truth values into such memory where the processor has AVX-512."""
-    work = kernels.entry(ufunc)
+    work = emit_numpy.entry(ufunc)
     for n in (1, 3, 8, 16, 17, 37, 64):
         x = np.linspace(-1, 2, n).astype(dtype)
         x[n // 2] = np.nan

@@ -13,7 +13,7 @@ import pytest
 
 import gradcli
 from gradcli.execution.evaluate import Tape
-from gradcli.execution.plans import ranges
+from gradcli.execution.plans import demand
 from gradcli.execution.plans.numpy_plan import Plan
 from tests.rounding import allowed, beyond
 from tests.sliced_programs import N, make, odd
@@ -43,8 +43,8 @@ def differences(tape: Tape, values: dict[str, Any], made: Any) -> list[tuple[flo
 @pytest.fixture
 def on_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
     """Entries are left out wherever that is possible."""
-    monkeypatch.setattr(ranges, "WORTH", -(10**9))
-    monkeypatch.setattr(ranges, "SHARE", 0)
+    monkeypatch.setattr(demand, "WORTH", -(10**9))
+    monkeypatch.setattr(demand, "SHARE", 0)
 
 
 @pytest.mark.parametrize("strange", [False, True])

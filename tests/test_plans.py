@@ -15,7 +15,7 @@ from gradcli.calculator.compiled import _gradient
 from gradcli.calculator.questions import value_question
 from gradcli.diagnostics import GradcliError
 from gradcli.execution.evaluate import Tape
-from gradcli.execution.plans import ranges, thread_pool
+from gradcli.execution.plans import demand, thread_pool
 from gradcli.execution.plans.numpy_plan import Plan
 from gradcli.execution.plans.schedule import Loop
 from tests.benchmarks import gradbench
@@ -73,8 +73,8 @@ def test_random_programs_in_small_blocks(start: int, small_blocks: None) -> None
 @pytest.mark.parametrize("start", range(400, 800, 50))
 def test_random_programs_on_ranges(start: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where leaving out entries saves little."""
-    monkeypatch.setattr(ranges, "WORTH", -(10**9))
-    monkeypatch.setattr(ranges, "SHARE", 0)
+    monkeypatch.setattr(demand, "WORTH", -(10**9))
+    monkeypatch.setattr(demand, "SHARE", 0)
     for case in map(random_case, range(start, start + 50)):
         if not case[0].scalar:
             judge(*case, Plan(case[0]))

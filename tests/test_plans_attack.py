@@ -16,8 +16,8 @@ import pytest
 
 import gradcli
 from gradcli.execution.plans import schedule
+from gradcli.execution.plans.ir import SCAN
 from gradcli.execution.plans.numpy_plan import Plan
-from gradcli.execution.plans.values import SCAN
 from tests.attack_programs import ALGORITHMS, Case, algorithm, matrices, recurrence
 from tests.forced import BLOCKS, LOOPS, patched
 from tests.rounding import allowed, beyond

@@ -14,11 +14,12 @@ import numpy as np
 import pytest
 
 import gradcli
-from gradcli.execution import scan_core, scan_linear, scan_numba, scan_plan, scan_turns
+from gradcli.execution import scan_numba, scan_numpy, scan_turns
 from gradcli.execution.evaluate import Tape
 from gradcli.execution.namespaces import namespace
+from gradcli.execution.plans import lower
+from gradcli.execution.plans.ir import SCAN
 from gradcli.execution.plans.numpy_plan import Plan, planned
-from gradcli.execution.plans.values import SCAN
 from gradcli.graph.node import is_reader
 from gradcli.lowering import loops
 from tests import loop_scripts
@@ -43,7 +44,7 @@ def written_out(text: str, values: dict[str, Any]) -> Tape:
         return question(text, values)[0]
 
 
-def recurrences(plan: Plan) -> list[scan_core.Core]:
+def recurrences(plan: Plan) -> list[scan_numpy.Core]:
     return [event.function.core for event in plan.schedule.events if getattr(event, "kind", None) == SCAN]
 
 
@@ -177,7 +178,7 @@ def test_planted_errors_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The state after the wrong turn, rows of the wrong turn, values that share memory while they are needed."""
     text, values = loop("g = 0.5*g - x[t]\n    h = tanh(h*w) + sin(h*u) + g"), values_of()
     within(text, values)
-    run, laid_out, stages = scan_core.Core.run, scan_turns.laid_out, scan_plan._Stages
+    run, laid_out, stages = scan_numpy.Core.run, scan_turns.laid_out, lower._Stages
 
     def late(core: Any, columns: Any, *rest: Any) -> Any:
         return run(core, [np.roll(one, 1, 0) for one in columns], *rest)
@@ -190,7 +191,7 @@ def test_planted_errors_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     def second(one: Any, x: Any) -> Any:
         return one.steps.view("reshape", one._part(x, 1, 2), x.shape[1:], x.shape[1:])
 
-    planted = [(scan_core.Core, "run", late), (scan_turns, "laid_out", overlapping), (stages, "_last", second)]
+    planted = [(scan_numpy.Core, "run", late), (scan_turns, "laid_out", overlapping), (stages, "_last", second)]
     for owner, name, wrong in planted:
         with monkeypatch.context() as patch:
             patch.setattr(owner, name, wrong)
@@ -279,17 +280,17 @@ def test_planted_errors_in_blocks_are_noticed(monkeypatch: pytest.MonkeyPatch) -
     """A summand that is lost, blocks that begin with the state of another block."""
     text, values = loop("h = z[t]*h - w*x[t]"), values_of()
     within(text, values)
-    in_blocks = scan_linear._in_blocks
+    in_blocks = scan_turns._in_blocks
     with monkeypatch.context() as patch:
-        patch.setattr(scan_linear, "_in_blocks", lambda turns, lead, **how: in_blocks(turns, lead, summands=False))
+        patch.setattr(scan_turns, "_in_blocks", lambda turns, lead, **how: in_blocks(turns, lead, summands=False))
         with pytest.raises(AssertionError):
             within(text, values)
     with monkeypatch.context() as patch:
-        patch.setattr(scan_linear, "_in_blocks", lambda turns, lead, **how: in_blocks(turns, lead))
+        patch.setattr(scan_turns, "_in_blocks", lambda turns, lead, **how: in_blocks(turns, lead))
         with pytest.raises(AssertionError):
             within(text, values)
     with monkeypatch.context() as patch:
-        patch.setattr(scan_linear, "LOST", 0.0)  # then no block is used, and all is well
+        patch.setattr(scan_turns, "LOST", 0.0)  # then no block is used, and all is well
         within(text, values)
 
 

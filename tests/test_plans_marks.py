@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from gradcli.execution.plans.marks import counted, simplified, ties
+from gradcli.execution.plans.emit_numpy import counted, ties
+from gradcli.execution.plans.ir import CAST, ENTRY, REDUCE, VIEW, Op, Value
 from gradcli.execution.plans.numpy_plan import Plan
 from gradcli.execution.plans.schedule import Loop
-from gradcli.execution.plans.values import CAST, ENTRY, REDUCE, VIEW, Op, Value
+from gradcli.execution.plans.simplify import simplified
 from tests.forced import BLOCKS, patches
 from tests.test_plans import question
 

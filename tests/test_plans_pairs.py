@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gradcli.execution.plans import axes, schedule
-from gradcli.execution.plans.axes import follows
+from gradcli.execution.plans import schedule
+from gradcli.execution.plans.ir import ENTRY, REDUCE, Op, Value
 from gradcli.execution.plans.numpy_plan import Plan
-from gradcli.execution.plans.schedule import Loop
-from gradcli.execution.plans.values import ENTRY, REDUCE, Op, Value
+from gradcli.execution.plans.schedule import Loop, follows
 from tests.forced import BLOCKS, patches
 from tests.test_plans import judge, question, random_case
 
@@ -51,7 +50,7 @@ def test_what_is_cut_already_is_cut_as_before() -> None:
 @pytest.mark.parametrize("share", [0, 1, 4, 16])
 def test_random_programs_whose_short_steps_link_less(share: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """In blocks of one row; with 0 no step keeps an axis from being cut."""
-    patches(monkeypatch, *BLOCKS, (axes, "SHARE", share))
+    patches(monkeypatch, *BLOCKS, (schedule, "SHARE", share))
     looped = 0
     for case in map(random_case, range(100 * share, 100 * share + 40)):
         if not case[0].scalar:
@@ -85,5 +84,5 @@ def test_matrices_of_which_both_axes_are_one_class_are_not_cut(text: str) -> Non
 def test_classes_may_be_joined_only_so_often(monkeypatch: pytest.MonkeyPatch) -> None:
     """Long programs take time in proportion; what is not linked then is taken on whole arrays."""
     tape, held = question(TEXTS["kernel"], {"x": np.linspace(-2, 2, 300)})
-    monkeypatch.setattr(axes, "PATIENCE", 0)
+    monkeypatch.setattr(schedule, "PATIENCE", 0)
     judge(tape, held, Plan(tape, threads=2))

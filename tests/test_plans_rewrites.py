@@ -9,7 +9,7 @@ import pytest
 
 import gradcli
 from gradcli.calculator.compiled import _gradient
-from gradcli.execution.plans import ranges, thread_pool
+from gradcli.execution.plans import demand, thread_pool
 from gradcli.execution.plans.numpy_plan import Plan
 from gradcli.execution.plans.schedule import Loop
 from tests.test_plans import judge, question
@@ -39,7 +39,7 @@ def test_entries_that_no_output_reads_are_not_computed() -> None:
     ],
 )
 def test_ranges(text: str, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ranges, "WORTH", 1)
+    monkeypatch.setattr(demand, "WORTH", 1)
     tape, values = question(text, {"x": np.sin(np.arange(5_000.0)) + 0.1})
     plan = Plan(tape, threads=1)
     judge(tape, values, plan)

@@ -14,7 +14,7 @@ import pytest
 import gradcli
 from gradcli.calculator.questions import value_question
 from gradcli.diagnostics import GradcliError
-from gradcli.execution.plans import pool, running, thread_pool
+from gradcli.execution.plans import allocate, run, thread_pool
 from gradcli.execution.plans.numpy_plan import Plan
 from tests.test_plans import judge, question
 
@@ -105,13 +105,13 @@ def test_outputs_have_memory_of_their_own(n: int) -> None:
 
 
 def test_memory_of_long_outputs_is_used_again() -> None:
-    x = np.ones(running.FREED // 8 + 1)
+    x = np.ones(run.FREED // 8 + 1)
     plan = Plan(tape_of("x*x + 1", x=x))
-    pool._KEPT.clear()
+    allocate._KEPT.clear()
     place = plan.run([x])[0].ctypes.data
-    assert pool.held() > running.FREED
+    assert allocate.held() > run.FREED
     found = plan.run([x])[0]
-    assert found.ctypes.data == place and pool.held() == 0 and np.all(found == 2)
+    assert found.ctypes.data == place and allocate.held() == 0 and np.all(found == 2)
 
 
 def test_a_plan_keeps_nothing_of_a_run() -> None:
@@ -179,22 +179,22 @@ def test_a_plan_whose_threads_sleep_gives_the_same() -> None:
 
 
 def test_after_an_error_in_a_block_a_plan_still_works(monkeypatch: pytest.MonkeyPatch) -> None:
-    from gradcli.execution.plans import blocks
+    from gradcli.execution.plans import run
 
     tape, values = question(LOOPS, {"x": numbers(700_001)})
     plan = Plan(tape, threads=2)
     expected = plan.run([values["x"]])
-    usual, calls = blocks.Frame.run, iter(range(100))
+    usual, calls = run.Frame.run, iter(range(100))
 
     def fail(self: Any, *args: Any) -> None:
         if next(calls) == 3:
             raise MemoryError("full")
         usual(self, *args)
 
-    monkeypatch.setattr(blocks.Frame, "run", fail)
+    monkeypatch.setattr(run.Frame, "run", fail)
     with pytest.raises(MemoryError):
         plan.run([values["x"]])
-    monkeypatch.setattr(blocks.Frame, "run", usual)
+    monkeypatch.setattr(run.Frame, "run", usual)
     assert all(np.array_equal(one, other) for one, other in zip(plan.run([values["x"]]), expected, strict=True))
 
 

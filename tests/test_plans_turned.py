@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import Any
 
 import numpy as np
 import pytest
 
 import gradcli
-from gradcli.execution.plans import blocks
-from gradcli.execution.plans.blocks import WIDEST, turned
-from gradcli.execution.plans.kernels import KERNELS, kernel
-from gradcli.execution.plans.marks import ties
+from gradcli.execution.plans import run
+from gradcli.execution.plans.emit_numpy import KERNELS, kernel, ties
+from gradcli.execution.plans.ir import CHOICE, ENTRY, REDUCE, VIEW, Op, Value
 from gradcli.execution.plans.numpy_plan import Plan
-from gradcli.execution.plans.schedule import Loop, fused
-from gradcli.execution.plans.values import CHOICE, ENTRY, REDUCE, VIEW, Op, Value
+from gradcli.execution.plans.run import WIDEST, turned
+from gradcli.execution.plans.schedule import Loop
+from gradcli.execution.plans.simplify import simplified
 from tests.test_plans import judge, question
 
 GIVEN = "const X = zeros(2, 2)\n"
@@ -56,7 +57,7 @@ def test_turned_blocks_give_what_others_give(
     at_once = [Plan(tape, threads=count).answer(values) for count in (1, 2, 3)]
     for other in at_once[1:]:
         assert all(np.array_equal(one, two) for one, two in zip(at_once[0] or (), other or (), strict=True))
-    monkeypatch.setattr(blocks, "turned", lambda loop: set())
+    monkeypatch.setattr(run, "turned", lambda loop: set())
     straight = Plan(tape).answer(values)
     for one, two in zip(at_once[0] or (), straight or (), strict=True):
         np.testing.assert_allclose(one, two, rtol=1e-11, atol=1e-11)
@@ -139,10 +140,11 @@ def test_only_the_extreme_of_the_same_lane_has_its_ties(of: int, function: Any, 
     equal = step(ENTRY, np.equal, (pair[0], column), None, (40, 5), bool)
     odd = step(ENTRY, np.not_equal, (pair[0], pair[0]), None, (40, 5), bool)
     either = step(ENTRY, np.bitwise_or, (equal, odd), None, (40, 5), bool)
-    found = fused(made, [either, best])
+    found = simplified(made, [either, best], count(100))
     assert found[-1].function is expected
     assert len(found) == (3 if expected is ties else 5)
-    assert [op.function for op in fused(made, [either, equal])][-1] is np.bitwise_or  # somebody else reads a part of it
+    found = simplified(made, [either, equal], count(100))
+    assert found[-1].function is np.bitwise_or  # somebody else reads a part of it
 
 
 # --- choices -----------------------------------------------------------------------------------------------------------

@@ -12,16 +12,16 @@ import numpy as np
 import pytest
 
 import gradcli
-from gradcli.execution.plans import pool, thread_pool
+from gradcli.execution.plans import allocate, thread_pool
 
 DOUBLE = np.dtype("float64")
-LONG = pool.LEAST // 8
+LONG = allocate.LEAST // 8
 
 
 @pytest.fixture(autouse=True)
 def nothing_idle() -> None:
     gc.collect()
-    pool._KEPT.clear()
+    allocate._KEPT.clear()
 
 
 def place(array: Any) -> int:
@@ -29,46 +29,46 @@ def place(array: Any) -> int:
 
 
 def test_memory_that_was_left_is_used_again() -> None:
-    one, other = pool.lines([LONG, LONG], [DOUBLE, DOUBLE])
+    one, other = allocate.lines([LONG, LONG], [DOUBLE, DOUBLE])
     assert one.flags.writeable and one.dtype == DOUBLE and place(one) % 64 == 0 == place(other) % 64
     places = {place(one), place(other)}
     assert len(places) == 2
     del one, other
-    assert pool.held() == 2 * (8 * LONG + 64)
-    again = pool.lines([LONG, LONG], [DOUBLE, DOUBLE])
-    assert {place(array) for array in again} == places and pool.held() == 0
+    assert allocate.held() == 2 * (8 * LONG + 64)
+    again = allocate.lines([LONG, LONG], [DOUBLE, DOUBLE])
+    assert {place(array) for array in again} == places and allocate.held() == 0
 
 
 @pytest.mark.parametrize(
     "keep", [lambda a: a[5:9], lambda a: a.reshape(4, -1).T[1:], memoryview, lambda a: a.view("i8")]
 )
 def test_memory_with_a_view_is_not(keep: Any) -> None:
-    (one,) = pool.lines([LONG], [DOUBLE])
+    (one,) = allocate.lines([LONG], [DOUBLE])
     one[:] = 7.0
     view, before = keep(one), place(one)
     del one
-    (other,) = pool.lines([LONG], [DOUBLE])
+    (other,) = allocate.lines([LONG], [DOUBLE])
     other[:] = 8.0
-    assert place(other) != before and pool.held() == 0
+    assert place(other) != before and allocate.held() == 0
     assert np.asarray(view).reshape(-1)[:1].tobytes() == np.array(7.0).tobytes()
     del view
-    assert pool.held() == 8 * LONG + 64
+    assert allocate.held() == 8 * LONG + 64
 
 
 def test_what_does_not_fit_is_given_back_and_short_ones_are_not_kept() -> None:
-    del pool.lines([LONG], [DOUBLE])[0]
+    del allocate.lines([LONG], [DOUBLE])[0]
     gc.collect()
-    assert pool.held() > 0
-    found = pool.lines([LONG + 1, 10, LONG * 2], [DOUBLE, DOUBLE, np.dtype("float32")])
-    assert pool.held() == 0 and [one.shape for one in found] == [(LONG + 1,), (10,), (2 * LONG,)]
+    assert allocate.held() > 0
+    found = allocate.lines([LONG + 1, 10, LONG * 2], [DOUBLE, DOUBLE, np.dtype("float32")])
+    assert allocate.held() == 0 and [one.shape for one in found] == [(LONG + 1,), (10,), (2 * LONG,)]
     assert found[1].flags.owndata and found[2].dtype == np.float32
 
 
 def test_what_is_kept_is_bounded() -> None:
-    many = pool.lines([LONG] * 40, [DOUBLE] * 40)
+    many = allocate.lines([LONG] * 40, [DOUBLE] * 40)
     del many
     gc.collect()
-    assert pool.MOST - 8 * LONG - 64 < pool.held() <= pool.MOST
+    assert allocate.MOST - 8 * LONG - 64 < allocate.held() <= allocate.MOST
 
 
 def test_threads_never_get_the_same_memory() -> None:
@@ -77,7 +77,7 @@ def test_threads_never_get_the_same_memory() -> None:
 
     def work(number: int) -> None:
         for _ in range(60):
-            one, other = pool.lines([LONG, LONG], [DOUBLE, DOUBLE])
+            one, other = allocate.lines([LONG, LONG], [DOUBLE, DOUBLE])
             one[::997], other[::997] = number, -number
             if not (np.all(one[::997] == number) and np.all(other[::997] == -number)):
                 wrong.append(number)

@@ -25,7 +25,7 @@ from gradcli.commands.why import view as why_view
 from gradcli.eager import running, why
 from gradcli.eager.why.story import CURES
 from gradcli.execution import findings
-from gradcli.execution.step_sequence import step_sequence
+from gradcli.execution.curves import step_sequence
 from gradcli.language import read_source
 from gradcli.rendering.convergence import convergence
 from gradcli.rendering.document import Style

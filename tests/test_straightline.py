@@ -12,8 +12,8 @@ import pytest
 
 import gradcli
 from gradcli.calculator.questions import gradient_question, prepare
+from gradcli.execution.emit_python import MOST_NODES, printed, straight
 from gradcli.execution.namespaces import Unavailable, namespace
-from gradcli.execution.straightline import MOST_NODES, printed, straight
 from gradcli.primitives import catalogue
 from tests.cases import cases
 from tests.random_programs import make

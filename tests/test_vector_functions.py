@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gradcli
-from gradcli.execution.plans import sincos
-from gradcli.execution.plans.sincos import FARTHEST, PLACES, sines, tables
+from gradcli.execution.plans import emit_numpy
+from gradcli.execution.plans.emit_numpy import FARTHEST, PLACES, sines, tables
 
 LIMIT = 2.5
 
@@ -95,7 +95,7 @@ def test_the_bound_would_be_seen_to_fail(monkeypatch: pytest.MonkeyPatch) -> Non
     right = tables()
     wrong = right.sines.copy()
     wrong[17] += 6 * math.ulp(wrong[17])
-    monkeypatch.setattr(sincos, "tables", lambda: right._replace(sines=wrong))
+    monkeypatch.setattr(emit_numpy, "tables", lambda: right._replace(sines=wrong))
     assert worst(np.array([17 * 2 * math.pi / PLACES])) > LIMIT
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 ALONE, SHARED = 1 << 14, 1 << 15  # entries of the largest value in a block: on one thread, and on several
 FEWEST = 4  # blocks on a thread of its own, below which starting it does not pay
-MOST_KEPT = 64  # plans of a compiled script
+MOST_KEPT = 8  # plans of a compiled script: each has memory for some blocks
 _making = RLock()  # of plans: threads may call one compiled function
 LIBRARY = {"bilinear", "structured"}  # kinds of operations that NumPy's library may compute, on threads of its own
 
@@ -37,7 +37,7 @@ class PointPlans:
     __slots__ = ("kept",)
 
     def __init__(self) -> None:
-        self.kept: dict[Any, tuple[int, Any]] = {}  # by question and moving inputs: the number of points, the plan
+        self.kept: dict[Any, Any] = {}  # by question, moving inputs and number of points
 
     def run(
         self,
@@ -53,16 +53,15 @@ class PointPlans:
         Who does it hangs on the number of points, never on earlier calls: calls that are alike give the same bits.
         """
         moving = frozenset(batched)
-        key = (question, moving)
+        key = (question, moving, count)
         with _making:
-            kept, plan = self.kept.get(key, (0, None))
-            if kept != count:
+            if key not in self.kept:
                 from gradcli.execution.plans.numpy_plan import points_plan
 
                 if len(self.kept) >= MOST_KEPT:
                     del self.kept[next(iter(self.kept))]
-                plan = points_plan(question.tape, dtype, moving, count)
-                self.kept[key] = (count, plan)
+                self.kept[key] = points_plan(question.tape, dtype, moving, count)
+            plan = self.kept[key]
         if plan is None:
             return None
         with pointing_into(question.lowered.source):
@@ -156,7 +155,7 @@ def rooms(first: Sequence[Any], shapes: Sequence[tuple[int, ...]], count: int) -
     """Room for all results of each output, of the kind that a block gave."""
     dtype = namespace("numpy").library.dtype
     lengths = [count * size_of(shape) for shape in shapes]
-    made = import_module("gradcli.execution.plans.pool").lines(
+    made = import_module("gradcli.execution.plans.allocate").lines(
         lengths, [dtype(getattr(one, "dtype", "float64")) for one in first]
     )
     return [room.reshape(count, *shape) for room, shape in zip(made, shapes, strict=True)]

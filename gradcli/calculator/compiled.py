@@ -119,7 +119,7 @@ class Compiled:
         self._calls[name] = self._calls.get(name, 0) + 1
         if self._calls[name] < SETTLED:
             return
-        from gradcli.execution.straightline import straight
+        from gradcli.execution.emit_python import straight
 
         def rest(**given: Any) -> Any:
             return careful(self, **{leaf: value for leaf, value in given.items() if value is not None})

@@ -5,8 +5,8 @@ from __future__ import annotations
 from gradcli.calculator.answers import LARGE, point_of
 from gradcli.calculator.questions import gradient_question, value_question
 from gradcli.execution import plan_report
+from gradcli.execution.emit_python import MOST_NODES as MOST_STRAIGHT
 from gradcli.execution.reports import PlanLoop, PlanMemory, PlanReport
-from gradcli.execution.straightline import MOST_NODES as MOST_STRAIGHT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

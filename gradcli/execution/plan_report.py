@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.execution.namespaces import namespace
-from gradcli.execution.plans import ranges, recording
-from gradcli.execution.plans.schedule import Loop
-from gradcli.execution.plans.values import (
+from gradcli.execution.plans import demand, lower
+from gradcli.execution.plans.ir import (
     ADDED,
     CALL,
     CAST,
@@ -28,6 +27,7 @@ from gradcli.execution.plans.values import (
     base,
     index_of,
 )
+from gradcli.execution.plans.schedule import Loop
 from gradcli.execution.reports import PlanLoop, PlanPass, PlanStep
 
 if TYPE_CHECKING:
@@ -224,8 +224,8 @@ def passes_of(made: Plan, order: Order) -> Iterator[PlanPass]:
     """What recording and each pass did, where that changed anything; the names are those of `passes.py`."""
     tape, xp = made.tape, namespace("numpy", made.xp.dtype)
     with xp.arithmetic():
-        before = recording.record(tape, xp.dtype)
-        cut = ranges.restricted(before, xp.float_type)
+        before = lower.record(tape, xp.dtype)
+        cut = demand.restricted(before, xp.float_type)
     asked, ops = len([node for node in tape.nodes if node.args]), [op for op in before.ops if op.kind != VIEW]
     yield PlanPass("record", f"{_counted(asked, 'operation')} become {_counted(len(ops), 'step')}: equal ones are one")
     if held := len([op for op in before.ops if op.out.constant]):

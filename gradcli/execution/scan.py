@@ -1,14 +1,14 @@
 """Loops while a program runs: all readers of one loop are computed by one walk through its turns.
 
 A `Scan` computes in each turn only what its readers need, directly or through later turns, and holds one turn and the
-stacks that `turns` readers ask for. Loops over single numbers run as Python code printed for them (`scan_python`); with
+stacks that `turns` readers ask for. Loops over single numbers run as Python code printed for them (`emit_python`); with
 NumPy, only what has to runs turn by turn (`scan_numpy`); batch axes and other namespaces run one operation after the
 other.
 """
 
 from __future__ import annotations
 
-from gradcli.execution.namespaces import IEEE_DIFFERS, REFUSED, namespace
+from gradcli.execution.namespaces import REFUSED, namespace
 from gradcli.graph.arrays import nearest_float
 from gradcli.graph.loop import order_of_turns, readers_by_loop
 from gradcli.graph.node import CONSTANT, LEAF, Node, is_reader
@@ -16,18 +16,16 @@ from gradcli.graph.types import broadcast_shapes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any
 
     from gradcli.execution.scan_numpy import Staged
-    from gradcli.execution.scan_python import PrintedTurns
     from gradcli.execution.scan_split import Split
     from gradcli.graph.loop import Body
 
     # impl, position of the result, of the operands, parameters, aligned
     Step = tuple[Any, int, tuple[int, ...], Any, bool]
 
-SMALL = 1 << 13  # steps of all turns, up to which single numbers are not worth more than one printed function
 IN_PLACE = ("numpy", "cupy")  # namespaces whose arrays can be written to
 _UNKNOWN: Any = object()
 
@@ -64,26 +62,20 @@ class Scan:
         self.carries = [k for k, leaf in enumerate(body.carried) if body.positions[leaf] in there]
         self.scalar = single_numbers(readers[0])  # every value of a turn
         self._work: dict[Any, Work] = {}
-        self._printed: PrintedTurns | None = _UNKNOWN
+        self._printed: Callable[[Sequence[float]], list[float]] | None = _UNKNOWN
         self._staged: dict[Any, Staged] = {}
         self._split: Split | None = None
 
     def __call__(self, xp: Any, *args: Any, ranks: Sequence[int]) -> list[Any]:
         """The values of the readers, in their order."""
-        alone = xp.name == "numpy" and not any(x.ndim > rank for x, rank in zip(args, ranks, strict=True))
-        if xp.name == "math" or (alone and xp.dtype == "float64" and self.count * len(self.order) <= SMALL):
-            printed = self._printed
-            if printed is _UNKNOWN:
-                from gradcli.execution.scan_python import printed_turns
+        if xp.name == "math":
+            if self._printed is _UNKNOWN:
+                from gradcli.execution.emit_python import printed_turns
 
-                printed = self._printed = printed_turns(self)
-            if printed is not None:
-                if xp.name == "math":
-                    return printed.on_floats(args)
-                try:
-                    return printed.on_arrays(xp, args)
-                except IEEE_DIFFERS:
-                    pass  # NumPy says what IEEE arithmetic gives
+                self._printed = printed_turns(self)
+            if self._printed is not None:
+                return self._printed(args)
+        alone = xp.name == "numpy" and not any(x.ndim > rank for x, rank in zip(args, ranks, strict=True))
         if alone and self.count > 1:
             staged = self._staged.get(xp)
             if staged is None:

@@ -1,4 +1,4 @@
-"""Loops over single numbers in machine code (numba, the extra `fast`): the text of `scan_python` with arrays around it.
+"""Loops over single numbers in machine code (numba, the extra `fast`): the text of `emit_python` with arrays around it.
 
 Nothing is contracted or reassociated, and functions are those of the C library, as for Python's floats. What
 numba does not support stays Python code. The machine code is kept in the user's cache.
@@ -11,16 +11,15 @@ import os
 from importlib import import_module
 from pathlib import Path
 
-from gradcli.execution.expressions import Printer
+from gradcli.execution.emit_python import Printer, turn_lines
 from gradcli.execution.generated import function
-from gradcli.execution.scan_python import turn_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from gradcli.execution.plans.values import Value
+    from gradcli.execution.plans.ir import Value
     from gradcli.execution.scan_turns import ArrayTurns
     from gradcli.graph.loop import Body
 
@@ -151,7 +150,7 @@ class Lanes:
 def compiled_lanes(turns: ArrayTurns, count: int) -> Lanes | None:
     """The machine code of so many turns; None where it is not worth its making, cannot be printed, or without numba."""
     from gradcli.execution.plans import emit_numba
-    from gradcli.execution.plans.values import CHOICE
+    from gradcli.execution.plans.ir import CHOICE
 
     shape = turns.carries[0].shape
     size = turns.carries[0].size

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from gradcli.execution.step_sequence import step_sequence
+from gradcli.execution.curves import step_sequence
 from gradcli.rendering.convergence import convergence
 from gradcli.rendering.diagnostics import bare, headline, snippet
 from gradcli.rendering.document import GAP, Column, Facts, Grid, Line, Style

@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from gradcli.execution.step_sequence import StepSequence
+    from gradcli.execution.curves import StepSequence
     from gradcli.rendering.document import Block
 
 HEIGHT = 12  # rows of the plot

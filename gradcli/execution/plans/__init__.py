@@ -1,5 +1,6 @@
 """Plans: programs prepared for arrays of NumPy, to be run again and again. Begin with `numpy_plan.py`.
 
-`tracing` and `recording` turn operations into the steps of `values`; `ranges` leaves out what no output reads;
-`schedule` decides which steps share a loop over blocks, `memory` where results lie; `running` and `blocks` run them.
+`tracing` and `lower` turn operations into the steps of `ir`, which `simplify` keeps few; `demand` leaves out what no
+output reads; `schedule` decides which steps share a loop over blocks, `allocate` where results lie; `run` takes them,
+by the functions of `emit_numpy` or as machine code of `emit_numba`.
 """

@@ -9,20 +9,18 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from gradcli.execution import checkpoints
 from gradcli.execution.inputs import Unbatched, leaf_value
 from gradcli.execution.namespaces import REFUSED, namespace
+from gradcli.execution.plans.demand import restricted
 from gradcli.execution.plans.emit_numba import compiled_loops
-from gradcli.execution.plans.kernels import kernel, operand, shown
-from gradcli.execution.plans.ranges import restricted
-from gradcli.execution.plans.recording import record
-from gradcli.execution.plans.running import Workspace
-from gradcli.execution.plans.schedule import Loop, Schedule
+from gradcli.execution.plans.emit_numpy import constants
+from gradcli.execution.plans.ir import SCAN, Op
+from gradcli.execution.plans.lower import record
+from gradcli.execution.plans.run import Workspace
+from gradcli.execution.plans.schedule import Schedule, steps_of
 from gradcli.execution.plans.thread_pool import processors
 from gradcli.execution.plans.tracing import Unrecordable
-from gradcli.execution.plans.values import SCAN, VIEW, Op, Value
 from gradcli.graph.collector import uncollected
 
 if TYPE_CHECKING:
@@ -33,7 +31,6 @@ if TYPE_CHECKING:
 
 MOST_NODES = 300_000  # a plan takes 20 us and 2 KB for each
 MOST_POINT_NODES = 10_000
-SHORT = 1 << 16  # bytes of a constant that is worth a copy without gaps
 KEPT = 1 << 26  # bytes of a workspace that is kept from run to run
 
 
@@ -62,7 +59,8 @@ class Plan:
                 recording = restricted(recording, self.xp.float_type)
             self.schedule = Schedule(recording, 0 if points is None else points[1])
             compiled_loops(self.schedule, once)
-            self.constants = constants(self.schedule)
+            read = [arg for event in self.schedule.events for op in steps_of(event) for arg in op.args]
+            self.constants = constants(self.schedule.constants, [*read, *self.schedule.outputs])
         for event in self.schedule.events if once else ():
             if isinstance(event, Op) and event.kind == SCAN:
                 event.function.core.once = True
@@ -170,60 +168,3 @@ def points_plan(tape: Tape, dtype: str, moving: Collection[str], count: int) -> 
         return Plan(tape, dtype, points=(moving, count))
     except (*REFUSED, Unrecordable):
         return None
-
-
-def constants(schedule: Schedule) -> dict[int, Any]:
-    """The arrays that do not depend on any input and that a step or an output reads."""
-    wanted: set[int] = set()
-    for event in schedule.events:
-        for op in event.ops if isinstance(event, Loop) else (event,):
-            for arg in op.args:
-                _wanted(arg, wanted)
-    for value in schedule.outputs:
-        _wanted(value, wanted)
-    cells: dict[int, Any] = {}
-    last: dict[int, int] = {}
-    for place, op in enumerate(schedule.constants):
-        for arg in op.args:
-            last[arg.serial] = place
-    for place, op in enumerate(schedule.constants):
-        xs = []
-        for arg in op.args:
-            if arg.array is not None:
-                cells[arg.serial] = arg.array
-            xs.append(operand(op, arg) if arg.number is not None else cells[arg.serial])
-        if op.kind == VIEW:
-            view = shown(op, xs[0], op.out.shape)
-            short = view.nbytes <= SHORT and op.function == "slice"
-            cells[op.out.serial] = np.ascontiguousarray(view) if short else view
-        else:
-            out = cells[op.out.serial] = np.empty(op.out.shape, op.out.dtype)
-            kernel(op)(*xs, out)
-        for arg in op.args:
-            if last[arg.serial] == place and arg.serial not in wanted:
-                cells.pop(arg.serial, None)
-    for serial, value in list(_given(schedule).items()):
-        cells[serial] = value.array
-    return {serial: cells[serial] for serial in wanted if serial in cells}
-
-
-def _wanted(value: Value, wanted: set[int]) -> None:
-    while not value.constant and value.op is not None and value.op.kind == VIEW:
-        value = value.op.args[0]
-    if value.constant and value.number is None:
-        wanted.add(value.serial)
-
-
-def _given(schedule: Schedule) -> dict[int, Value]:
-    """The constant arrays that steps read as they were given."""
-    found: dict[int, Value] = {}
-    values = list(schedule.outputs)
-    for event in schedule.events:
-        for op in event.ops if isinstance(event, Loop) else (event,):
-            values += op.args
-    for value in values:
-        while value.array is None and value.op is not None and value.op.kind == VIEW:
-            value = value.op.args[0]
-        if value.array is not None:
-            found[value.serial] = value
-    return found

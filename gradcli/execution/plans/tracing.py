@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.execution.namespaces import Unavailable, namespace
-from gradcli.execution.plans.kernels import put, take
-from gradcli.execution.plans.steps import Steps
-from gradcli.execution.plans.values import ENTRY, Value, bare
+from gradcli.execution.plans.emit_numpy import put, take
+from gradcli.execution.plans.ir import ENTRY, Value, bare
+from gradcli.execution.plans.simplify import Steps
 from gradcli.graph.arrays import nearest_float
 
 if TYPE_CHECKING:

@@ -1,32 +1,70 @@
 """A plan for CuPy: kernels of our own and calls of its libraries, over arrays on the device.
 
-Kernels are compiled once for each text, by CuPy, which keeps them on disk. Inputs are sent to the device once; an
-array that is there, or that cannot change, is not sent again. Results are fetched together, or stay there on request.
+Kernels are compiled once for each text, by CuPy, which keeps them on disk. What a run needs goes to the device once. An
+array of NumPy may change between two calls, and whether it has cannot be told more cheaply than by sending it again: so
+only arrays that are set read-only, and own their memory, are kept. Results are fetched together, or stay there on
+request.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 import numpy as np
 
-from gradcli.execution.devices.calls import called, viewed
-from gradcli.execution.devices.groups import Groups, base
-from gradcli.execution.devices.launches import Launcher
-from gradcli.execution.devices.replays import Replay
-from gradcli.execution.devices.residents import Residents, is_on_device
-from gradcli.execution.devices.texts import Kernel, Writer
+from gradcli.execution.cuda.fuse import Groups
+from gradcli.execution.cuda.kernels import Kernel, Writer
+from gradcli.execution.cuda.launch import Launcher, Replay, called, viewed
 from gradcli.execution.inputs import leaf_value
 from gradcli.execution.namespaces import namespace
-from gradcli.execution.plans.kernels import kernel, operand, shown
-from gradcli.execution.plans.recording import record
-from gradcli.execution.plans.values import VIEW
+from gradcli.execution.plans.emit_numpy import constants
+from gradcli.execution.plans.ir import base
+from gradcli.execution.plans.lower import record
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from gradcli.execution.evaluate import Tape
-    from gradcli.execution.plans.values import Op, Value
+    from gradcli.execution.plans.ir import Op, Value
+    from gradcli.graph.node import Node
+
+
+def is_on_device(value: Any) -> bool:
+    """Whether a value is an array of CuPy, or of another library that lies on the device."""
+    return hasattr(value, "__cuda_array_interface__")
+
+
+def is_steady(value: Any) -> bool:
+    """Whether an array of NumPy cannot change: read-only, and no view of one that may be written."""
+    while isinstance(value, np.ndarray):
+        if value.flags.writeable:
+            return False
+        if value.base is None:
+            return True
+        value = value.base
+    return False
+
+
+class Residents:
+    """The arrays of inputs that are kept on the device, each beside the one that it was made from."""
+
+    def __init__(self, xp: Any) -> None:
+        self.xp = xp
+        self.kept: dict[str, tuple[Any, Any]] = {}
+
+    def array(self, node: Node, value: Any) -> Any:
+        """The value of an input in C order on the device; raises GradcliError where it does not fit its leaf."""
+        name = node.params["name"]
+        known = self.kept.get(name)
+        if known is not None and known[0]() is value:
+            return known[1]
+        self.kept.pop(name, None)
+        made = self.xp.library.asarray(leaf_value(self.xp, node, value), order="C")
+        if is_steady(value):
+            self.kept[name] = (ref(value), made)
+        return made
+
 
 POINTS = 1 << 24  # that are sent at a time
 
@@ -70,16 +108,9 @@ class DevicePlan:
 
     def _constants(self) -> dict[int, Any]:
         """The arrays that no input changes and that somebody reads, on the device."""
-        wanted = {value.serial for item in self.work for value in self._reads(item)}
-        wanted |= {base(value).serial for value in self.recording.outputs}
-        cells: dict[int, Any] = {}
-        for op in self.recording.ops:
-            if op.out.constant:
-                cells[op.out.serial] = computed(op, cells)
-        found = {serial: cells[serial] for serial in wanted if serial in cells}
-        for value in [*self.recording.outputs, *[value for item in self.work for value in self._reads(item)]]:
-            if base(value).array is not None:
-                found[base(value).serial] = base(value).array
+        read = [value for item in self.work for value in self._reads(item)]
+        ops = [op for op in self.recording.ops if op.out.constant]
+        found = constants(ops, [*read, *map(base, self.recording.outputs)])
         return {serial: self.xp.library.asarray(np.asarray(array, order="C")) for serial, array in found.items()}
 
     def _last_readers(self) -> dict[int, list[int]]:
@@ -172,19 +203,6 @@ class DevicePlan:
             else:
                 lines.append(str(item))
         return "\n".join(lines)
-
-
-def computed(op: Op, cells: Mapping[int, Any]) -> Any:
-    """The result of a constant step, on the processor."""
-    xs = [
-        operand(op, arg) if arg.number is not None else arg.array if arg.array is not None else cells[arg.serial]
-        for arg in op.args
-    ]
-    if op.kind == VIEW:
-        return shown(op, xs[0], op.out.shape)
-    made = np.empty(op.out.shape, op.out.dtype)
-    kernel(op)(*xs, made)
-    return made
 
 
 def check(ops: Sequence[Op], outputs: Sequence[Value], moving: frozenset[str] | None) -> None:

@@ -1,4 +1,4 @@
-"""The parts of steps: arrays that a plan will hold, the operations between them, and what follows from their form."""
+"""The intermediate representation of plans: steps on arrays, with the values that they read and give."""
 
 from __future__ import annotations
 
@@ -59,6 +59,17 @@ class Op:
     def __repr__(self) -> str:
         name = getattr(self.function, "__name__", self.function)
         return f"{self.out} = {self.kind} {name}({', '.join(f'%{arg.serial}' for arg in self.args)}) {self.params}"
+
+
+class Recording:
+    """Steps in order, the inputs among their operands, and what the outputs are."""
+
+    __slots__ = ("inputs", "ops", "outputs")
+
+    def __init__(self, ops: list[Any], inputs: list[tuple[Node, Value]], outputs: list[Value]) -> None:
+        self.ops = ops
+        self.inputs = inputs
+        self.outputs = outputs
 
 
 def common(shapes: Sequence[Shape]) -> Shape:

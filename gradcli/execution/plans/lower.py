@@ -1,4 +1,4 @@
-"""Loops in a plan: the stages of `scan_split` become steps on arrays whose first axis counts the turns.
+"""A tape as steps: operations one by one, loops by the stages of `scan_split` on arrays whose first axis counts turns.
 
 What takes all turns at once is recorded as any other operation is, and goes through the same passes. A group of carries
 that need one another is one step, which gives the states before all turns. Arrays of turns stand in the order of the
@@ -11,20 +11,68 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.execution.plans.tracing import Operations, Unrecordable, led
-from gradcli.execution.plans.values import SCAN, VIEW
-from gradcli.execution.scan_core import Core
+from gradcli.execution.plans.ir import SCAN, VIEW, Recording, live
+from gradcli.execution.plans.tracing import Operations, Unrecordable, lead_of, led
+from gradcli.execution.scan_numpy import Core
 from gradcli.execution.scan_split import CORE, SHIFTED
-from gradcli.graph.node import CONSTANT, is_reader
+from gradcli.graph.node import CONSTANT, DATA, LEAF, is_reader
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
-    from gradcli.execution.plans.values import Value
+    from gradcli.execution.evaluate import Tape
+    from gradcli.execution.plans.ir import Value
     from gradcli.execution.scan import Scan
     from gradcli.execution.scan_split import Group
+    from gradcli.graph.node import Node
 
     Shape = tuple[int, ...]
+
+
+def record(
+    tape: Tape,
+    dtype: str,
+    held: Mapping[str, Any] | None = None,
+    points: tuple[Collection[str], int] | None = None,
+) -> Recording:
+    """The steps of a tape, in the order of its nodes, without those that no output needs.
+
+    `held` gives leaves that stay as they are: arrays of constants, which may have one batch axis in front.
+    `points` names the inputs whose first axis counts points, and says how many there are; the steps then give the
+    evaluator's zeros with their signs.
+    """
+    operations = Operations(dtype, faithful=points is not None)
+    steps, xp = operations.steps, operations.xp
+    found: dict[Node, Value] = {}
+    inputs = []
+    for node in tape.nodes:
+        primitive = node.primitive
+        steps.node = node
+        if primitive is CONSTANT:
+            found[node] = operations.constant(node)
+        elif primitive is DATA:
+            found[node] = steps.array(xp.numbers(tape.data[node.params["digest"]], node.type.kind))
+        elif primitive is LEAF and held and node.params["name"] in held:
+            found[node] = steps.array(xp.numbers(held[node.params["name"]], node.type.kind))
+        elif primitive is LEAF:
+            lead = (points[1],) if points is not None and node.params["name"] in points[0] else ()
+            value = found[node] = steps.leaf(node, xp.kind_type(node.type.kind), lead)
+            inputs.append((node, value))
+        elif node in tape.loops:
+            scan, _ = tape.loops[node]
+            args = [found[arg] for arg in node.args]
+            if held and lead_of(node, args):
+                raise Unrecordable("a batch axis in front of a loop")
+            read = loop_steps(operations, scan, args)
+            found.update(zip(scan.readers, read, strict=True))
+        elif not is_reader(node):
+            args = [found[arg] for arg in node.args]
+            found[node] = operations.value(node, args, lead_of(node, args) if held or points else ())
+    outputs = [found[node] for node in tape.outputs]
+    return Recording(live(steps.ops, outputs), inputs, outputs)
+
+
+# --- loops ------------------------------------------------------------------------------------------------------
 
 
 def loop_steps(operations: Operations, scan: Scan, args: Sequence[Value]) -> list[Value]:

@@ -1,8 +1,10 @@
-"""The text of a kernel for groups that run together, and what it reads and writes.
+"""Groups that run together as a kernel: its text, and what it reads and writes.
 
 A group without reductions is the body of CuPy's ElementwiseKernel. Those with reductions are a kernel of our template,
-and a second one where rows are taken in pieces. Groups of one kernel are its phases: later ones use what
-earlier ones have reduced in their row, so a row is read from memory once and then from the cache.
+and a second one where rows are taken in pieces. Groups of one kernel are its phases: the later ones know what the
+earlier ones have reduced in their row, so a row is read from memory once and then from the cache. `lanes` threads share
+a row, or a piece of it, in a fixed order: which thread comes first changes no addition, and nothing is added in memory.
+Lengths depend on shapes alone, so the order of additions is the same on every GPU.
 """
 
 from __future__ import annotations
@@ -10,18 +12,175 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gradcli.execution.devices import words
-from gradcli.execution.devices.bodies import Apart, Body
-from gradcli.execution.devices.groups import Group
-from gradcli.execution.devices.index import FIRST, Place
-from gradcli.execution.devices.rows import entry_of, rest_of, rows_of
-from gradcli.execution.devices.templates import Phase, combined, template
+import numpy as np
+
+from gradcli.execution.cuda import emit
+from gradcli.execution.cuda.emit import FIRST, Apart, Body, Place
+from gradcli.execution.cuda.fuse import Group
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from gradcli.execution.devices.groups import Groups, Runs
-    from gradcli.execution.plans.values import Op, Value
+    from gradcli.execution.cuda.fuse import Groups, Runs
+    from gradcli.execution.plans.ir import Op, Value
+
+THREADS, WARP = 256, 32  # of a block; threads that shuffle
+GRAIN = 1 << 12  # entries of a row that one block adds up, at least
+FEW_ROWS = 1 << 10  # rows, from which a block may take longer pieces
+LONGEST = 1 << 16
+COLUMNS = 32  # rows that lie side by side, from which each thread takes one
+SPREAD, SHORT, LONG = 1 << 18, 32, 512  # threads that are wanted for columns; entries of a piece then
+SHARED = 1024  # entries of a row up to which one warp takes it
+MOST_BLOCKS = 1 << 16
+
+
+class Rows(NamedTuple):
+    """How threads go through rows: lanes of a row, columns of a piece, whether rows lie side by side."""
+
+    rows: int
+    columns: int
+    lanes: int
+    piece: int
+    beside: bool
+
+    @property
+    def pieces(self) -> int:
+        return -(-self.columns // self.piece)
+
+    @property
+    def blocks(self) -> int:
+        return min(-(-self.rows * self.pieces * self.lanes // THREADS), MOST_BLOCKS)
+
+
+def rows_of(runs: Runs) -> Rows:
+    """How many threads share a row of a reduction: none where rows lie side by side, a warp, or a block."""
+    rows, columns = runs.rows, runs.columns
+    if not runs.reduced[-1] and runs.lengths[-1] >= COLUMNS:
+        piece = min(max(rows * columns // SPREAD, SHORT), LONG)
+        return Rows(rows, columns, 1, min(piece, columns), True)
+    if columns <= SHARED:
+        lanes = 1
+        while lanes < min(columns, WARP):
+            lanes *= 2
+        return Rows(rows, columns, lanes, columns, False)
+    piece = min(LONGEST, GRAIN * max(1, rows // FEW_ROWS))
+    return Rows(rows, columns, THREADS, min(piece, columns), False)
+
+
+def rest_of(first: Rows) -> Rows:
+    """How the pieces that the first kernel leaves are added up."""
+    lanes = THREADS if first.pieces > SHARED else WARP
+    return Rows(first.rows, first.pieces, lanes, first.pieces, False)
+
+
+def entry_of(runs: Runs) -> str:
+    """The line that finds the entry `e` at a row and a column of a reduction."""
+    if runs.reduced[-1] and len(runs.lengths) <= 2:
+        return f"const whole e = {f'row * {runs.columns} + ' if runs.rows > 1 else ''}k;"
+    if len(runs.lengths) == 2:
+        return f"const whole e = k * {runs.rows} + row;"
+    if len(runs.lengths) == 1:
+        return "const whole e = row;"
+    parts = []
+    for at, (n, gone) in enumerate(zip(runs.lengths, runs.reduced, strict=True)):
+        later = zip(runs.lengths[at + 1 :], runs.reduced[at + 1 :], strict=True)
+        inner = prod([m for m, other in later if other == gone])
+        word = "k" if gone else "row"
+        word = word if inner == 1 else f"{word} / {inner}"
+        word = f"{word} % {n}" if gone in runs.reduced[:at] else word
+        stride = prod(runs.lengths[at + 1 :])
+        parts.append(f"({word}) * {stride}" if stride > 1 else f"({word})")
+    return f"const whole e = {' + '.join(parts)};"
+
+
+class Phase(NamedTuple):
+    """One pass over the entries: its lines, and the reductions that it ends with, by their number in the kernel."""
+
+    lines: tuple[str, ...]
+    sums: tuple[tuple[int, Op], ...]
+
+
+def template(before: str, name: str, rows: Rows, parameters: Sequence[str], phases: Sequence[Phase]) -> str:
+    """A whole kernel: the lines run for every column of a row, `s0`, `s1` hold what is reduced."""
+    lanes, pieces, units = rows.lanes, rows.pieces, rows.rows * rows.pieces
+    if rows.beside:
+        row, piece = f"unit % {rows.rows}", f"unit / {rows.rows}"
+    else:
+        row, piece = f"unit / {pieces}" if pieces > 1 else "unit", f"unit % {pieces}"
+    stop = str(rows.columns) if pieces == 1 else f"within_((piece + 1) * {rows.piece}, {rows.columns})"
+    found = [
+        before,
+        f'extern "C" __global__ void __launch_bounds__({THREADS}) {name}({", ".join(parameters)}) {{',
+    ]
+    if lanes > WARP:
+        sums = [one for phase in phases for one in phase.sums]
+        found += [f"__shared__ {_kind(op)} t{at}[{THREADS // WARP}];" for at, op in sums]
+    found += [
+        f"const whole lane = threadIdx.x % {lanes};",
+        f"const whole step = gridDim.x * {THREADS // lanes};",
+        f"for (whole base = blockIdx.x * {THREADS // lanes}; base < {units}; base += step) {{",
+        f"const whole unit = base + threadIdx.x / {lanes};",
+        f"const whole row = {row if rows.rows > 1 else 0};",
+        f"const whole piece = {piece if pieces > 1 else 0};",
+        f"const whole stop = {stop};",
+    ]
+    for number, phase in enumerate(phases):
+        found += [f"{_kind(op)} s{at} = {_start(op)};" for at, op in phase.sums]
+        found += [
+            f"if (unit < {units}) {{",
+            f"for (whole k = piece * {rows.piece} + lane; k < stop; k += {lanes}) {{",
+            *phase.lines,
+            "}",
+            "}",
+            *_met(rows, phase, units, again=number + 1 < len(phases)),
+        ]
+    return "\n".join([*found, "}", "}", ""])
+
+
+def _met(rows: Rows, phase: Phase, units: int, again: bool) -> list[str]:
+    """The lines that put together what the threads of a row have; with `again` all of them know it then."""
+    lanes, found = rows.lanes, []
+    width = min(lanes, WARP)
+    while width > 1:
+        width //= 2
+        for at, op in phase.sums:
+            other = f"__shfl_down_sync(0xffffffffu, s{at}, {width}, {min(lanes, WARP)})"
+            found += [f"{{ const {_kind(op)} other = {other};", f"s{at} = {combined(op, f's{at}', 'other')}; }}"]
+    writes = [f"r{at}[unit] = s{at};" for at, _ in phase.sums]
+    if not phase.sums:
+        return found
+    if lanes <= WARP:
+        found += [f"if (unit < {units} && lane == 0) {{", *writes, "}"]
+        if again and lanes > 1:
+            found += [f"s{at} = __shfl_sync(0xffffffffu, s{at}, 0, {lanes});" for at, _ in phase.sums]
+        return found
+    found += [f"if (lane % {WARP} == 0) {{", *(f"t{at}[lane / {WARP}] = s{at};" for at, _ in phase.sums), "}"]
+    found += ["__syncthreads();", "if (lane == 0) {"]
+    for at, op in phase.sums:
+        found.append(f"for (int j = 1; j < {THREADS // WARP}; j++) s{at} = {combined(op, f's{at}', f't{at}[j]')};")
+    found += writes
+    if again:
+        found += [f"t{at}[0] = s{at};" for at, _ in phase.sums]
+    found += ["}", "__syncthreads();"]
+    if again:
+        found += [*(f"s{at} = t{at}[0];" for at, _ in phase.sums), "__syncthreads();"]
+    return found
+
+
+def combined(op: Op, one: str, other: str) -> str:
+    """Two parts of a reduction as one."""
+    return emit.FORMS[op.function].format(one, other)
+
+
+def _kind(op: Op) -> str:
+    return emit.TYPES[op.out.dtype.name]
+
+
+def _start(op: Op) -> str:
+    """What a reduction begins with."""
+    kind: Any = op.out.dtype.type
+    return emit.number(kind(0) if op.function is np.add else kind(-np.inf if op.function is np.maximum else np.inf))
+
 
 LARGEST = (1 << 31) - (1 << 25)  # entries that an int counts, with room for a step of all threads
 
@@ -63,7 +222,7 @@ class Writer:
         self.before = (
             f"typedef {whole} whole;\n"
             "__device__ __forceinline__ whole within_(whole x, whole last)"
-            f" {{ return x < 0 ? 0 : x > last ? last : x; }}{words.functions(groups.dtype)}"
+            f" {{ return x < 0 ? 0 : x > last ? last : x; }}{emit.functions(groups.dtype)}"
         )
 
     # --- which groups are one kernel ---------------------------------------------------------------------------
@@ -177,11 +336,11 @@ class Writer:
     def _reducing(self, plain: Kernel, runs: Runs, phases: Sequence[Phase]) -> Kernel:
         """The text of a kernel with reductions, and the kernel that puts its pieces together."""
         rows = rows_of(runs)
-        results = [f"{words.TYPES[op.out.dtype.name]}* __restrict__ r{at}" for at, op in enumerate(plain.sums)]
+        results = [f"{emit.TYPES[op.out.dtype.name]}* __restrict__ r{at}" for at, op in enumerate(plain.sums)]
         parameters = [
-            *(f"const {words.TYPES[one.dtype.name]}* __restrict__ a{at}" for at, one in enumerate(plain.arrays)),
-            *(f"const {words.TYPES[one.dtype.name]} n{at}" for at, one in enumerate(plain.numbers)),
-            *(f"{words.TYPES[one.dtype.name]}* __restrict__ o{at}" for at, one in enumerate(plain.values)),
+            *(f"const {emit.TYPES[one.dtype.name]}* __restrict__ a{at}" for at, one in enumerate(plain.arrays)),
+            *(f"const {emit.TYPES[one.dtype.name]} n{at}" for at, one in enumerate(plain.numbers)),
+            *(f"{emit.TYPES[one.dtype.name]}* __restrict__ o{at}" for at, one in enumerate(plain.values)),
             *results,
         ]
         text = template(self.before, plain.name, rows, parameters, phases)
@@ -189,7 +348,7 @@ class Writer:
         if rows.pieces > 1:
             place = f"k * {rows.rows} + row" if rows.beside else f"row * {rows.pieces} + k"
             lines = [f"s{at} = {combined(op, f's{at}', f'a{at}[{place}]')};" for at, op in enumerate(plain.sums)]
-            reads = [f"const {words.TYPES[op.out.dtype.name]}* __restrict__ a{at}" for at, op in enumerate(plain.sums)]
+            reads = [f"const {emit.TYPES[op.out.dtype.name]}* __restrict__ a{at}" for at, op in enumerate(plain.sums)]
             name, last = f"{plain.name}_rest", rest_of(rows)
             phase = Phase(tuple(lines), tuple(enumerate(plain.sums)))
             second = template(self.before, name, last, [*reads, *results], [phase])

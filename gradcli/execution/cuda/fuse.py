@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gradcli.execution.devices import words
-from gradcli.execution.devices.bodies import PAIR, is_written
-from gradcli.execution.plans.values import ENTRY, REDUCE, VIEW
+from gradcli.execution.cuda import emit
+from gradcli.execution.cuda.emit import PAIR, is_written
+from gradcli.execution.plans.ir import ENTRY, REDUCE, VIEW, base
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gradcli.execution.plans.recording import Recording
-    from gradcli.execution.plans.values import Op, Value
+    from gradcli.execution.plans.ir import Op, Recording, Value
 
 REDUCTIONS = (np.add, np.maximum, np.minimum)
 MOST_LINES = 400  # of one value in a kernel
@@ -221,13 +220,6 @@ def is_line(op: Op) -> bool:
     return op.kind == VIEW or is_written(op)
 
 
-def base(value: Value) -> Value:
-    """The value behind views."""
-    while value.op is not None and value.op.kind == VIEW:
-        value = value.op.args[0]
-    return value
-
-
 def behind(value: Value, reader: Op) -> tuple[Value, bool]:
     """The value behind views, and whether a reader wants it at another place than its own."""
     moved = reader.kind not in ("entry", "choice", "cast", "copy", "view") or value.size != reader.out.size
@@ -240,5 +232,5 @@ def behind(value: Value, reader: Op) -> tuple[Value, bool]:
 def costs(op: Op) -> int:
     """The cost of an entry, an addition being 1."""
     if op.function in (np.divide, np.sqrt, np.reciprocal):
-        return words.MEDIUM
-    return words.LIGHT if op.kind != ENTRY or op.function in words.CHEAP else words.HEAVY
+        return emit.MEDIUM
+    return emit.LIGHT if op.kind != ENTRY or op.function in emit.CHEAP else emit.HEAVY

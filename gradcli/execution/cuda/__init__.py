@@ -1,6 +1,6 @@
 """Plans for a GPU (CuPy); programs without one are left to the evaluator.
 
-Steps are those of `execution/plans/recording.py`. Operations entry by entry are fused: one kernel for all
+Steps are those of `execution/plans/lower.py`. Operations entry by entry are fused: one kernel for all
 that run over the same entries, with the sums over them. Matrix products and factorisations are CuPy's own. Nothing of
 this is imported unless the backend is `cupy`.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gradcli.execution.devices.plan import DevicePlan, Refused
+from gradcli.execution.cuda.plan import DevicePlan, Refused
 from gradcli.execution.namespaces import REFUSED
 
 if TYPE_CHECKING:

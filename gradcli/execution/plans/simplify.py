@@ -1,0 +1,500 @@
+"""Steps become fewer while they are made: equal ones are one, numbers are folded, repeated entries are computed once.
+
+The rules are local and change the order of roundings at most. `simplified` then counts truth values that were added up
+as numbers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradcli.execution.plans.emit_numpy import ties
+from gradcli.execution.plans.ir import (
+    ADDED,
+    CALL,
+    CAST,
+    CHOICE,
+    COPY,
+    DTYPES,
+    ENTRY,
+    JOIN,
+    PLACE,
+    PRODUCT,
+    REDUCE,
+    VIEW,
+    Op,
+    Value,
+    bare,
+    base,
+    common,
+    in_order,
+    made_by,
+    plain,
+    unrepeated,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    Shape = tuple[int, ...]
+    from gradcli.graph.node import Node
+
+    Readers = dict[int, list[Op]]
+
+FEW = 1 << 10  # entries up to which a call costs more than what it computes
+
+
+class Steps:
+    """The table of the steps that are made, each once. Unless they are `faithful`, zeros may change their signs.
+
+    `node` is the node of the program that is being recorded, for messages.
+    """
+
+    faithful = False
+
+    def __init__(self, float_type: Any) -> None:
+        self.float_type = np.dtype(float_type)
+        self.ops: list[Op] = []
+        self.node: Node | None = None
+        self._table: dict[Any, Value] = {}
+        self._count = 0
+        self._dtypes: dict[Any, Any] = {}
+
+    # --- what is given --------------------------------------------------------------------------------
+
+    def _value(self, shape: Shape, dtype: Any) -> Value:
+        self._count += 1
+        return Value(self._count, shape, dtype if type(dtype) in DTYPES else np.dtype(dtype))
+
+    def number(self, number: Any, shape: Shape = ()) -> Value:
+        """A number that fills a shape."""
+        scalar = np.asarray(number)[()]
+        key = ("number", scalar.tobytes(), scalar.dtype, shape)
+        known = self._table.get(key)
+        if known is None:
+            known = self._table[key] = self._value(shape, scalar.dtype)
+            known.number, known.constant = scalar, True
+        return known
+
+    def array(self, array: Any) -> Value:
+        """An array of constants."""
+        value = self._value(array.shape, array.dtype)
+        value.array, value.constant = array, True
+        return value
+
+    def leaf(self, node: Node, dtype: Any, lead: Shape = ()) -> Value:
+        """An input, with further axes in front."""
+        value = self._value(lead + node.type.shape, dtype)
+        value.leaf = node
+        return value
+
+    def free(self, shape: Shape, dtype: Any) -> Value:
+        """A value of which nothing is known but its shape and type."""
+        return self._value(shape, dtype)
+
+    # --- steps ----------------------------------------------------------------------------------------
+
+    def make(self, kind: str, function: Any, args: tuple[Value, ...], params: Any, shape: Shape, dtype: Any) -> Value:
+        key = (kind, function, tuple([arg.serial for arg in args]), params)
+        known = self._table.get(key)
+        if known is not None:
+            return known
+        out = self._table[key] = self._value(shape, dtype)
+        for arg in args:
+            if not arg.constant:
+                break
+        else:
+            out.constant = True
+        op = out.op = Op(kind, function, args, params, out, self.node)
+        self.ops.append(op)
+        return out
+
+    def view(self, kind: str, x: Value, params: Any, shape: Shape) -> Value:
+        """The entries of x, or some of them, under other positions: no memory of its own."""
+        if x.number is not None:
+            return self.number(x.number, shape)
+        if shape == x.shape and kind in ("reshape", "broadcast"):
+            return x
+        if kind == "permute" and params == tuple(range(len(params))):
+            return x
+        below = x.op
+        if kind == "reshape" and below is not None and below.kind == VIEW and below.function == "reshape":
+            return self.view("reshape", below.args[0], shape, shape)
+        if kind == "permute" and below is not None and below.kind == VIEW and below.function == "permute":
+            axes = tuple([below.params[axis] for axis in params])
+            return self.view("permute", below.args[0], axes, shape)
+        if below is not None and below.function == "broadcast" and kind in ("permute", "slice"):
+            return self.view("broadcast", self._moved(kind, below.args[0], x, params, shape), shape, shape)
+        if kind == "reshape" and not self.reshapable(x, shape):
+            x = self.make(COPY, None, (x,), None, x.shape, x.dtype)
+        return self.make(VIEW, kind, (x,), params, shape, x.dtype)
+
+    def _moved(self, kind: str, small: Value, x: Value, params: Any, shape: Shape) -> Value:
+        """The entries of a small array where those of x, which repeats them, would be."""
+        if kind == "permute":
+            return self.view(kind, small, params, tuple([small.shape[axis] for axis in params]))
+        rows = zip(small.shape, x.shape, params, shape, strict=True)
+        parts = [(part, m) if n == size else (("slice", 0, 1, 1), 1) for n, size, part, m in rows]
+        index = tuple([part for part, _ in parts])
+        if all(part == ("slice", 0, n, 1) for part, n in zip(index, small.shape, strict=True)):
+            return small
+        return self.view(kind, small, index, tuple([m for _, m in parts]))
+
+    def reshapable(self, x: Value, shape: Shape) -> bool:
+        """Whether a reshaped x is certainly a view: it is in C order, or only axes of size 1 come or go."""
+        if [n for n in x.shape if n != 1] == [n for n in shape if n != 1]:
+            return True
+        return in_order(x)
+
+    def raised(self, x: Value, rank: int) -> Value:
+        """x with axes of size 1 in front."""
+        shape = (1,) * (rank - len(x.shape)) + x.shape
+        return self.view("reshape", x, shape, shape)
+
+    # --- entry by entry -------------------------------------------------------------------------------
+
+    def entry(self, ufunc: Any, *xs: Value) -> Value:
+        """A ufunc with one result, entry by entry."""
+        shape = xs[0].shape
+        for x in xs:
+            if x.shape != shape or x.number is not None or (x.op is not None and x.op.function == "broadcast"):
+                return self._uneven(ufunc, xs)
+        return self._even(ufunc, xs, shape)
+
+    def _uneven(self, ufunc: Any, xs: tuple[Value, ...]) -> Value:
+        """Operands of several shapes, with numbers or repeated entries among them."""
+        shape = common([x.shape for x in xs])
+        if all(x.number is not None for x in xs):
+            with np.errstate(all="ignore"):
+                return self.number(ufunc(*[x.number for x in xs]), shape)
+        if shape:
+            xs = tuple([bare(x) for x in xs])
+            small = common([x.shape for x in xs if x.number is None])
+            if small != shape:
+                if len(small) != len(shape):
+                    xs = tuple([x if x.number is not None else self.raised(x, len(shape)) for x in xs])
+                    small = common([x.shape for x in xs if x.number is None])
+                if small != shape:
+                    xs = tuple([x if x.number is None else self.number(x.number) for x in xs])
+                    return self.view("broadcast", self.entry(ufunc, *xs), shape, shape)
+        return self._even(ufunc, xs, shape)
+
+    def _even(self, ufunc: Any, xs: tuple[Value, ...], shape: Shape) -> Value:
+        simpler = self._simpler(ufunc, xs, shape)
+        if simpler is not None:
+            return simpler
+        if ufunc is np.add or ufunc is np.multiply:
+            if xs[0] is xs[1] and ufunc is np.multiply:
+                ufunc, xs = np.square, xs[:1]
+            elif xs[0].serial > xs[1].serial:
+                xs = xs[::-1]
+        key = (ufunc, *[x.dtype for x in xs])
+        dtype = self._dtypes.get(key)
+        if dtype is None:
+            dtype = self._dtypes[key] = ufunc.resolve_dtypes((*[x.dtype for x in xs], None))[-1]
+        return self.make(ENTRY, ufunc, xs, None, shape, dtype)
+
+    def _simpler(self, ufunc: Any, xs: tuple[Value, ...], shape: Shape) -> Value | None:
+        """The same numbers by less work, or None."""
+        if len(xs) != 2:
+            below = xs[0].op
+            negated = ufunc is np.absolute and below is not None and below.function is np.negative
+            return self.entry(ufunc, below.args[0]) if negated and below is not None else None
+        one, other = xs
+        if ufunc is np.add:
+            return self._added(xs, shape)
+        if ufunc is np.not_equal and other.number is not None and other.number == 0:
+            return (
+                one.op.args[0]
+                if one.op is not None and one.op.kind == CAST and one.op.args[0].dtype.kind == "b"
+                else None
+            )
+        if ufunc is np.multiply and one.dtype == other.dtype == self.float_type:
+            for factor, rest in (xs, xs[::-1]):
+                if factor.number is not None and factor.number == 1 and rest.shape == shape:
+                    return rest
+        return None
+
+    def _added(self, xs: tuple[Value, ...], shape: Shape) -> Value | None:
+        """A sum with entries that stand among zeros: the zeros need not be added."""
+        for one, other in (xs, xs[::-1]):
+            placed = other.op
+            if placed is None or placed.kind != PLACE:
+                continue
+            if one.shape == other.shape == shape and one.dtype == other.dtype:
+                if one.number is not None and one.number == 0:
+                    return other
+                return self.make(ADDED, None, (one, placed.args[0]), placed.params, shape, one.dtype)
+        return None
+
+    def choice(self, condition: Value, x: Value, y: Value) -> Value:
+        """x where the condition holds, else y."""
+        shape = common([condition.shape, x.shape, y.shape])
+        if condition.number is not None:
+            chosen = x if condition.number else y
+            if chosen.number is not None:
+                return self.number(chosen.number, shape)
+            if chosen.shape == shape:
+                return chosen
+        condition, x, y = bare(condition), bare(x), bare(y)
+        if (plain := self._unbranched(condition, x, y)) is not None and plain.shape == shape:
+            return plain
+        zero = y.number is not None and y.number == 0 and not self.faithful
+        if zero and (negated := self.negated(x)) is not None:
+            return self.entry(np.negative, self.choice(condition, negated, self.number(y.number, shape)))
+        small = common([value.shape for value in (condition, x, y) if value.number is None])
+        if small != shape:
+            full = self.view("broadcast", self.raised(condition, len(shape)), shape, shape)
+            return self.make(CHOICE, None, (full, x, y), None, shape, np.result_type(x.dtype, y.dtype))
+        return self.make(CHOICE, None, (condition, x, y), None, shape, np.result_type(x.dtype, y.dtype))
+
+    def _unbranched(self, condition: Value, x: Value, y: Value) -> Value | None:
+        """The choices that a steady exponential makes, -|x| and exp(min(x, 0)), without a choice."""
+        test = condition.op
+        if test is None or test.function is not np.greater_equal or y.dtype != self.float_type:
+            return None
+        tested, bound = test.args
+        if bound.number is None or bound.number != 0:
+            return None
+        if y is tested and x.op is not None and x.op.function is np.negative and x.op.args[0] is y:
+            return self._minus_size(y)
+        if x.number is not None and x.number == 1 and y.size < FEW and y.op is not None and y.op.function is np.exp:
+            inner = y.op.args[0]
+            if inner is self._minus_size(tested):
+                return self.entry(np.exp, self.entry(np.minimum, tested, bound))
+        return None
+
+    def _minus_size(self, x: Value) -> Value:
+        """-|x|: one call where calls are what it costs."""
+        if x.size < FEW:
+            return self.entry(np.copysign, x, self.number(self.float_type.type(-1)))
+        return self.entry(np.negative, self.entry(np.absolute, x))
+
+    def cast(self, x: Value, dtype: Any) -> Value:
+        """The same numbers in another type."""
+        if x.dtype == dtype:
+            return x
+        if x.number is not None:
+            return self.number(x.number.astype(dtype), x.shape)
+        small = bare(x)
+        if small is not x:
+            return self.view("broadcast", self.cast(small, dtype), x.shape, x.shape)
+        return self.make(CAST, None, (x,), np.dtype(dtype), x.shape, dtype)
+
+    def negated(self, x: Value) -> Value | None:
+        """What a value is the negative of, if it is."""
+        op = x.op
+        if op is not None and op.kind == ENTRY and op.function is np.negative and op.out.dtype == self.float_type:
+            return op.args[0]
+        return None
+
+    # --- reductions, products, places -----------------------------------------------------------------
+
+    def reduce(self, ufunc: Any, x: Value, axes: Shape, keepdims: bool = False) -> Value:
+        """A ufunc over axes, counted from the front."""
+        if keepdims:
+            shape = tuple([1 if i in axes else n for i, n in enumerate(x.shape)])
+            return self.view("reshape", self.reduce(ufunc, x, axes), shape, shape)
+        if not axes:
+            return x
+        shape = tuple([n for i, n in enumerate(x.shape) if i not in axes])
+        if ufunc is np.add and x.dtype == self.float_type:
+            below = x.op
+            if x.number is not None:
+                count = self.float_type.type(np.prod([x.shape[i] for i in axes], dtype=np.int64))
+                with np.errstate(all="ignore"):
+                    return self.number(x.number * count, shape)
+            if below is not None and below.kind == VIEW and below.function == "broadcast":
+                small = below.args[0]
+                repeated = [i for i in axes if small.shape[i] != x.shape[i]]
+                if repeated:
+                    count = self.number(self.float_type.type(np.prod([x.shape[i] for i in repeated], dtype=np.int64)))
+                    rest = tuple([i for i in axes if i not in repeated])
+                    total = self.reduce(np.add, small, rest, True) if rest else small
+                    full = tuple([1 if i in axes else n for i, n in enumerate(x.shape)])
+                    return self.view(
+                        "reshape",
+                        self.view("broadcast", self.entry(np.multiply, total, count), full, full),
+                        shape,
+                        shape,
+                    )
+        if x.number is not None and ufunc is not np.add:
+            return self.number(x.number, shape)
+        dtype = np.dtype(np.int64) if ufunc is np.add and x.dtype.kind == "b" else x.dtype
+        return self.make(REDUCE, ufunc, (x,), axes, shape, dtype)
+
+    def product(self, x: Value, y: Value) -> Value:
+        """The matrix product; what is repeated along an axis is multiplied once."""
+        shape = (*x.shape[:-1], y.shape[-1])
+        if x.dtype == y.dtype == self.float_type and min(x.shape[-1], *shape[-2:]) > 0:
+            small = unrepeated(x, -2)
+            if small is not None and x.shape[-2] > 1:
+                row = self.product(self._narrow(x, -2), y)
+                return self.view("broadcast", row, shape, shape)
+            if unrepeated(y, -1) is not None and y.shape[-1] > 1:
+                column = self.product(x, self._narrow(y, -1))
+                return self.view("broadcast", column, shape, shape)
+            inner = len(x.shape) - 1
+            if unrepeated(x, -1) is not None and x.shape[-1] > 1:
+                return self.entry(np.multiply, self._narrow(x, -1), self.reduce(np.add, y, (inner - 1,), True))
+            if unrepeated(y, -2) is not None and x.shape[-1] > 1:
+                return self.entry(np.multiply, self.reduce(np.add, x, (inner,), True), self._narrow(y, -2))
+        for position, factor in enumerate((x, y)):
+            if (negated := self.negated(factor)) is not None:
+                pair = (negated, y) if position == 0 else (x, negated)
+                return self.entry(np.negative, self.product(*pair))
+        return self.make(PRODUCT, None, (self._dense(x), self._dense(y)), None, shape, x.dtype)
+
+    def _narrow(self, x: Value, axis: int) -> Value:
+        """The first entry along an axis of equal entries, the axis kept."""
+        at = len(x.shape) + axis
+        shape = tuple([1 if i == at else n for i, n in enumerate(x.shape)])
+        if x.number is not None:
+            return self.number(x.number, shape)
+        assert x.op is not None
+        return self.view("broadcast", x.op.args[0], shape, shape)
+
+    def _dense(self, x: Value) -> Value:
+        """A matrix as the libraries want it: no axis of it repeated."""
+        if x.number is not None or (x.op is not None and x.op.kind == VIEW and x.op.function == "broadcast"):
+            if any(unrepeated(x, axis) is not None for axis in (-1, -2)):
+                return self.make(COPY, None, (x,), None, x.shape, x.dtype)
+        return x
+
+    def place(self, x: Value, shape: Shape, slices: tuple[Any, ...]) -> Value:
+        """x among zeros."""
+        return self.make(PLACE, None, (x,), (shape, tuple([plain(s) for s in slices])), shape, x.dtype)
+
+    def join(self, xs: Sequence[Value], axis: int) -> Value:
+        """Arrays one after the other along an axis, counted from the front."""
+        total = sum(x.shape[axis] for x in xs)
+        shape = (*xs[0].shape[:axis], total, *xs[0].shape[axis + 1 :])
+        return self.make(JOIN, None, tuple(xs), axis, shape, np.result_type(*[x.dtype for x in xs]))
+
+    def call(self, impl: Callable[..., Any], params: Any, xs: tuple[Value, ...], shape: Shape, dtype: Any) -> Value:
+        """Anything else: a function of arrays that makes a new one."""
+        return self.make(CALL, impl, xs, params, shape, dtype)
+
+
+# --- truth values ----------------------------------------------------------------------------------------------
+#
+# The gradient of a largest or smallest entry asks how many entries of a lane are that, mostly one; masks of branches
+# ask whether any entry of a lane counts. Neither needs an array of zeros and ones, eight times as large.
+
+
+def simplified(ops: Sequence[Op], outputs: Sequence[Value], serials: Iterator[int]) -> list[Op]:
+    """The steps without sums of truth values as numbers, where it matters only whether there are any, or how many tie.
+
+    `serials` gives numbers for new values.
+    """
+    ops = _with_ties(ops, outputs)
+    readers: Readers = {}
+    for op in ops:
+        for arg in op.args:
+            readers.setdefault(arg.serial, []).append(op)
+    kept = {value.serial for value in outputs}
+    instead: dict[int, Op | None] = {}  # by the result of a step; None for those that nothing needs
+    for op in ops:
+        if not _is_of_marks(op):
+            continue
+        marks = made_by(op.args[0]).args[0]
+        views, questions = _asked(op.out, readers, kept)
+        if questions:
+            any_ = Value(next(serials), op.out.shape, marks.dtype)
+            any_.op = Op(REDUCE, np.logical_or, (marks,), op.params, any_, op.node)
+            instead.update({one.out.serial: None for one in views})
+            instead[op.out.serial] = any_.op
+            for one in questions:
+                instead[one.out.serial] = Op(VIEW, "reshape", (any_,), one.out.shape, one.out, one.node)
+        elif _counts_ties(op):
+            instead[op.out.serial] = Op(REDUCE, np.add, (marks,), op.params, op.out, op.node)
+    if not instead:
+        return list(ops)
+    found = []
+    for op in ops:
+        now = instead.get(op.out.serial, op)
+        if now is not None:
+            now.out.op = now
+            found.append(now)
+    read = {arg.serial for op in found for arg in op.args} | kept
+    return [op for op in found if op.kind != CAST or op.out.serial in read]
+
+
+def _with_ties(ops: Sequence[Op], outputs: Sequence[Value]) -> list[Op]:
+    """The same steps; ties are found in one step."""
+    uses: dict[int, int] = {value.serial: 1 for value in outputs}
+    for op in ops:
+        for arg in op.args:
+            uses[arg.serial] = uses.get(arg.serial, 0) + 1
+    found: list[Op] = []
+    gone: set[int] = set()
+    for op in ops:
+        one = _tied(op, uses)
+        if one is not None:
+            gone.update([arg.serial for arg in op.args])
+        found.append(one or op)
+    return [op for op in found if op.out.serial not in gone]
+
+
+def _tied(op: Op, uses: dict[int, int]) -> Op | None:
+    """The step that marks what equals the extreme of its lane, and NaN: NaN is where that extreme is NaN too."""
+    if op.kind != ENTRY or op.function is not np.bitwise_or or any(uses[arg.serial] != 1 for arg in op.args):
+        return None
+    equal, odd = [arg.op for arg in op.args]
+    if equal is None or odd is None or equal.kind != ENTRY or odd.kind != ENTRY:
+        return None
+    if equal.function is not np.equal or odd.function is not np.not_equal or odd.args[0] is not odd.args[1]:
+        return None
+    x, best = odd.args[0], equal.args[1]
+    made = base(best).op
+    if equal.args[0] is not x or made is None or made.kind != REDUCE or made.args[0] is not x:
+        return None
+    if made.function not in (np.minimum, np.maximum) or x.shape != op.out.shape:
+        return None
+    tied = Op(ENTRY, ties, (x, best), None, op.out, op.node)
+    op.out.op = tied
+    return tied
+
+
+def _is_of_marks(op: Op) -> bool:
+    """Whether a step adds up truth values."""
+    below = op.args[0].op if op.kind == REDUCE and op.function is np.add else None
+    return below is not None and below.kind == CAST and below.args[0].dtype.kind == "b" and below.args[0].number is None
+
+
+def _counts_ties(op: Op) -> bool:
+    """Whether a sum of truth values counts the ties of lanes in each of them."""
+    made = made_by(op.args[0]).args[0].op
+    if made is None or made.kind != ENTRY or made.function is not ties:
+        return False
+    x, best = made.args
+    lanes = base(best).op
+    return lanes is not None and lanes.kind == REDUCE and lanes.args[0] is x and lanes.params == op.params
+
+
+def _asked(total: Value, readers: Readers, kept: set[int]) -> tuple[list[Op], list[Op]]:
+    """The steps that ask whether a sum is 0, and the views between, if nobody asks for anything else."""
+    views: list[Op] = []
+    questions: list[Op] = []
+    left = [total]
+    while left:
+        value = left.pop()
+        if value.serial in kept:
+            return [], []
+        for reader in readers.get(value.serial, ()):
+            if reader.kind == VIEW and reader.function == "reshape":
+                views.append(reader)
+                left.append(reader.out)
+            elif _is_question(reader, value):
+                questions.append(reader)
+            else:
+                return [], []
+    return views, questions
+
+
+def _is_question(op: Op, value: Value) -> bool:
+    if op.kind != ENTRY or op.function is not np.not_equal or op.args[0] is not value or op.out.shape != value.shape:
+        return False
+    return op.args[1].number is not None and bool(op.args[1].number == 0)
