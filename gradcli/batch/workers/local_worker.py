@@ -6,7 +6,6 @@ number of the case within this process, so that nothing else that reaches the pi
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import sys
@@ -20,7 +19,14 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.batch.discovery.cases import block_limits
 from gradcli.batch.workers.transport import report_to_json
-from gradcli.checks.oracle.child_process import MIB, end_with_parent, extend_cpu_limit, limit_memory, resident
+from gradcli.checks.oracle.child_process import (
+    MIB,
+    collect_seldom,
+    end_with_parent,
+    extend_cpu_limit,
+    limit_memory,
+    resident,
+)
 from gradcli.checks.oracle.worker import shared
 from gradcli.checks.report import Report, refused, timed
 from gradcli.diagnostics import GradcliError
@@ -114,7 +120,7 @@ def main(answer: Callable[..., str] = answered) -> None:
     if answer is answered:
         shared().warm()
         import_module(CHECKING)  # before the first case, whose time it would take
-        gc.freeze()  # what is loaded stays
+        collect_seldom()
     tell(0, dumps({"ready": True}))
     while True:
         case = loads(lines.get())

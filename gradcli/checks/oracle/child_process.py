@@ -5,6 +5,7 @@ The process finds modules where this one does, but never in the current folder f
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
@@ -62,6 +63,13 @@ def whole_lines(stream: Iterable[str]) -> Iterator[str]:
 
 
 MIB = 2**20
+COLLECTION = (100_000, 50, 100)  # graphs and forms are many small objects without cycles
+
+
+def collect_seldom() -> None:
+    """Leave what is loaded by now out of garbage collection, and look seldom for cycles among what comes."""
+    gc.freeze()
+    gc.set_threshold(*COLLECTION)
 
 
 def end_with_parent() -> None:

@@ -7,7 +7,6 @@ the request. `checks.oracle.worker` owns the process and may end it at any time.
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 from contextlib import suppress
@@ -28,7 +27,13 @@ from gradcli.checks.evaluate import ball_numbers, balls
 from gradcli.checks.evaluate.evaluation import work_of
 from gradcli.checks.evaluate.interpretation import Failure, Undecided, UndefinedAt, Unsupported
 from gradcli.checks.oracle.call_budget import CallBudget, UsedBefore
-from gradcli.checks.oracle.child_process import cpu_limit, end_with_parent, extend_cpu_limit, limit_memory
+from gradcli.checks.oracle.child_process import (
+    collect_seldom,
+    cpu_limit,
+    end_with_parent,
+    extend_cpu_limit,
+    limit_memory,
+)
 from gradcli.graph.flat import restore_nodes
 from gradcli.graph.node import reachable
 from gradcli.primitives import catalogue
@@ -340,7 +345,7 @@ def main() -> None:
     Thread(target=listen, daemon=True).start()
     session = Session()
     room("algebra.proof")  # loaded while the caller is still busy
-    gc.freeze()  # what is loaded stays
+    collect_seldom()
     while True:
         request = loads(requests.get())
         extend_cpu_limit(cpu)
