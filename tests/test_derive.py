@@ -129,6 +129,7 @@ TABLE = [
     ("(x@y)/(norm(x)*norm(y))", "x", "(y - (x @ y)*x/sum(x**2))/(norm(x)*norm(y))", "PROVED"),
     ("mean(A)", "A", "1/(m*n)*ones(m, n)", "PROVED"),
     ("sum(x*log(x))", "x", "log(x) + 1", "PROVED"),
+    ("e^(-x²/2)", "x", "-x*exp(-x**2/2)", "PROVED"),
     ("sum(cumsum(x)**2)", "x", "2*cumsum(cumsum(x)[::-1])[::-1]", "PROVED"),
     ("prod(x)", "x", "[x[1]*x[2], x[0]*x[2], x[0]*x[1]]", "PROVED"),
     ("sum(eigvalsh(A))", "A", "eye(n)", "CERTIFIED"),

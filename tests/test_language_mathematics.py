@@ -28,6 +28,8 @@ READ = {
     # products of letters, names of several letters
     r"\frac{1}{2}mv^2": "1/2*m*v**2",
     r"$x^2 + 2xy$": "x**2 + 2*x*y",
+    r"\( x^2 \)": "x**2",
+    r"\[ 2xy \]": "2*x*y",
     r"\alpha x + \beta_0": "alpha*x + beta_0",
     r"\lambda \pi": "λ*pi",
     r"x(y + 1) \cdot 2": "x*(y + 1)*2",
@@ -49,6 +51,9 @@ READ = {
     r"x^\top A x": "x.T @ A @ x",
     r"(X^\top X)^{-1} X^\top y": "inv(X.T @ X) @ X.T @ y",
     r"\mathbf{w}^\top \mathbf{x}": "w.T @ x",
+    r"(x-\mu)^\top \Sigma^{-1} (x-\mu)": "(x - mu).T @ inv(Sigma) @ (x - mu)",
+    r"\Delta x": "Delta*x",
+    r"\log|\det A|": "log(abs(det(A)))",
     r"\mathrm{tr}(A^{\top} B)": "trace(A.T @ B)",
     r"\|x\|_2^2 + \|x\|_1 + \|x\|_\infty": "norm(x)**2 + sum(abs(x)) + max(abs(x))",
     r"\frac{x^\top y}{\|x\|\|y\|}": "x.T @ y/(norm(x)*norm(y))",
@@ -79,6 +84,29 @@ READ = {
 @pytest.mark.parametrize("text", READ)
 def test_mathematics_is_read(text: str) -> None:
     assert unparse(parse(text)) == unparse(parse(READ[text]))
+
+
+REFUSED = {  # text: the code, and what the help proposes
+    "sin²(x)": ("GC139", "sin(x)**2"),
+    "log**2(x)": ("GC139", "log(x)**2"),
+    "cos²x": ("GC139", "cos(x)**2"),
+    "f(x, y) = x² + xy": ("GC139", "x*y"),
+    r"\log |A|": ("GC139", r"\det(A)"),
+    r"\sum_{i,j} A_{ij}": ("GC138", r"\sum_i \sum_j"),
+}
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_what_is_refused_says_what_to_write(text: str) -> None:
+    with pytest.raises(GradcliError) as caught:
+        parse(text)
+    (problem,) = caught.value.diagnostics
+    assert problem.code == REFUSED[text][0] and REFUSED[text][1] in str(problem.help)
+
+
+def test_names_and_products_stay() -> None:
+    for text, read in (("x²(y + 1)", "x**2*(y + 1)"), ("f(x, y) = xz", "def f(x, y): return xz\nf(x, y)")):
+        assert unparse(parse(text)) == unparse(parse(read))
 
 
 def test_lines_keep_their_numbers() -> None:

@@ -480,7 +480,9 @@ def reason_text(reason: NoFormula, source: Source) -> str:
     if span is None or span.line != span.end_line:
         return str(reason)
     line = source.text.splitlines()[span.line - 1]
-    return f"{reason}: {visible(line[span.column - 1 : span.end_column - 1])}"
+    part = line[span.column - 1 : span.end_column - 1]
+    whole = all(part.count(one) == part.count(other) for one, other in ("()", "[]", "{}"))  # in LaTeX it may be cut
+    return f"{reason}: {visible(part)}" if whole else str(reason)
 
 
 def shorter_texts(subject: Subject, texts: list[str], style: str) -> list[str]:

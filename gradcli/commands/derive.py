@@ -82,7 +82,8 @@ def derive(
     if direction is not None and (jacobian or order > 1 or steps or emit is not None or quiz):
         raise error("GC721", "--direction goes with --hessian, --style and --shape only")
     if steps and (hessian or order > 1):
-        raise error("GC721", "--steps shows a first derivative: leave out --hessian and --order")
+        hint = "derive the formula of the first derivative with --steps for the lines of the second"
+        raise error("GC721", "--steps shows a first derivative: leave out --hessian and --order", help=hint)
     quantity = "hessian" if hessian else "jacobian" if jacobian else "gradient"
     told: dict[str, Any] = {
         "style": style,
@@ -155,7 +156,9 @@ QUIZ = Option("--quiz", kind="flag", help="Ask for the gradient, and judge the a
 DIRECTION = Option(
     "--direction", metavar="NAME", help="The derivative along a direction of this name; with --hessian times it."
 )
-STEPS = Option("--steps", kind="flag", help="Show the derivation line by line: rule, line, result.")
+STEPS = Option(
+    "--steps", kind="flag", help="Show the derivation of first derivatives line by line: rule, line, result."
+)
 WRT, LIMIT = (option for option in EVALUATION if option.spellings[0] in ("--wrt", "--limit"))
 FORMS = presentation(*FORMATS, "mathml")
 DECLARATION = Declaration(

@@ -188,6 +188,8 @@ class Reader:
             return power(base, PRODUCTS[name])
         exponent = yield node.args[1], at
         value = value_of(exponent)
+        if value is None and key(base) == key(single(Number("e"))):
+            return single(Call("exp", (), (exponent,)))
         return single(Call("pow", (), (base, exponent))) if value is None else power(base, value)
 
     def _call(self, node: Node, at: At) -> Rule:

@@ -14,7 +14,7 @@ import re
 from gradcli.diagnostics import Diagnostic, GradcliError, did_you_mean, visible
 from gradcli.language.source import Source
 
-MATHEMATICS = re.compile(r"\\[A-Za-z,;:!|{}]|\$[^$]+\$|[\^_][ \t]*\{")
+MATHEMATICS = re.compile(r"\\[A-Za-z,;:!|{}()\[\]]|\$[^$]+\$|[\^_][ \t]*\{")
 STRING = re.compile(r"\"[^\"\r\n]*\"|'[^'\r\n]*'")
 ASSIGNED = re.compile(r"^[ \t]*(?:const[ \t]+)?([A-Za-z_]\w+)[ \t]*(?:\[[^\]\r\n]*\][ \t]*)?=(?!=)", re.MULTILINE)
 DEFINED = re.compile(r"^[ \t$]*(?:def[ \t]+)?([A-Za-z_]\w*)[ \t]*\([\w\s,\\]*\)[ \t]*[=:]", re.MULTILINE)
@@ -25,13 +25,14 @@ DEEPEST = 40  # brackets inside each other: the reader recurses
 SPACES = frozenset(
     ("left", "right", "big", "Big", "bigg", "Bigg", "bigl", "bigr", "Bigl", "Bigr", "biggl", "biggr", "Biggl", "Biggr")
     + ("quad", "qquad", "displaystyle", "textstyle", "limits", "nolimits", "nonumber", "mathstrut")
-    + (r"\,", r"\;", r"\:", r"\!", r"\ ", "$")
+    + (r"\,", r"\;", r"\:", r"\!", r"\ ", "$", r"\(", r"\)", r"\[", r"\]")
 )
 GREEK = frozenset(
     ("alpha", "beta", "gamma", "delta", "epsilon", "varepsilon", "zeta", "eta", "theta", "vartheta", "iota", "kappa")
     + ("mu", "nu", "xi", "rho", "varrho", "sigma", "tau", "upsilon", "phi", "varphi", "chi", "psi", "omega")
     + ("Gamma", "Delta", "Theta", "Lambda", "Xi", "Pi", "Sigma", "Upsilon", "Phi", "Psi", "Omega", "ell")
 )
+MATRICES = frozenset(("Sigma", "Lambda", "Omega", "Theta", "Phi", "Psi", "Xi"))  # Delta x is often a difference
 FUNCTIONS = {
     **{name: name for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh", "exp", "log", "det", "max", "min")},
     **{f"arc{name}": f"a{name}" for name in ("sin", "cos", "tan")},
@@ -463,7 +464,7 @@ class Reader:
         if self.names[self.at] == "(" and text in OFTEN_FUNCTIONS:
             hint = f"write `{visible(name)} \\cdot (..)` for a product; define a function by a line {text}(x) = .."
             raise self.error("GC139", f"`{visible(name)}(` may be a function or a product", first, self.at, hint)
-        return Part(text, matrix=matrix or (len(text) == 1 and text.isupper()))
+        return Part(text, matrix=matrix or text in MATRICES or (len(text) == 1 and text.isupper()))
 
     def word(self) -> str:
         """The letters and digits in braces, or one letter."""
@@ -580,6 +581,10 @@ class Reader:
         part = self.comparison()
         self.expect(closing, opened)
         if mark in BARS:
+            if part.matrix:
+                raise self.readings(
+                    "a matrix between bars", opened, self.at - 1, rf"\det({part.text})", f"abs({part.text})"
+                )
             return Part(f"abs({part.text})")
         kind = "2"
         if self.names[self.at] == "_":
@@ -670,6 +675,9 @@ class Reader:
                 if self.names[self.at] == "=":
                     self.at += 1
                     low = self.sum().text
+                if self.names[self.at] == ",":
+                    hint = "write a sum for each: \\sum_i \\sum_j"
+                    raise self.error("GC138", "a sum runs over one index", opened, self.at, hint)
                 self.expect("}", opened)
             if not re.fullmatch(r"[A-Za-z]", index):
                 raise self.error("GC138", "the index of a sum is one letter", opened, self.at - 1)

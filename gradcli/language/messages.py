@@ -23,6 +23,11 @@ Message = tuple[str, str, str | None]  # code, headline, help
 LANGUAGE = frozenset(LANGUAGE_WORDS)
 PYTHON = frozenset(PYTHON_WORDS)
 WORDS = LANGUAGE | PYTHON
+# functions that textbooks write with a power in front of the argument
+WITH_POWERS = frozenset(
+    ["sin", "cos", "tan", "sinh", "cosh", "tanh", "asin", "acos", "atan", "log", "ln", "exp", "sqrt", "abs", "erf"]
+    + ["max", "min", "norm", "det", "tr", "trace"]
+)
 
 OPERATORS: dict[str, str] = {
     "//": "write floor(a/b)",

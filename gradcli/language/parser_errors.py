@@ -104,6 +104,12 @@ class TokenReader:
         message = f"the expression is nested more than {self.limits.nesting} deep"
         return self.stop("GC502", message, i, help="name an inner part, or raise it with --limit nesting=1000")
 
+    def power_of_function(self, i: int) -> Stop:
+        """Return the error for `sin²(` and `sin²x`, where token `i` comes behind the power."""
+        name, power = self.texts[i - 3], self.texts[i - 1]
+        hint = f"write {name}(x)**{power} for the power of the value"
+        return self.stop("GC139", f"`{name}` to a power may be applied or multiplied", i - 3, i - 1, help=hint)
+
     def bracket(self, i: int, frames: list[Frame]) -> Stop | None:
         """Return the error for token `i` if it ends an open bracket wrongly, else None."""
         kind, frame = self.kinds[i], frames[-1]

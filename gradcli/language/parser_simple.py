@@ -124,6 +124,12 @@ class SimpleParser(ExpressionParser):
         """Return the function that `f(x) = value` at token `i` defines."""
         value = self.expression(equals + 1, True)
         last = self.position - 1
+        letters = {one.id for one in parameters}
+        for at in range(equals + 1, last + 1):
+            text = self.texts[at]
+            if self.kinds[at] == NAME and len(text) > 1 and set(text) <= letters and text not in self.defined:
+                hint = f"write `{'*'.join(text)}`; or make `{text}` a parameter, or assign it before"
+                raise self.stop("GC139", f"`{text}` may be a name or a product of the parameters", at, help=hint)
         body = Return(value, self.span(equals + 1, last))
         self.last_formula = FunctionDef(name, None, parameters, (body,), self.span(i, last))
         return self.last_formula
