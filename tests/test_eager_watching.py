@@ -132,3 +132,14 @@ def test_what_saves_nothing_may_be_walked_twice(text: str) -> None:
 def test_what_saves_something_may_not(text: str) -> None:
     program = f"x = torch.ones(3, requires_grad=True)\ny = ({text}).sum()\ny.backward()\ny.backward()"
     assert outcome(program, gradcli.eager) == "RuntimeError True"
+
+
+def test_hooks_off_the_path_to_an_input_do_not_run() -> None:
+    torch = gradcli.eager
+    p, q = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+    seen: list[Any] = []
+    p.register_hook(seen.append)
+    middle = p.exp()
+    middle.register_hook(seen.append)
+    torch.autograd.grad((middle * q + p).sum(), q)
+    assert seen == []

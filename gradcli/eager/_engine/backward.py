@@ -361,7 +361,10 @@ class Watch:
                     self._run_leaf(*leaves.pop(id(source))[:2])
 
     def run(self, node: Node, ct: Any) -> list[Any]:
-        """The gradients that a node sends, with all that hangs on it."""
+        """The gradients that a node sends, with all that hangs on it; a node on no path to a target is left out."""
+        runs = self.needed is None or id(node) in self.needed
+        if not runs and not any((id(node), at) in self.wanted for at in range(node.outputs)):
+            return [None] * len(node.ins)
         cts = ct if node.outputs > 1 else [ct]
         extra = node.extra
         if extra is not None:
@@ -372,7 +375,6 @@ class Watch:
                 kept = held()
                 if kept is not None and cts[at] is not None:
                     add_to_grad(kept, self._tensor(cts[at]), self.create)
-        runs = self.needed is None or id(node) in self.needed
         if extra is not None and extra.prehooks and any(ct is not None for ct in cts):
             cts = self._before(node, extra.prehooks, cts)
         if self.wanted:
@@ -411,7 +413,7 @@ class Watch:
         return results
 
     def _run_leaf(self, leaf: Tensor, value: Any) -> None:
-        if value is None:
+        if value is None or not (self.accumulate or (id(leaf), 0) in self.wanted):
             return
         if leaf._hooks:
             value = self._hooked(value, leaf._hooks, "a leaf")

@@ -56,7 +56,10 @@ def change(x: Tensor, function: Callable[[Tensor], Tensor], others: tuple[Any, .
     if new.dtype is not raw.dtype and result.dtype.kind > x.dtype.kind:
         raise RuntimeError(f"the result type {result.dtype} can't be cast to the desired output type {x.dtype}")
     if not raw.flags.writeable:
-        raise RuntimeError("several entries of an expanded tensor share one memory location: clone() it before writing")
+        raise RuntimeError(
+            "several entries of an expanded tensor share one memory location, and unfold(), as_strided() and some "
+            "diagonals are copies here: clone() it before writing"
+        )
     raw[...] = new
     if x._inference and not modes.is_inference_mode_enabled():  # too late for the entries, as in PyTorch
         raise RuntimeError("an inference tensor cannot be changed in place outside inference mode; clone() it first")
@@ -123,7 +126,7 @@ def rewrite(x: Tensor, result: Tensor) -> None:
             written = None
         elif source == (x._array.shape, x._array.dtype):
             written = edge[0].ins[1]
-    hit = np.zeros(base._array.shape, np.bool_)
+    hit = np.zeros_like(base._array, np.bool_)
     plan = plan_of(follow, (hit.shape,), ("bool",), {"path": x._path}, False)
     plan.forward.on_arrays(hit.dtype, [hit])[0][...] = True
     noded((base,), CopySlices, "CopySlices", (source_of(base), written), hit=Tensor(hit), path=x._path)

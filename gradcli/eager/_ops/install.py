@@ -154,6 +154,8 @@ def rebuilt(array: Any, requires_grad: bool) -> Tensor:
 
 def matrix_transpose(self: Tensor) -> Tensor:
     """`.mT`: the last two axes exchanged."""
+    if self.ndim == 1:
+        raise RuntimeError(".mT needs a matrix, or a stack of them")
     return views.transpose(self, -2, -1)
 
 

@@ -289,21 +289,35 @@ def diff(input: Tensor, n: int = 1, dim: int = -1) -> Tensor:
 
 @op()
 def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """The diagonal of two axes, as the last axis; of a contiguous matrix a view."""
+    """The diagonal of two axes, as the last axis; of a matrix whose entries lie in order a view."""
     rank = input.ndim
     one, two = axis_of(dim1, rank) + rank, axis_of(dim2, rank) + rank
     if one == two:
         raise RuntimeError("diagonal dimensions cannot be identical")
-    if rank == 2 and (one, two) == (0, 1) and input._raw.flags.c_contiguous and input._raw.size:
-        rows, columns = input.shape
+    flags = input._array.flags
+    if rank == 2 and (flags.c_contiguous or flags.f_contiguous) and input._raw.size:
+        (rows, columns), turned = input.shape, not flags.c_contiguous
+        if one > two:
+            offset = -offset
+        if turned:
+            rows, columns, offset = columns, rows, -offset
         start = offset if offset >= 0 else -offset * columns
         count = max(min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns), 0)
-        params = {"start": start, "step": columns + 1, "size": count}
+        params = {"start": start, "step": columns + 1, "size": count, "turned": turned}
         return viewed(input, _diagonal, params, "DiagonalBackward0")
-    return fixed(picked(input, np.diagonal(numbers(input), offset, one, two), "DiagonalBackward0"))
+    return _copied(picked(input, np.diagonal(numbers(input), offset, one, two), "DiagonalBackward0"))
 
 
-def _diagonal(x: Any, *, start: int, step: int, size: int) -> Any:
+def _copied(x: Tensor) -> Tensor:
+    """A copy where PyTorch has a view, so nobody may write to it."""
+    if isinstance(x._raw, np.ndarray):
+        x._raw.flags.writeable = False
+    return fixed(x)
+
+
+def _diagonal(x: Any, *, start: int, step: int, size: int, turned: bool) -> Any:
+    if turned:
+        x = catalogue()["transpose"](x, axes=(1, 0))
     return catalogue()["slice"](flat(x), start=(start if size else 0,), step=(step,), size=(size,))
 
 
@@ -344,7 +358,7 @@ def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
             f"maximum size for tensor at dimension {dimension} is {input.shape[axis]} but size is {size}"
         )
     windows = np.lib.stride_tricks.sliding_window_view(numbers(input), size, axis=axis)
-    return fixed(picked(input, windows[(slice(None),) * axis + (slice(None, None, step),)], "UnfoldBackward0"))
+    return _copied(picked(input, windows[(slice(None),) * axis + (slice(None, None, step),)], "UnfoldBackward0"))
 
 
 @op()
@@ -355,7 +369,7 @@ def as_strided(input: Tensor, size: Sizes, stride: Sizes, storage_offset: int = 
         positions = positions + (np.arange(n) * by).reshape([-1 if j == i else 1 for j in range(len(size))])
     if positions.size and positions.max() >= input._raw.size:
         raise RuntimeError("as_strided(): sizes and strides reach outside the storage")
-    return fixed(picked(input, positions, "AsStridedBackward0"))
+    return _copied(picked(input, positions, "AsStridedBackward0"))
 
 
 @op()

@@ -286,7 +286,7 @@ def adjoint(input: Tensor) -> Tensor:
     """The last two axes exchanged, complex numbers conjugated."""
     from gradcli.eager._ops.complex_numbers import conj
 
-    if input.ndim < 2:
+    if input.ndim == 1:
         raise RuntimeError("adjoint() needs a matrix, or a stack of them")
     return conj(transpose(input, -2, -1))
 
