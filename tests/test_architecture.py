@@ -222,6 +222,21 @@ def test_checks_has_no_import_circle() -> None:
     TopologicalSorter(found).prepare()
 
 
+def test_execution_has_no_import_circle() -> None:
+    """Imports inside functions are counted."""
+    names = {".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts): path for path in modules()}
+    own = {name: path for name, path in names.items() if name.startswith("gradcli.execution.")}
+    found = {name: {t for t, _, _ in imported(path) if t in own and t != name} for name, path in own.items()}
+    TopologicalSorter(found).prepare()
+
+
+def test_execution_stays_small() -> None:
+    """These figures only shrink."""
+    files = list((PACKAGE / "execution").rglob("*.py"))
+    assert len(files) <= 50
+    assert sum([len(path.read_text(encoding="utf-8").splitlines()) for path in files]) <= 11_400
+
+
 def test_floors_inside_eager() -> None:
     floors = {room: floor for floor, rooms in enumerate(EAGER_FLOORS) for room in rooms}
     for name, targets in inside_eager().items():

@@ -198,8 +198,25 @@ def test_after_an_error_in_a_block_a_plan_still_works(monkeypatch: pytest.Monkey
     assert all(np.array_equal(one, other) for one, other in zip(plan.run([values["x"]]), expected, strict=True))
 
 
+@pytest.mark.parametrize("text", ["sum((x[1:] - x[:-1]**2)**2)", "sum(sin(x[5:-7])*2)"])
+def test_a_part_is_computed_where_it_stands_in_the_gradient(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    tape, values = question(text, {"x": numbers(200_000)})
+    plan = Plan(tape, threads=2)
+    space = plan.workspace()
+    assert space.inside
+    plan.give(space)
+    first, again = plan.answer(values), plan.answer(values)
+    monkeypatch.setattr(run, "_inside", lambda *args: {})
+    right = Plan(tape, threads=2).answer(values)
+    assert first is not None and again is not None and right is not None
+    for found in (first, again):
+        assert all(np.asarray(a).tobytes() == np.asarray(b).tobytes() for a, b in zip(found, right, strict=True))
+    np.testing.assert_allclose(first[1], tape.run(values, backend="numpy")[1], rtol=1e-13)
+
+
 @pytest.mark.parametrize("part", ["[1:, ::-1]", "[::-1]", "[:, ::-1]", "[1:-1]"])
 def test_a_part_in_another_order_is_copied(part: str) -> None:
+    """With columns reversed it was taken for the rows themselves: a wrong gradient."""
     x = numbers(40_000, 3)
     tape, values = question(f"sum(sin(x{part})*2)", {"x": x})
     found, right = Plan(tape, threads=2).answer(values), tape.run(values, backend="numpy")

@@ -1,8 +1,8 @@
 """Computes programs: namespaces, the evaluator, plans, data files, domains, results.
 
-`evaluate.py` runs a program step by step; `plans/` records the `impl`s of a program that runs again as calls of NumPy,
-block by block, in a fixed order whatever the threads; `devices/` prints kernels of a GPU,
-and `scan*.py` run loops. `passes.py` lists what the planner does. Promises that the tests hold:
+`evaluate.py` runs a program step by step. For a program that runs again `plans/` records its `impl`s as steps on
+arrays, which NumPy or machine code takes block by block; `cuda/` prints kernels of a GPU from the same steps.
+`scan*.py` run loops, and `emit_python.py` writes scalar programs as functions of Python. Promises that the tests hold:
 
 - Additions follow the shape of the arrays, never the number of threads or the GPU. Machine code contracts nothing but
   its own polynomials, so `+ - * /` and `sqrt` round as NumPy's do.

@@ -1,8 +1,8 @@
 """Plans for a GPU (CuPy); programs without one are left to the evaluator.
 
-Steps are those of `execution/plans/lower.py`. Operations entry by entry are fused: one kernel for all
-that run over the same entries, with the sums over them. Matrix products and factorisations are CuPy's own. Nothing of
-this is imported unless the backend is `cupy`.
+Steps are those of `execution/plans/lower.py`. `fuse` puts operations entry by entry into one kernel, with the sums over
+the same entries, `emit` and `kernels` write its text, `launch` runs it. Matrix products and factorisations are CuPy's
+own. Nothing of this is imported unless the backend is `cupy`.
 """
 
 from __future__ import annotations

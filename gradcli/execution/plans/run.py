@@ -23,6 +23,7 @@ from gradcli.execution.plans.ir import (
     CHOICE,
     COPY,
     ENTRY,
+    PLACE,
     PRODUCT,
     REDUCE,
     VIEW,
@@ -30,6 +31,7 @@ from gradcli.execution.plans.ir import (
     Value,
     base,
     in_order,
+    index_of,
 )
 from gradcli.execution.plans.schedule import Loop, follows, root, steps_of
 from gradcli.execution.plans.thread_pool import dealt, one_thread, setters, shared, together
@@ -140,6 +142,7 @@ class Workspace(Arrays):
             if in_order(value) and under.nbytes > SMALL and under.serial in computed:
                 self.fresh[under.serial] = under
         self.shared = _shared(schedule, self.fresh)
+        self.inside = _inside(schedule, {**{serial: serial for serial in self.fresh}, **self.shared})
         self.small: list[tuple[int, Any]] = []  # places of inputs, and where they are copied to
         self.large: list[tuple[int, int]] = []  # places of inputs, and their serials
         for place, (_, value) in enumerate(schedule.inputs):
@@ -150,6 +153,7 @@ class Workspace(Arrays):
                 self.large.append((place, value.serial))
         self.late.update(self.fresh)
         self.late.update(self.shared)
+        self.late.update(self.inside)
         self.late.update(serial for _, serial in self.large)
         self.long = sum([value.nbytes for value in self.fresh.values()]) > FREED
         work = [_of_event(event) for event in schedule.events]
@@ -216,6 +220,8 @@ class Workspace(Arrays):
                 cells[value.serial] = np.empty(value.shape, value.dtype)
         for serial, source in self.shared.items():
             cells[serial] = cells[source]
+        for serial, (source, rows) in self.inside.items():
+            cells[serial] = cells[source][rows]
         for step in self.program:
             step()
         found = []
@@ -273,6 +279,35 @@ def _shared(schedule: Schedule, fresh: dict[int, Value]) -> dict[int, int]:
             if alike and arg.serial not in kept and last == [made] and sum(other is arg for other in made.args) == 1:
                 found[arg.serial] = serial
                 break
+    return found
+
+
+def _inside(schedule: Schedule, owners: dict[int, int]) -> dict[int, tuple[int, slice]]:
+    """What a loop computes as some rows of a new output among zeros: it stands there from the beginning."""
+    readers: dict[int, list[Op]] = {}
+    made: set[int] = set()
+    found: dict[int, tuple[int, slice]] = {}
+    outputs = {base(value).serial for value in schedule.outputs}
+    owned = set(owners)
+    for event in schedule.events:
+        if isinstance(event, Op):
+            for arg in event.args:
+                readers.setdefault(base(arg).serial, []).append(event)
+        else:
+            made.update([value.serial for value in event.stored])
+            for serial in {base(arg).serial for op in event.ops for arg in op.args}:
+                if serial in made and not any(serial == op.out.serial for op in event.ops):
+                    readers.setdefault(serial, []).extend(event.ops)
+    for event in schedule.events:
+        if not isinstance(event, Op) or event.kind != PLACE or event.out.serial not in owners:
+            continue
+        (x,), (rows, *others) = event.args, index_of(event.params[1])
+        owner = owners[event.out.serial]
+        whole = x.shape[1:] == event.out.shape[1:] and all((part.step or 1) == 1 for part in others)
+        if x.serial in made and whole and (rows.step or 1) == 1 and owner in owned:
+            if readers[x.serial] == [event] and x.dtype == event.out.dtype and x.serial not in outputs:
+                found[x.serial] = owner, rows
+                owned.discard(owner)
     return found
 
 
