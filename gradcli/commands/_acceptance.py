@@ -52,8 +52,8 @@ class Acceptance:
             self.output.note(*self.known.notes())
         if self.record:
             self.output.save(self.record, (baselines.text(self._failing),))
-            told = counted(len(self._failing), "failing check")
-            self.output.say(f"gradcli check: {told} listed in {visible(self.record, 200)}")
+            count = counted(len(self._failing), "failing check")
+            self.output.say(f"gradcli check: {count} listed in {visible(self.record, 200)}")
             return 0
         code, reason = outcome(totals, self.lenient)
         if code:

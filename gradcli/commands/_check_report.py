@@ -128,7 +128,7 @@ class Cards:
 
     def _show(self, report: Any) -> None:
         line = self.several() and self.show != "all" and verdicts.unremarkable(report)
-        notes = tuple(told(report))
+        notes = tuple(notes_of(report))
         self._emit(lambda style: verdicts.part(report, style, self.show, self.replay, line), line, notes)
 
     def _emit(self, document: Callable[[Any], Any], line: bool = False, notes: Sequence[Diagnostic] = ()) -> None:
@@ -237,7 +237,7 @@ class Reporting:
             sink.finish(batch.Totals.of([report]))
 
 
-def told(report: Any) -> Iterator[Diagnostic]:
+def notes_of(report: Any) -> Iterator[Diagnostic]:
     """What was reported beside the verdicts: notes, and why a script could not be run."""
     yield from report.diagnostics
     for one in report.checks:

@@ -62,10 +62,12 @@ def full(argv: Sequence[str], colour: bool = False) -> Call | None:
             windows_expand_args=False,
         )
     except Exception as problem:
-        told = getattr(problem, "format_message", None)
-        if told is None:
+        format_message = getattr(problem, "format_message", None)
+        if format_message is None:
             raise
-        message = re.sub(r"Value error, |, unable to parse.*", "", told()).replace("Input should", "it should")
+        message = re.sub(r"Value error, |, unable to parse.*", "", format_message()).replace(
+            "Input should", "it should"
+        )
         shown = message if len(message) <= LONGEST else visible(message, LONGEST)
         raise error("GC721", shown, help=split_point(argv) or usage_help(chosen, message)) from None
     for call in calls:
@@ -132,7 +134,7 @@ def built(chosen: str | None, colour: bool = False) -> tuple[Any, list[Call]]:
 
     annotate(
         root,
-        {name: (bool, typer.Option(False, "--" + name.replace("_", "-"), help=told)) for name, told in TOP.items()},
+        {name: (bool, typer.Option(False, "--" + name.replace("_", "-"), help=text)) for name, text in TOP.items()},
     )
     app.callback(invoke_without_command=True, help=OVERVIEW)(root)
     for name, (_, summary) in COMMANDS.items():

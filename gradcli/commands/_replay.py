@@ -27,8 +27,8 @@ def replay(
         if where == ["-"]:
             where = [report.expression]
         seed = check.evidence.get("seed")
-        told = [*map(quote, where), *given, *([] if seed is None else [f"--seed {seed}"])]
-        text = " ".join(["gradcli check", *told])
+        words = [*map(quote, where), *given, *([] if seed is None else [f"--seed {seed}"])]
+        text = " ".join(["gradcli check", *words])
         return text if len(text) <= LONGEST and text.isprintable() else ""
 
     return command

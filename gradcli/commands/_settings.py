@@ -63,12 +63,12 @@ class Settings:
         for name, value in self.values.items():
             if name == "limits":
                 looser = bool(value) and not given.get("limit")
-                told = ", ".join(f"limits.{key} = {one}" for key, one in value.items())
+                line = ", ".join(f"limits.{key} = {one}" for key, one in value.items())
             else:
                 looser = name not in given and name in LOOSER and LOOSER[name](value, defaults[name])
-                told = f"{name.replace('_', '-')} = {str(value).lower()}"
+                line = f"{name.replace('_', '-')} = {str(value).lower()}"
             if looser:
-                found.setdefault(self.origins[name], []).append(told)
+                found.setdefault(self.origins[name], []).append(line)
         return [
             Diagnostic(
                 "GC727",
@@ -146,8 +146,8 @@ def trusted(path: str, notes: list[Diagnostic] | None) -> bool:
     except OSError:
         return True  # reading it says what is wrong
     if notes is not None:
-        told = f"the settings in {visible(path, 200)} are not used: the file belongs to another user"
-        notes.append(Diagnostic("GC727", told, severity=NOTE))
+        message = f"the settings in {visible(path, 200)} are not used: the file belongs to another user"
+        notes.append(Diagnostic("GC727", message, severity=NOTE))
     return False
 
 
@@ -207,8 +207,8 @@ def wrong(table: Any, options: Mapping[str, Option], path: str, prefix: str) -> 
         option = options.get(key.replace("-", "_"))
         if option is not None:
             if not option.accepts(value):
-                told = visible(repr(value))
-                yield error("GC723", f"`{prefix}{key} = {told}` in {visible(path, 200)}: expected {option.expected()}")
+                shown = visible(repr(value))
+                yield error("GC723", f"`{prefix}{key} = {shown}` in {visible(path, 200)}: expected {option.expected()}")
         elif prefix or (key != "limits" and key not in COMMANDS):
             names = [name.replace("_", "-") for name in options]
             guess = did_you_mean(key, names if prefix else [*names, "limits", *COMMANDS])
@@ -261,5 +261,5 @@ def setting_line(option: Option, settings: Settings) -> str:
     value = settings.values.get(option.name, option.default)
     if value is None:
         return f"# {key} is not set"
-    told = str(value).lower() if isinstance(value, bool) else f'"{value}"' if isinstance(value, str) else str(value)
-    return f"{key} = {told}  # {visible(settings.origins.get(option.name, 'default'), 200)}"
+    shown = str(value).lower() if isinstance(value, bool) else f'"{value}"' if isinstance(value, str) else str(value)
+    return f"{key} = {shown}  # {visible(settings.origins.get(option.name, 'default'), 200)}"

@@ -235,14 +235,14 @@ def many_points(
         hint = "leave it out: the ending of --output chooses .csv, .tsv, .npy, .npz or .parquet, else CSV comes here"
         raise error("GC721", f"--format {form} does not go with --points", help=hint)
     relax = given.pop("relax")
-    source, told = evaluation(output, script, **given)
+    source, options = evaluation(output, script, **given)
     place = output.settings["output"]
     try:
         done = many.answer_points(
             source,
             points,
             place,
-            **told,
+            **options,
             gradient=gradient,
             relax=relax,
             write=output.line,
@@ -272,5 +272,5 @@ def evaluation(
 ) -> tuple[Source, dict[str, Any]]:
     """The script, and the keyword arguments that every function of the calculator takes."""
     bounds = allowed(limit, output)
-    told = {"at": at, "wrt": names(wrt), "dtype": dtype, "backend": backend, "limits": bounds}
-    return load(script, output, bounds), told
+    options = {"at": at, "wrt": names(wrt), "dtype": dtype, "backend": backend, "limits": bounds}
+    return load(script, output, bounds), options

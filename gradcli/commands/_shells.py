@@ -74,7 +74,7 @@ def zsh(offers: Mapping[str, Offer]) -> str:
     lines += [f"        {quoted(f'{command}:{offer.summary}')}" for command, offer in offers.items()]
     lines += ["    )", "    if (( CURRENT == 2 )); then", "        _describe command commands"]
     lines += [
-        "        _arguments " + " ".join(quoted(f"{name}[{told}]") for name, told in TOP),
+        "        _arguments " + " ".join(quoted(f"{name}[{summary}]") for name, summary in TOP),
         "        return",
     ]
     lines += [
@@ -101,22 +101,24 @@ def zsh(offers: Mapping[str, Offer]) -> str:
 
 
 def zsh_option(option: Option) -> str:
-    told = option.help.replace("[", r"\[").replace("]", r"\]").replace(":", r"\:")
+    summary = option.help.replace("[", r"\[").replace("]", r"\]").replace(":", r"\:")
     value = ""
     if option.kind != "flag":
         action = f"({' '.join(option.choices)})" if option.choices else "_files" if option.name in FILES else " "
         value = f":{option.name}:{action}"
     repeated = "*" if option.many else ""
     if len(option.spellings) == 1:
-        return quoted(f"{repeated}{option.spellings[0]}[{told}]{value}")
+        return quoted(f"{repeated}{option.spellings[0]}[{summary}]{value}")
     group = f"({' '.join(option.spellings)})"
-    return f"{quoted(group)}{{{','.join(option.spellings)}}}{quoted(f'[{told}]{value}')}"
+    return f"{quoted(group)}{{{','.join(option.spellings)}}}{quoted(f'[{summary}]{value}')}"
 
 
 def fish(offers: Mapping[str, Offer]) -> str:
     """`complete` commands for fish."""
     lines = ["# fish completion for gradcli"]
-    lines += [f"complete -c gradcli -n __fish_use_subcommand -l {name[2:]} -d {quoted(told)}" for name, told in TOP]
+    lines += [
+        f"complete -c gradcli -n __fish_use_subcommand -l {name[2:]} -d {quoted(summary)}" for name, summary in TOP
+    ]
     for command, offer in offers.items():
         lines.append(f"complete -c gradcli -n __fish_use_subcommand -f -a {command} -d {quoted(offer.summary)}")
         seen = f"complete -c gradcli -n '__fish_seen_subcommand_from {command}'"

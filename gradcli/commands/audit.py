@@ -106,8 +106,8 @@ def audit(
     if junit:
         reports = audit_report.reports(found)
         output.save(junit, (formats.written(formats.writer("junit"), reports, audit_report.totals(reports)),))
-    if saved is not None and (told := points.compared(found, saved)):
-        output.say(f"gradcli audit: {told}")
+    if saved is not None and (difference := points.compared(found, saved)):
+        output.say(f"gradcli audit: {difference}")
     for name in audit_report.unused(found, expected):
         output.say(f"gradcli audit: no gradient is called {visible(name, 200)}, of which something is expected")
     for fault in outcome.faults:

@@ -8,7 +8,7 @@ from gradcli.commands import room
 from gradcli.commands._acceptance import Acceptance
 from gradcli.commands._check_inputs import boxes, callable_only, claims, existing, looks_like_path
 from gradcli.commands._check_options import GROUPS, SECTIONS, TARGETS
-from gradcli.commands._check_report import Cards, Nothing, Reporting, told
+from gradcli.commands._check_report import Cards, Nothing, Reporting, notes_of
 from gradcli.commands._declaration import Declaration
 from gradcli.commands._replay import replay
 from gradcli.commands._shared import EVALUATION, FORMATS, allowed, is_file, load, names, presentation
@@ -225,7 +225,7 @@ def one(
         raise
     report = accepted.adjust(accepted.settle(report))
     if not isinstance(sinks.main, Cards):
-        output.note(*told(report))
+        output.note(*notes_of(report))
     totals = batch.Totals.of([report])
     sinks.take(report)
     sinks.finish(totals)

@@ -85,7 +85,7 @@ def derive(
         hint = "derive the formula of the first derivative with --steps for the lines of the second"
         raise error("GC721", "--steps shows a first derivative: leave out --hessian and --order", help=hint)
     quantity = "hessian" if hessian else "jacobian" if jacobian else "gradient"
-    told: dict[str, Any] = {
+    options: dict[str, Any] = {
         "style": style,
         "quantity": quantity,
         "order": order,
@@ -98,7 +98,7 @@ def derive(
         if hessian or jacobian or order > 1 or steps or emit is not None:
             raise error("GC721", "--quiz asks for a gradient: leave out other questions")
     source = load(script, output, bounds)
-    result = deriving.derive(source, wrt=names(wrt), shapes=shapes_of(shape), **told)
+    result = deriving.derive(source, wrt=names(wrt), shapes=shapes_of(shape), **options)
     if quiz:
         return _quiz.quiz(output, list(deriving.questions(source, result, bounds)))
     if emit is not None:

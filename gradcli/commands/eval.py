@@ -45,8 +45,8 @@ def evaluate(
     given: dict[str, Any] = {"at": at, "wrt": wrt, "dtype": dtype, "backend": backend, "limit": limit}
     if points is not None or cluster is not None:
         return many_points(output, script, points, False, relax=relax, cluster=cluster, **given)
-    source, told = evaluation(output, script, **given)
-    result = calculator.evaluate(source, **told, relax=relax, exact=True)
+    source, options = evaluation(output, script, **given)
+    result = calculator.evaluate(source, **options, relax=relax, exact=True)
     output.emit(calculation("eval", result))
     return 0
 

@@ -53,15 +53,15 @@ def freeze(
       gradcli freeze --stdout loss.grad
     """
     bounds = allowed(limit, output)
-    told: dict[str, Any] = {"dtype": dtype, "backend": backend, "limits": bounds, "samples": samples, "seed": seed}
-    told |= {"require": require, "allow_kink": allow_kink, "lenient": lenient, "timeout": timeout}
+    settings: dict[str, Any] = {"dtype": dtype, "backend": backend, "limits": bounds, "samples": samples, "seed": seed}
+    settings |= {"require": require, "allow_kink": allow_kink, "lenient": lenient, "timeout": timeout}
     refused = 0
     for path in files:
         if not is_file(path):
             raise error("GC721", f"{visible(path, 200)} is no .grad file", help="give the files one by one")
         script = load(path, output, bounds)
         blanks, last = inline_results.with_blanks(script, bounds)
-        report = checks.check_script(blanks, **told)
+        report = checks.check_script(blanks, **settings)
         judged = [one for one in report.checks if one.kind != "expectation" or (one.line or 0) <= last]
         wrong = [one for one in judged if not one.passed]
         if wrong and not force:

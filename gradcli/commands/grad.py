@@ -59,13 +59,13 @@ def grad(
         if order > 1:
             raise error("GC721", "--order does not go with --points")
         return many_points(output, script, points, True, relax=relax, cluster=cluster, **given)
-    source, told = evaluation(output, script, **given)
+    source, options = evaluation(output, script, **given)
     try:
-        result = calculator.grad(source, **told, order=order, relax=relax, exact=True)
+        result = calculator.grad(source, **options, order=order, relax=relax, exact=True)
     except GradcliError as problem:
         if at or any(one.code != "GC202" for one in problem.diagnostics):
             raise
-        formulas = deriving.derive(source, wrt=told["wrt"], order=order, limits=told["limits"])
+        formulas = deriving.derive(source, wrt=options["wrt"], order=order, limits=options["limits"])
         leaves = {key.partition(",")[0] for key in (*formulas.formula, *formulas.missing)}
         if not leaves <= formulas.assumes.keys():
             raise  # some names have values, so a point is meant

@@ -64,8 +64,8 @@ def graph(
     else:
         if on is not None or every > 1:
             raise error("GC721", "--on and --every are for Python files; a script has no tensors of its own")
-        source, told = evaluation(output, script, at=at, wrt=wrt, dtype=dtype, backend=backend, limit=limit)
-        result = calculator.graph(source, **told, gradient=view == "gradient")
+        source, options = evaluation(output, script, at=at, wrt=wrt, dtype=dtype, backend=backend, limit=limit)
+        result = calculator.graph(source, **options, gradient=view == "gradient")
     output.emit(
         View(
             texts=lambda form, look: formats.text(

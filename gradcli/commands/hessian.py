@@ -35,8 +35,8 @@ def hessian(
       gradcli hessian "logsumexp(x)" --at x=[1,2,3] --digits 6
       gradcli hessian loss.grad --wrt w --format json
     """
-    source, told = evaluation(output, script, at=at, wrt=wrt, dtype=dtype, backend=backend, limit=limit)
-    result = calculator.hessian(source, **told)
+    source, options = evaluation(output, script, at=at, wrt=wrt, dtype=dtype, backend=backend, limit=limit)
+    result = calculator.hessian(source, **options)
     output.emit(calculation("hessian", result))
     return 0
 

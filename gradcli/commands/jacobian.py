@@ -34,8 +34,8 @@ def jacobian(
       gradcli jacobian "tanh(W @ x)" --at W=[[1,2],[3,4]],x=[0.1,0.2]
       gradcli jacobian "x*y, x/y" --at x=2,y=3 --format csv
     """
-    source, told = evaluation(output, script, at=at, wrt=wrt, dtype=dtype, backend=backend, limit=limit)
-    result = calculator.jacobian(source, **told)
+    source, options = evaluation(output, script, at=at, wrt=wrt, dtype=dtype, backend=backend, limit=limit)
+    result = calculator.jacobian(source, **options)
     output.emit(calculation("jacobian", result))
     return 0
 

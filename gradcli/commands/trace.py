@@ -74,7 +74,7 @@ def trace(
       gradcli trace loss.grad --format json
       gradcli trace "sum(tanh(A@x)**2)" --at A=randn(300,200),x=randn(200) --plan
     """
-    source, told = evaluation(output, script, at=at, wrt=wrt, dtype=dtype, backend=backend, limit=limit)
+    source, options = evaluation(output, script, at=at, wrt=wrt, dtype=dtype, backend=backend, limit=limit)
     if plan:
         given = {
             "--why-topo": why_topo,
@@ -88,12 +88,14 @@ def trace(
         named = next((name for name, there in given.items() if there), None)
         if named is not None:
             raise error("GC721", f"{named} does not go with --plan")
-        output.emit(planned_view(calculator.plan(source, **told)))
+        output.emit(planned_view(calculator.plan(source, **options)))
         return 0
     if quiz:
         _quiz.possible(output, script)
         symbolic = True
-    result = calculator.trace(source, **told, why_topo=why_topo, torch=style == "torch", turn=turn, symbolic=symbolic)
+    result = calculator.trace(
+        source, **options, why_topo=why_topo, torch=style == "torch", turn=turn, symbolic=symbolic
+    )
     if quiz:
         return _quiz.quiz(output, list(quizzes.partial_questions(result)))
     output.emit(traced_view(result, all, full))

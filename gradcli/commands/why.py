@@ -57,8 +57,8 @@ def why(
             raise error("GC721", "arguments after a script: only a Python file takes them")
         if on is not None or every > 1:
             raise error("GC721", "--on and --every are for Python files; a script has no tensors of its own")
-        source, told = evaluation(output, file, at=at, wrt=None, dtype=dtype or "float64", backend="auto", limit=())
-        show(output, calculator.why(source, tensor=tensor, **told))
+        source, options = evaluation(output, file, at=at, wrt=None, dtype=dtype or "float64", backend="auto", limit=())
+        show(output, calculator.why(source, tensor=tensor, **options))
         return 0
     if at:
         raise error("GC721", "--at gives a point to a script; a Python file sets its own values")

@@ -76,8 +76,8 @@ def run(lowerer: Lowerer, statement: s.For) -> Any:
                     continue
             sure = max(1, min(again, count) - turn) if attempts else left  # so many turns will be written out
             if lowerer.repetitions + sure > lowerer.limits.nodes:
-                told = count_text(lowerer.repetitions + left)
-                message = f"the loop would run {told} times; {lowerer.limits.nodes:,} nodes are allowed"
+                times = count_text(lowerer.repetitions + left)
+                message = f"the loop would run {times} times; {lowerer.limits.nodes:,} nodes are allowed"
                 raise error(
                     "GC505",
                     message,

@@ -147,8 +147,8 @@ class Lowerer(Names):
             leaf = self.leaves.get(name)
             free = leaf is not None and not leaf.declared and name not in self.values and not leaf.node.shape
             if free and (span.line, span.column) <= (place.line, place.column) <= (span.end_line, span.end_column):
-                told = f"`{visible(name)}` is free, so it counts as a number"
-                diagnostic.help = f"{told}: give it a value, or declare its shape: {visible(name)}[m, n] in real"
+                reason = f"`{visible(name)}` is free, so it counts as a number"
+                diagnostic.help = f"{reason}: give it a value, or declare its shape: {visible(name)}[m, n] in real"
                 return
 
     def statement(self, statement: s.Statement, top: bool) -> Any:
