@@ -16,7 +16,6 @@ from gradcli.checks.evaluate.evaluation import steps
 from gradcli.diagnostics import GradcliError
 from gradcli.execution.namespaces import REFUSED
 from gradcli.graph.node import is_reader, reachable
-from gradcli.structure.perturbed import perturbed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -440,6 +439,8 @@ def by_pairs(moved: Moved, x: Floats, gradient: Floats, domain: Interval | None,
 
 def apart(output: Node, target: Node, values: Mapping[str, Floats]) -> Moved | None:
     """What a scalar node gives with each entry of another node moved, many together; None where that saves nothing."""
+    from gradcli.structure.perturbed import perturbed  # of large arrays only: start-up time is a feature
+
     held, base = held_at(output, [target], values)
     base[held.targets[0].params["name"]] = evaluated([target], values)[0]
     try:

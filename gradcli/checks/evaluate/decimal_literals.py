@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from decimal import Context, Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -44,6 +43,8 @@ def last_unit(value: int | Fraction, least: int = MANY_DIGITS) -> Fraction | Non
 
 def rounded_constants(nodes: Sequence[Node]) -> list[str]:
     """The literals of many digits that some nodes read, as they are written, in order and once each."""
+    from decimal import Context, Decimal  # start-up time is a feature
+
     found = []
     for node in reachable(nodes):
         value = node.params.get("value") if node.primitive is CONSTANT else None

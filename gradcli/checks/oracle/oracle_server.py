@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from flint import arb
 
-from gradcli.checks.derivatives import relations, subdivision
+from gradcli.checks.derivatives import relations
 from gradcli.checks.derivatives.claim_comparison import ClaimComparison
 from gradcli.checks.derivatives.derivative_query import DerivativeQuery, Fields, PointEvaluation
 from gradcli.checks.evaluate import ball_numbers, balls
@@ -195,8 +195,10 @@ class Session:
     def on_cover(self, derivative: Any, right: int, point: Any, box: Mapping[str, Any], **limits: Any) -> Answer:
         """What is known of a judged derivative on a box."""
         sides = {name: (low, high) for name, (low, high) in box.items()}
-        field = self.fields.at(subdivision.BITS)
-        return subdivision.cover(self._query(derivative), self.nodes[right], field, _point(point), sides, **limits)
+        boxes = room("derivatives.subdivision")
+        field, query = self.fields.at(boxes.BITS), self._query(derivative)
+        answer: Answer = boxes.cover(query, self.nodes[right], field, _point(point), sides, **limits)
+        return answer
 
     def on_prove(self, right: int, point: Any, **rows: Any) -> Answer:
         """Whether the judged node is equal to `left`, or to the derivative of `output` by `target`, by algebra."""
