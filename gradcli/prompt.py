@@ -63,7 +63,7 @@ class Prompt:
 
     def __init__(self, run: Run) -> None:
         self.run = run
-        self.lines: list[str] = []  # of the script that stands before every expression
+        self.lines: list[tuple[str, set[str]]] = []  # statements that were typed, with the names that they define
         self.names: dict[str, None] = {}
         self.last = ""  # the expression that a command without one is about
         self.ans: str | None = None
@@ -84,7 +84,9 @@ class Prompt:
         except GradcliError as problem:
             self.report(problem.diagnostics)
             return True
-        if type(script.statements[-1]).__name__ == "ExpressionStatement":
+        last = script.statements[-1]
+        formula = len(script.statements) > 1 and last.span == script.statements[-2].span  # f(x) = ..., which is kept
+        if type(last).__name__ == "ExpressionStatement" and not formula:
             self.evaluate(text)
         else:
             self.define(text, script)
@@ -92,15 +94,7 @@ class Prompt:
 
     def define(self, text: str, script: Any) -> None:
         """Keep statements, if the script with them can be read."""
-        self.lines.append(text.rstrip())
-        try:
-            load("calculator").evaluate(self.script("0"))
-        except GradcliError as problem:
-            wrong = [one for one in problem.diagnostics if one.code != NO_VALUE]
-            if wrong:
-                self.lines.pop()
-                self.report(wrong)
-                return
+        names: set[str] = set()
         for statement in script.statements:
             for target in (
                 *getattr(statement, "targets", ()),
@@ -108,7 +102,16 @@ class Prompt:
                 getattr(statement, "name", None),
             ):
                 if getattr(target, "id", None):
-                    self.names[target.id] = None
+                    names.add(target.id)
+        try:
+            load("calculator").evaluate(self.script(f"{text.rstrip()}\n0"))
+        except GradcliError as problem:
+            wrong = [one for one in problem.diagnostics if one.code != NO_VALUE]
+            if wrong:
+                self.report(wrong)
+                return
+        self.lines.append((text.rstrip(), names))
+        self.names.update(dict.fromkeys(names))
 
     def evaluate(self, text: str) -> None:
         """Show the value of an expression, and keep it as `ans`; with free names its gradient is shown as a formula."""
@@ -130,8 +133,11 @@ class Prompt:
         self.ans = whole if not isinstance(value, tuple) and "j" not in whole and "array" not in whole else None
 
     def script(self, text: str) -> str:
-        """A script of what was defined and an expression."""
-        lines = [*self.lines, text]
+        """A script of an expression with what was defined of the names that it reads, and with claims."""
+        lines = [text]
+        for line, names in reversed(self.lines):
+            if not names or not names.isdisjoint(re.findall(r"[^\W\d]\w*", "\n".join(lines))):
+                lines.insert(0, line)
         if self.ans is not None and re.search(r"\bans\b", "\n".join(lines)):
             lines.insert(0, f"const ans = {self.ans}")
         return "\n".join(lines)
@@ -145,7 +151,10 @@ class Prompt:
             self.help()
         elif name == "names":
             sys.stdout.write(
-                "".join(f"{visible(line)}\n" for line in [*self.lines, *([f"ans = {self.ans}"] if self.ans else [])])
+                "".join(
+                    f"{visible(line)}\n"
+                    for line in [*[line for line, _ in self.lines], *([f"ans = {self.ans}"] if self.ans else [])]
+                )
             )
         elif name == "forget":
             self.lines, self.names, self.ans = [], {}, None

@@ -44,6 +44,22 @@ def test_curves_are_the_function_and_its_derivatives() -> None:
     assert both.gradient["y"] == pytest.approx([2 * x * y for x, y in spots])
 
 
+def test_a_slope_is_shown_where_there_is_a_value() -> None:
+    found = plot("log(x)", ranges={"x": (-2, 2)})
+    assert all(
+        math.isnan(value) == math.isnan(slope) for value, slope in zip(found.value, found.gradient["x"], strict=True)
+    )
+    assert any(map(math.isnan, found.value)) and any(map(math.isfinite, found.value))
+
+
+@pytest.mark.parametrize(("script", "gaps"), [("tan(x)", 2), ("1/(x - 0.3)", 1), ("tanh(40*x)", 0), ("x**3", 0)])
+def test_a_curve_has_a_gap_at_a_pole(script: str, gaps: int) -> None:
+    found = plot(script)
+    low, high = plots.margin(braille.span(found.value))
+    shown = plots.without_poles(found.value, found.gradient["x"], high - low)
+    assert sum(map(math.isnan, shown)) == gaps
+
+
 def test_differences_by_step_come_near_to_the_derivative() -> None:
     found = plot("exp(x)", at={"x": 1}, steps=True).steps
     assert found is not None and found.rate == 2 and found.exact == pytest.approx(math.e)

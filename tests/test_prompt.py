@@ -48,6 +48,9 @@ def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["1 + 2", "ans*2", "ans + ans"], ["3.0\n6.0\n12.0\n"]),
         (["x = 3", "x**2", ":grad"], ["9.0", "6.0"]),
         (["def f(x):", "    return x**2 + 1", "", "f(2)"], ["5.0"]),
+        (["f(t) = t² + 1", "f(4)"], ["17.0"]),
+        (["x = 3", "y = x + 1", "x = y*2", "x"], ["8.0"]),
+        (["x = 3", "2*y"], ["2*y\nd/dy     2\nverdict"]),  # x is not in it
         (["sum([1,", "2, 3])"], ["6.0"]),
         (["x**2"], ["2*x"]),
         ([":derive x**3"], ["3*x**2"]),

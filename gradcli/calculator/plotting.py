@@ -83,8 +83,13 @@ def plot(
     given: dict[str, Any] = {**rest, **columns}
     values, gradient = function.at_points(shared=shared, **given)
     stated = None if claim is None else evaluated(claim, given, shared, len(first), limits)
-    slopes = {name: gradient[name].tolist() for name in leaves}
+    slopes = {name: defined(gradient[name].tolist(), values.tolist()) for name in leaves}
     return Curves(lowered.text, shown, points, values.tolist(), slopes, stated, claim or "")
+
+
+def defined(slopes: list[float], values: list[float]) -> list[float]:
+    """Slopes where the function has a value: log(x) has none below 0, though 1/x has."""
+    return [slope if value == value else math.nan for slope, value in zip(slopes, values, strict=True)]
 
 
 def evaluated(

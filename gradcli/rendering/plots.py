@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from io import BytesIO
+from itertools import pairwise
 
 from gradcli.diagnostics import error
 from gradcli.rendering.braille import Canvas, arrow, chart, contours, framed, span
@@ -124,9 +125,10 @@ def along_one(result: Curves, sheet: Any) -> None:
     """The function above, its derivative below."""
     ((leaf, xs),) = result.points.items()
     above, below = sheet.subplots(2, 1, sharex=True)
-    above.plot(xs, result.value, color=BLUE)
-    above.set(ylabel="value", ylim=margin(span(result.value)))
     slope = result.gradient[leaf]
+    low, high = margin(span(result.value))
+    above.plot(xs, without_poles(result.value, slope, high - low), color=BLUE)
+    above.set(ylabel="value", ylim=(low, high))
     below.plot(xs, slope, color=ORANGE, label=f"d/d{leaf}")
     shown = [*slope, *(result.claim or ())]
     if result.claim is not None:
@@ -135,6 +137,16 @@ def along_one(result: Curves, sheet: Any) -> None:
         below.legend(frameon=False, prop={"family": "monospace", "size": 9})
     below.axhline(0, color=GREY, linewidth=0.8)
     below.set(xlabel=leaf, ylabel=f"d/d{leaf}", ylim=margin(span(shown)), xlim=(xs[0], xs[-1]))
+
+
+def without_poles(values: list[float], slopes: list[float], height: float) -> list[float]:
+    """Values with a gap where they jump against the slope on both sides, as tan does."""
+    found = list(values)
+    for at, (one, other) in enumerate(pairwise(values)):
+        jump = other - one
+        if abs(jump) > height / 2 and jump * slopes[at] < 0 and jump * slopes[at + 1] < 0:
+            found[at] = math.nan
+    return found
 
 
 def margin(ends: tuple[float, float]) -> tuple[float, float]:
