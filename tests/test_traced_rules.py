@@ -12,7 +12,9 @@ import pytest
 
 import gradcli
 from gradcli import GradcliError, check_callable
+from gradcli.checks.callables import recorded
 from gradcli.checks.callables.processes.process import check_target
+from gradcli.checks.oracle import worker
 from gradcli.checks.recorded_programs import check_program
 from gradcli.execution.evaluate import evaluate
 from gradcli.testing import assert_gradient
@@ -138,7 +140,7 @@ JAX_OPAQUE = {
 def test_what_jax_hides_is_named(name: str) -> None:
     for factor, verdict in ((8.0, "AGREES"), (4.0, "DISAGREES")):
         rule = traced_jax_rules.with_vjp(JAX_OPAQUE[name], lambda g, x, factor=factor: (factor * g,))
-        report = check_callable(rule, at=(np.array([0.5, -1.25, 2.0]),))
+        report = check_callable(rule, at=(np.array([0.5, -1.25, 2.0]),), timeout=600)
         assert [one.verdict for one in report.checks] == [verdict]
         assert any(name in one.message for one in report.diagnostics), report.diagnostics
 
@@ -214,6 +216,22 @@ def test_what_no_oracle_decides_is_said() -> None:
 
     report = check_callable(traced_jax_rules.with_vjp(masked, back), at=(np.array([0.5, -1.25, 2.0]),))
     assert [one.verdict for one in report.checks] == ["AGREES"]
+    assert any("no exact oracle decides" in one.message for one in report.diagnostics)
+
+
+def test_large_arrays_and_slow_oracles_leave_the_verdict_to_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    for factor, verdict in ((1.0, "AGREES"), (1.5, "DISAGREES")):
+        rule = function(keeping(torch.exp), saved(lambda g, x, factor=factor: factor * g * x.exp()))
+        report = check_callable(rule, at=(torch.linspace(-1, 1, 1100, dtype=torch.float64),), timeout=600)
+        assert [one.verdict for one in report.checks] == [verdict]
+        assert any("more than 1,024 entries" in one.message for one in report.diagnostics)
+
+    def late(*_: Any) -> Any:
+        raise worker.TimeOver(1.0)
+
+    monkeypatch.setattr(recorded, "judge", late)
+    report = check_callable(rule, at=(X,))
+    assert [one.verdict for one in report.checks] == ["DISAGREES"]
     assert any("no exact oracle decides" in one.message for one in report.diagnostics)
 
 
