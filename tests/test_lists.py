@@ -211,6 +211,10 @@ COLLECTED: list[tuple[str, list[int]]] = [
     ("path = []\nfor t in range(40):\n    if t > 1: path.append(t*x)\npath", [37]),
     ("y = x\npath = []\nfor t in range(40):\n    y = detach(y)*0.5 + x\n    path.append(where(y > 1, sqrt(y), y*a[1]))\nsum(path)", [39]),
     ("path = []\ny = 0\nfor t in range(40):\n    y = y + x\n    path.append(y**2)\nloss = sum(sin(path))\ngrad(loss, path)", [39]),
+    # an inner loop over arrays in a loop over numbers, of which one carry is the same in all turns
+    ("z = a[0]\npath = []\nfor t in range(1, 40):\n    path.append(detach(x)*z)\n    for j in range(2, 36):\n"
+     "        x = log(2 + sin(a[1])) + z/4\n        z = 0.5*a[0] + 0.25*a[1]\n"
+     "        z = 0.9*z + sum([detach(z*x) + z/3 for i in range(2)])/40\nx + sum(path)/len(path)", [33, 38]),
     # what is read of a list while it grows, or differs from turn to turn, is written out
     ("path = [x]\nfor t in range(40): path.append(path[-1]*0.9)\npath", []),
     ("path = []\nfor t in range(40): path.append(x*len(path))\npath", []),

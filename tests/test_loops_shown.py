@@ -96,3 +96,19 @@ def test_why_names_the_turn_in_which_a_value_stops_being_finite(monkeypatch: pyt
     found = calculator.why(script).findings
     assert found
     assert any("turn" in one.message and "line 4" in one.message for one in found)
+
+
+def test_why_names_the_turn_around_an_inner_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    from gradcli.calculator import turns
+
+    monkeypatch.setattr(turns, "MOST_STEPS", 0)
+    script = "a = 1.5\nx = a\nfor t in range(40):\n    y = x\n    for j in range(35):\n        y = y + 0.01*sqrt(x + 40 - j - 0.2*t)\n    x = 0.1*y/(1 + y)\nx"
+    (found,) = calculator.why(script).findings
+    assert "line 6, turn 32: `sqrt(" in found.message
+
+
+def test_the_text_of_a_body_with_many_shared_parts_stays_short() -> None:
+    inner = "    for j in range(14): y = y + 0.01*y*log(3 - y)\n"  # written out in a turn of the outer loop
+    drawn = calculator.graph("a = 1.5\nx = a\nfor t in range(500):\n    y = x\n" + inner + "    x = y - 0.3*x\nx")
+    (loop,) = [one for one in drawn.vertices if one.turns]
+    assert len(loop.body) <= 400 and "..." in loop.body

@@ -9,7 +9,7 @@ from gradcli.execution.namespaces import namespace
 from gradcli.execution.scan import Scan
 from gradcli.graph.builder import building
 from gradcli.graph.exact import count_text
-from gradcli.graph.loop import loop_of, readers_by_loop
+from gradcli.graph.loop import loop_of, readers_by_loop, written_nodes
 from gradcli.graph.node import is_reader
 from gradcli.graph.unroll import every_turn, unrolled
 from gradcli.lowering import Lowered
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gradcli.graph.unroll import Turns
 
 
-MOST_STEPS = 20_000  # of loops that `why` reads turn by turn
+MOST_STEPS = 20_000  # of a program that `why` reads with all turns of its loops
 
 
 def with_turns(lowered: Lowered, turn: int | None = None) -> tuple[Lowered, dict[Node, int]]:
@@ -50,24 +50,20 @@ def with_turns(lowered: Lowered, turn: int | None = None) -> tuple[Lowered, dict
 def to_explain(lowered: Lowered, values: Mapping[str, Any], dtype: str) -> tuple[Lowered, dict[Node, int]]:
     """The script as `why` reads it: with all turns, or of many turns the ends and the first that is not finite."""
     loops = _loops(lowered)
-    if sum(loop.count * len(loop.body.steps) for loop in loops) <= MOST_STEPS:
+    if written_nodes(lowered.program.nodes()) <= MOST_STEPS:
         return _written_out(lowered, loops, every_turn)
     xp = namespace("numpy", dtype)
-    known = Tape([arg for loop in loops for arg in loop.args]).run_all(values, backend="numpy", dtype=dtype)
-    origins: dict[Any, int] = {}
-    with xp.arithmetic():
-        for first, readers in readers_by_loop(lowered.program.nodes()).items():
-            args = [xp.array(known[arg], arg.type.kind) for arg in first.args]
-            ranks = [len(arg.shape) for arg in first.args]
-            inputs = len(first.params["body"].inputs)
-            for number, found in Scan(readers).turns(xp, args, ranks):
-                if not all(value is None or finite(value) for value in found[inputs:]):
-                    origins[first.params["body"], first.args] = number
-                    break
 
     def chosen(loop: Loop) -> Collection[int]:
-        origin = origins.get((loop.body, loop.args))
-        return _ends(loop) if origin is None else {*_ends(loop), origin}
+        known = Tape(loop.args).run_all(values, backend="numpy", dtype=dtype)
+        args = [xp.array(known[arg], arg.type.kind) for arg in loop.args]
+        steps = [loop.stacked(at) for at, step in enumerate(loop.body.steps) if step.args]
+        inputs = len(loop.body.inputs)
+        with xp.arithmetic():
+            for number, found in Scan(steps).turns(xp, args, [len(arg.shape) for arg in loop.args]):
+                if not all(value is None or finite(value) for value in found[inputs : len(loop.body.steps)]):
+                    return {*_ends(loop), number}
+        return _ends(loop)
 
     return _written_out(lowered, loops, chosen)
 

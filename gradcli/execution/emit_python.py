@@ -130,7 +130,12 @@ def step(printer: Printer, node: Node, place: int, lines: list[str], words: dict
     params = node.params if node.primitive.pointwise else {**node.params, "ranks": (0,) * len(node.args)}
     marks = [f"_a{at}_" for at in range(len(node.args))]
     found = None
-    if not is_reader(node):  # the text of a loop's turns may double with each turn
+    if is_reader(node):  # the text of a loop's turns may double with each turn
+        from gradcli.graph.loop import single_numbers  # most programs have no loop
+
+        if not single_numbers(node):
+            raise Unavailable("arrays in the turns of a loop inside")
+    else:
         try:
             found = impl(printer, *map(Word, marks), **params)
         except (Wordless, TypeError, ValueError, AttributeError):

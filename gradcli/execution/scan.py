@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from gradcli.execution.namespaces import REFUSED, namespace
 from gradcli.graph.arrays import nearest_float
-from gradcli.graph.loop import order_of_turns, readers_by_loop
-from gradcli.graph.node import CONSTANT, LEAF, Node, is_reader
+from gradcli.graph.loop import order_of_turns, readers_by_loop, single_numbers
+from gradcli.graph.node import CONSTANT, LEAF, Node
 from gradcli.graph.types import broadcast_shapes
 
 TYPE_CHECKING = False
@@ -28,11 +28,6 @@ if TYPE_CHECKING:
 
 IN_PLACE = ("numpy", "cupy")  # namespaces whose arrays can be written to
 _UNKNOWN: Any = object()
-
-
-def single_numbers(node: Node) -> bool:
-    """Whether every value in a turn of the loop that a node reads is a single number."""
-    return all(not step.shape and (not is_reader(step) or single_numbers(step)) for step in node.params["body"].steps)
 
 
 class Scan:

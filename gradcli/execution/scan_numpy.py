@@ -274,7 +274,9 @@ class Staged:
             elif k in state:
                 found.append(state[k])
             else:
-                found.append(values[end][-1] if end in self.varying else values[end])
+                value = values[end]  # of an inner loop, some readers may be the same in all turns
+                by_turn = end in self.varying and value.ndim > len(body.steps[end].shape)
+                found.append(value[-1] if by_turn else value)
         return [one.copy() if getattr(one, "base", None) is not None else one for one in found]
 
     def _compute(self, steps: Iterable[Step], values: list[Any]) -> None:

@@ -186,6 +186,11 @@ def written_nodes(nodes: Iterable[Node]) -> int:
     return len(nodes) + sum(turns)
 
 
+def single_numbers(node: Node) -> bool:
+    """Whether every value in a turn of the loop that a node reads is a single number."""
+    return all(not step.shape and (not is_reader(step) or single_numbers(step)) for step in node.params["body"].steps)
+
+
 def loop_of(node: Node) -> Loop:
     """The loop that a reader reads, in the reader's builder."""
     params = node.params

@@ -121,11 +121,11 @@ def reader_params(node: Node) -> dict[str, int | bool]:
 def body_text(node: Node, longest: int = 400) -> str:
     """What one turn of the loop of a reader computes, as assignments: `x = x*cos(a*x); n = n + 1`."""
     body: Body = node.params["body"]
-    outside = formulas(reachable(node.args))
+    outside = formulas(reachable(node.args), lambda _: "...")  # a shared part is repeated: texts may explode
     given = node.args[len(node.args) - len(body.fixed) :]
     texts = [f"({outside[arg]})" if arg.args else outside[arg] for arg in given]
-    names = {leaf: text for leaf, text in zip(body.fixed, texts, strict=True) if len(text) <= 30}
-    found = formulas(body.steps, None, names)
+    names = {leaf: text for leaf, text in zip(body.fixed, texts, strict=True) if len(text) <= 30 and "..." not in text}
+    found = formulas(body.steps, lambda _: "...", names, longest)
     texts = [f"{found[leaf]} = {found[after]}" for leaf, after in zip(body.carried, body.nexts, strict=True)]
     if "at" in node.params:
         texts.append(found[body.steps[node.params["at"]]])

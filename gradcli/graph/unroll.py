@@ -72,7 +72,7 @@ def _rebuilt(
                 loop = loop_of(node)
                 whole = Loop(builder, loop.body, args, loop.count, loop.reverse)
                 places = [reader.params["at"] for reader in readers if "at" in reader.params]
-                taken_apart[first] = _Apart(whole, frozenset(turns(loop)), places, turns, made)
+                taken_apart[first] = _Apart(whole, frozenset(turns(whole)), places, turns, made)
             replaced[node] = taken_apart[first].value(node)
         else:
             unchanged = args == node.args and node.builder is builder
@@ -109,8 +109,9 @@ class _Apart:
                 if body.index is not None:
                     leaves[body.index] = builder.constant(number)
                 before = builder.count
-                values = _rebuilt(builder, body.steps, leaves, turns, {})
-                made.update({x: body.first + number + 1 for x in values.values() if x.serial > before})
+                inside: dict[Node, int] = {}
+                values = _rebuilt(builder, body.steps, leaves, turns, inside)
+                made.update({x: body.first + number + 1 for x in (*inside, *values.values()) if x.serial > before})
                 self.state = tuple([values[node] for node in body.nexts])
                 self.pieces[number] = {at: repeated(builder, values[body.steps[at]], 1) for at in places}
 
