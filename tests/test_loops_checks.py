@@ -319,6 +319,11 @@ def test_a_script_with_a_loop_is_certified_and_its_verdicts_name_turns(by_nodes)
     assert [one.verdict for one in found] == ["PROVED", "PROVED"]
     (found,) = by_nodes("a = 40.25\nx = a\nfor i in range(50):\n    x = sqrt(x - 1)**2\nx")
     assert found.verdict == "UNDEFINED" and "in turn 41" in found.message
+    assert found.evidence["node"] == "sqrt(x - 1)" and found.diagnostics[0].span.line == 4
+    nested = "a = 40.25\nx = a\nfor i in range(40):\n    for j in range(36):\n        x = sqrt(x - 1)**2 + j*i*0\nx"
+    (found,) = by_nodes(nested)
+    assert "in turn 5 of the loop inside of turn 2" in found.message
+    assert found.diagnostics[0].span.line == 5 and found.diagnostics[0].span.column == 13
     (found,) = by_nodes("a = 40\nx = a\nfor i in range(50):\n    x = abs(x - 1)\nx")
     assert found.verdict == "KINK" and "in turn 40" in found.message
 

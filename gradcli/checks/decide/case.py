@@ -6,6 +6,7 @@ are judged. The nodes of a gradient, a claim and a rule hold dL/dx - i*dL/dy, wh
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -36,6 +37,11 @@ RIGHT = frozenset("=~")  # relations of an exact to a claimed entry: equal, or w
 OPEN = "?"  # the relation that is not decided
 FAR = 1e-6  # a float value so far from the enclosed one is that of another function
 CONVENTION = "dL/dx + i*dL/dy of the real part L; a claim states dL/dx - i*dL/dy, the derivative f'(z)"
+
+
+NAMELESS = re.compile(
+    r"~(carry|row|fixed|index)\d"
+)  # what is given to the turns of a loop and has no name in the script
 
 
 class Outcome(NamedTuple):
@@ -141,12 +147,17 @@ class Case:
     def undefined(self, entry: Answer) -> Outcome:
         """UNDEFINED, with the node that fails."""
         node = self.exact.node(entry.get("row"))
+        for at in entry.get("inside", ()):  # in a turn of a loop
+            node = node and node.params["body"].steps[at]
         reason = entry["reason"]
         message = f"{'no' if self.plane else 'not a real'} number here: {reason}"
         if node is None:
             return Outcome("UNDEFINED", message, {"reason": reason})
+        text = node_text(node)
+        if NAMELESS.search(text):
+            text = node.primitive.name
         told = Diagnostic("GC401", reason, node.span, severity="warning")
-        return Outcome("UNDEFINED", message, {"reason": reason, "node": node_text(node)}, (told,))
+        return Outcome("UNDEFINED", message, {"reason": reason, "node": text.replace("~", "")}, (told,))
 
     def of_another_function(self, entry: Answer) -> Outcome | None:
         """INCONCLUSIVE where floats compute another function of complex numbers than the enclosures do."""

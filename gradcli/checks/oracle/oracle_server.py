@@ -35,7 +35,7 @@ from gradcli.checks.oracle.child_process import (
     limit_memory,
 )
 from gradcli.graph.flat import restore_nodes
-from gradcli.graph.node import reachable
+from gradcli.graph.node import is_reader, reachable
 from gradcli.primitives import catalogue
 
 if TYPE_CHECKING:
@@ -302,7 +302,7 @@ class Session:
 
     def _entry(self, x: Any) -> Answer:
         if isinstance(x, Failure):
-            return {"failure": x.kind, "reason": x.reason, "row": self._row(x.node)}
+            return {"failure": x.kind, "reason": x.reason, "row": self._row(x.node), "inside": inside(x.node, x.inner)}
         if isinstance(x, bool):
             return {"value": float(x), "sign": int(x)}
         try:
@@ -310,6 +310,19 @@ class Session:
         except Undecided:
             side = None
         return {"value": relations.nearest(x), "digits": ball_numbers.digits(x), "sign": side}
+
+
+def inside(node: Node | None, inner: Node | None) -> list[int]:
+    """The positions of the steps that lead from a reader of a loop to a node of its body, or of a loop inside."""
+    if node is None or inner is None or not is_reader(node):
+        return []
+    body = node.params["body"]
+    if inner in body.positions:
+        return [body.positions[inner]]
+    for at, step in enumerate(body.steps):
+        if further := inside(step, inner):
+            return [at, *further]
+    return []
 
 
 def _point(given: Any) -> dict[str, tuple[list[Any], tuple[int, ...]]]:
