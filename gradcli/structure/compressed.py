@@ -58,13 +58,13 @@ class Compression:
 
     def entries(self, swept: Array) -> Array:
         """The value of each pair, from the results of the sweeps."""
-        found: Array = swept.take(self.source)
-        return found
+        values: Array = swept.take(self.source)
+        return values
 
     def probes(self) -> Array:
         """Random directions, of the length of a seed."""
-        found: Array = np.random.default_rng(SEED).uniform(0.5, 1.5, (PROBES, len(self._colours)))
-        return found
+        directions: Array = np.random.default_rng(SEED).uniform(0.5, 1.5, (PROBES, len(self._colours)))
+        return directions
 
     def agrees(self, entries: Array, probes: Array, seen: Array, across: bool = False) -> bool:
         """Whether the matrix of these entries sends the probes where the sweeps have seen them go, up to rounding.
@@ -142,11 +142,11 @@ class Blocks:
 
     def filled(self, entries: Array) -> list[list[Array]]:
         """The blocks, flat, with zeros where the pattern has nothing."""
-        found: list[list[Array]] = []
+        blocks: list[list[Array]] = []
         for height, row in zip(self.sizes[0], self.parts, strict=True):
-            found.append([])
+            blocks.append([])
             for width, (chosen, places) in zip(self.sizes[1], row, strict=True):
                 block = np.zeros(height * width, dtype=entries.dtype)
                 block[places] = entries[chosen]
-                found[-1].append(block)
-        return found
+                blocks[-1].append(block)
+        return blocks

@@ -88,9 +88,9 @@ def of_table(table: Places) -> Flow:
     [0, 2, 4]
     """
     rows, width = table.shape
-    found = Flow(np.arange(0, rows * width + 1, width) if width else np.zeros(rows + 1, np.int64), table.reshape(-1))
-    found._width = width if width <= WIDEST else 0
-    return found
+    flow = Flow(np.arange(0, rows * width + 1, width) if width else np.zeros(rows + 1, np.int64), table.reshape(-1))
+    flow._width = width if width <= WIDEST else 0
+    return flow
 
 
 def identity(size: int, first: int = 0) -> Flow:
@@ -120,9 +120,9 @@ def _of_keys(keys: Places, count: int, most: float) -> Flow:
     if len(keys) > most:
         raise TooDense
     rows = keys >> SHIFT
-    found = Flow(np.searchsorted(rows, np.arange(count + 1)), keys & (1 << SHIFT) - 1)
-    found._rows, found._keys = rows, keys
-    return found
+    flow = Flow(np.searchsorted(rows, np.arange(count + 1)), keys & (1 << SHIFT) - 1)
+    flow._rows, flow._keys = rows, keys
+    return flow
 
 
 def distinct(keys: Places) -> Places:
@@ -131,10 +131,10 @@ def distinct(keys: Places) -> Places:
     >>> distinct(np.array([1, 4, 9, 2, 4])).tolist()
     [1, 2, 4, 9]
     """
-    found = np.sort(keys, kind="stable")
-    first = np.ones(len(found), dtype=bool)
-    np.not_equal(found[1:], found[:-1], out=first[1:])
-    return found if first.all() else found[first]
+    ordered = np.sort(keys, kind="stable")
+    first = np.ones(len(ordered), dtype=bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
+    return ordered if first.all() else ordered[first]
 
 
 def gathered(flow: Flow, places: Places, most: float = float("inf")) -> Flow:
@@ -172,13 +172,13 @@ def united(flows: Sequence[Flow], most: float = float("inf")) -> Flow:
     if len(different) == 1:
         return different[0]
     if all(flow.width for flow in different):
-        found = _beside(different, most)
+        whole = _beside(different, most)
     else:
-        found = _of_keys(distinct(np.concatenate([flow.keys() for flow in different])), different[0].rows, most)
+        whole = _of_keys(distinct(np.concatenate([flow.keys() for flow in different])), different[0].rows, most)
     for flow in different:
-        if flow.pairs == found.pairs:
+        if flow.pairs == whole.pairs:
             return flow  # it holds the others
-    return found
+    return whole
 
 
 def _beside(flows: Sequence[Flow], most: float) -> Flow:
@@ -212,8 +212,8 @@ def inside(flow: Flow, part: Flow) -> Places | None:
     there = table == mine[:, :1]
     for k in range(1, part.width):
         there |= table == mine[:, k : k + 1]
-    found = np.flatnonzero(there)
-    return found if len(found) == part.pairs else None
+    where = np.flatnonzero(there)
+    return where if len(where) == part.pairs else None
 
 
 def stacked(flows: Sequence[Flow]) -> Flow:

@@ -70,31 +70,31 @@ class Moves:
 
     def take_along(self, x: Rows, index: Rows, axis: int) -> Found:
         """Entries at positions along an axis; where these are not known, from anywhere along it."""
-        found = []
+        flows = []
         if x.flow is not None:
             places = self.along(x.shape, index.node, axis)
             if places is not None:
-                found.append(gathered(x.flow, places, self.walk.most))
+                flows.append(gathered(x.flow, places, self.walk.most))
             else:
-                found.append(self.walk.mixed(x.flow, x.shape, index.shape, axis))
+                flows.append(self.walk.mixed(x.flow, x.shape, index.shape, axis))
         if index.flow is not None:
-            found.append(index.flow)
-        return united(found, self.walk.most) if found else None
+            flows.append(index.flow)
+        return united(flows, self.walk.most) if flows else None
 
     def put_along(self, x: Rows, index: Rows, axis: int, size: int) -> Found:
         """The transpose of `take_along`."""
         at = len(x.shape) + axis
         shape = (*x.shape[:at], size, *x.shape[at + 1 :])
-        found = []
+        flows = []
         if x.flow is not None:
             places = self.along(shape, index.node, axis)
             if places is not None:
-                found.append(scattered(x.flow, places, size_of(shape), self.walk.most))
+                flows.append(scattered(x.flow, places, size_of(shape), self.walk.most))
             else:
-                found.append(self.walk.mixed(x.flow, x.shape, shape, axis))
+                flows.append(self.walk.mixed(x.flow, x.shape, shape, axis))
         if index.flow is not None:
-            found.append(self.walk.mixed(index.flow, index.shape, shape, axis))
-        return united(found, self.walk.most) if found else None
+            flows.append(self.walk.mixed(index.flow, index.shape, shape, axis))
+        return united(flows, self.walk.most) if flows else None
 
     def along(self, shape: Shape, index: Node, axis: int) -> Places | None:
         """The flat place in `shape` of each entry that the positions name; None where they are not known."""

@@ -71,10 +71,10 @@ def pattern(
     walk = Walk(max(most, rows + columns), values, held or {})
     try:
         walk.along(order, known)
-        found = [known[output] or empty(output.type.size) for output in outputs]
+        flows = [known[output] or empty(output.type.size) for output in outputs]
     except TooDense:
         return None
-    whole = stacked(found)
+    whole = stacked(flows)
     return whole if whole.pairs <= most else None
 
 
@@ -119,8 +119,8 @@ class Walk:
         if primitive.entries is not None:
             rows = [Rows(arg, flow) for arg, flow in zip(node.args, flows, strict=True)]
             with suppress(NeedsEntries):
-                found: Found = primitive.entries(Moves(self), *rows, **node.params)
-                return found
+                flow: Found = primitive.entries(Moves(self), *rows, **node.params)
+                return flow
         if "axis" in node.params and len(node.args) == 1:
             return self._lane_by_lane(node, there[0])
         if primitive.kind == "composite":
@@ -152,12 +152,12 @@ class Walk:
         if is_reader(node):
             return self._looped(node, flows)
         key = definition_key(node)
-        found = self.definitions.get(key)
-        if found is None:
-            found = self.definitions[key] = written_out(node)
-        known: dict[Node, Found] = dict(zip(found.inputs, flows, strict=True))
-        self.along(found.steps, known)
-        return known[found.result]
+        definition = self.definitions.get(key)
+        if definition is None:
+            definition = self.definitions[key] = written_out(node)
+        known: dict[Node, Found] = dict(zip(definition.inputs, flows, strict=True))
+        self.along(definition.steps, known)
+        return known[definition.result]
 
     def _looped(self, node: Node, flows: Sequence[Found]) -> Found:
         """A reader of a loop: what reaches its value in some turn."""

@@ -51,8 +51,8 @@ class Perturbed:
     def pairs(self, steps: Floats) -> Floats:
         """The value of each pair, for each row of `steps`, by which the entries move: [count, pairs]."""
         if self._stripes is not None:
-            found = self._stripes.pairs(self.here, steps)
-            return found[0] if len(found) == 1 else np.concatenate(found, axis=1)
+            values = self._stripes.pairs(self.here, steps)
+            return values[0] if len(values) == 1 else np.concatenate(values, axis=1)
         assert self._ripples is not None
         return np.stack([np.concatenate(self._ripples.run(self.here, row)) for row in steps])
 
@@ -70,7 +70,7 @@ def perturbed(output: Node, targets: Sequence[Node], values: Mapping[str, Any]) 
     if not sum(target.type.size for target in targets):
         return None
     try:
-        found = Perturbed(output, targets, values)
+        result = Perturbed(output, targets, values)
     except TooDense:
         return None
-    return found if len(found.columns) else None
+    return result if len(result.columns) else None

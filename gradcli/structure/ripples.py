@@ -54,8 +54,8 @@ class Ripples:
         self.walk = Walk(MOST_PAIRS, True, held)
         tape = Tape(written)
         needed = {node.params["name"] for node, _ in tape.inputs}
-        found = tape.run_all({key: value for key, value in values.items() if key in needed}, backend="numpy")
-        self.base = {node: np.asarray(value, dtype=np.float64).reshape(-1) for node, value in found.items()}
+        results = tape.run_all({key: value for key, value in values.items() if key in needed}, backend="numpy")
+        self.base = {node: np.asarray(value, dtype=np.float64).reshape(-1) for node, value in results.items()}
         self.size = sum(target.type.size for target in targets)
         self.known: dict[Node, Flow | None] = {}
         self.targets: list[tuple[Node, int, int]] = []
@@ -73,13 +73,13 @@ class Ripples:
 
     def run(self, here: Floats, steps: Floats) -> list[Floats]:
         """For each node the values of its pairs when entry j of the targets is here[j] + steps[j]."""
-        found: dict[Node, Floats] = {
+        values: dict[Node, Floats] = {
             target: here[first:last] + steps[first:last] for target, first, last in self.targets
         }
         for node, step in self.steps:
-            found[node] = step(found)
+            values[node] = step(values)
         return [
-            found[node] if flow is not None else np.zeros(0) for node, flow in zip(self.nodes, self.flows, strict=True)
+            values[node] if flow is not None else np.zeros(0) for node, flow in zip(self.nodes, self.flows, strict=True)
         ]
 
     # --- one step ---------------------------------------------------------------------------------------------
@@ -275,23 +275,23 @@ def origins(flow: Flow, places: Places, result: Flow) -> Places:
 
 def expanded(nodes: Sequence[Node]) -> list[Node]:
     """The same values with composite operations written out by their definitions."""
-    found = list(nodes)
-    with building(found[0].builder, reachable(found)) as builder:
+    outputs = list(nodes)
+    with building(outputs[0].builder, reachable(outputs)) as builder:
         simplifying, builder.simplifying = builder.simplifying, False
         try:
             for _ in range(MOST_ROUNDS):
-                order = reachable(found)
+                order = reachable(outputs)
                 if all(node.primitive.kind != "composite" for node in order):
                     break
-                made: dict[Node, Node] = {}
+                written: dict[Node, Node] = {}
                 for node in order:
-                    args = tuple([made[arg] for arg in node.args])
+                    args = tuple([written[arg] for arg in node.args])
                     if node.primitive.kind == "composite":
                         assert node.primitive.definition is not None
-                        made[node] = node.primitive.definition(*args, **node.params)
+                        written[node] = node.primitive.definition(*args, **node.params)
                     else:
-                        made[node] = node if args == node.args else builder.apply(node.primitive, args, node.params)
-                found = [made[node] for node in found]
+                        written[node] = node if args == node.args else builder.apply(node.primitive, args, node.params)
+                outputs = [written[node] for node in outputs]
         finally:
             builder.simplifying = simplifying
-    return found
+    return outputs

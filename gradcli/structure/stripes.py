@@ -54,18 +54,18 @@ class Stripes:
         count, number = len(steps), self.colours.number
         moved = self.colours.of == np.arange(number)[:, None]
         points = np.where(moved, (here + steps)[:, None], here).reshape(count * number, -1)
-        given, first = dict(self._values), 0
+        inputs, first = dict(self._values), 0
         for name, shape, size in self._targets:
-            given[name] = points[:, first : first + size].reshape(-1, *shape)
+            inputs[name] = points[:, first : first + size].reshape(-1, *shape)
             first += size
-        found: list[Floats] = []
-        for node, at, value in zip(self._nodes, self._at, self._tape.run(given, backend="numpy"), strict=True):
+        results: list[Floats] = []
+        for node, at, value in zip(self._nodes, self._at, self._tape.run(inputs, backend="numpy"), strict=True):
             if at is None:
-                found.append(np.zeros((count, 0)))
+                results.append(np.zeros((count, 0)))
                 continue
             entries = np.broadcast_to(np.asarray(value), (count * number, *node.shape)).reshape(count, -1)
-            found.append(entries.take(at, axis=1))
-        return found
+            results.append(entries.take(at, axis=1))
+        return results
 
 
 def stripes(nodes: Sequence[Node], targets: Sequence[Node], values: Mapping[str, Any], most: float) -> Stripes | None:
@@ -91,7 +91,7 @@ def stripes(nodes: Sequence[Node], targets: Sequence[Node], values: Mapping[str,
         if moving and not (node.primitive.pointwise or node.primitive.moves):
             return None
         known[node] = walk.through(node, flows) if moving else None
-    found = Stripes(nodes, targets, values, [known[node] for node in nodes])
+    result = Stripes(nodes, targets, values, [known[node] for node in nodes])
     largest = max(node.type.size for node in order)
-    few = found.colours.number <= MOST_COLOURS and found.colours.number * largest <= MOST_ENTRIES
-    return found if few else None
+    few = result.colours.number <= MOST_COLOURS and result.colours.number * largest <= MOST_ENTRIES
+    return result if few else None

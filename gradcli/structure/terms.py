@@ -30,18 +30,18 @@ def terms_of(output: Node) -> Weighted:
     >>> [(term.name or term.primitive.name, weight) for term, weight in terms_of(x*x - x/4 + 3)]
     [('mul', 1.0), ('x', -0.25)]
     """
-    found: Weighted = []
+    terms: Weighted = []
     waiting: Weighted = [(output, 1.0)]
     with building(output.builder, reachable([output])) as builder:
         while waiting:
             node, weight = waiting.pop()
-            parts = _parts(builder, node, weight) if len(found) + len(waiting) < MOST_TERMS else None
+            parts = _parts(builder, node, weight) if len(terms) + len(waiting) < MOST_TERMS else None
             if parts is None:
-                found.append((node, weight))
+                terms.append((node, weight))
             else:
                 waiting += reversed(parts)
     together: dict[Node, float] = {}
-    for node, weight in found:
+    for node, weight in terms:
         together[node] = together.get(node, 0.0) + weight
     return [(node, weight) for node, weight in together.items() if node.primitive is not CONSTANT]
 
