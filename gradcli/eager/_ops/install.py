@@ -156,7 +156,7 @@ def matrix_transpose(self: Tensor) -> Tensor:
     """`.mT`: the last two axes exchanged."""
     if self.ndim == 1:
         raise RuntimeError(".mT needs a matrix, or a stack of them")
-    return views.transpose(self, -2, -1)
+    return views.transpose(self, -2 if self.ndim else -1, -1)
 
 
 def rank(self: Tensor) -> int:

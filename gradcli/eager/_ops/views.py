@@ -177,8 +177,8 @@ def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
 
 def _exchanged(x: Tensor, dim0: int, dim1: int, node: str) -> Tensor:
     order = list(range(-x.ndim, 0))
+    one, other = axis_of(dim0, x.ndim), axis_of(dim1, x.ndim)
     if order:
-        one, other = axis_of(dim0, x.ndim), axis_of(dim1, x.ndim)
         order[one], order[other] = order[other], order[one]
     return viewed(x, _permuted, {"axes": tuple(order)}, node)
 
@@ -288,7 +288,7 @@ def adjoint(input: Tensor) -> Tensor:
 
     if input.ndim == 1:
         raise RuntimeError("adjoint() needs a matrix, or a stack of them")
-    return conj(transpose(input, -2, -1))
+    return conj(transpose(input, -2 if input.ndim else -1, -1))
 
 
 def each_of(function: Callable[[Tensor], Tensor]) -> Any:
