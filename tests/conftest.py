@@ -109,3 +109,11 @@ def pytest_terminal_summary(terminalreporter: Any, exitstatus: int, config: Any)
             terminalreporter.write_sep("-", title)
             for line in module.table():
                 terminalreporter.write_line(line)
+
+
+@pytest.fixture
+def values_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Functions of NumPy are not recorded: values decide."""
+    api = import_module("gradcli.checks.callables.api")
+    own = api.recording_of
+    monkeypatch.setattr(api, "recording_of", lambda box, seed: {} if box.library.name == "numpy" else own(box, seed))

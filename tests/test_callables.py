@@ -1,4 +1,4 @@
-"""Python functions and their gradients go in: the verdict, what is said of how they behave, and what is wrong."""
+"""Python functions that are judged by their values alone: verdicts, notes on how they behave, and diagnoses."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from gradcli import GradcliError, check_callable
 from gradcli.checks import Report
 from gradcli.testing import assert_gradient
 
+pytestmark = pytest.mark.usefixtures("values_only")
 X2 = np.array([1.0, 2.0])
 A = np.array([[1.0, 2.0, -1.0], [0.5, 0.3, 2.0], [1.5, -1.0, 0.2], [0.1, 0.7, 0.9]])
 

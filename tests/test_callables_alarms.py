@@ -19,6 +19,7 @@ from gradcli import check_callable
 from gradcli.language import read_source
 from tests.callable_cases import Case, cases
 
+pytestmark = pytest.mark.usefixtures("values_only")
 FOLDER = Path(__file__).parent.parent / "samples"
 NAMES = ["x", "y", "z"]
 ALLOWED = 0.005  # the share of false alarms that is promised at most

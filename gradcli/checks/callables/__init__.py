@@ -1,3 +1,3 @@
-"""Judges Python functions with hand-written derivatives from values alone: AGREES at best."""
+"""Judges Python functions with hand-written derivatives by their recorded graphs, else by their values alone."""
 
 from __future__ import annotations

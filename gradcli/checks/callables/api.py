@@ -19,6 +19,7 @@ from gradcli.checks.callables.failures import Failed, Listener
 from gradcli.checks.callables.gradient_libraries import (
     EAGER,
     JAX,
+    NUMPY,
     TITLES,
     TORCH,
     is_function_class,
@@ -86,20 +87,23 @@ def check_callable(
     arrays move; integers in arrays, texts and other objects are data. `names` are the arguments' names where f does
     not tell, `wrt` those to judge. `samples` counts points beside the given one; `rtol` is a relative error that is
     tolerated. `timeout` is the time in seconds after which no new call is made. `witnesses` are those of
-    `check_script`; a black box has differences only. `title` and `file` name the function in the report; `stage` is
-    told which function runs, for whoever watches from outside.
+    `check_script`; a function that is not recorded has differences only. `title` and `file` name the function in the
+    report; `stage` is told which function runs, for whoever watches from outside.
 
-    Verdicts: AGREES at best. DISAGREES needs two decades of steps and two directions. A function that does not move
-    in float64, or whose noise hides its slope, is INCONCLUSIVE. Only of a function of gradcli's own tensors the graph
-    can be recorded: then its own gradient, or a `Function`'s backward, is PROVED, CERTIFIED or refuted as a script's.
-    A `Function` that is called inside has a check of its own, of kind "vjp", at the line of its backward.
+    The function and its derivative are recorded where that is possible: what NumPy, gradcli's tensors, PyTorch or JAX
+    compute becomes a program, and the derivative is PROVED, CERTIFIED or refuted as a script's claim is. A `Function`
+    of gradcli's tensors that is called inside has a check of its own, of kind "vjp", at the line of its backward.
+
+    Else (branches on values, functions that are not read, more than 5,000 entries) values alone decide: AGREES at best.
+    DISAGREES needs two decades of steps and two directions. A function that does not move in float64, or whose noise
+    hides its slope, is INCONCLUSIVE.
 
     Raises GradcliError GC732 where the point does not fit the function.
 
     >>> import numpy as np
     >>> report = check_callable(lambda x: np.sum(x**3), lambda x: 3*x**2, at=np.array([1.0, 2.0]))
     >>> [one.verdict for one in report.checks]
-    ['AGREES']
+    ['PROVED']
     """
     chosen = parse_witnesses(witnesses)
     with boxed(
@@ -180,7 +184,7 @@ def report_on(
     chosen = seed_of(shown, arguments) if judged.seed is None else judged.seed
     exact, rules, remarks = (
         recorded(box, record(chosen), chosen, judged.samples, judged.witnesses)
-        if box.library.name in (EAGER, TORCH, JAX) and not judged.rtol
+        if box.library.name in (EAGER, TORCH, JAX, NUMPY) and not judged.rtol
         else ({}, [], [])
     )
     if exact.keys() >= {*box.names}:
@@ -255,8 +259,8 @@ def derivative_of(grad: Derivative, jac: Derivative, vjp: Any) -> tuple[str, Cal
 
 
 def recording_of(box: Box, seed: int) -> dict[str, Any]:
-    """The program of a function of gradcli's own tensors as plain data; empty for any other function."""
-    if box.library.name not in (EAGER, TORCH, JAX):
+    """The program of a function as plain data; empty where it cannot be recorded."""
+    if box.library.name not in (EAGER, TORCH, JAX, NUMPY):
         return {}
     from gradcli.checks.callables.recorded import recording  # with all that judges scripts
 
@@ -266,9 +270,7 @@ def recording_of(box: Box, seed: int) -> dict[str, Any]:
 def recorded(
     box: Box, found: dict[str, Any], seed: int, samples: int, witnesses: tuple[str, ...]
 ) -> tuple[dict[str, Outcome], list[tuple[Subject, Outcome]], list[str]]:
-    """The verdicts on gradcli's own tensors, whose graph can be recorded: on the arguments, and on the backwards of
-    Functions inside; and notes.
-    """
+    """The verdicts on what was recorded: on the arguments, and on the backwards of Functions inside; and notes."""
     from gradcli.checks.callables.recorded import by_recording  # with all that judges scripts
 
     return by_recording(box, found, seed, samples, witnesses)

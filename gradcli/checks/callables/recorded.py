@@ -18,7 +18,7 @@ import numpy as np
 
 from gradcli.checks.callables.box import OWN
 from gradcli.checks.callables.failures import OutOfTime, describe
-from gradcli.checks.callables.gradient_libraries import EAGER, JAX, TORCH, is_function_class
+from gradcli.checks.callables.gradient_libraries import EAGER, JAX, NUMPY, TORCH, is_function_class
 from gradcli.checks.callables.processes.remote_calls import packed, unpacked
 from gradcli.checks.decide import finite_differences, kinks
 from gradcli.checks.decide.case import Outcome
@@ -108,7 +108,7 @@ def recording(box: Box, seed: int) -> Message:
 
     Of a `Function` the forward is the program, and its backward the gradients.
     """
-    if box.library.name in (TORCH, JAX):
+    if box.library.name in (TORCH, JAX, NUMPY):
         return of_framework(box, seed)
     record = getattr(sys.modules.get(EAGER), "record", None)
     if record is None or box.kind != OWN or box.float32 or not np.isfinite(box.x).all():
@@ -179,7 +179,7 @@ def of_framework(box: Box, seed: int) -> Message:
             **message(rule.program, rule.outputs, rule.gradients, seed),
             "by hand": True,
             "cotangents": {str(k): node.params["name"] for k, node in rule.cotangents.items()},
-            "rule": is_rule(box.f),
+            "rule": box.library.name == NUMPY or is_rule(box.f),
             "formats": rule.formats,
         }
     except (Opaque, Unfit) as problem:
@@ -247,7 +247,9 @@ def read(box: Box, found: Message, seed: int) -> tuple[Program, list[Subject], l
     by_hand = bool(found.get("by hand"))
     arriving = {int(k): str(name) for k, name in found.get("cotangents", {"0": COTANGENT}).items()}
     note: str | None = None
-    if by_hand:
+    if by_hand and not arriving and [one.type.shape for one in outputs] == [()]:  # of one number: its own gradient
+        (total,) = outputs
+    elif by_hand:
         if not arriving or {*arriving.values()} - program.leaves.keys() or not {*arriving} <= {*range(len(outputs))}:
             raise Unfit("no result of it has a gradient")
         for k, name in arriving.items():
@@ -261,12 +263,15 @@ def read(box: Box, found: Message, seed: int) -> tuple[Program, list[Subject], l
         target = program.leaves[name].node
         if gradients[name].type != target.type:
             raise Unfit("")
-        kind, moving = ("vjp", (*box.names, *arriving.values())) if by_hand else ("gradient", tuple(box.names))
+        kind, moving = (
+            ("vjp", (*box.names, *arriving.values())) if arriving and by_hand else ("gradient", tuple(box.names))
+        )
         one = Subject(kind, gradients[name], values, moving, leaf=name, text=name, output=total, target=target)
         one.note, one.surfaces = note, surfaces
         subjects.append(one)
     if by_hand:
-        pieces = [values[arriving[k]] if k in arriving else np.zeros(one.type.shape) for k, one in enumerate(outputs)]
+        rest = np.zeros if arriving else np.ones
+        pieces = [values[arriving[k]] if k in arriving else rest(one.type.shape) for k, one in enumerate(outputs)]
         same_rule(box, subjects, np.concatenate([piece.reshape(-1) for piece in pieces]), loose)
     else:
         same_gradient(box, subjects, total, outputs)

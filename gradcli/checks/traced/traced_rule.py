@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gradcli.checks.callables.box import OWN
+from gradcli.checks.callables.box import JACOBIAN, OWN, PAIR, VJP
+from gradcli.checks.callables.call_arguments import Form
 from gradcli.checks.callables.failures import Failed
-from gradcli.checks.callables.gradient_libraries import JAX, TORCH, is_function_class, is_tensor, kind_of
-from gradcli.checks.traced import aten_graph, jaxpr_graph
-from gradcli.checks.traced.operations import Opaque, constant
+from gradcli.checks.callables.gradient_libraries import JAX, NUMPY, TORCH, is_function_class, is_tensor, kind_of
+from gradcli.checks.traced import aten_graph, jaxpr_graph, numpy_graph
+from gradcli.checks.traced.operations import Opaque, constant, shaped
 from gradcli.diagnostics import GradcliError
 from gradcli.graph.builder import Builder
 from gradcli.graph.node import Node
@@ -61,13 +62,15 @@ def traced_rule(box: Box, seed: int) -> Rule | None:
 
     Raises Opaque where it has something that no program of ours stands for.
     """
-    if box.kind != OWN or box.library.name not in (TORCH, JAX) or not np.isfinite(box.x).all():
+    read = {(TORCH, True): of_torch, (JAX, True): of_jax, (NUMPY, False): of_numpy}.get(
+        (box.library.name, box.kind == OWN)
+    )
+    if read is None or not np.isfinite(box.x).all():
         return None
     builder = Builder(catalogue(), entries=2**40)
     leaves = {name: builder.leaf(name, box.shape_of(name)) for name in box.names}
     try:
         with box.listener.hearing("f", False):
-            read = of_torch if box.library.name == TORCH else of_jax
             outputs, cotangents, gradients, formats = read(box, builder, list(leaves.values()), seed)
     except (Opaque, Failed):
         raise
@@ -209,6 +212,45 @@ def of_jax(box: Box, builder: Builder, leaves: list[Node], seed: int) -> tuple[A
     outputs = [_node(builder, one) for one in reading.outputs(graph, leaves)]
     found = [_node(builder, one) for one in reading.outputs(back, [*sent.values(), *leaves])]
     return outputs, sent, _gradients(box, builder, leaves, found), formats
+
+
+# --- NumPy --------------------------------------------------------------------------------------------------------
+
+
+def of_numpy(box: Box, builder: Builder, leaves: list[Node], seed: int) -> tuple[Any, ...]:
+    """Results, cotangents, gradients and formats of a function of NumPy's arrays and of its written derivative."""
+    moved = dict(zip(box.names, map(numpy_graph.Symbol, leaves), strict=True))
+    given = {**box.given(box.x, False), **moved}
+    symbols = numpy_graph.Symbols()
+    derivative: Any = box.derivative
+    sent: dict[int, Node] = {}
+    try:
+        with numpy_graph.recording(builder):
+            value = box.spread(box.f, {**given, **copies(moved)})
+            if box.kind == PAIR:
+                value, raw = value
+            output = symbols.read("f", value).node
+            if box.kind == VJP or (box.kind == JACOBIAN and box.shape):
+                sent = sent_to(builder, [output.type.shape], [0])
+            if box.kind == VJP:
+                raw = box.spread(derivative, {**given, **copies(moved)}, numpy_graph.Symbol(sent[0]))
+            elif box.kind != PAIR:
+                raw = box.spread(derivative, {**given, **copies(moved)})
+            outer = (box.shape or ()) if box.kind == JACOBIAN else ()
+            parts = Form(box.role, symbols, box.arguments, outer).read(raw, box.names)
+    finally:
+        box.again()  # an object that keeps what it computed forgets the recording
+    gradients = [symbols.read("", part).node for part in parts]
+    if box.kind == JACOBIAN and sent:
+        gradients = [numpy_graph.pulled_back(sent[0], node) for node in gradients]
+    elif not sent:
+        output = shaped(output, ())
+    return [output], sent, _gradients(box, builder, leaves, gradients), []
+
+
+def copies(symbols: dict[str, numpy_graph.Symbol]) -> dict[str, numpy_graph.Symbol]:
+    """Arguments for one call, which may write into them."""
+    return {name: numpy_graph.Symbol(one.node) for name, one in symbols.items()}
 
 
 # --- inner --------------------------------------------------------------------------------------------------------

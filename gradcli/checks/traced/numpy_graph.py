@@ -1,0 +1,362 @@
+"""Records what a function of NumPy computes, as nodes of ours: it is called on arrays that stand for its arguments.
+
+NumPy hands its functions to such an array by `__array_ufunc__` and `__array_function__` (NEP 13 and NEP 18). What makes
+arrays of its own (`np.array`, `np.zeros`) and the functions of `math` do not ask: they are replaced for as long as a
+function is recorded, and in that thread alone. Whatever looks at a number (a branch, `float`) raises Opaque.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradcli.checks.callables.gradient_libraries import Library
+from gradcli.checks.traced import operations
+from gradcli.checks.traced.operations import Opaque, constant, moved, of_kind, pointwise, shaped
+from gradcli.graph.node import Node
+from gradcli.primitives import functions
+from gradcli.primitives.broadcasting import stretch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from gradcli.graph.builder import Builder
+
+KINDS = {"float": np.dtype(np.float64), "int": np.dtype(np.int64), "bool": np.dtype(np.bool_)}
+COMPARISONS = ("greater", "greater_equal", "less", "less_equal", "equal", "not_equal")
+TRUTHS = {"logical_and": "and", "bitwise_and": "and", "logical_or": "or", "bitwise_or": "or", "logical_not": "not"}
+PARAMETERS = {"axis": "dim", "keepdims": "keepdim", "ddof": "correction"}
+REDUCTIONS = {"max": "amax", "min": "amin"}
+FILLED = {"zeros": 0.0, "empty": 0.0, "ones": 1.0}
+
+
+class Recorder(threading.local):
+    """Where nodes are made in this thread; None while nothing is recorded."""
+
+    builder: Builder | None = None
+
+
+RECORDER = Recorder()
+
+
+class Symbol(np.lib.mixins.NDArrayOperatorsMixin):
+    """An array whose entries are not known: a node in place of numbers. Writing into it replaces the node."""
+
+    __array_priority__ = 1000.0
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.node.type.shape
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return self.node.type.size
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return KINDS[self.node.type.kind]
+
+    @property
+    def T(self) -> Symbol:
+        return Symbol(operations.permuted(self.node, range(self.ndim)[::-1]))
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of unsized object")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Symbol]:
+        return (self[i] for i in range(len(self)))
+
+    def __array__(self, *args: Any, **named: Any) -> Any:
+        raise Opaque("it hands its values to something that NumPy's protocols do not reach")
+
+    def __bool__(self) -> bool:
+        raise Opaque("it branches on values")
+
+    def __float__(self) -> float:
+        raise Opaque("it takes single numbers out of NumPy's hands")
+
+    __int__ = __index__ = __complex__ = __float__
+
+    def __getitem__(self, index: Any) -> Symbol:
+        return Symbol(moved(self.node.builder, [self.node], lambda arrays: arrays[0][plain(index)])[0])
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        if isinstance(index, Symbol) and index.dtype == bool and index.shape == self.shape:
+            self.node = pointwise("where", [index.node, node_of(value), self.node], self.node.builder)
+            return
+        places = np.arange(self.size).reshape(self.shape)[plain(index)]
+        written = stretch(of_kind(node_of(value), self.node.type.kind), np.shape(places))
+        order = np.arange(self.size)
+        order[np.reshape(places, -1)] = self.size + np.arange(np.size(places))
+        self.node = operations.entries(self.node.builder, [self.node, written], order, self.shape)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or not hasattr(np.ndarray, name):
+            raise AttributeError(name)
+        return lambda *args, **named: method(self, name, args, named)
+
+    def __array_ufunc__(self, ufunc: Any, how: str, *xs: Any, out: Any = None, **named: Any) -> Any:
+        name = ufunc.__name__
+        if how == "at" and name == "add" and isinstance(xs[0], Symbol):
+            add_at(*xs)
+            return None
+        if how != "__call__" or named:
+            raise Opaque(f"it calls {name} in a way that is not read")
+        found = Symbol(entrywise(name, xs))
+        if out is None:
+            return found
+        (target,) = out
+        if not isinstance(target, Symbol):
+            raise Opaque("it writes into an array of its own")
+        target.node = stretch(of_kind(found.node, target.node.type.kind), target.shape)
+        return target
+
+    def __array_function__(self, func: Any, types: Any, args: Any, named: Any) -> Any:
+        return called(func.__name__, func, args, named)
+
+
+def method(x: Symbol, name: str, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    """A method of an array, which is in most cases a function of NumPy's."""
+    if name in ("astype", "copy", "view"):
+        kind = np.dtype(args[0]).kind if name == "astype" else x.dtype.kind
+        return Symbol(of_kind(x.node, operations.KINDS.get(kind, "float")))
+    if name in ("reshape", "transpose") and len(args) > 1:
+        args = (args,)
+    if name == "flatten":
+        name = "ravel"
+    function = getattr(np, name, None)
+    if function is None:
+        raise Opaque(f"it calls the method {name}, which is not read")
+    return called(name, function, (x, *args), named)
+
+
+def called(name: str, func: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    """The result of one of NumPy's functions on arrays, some of which are recorded."""
+    if any(named.get(key) is not None for key in ("out", "where", "initial")):
+        raise Opaque(f"it calls {name} in a way that is not read")
+    named = {key: value for key, value in named.items() if key not in ("dtype", "out", "where", "initial")}
+    if name in ("shape", "ndim", "size"):
+        return getattr(args[0], name)
+    if name.endswith("_like"):
+        value = FILLED.get(name.removesuffix("_like"))
+        return filled(args[0].shape, node_of(args[1] if value is None else value))
+    if name == "where" and len(args) == 3:
+        return Symbol(pointwise("where", [node_of(x) for x in args], here()))
+    if name in ("dot", "matmul", "vdot"):
+        return Symbol(operations.contracted(node_of(args[0]), node_of(args[1])))
+    if name == "einsum" and isinstance(args[0], str):
+        return Symbol(operations.summed(args[0], *map(node_of, args[1:])))
+    row = operations.ATEN.get(REDUCTIONS.get(name, name))
+    if row is not None and not isinstance(row.ours, str) and isinstance(args[0], Symbol):
+        given = dict(zip(("dim",), args[1:], strict=False)) | {PARAMETERS.get(k, k): v for k, v in named.items()}
+        if name in ("var", "std"):
+            given.setdefault("correction", 0)
+        if name in ROWS:
+            return Symbol(row.ours(args[0].node, **given))
+    try:
+        return by_name(name, args, named)
+    except Opaque:
+        return by_entries(name, func, args, named)
+
+
+ROWS = ("sum", "mean", "var", "std", "prod", "max", "min", "amax", "amin", "cumsum", "cumprod", "argmax", "argmin")
+
+
+def by_name(name: str, args: Sequence[Any], named: dict[str, Any]) -> Symbol:
+    """A function of the language of scripts, whose functions are called as NumPy's are."""
+    primitive = functions().get(name)
+    if primitive is None:
+        raise Opaque(f"the function {name} is not read")
+    if primitive.pointwise and not named:
+        return Symbol(entrywise(name, args))
+    rule: Any = primitive.call or primitive.definition or primitive
+    try:
+        found = rule(*map(raised, args), **named)
+    except Exception as problem:  # it may take other operands than NumPy does
+        raise Opaque(f"the function {name} is not read") from problem
+    if not isinstance(found, Node):
+        raise Opaque(f"the function {name} is not read")
+    return Symbol(found)
+
+
+def raised(x: Any) -> Any:
+    """An operand as a node, where it is no single number or option."""
+    if isinstance(x, (list, tuple)) and any(isinstance(one, (Symbol, np.ndarray)) for one in x):
+        return tuple(node_of(one) for one in x)
+    return node_of(x) if isinstance(x, (Symbol, np.ndarray)) else x
+
+
+def by_entries(name: str, func: Callable[..., Any], args: Sequence[Any], named: dict[str, Any]) -> Any:
+    """A function that only moves entries about; its arrays may be in a list."""
+    live: list[Symbol] = []
+
+    def noted(x: Any) -> Any:
+        if isinstance(x, (list, tuple)):
+            return type(x)([noted(one) for one in x])
+        if isinstance(x, np.ndarray) and x.dtype.kind == "f" and name not in ("take", "repeat"):
+            x = Symbol(constant(here(), x))
+        if isinstance(x, Symbol):
+            live.append(x)
+        return x
+
+    args = [noted(x) for x in args]
+
+    def run(arrays: list[Any]) -> Any:
+        given = iter(arrays)
+
+        def swapped(x: Any) -> Any:
+            if isinstance(x, (list, tuple)):
+                return type(x)([swapped(one) for one in x])
+            return next(given) if isinstance(x, Symbol) else x
+
+        return func(*(swapped(x) for x in args), **named)
+
+    try:
+        found = moved(here(), [x.node for x in live], run)
+    except Opaque:
+        raise Opaque(f"the function {name} is not read") from None
+    return Symbol(found[0]) if len(found) == 1 else [Symbol(one) for one in found]
+
+
+def entrywise(name: str, xs: Sequence[Any]) -> Node:
+    """An operation entry by entry, by NumPy's, SciPy's or `math`'s name of it."""
+    given = [node_of(x) for x in xs]
+    builder = here()
+    if name == "matmul":
+        return operations.contracted(*given)
+    if name in ("power", "float_power", "pow") and isinstance(xs[1], (int, float)):
+        return operations.powered(given[0], xs[1])
+    if name in ("positive", "conjugate"):
+        return node_of(xs[0])
+    if name == "isfinite":
+        return operations.finite(node_of(xs[0]))
+    if name in TRUTHS or name == "invert":
+        return pointwise(TRUTHS.get(name, "not"), given, builder)
+    if name in COMPARISONS:
+        return pointwise(name, given, builder)
+    primitive = functions().get(name)
+    if primitive is None or not primitive.pointwise or primitive.static:
+        raise Opaque(f"the function {name} is not read")
+    if primitive.definition is not None and primitive.impl is None:
+        shape = np.broadcast_shapes(*(np.shape(x) for x in xs))
+        found: Node = primitive.definition(*(stretch(of_kind(node_of(x), "float"), shape) for x in given))
+        return found
+    return pointwise(primitive.name, given, builder)
+
+
+def add_at(x: Symbol, index: Any, value: Any = 1.0) -> None:
+    """`np.add.at`: entries that are named twice are added twice."""
+    places = np.arange(x.size).reshape(x.shape)[plain(index)]
+    written = stretch(of_kind(node_of(value), "float"), np.shape(places))
+    sent = operations.added_up(x.node.builder, written, np.reshape(places, -1), x.shape)
+    x.node = pointwise("add", [x.node, sent], x.node.builder)
+
+
+# --- operands -----------------------------------------------------------------------------------------------------
+
+
+def here() -> Builder:
+    """The builder of the recording in this thread."""
+    if RECORDER.builder is None:
+        raise Opaque("an array of a recording is used after its end")
+    return RECORDER.builder
+
+
+def node_of(x: Any) -> Node:
+    """An array, a number, or a list of such, as a node."""
+    if isinstance(x, Node):
+        return x
+    if isinstance(x, Symbol):
+        return x.node
+    if isinstance(x, (list, tuple)) and holds(x):
+        nodes = [node_of(one) for one in x]
+        shape = np.broadcast_shapes(*(one.type.shape for one in nodes))
+        if any(one.type.shape != shape for one in nodes):
+            raise Opaque("it makes an array of arrays of different shapes")
+        flat = operations.joined([shaped(of_kind(one, "float"), (one.type.size,)) for one in nodes])
+        return shaped(flat, (len(nodes), *shape))
+    return constant(here(), x)
+
+
+def holds(x: Any) -> bool:
+    """Whether a list, or a list in it, has an array that is recorded."""
+    return isinstance(x, Symbol) or (isinstance(x, (list, tuple)) and any(map(holds, x)))
+
+
+def plain(index: Any) -> Any:
+    """An index; Opaque where it depends on values."""
+    if any(isinstance(one, Symbol) for one in (index if isinstance(index, tuple) else (index,))):
+        raise Opaque("it picks entries at positions that depend on the point")
+    return index
+
+
+def filled(shape: Any, node: Node) -> Symbol:
+    """An array of equal numbers, into which nodes may be written."""
+    return Symbol(stretch(of_kind(node, "float"), tuple(np.atleast_1d(shape).tolist()) if np.size(shape) else ()))
+
+
+class Symbols(Library):
+    """What reads the arrays that a recorded function returns."""
+
+    def read(self, role: str, value: Any) -> Any:
+        """A symbol."""
+        return value if isinstance(value, Symbol) else Symbol(node_of(value))
+
+
+def pulled_back(cotangent: Node, jacobian: Node) -> Node:
+    """A cotangent times a Jacobian, whose first axes are those of the cotangent."""
+    inner = jacobian.type.shape[len(cotangent.type.shape) :]
+    matrix = shaped(jacobian, (cotangent.type.size, jacobian.type.size // cotangent.type.size))
+    return shaped(operations.contracted(shaped(cotangent, (cotangent.type.size,)), matrix), inner)
+
+
+# --- while it lasts -----------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def recording(builder: Builder) -> Iterator[None]:
+    """Functions that make arrays, and those of `math`, take part in the recording until this ends."""
+    kept = [(np, name, getattr(np, name)) for name in ("array", "asarray", "asanyarray", "ascontiguousarray", *FILLED)]
+    kept += [(math, name, getattr(math, name)) for name in dir(math) if name in functions()]
+    RECORDER.builder = builder
+    try:
+        for module, name, own in kept:
+            setattr(module, name, replacement(module, name, own))
+        yield
+    finally:
+        RECORDER.builder = None
+        for module, name, own in kept:
+            setattr(module, name, own)
+
+
+def replacement(module: Any, name: str, own: Callable[..., Any]) -> Callable[..., Any]:
+    """The function itself, but for arrays that are recorded."""
+
+    def made(*args: Any, **named: Any) -> Any:
+        caller = str(sys._getframe(1).f_globals.get("__name__"))
+        if RECORDER.builder is None or not args or caller.partition(".")[0] in ("gradcli", "numpy"):
+            return own(*args, **named)
+        if module is math:
+            return Symbol(entrywise(name, args)) if any(map(holds, args)) else own(*args, **named)
+        if name in FILLED:
+            kind = np.dtype(args[1] if len(args) > 1 else named.get("dtype") or float).kind
+            return filled(args[0], constant(here(), FILLED[name])) if kind == "f" else own(*args, **named)
+        if not holds(args[0]):
+            return own(*args, **named)
+        return args[0] if isinstance(args[0], Symbol) and name != "array" else Symbol(node_of(args[0]))
+
+    return made

@@ -1,0 +1,299 @@
+"""Functions of NumPy with hand-written derivatives, as people write them: right ones are proved, each mistake refuted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from scipy import special
+
+from gradcli import check_callable
+
+R = np.random.default_rng(7)
+V, W3 = np.array([0.3, 1.1, -0.7, 0.4]), R.normal(size=(3, 4))
+X, Y, LABELS = R.normal(size=(5, 3)), R.normal(size=(5, 2)), np.array([0, 2, 1, 1, 3])
+
+
+class Rule(NamedTuple):
+    """A function, its derivative (`kind` of it), wrong ones, the point, and which arguments are judged."""
+
+    f: Callable[..., Any]
+    right: Callable[..., Any]
+    wrong: Sequence[Callable[..., Any]]
+    at: tuple[Any, ...]
+    kind: str = "grad"
+
+
+def softmax(z: Any) -> Any:
+    e = np.exp(z - z.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+def entropy(w: Any, b: Any) -> Any:
+    return -np.mean(np.log(softmax(X @ w + b)[np.arange(5), LABELS]))
+
+
+def entropy_gradient(w: Any, b: Any, less: float = 1.0) -> Any:
+    p = softmax(X @ w + b)
+    p[np.arange(5), LABELS] -= less
+    p /= len(LABELS)
+    return X.T @ p, p.sum(axis=0)
+
+
+def network(w: Any, b: Any, v: Any) -> Any:
+    return np.mean((np.maximum(X @ w + b, 0) @ v - Y) ** 2)
+
+
+def network_gradient(w: Any, b: Any, v: Any, masked: bool = True) -> Any:
+    z = X @ w + b
+    h = np.maximum(z, 0)
+    g = 2 * (h @ v - Y) / Y.size
+    dh = g @ v.T
+    if masked:
+        dh[z < 0] = 0
+    return X.T @ dh, dh.sum(0), h.T @ g
+
+
+def layer_norm(x: Any, g: Any, b: Any) -> Any:
+    return (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 0.1) * g + b
+
+
+def layer_norm_vjp(x: Any, g: Any, b: Any, ct: Any, third: float = 1.0) -> Any:
+    n, s = x.shape[-1], np.sqrt(x.var(-1, keepdims=True) + 0.1)
+    h = (x - x.mean(-1, keepdims=True)) / s
+    d = ct * g
+    dx = (n * d - d.sum(-1, keepdims=True) - third * h * (d * h).sum(-1, keepdims=True)) / (n * s)
+    return dx, (ct * h).sum(0), ct.sum(0)
+
+
+def attention(q: Any, k: Any, v: Any) -> Any:
+    return softmax(q @ k.T / np.sqrt(q.shape[1])) @ v
+
+
+def attention_vjp(q: Any, k: Any, v: Any, ct: Any, scaled: bool = True) -> Any:
+    p = softmax(q @ k.T / np.sqrt(q.shape[1]))
+    dp = ct @ v.T
+    ds = p * (dp - (dp * p).sum(-1, keepdims=True))
+    ds = ds / np.sqrt(q.shape[1]) if scaled else ds
+    return ds @ k, ds.T @ q, p.T @ ct
+
+
+def rosenbrock_gradient(x: Any, inner: float = 400.0) -> Any:
+    x = np.asarray(x)
+    middle, left, right = x[1:-1], x[:-2], x[2:]
+    der = np.zeros_like(x)
+    der[1:-1] = 200 * (middle - left**2) - inner * (right - middle**2) * middle - 2 * (1 - middle)
+    der[0] = -400 * x[0] * (x[1] - x[0] ** 2) - 2 * (1 - x[0])
+    der[-1] = 200 * (x[-1] - x[-2] ** 2)
+    return der
+
+
+def convolved(x: Any, k: Any) -> Any:
+    return np.sum(np.array([np.sum(x[i : i + 2] * k) for i in range(len(x) - 1)]) ** 2)
+
+
+def convolved_gradient(x: Any, k: Any, order: int = 1) -> Any:
+    dx, dk = np.zeros_like(x), np.zeros(2)
+    for i in range(len(x) - 1):
+        y = np.sum(x[i : i + 2] * k)
+        dx[i : i + 2] += 2 * y * k[::order]
+        dk += 2 * y * x[i : i + 2]
+    return dx, dk
+
+
+def powers_gradient(x: Any, less: int = 0) -> Any:
+    g = np.empty(len(x))
+    for i in range(len(x)):
+        g[i] = (i + 1 - less) * x[i] ** i
+    return g
+
+
+def rows_gradient(w: Any, twice: bool = True) -> Any:
+    g = np.zeros(w.shape)
+    if twice:
+        np.add.at(g, [0, 2, 2], 2 * w[[0, 2, 2]])
+    else:
+        g[[0, 2, 2]] += 2 * w[[0, 2, 2]]
+    return g
+
+
+def scalar(x: Any) -> Any:
+    return 0.5 * math.log(2 * math.pi) + x**2 / 2 + math.sin(x) * math.exp(-x)
+
+
+RULES = {
+    "softmax cross entropy": Rule(
+        entropy,
+        entropy_gradient,
+        [lambda w, b: entropy_gradient(w, b, 2.0), lambda w, b: tuple(5 * g for g in entropy_gradient(w, b))],
+        (W3, V),
+    ),
+    "two layers": Rule(
+        network,
+        network_gradient,
+        [lambda w, b, v: network_gradient(w, b, v, False)],
+        (W3, V, R.normal(size=(4, 2))),
+    ),
+    "layer norm": Rule(
+        layer_norm,
+        layer_norm_vjp,
+        [lambda x, g, b, ct: layer_norm_vjp(x, g, b, ct, 0.0)],
+        (R.normal(size=(2, 3)), V[:3], V[1:]),
+        "vjp",
+    ),
+    "attention": Rule(
+        attention,
+        attention_vjp,
+        [lambda q, k, v, ct: attention_vjp(q, k, v, ct, False)],
+        (R.normal(size=(2, 2)), R.normal(size=(3, 2)), R.normal(size=(3, 2))),
+        "vjp",
+    ),
+    "Rosenbrock": Rule(
+        lambda x: sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2),
+        rosenbrock_gradient,
+        [lambda x: rosenbrock_gradient(x, 200.0)],
+        (V,),
+    ),
+    "convolution": Rule(convolved, convolved_gradient, [lambda x, k: convolved_gradient(x, k, -1)], (V, V[1:3])),
+    "a loop": Rule(
+        lambda x: sum(x[i] ** (i + 1) for i in range(len(x))),
+        powers_gradient,
+        [lambda x: powers_gradient(x, 1)],
+        (V,),
+    ),
+    "rows": Rule(lambda w: np.sum(w[[0, 2, 2]] ** 2), rows_gradient, [lambda w: rows_gradient(w, False)], (W3,)),
+    "math": Rule(
+        scalar,
+        lambda x: x + math.cos(x) * math.exp(-x) - math.sin(x) * math.exp(-x),
+        [lambda x: x + math.cos(x) * math.exp(-x), lambda x: x + math.sin(x) * math.exp(-x)],
+        (0.7,),
+    ),
+    "softmax, its Jacobian": Rule(
+        softmax,
+        lambda x: np.diag(softmax(x)) - np.outer(softmax(x), softmax(x)),
+        [lambda x: np.diag(softmax(x)), lambda x: np.diag(softmax(x)) + np.outer(softmax(x), softmax(x))],
+        (V,),
+        "jac",
+    ),
+    "least squares": Rule(
+        lambda p: p[0] * np.exp(-p[1] * LABELS) - Y[:, 0],
+        lambda p: np.stack([np.exp(-p[1] * LABELS), -LABELS * p[0] * np.exp(-p[1] * LABELS)], axis=1),
+        [lambda p: np.stack([np.exp(-p[1] * LABELS), -p[0] * np.exp(-p[1] * LABELS)], axis=1)],
+        (np.array([2.0, 0.5]),),
+        "jac",
+    ),
+    "logistic loss": Rule(
+        lambda w: np.sum(np.logaddexp(0, -(X @ w))),
+        lambda w: -X.T @ special.expit(-(X @ w)),
+        [lambda w: X.T @ special.expit(-(X @ w)), lambda w: -X.T @ special.expit(X @ w)],
+        (V[:3],),
+    ),
+    "normal density": Rule(
+        lambda m, s: -0.5 * np.sum(((V - m) / s) ** 2) - len(V) * np.log(s),
+        lambda m, s: (np.sum(V - m) / s**2, np.sum((V - m) ** 2) / s**3 - len(V) / s),
+        [lambda m, s: (np.sum(V - m) / s, np.sum((V - m) ** 2) / s**3 - len(V) / s)],
+        (0.3, 1.7),
+    ),
+    "a solved system": Rule(
+        lambda x, m: 0.5 * x @ np.linalg.solve(m @ m.T, x) + np.log(np.linalg.det(m @ m.T)) / 2,
+        lambda x, m: {"x": np.linalg.solve(m @ m.T, x)},
+        [lambda x, m: {"x": np.linalg.solve(m, x)}],
+        (V[:2], np.array([[2.0, 0.1], [0.5, 1.2]])),
+    ),
+    "stacked and clipped": Rule(
+        lambda x: (
+            np.sum(np.stack([x, x**2], axis=1) * np.concatenate([x, np.ones(1)])[:-1, None]) + np.clip(x, -1, 1).sum()
+        ),
+        lambda x: 2 * x + 3 * x**2 + (np.abs(x) < 1),
+        [lambda x: 2 * x + 3 * x**2 + 1.0],
+        (V,),
+    ),
+    "value and gradient": Rule(
+        lambda x: (np.linalg.norm(x) ** 3, 3 * np.linalg.norm(x) * x),
+        lambda x: True,
+        [],
+        (V,),
+        "pair",
+    ),
+}
+
+
+def judged(rule: Rule, derivative: Callable[..., Any]) -> dict[str, str]:
+    given: dict[str, Any] = {"grad": True} if rule.kind == "pair" else {rule.kind: derivative}
+    report = check_callable(rule.f, at=rule.at, **given)
+    assert not any("values alone" in one.message for one in report.diagnostics), report.diagnostics
+    return {str(one.leaf): one.verdict for one in report.checks}
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_right_derivatives_are_proved(name: str) -> None:
+    found = judged(RULES[name], RULES[name].right)
+    assert set(found.values()) <= {"PROVED", "CERTIFIED"}, found
+
+
+@pytest.mark.parametrize(("name", "k"), [(name, k) for name, rule in RULES.items() for k in range(len(rule.wrong))])
+def test_mistakes_are_refuted(name: str, k: int) -> None:
+    found = judged(RULES[name], RULES[name].wrong[k])
+    assert "DISAGREES" in found.values() and set(found.values()) <= {"PROVED", "CERTIFIED", "DISAGREES"}, found
+
+
+BY_VALUES: dict[str, tuple[Callable[..., Any], Callable[..., Any], Any, str]] = {
+    "a branch": (lambda x: x**2 if x > 0 else -x, lambda x: 2 * x if x > 0 else -1.0, 1.5, "it branches on values"),
+    "a mask": (lambda x: np.sum(x[x > 0] ** 2), lambda x: 2 * x * (x > 0), V, "positions that depend on the point"),
+    "a number": (lambda x: float(x[0]) ** 2, lambda x: np.array([2 * x[0], 0, 0, 0]), V, "single numbers"),
+    "an unknown function": (lambda x: np.sum(np.i0(x)), lambda x: special.i1(x), V, ""),
+    "an own array": (lambda x: next(map(float, x)), lambda x: np.eye(4)[0], V, "single numbers"),
+}
+
+
+@pytest.mark.parametrize("name", BY_VALUES)
+def test_what_cannot_be_recorded_is_judged_by_values_and_says_why(name: str) -> None:
+    f, df, at, reason = BY_VALUES[name]
+    report = check_callable(f, df, at=at)
+    (found,) = report.checks
+    assert found.verdict in ("AGREES", "PROVED", "CERTIFIED")
+    if reason:
+        assert any("values alone" in one.message and reason in one.message for one in report.diagnostics)
+        wrong = check_callable(f, lambda x: 1.01 * np.asarray(df(x)), at=at)
+        assert wrong.checks[0].verdict == "DISAGREES"
+
+
+def test_a_view_that_is_written_into_is_not_taken_for_a_copy() -> None:
+    def gradient(x: Any) -> Any:
+        g = np.zeros_like(x)
+        part = g[1:]
+        part += 3 * x[1:] ** 2
+        g[0] = 3 * x[0] ** 2
+        return g
+
+    assert check_callable(lambda x: np.sum(x**3), gradient, at=V).checks[0].verdict in ("AGREES", "PROVED")
+
+
+def test_nothing_stays_replaced_and_objects_forget_the_recording() -> None:
+    class Layer:
+        def forward(self, x: Any) -> Any:
+            self.kept = np.tanh(x)
+            return np.sum(self.kept)
+
+        def backward(self, x: Any) -> Any:
+            return 1 - self.kept**2
+
+    before = {(module, name): getattr(module, name) for module in (np, math) for name in dir(module)}
+    layer = Layer()
+    report = check_callable(layer.forward, layer.backward, at=V)
+    assert report.checks[0].verdict in ("AGREES", "PROVED")
+    assert isinstance(layer.kept, np.ndarray)
+    check_callable(lambda x: abs(x) if x > 0 else -x, lambda x: 1.0, at=0.5)  # it ends in the middle of the recording
+    assert all(getattr(module, name) is value for (module, name), value in before.items())
+
+
+def test_the_cause_of_a_mistake_is_named() -> None:
+    wrong = check_callable(softmax, jac=lambda x: np.diag(softmax(x)), at=V).checks[0]
+    text = wrong.evidence["diagnosis"][0]["text"]
+    assert "quotient rule is missing" in text, text
+    squared = check_callable(lambda x: np.sum(np.tanh(x)), lambda x: 1 - np.tanh(x), at=V).checks[0]
+    assert "1 - tanh**2" in squared.evidence["diagnosis"][0]["text"]
+    assert "1 - tanh(x)**2" in str(squared.evidence["correct"])
