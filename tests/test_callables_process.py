@@ -67,9 +67,12 @@ def sleeps(x):
 
 def hangs_later(x):
     calls.append(x)
-    while len(calls) > 40:
+    while len(calls) > 8:
         pass
-    return f(x)
+    return branches(x)
+
+def branches(x):
+    return f(x) if x[0] > -100 else 0.0
 
 def reads(x):
     return float(input("number? "))
@@ -137,8 +140,8 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, dict[
 
 # name, options, verdict, exit code, in the message
 BEHAVIOUR: list[tuple[str, str, int, str]] = [
-    ("f", "AGREES", 0, "differences agree"),
-    ("Box.Inner.f", "AGREES", 0, "differences agree"),
+    ("f", "PROVED", 0, "equal by algebra"),
+    ("Box.Inner.f", "PROVED", 0, "equal by algebra"),
     ("segfault", "ERROR", 2, "f ended the process with signal SIGSEGV"),
     ("killed", "ERROR", 2, "f ended the process with signal SIGKILL"),
     ("leaves", "ERROR", 2, "f ended the process with exit code 7"),
@@ -149,11 +152,12 @@ BEHAVIOUR: list[tuple[str, str, int, str]] = [
     ("deep", "ERROR", 2, "f raises RecursionError"),
     ("hangs", "INCONCLUSIVE", 3, "f did not come back within 1 s"),
     ("sleeps", "INCONCLUSIVE", 3, "f did not come back within 1 s"),
-    ("hangs_later", "INCONCLUSIVE", 3, "f did not come back within 1 s"),
-    ("shouts", "AGREES", 0, "differences agree"),
-    ("floods", "AGREES", 0, "differences agree"),
-    ("lingers", "AGREES", 0, "differences agree"),
-    ("wanders", "AGREES", 0, "differences agree"),
+    ("hangs_later", "INCONCLUSIVE", 3, "f did not come back within 4 s"),
+    ("branches", "AGREES", 0, "differences agree"),
+    ("shouts", "PROVED", 0, "equal by algebra"),
+    ("floods", "PROVED", 0, "equal by algebra"),
+    ("lingers", "PROVED", 0, "equal by algebra"),
+    ("wanders", "PROVED", 0, "equal by algebra"),
 ]
 
 
@@ -162,7 +166,7 @@ def test_behaviour(
     name: str, verdict: str, code: int, told: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     started = monotonic()
-    seconds = "1" if verdict == "INCONCLUSIVE" else "30"
+    seconds = "4" if name == "hangs_later" else "1" if verdict == "INCONCLUSIVE" else "30"
     target = f"code/losses.py:{name}"
     given = ["--python", target, "--grad", "code/losses.py:df", "--at", "x=@x0.npy", "--timeout", seconds]
     found, payload, err = run(capsys, *given)
@@ -217,10 +221,10 @@ def test_a_wrong_gradient_fails_and_is_reported(folder: Path, capsys: pytest.Cap
     assert payload["summary"]["DISAGREES"] == 1
     assert json.loads((folder / "report.json").read_text()) == payload
     (failure,) = ElementTree.parse(folder / "report.xml").getroot().iter("failure")
-    assert failure.get("type") == "DISAGREES" and "3/2 times the claim" in (failure.get("message") or "")
+    assert failure.get("type") == "DISAGREES" and "3/2 of the claim" in (failure.get("message") or "")
     assert cli.main(["check", *given]) == 1
     card = capsys.readouterr().out
-    assert "DISAGREES" in card and "x[1]" in card and "none comes nearer to the claim" in card
+    assert "DISAGREES" in card and "the exact derivative[0] is 3, not 2" in card and "3*x**2" in card
 
 
 def test_the_report_is_the_same_every_time(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -236,7 +240,7 @@ def test_pairs_modules_and_further_arguments(folder: Path, capsys: pytest.Captur
         ["--python", "code/losses.py:f", "--grad", "code/losses.py:df", "--at", "x=randn(70)", "--samples", "1"],
     ):
         code, payload, _ = run(capsys, *given)
-        assert code == 0 and {one["verdict"] for one in payload["checks"]} == {"AGREES"}, payload
+        assert code == 0 and {one["verdict"] for one in payload["checks"]} <= {"PROVED", "CERTIFIED"}, payload
 
 
 REFUSED = [

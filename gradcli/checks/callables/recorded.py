@@ -263,9 +263,8 @@ def read(box: Box, found: Message, seed: int) -> tuple[Program, list[Subject], l
         target = program.leaves[name].node
         if gradients[name].type != target.type:
             raise Unfit("")
-        kind, moving = (
-            ("vjp", (*box.names, *arriving.values())) if arriving and by_hand else ("gradient", tuple(box.names))
-        )
+        kind, moving = "gradient" if not by_hand else "vjp" if arriving else "claim", tuple(box.names)
+        moving = (*moving, *arriving.values()) if by_hand else moving
         one = Subject(kind, gradients[name], values, moving, leaf=name, text=name, output=total, target=target)
         one.note, one.surfaces = note, surfaces
         subjects.append(one)
