@@ -251,7 +251,7 @@ def relative_gap(check: Check) -> float | None:
     rows: Any = check.evidence.get("worst")
     rows = [*rows] if isinstance(rows, list) else []
     found: Any = check.evidence.get("counterexample")
-    rows += [found] if isinstance(found, dict) else []
+    rows += [one for one in (found, check.evidence) if isinstance(one, dict) and "claimed" in one]
     pairs = [(number(row["claimed"]), number(row.get("differences", row.get("exact")))) for row in rows]
     gaps = [abs(claimed - right) for claimed, right in pairs]
     size = max((abs(right) for _, right in pairs), default=0.0)

@@ -1,14 +1,13 @@
 """Records what a function of NumPy computes, as nodes of ours: it is called on arrays that stand for its arguments.
 
 NumPy hands its functions to such an array by `__array_ufunc__` and `__array_function__` (NEP 13 and NEP 18). What makes
-arrays of its own (`np.array`, `np.zeros`) and the functions of `math` do not ask: they are replaced for as long as a
-function is recorded, and in that thread alone. Whatever looks at a number (a branch, `float`) raises Opaque.
+arrays of its own (`np.array`, `np.zeros`) and the functions of `math` do not ask: the modules of the functions see
+others for as long as they are recorded. Whatever looks at a number (a branch, `float`) raises Opaque.
 """
 
 from __future__ import annotations
 
 import math
-import sys
 import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -32,6 +31,8 @@ COMPARISONS = ("greater", "greater_equal", "less", "less_equal", "equal", "not_e
 TRUTHS = {"logical_and": "and", "bitwise_and": "and", "logical_or": "or", "bitwise_or": "or", "logical_not": "not"}
 PARAMETERS = {"axis": "dim", "keepdims": "keepdim", "ddof": "correction"}
 REDUCTIONS = {"max": "amax", "min": "amin"}
+MAKERS = ("array", "asarray", "asanyarray", "ascontiguousarray", "zeros", "ones", "empty")
+MODULES = {"numpy": np, "math": math}
 FILLED = {"zeros": 0.0, "empty": 0.0, "ones": 1.0}
 
 
@@ -328,27 +329,56 @@ def pulled_back(cotangent: Node, jacobian: Node) -> Node:
 
 
 @contextmanager
-def recording(builder: Builder) -> Iterator[None]:
-    """Functions that make arrays, and those of `math`, take part in the recording until this ends."""
-    kept = [(np, name, getattr(np, name)) for name in ("array", "asarray", "asanyarray", "ascontiguousarray", *FILLED)]
-    kept += [(math, name, getattr(math, name)) for name in dir(math) if name in functions()]
+def recording(builder: Builder, *called: Any) -> Iterator[None]:
+    """What makes arrays, and the functions of `math`, take part in the recording in the modules of some functions."""
+    scopes = {id(scope): scope for scope in map(globals_of, called)}.values()
+    kept = [(scope, name, value) for scope in scopes for name, value in scope.items()]
     RECORDER.builder = builder
     try:
-        for module, name, own in kept:
-            setattr(module, name, replacement(module, name, own))
+        for scope, name, value in kept:
+            if value is np or value is math:
+                scope[name] = Module(value)
+            else:
+                module, known = MODULES.get(getattr(value, "__module__", "")), getattr(value, "__name__", "")
+                if module is not None and is_replaced(module, known) and value is getattr(module, known):
+                    scope[name] = replacement(module, known)
         yield
     finally:
         RECORDER.builder = None
-        for module, name, own in kept:
-            setattr(module, name, own)
+        for scope, name, value in kept:
+            scope[name] = value
 
 
-def replacement(module: Any, name: str, own: Callable[..., Any]) -> Callable[..., Any]:
+def globals_of(function: Any) -> dict[str, Any]:
+    """The names of the module that a function was written in."""
+    for name in ("__wrapped__", "func", "__func__"):
+        while hasattr(function, name):
+            function = getattr(function, name)
+    scope = getattr(function, "__globals__", None) or getattr(type(function).__call__, "__globals__", {})
+    return scope if isinstance(scope, dict) else {}
+
+
+class Module:
+    """NumPy or `math` as a function that is recorded sees it."""
+
+    def __init__(self, own: Any) -> None:
+        self._own = own
+
+    def __getattr__(self, name: str) -> Any:
+        return replacement(self._own, name) if is_replaced(self._own, name) else getattr(self._own, name)
+
+
+def is_replaced(module: Any, name: str) -> bool:
+    """Whether a function does not ask its arguments what to do: it makes an array, or is one of `math`."""
+    return name in MAKERS if module is np else name in functions() and hasattr(math, name)
+
+
+def replacement(module: Any, name: str) -> Callable[..., Any]:
     """The function itself, but for arrays that are recorded."""
+    own = getattr(module, name)
 
     def made(*args: Any, **named: Any) -> Any:
-        caller = str(sys._getframe(1).f_globals.get("__name__"))
-        if RECORDER.builder is None or not args or caller.partition(".")[0] in ("gradcli", "numpy"):
+        if RECORDER.builder is None or not args:
             return own(*args, **named)
         if module is math:
             return Symbol(entrywise(name, args)) if any(map(holds, args)) else own(*args, **named)

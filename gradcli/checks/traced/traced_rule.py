@@ -225,7 +225,7 @@ def of_numpy(box: Box, builder: Builder, leaves: list[Node], seed: int) -> tuple
     derivative: Any = box.derivative
     sent: dict[int, Node] = {}
     try:
-        with numpy_graph.recording(builder):
+        with numpy_graph.recording(builder, box.f, derivative):
             value = box.spread(box.f, {**given, **copies(moved)})
             if box.kind == PAIR:
                 value, raw = value
