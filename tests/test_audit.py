@@ -243,7 +243,7 @@ def verdicts(found: dict[str, Any]) -> dict[str, str]:
 
 def test_marked_gradients(tmp_path: Path) -> None:
     code, found = audited(tmp_path, (ROOT / "tests" / "audited_python.py").read_text())
-    assert (code, verdicts(found)) == (1, {"force": "DISAGREES", "slope": "AGREES"})
+    assert (code, verdicts(found)) == (1, {"force": "DISAGREES", "slope": "PROVED"})
     assert [point["call"] for point in found["__main__.slope"]["points"]] == [1, 2, 8]
     assert "minus the claim" in found["__main__.force"]["message"]
 
@@ -289,7 +289,7 @@ def test_primitives_of_autograd(tmp_path: Path) -> None:
     options = ("--json", "found.json", "--output", "report.txt")
     run(tmp_path, "audit", *options, "--", sys.executable, "program.py", "autograd")
     found = {one["name"]: one for one in json.loads((tmp_path / "found.json").read_text())["gradients"]}
-    assert verdicts(found) == {"force": "DISAGREES", "slope": "AGREES", "logsumexp": "AGREES", "product": "DISAGREES"}
+    assert verdicts(found) == {"force": "DISAGREES", "slope": "PROVED", "logsumexp": "AGREES", "product": "DISAGREES"}
     assert {point["verdict"] for point in found["__main__.product"]["points"]} == {"AGREES", "DISAGREES"}
 
 
