@@ -37,6 +37,7 @@ def test_the_reading_stands_once() -> None:
     assert row.endswith("...") or row[-1].isdigit()
 
 
+@pytest.mark.usefixtures("values_only")
 def test_rows_of_the_worst_entries_are_a_table() -> None:
     report = check_callable(lambda x: np.sum(x**3), lambda x: 3 * x**2 + [1, 0, 100], at=np.array([1.0, 2.0, 3.0]))
     lines = text(report).splitlines()
@@ -48,6 +49,7 @@ def test_rows_of_the_worst_entries_are_a_table() -> None:
     assert lines[at + 3].startswith("wrong") and "2 of 3" in lines[at + 3]
 
 
+@pytest.mark.usefixtures("values_only")
 def test_the_ladder_says_how_far_the_claim_is_from_every_step() -> None:
     report = check_callable(lambda x: np.sum(x**3), lambda x: 4 * x**2, at=np.array([1.0, 2.0]))
     shown = text(report)
@@ -56,6 +58,7 @@ def test_the_ladder_says_how_far_the_claim_is_from_every_step() -> None:
     assert "a step meets it" not in shown
 
 
+@pytest.mark.usefixtures("values_only")
 def test_taylor_rates_are_explained() -> None:
     report = check_callable(lambda x: np.sum(x**3), lambda x: 4 * x**2, at=np.array([1.0, 2.0]))
     assert "where 2 is right and 1 is wrong" in text(report, "all")

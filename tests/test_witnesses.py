@@ -164,6 +164,7 @@ def test_folders_have_none(capsys: pytest.CaptureFixture[str], tmp_path: Any) ->
     assert "finite difference" in out
 
 
+@pytest.mark.usefixtures("values_only")
 def test_a_black_box_has_differences_only(capsys: pytest.CaptureFixture[str], tmp_path: Any) -> None:
     report = gradcli.check(lambda x: np.sum(x**3), lambda x: 3 * x**2, at=np.array([1.0, 2.0]))
     table: Any = report.checks[0].evidence["witnesses"]

@@ -2,7 +2,7 @@
 """Kinks and jumps: the hinge loss at the margin, a norm at zero, a step.
 
 $ gradcli check --python samples/python/kinks.py:hinge --grad samples/python/kinks.py:hinge_slope --at w=[0.2,-0.5]
-AGREES
+PROVED
 $ gradcli check --python samples/python/kinks.py:hinge --grad samples/python/kinks.py:hinge_slope --at w=[0.5,0.25]
 KINK
 $ gradcli check --python samples/python/kinks.py:hinge --grad samples/python/kinks.py:hinge_slope --at w=[0.5,0.25] --allow-kink

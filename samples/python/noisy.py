@@ -1,6 +1,8 @@
 # ruff: noqa: E501
 """Functions whose values carry noise: an iteration that stops early, single precision, random numbers.
 
+The slope of the last one is buried in its values, and is proved by its graph.
+
 $ gradcli check --python samples/python/noisy.py:early_stop --grad samples/python/noisy.py:root_slope --at x=2.5
 AGREES
 $ gradcli check --python samples/python/noisy.py:single --grad samples/python/noisy.py:single_slope --at x=[0.3,-1.2,0.8]
@@ -8,7 +10,7 @@ AGREES
 $ gradcli check --python samples/python/noisy.py:dice --grad samples/python/noisy.py:dice_slope --at x=[0.3,-1.2]
 INCONCLUSIVE
 $ gradcli check --python samples/python/noisy.py:buried --grad samples/python/noisy.py:buried_slope --at x=1.5
-INCONCLUSIVE
+PROVED
 """
 
 from __future__ import annotations
@@ -56,5 +58,5 @@ def buried(x):
 
 
 def buried_slope(x):
-    """Right, but nobody can see it from the values."""
+    """Right, though the values do not show it."""
     return 2e-6 * x

@@ -4,13 +4,13 @@
 Source: Hoerl and Kennard, Ridge regression (1970); the gradient is the normal equations.
 
     $ gradcli check --python samples/python/regression.py:loss --grad samples/python/regression.py:slope --at w=[0.5,-1,2]
-    AGREES
+    PROVED
     $ gradcli check --python samples/python/regression.py:loss --grad samples/python/regression.py:without_mean --at w=[0.5,-1,2]
-    DISAGREES (numerical): the right gradient is 1/4 times the claim
+    DISAGREES exactly: the factor 1/4 is missing
     $ gradcli check --python samples/python/regression.py:loss --grad samples/python/regression.py:turned --at w=[0.5,-1,2]
-    DISAGREES (numerical): the right gradient is minus the claim
+    DISAGREES exactly: the right gradient is minus the claim
     $ gradcli check --python samples/python/regression.py:loss --grad samples/python/regression.py:one_slip --at w=[0.5,-1,2]
-    DISAGREES (numerical): right but for the entry [0]
+    DISAGREES exactly: the claim is right except in [0]
 """
 
 from __future__ import annotations

@@ -4,13 +4,13 @@
 Source: Bridle, Probabilistic interpretation of feedforward classification network outputs (1990).
 
     $ gradcli check --python samples/python/softmax.py:softmax --grad samples/python/softmax.py:jacobian --at z=[0.1,-0.4,1.2]
-    AGREES
+    PROVED
     $ gradcli check --python samples/python/softmax.py:softmax --grad samples/python/softmax.py:diagonal_only --at z=[0.1,-0.4,1.2]
-    DISAGREES (numerical)
+    DISAGREES exactly
     $ gradcli check --python samples/python/softmax.py:cross_entropy --grad samples/python/softmax.py:slope --at logits=[[0.1,-0.4,1.2],[2,0.3,-1]]
-    AGREES
+    PROVED
     $ gradcli check --python samples/python/softmax.py:cross_entropy --grad samples/python/softmax.py:wrong_axis --at logits=[[0.1,-0.4,1.2],[2,0.3,-1]]
-    DISAGREES (numerical)
+    DISAGREES exactly
 """
 
 from __future__ import annotations
