@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 from gradcli.checks import check_callable, check_script
 from gradcli.rendering import plain, verdicts

@@ -252,9 +252,10 @@ def relative_gap(check: Check) -> float | None:
     rows = [*rows] if isinstance(rows, list) else []
     found: Any = check.evidence.get("counterexample")
     rows += [one for one in (found, check.evidence) if isinstance(one, dict) and "claimed" in one]
-    pairs = [(number(row["claimed"]), number(row.get("differences", row.get("exact")))) for row in rows]
-    gaps = [abs(claimed - right) for claimed, right in pairs]
-    size = max((abs(right) for _, right in pairs), default=0.0)
+    right = ((row["claimed"], row.get("differences", row.get("exact"))) for row in rows)
+    pairs = [(number(claimed), number(shown)) for claimed, shown in right if shown is not None]
+    gaps = [abs(claimed - shown) for claimed, shown in pairs]
+    size = max((abs(shown) for _, shown in pairs), default=0.0)
     return max(gaps) / size if gaps and size else None
 
 
