@@ -245,6 +245,12 @@ BY_VALUES: dict[str, tuple[Callable[..., Any], Callable[..., Any], Any, str]] = 
     "a mask": (lambda x: np.sum(x[x > 0] ** 2), lambda x: 2 * x * (x > 0), V, "positions that depend on the point"),
     "a number": (lambda x: float(x[0]) ** 2, lambda x: np.array([2 * x[0], 0, 0, 0]), V, "single numbers"),
     "an unknown function": (lambda x: np.sum(np.i0(x)), lambda x: special.i1(x), V, ""),
+    "a long loop": (
+        lambda x: sum(x[i % 4] ** 2 for i in range(20_000)) / 1e4,
+        lambda x: x,
+        V,
+        "more than 10,000 operations",
+    ),
     "an own array": (lambda x: next(map(float, x)), lambda x: np.eye(4)[0], V, "single numbers"),
 }
 

@@ -94,7 +94,7 @@ def check_callable(
     compute becomes a program, and the derivative is PROVED, CERTIFIED or refuted as a script's claim is. A `Function`
     of gradcli's tensors that is called inside has a check of its own, of kind "vjp", at the line of its backward.
 
-    Else (branches on values, functions that are not read, more than 5,000 entries) values alone decide: AGREES at best.
+    Else (branches on values, functions that are not read, more than 1,024 entries) values alone decide: AGREES at best.
     DISAGREES needs two decades of steps and two directions. A function that does not move in float64, or whose noise
     hides its slope, is INCONCLUSIVE.
 

@@ -33,6 +33,7 @@ PARAMETERS = {"axis": "dim", "keepdims": "keepdim", "ddof": "correction"}
 REDUCTIONS = {"max": "amax", "min": "amin"}
 MAKERS = ("array", "asarray", "asanyarray", "ascontiguousarray", "zeros", "ones", "empty")
 MODULES = {"numpy": np, "math": math}
+MOST_NODES = 10_000
 FILLED = {"zeros": 0.0, "empty": 0.0, "ones": 1.0}
 
 
@@ -52,6 +53,8 @@ class Symbol(np.lib.mixins.NDArrayOperatorsMixin):
 
     def __init__(self, node: Node) -> None:
         self.node = node
+        if node.builder.count > MOST_NODES:
+            raise Opaque(f"it takes more than {MOST_NODES:,} operations")
 
     @property
     def shape(self) -> tuple[int, ...]:
