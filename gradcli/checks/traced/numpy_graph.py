@@ -31,6 +31,8 @@ COMPARISONS = ("greater", "greater_equal", "less", "less_equal", "equal", "not_e
 TRUTHS = {"logical_and": "and", "bitwise_and": "and", "logical_or": "or", "bitwise_or": "or", "logical_not": "not"}
 PARAMETERS = {"axis": "dim", "keepdims": "keepdim", "ddof": "correction"}
 REDUCTIONS = {"max": "amax", "min": "amin"}
+ROWS = ("sum", "mean", "var", "std", "prod", "max", "min", "amax", "amin", "cumsum", "cumprod", "argmax", "argmin")
+IN_PLACE = ("sort", "partition", "put", "resize")  # as methods; as functions they leave their argument alone
 MAKERS = ("array", "asarray", "asanyarray", "ascontiguousarray", "zeros", "ones", "empty")
 MODULES = {"numpy": np, "math": math}
 MOST_NODES = 10_000
@@ -143,7 +145,7 @@ def method(x: Symbol, name: str, args: tuple[Any, ...], named: dict[str, Any]) -
     if name == "flatten":
         name = "ravel"
     function = getattr(np, name, None)
-    if function is None:
+    if function is None or name in IN_PLACE:
         raise Opaque(f"it calls the method {name}, which is not read")
     return called(name, function, (x, *args), named)
 
@@ -164,20 +166,16 @@ def called(name: str, func: Callable[..., Any], args: tuple[Any, ...], named: di
         return Symbol(operations.contracted(node_of(args[0]), node_of(args[1])))
     if name == "einsum" and isinstance(args[0], str):
         return Symbol(operations.summed(args[0], *map(node_of, args[1:])))
-    row = operations.ATEN.get(REDUCTIONS.get(name, name))
-    if row is not None and not isinstance(row.ours, str) and isinstance(args[0], Symbol):
+    if name in ROWS and isinstance(args[0], Symbol):
         given = dict(zip(("dim",), args[1:], strict=False)) | {PARAMETERS.get(k, k): v for k, v in named.items()}
         if name in ("var", "std"):
             given.setdefault("correction", 0)
-        if name in ROWS:
-            return Symbol(row.ours(args[0].node, **given))
+        row: Any = operations.ATEN[REDUCTIONS.get(name, name)].ours
+        return Symbol(row(args[0].node, **given))
     try:
         return by_name(name, args, named)
     except Opaque:
         return by_entries(name, func, args, named)
-
-
-ROWS = ("sum", "mean", "var", "std", "prod", "max", "min", "amax", "amin", "cumsum", "cumprod", "argmax", "argmin")
 
 
 def by_name(name: str, args: Sequence[Any], named: dict[str, Any]) -> Symbol:
@@ -189,7 +187,7 @@ def by_name(name: str, args: Sequence[Any], named: dict[str, Any]) -> Symbol:
         return Symbol(entrywise(name, args))
     rule: Any = primitive.call or primitive.definition or primitive
     try:
-        found = rule(*map(raised, args), **named)
+        found = rule(*map(operand_of, args), **named)
     except Exception as problem:  # it may take other operands than NumPy does
         raise Opaque(f"the function {name} is not read") from problem
     if not isinstance(found, Node):
@@ -197,7 +195,7 @@ def by_name(name: str, args: Sequence[Any], named: dict[str, Any]) -> Symbol:
     return Symbol(found)
 
 
-def raised(x: Any) -> Any:
+def operand_of(x: Any) -> Any:
     """An operand as a node, where it is no single number or option."""
     if isinstance(x, (list, tuple)) and any(isinstance(one, (Symbol, np.ndarray)) for one in x):
         return tuple(node_of(one) for one in x)
@@ -208,16 +206,16 @@ def by_entries(name: str, func: Callable[..., Any], args: Sequence[Any], named: 
     """A function that only moves entries about; its arrays may be in a list."""
     live: list[Symbol] = []
 
-    def noted(x: Any) -> Any:
+    def collected(x: Any) -> Any:
         if isinstance(x, (list, tuple)):
-            return type(x)([noted(one) for one in x])
+            return type(x)([collected(one) for one in x])
         if isinstance(x, np.ndarray) and x.dtype.kind == "f" and name not in ("take", "repeat"):
             x = Symbol(constant(here(), x))
         if isinstance(x, Symbol):
             live.append(x)
         return x
 
-    args = [noted(x) for x in args]
+    args = [collected(x) for x in args]
 
     def run(arrays: list[Any]) -> Any:
         given = iter(arrays)
