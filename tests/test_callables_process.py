@@ -102,6 +102,22 @@ def wanders(x):
     os.chdir("/")
     return f(x)
 
+def affine(x, w):
+    return x @ w
+
+def affine_backward(x, w, dout):
+    return dout @ w.T, x.T @ dout
+
+class Scale:
+    def forward(self, x):
+        self.x = x
+        return np.sin(x)
+
+    def backward(self, dout):
+        return dout * np.cos(self.x)
+
+layer = Scale()
+
 class Box:
     class Inner:
         f = staticmethod(f)
@@ -235,6 +251,15 @@ def test_the_report_is_the_same_every_time(folder: Path, capsys: pytest.CaptureF
 def test_pairs_modules_and_further_arguments(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for given in (
         ["--python", "code/losses.py:pair", "--at", "x=[1,2]"],
+        [
+            "--python",
+            "code/losses.py:affine",
+            "--grad",
+            "code/losses.py:affine_backward",
+            "--at",
+            "x=[[1,2]],w=[[3],[5]]",
+        ],
+        ["--python", "code/losses.py:layer.forward", "--grad", "code/losses.py:layer.backward", "--at", "x=[1,2]"],
         ["--python", "package.inner:f", "--grad", "package.inner:df", "--at", "x=3"],
         ["--python", "code/losses.py:linear", "--grad", "code/losses.py:linear_slope", "--at", "x=[1,2],k=3"],
         ["--python", "code/losses.py:f", "--grad", "code/losses.py:df", "--at", "x=randn(70)", "--samples", "1"],

@@ -296,6 +296,36 @@ def test_nothing_stays_replaced_and_objects_forget_the_recording() -> None:
     assert all(getattr(module, name) is value for (module, name), value in before.items())
 
 
+class Dense:
+    """A layer as people write it: backward reads what forward kept."""
+
+    def __init__(self) -> None:
+        self.w, self.b = np.arange(8.0).reshape(2, 4) / 5, np.array([0.1, 0.2])
+
+    def forward(self, x: Any) -> Any:
+        self.z = self.w @ x + self.b
+        return np.tanh(self.z)
+
+    def backward(self, dout: Any) -> Any:
+        return self.w.T @ (dout * (1 - np.tanh(self.z) ** 2))
+
+    def wrong(self, dout: Any) -> Any:
+        return self.w.T @ dout
+
+    def by_values(self, dout: Any) -> Any:
+        assert float(self.z[0]) < 10  # so it is not recorded
+        return self.backward(dout)
+
+
+def test_a_method_takes_the_cotangent_alone() -> None:
+    layer = Dense()
+    verdicts = [
+        check_callable(layer.forward, vjp=backward, at=V).checks[0].verdict
+        for backward in (layer.backward, layer.wrong, layer.by_values)
+    ]
+    assert verdicts == ["PROVED", "DISAGREES", "AGREES"]
+
+
 def test_the_cause_of_a_mistake_is_named() -> None:
     wrong = check_callable(lambda x: np.exp(x) / np.exp(x).sum(), jac=lambda x: np.diag(softmax(x)), at=V).checks[0]
     text = wrong.evidence["diagnosis"][0]["text"]

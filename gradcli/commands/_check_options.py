@@ -108,7 +108,12 @@ SECTIONS = {
             metavar="TARGET:NAME",
             help="A Python function to be judged; TARGET is a path ending in .py or a dotted module. Runs its code.",
         ),
-        Option("--grad", metavar="TARGET:NAME", help="Its hand-written gradient, or its Jacobian."),
+        Option(
+            "--grad",
+            metavar="TARGET:NAME",
+            help="Its hand-written gradient or Jacobian, or its backward, which takes the same arguments and, behind "
+            "them, a cotangent (a method of the same object: the cotangent alone).",
+        ),
         Option("--samples", kind="int", default=3, low=0, setting=True, help="Points beside the given one."),
         Option(
             "--seed",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.checks.callables.call_arguments import Argument, Form
+from gradcli.checks.callables.call_arguments import Argument, Form, of_one_object, takes_cotangent_alone
 from gradcli.checks.callables.failures import Failed, Listener, OutOfTime, called
 from gradcli.checks.callables.gradient_libraries import array_of
 
@@ -50,6 +50,8 @@ class Box:
         self.ends = monotonic() + seconds
         self.float32 = float32
         self.seconds = seconds
+        self.one_object = of_one_object(f, derivative)
+        self.cotangent_alone = kind == VJP and takes_cotangent_alone(f, derivative)
         self.shape: tuple[int, ...] | None = None  # of f's value; None of a tuple of several
         self.size = 0
         self.form: Form | None = None
@@ -180,6 +182,11 @@ class Box:
         positional = [value for name, value in arguments.items() if name not in names]
         return function(*positional, *more, **{name: arguments[name] for name in names})
 
+    def pull(self, arguments: dict[str, Any], cotangent: Any) -> Any:
+        """What a derivative that takes a cotangent returns, unread."""
+        derivative: Any = self.derivative
+        return derivative(cotangent) if self.cotangent_alone else self.spread(derivative, arguments, cotangent)
+
     def _call_f(self, x: Floats, at_the_point: bool) -> tuple[Floats, Any]:
         """The outputs, flat; and of a pair its other half."""
         arguments = self.given(x, track=False)
@@ -223,10 +230,12 @@ class Box:
                     weights,
                 )
             assert self.derivative is not None
+            if self.one_object:
+                called("f", self.spread, self.f, self.given(x, track=False))
             if self.kind == VJP:
                 seed = np.asarray(weights).reshape(self.shape or ())
                 cotangent = self.library.give(seed, float(seed) if not seed.shape else seed, False)
-                raw = called(self.role, self.spread, self.derivative, arguments, cotangent)
+                raw = called(self.role, self.pull, arguments, cotangent)
             else:
                 raw = called(self.role, self.spread, self.derivative, arguments)
         if at_the_point:

@@ -135,6 +135,28 @@ def parameters(f: Any) -> list[str] | None:
     return named
 
 
+def of_one_object(f: Any, derivative: Any) -> bool:
+    """Whether both are methods of one object, whose backward may read what its forward kept."""
+    owner = getattr(f, "__self__", None)
+    return owner is not None and not inspect.ismodule(owner) and getattr(derivative, "__self__", None) is owner
+
+
+def takes_cotangent_alone(f: Any, derivative: Any) -> bool:
+    """Whether a derivative is called as `layer.backward(dout)`."""
+    names = parameters(derivative) if of_one_object(f, derivative) else None
+    return names is not None and len(names) == 1 and names[0] not in (parameters(f) or ())
+
+
+def takes_cotangent(f: Any, derivative: Any, count: int) -> bool:
+    """Whether a derivative takes a cotangent: alone, or behind the `count` arguments of a call of f."""
+    try:
+        found = inspect.signature(derivative).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    needed = [one for one in found if one.kind in POSITIONAL and one.default is inspect.Parameter.empty]
+    return len(needed) == count + 1 or takes_cotangent_alone(f, derivative)
+
+
 def numbers(value: Any) -> Floats | None:
     """The floats of a value, None where it is data: whole arrays, truth values, texts, objects."""
     if isinstance(value, bool) or value is None or isinstance(value, (str, bytes, complex)):

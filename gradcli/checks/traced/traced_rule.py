@@ -233,7 +233,7 @@ def of_numpy(box: Box, builder: Builder, leaves: list[Node], seed: int) -> tuple
             if box.kind == VJP or (box.kind == JACOBIAN and box.shape):
                 sent = sent_to(builder, [output.type.shape], [0])
             if box.kind == VJP:
-                raw = box.spread(derivative, {**given, **copies(moved)}, numpy_graph.Symbol(sent[0]))
+                raw = box.pull({**given, **copies(moved)}, numpy_graph.Symbol(sent[0]))
             elif box.kind != PAIR:
                 raw = box.spread(derivative, {**given, **copies(moved)})
             outer = (box.shape or ()) if box.kind == JACOBIAN else ()

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from gradcli.checks.callables.api import boxed, line_of, recording_of
+from gradcli.checks.callables.call_arguments import takes_cotangent
 from gradcli.checks.callables.examine import opened
 from gradcli.checks.callables.failures import Failed, Listener, called
 from gradcli.checks.callables.processes.remote_calls import answer, description, receive, send, unpacked
@@ -96,7 +97,10 @@ def serve(request: dict[str, Any], requests: IO[bytes], answers: IO[bytes]) -> N
         def stage(role: str) -> None:
             send(answers, {"stage": f"{RUNNING} {role}"})
 
-        with boxed(f, True if own else None, jac=df, at=at, wrt=wrt, timeout=seconds, dtype=dtype, stage=stage) as box:
+        written = {"vjp" if df is not None and takes_cotangent(f, df, len(at)) else "jac": df}
+        with boxed(
+            f, True if own else None, **written, at=at, wrt=wrt, timeout=seconds, dtype=dtype, stage=stage
+        ) as box:
             given = box.arguments
             box, value = opened(box)
             told = {"title": title, "file": file, "line": line, "heard": heard}
