@@ -79,7 +79,7 @@ def either(script: Callable[Script, Report], function: Callable[Function, Report
         >>> [(judged.kind, judged.leaf, judged.verdict) for judged in report.checks]
         [('gradient', 'x', 'PROVED'), ('gradient', 'y', 'PROVED'), ('claim', 'x', 'PROVED')]
         >>> [judged.verdict for judged in check(lambda x: x**3, lambda x: 3*x**2, at=2.0).checks]
-        ['AGREES']
+        ['PROVED']
         """
         if callable(source) and type(source).__module__.partition(".")[0] != "sympy":  # a Symbol can be called
             return function(source, *args, **options)

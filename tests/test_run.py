@@ -106,7 +106,8 @@ def test_modules_beside_the_file_are_found(tmp_path: Path, capsys: pytest.Captur
 @pytest.mark.parametrize("text", [b"\xff\xfe\x00", b"print('\xff')\n", b"x = 1\x00\n"])
 def test_bytes_that_are_no_text(tmp_path: Path, text: bytes, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(tmp_path, text) == 1
-    assert "SyntaxError" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "SyntaxError" in told or "null bytes" in told  # a ValueError before Python 3.11.4
 
 
 def test_an_encoding_cookie_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
