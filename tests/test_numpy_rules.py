@@ -317,6 +317,40 @@ class Dense:
         return self.backward(dout)
 
 
+def batch_norm(x: Any, gamma: Any, beta: Any) -> Any:
+    centred = x - x.mean(axis=0)
+    std = np.sqrt(np.mean(centred**2, axis=0) + 0.1)
+    return gamma * centred / std + beta, (gamma, centred, std)
+
+
+def batch_norm_backward(dout: Any, cache: Any) -> Any:
+    gamma, centred, std = cache
+    n = dout.shape[0]
+    dx = gamma * dout / std
+    dx += (2 / n) * centred * (-0.5 * np.sum(gamma * dout * centred, axis=0) / std**3)
+    return dx - dx.sum(axis=0) / n, np.sum(dout * centred / std, axis=0), dout.sum(axis=0)
+
+
+def batch_norm_without_the_mean(dout: Any, cache: Any) -> Any:
+    gamma, centred, std = cache
+    dx = gamma * dout / std + (2 / len(dout)) * centred * (-0.5 * np.sum(gamma * dout * centred, axis=0) / std**3)
+    return dx, np.sum(dout * centred / std, axis=0), dout.sum(axis=0)
+
+
+def test_a_forward_may_return_a_cache_for_its_backward() -> None:
+    at = (R.normal(size=(4, 2)), V[:2], V[2:])
+    right = check_callable(batch_norm, vjp=batch_norm_backward, at=at)
+    assert {one.verdict for one in right.checks} <= {"PROVED", "CERTIFIED"}
+    wrong = check_callable(batch_norm, vjp=batch_norm_without_the_mean, at=at)
+    assert [one.verdict for one in wrong.checks if one.leaf == "x"] == ["DISAGREES"]
+    masked = check_callable(lambda x: (np.maximum(x, 0), x), vjp=lambda dout, cache: dout * (cache > 0), at=V)
+    assert masked.checks[0].verdict == "PROVED"
+    by_values = check_callable(lambda x: (np.abs(x), float(x[0])), vjp=lambda dout, cache: dout * np.sign(V), at=V)
+    assert by_values.checks[0].verdict == "AGREES"
+    (refused,) = check_callable(np.sin, vjp=lambda dout, cache: dout, at=V).checks
+    assert refused.verdict == "ERROR" and "the pair (value, cache)" in refused.message
+
+
 def test_a_method_takes_the_cotangent_alone() -> None:
     layer = Dense()
     verdicts = [

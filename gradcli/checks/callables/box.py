@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.checks.callables.call_arguments import Argument, Form, of_one_object, takes_cotangent_alone
+from gradcli.checks.callables.call_arguments import Argument, Form, of_one_object, takes_cache, takes_cotangent_alone
 from gradcli.checks.callables.failures import Failed, Listener, OutOfTime, called
 from gradcli.checks.callables.gradient_libraries import array_of
 
@@ -52,6 +52,8 @@ class Box:
         self.seconds = seconds
         self.one_object = of_one_object(f, derivative)
         self.cotangent_alone = kind == VJP and takes_cotangent_alone(f, derivative)
+        self.with_cache = kind == VJP and takes_cache(derivative)
+        self.cache: Any = None
         self.shape: tuple[int, ...] | None = None  # of f's value; None of a tuple of several
         self.size = 0
         self.form: Form | None = None
@@ -185,13 +187,24 @@ class Box:
     def pull(self, arguments: dict[str, Any], cotangent: Any) -> Any:
         """What a derivative that takes a cotangent returns, unread."""
         derivative: Any = self.derivative
+        if self.with_cache:
+            return derivative(cotangent, self.cache)
         return derivative(cotangent) if self.cotangent_alone else self.spread(derivative, arguments, cotangent)
+
+    def value_of(self, result: Any) -> Any:
+        """What f computes; where it returns a cache too, that is kept for the derivative."""
+        if not self.with_cache:
+            return result
+        if not isinstance(result, tuple) or len(result) != 2:
+            raise Failed("f", f"f returns {described(result)}, not the pair (value, cache) that its derivative reads")
+        value, self.cache = result
+        return value
 
     def _call_f(self, x: Floats, at_the_point: bool) -> tuple[Floats, Any]:
         """The outputs, flat; and of a pair its other half."""
         arguments = self.given(x, track=False)
         with self.listener.hearing("f", at_the_point):
-            result = called("f", self.spread, self.f, arguments)
+            result = self.value_of(called("f", self.spread, self.f, arguments))
         if at_the_point:
             self._compare("f", x, arguments)
         other = None
@@ -230,8 +243,8 @@ class Box:
                     weights,
                 )
             assert self.derivative is not None
-            if self.one_object:
-                called("f", self.spread, self.f, self.given(x, track=False))
+            if self.one_object or self.with_cache:
+                self.value_of(called("f", self.spread, self.f, self.given(x, track=False)))
             if self.kind == VJP:
                 seed = np.asarray(weights).reshape(self.shape or ())
                 cotangent = self.library.give(seed, float(seed) if not seed.shape else seed, False)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 COMPLEX = "it holds complex numbers, and only real ones are moved"
 PARTS = "pass the real and the imaginary part as arguments of their own: f(re, im) with z = re + 1j*im inside"
+CACHES = ("cache", "caches", "saved", "ctx")
 POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
@@ -147,14 +148,20 @@ def takes_cotangent_alone(f: Any, derivative: Any) -> bool:
     return names is not None and len(names) == 1 and names[0] not in (parameters(f) or ())
 
 
+def takes_cache(derivative: Any) -> bool:
+    """Whether a derivative is called as `backward(dout, cache)`, where f returns its value and the cache."""
+    names = parameters(derivative) or []
+    return len(names) == 2 and names[1] in CACHES
+
+
 def takes_cotangent(f: Any, derivative: Any, count: int) -> bool:
-    """Whether a derivative takes a cotangent: alone, or behind the `count` arguments of a call of f."""
+    """Whether a derivative takes a cotangent: alone, before a cache, or behind the `count` arguments of a call of f."""
     try:
         found = inspect.signature(derivative).parameters.values()
     except (TypeError, ValueError):
         return False
     needed = [one for one in found if one.kind in POSITIONAL and one.default is inspect.Parameter.empty]
-    return len(needed) == count + 1 or takes_cotangent_alone(f, derivative)
+    return len(needed) == count + 1 or takes_cotangent_alone(f, derivative) or takes_cache(derivative)
 
 
 def numbers(value: Any) -> Floats | None:

@@ -226,7 +226,7 @@ def of_numpy(box: Box, builder: Builder, leaves: list[Node], seed: int) -> tuple
     sent: dict[int, Node] = {}
     try:
         with numpy_graph.recording(builder, box.f, derivative):
-            value = box.spread(box.f, {**given, **copies(moved)})
+            value = box.value_of(box.spread(box.f, {**given, **copies(moved)}))
             if box.kind == PAIR:
                 value, raw = value
             output = symbols.read("f", value).node
