@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -358,6 +359,23 @@ def test_a_method_takes_the_cotangent_alone() -> None:
         for backward in (layer.backward, layer.wrong, layer.by_values)
     ]
     assert verdicts == ["PROVED", "DISAGREES", "AGREES"]
+
+
+def test_functions_inside_others_take_part() -> None:
+    """Wrappers without `__wrapped__`, partial functions and objects hand over to functions of other modules."""
+
+    def wrapped(function: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *args: function(*args)
+
+    class Call:
+        def __call__(self, x: Any) -> Any:
+            return powers_gradient(x)
+
+    def f(x: Any) -> Any:
+        return sum(x[i] ** (i + 1) for i in range(len(x)))
+
+    for derivative in (wrapped(wrapped(powers_gradient)), functools.partial(powers_gradient, less=0), Call()):
+        assert check_callable(wrapped(f), derivative, at=V).checks[0].verdict == "PROVED"
 
 
 def test_the_cause_of_a_mistake_is_named() -> None:

@@ -219,9 +219,12 @@ def subject(way: str, kind: str, derivative: Any, f: Any, args: tuple[Any, ...],
             return function(*before, *x, **options)
         return function(*before, x, *more, *behind, **options)
 
+    def array_of(found: Any) -> Any:  # what stands for an array while it is recorded stays so
+        return found if hasattr(found, "__array_function__") else np.asarray(found)
+
     def value(x: Any) -> Any:
         found = call(f, x)
-        found = np.asarray(found[0] if kind == PAIR else found)
+        found = array_of(found[0] if kind == PAIR else found)
         return found.reshape(()) if found.size == 1 and not np.shape(x) else found
 
     def jacobian(x: Any) -> Any:
@@ -231,7 +234,7 @@ def subject(way: str, kind: str, derivative: Any, f: Any, args: tuple[Any, ...],
             found = found.toarray()
         elif hasattr(found, "matmat"):
             found = found.matmat(np.eye(np.size(x)))
-        found = np.asarray(found)
+        found = array_of(found)
         if kind == ENTRYWISE and np.shape(x):
             found = np.diag(found)
         shape = np.shape(value(x)) + np.shape(x)
@@ -240,5 +243,5 @@ def subject(way: str, kind: str, derivative: Any, f: Any, args: tuple[Any, ...],
 
     point = np.array(args[1:] if way == BEHIND else args[where], dtype=np.float64)
     if kind == PRODUCT:
-        return value, {"vjp": lambda x, weights: np.asarray(call(derivative, x, weights))}, (point,)
+        return value, {"vjp": lambda x, weights: array_of(call(derivative, x, weights))}, (point,)
     return value, {"jac": jacobian}, (point,)

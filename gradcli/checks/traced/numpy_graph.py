@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -332,7 +332,7 @@ def pulled_back(cotangent: Node, jacobian: Node) -> Node:
 @contextmanager
 def recording(builder: Builder, *called: Any) -> Iterator[None]:
     """What makes arrays, and the functions of `math`, take part in the recording in the modules of some functions."""
-    scopes = {id(scope): scope for scope in map(globals_of, called)}.values()
+    scopes = {id(scope): scope for function in called for scope in scopes_of(function)}.values()
     kept = [(scope, name, value) for scope in scopes for name, value in scope.items()]
     RECORDER.builder = builder
     try:
@@ -350,13 +350,20 @@ def recording(builder: Builder, *called: Any) -> Iterator[None]:
             scope[name] = value
 
 
-def globals_of(function: Any) -> dict[str, Any]:
-    """The names of the module that a function was written in."""
+def scopes_of(function: Any, depth: int = 3) -> Iterator[dict[str, Any]]:
+    """The names of the modules that a function, and those that its closure holds, were written in."""
     for name in ("__wrapped__", "func", "__func__"):
         while hasattr(function, name):
             function = getattr(function, name)
-    scope = getattr(function, "__globals__", None) or getattr(type(function).__call__, "__globals__", {})
-    return scope if isinstance(scope, dict) else {}
+    if not hasattr(function, "__globals__"):
+        function = type(function).__call__
+    scope = getattr(function, "__globals__", {})
+    if not str(scope.get("__name__")).startswith("gradcli."):
+        yield scope
+    for cell in (getattr(function, "__closure__", None) or ()) if depth else ():
+        with suppress(ValueError):  # an empty cell
+            if callable(cell.cell_contents):
+                yield from scopes_of(cell.cell_contents, depth - 1)
 
 
 class Module:
