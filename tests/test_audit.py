@@ -79,7 +79,7 @@ def test_a_program_of_solvers(tmp_path: Path) -> None:
     assert told == {
         "right": ("AGREES", True, True, 10),
         "wrong": ("DISAGREES", False, True, 13),
-        "columns": ("AGREES", True, True, 20),
+        "columns": ("CERTIFIED", True, True, 20),
     }
     assert found["gradients"][0]["called_from"] == "program.py:17"
     xml = (tmp_path / "found.xml").read_text()
@@ -231,7 +231,7 @@ def test_boundary_values_and_nonlinear_constraints(tmp_path: Path) -> None:
     assert verdicts(found) == {
         "rises_jac": "DISAGREES",
         "ends_jac": "AGREES",
-        "circle_jac": "AGREES",
+        "circle_jac": "PROVED",
         "circle_hess": "DISAGREES",
     }
 
