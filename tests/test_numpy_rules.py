@@ -212,6 +212,18 @@ RULES = {
         [lambda x: 2 * x + 3 * x**2 + 1.0],
         (V,),
     ),
+    "running sums": Rule(
+        lambda x: np.sum(np.cumsum(x) ** 2),
+        lambda x: 2 * np.cumsum(np.cumsum(x)[::-1])[::-1],
+        [lambda x: 2 * np.cumsum(np.cumsum(x))],
+        (V,),
+    ),
+    "a log-determinant": Rule(
+        lambda m: np.linalg.slogdet(m)[1],
+        lambda m: np.linalg.inv(m).T,
+        [np.linalg.inv],
+        (np.array([[2.0, 0.1], [0.5, 1.2]]),),
+    ),
     "value and gradient": Rule(
         lambda x: (np.linalg.norm(x) ** 3, 3 * np.linalg.norm(x) * x),
         lambda x: True,

@@ -170,15 +170,18 @@ def called(name: str, func: Callable[..., Any], args: tuple[Any, ...], named: di
         given = dict(zip(("dim",), args[1:], strict=False)) | {PARAMETERS.get(k, k): v for k, v in named.items()}
         if name in ("var", "std"):
             given.setdefault("correction", 0)
+        node = args[0].node
+        if name in ("cumsum", "cumprod") and given.get("dim") is None:
+            node, given["dim"] = shaped(node, (node.type.size,)), 0
         row: Any = operations.ATEN[REDUCTIONS.get(name, name)].ours
-        return Symbol(row(args[0].node, **given))
+        return Symbol(row(node, **given))
     try:
         return by_name(name, args, named)
     except Opaque:
         return by_entries(name, func, args, named)
 
 
-def by_name(name: str, args: Sequence[Any], named: dict[str, Any]) -> Symbol:
+def by_name(name: str, args: Sequence[Any], named: dict[str, Any]) -> Any:
     """A function of the language of scripts, whose functions are called as NumPy's are."""
     primitive = functions().get(name)
     if primitive is None:
@@ -190,9 +193,10 @@ def by_name(name: str, args: Sequence[Any], named: dict[str, Any]) -> Symbol:
         found = rule(*map(operand_of, args), **named)
     except Exception as problem:  # it may take other operands than NumPy does
         raise Opaque(f"the function {name} is not read") from problem
-    if not isinstance(found, Node):
+    parts = found if isinstance(found, tuple) else (found,)
+    if not all(isinstance(part, Node) for part in parts):
         raise Opaque(f"the function {name} is not read")
-    return Symbol(found)
+    return tuple(map(Symbol, parts)) if isinstance(found, tuple) else Symbol(found)
 
 
 def operand_of(x: Any) -> Any:
