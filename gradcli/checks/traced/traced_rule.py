@@ -1,4 +1,4 @@
-"""Forward and backward of a PyTorch or JAX function as one program of ours, for the oracles to judge.
+"""Forward and backward of a function of NumPy, PyTorch or JAX as one program of ours, for the oracles to judge.
 
 A `torch.autograd.Function` is traced at two points, with other cotangents: graphs that differ hold something that only
 looks constant, such as what NumPy computed. Everything is recorded in float64, so a verdict is about the formulas, for
