@@ -105,7 +105,7 @@ def __getattr__(name: str) -> Any:
             found: Any = import_module(".".join(path[:end]))
         if name in _ROOMS:
             found = getattr(found, name)
-            results = import_module("gradcli.execution.results")
+            results = import_module("gradcli.results.calculations")
             results.Shown._displayed = _displayed
         globals()[name] = found
     return found

@@ -77,7 +77,7 @@ class _Reading:
         with pointing_into(source):
             for binding in parse_at(text, self.limits):
                 if isinstance(binding.value, FileReference):
-                    from gradcli.execution.data import load, placed
+                    from gradcli.data.loading import load, placed
 
                     read = load(binding.value.path, name=binding.name, limits=self.limits, span=binding.span)
                     self.point[binding.name] = read.array

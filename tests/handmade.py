@@ -10,8 +10,7 @@ import numpy as np
 from gradcli.batch.totals import Totals
 from gradcli.checks.report import Report
 from gradcli.diagnostics import Diagnostic, Span
-from gradcli.execution.reports import PlanLoop, PlanMemory, PlanPass, PlanReport, PlanStep
-from gradcli.execution.results import (
+from gradcli.results.calculations import (
     BackwardStep,
     Contribution,
     Evaluation,
@@ -22,6 +21,7 @@ from gradcli.execution.results import (
     NaiveTrace,
     Trace,
 )
+from gradcli.results.plan_reports import PlanLoop, PlanMemory, PlanPass, PlanReport, PlanStep
 
 
 class Text:

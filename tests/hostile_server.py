@@ -66,8 +66,8 @@ def main() -> None:
     import numpy  # noqa: F401
 
     import gradcli.calculator
-    import gradcli.execution.data_binary
-    import gradcli.execution.data_text
+    import gradcli.data.numpy_files
+    import gradcli.data.text_files
     import gradcli.rendering.diagnostics  # noqa: F401
     from gradcli import cli
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from gradcli.data.loading import load, load_array
 from gradcli.diagnostics import Diagnostic, GradcliError, Span
-from gradcli.execution.data import load, load_array
 
 if TYPE_CHECKING:
     from pathlib import Path

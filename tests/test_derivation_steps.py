@@ -15,7 +15,7 @@ from gradcli import calculator, cli
 from gradcli.calculator import derivation_steps
 from gradcli.calculator.deriving import derive
 from gradcli.diagnostics import GradcliError
-from gradcli.execution.results import DerivationStep
+from gradcli.results.calculations import DerivationStep
 
 LINES = [  # script, leaf, (rule, line, result) of each operation
     (

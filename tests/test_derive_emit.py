@@ -17,11 +17,11 @@ import pytest
 from gradcli import calculator, cli
 from gradcli.calculator.deriving import derive, emitted
 from gradcli.diagnostics import GradcliError
-from gradcli.execution.results import SelfContained
 from gradcli.language.parser import parse
 from gradcli.language.source import Source
 from gradcli.language.syntax import names_in
 from gradcli.rendering.code import TARGETS, source_file
+from gradcli.results.calculations import SelfContained
 
 SCRIPTS = [
     "mean((A@x - b)**2)",

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from gradcli.execution.graphs import Graph
+    from gradcli.results.graph_vertices import Graph
 
 NESTED = """import torch
 from torch import nn

@@ -16,13 +16,13 @@ from lark import Lark
 from gradcli import calculator
 from gradcli.cli import main
 from gradcli.commands.graph import ran
-from gradcli.execution.graphs import Extent
 from gradcli.rendering.document import Style
 from gradcli.rendering.graphs import formats, numbers
 from gradcli.rendering.graphs.folding import unrolled
 from gradcli.rendering.graphs.layout import layout
 from gradcli.rendering.graphs.picture import Arrow, picture
 from gradcli.rendering.graphs.routes import outlines, pieces, samples
+from gradcli.results.graph_vertices import Extent
 from tests.test_graph_drawings import some_graph
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -31,8 +31,8 @@ from gradcli.batch.journal import NAME, Journal, default_folder
 from gradcli.batch.workers.transport import report_to_json
 from gradcli.checks.report import refused
 from gradcli.checks.scripts import check_script
+from gradcli.data.loading import load_array, recorded, state_of
 from gradcli.diagnostics import GradcliError, error
-from gradcli.execution.data import load_array, recorded, state_of
 from gradcli.language.source import read_source
 from tests.journal_lines import STAMP, codes, filled, key_of, line_of
 
@@ -291,7 +291,7 @@ def test_files_of_the_point_and_of_every_load_are_recorded(project: Path) -> Non
 
 
 def test_a_file_that_changes_while_it_is_read_is_never_the_same(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import gradcli.execution.data as data_module
+    import gradcli.data.loading as data_module
 
     real = data_module.ordinary_file
     opened_to_be_read: list[str] = []

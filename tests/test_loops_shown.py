@@ -10,8 +10,8 @@ import pytest
 from gradcli import calculator
 from gradcli.cli import main
 from gradcli.diagnostics import GradcliError
-from gradcli.execution.results import Trace
 from gradcli.lowering import loops
+from gradcli.results.calculations import Trace
 
 LOGISTIC = """a = 0.7
 x0 = 0.1

@@ -16,9 +16,9 @@ from gradcli import calculator, cli
 from gradcli.calculator.planning import plan_question
 from gradcli.execution.plans import emit_numba
 from gradcli.execution.plans.numpy_plan import Plan
-from gradcli.execution.reports import PlanLoop
 from gradcli.graph.node import is_reader
 from gradcli.rendering import planned
+from gradcli.results.plan_reports import PlanLoop
 from tests.forced import LOOPS as FORCED
 from tests.forced import patches
 from tests.passes import PASSES
@@ -30,7 +30,7 @@ from tests.test_rendering_schema import validator
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from gradcli.execution.reports import PlanReport
+    from gradcli.results.plan_reports import PlanReport
 
 MIB = 1 << 20
 

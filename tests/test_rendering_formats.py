@@ -24,11 +24,11 @@ from gradcli.commands.trace import planned_view, traced_view
 from gradcli.commands.why import view as why_view
 from gradcli.eager import running, why
 from gradcli.eager.why.story import CURES
-from gradcli.execution import findings
-from gradcli.execution.curves import step_sequence
 from gradcli.language import read_source
 from gradcli.rendering.convergence import convergence
 from gradcli.rendering.document import Style
+from gradcli.results import findings
+from gradcli.results.curves import step_sequence
 from tests.corpus import corpus
 from tests.report_views import report_view
 from tests.test_corpus import claims_of

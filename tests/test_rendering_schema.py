@@ -17,8 +17,8 @@ from test_rendering_snapshots import VIEWS
 from gradcli import rendering
 from gradcli.codes import CODES
 from gradcli.diagnostics import Diagnostic, Span
-from gradcli.execution.results import Evaluation, Gradient
 from gradcli.rendering import catalogue, machine
+from gradcli.results.calculations import Evaluation, Gradient
 
 FOLDER = Path(rendering.__file__).parent / "schema"
 SCHEMAS: dict[str, Any] = {path.stem: json.loads(path.read_text()) for path in sorted(FOLDER.glob("*.json"))}

@@ -14,7 +14,7 @@ import pytest
 
 from gradcli import cli
 from gradcli.eager import running, why
-from gradcli.execution.findings import Explanation
+from gradcli.results.findings import Explanation
 from tests import test_why, test_why_users
 from tests.test_rendering_schema import validator
 

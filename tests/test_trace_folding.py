@@ -17,7 +17,7 @@ from gradcli.rendering.document import Style
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gradcli.execution.results import Passes, Trace
+    from gradcli.results.calculations import Passes, Trace
 
 A, X, V, W = [[1.5, 2.0], [3.0, -4.0]], [[1.0, 2.0], [3.0, 4.0], [5.0, 6.5]], [1.0, -2.0], [0.5, 0.25]
 SCRIPTS: tuple[tuple[str, dict[str, Any], int], ...] = (  # with the number of inserted nodes

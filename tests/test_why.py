@@ -20,7 +20,9 @@ from gradcli.calculator.reason_texts import CURES as SCRIPT_CURES
 from gradcli.diagnostics import GradcliError
 from gradcli.eager import running, why
 from gradcli.eager.why.story import CURES
-from gradcli.execution.findings import (
+from gradcli.graph.text import kink_texts
+from gradcli.primitives import catalogue
+from gradcli.results.findings import (
     Accumulated,
     Explanation,
     Finding,
@@ -29,8 +31,6 @@ from gradcli.execution.findings import (
     NodeNorm,
     Unregistered,
 )
-from gradcli.graph.text import kink_texts
-from gradcli.primitives import catalogue
 from tests.test_rendering_schema import parsed, validator
 
 ROOT = Path(__file__).parent.parent

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gradcli.eager import running, why
-from gradcli.execution.findings import Explanation
+from gradcli.results.findings import Explanation
 from tests.healthy_snippets import HEALTHY
 
 SEED = "import torch\ntorch.manual_seed(0)\n"

@@ -27,8 +27,8 @@ from typing import TYPE_CHECKING, Any
 from zlib import compress, decompress
 
 from gradcli.diagnostics import NOTE, WARNING, Diagnostic, GradcliError, error, visible
-from gradcli.execution.user_cache import cache_root, digest, private
 from gradcli.primitives.plugins import fingerprint
+from gradcli.user_cache import cache_root, digest, private
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -216,7 +216,7 @@ class Journal:
 
     def _unchanged(self, path: str, state: str | None) -> bool:
         """Whether a data file is as it was; its content is read once, while size and time stay the same."""
-        from gradcli.execution.data import signature_of, state_of
+        from gradcli.data.loading import signature_of, state_of
 
         signature = signature_of(path)
         known = self._states.get(path)

@@ -35,13 +35,13 @@ if TYPE_CHECKING:
     from typing import Any
 
     from gradcli.diagnostics import Diagnostic
-    from gradcli.execution.findings import Explanation
-    from gradcli.execution.graphs import Graph
-    from gradcli.execution.reports import PlanReport
-    from gradcli.execution.results import Evaluation, Gradient, Hessian, Jacobian, Trace
     from gradcli.language.limits import LimitsLike
     from gradcli.language.source import Source
     from gradcli.lowering import Lowered
+    from gradcli.results.calculations import Evaluation, Gradient, Hessian, Jacobian, Trace
+    from gradcli.results.findings import Explanation
+    from gradcli.results.graph_vertices import Graph
+    from gradcli.results.plan_reports import PlanReport
 
     Point = Mapping[str, Any] | Sequence[str]
 

@@ -6,9 +6,9 @@ from gradcli.calculator.along import all_finite
 from gradcli.calculator.convention import complex_notes, conjugated
 from gradcli.calculator.sweeping import as_last_axes, runs_forward, shaped
 from gradcli.diagnostics import Diagnostic, did_you_mean, visible
-from gradcli.execution.results import Evaluation, Gradient, Hessian, Jacobian
 from gradcli.execution.running_error import digits_are_lost, running_errors
 from gradcli.points import array_of
+from gradcli.results.calculations import Evaluation, Gradient, Hessian, Jacobian
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from gradcli.calculator.prepared import Question
     from gradcli.execution.evaluate import Tape
-    from gradcli.execution.results import Value
     from gradcli.lowering import Lowered
+    from gradcli.results.calculations import Value
 
 MOST_DOUBTED = 2000  # nodes of a program whose digits are doubted, with the turns of its loops
 LARGE = 1 << 21  # entries of all arrays of a question, from which a plan is worth its making for one run

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-    from gradcli.execution.reports import PlanReport
-    from gradcli.execution.results import Hessian, Jacobian, Value
     from gradcli.language.limits import LimitsLike
     from gradcli.lowering import Lowered
+    from gradcli.results.calculations import Hessian, Jacobian, Value
+    from gradcli.results.plan_reports import PlanReport
 
 SETTLED = 2  # calls with scalars, after which straight-line code is worth its making
 MOST_KEPT = 64  # combinations of shapes and static values that stay compiled

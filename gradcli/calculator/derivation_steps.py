@@ -16,7 +16,6 @@ from typing import NamedTuple
 from gradcli.calculator.folding import Folding
 from gradcli.calculator.local_partials import reads_back
 from gradcli.diagnostics import GradcliError
-from gradcli.execution.results import DerivationStep
 from gradcli.formulas import formula_texts
 from gradcli.graph.builder import building
 from gradcli.graph.node import LEAF, dependents, reachable
@@ -24,6 +23,7 @@ from gradcli.graph.text import formulas
 from gradcli.language.substitution import expression_of, replaced, substituted
 from gradcli.language.syntax import Binary, Call, FunctionDef, Name, Number, Syntax, Transpose, Unary, children
 from gradcli.language.unparse import unparse
+from gradcli.results.calculations import DerivationStep
 from gradcli.transforms import derivatives
 from gradcli.transforms.forward import push
 

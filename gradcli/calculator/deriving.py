@@ -22,7 +22,6 @@ from gradcli.checks.diagnosis.formula_text import words
 from gradcli.checks.oracle import worker
 from gradcli.checks.oracle.oracle_client import Exact
 from gradcli.diagnostics import GradcliError, error, pointing_into, visible
-from gradcli.execution.results import Derivation, DerivationStep
 from gradcli.formulas import NoFormula, Rows, formula_texts, why_none
 from gradcli.graph.builder import building
 from gradcli.graph.collector import uncollected
@@ -33,6 +32,7 @@ from gradcli.language.source import Source
 from gradcli.language.syntax import Assign, Binary, Call, FunctionDef, Unary, names_in, nodes_of
 from gradcli.lowering import lower
 from gradcli.lowering.ranks import PRIMES, Assumed, FixedShapes, assumed_shapes
+from gradcli.results.calculations import Derivation, DerivationStep
 from gradcli.transforms import derivatives
 
 TYPE_CHECKING = False
@@ -40,13 +40,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any
 
-    from gradcli.execution.results import SelfContained
     from gradcli.graph.domain import Interval
     from gradcli.graph.node import Node
     from gradcli.language.limits import Limits, LimitsLike
     from gradcli.language.syntax import Script
     from gradcli.lowering import Lowered
     from gradcli.lowering.ranks import Symbols
+    from gradcli.results.calculations import SelfContained
 
 HELD = ("PROVED", "CERTIFIED", "AGREES", "IMPRECISE")  # verdicts that confirm a formula, the best first
 # sizes at which formulas are checked, by the order of the symbols; some formulas need more rows, or more columns

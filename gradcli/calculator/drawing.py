@@ -6,10 +6,10 @@ from gradcli.calculator.prepared import Question
 from gradcli.calculator.questions import leaf_names, scalar_output
 from gradcli.calculator.tracing import torch_name, trace_passes
 from gradcli.execution.evaluate import Tape
-from gradcli.execution.graphs import Graph, Group, Vertex
 from gradcli.graph.node import CONSTANT, DATA, LEAF, is_reader, reachable
 from gradcli.graph.text import body_text, formulas, step_names
 from gradcli.lowering import missing_values
+from gradcli.results.graph_vertices import Graph, Group, Vertex
 from gradcli.transforms import derivatives
 
 TYPE_CHECKING = False
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     from gradcli.diagnostics import Diagnostic
-    from gradcli.execution.results import Trace, Value
     from gradcli.graph.node import Node
     from gradcli.lowering import Lowered
     from gradcli.lowering.lowered import Block
+    from gradcli.results.calculations import Trace, Value
 
 
 def draw(

@@ -6,7 +6,7 @@ from gradcli.calculator.answers import LARGE, point_of
 from gradcli.calculator.questions import gradient_question, value_question
 from gradcli.execution import plan_report
 from gradcli.execution.emit_python import MOST_NODES as MOST_STRAIGHT
-from gradcli.execution.reports import PlanLoop, PlanMemory, PlanReport
+from gradcli.results.plan_reports import PlanLoop, PlanMemory, PlanReport
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from gradcli.calculator.prepared import Question
     from gradcli.diagnostics import Diagnostic
-    from gradcli.execution.reports import PlanPass, PlanStep
     from gradcli.lowering import Lowered
+    from gradcli.results.plan_reports import PlanPass, PlanStep
 
 
 def plan_question(lowered: Lowered) -> Question:

@@ -8,9 +8,9 @@ from gradcli.calculator.answers import point_of
 from gradcli.calculator.compiled import Compiled
 from gradcli.calculator.questions import prepare
 from gradcli.diagnostics import error, visible
-from gradcli.execution.curves import Curves, StepSequence
 from gradcli.language.limits import limits_of
 from gradcli.points import read_point
+from gradcli.results.curves import Curves, StepSequence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

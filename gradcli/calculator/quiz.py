@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from gradcli.execution.results import Passes, Trace
     from gradcli.language.limits import Limits
     from gradcli.language.syntax import Syntax
+    from gradcli.results.calculations import Passes, Trace
 
 HELD = ("PROVED", "CERTIFIED", "AGREES", "IMPRECISE")
 CONSTANTS = {"pi", "e", "inf", "nan"}

@@ -9,19 +9,19 @@ from gradcli.calculator.reason_texts import CHOOSING, COMPARING, CURES, FLAT, SH
 from gradcli.calculator.sizes import finite, holds_nan, largest_of, state, word
 from gradcli.diagnostics import did_you_mean, error, visible
 from gradcli.execution.evaluate import Tape
-from gradcli.execution.findings import AtStep, Explanation, Finding
 from gradcli.graph.builder import building
 from gradcli.graph.exact import count_text
 from gradcli.graph.node import Node
 from gradcli.graph.text import kink_texts
+from gradcli.results.findings import AtStep, Explanation, Finding
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
-    from gradcli.execution.results import BackwardStep, Trace
     from gradcli.lowering import Lowered
+    from gradcli.results.calculations import BackwardStep, Trace
 
 HUGE, TINY = 1e8, 1e-12
 

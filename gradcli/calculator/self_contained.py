@@ -8,7 +8,6 @@ from typing import NamedTuple
 from gradcli.calculator.gradient_text import TINY, entry_pairs
 from gradcli.calculator.questions import gradient_question, leaf_names
 from gradcli.diagnostics import GradcliError, error
-from gradcli.execution.results import SelfContained
 from gradcli.formulas import formula_texts
 from gradcli.graph.builder import building
 from gradcli.graph.node import reachable
@@ -20,14 +19,15 @@ from gradcli.language.syntax import Assert, Assign, Declare, ExpressionStatement
 from gradcli.language.unparse import unparse
 from gradcli.lowering import lower
 from gradcli.lowering.ranks import FixedShapes
+from gradcli.results.calculations import SelfContained
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from typing import Any
 
-    from gradcli.execution.results import Derivation
     from gradcli.lowering import Lowered
+    from gradcli.results.calculations import Derivation
 
 LONG = 60  # characters of a formula whose parts get names
 LETTERS = {0: "stcdgh", 1: "ruvwzpq", 2: "MSRUVWZP"}  # for numbers, vectors and matrices

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from gradcli.calculator.folding import Folding
 from gradcli.execution.evaluate import Tape
-from gradcli.execution.results import BackwardStep, Contribution, ForwardStep, NaiveTrace, Passes, Trace
 from gradcli.graph.builder import building
 from gradcli.graph.node import CONSTANT, DATA, LEAF, dependents, is_reader
 from gradcli.graph.text import formulas, is_default, reader_params, step_names
+from gradcli.results.calculations import BackwardStep, Contribution, ForwardStep, NaiveTrace, Passes, Trace
 from gradcli.transforms.flows import clean
 from gradcli.transforms.reverse import contributions, sweep
 

@@ -17,7 +17,7 @@ from gradcli.checks.decide.floats import LIMIT_ULPS, evaluated, moving, ulps
 from gradcli.checks.formatting import position
 from gradcli.checks.oracle.worker import NoAnswer
 from gradcli.diagnostics import did_you_mean, error, visible
-from gradcli.execution.curves import StepSequence
+from gradcli.results.curves import StepSequence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

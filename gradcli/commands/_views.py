@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from gradcli.diagnostics import Diagnostic
-    from gradcli.execution.results import Derivation
     from gradcli.rendering import calculus, formulas, machine
     from gradcli.rendering.document import Document, Grid, Style
+    from gradcli.results.calculations import Derivation
 
     Payload = dict[str, Any]
 else:

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from gradcli import calculator
     from gradcli.commands._shared import Output
     from gradcli.eager import running
-    from gradcli.execution.graphs import Graph
     from gradcli.rendering import machine
     from gradcli.rendering.graphs import formats
+    from gradcli.results.graph_vertices import Graph
 else:
     calculator, running = room("calculator"), room("running")
     formats, machine = room("formats"), room("machine")

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from gradcli import calculator
     from gradcli.calculator import quiz as quizzes
     from gradcli.commands._shared import Output
-    from gradcli.execution.reports import PlanReport
-    from gradcli.execution.results import Trace
     from gradcli.rendering import machine, planned
     from gradcli.rendering import trace as listing
+    from gradcli.results.calculations import Trace
+    from gradcli.results.plan_reports import PlanReport
 else:
     calculator, listing, machine, planned = room("calculator"), room("trace"), room("machine"), room("planned")
     quizzes = room("quizzes")

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from gradcli.commands._shared import Output
     from gradcli.eager import running
     from gradcli.eager import why as watching
-    from gradcli.execution.findings import Explanation
     from gradcli.rendering import reasons
+    from gradcli.results.findings import Explanation
 else:
     calculator, running = room("calculator"), room("running")
     watching, reasons = room("watching"), room("reasons")

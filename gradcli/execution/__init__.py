@@ -1,4 +1,4 @@
-"""Computes programs: namespaces, the evaluator, plans, data files, domains, results.
+"""Computes programs: namespaces, the evaluator, plans.
 
 `evaluate.py` runs a program step by step. For a program that runs again `plans/` records its `impl`s as steps on
 arrays, which NumPy or machine code takes block by block; `cuda/` prints kernels of a GPU from the same steps.

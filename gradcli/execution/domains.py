@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from gradcli.execution.evaluate import Tape
-    from gradcli.execution.results import Value
     from gradcli.graph.domain import Interval
     from gradcli.graph.node import Node
+    from gradcli.results.calculations import Value
 
 OPERAND_NAMES = "xyzuvw"
 MOST = 20  # diagnostics at most: more would say nothing new

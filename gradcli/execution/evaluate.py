@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from gradcli.diagnostics import GradcliError
-    from gradcli.execution.results import Value
     from gradcli.execution.scan import Scan
     from gradcli.graph.types import Shape
+    from gradcli.results.calculations import Value
 
     Computation = Program | Node | Sequence[Node]
 

@@ -28,7 +28,7 @@ from gradcli.execution.plans.ir import (
     index_of,
 )
 from gradcli.execution.plans.schedule import Loop
-from gradcli.execution.reports import PlanLoop, PlanPass, PlanStep
+from gradcli.results.plan_reports import PlanLoop, PlanPass, PlanStep
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

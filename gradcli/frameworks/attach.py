@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from types import FrameType, TracebackType
 
-    from gradcli.execution.findings import Explanation, Finding
-    from gradcli.execution.graphs import Graph
+    from gradcli.results.findings import Explanation, Finding
+    from gradcli.results.graph_vertices import Graph
 
 __all__ = ["Drawing", "Reasons", "Watching", "draw", "watch"]
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from gradcli.eager.running.entries import SMALL, Size
 from gradcli.eager.running.tensors import Facts, Flags, Tensors
-from gradcli.execution.graphs import Extent
+from gradcli.results.graph_vertices import Extent
 
 if TYPE_CHECKING:
     from gradcli.eager.running.entries import Step

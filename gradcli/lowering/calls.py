@@ -224,7 +224,7 @@ def result_value(lowerer: Lowerer, result: Any) -> Any:
 
 def load(lowerer: Lowerer, args: Sequence[Any], keywords: Mapping[str, Any], syntax: Call) -> Node:
     """The data of a file, as constants."""
-    from gradcli.execution import data  # opens files, which most scripts do not
+    from gradcli.data import loading  # opens files, which most scripts do not
 
     lowerer.untraceable()
     if len(args) != 1 or not isinstance(args[0], str):
@@ -236,8 +236,8 @@ def load(lowerer: Lowerer, args: Sequence[Any], keywords: Mapping[str, Any], syn
         options[key] = value if isinstance(value, slice) else lowerer.static(value, syntax.span)
     base = lowerer.source.path or "."  # a one-liner stays under the folder where it runs
     span = syntax.args[0].span
-    array, notes = data.load(args[0], base=base, limits=lowerer.limits, span=span, **options)
-    lowerer.notes.extend(data.placed(note, span) for note in notes)
+    array, notes = loading.load(args[0], base=base, limits=lowerer.limits, span=span, **options)
+    lowerer.notes.extend(loading.placed(note, span) for note in notes)
     return lowerer.builder.array(digest_of(array), array, Type("float", tuple(array.shape)))
 
 

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-    from gradcli.execution.results import Evaluation, Gradient, Hessian, Jacobian, Value
     from gradcli.rendering.document import Block
+    from gradcli.results.calculations import Evaluation, Gradient, Hessian, Jacobian, Value
 
 SHORT = 72
 MATRIX_LEAVES = 12

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 
-from gradcli.execution.curves import step_sequence
 from gradcli.rendering.convergence import convergence
 from gradcli.rendering.diagnostics import bare, headline, snippet
 from gradcli.rendering.document import GAP, Column, Facts, Grid, Line, Style
 from gradcli.rendering.values import inline, number
+from gradcli.results.curves import step_sequence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from gradcli.execution.results import derivative_label
 from gradcli.rendering.document import GAP, Column, Document, Facts, Formula, Grid, Line, Style, document
+from gradcli.results.calculations import derivative_label
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from gradcli.execution.results import Derivation, DerivationStep
     from gradcli.rendering.document import Block
+    from gradcli.results.calculations import Derivation, DerivationStep
 
 RANKS = ("a number", "a vector", "a matrix")
 REMARKS = {

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import sys
 
-from gradcli.execution.graphs import Extent
 from gradcli.rendering.document import Column, Document, Grid, Line, Style, document
 from gradcli.rendering.graphs.numbers import extent_of, extent_text, norm_of
 from gradcli.rendering.machine import SCHEMA_VERSION
 from gradcli.rendering.values import inline, jsonable, number, positions
+from gradcli.results.graph_vertices import Extent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

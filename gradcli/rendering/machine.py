@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     Payload = dict[str, Any]
 
     from gradcli.diagnostics import Diagnostic
-    from gradcli.execution.reports import PlanReport
-    from gradcli.execution.results import BackwardStep, Derivation, DerivationStep, Trace
+    from gradcli.results.calculations import BackwardStep, Derivation, DerivationStep, Trace
+    from gradcli.results.plan_reports import PlanReport
 
 SCHEMA_VERSION = 1
 

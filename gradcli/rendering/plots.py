@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from gradcli.execution.curves import Curves
     from gradcli.rendering.document import Block
+    from gradcli.results.curves import Curves
 
 WIDTH, HEIGHT = 80, 12  # columns of a plot off a terminal, rows of each curve
 LEVELS = 9  # lines of equal values

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from gradcli.execution.findings import GradientPath
 from gradcli.rendering.document import GAP, Column, Document, Facts, Grid, Line, Style, document
 from gradcli.rendering.machine import SCHEMA_VERSION
 from gradcli.rendering.values import jsonable, number
+from gradcli.results.findings import GradientPath
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from gradcli.execution.findings import Explanation, Finding
     from gradcli.rendering.document import Block
+    from gradcli.results.findings import Explanation, Finding
 
 WIDEST = 12  # gradients that are listed
 

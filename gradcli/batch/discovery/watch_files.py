@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING
 
 from gradcli.batch.discovery.walk import find_files
-from gradcli.execution.data import signature_of
+from gradcli.data.loading import signature_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gradcli.batch.points.column_names import Group, block_of, grouped, in_order, without_others
+from gradcli.data import numpy_files
+from gradcli.data.loading import allowed, damaged, ordinary_file, unreadable
+from gradcli.data.text_files import is_header
 from gradcli.diagnostics import error, visible
-from gradcli.execution import data_binary
-from gradcli.execution.data import allowed, damaged, ordinary_file, unreadable
-from gradcli.execution.data_text import is_header
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -224,10 +224,10 @@ class ArraySource(Source):
     """An array in NumPy's format: a row per point."""
 
     def __init__(self, place: str, path: str, file: BinaryIO, leaves: Callable[[], Sequence[str]]) -> None:
-        shape, fortran, dtype = data_binary.read_header(file, path)
+        shape, fortran, dtype = numpy_files.read_header(file, path)
         require_real(dtype, path)
         self.stream = Stream(shape, fortran, dtype, file.tell(), path)
-        data_binary.check_promise(path, prod(shape) * dtype.itemsize, os.fstat(file.fileno()).st_size - file.tell())
+        numpy_files.check_promise(path, prod(shape) * dtype.itemsize, os.fstat(file.fileno()).st_size - file.tell())
         width = shape[1] if len(shape) == 2 else 1
         names = leaves()
         if len(shape) > 2 and len(names) == 1:
@@ -248,7 +248,7 @@ class ArchiveSource(Source):
     """Several arrays in one file, one for each leaf, with the points along their first axis."""
 
     def __init__(self, place: str, path: str, file: BinaryIO) -> None:
-        data_binary.check_directory(file, path)
+        numpy_files.check_directory(file, path)
         self.streams: dict[str, tuple[str, Stream]] = {}
         groups = []
         try:
@@ -256,17 +256,17 @@ class ArchiveSource(Source):
                 for member in archive.infolist():
                     if not member.filename.endswith(".npy"):
                         continue
-                    data_binary.check_member(member, path)
+                    numpy_files.check_member(member, path)
                     name, label = member.filename[:-4], f"{path}:{member.filename}"
                     with archive.open(member) as content:
-                        shape, fortran, dtype = data_binary.read_header(content, label)
+                        shape, fortran, dtype = numpy_files.read_header(content, label)
                         require_real(dtype, label)
-                        data_binary.check_promise(
+                        numpy_files.check_promise(
                             label, prod(shape) * dtype.itemsize, member.file_size - content.tell()
                         )
                         self.streams[name] = member.filename, Stream(shape, fortran, dtype, content.tell(), label)
                     groups.append(Group(name, shape[1:], ()))
-        except data_binary.ZIP_ERRORS as wrong:
+        except numpy_files.ZIP_ERRORS as wrong:
             raise damaged(path, f"it is not an archive of arrays ({visible(str(wrong))})") from wrong
         if not self.streams:
             raise damaged(path, "it holds no array")

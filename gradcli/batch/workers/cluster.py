@@ -24,8 +24,8 @@ from uuid import uuid4
 from gradcli.batch.workers import dask_worker
 from gradcli.batch.workers.local_worker import answered
 from gradcli.batch.workers.supervisor import PULSE, WORKER, Done, Task
+from gradcli.data.loading import copy_of
 from gradcli.diagnostics import Diagnostic, GradcliError, error, visible
-from gradcli.execution.data import copy_of
 from gradcli.language.limits import limits_of
 from gradcli.language.parser import parse
 from gradcli.language.source import decode_source

@@ -17,8 +17,8 @@ from gradcli import __version__
 from gradcli.batch.journal import LIBRARIES, package_digest
 from gradcli.batch.workers.supervisor import Done, Team
 from gradcli.calculator.compiled import Compiled
+from gradcli.data.loading import using
 from gradcli.diagnostics import Diagnostic, GradcliError
-from gradcli.execution.data import using
 from gradcli.language.source import Source
 
 if TYPE_CHECKING:

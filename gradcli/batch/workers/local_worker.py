@@ -29,8 +29,8 @@ from gradcli.checks.oracle.child_process import (
 )
 from gradcli.checks.oracle.worker import shared
 from gradcli.checks.report import Report, refused, timed
+from gradcli.data.loading import recorded, using
 from gradcli.diagnostics import GradcliError
-from gradcli.execution.data import recorded, using
 from gradcli.language.limits import limits_of
 from gradcli.language.source import decode_source, read_source
 

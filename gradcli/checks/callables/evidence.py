@@ -11,7 +11,7 @@ from gradcli.checks.callables import step_sequences
 from gradcli.checks.diagnosis.ratios import Reading
 from gradcli.checks.formatting import counted, position
 from gradcli.checks.witnesses import black_box
-from gradcli.execution.curves import StepSequence
+from gradcli.results.curves import StepSequence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

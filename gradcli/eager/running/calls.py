@@ -11,7 +11,7 @@ import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradcli.eager.running.places import line_in, statement_in
-from gradcli.execution.graphs import Group
+from gradcli.results.graph_vertices import Group
 
 if TYPE_CHECKING:
     from collections.abc import Callable

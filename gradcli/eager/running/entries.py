@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gradcli.eager._core.tensor import Tensor
-from gradcli.execution.graphs import Extent
+from gradcli.results.graph_vertices import Extent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gradcli.eager.running.places import Line
-    from gradcli.execution.graphs import Group
+    from gradcli.results.graph_vertices import Group
 
 SMALL = 9  # entries of an array that is kept as it is
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradcli.diagnostics import error, visible
 from gradcli.eager.running.places import filename_of
-from gradcli.execution.graphs import Graph, Vertex
+from gradcli.results.graph_vertices import Graph, Vertex
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gradcli.eager.running.entries import Entry, Rule
     from gradcli.eager.running.places import Line
     from gradcli.eager.running.watch import Watch
-    from gradcli.execution.graphs import Group
+    from gradcli.results.graph_vertices import Group
 
 
 class Made(NamedTuple):

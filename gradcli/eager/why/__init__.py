@@ -10,7 +10,7 @@ from gradcli.eager.why.memory import memory
 from gradcli.eager.why.missing import missing, reason, stops, unregistered
 from gradcli.eager.why.story import Story
 from gradcli.eager.why.values import values
-from gradcli.execution.findings import Explanation, Finding
+from gradcli.results.findings import Explanation, Finding
 
 if TYPE_CHECKING:
     from gradcli.eager.running.subjects import Subject

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.execution.findings import Accumulated, Histories, Retained
+from gradcli.results.findings import Accumulated, Histories, Retained
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gradcli.eager.running.entries import Reached, Sweep
     from gradcli.eager.why.story import Story
-    from gradcli.execution.findings import Finding
+    from gradcli.results.findings import Finding
 
 LOOP = 3  # backwards at one line that make a loop
 

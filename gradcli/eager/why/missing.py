@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gradcli.execution.findings import AtNode, Saved, Unregistered
+from gradcli.results.findings import AtNode, Saved, Unregistered
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from gradcli.eager.running.entries import Event
     from gradcli.eager.running.subjects import Loose
     from gradcli.eager.why.story import End, Story
-    from gradcli.execution.findings import Finding
+    from gradcli.results.findings import Finding
 
 
 LAYERS = {"list": "ModuleList", "tuple": "ModuleList", "dict": "ModuleDict"}

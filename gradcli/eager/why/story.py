@@ -12,14 +12,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from gradcli.eager.running.places import filename_of
-from gradcli.execution.findings import Finding
+from gradcli.results.findings import Finding
 
 if TYPE_CHECKING:
     from gradcli.eager.running.entries import Entry, Event, Reached, Step, Sweep
     from gradcli.eager.running.places import Line
     from gradcli.eager.running.subjects import Subject
     from gradcli.eager.running.watch import Watch
-    from gradcli.execution.findings import Evidence
+    from gradcli.results.findings import Evidence
 
 
 CURES: dict[str, str] = {

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from gradcli.eager.why.story import flat_reason, kind_of
-from gradcli.execution.findings import AtNode, Branch, DeadUnits, GradientPath, Growth, Masked, NodeNorm, Operands
+from gradcli.results.findings import AtNode, Branch, DeadUnits, GradientPath, Growth, Masked, NodeNorm, Operands
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gradcli.eager.running.entries import Entry, Step, Sweep
     from gradcli.eager.running.places import Line
     from gradcli.eager.why.story import Story
-    from gradcli.execution.findings import Finding
+    from gradcli.results.findings import Finding
 
     Way = list[tuple[Step, tuple[str, int], float]]
 

@@ -16,7 +16,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from gradcli.execution.user_cache import SIZE, cache_root, digest, private
+from gradcli.user_cache import SIZE, cache_root, digest, private
 
 
 class CompileCache:

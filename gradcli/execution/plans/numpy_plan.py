@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from gradcli.execution.evaluate import Tape
-    from gradcli.execution.results import Value as Result
+    from gradcli.results.calculations import Value as Result
 
 MOST_NODES = 300_000  # a plan takes 20 us and 2 KB for each
 MOST_POINT_NODES = 10_000

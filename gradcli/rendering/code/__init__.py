@@ -11,7 +11,7 @@ from gradcli.rendering.code.python_code import PYTHON_WORDS, python_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from gradcli.execution.results import SelfContained
+    from gradcli.results.calculations import SelfContained
 
 TARGETS = ("numpy", "torch", "jax", "c")
 

@@ -17,8 +17,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from gradcli.execution.results import SelfContained
     from gradcli.language.syntax import Syntax
+    from gradcli.results.calculations import SelfContained
 
     Sizes = tuple[str, ...]
 

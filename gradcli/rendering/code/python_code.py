@@ -25,8 +25,8 @@ from gradcli.language.syntax import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from gradcli.execution.results import SelfContained
     from gradcli.language.syntax import Syntax
+    from gradcli.results.calculations import SelfContained
 
 SUM, PRODUCT, SIGN, POWER, ATOM = range(1, 6)
 # functions with the same name and arguments in all three

@@ -10,7 +10,7 @@ from gradcli.rendering.graphs.picture import MOST_BOXES, payload, picture
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from gradcli.execution.graphs import Graph
+    from gradcli.results.graph_vertices import Graph
 
 __all__ = ["form_of", "payload", "saved", "text"]
 

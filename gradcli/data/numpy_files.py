@@ -10,14 +10,15 @@ from io import BytesIO
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from gradcli.data.loading import ELEMENTS, Loaded, check_count, damaged, finished, too_large
 from gradcli.diagnostics import error, visible
-from gradcli.execution.data import ELEMENTS, Loaded, check_count, damaged, finished, too_large
-from gradcli.execution.namespaces import namespace
 
 if TYPE_CHECKING:
     from typing import IO, BinaryIO
 
-    from gradcli.execution.data import Request
+    from gradcli.data.loading import Request
 
 ZIP_ERRORS = (
     zipfile.BadZipFile, zlib.error, EOFError, ValueError, RuntimeError, NotImplementedError, IndexError
@@ -64,7 +65,7 @@ def read_array(file: IO[bytes], size: int, request: Request, label: str) -> Any:
     content = file.read(rest)
     if len(content) != rest:
         raise damaged(label, f"it ends after {len(content):,} of {rest:,} bytes")
-    array = namespace("numpy").library.frombuffer(content, dtype=dtype)
+    array = np.frombuffer(content, dtype=dtype)
     return array.reshape(shape, order="F" if fortran else "C")
 
 
@@ -73,7 +74,7 @@ def read_header(file: IO[bytes], label: str) -> tuple[tuple[int, ...], bool, Any
 
     Raises GradcliError: GC614 where there is no header, GC615 for entries that are no numbers.
     """
-    form = namespace("numpy").library.lib.format
+    form = np.lib.format
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of a header written by Python 2, and of old names of types

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from gradcli.execution.results import Shown
 from gradcli.records import NamedTuple
+from gradcli.results.calculations import Shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from gradcli.execution.results import Value
+    from gradcli.results.calculations import Value
 
 
 class Curves(Shown):

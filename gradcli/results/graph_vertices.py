@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from gradcli.execution.results import Record, Shown
 from gradcli.records import NamedTuple
+from gradcli.results.calculations import Record, Shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from gradcli.diagnostics import Diagnostic, Span
-    from gradcli.execution.results import Value
+    from gradcli.results.calculations import Value
 
 
 class Extent(NamedTuple):

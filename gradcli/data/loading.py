@@ -16,7 +16,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradcli.diagnostics import Diagnostic, GradcliError, did_you_mean, error, visible
-from gradcli.execution.namespaces import namespace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -29,11 +28,11 @@ if TYPE_CHECKING:
 
 ELEMENTS = 200_000_000
 READERS = {
-    ".npy": ("data_binary", "read_npy"),
-    ".npz": ("data_binary", "read_npz"),
-    ".csv": ("data_text", "read_csv"),
-    ".tsv": ("data_text", "read_tsv"),
-    ".json": ("data_text", "read_json"),
+    ".npy": ("numpy_files", "read_npy"),
+    ".npz": ("numpy_files", "read_npz"),
+    ".csv": ("text_files", "read_csv"),
+    ".tsv": ("text_files", "read_tsv"),
+    ".json": ("text_files", "read_json"),
 }
 
 
@@ -143,7 +142,7 @@ def reader_of(path: str) -> Callable[[BinaryIO, Request], Loaded]:
             help=f"did you mean {guess}?" if guess else None,
         )
     module, function = READERS[ending]
-    found: Callable[[BinaryIO, Request], Loaded] = getattr(import_module(f"gradcli.execution.{module}"), function)
+    found: Callable[[BinaryIO, Request], Loaded] = getattr(import_module(f"gradcli.data.{module}"), function)
     return found
 
 
@@ -349,8 +348,6 @@ def no_column(request: Request, reason: str, count: int) -> GradcliError:
 
 def finished(request: Request, array: Any) -> Loaded:
     """A numeric array as floats, with the wanted columns only."""
-    np = namespace("numpy").library
-    kind = np.complex128 if array.dtype.kind == "c" else np.float64
     if request.columns is not None:
         if array.ndim < 2:
             raise error(
@@ -360,4 +357,5 @@ def finished(request: Request, array: Any) -> Loaded:
             )
         columns = chosen(request, array.shape[-1])
         array = array[..., columns if isinstance(columns, int) else list(columns)]
-    return Loaded(np.ascontiguousarray(array, dtype=kind).reshape(array.shape), ())
+    kind = "complex128" if array.dtype.kind == "c" else "float64"
+    return Loaded(array.astype(kind, order="C", copy=False), ())

@@ -10,15 +10,16 @@ from array import array
 from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from gradcli.data.loading import Loaded, check_count, chosen, damaged, finished, too_large
 from gradcli.diagnostics import Diagnostic, error, visible
-from gradcli.execution.data import Loaded, check_count, chosen, damaged, finished, too_large
-from gradcli.execution.namespaces import namespace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import BinaryIO
 
-    from gradcli.execution.data import Request
+    from gradcli.data.loading import Request
 
 LONGEST_LINE = 1 << 22
 LARGEST_JSON = 1 << 24
@@ -69,7 +70,6 @@ def read_table(file: BinaryIO, request: Request, delimiter: str) -> Loaded:
             cells.append(value)
     if not count:
         raise damaged(request.path, "it holds no numbers")
-    np = namespace("numpy").library
     shape = (count,) if one else (count, len(wanted))
     return Loaded(np.frombuffer(cells, dtype=np.float64).reshape(shape).copy(), noted(request, notes))
 
@@ -159,7 +159,6 @@ def read_json(file: BinaryIO, request: Request) -> Loaded:
         content = json.loads(text)
     except (ValueError, RecursionError) as wrong:
         raise damaged(request.path, f"it is no JSON ({visible(str(wrong), 80)})") from wrong
-    np = namespace("numpy").library
     flat, shape = flattened(content, request)
     return finished(request, np.array(flat, dtype=np.float64).reshape(shape))
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from gradcli.execution.results import Record, Shown
+from gradcli.results.calculations import Record, Shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from gradcli.diagnostics import Diagnostic, Span
-    from gradcli.execution.results import Value
+    from gradcli.results.calculations import Value
 
 
 class PlanStep(Record):
