@@ -27,7 +27,7 @@ from gradcli.execution import namespaces
 
 COMPILER = shutil.which("g++")
 SIGNATURE = re.compile(r'extern "C" __global__ void __launch_bounds__\(\d+\) (\w+)\((.*?)\) \{')
-TYPES = {"float64": "double", "float32": "float", "bool": "bool", "int64": "long long"}
+TYPES = {"float64": "double", "float32": "float", "bool": "bool", "int32": "int", "int64": "long long"}
 HEADER = r"""
 #include <cmath>
 #include <cstring>
@@ -143,20 +143,11 @@ def raw(text: str) -> tuple[str, list[Parameter], str]:
     return found[1], parameters, text
 
 
-def elementwise(reads: str, writes: str) -> list[Parameter]:
-    """The parameters of an ElementwiseKernel."""
-    parameters = []
-    for one in [*filter(None, reads.split(", ")), *writes.split(", ")]:
-        *marks, kind, name = one.split(" ")
-        parameters.append(Parameter(TYPES[kind], name, marks == ["raw"]))
-    return parameters
-
-
 def digest(*parts: str) -> str:
     return blake2b("\0".join(parts).encode(), digest_size=10).hexdigest()
 
 
-def unit(key: str, parameters: Sequence[Parameter], before: str, body: str, whole: bool) -> str:
+def unit(key: str, parameters: Sequence[Parameter], before: str, body: str) -> str:
     """The C++ of one kernel in a namespace of its own, and the function that launches it."""
     fields = [f"{f'Checked<{p.kind}>' if p.array else p.kind} {p.name};" for p in parameters]
     taken = [f"auto& {p.name} = given->{p.name};" for p in parameters]
@@ -168,12 +159,9 @@ def unit(key: str, parameters: Sequence[Parameter], before: str, body: str, whol
         else:
             filled.append(f"given.{one.name} = ({one.kind})numbers[{numbers}];")
             numbers += 1
-    if whole:
-        run = "gridDim.x = (unsigned)count; for (blockIdx.x = 0; blockIdx.x < gridDim.x; blockIdx.x++) fibers::block();"
-    else:
-        run = "for (i = 0; i < count; i++) kernel(&given);"
+    run = "gridDim.x = (unsigned)count; for (blockIdx.x = 0; blockIdx.x < gridDim.x; blockIdx.x++) fibers::block();"
     return "\n".join([
-        f"namespace k{key} {{", before, "static long long i;", f"struct Given {{ {' '.join(fields)} }};",
+        f"namespace k{key} {{", before, f"struct Given {{ {' '.join(fields)} }};",
         "static void kernel(void* data) { Given* given = (Given*)data;", *taken, body, "}", "}",
         f'extern "C" void launch_{key}(void** arrays, long long* lengths, double* numbers, long long count) {{',
         f"using namespace k{key}; Given given;", *filled, "fibers::work = kernel; fibers::data = &given;", run, "}",
@@ -187,7 +175,7 @@ def as_unit(text: str) -> tuple[str, str, list[Parameter], str]:
     assert found is not None
     key = digest(text)
     body = text[found.end() :].rstrip().removesuffix("}")
-    return key, unit(key, parameters, text[: found.start()], body, whole=True), parameters, name
+    return key, unit(key, parameters, text[: found.start()], body), parameters, name
 
 
 class Machine:
@@ -304,12 +292,8 @@ def units_of(plans: Sequence[Any]) -> dict[str, str]:
         for kernel in plan.work:
             if getattr(kernel, "text", None) is None:
                 continue
-            if kernel.blocks is None:
-                reads, writes = kernel.parameters()
-                key = digest(reads, writes, kernel.before, kernel.text)
-                found[key] = unit(key, elementwise(reads, writes), kernel.before, kernel.text, whole=False)
             for one in (kernel, kernel.rest):
-                if one is not None and one.blocks is not None:
+                if one is not None:
                     key, text, *_ = as_unit(one.text)
                     found[key] = text
     return found
@@ -319,7 +303,7 @@ class Counts:
     """What has moved and run."""
 
     def __init__(self) -> None:
-        self.sent = self.fetched = self.kernels = self.elementwise = 0
+        self.sent = self.fetched = self.kernels = 0
         self.replayed = 0
         self.compiled: list[str] = []
         self.recorded: list[Callable[[], None]] | None = None
@@ -369,20 +353,6 @@ def library() -> tuple[ModuleType, Counts]:
         counts.fetched += 1
         return np.array(value.view(np.ndarray) if isinstance(value, Array) else value)
 
-    class ElementwiseKernel:
-        def __init__(
-            self, reads: str, writes: str, text: str, name: str, *, preamble: str = "", options: tuple[str, ...] = ()
-        ) -> None:
-            assert "--fmad=false" in options
-            self.parameters = elementwise(reads, writes)
-            self.key = digest(reads, writes, preamble, text)
-            counts.compiled.append(name)
-            MACHINE.build({self.key: unit(self.key, self.parameters, preamble, text, whole=False)})
-
-        def __call__(self, *given: Any, size: int) -> None:
-            counts.elementwise += 1
-            counts.do(lambda: MACHINE.launch(self.key, self.parameters, given, size))
-
     class RawModule:
         def __init__(self, *, code: str, options: tuple[str, ...] = ()) -> None:
             assert "--fmad=false" in options
@@ -430,7 +400,7 @@ def library() -> tuple[ModuleType, Counts]:
     cupy.ndarray = Array  # type: ignore[attr-defined]
     cupy.__getattr__ = found  # type: ignore[method-assign]
     for name, one in {
-        "asarray": asarray, "empty": empty, "asnumpy": asnumpy, "ElementwiseKernel": ElementwiseKernel, "RawModule": RawModule,
+        "asarray": asarray, "empty": empty, "asnumpy": asnumpy, "RawModule": RawModule,
         "argsort": lambda a, axis=-1, kind=None: on_device(np.argsort(a, axis=axis, kind="stable")),
     }.items():  # fmt: skip
         setattr(cupy, name, one)

@@ -255,7 +255,7 @@ def test_many_points(device: Counts) -> None:
         near(values, expected[0], 1e-14, "values")
         for name, slope in slopes.items():
             near(slope, expected[1][name], 1e-14, name)
-    assert device.elementwise == 2, "one kernel for value and gradient, whatever the number of points"
+    assert device.kernels == 2, "one kernel for value and gradient, whatever the number of points"
     matrices = random.normal(size=(4, 3, 3))
     g = gradcli.compile("sum(A@A)", backend="cupy")
     near(g.at_points(A=matrices)[1]["A"], gradcli.compile("sum(A@A)").at_points(A=matrices)[1]["A"], 1e-13, "by parts")

@@ -94,7 +94,8 @@ def ours(work: str, size: int) -> Found:
     import gradcli
 
     given = {name: cupy.asarray(value) for name, value in data(work, size).items()}
-    f = gradcli.compile(text_of(work), wrt=WRT[work], backend="cupy", dtype=DTYPE[0])
+    limits = {"elements": 1 << 30}
+    f = gradcli.compile(text_of(work), wrt=WRT[work], backend="cupy", dtype=DTYPE[0], limits=limits)
     call = f.at_points if work == "points" else f.value_and_grad
 
     def turn() -> Any:

@@ -53,7 +53,7 @@ CHEAP = frozenset(
     (*SAME, np.absolute, np.logical_and, np.logical_or, np.logical_not, np.bitwise_and, np.bitwise_or, np.invert)
     + (np.maximum, np.minimum, np.sign, np.floor, np.ceil, np.trunc, np.rint, np.isfinite, np.isnan)
 )
-TYPES = {"float64": "double", "float32": "float", "bool": "bool", "int64": "long long"}
+TYPES = {"float64": "double", "float32": "float", "bool": "bool", "int32": "int", "int64": "long long"}
 
 # What CUDA has no word for, in the type T of the program's numbers. Names that no library has.
 FUNCTIONS = """

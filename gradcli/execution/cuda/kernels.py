@@ -1,7 +1,7 @@
 """Groups that run together as a kernel: its text, and what it reads and writes.
 
-A group without reductions is the body of CuPy's ElementwiseKernel. Those with reductions are a kernel of our template,
-and a second one where rows are taken in pieces. Groups of one kernel are its phases: the later ones know what the
+A group without reductions is a loop over its entries. One with reductions is a loop over rows, and a second kernel where
+rows are taken in pieces. Groups of one kernel are its phases: the later ones know what the
 earlier ones have reduced in their row, so a row is read from memory once and then from the cache. `lanes` threads share
 a row, or a piece of it, in a fixed order: which thread comes first changes no addition, and nothing is added in memory.
 Lengths depend on shapes alone, so the order of additions is the same on every GPU.
@@ -32,6 +32,9 @@ COLUMNS = 32  # rows that lie side by side, from which each thread takes one
 SPREAD, SHORT, LONG = 1 << 18, 32, 512  # threads that are wanted for columns; entries of a piece then
 SHARED = 1024  # entries of a row up to which one warp takes it
 MOST_BLOCKS = 1 << 16
+MOST_PIECES = 1 << 13  # of a long row: the second kernel adds up what they leave
+UNROLLED = 4  # turns of a loop whose loads are under way at once
+PER_THREAD = 2  # entries that a thread of a kernel without reductions takes
 
 
 class Rows(NamedTuple):
@@ -63,7 +66,7 @@ def rows_of(runs: Runs) -> Rows:
         while lanes < min(columns, WARP):
             lanes *= 2
         return Rows(rows, columns, lanes, columns, False)
-    piece = min(LONGEST, GRAIN * max(1, rows // FEW_ROWS))
+    piece = min(LONGEST, GRAIN * max(1, rows // FEW_ROWS, columns // (GRAIN * MOST_PIECES)))
     return Rows(rows, columns, THREADS, min(piece, columns), False)
 
 
@@ -100,6 +103,21 @@ class Phase(NamedTuple):
     sums: tuple[tuple[int, Op], ...]
 
 
+def entries_template(before: str, name: str, parameters: Sequence[str], lines: Sequence[str]) -> str:
+    """A kernel without reductions: the lines run for every entry `e` before `count`."""
+    return "\n".join([
+        before,
+        f'extern "C" __global__ void __launch_bounds__({THREADS}) {name}({", ".join(parameters)}) {{',
+        f"const whole step = (whole)gridDim.x * {THREADS};",
+        f"#pragma unroll {PER_THREAD}",
+        f"for (whole e = (whole)blockIdx.x * {THREADS} + threadIdx.x; e < count; e += step) {{",
+        *lines,
+        "}",
+        "}",
+        "",
+    ])  # fmt: skip
+
+
 def template(before: str, name: str, rows: Rows, parameters: Sequence[str], phases: Sequence[Phase]) -> str:
     """A whole kernel: the lines run for every column of a row, `s0`, `s1` hold what is reduced."""
     lanes, pieces, units = rows.lanes, rows.pieces, rows.rows * rows.pieces
@@ -128,6 +146,7 @@ def template(before: str, name: str, rows: Rows, parameters: Sequence[str], phas
         found += [f"{_kind(op)} s{at} = {_start(op)};" for at, op in phase.sums]
         found += [
             f"if (unit < {units}) {{",
+            f"#pragma unroll {UNROLLED}",
             f"for (whole k = piece * {rows.piece} + lane; k < stop; k += {lanes}) {{",
             *phase.lines,
             "}",
@@ -188,27 +207,31 @@ LARGEST = (1 << 31) - (1 << 25)  # entries that an int counts, with room for a s
 class Kernel(NamedTuple):
     """One kernel: its name and text, and what it reads and writes.
 
-    `text` is a body for ElementwiseKernel where `blocks` is None; else a whole kernel, for so many blocks of threads.
+    A kernel without reductions has a last parameter, the number of its entries: there may be as many as there are points.
     """
 
     name: str
     text: str
-    before: str  # the types and functions that the text uses
-    entries: int  # that an ElementwiseKernel runs over
+    entries: int
     arrays: tuple[Value, ...]
     numbers: tuple[Value, ...]
     values: tuple[Value, ...]
     sums: tuple[Op, ...]
-    blocks: int | None = None
-    pieces: int = 1
+    whole: Any  # the type of the number of entries
+    rows: Rows | None = None  # of a reduction
     rest: Kernel | None = None  # the second kernel, over the pieces of the first
 
-    def parameters(self) -> tuple[str, str]:
-        """The parameters of an ElementwiseKernel: what it reads, what it writes."""
-        reads = [f"raw {value.dtype.name} a{at}" for at, value in enumerate(self.arrays)]
-        reads += [f"{value.dtype.name} n{at}" for at, value in enumerate(self.numbers)]
-        writes = [f"raw {value.dtype.name} o{at}" for at, value in enumerate(self.values)]
-        return ", ".join(reads), ", ".join(writes)
+    @property
+    def pieces(self) -> int:
+        """In how many pieces a row is taken."""
+        return 1 if self.rows is None else self.rows.pieces
+
+    def blocks(self, count: int | None = None) -> int:
+        """How many blocks of threads run it, for `count` points if there are any."""
+        if self.rows is not None:
+            return self.rows.blocks
+        entries = self.entries if count is None else count
+        return min(max(-(-entries // (THREADS * PER_THREAD)), 1), MOST_BLOCKS)
 
 
 class Writer:
@@ -218,9 +241,9 @@ class Writer:
         self.groups = groups
         self.moving = moving
         longest = max([value.size for op in groups.ops for value in (op.out, *op.args)], default=1)
-        whole = "int" if moving is None and longest < LARGEST else "long long"
+        self.whole = np.dtype(np.int32 if moving is None and longest < LARGEST else np.int64)
         self.before = (
-            f"typedef {whole} whole;\n"
+            f"typedef {emit.TYPES[self.whole.name]} whole;\n"
             "__device__ __forceinline__ whole within_(whole x, whole last)"
             f" {{ return x < 0 ? 0 : x > last ? last : x; }}{emit.functions(groups.dtype)}"
         )
@@ -277,7 +300,7 @@ class Writer:
         for at, group in enumerate(chain):
             body = self._body(chain, at, arrays, numbers)
             found, terms = self._words(body, group)
-            lines = [entry_of(_full(group if group.runs else chain[0]))] if chain[0].runs else ["const whole e = i;"]
+            lines = [entry_of(_full(group if group.runs else chain[0]))] if chain[0].runs else []
             lines += body.lines
             for value, word in zip(group.values, found, strict=True):
                 guard = f"if (e < {value.size}) " if value.size < group.entries else ""
@@ -292,15 +315,18 @@ class Writer:
             phases.append(Phase(tuple(lines), tuple(reduced)))
         made = Kernel(
             name,
-            "\n".join(phases[0].lines),
-            self.before,
+            "",
             chain[0].entries,
             tuple([value for _, value in arrays.values()]),
             tuple([value for _, value in numbers.values()]),
             tuple([value for group in chain for value in group.values]),
             tuple([op for group in chain for op in group.sums]),
+            self.whole.type,
         )
-        return made if chain[0].runs is None else self._reducing(made, _full(chain[0]), phases)
+        if chain[0].runs is not None:
+            return self._reducing(made, _full(chain[0]), phases)
+        parameters = [*_parameters(made), f"const {emit.TYPES[self.whole.name]} count"]
+        return made._replace(text=entries_template(self.before, name, parameters, phases[0].lines))
 
     def _body(
         self,
@@ -336,24 +362,29 @@ class Writer:
     def _reducing(self, plain: Kernel, runs: Runs, phases: Sequence[Phase]) -> Kernel:
         """The text of a kernel with reductions, and the kernel that puts its pieces together."""
         rows = rows_of(runs)
-        results = [f"{emit.TYPES[op.out.dtype.name]}* __restrict__ r{at}" for at, op in enumerate(plain.sums)]
-        parameters = [
-            *(f"const {emit.TYPES[one.dtype.name]}* __restrict__ a{at}" for at, one in enumerate(plain.arrays)),
-            *(f"const {emit.TYPES[one.dtype.name]} n{at}" for at, one in enumerate(plain.numbers)),
-            *(f"{emit.TYPES[one.dtype.name]}* __restrict__ o{at}" for at, one in enumerate(plain.values)),
-            *results,
-        ]
-        text = template(self.before, plain.name, rows, parameters, phases)
+        results = _pointers("", "r", [op.out for op in plain.sums])
+        text = template(self.before, plain.name, rows, [*_parameters(plain), *results], phases)
         rest = None
         if rows.pieces > 1:
             place = f"k * {rows.rows} + row" if rows.beside else f"row * {rows.pieces} + k"
             lines = [f"s{at} = {combined(op, f's{at}', f'a{at}[{place}]')};" for at, op in enumerate(plain.sums)]
-            reads = [f"const {emit.TYPES[op.out.dtype.name]}* __restrict__ a{at}" for at, op in enumerate(plain.sums)]
+            reads = _pointers("const ", "a", [op.out for op in plain.sums])
             name, last = f"{plain.name}_rest", rest_of(rows)
             phase = Phase(tuple(lines), tuple(enumerate(plain.sums)))
             second = template(self.before, name, last, [*reads, *results], [phase])
-            rest = Kernel(name, second, "", plain.entries, (), (), (), plain.sums, last.blocks)
-        return plain._replace(text=text, blocks=rows.blocks, pieces=rows.pieces, rest=rest)
+            rest = Kernel(name, second, plain.entries, (), (), (), plain.sums, plain.whole, last)
+        return plain._replace(text=text, rows=rows, rest=rest)
+
+
+def _pointers(kind: str, name: str, values: Sequence[Value]) -> list[str]:
+    """Parameters that are arrays."""
+    return [f"{kind}{emit.TYPES[value.dtype.name]}* __restrict__ {name}{at}" for at, value in enumerate(values)]
+
+
+def _parameters(kernel: Kernel) -> list[str]:
+    """The parameters of a kernel but for what it reduces: arrays and numbers that it reads, arrays that it writes."""
+    numbers = [f"const {emit.TYPES[value.dtype.name]} n{at}" for at, value in enumerate(kernel.numbers)]
+    return [*_pointers("const ", "a", kernel.arrays), *numbers, *_pointers("", "o", kernel.values)]
 
 
 def _full(group: Group) -> Runs:

@@ -43,16 +43,9 @@ class Launcher:
         """What launches a kernel."""
         found = self.made.get(kernel.name)
         if found is None:
-            found = self.made[kernel.name] = self._compiled(kernel)
+            module = self.library.RawModule(code=kernel.text, options=OPTIONS)
+            found = self.made[kernel.name] = module.get_function(kernel.name)
         return found
-
-    def _compiled(self, kernel: Kernel) -> Any:
-        if kernel.blocks is None:
-            reads, writes = kernel.parameters()
-            return self.library.ElementwiseKernel(
-                reads, writes, kernel.text, kernel.name, preamble=kernel.before, options=OPTIONS
-            )
-        return self.library.RawModule(code=kernel.text, options=OPTIONS).get_function(kernel.name)
 
     def rooms(self, kernel: Kernel, count: int | None = None) -> Room:
         """Memory for what a kernel writes: values, reductions, and what its pieces leave."""
@@ -69,13 +62,10 @@ class Launcher:
         arrays = [flat(cells[value.serial]) for value in kernel.arrays]
         numbers = [value.dtype.type(cells[value.serial]) for value in kernel.numbers]  # taken by value
         values, sums, parts = (list(map(flat, part)) for part in room)
-        function = self.function(kernel)
-        if kernel.blocks is None:
-            function(*arrays, *numbers, *values, size=kernel.entries if count is None else count)
-        else:
-            function((kernel.blocks,), (THREADS,), (*arrays, *numbers, *values, *(parts or sums)))
+        last = (parts or sums) if kernel.rows is not None else [kernel.whole(kernel.entries if count is None else count)]
+        self.function(kernel)((kernel.blocks(count),), (THREADS,), (*arrays, *numbers, *values, *last))
         if kernel.rest is not None:
-            self.function(kernel.rest)((kernel.rest.blocks,), (THREADS,), (*parts, *sums))
+            self.function(kernel.rest)((kernel.rest.blocks(),), (THREADS,), (*parts, *sums))
         for value, found in zip((*kernel.values, *[op.out for op in kernel.sums]), (*room[0], *room[1]), strict=True):
             cells[value.serial] = found
 

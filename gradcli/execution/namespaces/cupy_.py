@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import cupy
@@ -15,11 +16,18 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
 # One thread for each place of the result adds up what goes there, in order: the same bits each time, unlike atomics.
+THREADS = 256
 COLLECT = """
+extern "C" __global__ void __launch_bounds__(256) gradcli_collect(const T* __restrict__ x, \
+const long long* __restrict__ order, const long long* __restrict__ starts, T* __restrict__ found, \
+const long long entries, const long long places, const long long width, const long long count) {
+for (long long i = (long long)blockIdx.x * 256 + threadIdx.x; i < count; i += (long long)gridDim.x * 256) {
 const long long inner = i % width, place = (i / width) % places, outer = i / width / places;
 T total = 0;
 for (long long k = starts[place]; k < starts[place + 1]; k++) total += x[(outer * entries + order[k]) * width + inner];
 found[i] = total;
+}
+}
 """
 
 
@@ -51,9 +59,10 @@ class CupyNamespace(ArrayNamespace):
         width = 1
         for n in x.shape[at + 1 :]:
             width *= n
-        counts = [np.int64(n) for n in (x.shape[at], size, width)]
+        counts = [np.int64(n) for n in (x.shape[at], size, width, found.size)]
         rows = cupy.asarray(x, order="C").reshape(-1)
-        self._collect(rows, order, starts, *counts, found.reshape(-1), size=found.size)
+        blocks = min(-(-found.size // THREADS), 1 << 16)
+        self._collect((blocks,), (THREADS,), (rows, order, starts, found.reshape(-1), *counts))
         return found
 
     @property
@@ -61,13 +70,8 @@ class CupyNamespace(ArrayNamespace):
         """The kernel of `put_add`, made once."""
         if "collect" not in self.__dict__:
             kind = {"float64": "double", "float32": "float"}[self.dtype]
-            self.__dict__["collect"] = cupy.ElementwiseKernel(
-                f"raw {self.dtype} x, raw int64 order, raw int64 starts, int64 entries, int64 places, int64 width",
-                f"raw {self.dtype} found",
-                COLLECT.replace("T total", f"{kind} total"),
-                "gradcli_collect",
-                options=("--fmad=false",),
-            )
+            module = cupy.RawModule(code=re.sub(r"\bT\b", kind, COLLECT), options=("--fmad=false",))
+            self.__dict__["collect"] = module.get_function("gradcli_collect")
         return self.__dict__["collect"]
 
     def scatter_add(self, result: Any, where: Any, x: Any) -> None:
