@@ -1,6 +1,6 @@
 """Row 12: rows 3 to 6 on a GPU at 10 to 100 times their size: ours, torch.compile, jax.jit, and a copy on the device.
 
-`python -m tests.benchmarks.devices [--small] [--dtype float32] [--json FILE]` prints the table with the name of the GPU, or
+`python -m tests.benchmarks.devices [--small] [--only lse] [--dtype float32] [--json FILE]` prints the table with the name of the GPU, or
 says that there is none. All values lie on the device before a turn and results stay there; a turn ends when the device has
 finished. The copy moves as many bytes as the work has to read and write: ours may take 1/0.85 of its time on rows that do
 little else. Beside torch.compile and jax.jit the limit is 1 on points, stencil and lse, and 1.1 where matrix products
@@ -192,12 +192,14 @@ def __getattr__(name: str) -> Callable[[int], Found]:
     return partial(made, work)
 
 
-def run(rounds: int, small: bool, dtype: str = "float64") -> list[Row]:
-    """The lines of all workloads; none where there is no GPU."""
+def run(rounds: int, small: bool, dtype: str = "float64", only: str | None = None) -> list[Row]:
+    """The lines of all workloads, or of one; none where there is no GPU."""
     found: list[Row] = []
     if gpu() is None:
         return found
     for work, size in (SMALL if small else SIZES).items():
+        if only not in (None, work):
+            continue
         names = {"ours": "ours", "torch.compile": "torch", "jax.jit": "jax"}
         limits = {"torch.compile": LIMITS[work], "jax.jit": LIMITS[work]}
         if work in MOVED:
@@ -215,13 +217,14 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--small", action="store_true", help="tiny sizes, to see that everything runs")
     parser.add_argument("--dtype", choices=("float64", "float32"), default="float64")
+    parser.add_argument("--only", choices=tuple(SIZES))
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     name = gpu()
     if name is None:
         print("row 12: no GPU on this machine (CuPy finds none), so nothing is measured")
         return 0
-    lines = run(options.rounds, options.small, options.dtype)
+    lines = run(options.rounds, options.small, options.dtype, options.only)
     print(name)
     print(text(lines))
     if options.json:

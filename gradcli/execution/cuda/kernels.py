@@ -1,10 +1,10 @@
 """Groups that run together as a kernel: its text, and what it reads and writes.
 
-A group without reductions is a loop over its entries. One with reductions is a loop over rows, and a second kernel where
-rows are taken in pieces. Groups of one kernel are its phases: the later ones know what the
-earlier ones have reduced in their row, so a row is read from memory once and then from the cache. `lanes` threads share
-a row, or a piece of it, in a fixed order: which thread comes first changes no addition, and nothing is added in memory.
-Lengths depend on shapes alone, so the order of additions is the same on every GPU.
+A group without reductions is a loop over its entries. One with reductions is a loop over rows, and a second kernel
+where rows are taken in pieces. Groups of one kernel are its phases: the later ones know what the earlier ones have
+reduced in their row, so a row is read from memory once and then from the cache. `lanes` threads share a row, or a piece
+of it, in a fixed order: which thread comes first changes no addition, and nothing is added in memory. Lengths depend on
+shapes alone, so the order of additions is the same on every GPU.
 """
 
 from __future__ import annotations
@@ -207,7 +207,7 @@ LARGEST = (1 << 31) - (1 << 25)  # entries that an int counts, with room for a s
 class Kernel(NamedTuple):
     """One kernel: its name and text, and what it reads and writes.
 
-    A kernel without reductions has a last parameter, the number of its entries: there may be as many as there are points.
+    The last parameter of a kernel without reductions is the number of its entries, which may count points.
     """
 
     name: str

@@ -62,7 +62,9 @@ class Launcher:
         arrays = [flat(cells[value.serial]) for value in kernel.arrays]
         numbers = [value.dtype.type(cells[value.serial]) for value in kernel.numbers]  # taken by value
         values, sums, parts = (list(map(flat, part)) for part in room)
-        last = (parts or sums) if kernel.rows is not None else [kernel.whole(kernel.entries if count is None else count)]
+        last = parts or sums
+        if kernel.rows is None:
+            last = [kernel.whole(kernel.entries if count is None else count)]
         self.function(kernel)((kernel.blocks(count),), (THREADS,), (*arrays, *numbers, *values, *last))
         if kernel.rest is not None:
             self.function(kernel.rest)((kernel.rest.blocks(),), (THREADS,), (*parts, *sums))

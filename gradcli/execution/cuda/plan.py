@@ -198,7 +198,9 @@ class DevicePlan:
         lines = []
         for item in self.work:
             if isinstance(item, Kernel):
-                lines.append(f"kernel {item.name} over {item.entries}: {len(item.values)} arrays, {len(item.sums)} sums")
+                lines.append(
+                    f"kernel {item.name} over {item.entries}: {len(item.values)} arrays, {len(item.sums)} sums"
+                )
                 lines += [f"    {line}" for line in item.text.splitlines()]
             else:
                 lines.append(str(item))
