@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from gradcli.calculator.undefined_values import explain
 from gradcli.diagnostics import GradcliError, Span
 from gradcli.execution import scan_numba, scan_numpy
 from gradcli.execution.cuda import device_plan
-from gradcli.execution.domains import explain
 from gradcli.execution.emit_python import straight
 from gradcli.execution.evaluate import Tape, known_floats
 from gradcli.execution.namespaces import namespace

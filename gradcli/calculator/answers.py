@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from gradcli.calculator.along import all_finite
 from gradcli.calculator.convention import complex_notes, conjugated
+from gradcli.calculator.lost_digits import is_finite, lost_digits
 from gradcli.calculator.sweeping import as_last_axes, runs_forward, shaped
 from gradcli.diagnostics import Diagnostic, did_you_mean, visible
-from gradcli.execution.running_error import digits_are_lost, running_errors
 from gradcli.points import array_of
 from gradcli.results.calculations import Evaluation, Gradient, Hessian, Jacobian
 
@@ -16,11 +15,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from gradcli.calculator.prepared import Question
-    from gradcli.execution.evaluate import Tape
     from gradcli.lowering import Lowered
     from gradcli.results.calculations import Value
 
-MOST_DOUBTED = 2000  # nodes of a program whose digits are doubted, with the turns of its loops
 LARGE = 1 << 21  # entries of all arrays of a question, from which a plan is worth its making for one run
 
 
@@ -106,7 +103,7 @@ def hessian_again(question: Question, leaves: Mapping[str, Any], dtype: str) -> 
     None too where something is not finite: then there is something to explain.
     """
     few = None if question.compressed is None else question.compressed.again(leaves, dtype)
-    if few is None or not all(map(_is_finite, few[0])):
+    if few is None or not all(map(is_finite, few[0])):
         return None
     found, lowered = few[0], question.lowered
     at = {name: plain_value(leaves[name]) for name in lowered.program.leaves if name in leaves}
@@ -217,65 +214,12 @@ def diagnose_answer(
     """Notes of the script and of the point, and where a value or derivative is not finite, why."""
     lowered = question.lowered
     result = (*lowered.notes, *notes)
-    if all(map(_is_finite, found)):
+    if all(map(is_finite, found)):
         return result  # needs no explanation, nor its import
-    from gradcli.execution.domains import explain
+    from gradcli.calculator.undefined_values import explain
 
     problems = explain(question.tape, values, found, dtype=dtype, forward=set(lowered.program.nodes()))
     return (*result, *(problem.with_source(lowered.source) for problem in problems))
-
-
-def lost_digits(
-    question: Question, values: Mapping[str, Any], found: Sequence[Any], backend: str, dtype: str
-) -> tuple[dict[str, Any] | None, tuple[Diagnostic, ...]]:
-    """The exact values beside floats that lost their digits, and a warning that names the operation.
-
-    Exact arithmetic is used only where a result is not finite, or where a running error bound of a scalar program
-    doubts it.
-    """
-    tape, names = question.tape, question.names
-    if dtype != "float64" or backend not in ("auto", "numpy") or _steps(tape) > MOST_DOUBTED:
-        return None, ()
-    outputs = tape.outputs[: 1 + len(names)] if names else tape.outputs
-    finite = all(map(_is_finite, found[: len(outputs)]))
-    if finite and not tape.scalar:
-        return None, ()
-    floats = tape.run_all(values, backend=backend)
-    if finite:
-        errors = running_errors(tape.nodes, floats)
-        if not any(digits_are_lost(result, errors[node]) for result, node in zip(found, outputs, strict=False)):
-            return None, ()
-    from gradcli.checks.exact_values import lost_digits as compared  # exact arithmetic, rarely needed
-
-    lost = compared(outputs, floats, values)
-    if lost is None:
-        return None, ()
-    count = len(outputs) - len(names)
-    shown: dict[str, Any] = {}
-    if any(position < count for position in lost.exact):
-        shown["value"] = [lost.exact.get(i) for i in range(count)] if count > 1 else lost.exact[0]
-    gradient = {name: lost.exact[count + i] for i, name in enumerate(names) if count + i in lost.exact}
-    shown |= {"gradient": gradient} if gradient else {}
-    whose = [*(["the value"] if "value" in shown else []), *(f"the gradient by {name}" for name in gradient)]
-    message = f"{' and '.join(whose)} lost its digits" if len(whose) == 1 else f"{', '.join(whose)} lost their digits"
-    where = f" in {lost.text}" if lost.text else ""
-    span = None if lost.node is None else lost.node.span
-    warning = Diagnostic("GC409", message + where, span, severity="warning").with_source(question.lowered.source)
-    return {**shown, "lost_in": lost.text or None}, (warning,)
-
-
-def _steps(tape: Tape) -> int:
-    """How many steps a run of a tape takes, those in the turns of its loops included, roughly."""
-    return len(tape.nodes) + sum(scan.count * len(scan.order) for scan, _ in tape.loops.values())
-
-
-def _is_finite(value: Any) -> bool:
-    """Whether every entry of a value is a finite number."""
-    if type(value) is float:
-        return value - value == 0.0
-    if not hasattr(value, "shape"):
-        return False  # complex numbers are looked at by those who explain
-    return all_finite(value)
 
 
 def unused(lowered: Lowered, point: Mapping[str, Any]) -> list[Diagnostic]:

@@ -1,7 +1,8 @@
-"""Running error analysis of scalar programs: a first-order bound on the rounding error of every value, beside it.
+"""Digits that floats lost: exact values beside them, where a running error analysis of a scalar program doubts them.
 
-Each operation adds half a unit in the last place of its result, and passes on the errors of its operands times its
-slope, which is measured by a second call of the operation. So the bound costs a few calls for each step of a program.
+In that analysis each operation adds half a unit in the last place of its result to a first-order bound on the error of
+its value, and passes on the errors of its operands times its slope, which is measured by a second call of the
+operation. So the bounds cost a few calls for each step of a program.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 from fractions import Fraction
 from math import isfinite
 
+from gradcli.calculator.along import all_finite
+from gradcli.diagnostics import Diagnostic
 from gradcli.execution.namespaces import Unavailable, namespace
 from gradcli.graph.node import CONSTANT, LEAF, Node
 
@@ -17,12 +20,69 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
+    from gradcli.calculator.prepared import Question
+    from gradcli.execution.evaluate import Tape
+
+MOST_DOUBTED = 2000  # nodes of a program whose digits are doubted, with the turns of its loops
 UNIT = 2.0**-53
 TINIEST = 5e-324
 APART = 2.0**-30  # relative step of a measured slope: far above a rounding, and far below most curvature
 WHOLE = 2.0**53
 HALF_OF_THE_DIGITS = 2.0**-26
 NOTHING = 2.0**-1060  # an error below this is no loss, whatever the value
+
+
+def lost_digits(
+    question: Question, values: Mapping[str, Any], found: Sequence[Any], backend: str, dtype: str
+) -> tuple[dict[str, Any] | None, tuple[Diagnostic, ...]]:
+    """The exact values beside floats that lost their digits, and a warning that names the operation.
+
+    Exact arithmetic is used only where a result is not finite, or where a running error bound of a scalar program
+    doubts it.
+    """
+    tape, names = question.tape, question.names
+    if dtype != "float64" or backend not in ("auto", "numpy") or _steps(tape) > MOST_DOUBTED:
+        return None, ()
+    outputs = tape.outputs[: 1 + len(names)] if names else tape.outputs
+    finite = all(map(is_finite, found[: len(outputs)]))
+    if finite and not tape.scalar:
+        return None, ()
+    floats = tape.run_all(values, backend=backend)
+    if finite:
+        errors = running_errors(tape.nodes, floats)
+        if not any(digits_are_lost(result, errors[node]) for result, node in zip(found, outputs, strict=False)):
+            return None, ()
+    from gradcli.checks.exact_values import lost_digits as compared  # exact arithmetic, rarely needed
+
+    lost = compared(outputs, floats, values)
+    if lost is None:
+        return None, ()
+    count = len(outputs) - len(names)
+    shown: dict[str, Any] = {}
+    if any(position < count for position in lost.exact):
+        shown["value"] = [lost.exact.get(i) for i in range(count)] if count > 1 else lost.exact[0]
+    gradient = {name: lost.exact[count + i] for i, name in enumerate(names) if count + i in lost.exact}
+    shown |= {"gradient": gradient} if gradient else {}
+    whose = [*(["the value"] if "value" in shown else []), *(f"the gradient by {name}" for name in gradient)]
+    message = f"{' and '.join(whose)} lost its digits" if len(whose) == 1 else f"{', '.join(whose)} lost their digits"
+    where = f" in {lost.text}" if lost.text else ""
+    span = None if lost.node is None else lost.node.span
+    warning = Diagnostic("GC409", message + where, span, severity="warning").with_source(question.lowered.source)
+    return {**shown, "lost_in": lost.text or None}, (warning,)
+
+
+def _steps(tape: Tape) -> int:
+    """How many steps a run of a tape takes, those in the turns of its loops included, roughly."""
+    return len(tape.nodes) + sum(scan.count * len(scan.order) for scan, _ in tape.loops.values())
+
+
+def is_finite(value: Any) -> bool:
+    """Whether every entry of a value is a finite number."""
+    if type(value) is float:
+        return value - value == 0.0
+    if not hasattr(value, "shape"):
+        return False  # complex numbers are looked at by those who explain
+    return all_finite(value)
 
 
 def running_errors(nodes: Sequence[Node], values: Mapping[Node, Any]) -> dict[Node, float]:
