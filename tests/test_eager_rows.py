@@ -1,4 +1,4 @@
-"""Each row of the table of operations says what PyTorch has: functions, methods, `_` forms, arguments, `out=`."""
+"""Each row of the table of operations says what PyTorch has: functions, methods, `_` forms, arguments."""
 
 from __future__ import annotations
 
@@ -28,15 +28,12 @@ PLACE = {"requires_grad", "dtype", "generator", "size"}
 OTHER_ARGUMENTS = {"where", "qr", "svd", "nonzero", "searchsorted", "tensordot"}
 # PyTorch's functions of several forms, of which this package has one with all their arguments
 SPLIT = {"split_size_or_sections": "split_size", "indices_or_sections": "sections"}
-NO_OUT = {"pinverse"}
 
 
 def arguments(function: Any) -> list[str]:
     """The names of the arguments after the first."""
     given = list(inspect.signature(inspect.unwrap(function)).parameters.values())
-    return [
-        one.name for one in given[1:] if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD) and one.name != "out"
-    ]
+    return [one.name for one in given[1:] if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
 
 
 def schemas(torch: Any, name: str) -> list[list[str]]:
@@ -80,13 +77,6 @@ def test_arguments_are_pytorchs(name: str) -> None:
         assert set(ours) <= {one for form in theirs for one in form}
         in_one = [form for form in theirs if set(ours) <= set(form)]
         assert not in_one or any([one for one in form if one in ours] == ours for form in in_one) or name == "argsort"
-
-
-@pytest.mark.parametrize("name", [name for name in ROWS if OPERATIONS[name].row.out])
-def test_what_takes_out_takes_it_there(name: str) -> None:
-    theirs = schemas(pytest.importorskip("torch"), name)
-    if theirs and name not in NO_OUT:
-        assert any({"out", "values", "min", "logabsdet"} & set(form) for form in theirs)
 
 
 def test_forms_in_place_have_a_row_or_are_listed() -> None:

@@ -17,7 +17,7 @@ from gradcli.eager._engine.multi_output import named, one_node
 from gradcli.eager._engine.record import operation, record
 from gradcli.eager._ops.matmul import cross, matmul, vecdot  # noqa: F401 - names of torch.linalg too
 from gradcli.eager._ops.reductions import norm, vector_norm  # noqa: F401
-from gradcli.eager._ops.table import CAST, EXACT, LINALG, functions_of, op
+from gradcli.eager._ops.table import LINALG, functions_of, op
 from gradcli.eager._ops.views import axis_of
 from gradcli.primitives import catalogue
 
@@ -52,7 +52,7 @@ def _sound(x: Tensor, name: str, what: str) -> Tensor:
     return x
 
 
-@op("inverse", only=LINALG, out=EXACT)
+@op("inverse", only=LINALG)
 def inv(A: Tensor) -> Tensor:
     """The inverse; LinAlgError for a singular matrix."""
     found = _of_square("inv", "inv", "LinalgInvExBackward0", A)
@@ -74,7 +74,7 @@ class Slogdet(NamedTuple):
     logabsdet: Tensor
 
 
-@op(out=EXACT)
+@op()
 def slogdet(A: Tensor) -> Slogdet:
     """The sign of the determinant, and the logarithm of its absolute value."""
     sign = _of_square("slogdet", "slogdet_sign", "LinalgSlogdetBackward0", A)
@@ -92,7 +92,7 @@ def logdet(input: Tensor) -> Tensor:
     return found
 
 
-@op(only=LINALG, out=EXACT)
+@op(only=LINALG)
 def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
     """The X with A X = B; B is a vector, or a matrix of right-hand sides."""
     _square(A, "solve")
@@ -108,7 +108,7 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
     return found
 
 
-@op(out=CAST)
+@op()
 def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
     """The lower triangular L with A = L L^T; LinAlgError unless A is positive definite."""
     found = _of_square("cholesky", "cholesky", "LinalgCholeskyExBackward0", A)
@@ -127,7 +127,7 @@ class Eigh(NamedTuple):
     eigenvectors: Tensor
 
 
-@op(only=LINALG, out=EXACT)
+@op(only=LINALG)
 def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
     """The eigenvalues of a symmetric matrix, in ascending order."""
     return one_node("LinalgEighBackward0", _of_square("eigvalsh", "eigvalsh", "LinalgEighBackward0", A), None)[0]
@@ -163,7 +163,7 @@ def _triangle(A: Any) -> Any:
     return catalogue()["triu"](catalogue()["qr_q"](A).mT @ A, k=0)  # below it there is rounding only
 
 
-@op(only=LINALG, out=EXACT)
+@op(only=LINALG)
 def svdvals(A: Tensor) -> Tensor:
     """The singular values, in descending order."""
     return one_node("LinalgSvdBackward0", None, _singular(A), None)[0]
@@ -195,7 +195,7 @@ def _rows(A: Any) -> Any:
     return catalogue()["svd_v"](A).mT
 
 
-@op(out=CAST)
+@op()
 def matrix_power(A: Tensor, n: int) -> Tensor:
     """The product of n equal matrices, by squaring; the inverse for negative n."""
     _square(A, "matrix_power")
@@ -222,7 +222,7 @@ def matrix_exp(A: Tensor) -> Tensor:
     return _of_square("matrix_exp", "expm", "LinalgMatrixExpBackward0", A)
 
 
-@op(only=LINALG, out=EXACT)
+@op(only=LINALG)
 def matrix_norm(A: Tensor, ord: Order = "fro", dim: Sizes = (-2, -1), keepdim: bool = False) -> Tensor:
     """The Frobenius norm of matrices; 'nuc' and 2 through singular values, 1 and inf through sums."""
     from gradcli.eager._ops import elementwise
@@ -248,7 +248,7 @@ def matrix_norm(A: Tensor, ord: Order = "fro", dim: Sizes = (-2, -1), keepdim: b
     raise RuntimeError(f"linalg.matrix_norm: order {ord!r} is not supported")
 
 
-@op("pinverse", only=LINALG, out=CAST)
+@op("pinverse", only=LINALG)
 def pinv(A: Tensor) -> Tensor:
     """The pseudoinverse of a matrix of full rank: (A^T A)^-1 A^T, or A^T (A A^T)^-1."""
     tall = A.shape[-2] >= A.shape[-1]

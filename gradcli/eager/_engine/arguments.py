@@ -1,8 +1,7 @@
-"""Argument checks and conversions, as PyTorch's: types first, sizes in any form, `out=`; declared constructors.
+"""Argument checks and conversions, as PyTorch's: types first, sizes in any form; declared constructors.
 
 What a function takes is read from its annotations, by name, so that it is said once. A wrong type is a TypeError before
-anything is computed; NumPy's words `axis` and `keepdims` are understood for `dim` and `keepdim`. A result goes into the
-tensor of `out=` by PyTorch's rules for shapes and dtypes.
+anything is computed; NumPy's words `axis` and `keepdims` are understood for `dim` and `keepdim`.
 """
 
 from __future__ import annotations
@@ -15,16 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.eager._core import dtypes
-from gradcli.eager._core.modes import no_grad, place, recording, warn
 from gradcli.eager._core.tensor import Tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from gradcli.eager._core.tensor import Tensor
+    from collections.abc import Callable, Iterable
 
     Test = Callable[[Any], bool]
-    from collections.abc import Callable, Iterable
 
 
 def constructor(options: Iterable[Parameter], fill: Callable[..., None]) -> Callable[..., None]:
@@ -90,93 +85,6 @@ def grouped(function: Any, name: str) -> Any:
     called.__name__, called.__qualname__, called.__doc__ = function.__name__, function.__qualname__, function.__doc__
     called.__module__ = function.__module__
     return called
-
-
-_LOUD = ("arange",)  # of the functions that make tensors, those that warn where `out` has other sizes
-
-
-def written(row: Any, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> Any:
-    """The result of an operation with this row, written into `out`, which is returned.
-
-    TypeError for a function that takes none, RuntimeError where a gradient would be lost or the dtypes do not fit,
-    UserWarning where a tensor that has entries gets another shape.
-    """
-    name = row.name
-    if not row.out:
-        raise TypeError(f"{name}() got an unexpected keyword argument 'out'")
-    if out is None:
-        return function(*args, **kwargs)
-    outs = tuple(out) if isinstance(out, (tuple, list)) else (out,)
-    if not all(isinstance(x, Tensor) for x in outs):
-        raise TypeError(f"{name}(): argument 'out' must be Tensor or tuple of Tensors, not {type(out).__name__}")
-    if recording() and any(x.requires_grad for x in (*_tensors((*args, *kwargs.values())), *outs)):
-        raise RuntimeError(
-            f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
-            "arguments requires grad"
-        )
-    if row.out == "computed":
-        kwargs = {"dtype": outs[0].dtype, **kwargs}
-    with no_grad():
-        found = function(*args, **kwargs)
-        results = found if isinstance(found, tuple) else (found,)
-        if len(results) != len(outs):
-            raise TypeError(f"{name}() has {len(results)} results, so 'out' is a tuple of as many tensors")
-        for result, target in zip(results, outs, strict=True):
-            _need_dtype(row, result, target, args)
-        for result, target in zip(results, outs, strict=True):
-            _put(result, target, True)
-    return type(found)(*outs) if hasattr(found, "_fields") else outs if isinstance(found, tuple) else outs[0]
-
-
-def made(name: str, function: Callable[..., Tensor], args: tuple[Any, ...], options: dict[str, Any]) -> Tensor:
-    """A new tensor, made in the dtype of the option `out` and written into it. RuntimeError for another dtype."""
-    out = options.pop("out")
-    if not isinstance(out, Tensor):
-        raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
-    if recording() and out.requires_grad:
-        raise RuntimeError(f"{name}(): functions with out=... arguments don't support automatic differentiation")
-    if options.get("dtype") not in (None, out.dtype):
-        raise RuntimeError(f"dtype {options['dtype']} does not match dtype of out parameter ({out.dtype})")
-    with no_grad():
-        _put(function(*args, **{**options, "dtype": out.dtype}), out, name in _LOUD)
-    return out
-
-
-def _tensors(xs: Any) -> list[Tensor]:
-    found = []
-    for x in xs:
-        if isinstance(x, Tensor):
-            found.append(x)
-        elif isinstance(x, (tuple, list)):
-            found += _tensors(x)
-    return found
-
-
-def _need_dtype(row: Any, result: Tensor, target: Tensor, args: tuple[Any, ...]) -> None:
-    """RuntimeError where a result may not be written into a tensor because of its dtype."""
-    one, other = result.dtype, target.dtype
-    if one is other:
-        return
-    if row.out != "cast":
-        raise RuntimeError(f"Expected out tensor to have dtype {one}, but got {other} instead")
-    truth = row.name.startswith(("bitwise_", "logical_", "bernoulli")) or one.kind == 0  # cast to anything
-    if not truth and (one.kind > max(other.kind, 1) or other.kind == 0):
-        wrong = TypeError if isinstance(args[0], (tuple, list)) else RuntimeError  # what joins tensors
-        raise wrong(f"result type {one} can't be cast to the desired output type {other}")
-
-
-def _put(result: Tensor, target: Tensor, loud: bool) -> None:
-    if target._raw.shape != result._raw.shape:
-        if target._raw.size and loud:
-            warn(
-                f"an output with entries was resized, because its shape {list(target.shape)} is not that of the "
-                f"result, {list(result.shape)}: pass one that has no entries or the right shape",
-                UserWarning,
-            )
-        target._raw = result._raw.astype(target._raw.dtype)
-        target._counter.bump(place())
-    else:
-        target.copy_(result)
 
 
 # names of annotations, for signatures whose arguments have several forms
@@ -308,9 +216,6 @@ def checked(function: Any, method: bool = False, floating: bool = False) -> Any:
     def called(*args: Any, **kwargs: Any) -> Any:
         check(args)
         if kwargs:
-            if "out" in kwargs and row is not None and row.out and not method:
-                out = kwargs.pop("out")
-                return written(row, called, args, kwargs, out)
             kwargs = named(kwargs)
         for at in plain:
             if at < len(args) and isinstance(args[at], Tensor):

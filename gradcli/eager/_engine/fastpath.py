@@ -18,7 +18,6 @@ from gradcli.eager._core.modes import SPECIAL, caller, ours, outside, sequence, 
 from gradcli.eager._core.node import Saved, class_named, versions
 from gradcli.eager._core.tensor import Counter, Tensor
 from gradcli.eager._engine import numpy_kernels
-from gradcli.eager._engine.arguments import written
 from gradcli.eager._engine.codegen import Script
 from gradcli.eager._engine.plan import MOST_NODES, MOST_VJPS, Cache, plan_of
 from gradcli.eager._engine.rule_node import RuleNode, source_of
@@ -59,9 +58,9 @@ SILENT = """
 
 ONE = (
     """
-def {name}(input, *, out=None):
+def {name}(input):
     m = state.mode
-    if m < 2 and out is None and isinstance(input, Tensor) and not input._special:
+    if m < 2 and isinstance(input, Tensor) and not input._special:
         a = input._raw
         k = a.__class__
         if k is float32 or k is float64:
@@ -84,7 +83,7 @@ def {name}(input, *, out=None):
     + NODE.replace("\n    ", "\n")
     + """
         return r
-    return long_way(input) if out is None else written({name}.row, long_way, (input,), {{}}, out)
+    return long_way(input)
 """
 )
 
@@ -92,7 +91,7 @@ TWO = (
     """
 def {name}({signature}):
     m = state.mode
-    if m < 2{guard} and out is None and isinstance(input, Tensor) and not input._special:
+    if m < 2{guard} and isinstance(input, Tensor) and not input._special:
         a = input._raw
         k = a.__class__
         if isinstance(other, Tensor):
@@ -156,7 +155,7 @@ def {name}({signature}):
     + NODE.replace("\n    ", "\n")
     + """
         return r
-    return long_way({call}) if out is None else written({name}.row, long_way, {given}, out)
+    return long_way({call})
 """
 )
 
@@ -424,7 +423,6 @@ _SHARED: dict[str, Any] = {
     "sequence": sequence,
     "state": state,
     "versions": versions,
-    "written": written,
 }
 _SHARED["array32"], _SHARED["array64"] = Numbers(F32, True), Numbers(F64, True)
 _SHARED["scalar32"], _SHARED["scalar64"] = Numbers(F32, False), Numbers(F64, False)
@@ -468,13 +466,12 @@ def _made(name: str, arguments: str, write: Callable[[list[Script]], str], scope
         function.__code__ = generated.function(text, scope, name).__code__
         return function
 
-    scaled = "alpha=alpha, " if "alpha" in arguments else ""
-    parameters = arguments.replace(f"{scaled}out=out", f"*, {scaled}out=None".replace("=alpha", "=1"))
+    parameters = arguments.replace("alpha=alpha", "*, alpha=1")
     scope.update(_SHARED, build=build, __name__="gradcli.eager.generated")
     text = f"def {name}({parameters}):\n    return build()({arguments})\n"
     function: Any = generated.function(text, scope, name)
     scope[name] = function
-    function.__kwdefaults__ = {"alpha": 1, "out": None} if "alpha" in arguments else {"out": None}
+    function.__kwdefaults__ = {"alpha": 1} if "alpha" in arguments else None
     return function
 
 
@@ -504,7 +501,7 @@ def unary(
         )
 
     scope = {"long_way": long_way, "Made": class_named(RuleNode, node), **_vjps(primitive, given, 1)}
-    return _made(name, "input, out=out", write, scope)
+    return _made(name, "input", write, scope)
 
 
 def _calm(operand: str) -> str:
@@ -528,8 +525,7 @@ def binary(name: str, primitive: Any, node: str, long_way: Callable[..., Any], s
         calm = f"{_calm('input')} and {_calm('other')}"
         return TWO.format(
             name=name,
-            signature="input, other, *, alpha=1, out=None" if scaled else "input, other, *, out=None",
-            given='(input, other), {"alpha": alpha}' if scaled else "(input, other), {}",
+            signature="input, other, *, alpha=1" if scaled else "input, other",
             guard=" and alpha == 1" if scaled else "",
             call="input, other, alpha=alpha" if scaled else "input, other",
             text=_expression(scripts, primitive, ("a", "b"), {}),
@@ -539,4 +535,4 @@ def binary(name: str, primitive: Any, node: str, long_way: Callable[..., Any], s
         )
 
     scope = {"long_way": long_way, "Made": class_named(RuleNode, node), **_vjps(primitive, {}, 2)}
-    return _made(name, "input, other, alpha=alpha, out=out" if scaled else "input, other, out=out", write, scope)
+    return _made(name, "input, other, alpha=alpha" if scaled else "input, other", write, scope)

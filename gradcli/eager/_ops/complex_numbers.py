@@ -14,7 +14,7 @@ import numpy as np
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine.record import with_gradient
 from gradcli.eager._engine.rule_node import fitted_tensor
-from gradcli.eager._ops.table import CAST, EXACT, FUNCTION, described, op
+from gradcli.eager._ops.table import FUNCTION, described, op
 
 if TYPE_CHECKING:
     pass
@@ -74,7 +74,7 @@ def abs_(input: Tensor) -> Tensor:
     return with_gradient(Tensor(np.abs(input._raw)), (input,), "AbsBackward0", gradient, save=True)
 
 
-@op(out=EXACT)
+@op()
 def sgn(input: Tensor) -> Tensor:
     """z / |z|, and 0 at 0; the sign of real numbers."""
 
@@ -92,7 +92,7 @@ def sgn(input: Tensor) -> Tensor:
     return with_gradient(Tensor(raw[()]), (input,), "SgnBackward0", gradient, save=True)
 
 
-@op(out=CAST)
+@op()
 def angle(input: Tensor) -> Tensor:
     """The argument of complex numbers; 0 or pi for real ones."""
     if input.dtype.kind < 3:

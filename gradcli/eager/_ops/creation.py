@@ -14,11 +14,10 @@ from gradcli.eager._core.events import noted
 from gradcli.eager._core.modes import recording, warn
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine.arguments import checked, sizes
-from gradcli.eager._engine.arguments import made as written_into
 from gradcli.eager._engine.record import cast
 from gradcli.eager._engine.rule_node import renamed
 from gradcli.eager._ops.elementwise import add, mul, refused
-from gradcli.eager._ops.table import CAST, EXACT, FUNCTION, MADE, described, op
+from gradcli.eager._ops.table import FUNCTION, described, op
 
 if TYPE_CHECKING:
     from gradcli.eager._engine.arguments import Number, Operand, Sizes
@@ -37,10 +36,6 @@ def made(aliases: str = "", **columns: Any) -> Callable[[F], F]:
             where = None if device is None else devices.device(device)
             if "dtype" in options:
                 options["dtype"] = dtypes.meant(options["dtype"])
-            if "out" in options and columns.get("out"):
-                if options["out"] is not None:
-                    return written_into(make.__name__, run, args, options)
-                del options["out"]
             found = run(*args, **options)
             if where is not None and where.type != "cpu":
                 found._raw = devices.moved(found._array, where)
@@ -134,25 +129,25 @@ def _type(dtype: dtypes.dtype | None) -> Any:
     return (dtype or dtypes.get_default_dtype()).np
 
 
-@made(out=MADE)
+@made()
 def zeros(*given: Any, size: Any = None, dtype: dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
     """Zeros of a shape."""
     return _leaf(np.zeros(_shape(given, size), _type(dtype)), requires_grad)
 
 
-@made(out=MADE)
+@made()
 def ones(*given: Any, size: Any = None, dtype: dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
     """Ones of a shape."""
     return _leaf(np.ones(_shape(given, size), _type(dtype)), requires_grad)
 
 
-@made(out=MADE)
+@made()
 def empty(*given: Any, size: Any = None, dtype: dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
     """Entries of a shape to be written; they are zeros."""
     return zeros(*given, size=size, dtype=dtype, requires_grad=requires_grad)
 
 
-@made(out=MADE)
+@made()
 def full(size: Any, fill_value: Number, *, dtype: dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
     """One number, repeated over a shape."""
     if isinstance(fill_value, (str, bytes)):
@@ -161,13 +156,13 @@ def full(size: Any, fill_value: Number, *, dtype: dtypes.dtype | None = None, re
     return _leaf(np.full(_shape((size,)), fill_value, kind.np), requires_grad)
 
 
-@made(out=MADE)
+@made()
 def eye(n: int, m: int | None = None, *, dtype: dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
     """Ones on the diagonal of a matrix."""
     return _leaf(np.eye(n, m, dtype=_type(dtype)), requires_grad)
 
 
-@made(out=MADE)
+@made()
 def arange(
     start: Number | None = None,
     end: Number | None = None,
@@ -191,7 +186,7 @@ def arange(
     return _leaf(np.arange(start, end, step).astype(kind.np), requires_grad)
 
 
-@made(out=MADE)
+@made()
 def linspace(
     start: float, end: float, steps: int, *, dtype: dtypes.dtype | None = None, requires_grad: bool = False
 ) -> Tensor:
@@ -221,7 +216,7 @@ def full_like(
     return _leaf(np.full(input._array.shape, fill_value, (dtype or input.dtype).np), requires_grad)
 
 
-@made(out=MADE)
+@made()
 def logspace(
     start: float,
     end: float,
@@ -280,7 +275,7 @@ def _drawn(name: str, summary: str) -> Any:
         draw = getattr(generator or streams.default_generator, name)
         return _leaf(draw(_shape(given, size), _name(dtype)), requires_grad)
 
-    return made(out=MADE)(described(function, name, summary))
+    return made()(described(function, name, summary))
 
 
 rand, randn = (
@@ -291,7 +286,7 @@ rand_like = _like_of(rand, "`rand` in the shape and format of a tensor.")
 randn_like = _like_of(randn, "`randn` in the shape and format of a tensor.")
 
 
-@made(out=MADE)
+@made()
 def randint(
     low: int | None = None,
     high: Any = None,
@@ -315,7 +310,7 @@ def randint(
     return _leaf(found if dtype is None else found.astype(dtype.np), requires_grad)
 
 
-@made(out=MADE)
+@made()
 def normal(
     mean: Operand,
     std: Operand = 1.0,
@@ -342,7 +337,7 @@ def normal(
     return found.detach() if not any(x.requires_grad for x in given) else renamed(found, "NormalBackward3")
 
 
-@made(out=MADE)
+@made()
 def randperm(n: int, *, generator: Any = None, dtype: dtypes.dtype | None = None) -> Tensor:
     """The numbers below n in random order."""
     found = (generator or streams.default_generator).randperm(n)
@@ -357,7 +352,7 @@ def randint_like(input: Tensor, low: int, high: int | None = None, *, dtype: Any
     return Tensor(np.asarray(drawn).astype((dtype or input.dtype).np))
 
 
-@op(only=FUNCTION, out=CAST)
+@op(only=FUNCTION)
 def bernoulli(input: Tensor, p: Any = None, *, generator: Any = None) -> Tensor:
     """Ones with the probabilities in the tensor, or with one probability, else zeros."""
     source = generator or streams.default_generator
@@ -370,7 +365,7 @@ def bernoulli(input: Tensor, p: Any = None, *, generator: Any = None) -> Tensor:
     return refused(found, (input,), "bernoulli") if recording() and input.requires_grad else found
 
 
-@op(only=FUNCTION, out=EXACT)
+@op(only=FUNCTION)
 def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *, generator: Any = None) -> Tensor:
     """Positions, drawn with probabilities in proportion to the entries of each row.
 

@@ -17,7 +17,7 @@ from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine import fastpath
 from gradcli.eager._engine.record import GradientNode, apply, cast, noded, record
 from gradcli.eager._engine.rule_node import source_of
-from gradcli.eager._ops.table import CAST, ENTRIES, EXACT, FUNCTION, TRUTHS, described, op
+from gradcli.eager._ops.table import ENTRIES, FUNCTION, TRUTHS, described, op
 from gradcli.primitives import catalogue
 
 if TYPE_CHECKING:
@@ -112,37 +112,31 @@ ROWS: dict[str, Any] = {
         "exp exp2 expm1 log log2 log10 log1p sqrt rsqrt sin cos tan asin=arcsin acos=arccos atan=arctan sinh cosh tanh "
         "asinh=arcsinh acosh=arccosh atanh=arctanh erf erfc erfinv lgamma digamma sigmoid sinc",
         inplace=ENTRIES,
-        out=CAST,
     ),
-    **_unary("neg=negative abs=absolute sign floor ceil trunc=fix round", inplace=ENTRIES, out=EXACT),
+    **_unary("neg=negative abs=absolute sign floor ceil trunc=fix round", inplace=ENTRIES),
     **_unary("relu", inplace=ENTRIES),
-    **_binary("atan2=arctan2 hypot", "Tensor", inplace=ENTRIES, out=CAST),
-    **_binary("xlogy", inplace=ENTRIES, out=CAST),
-    **_binary("logaddexp maximum minimum", "Tensor", out=CAST),
+    **_binary("atan2=arctan2 hypot", "Tensor", inplace=ENTRIES),
+    **_binary("xlogy", inplace=ENTRIES),
+    **_binary("logaddexp maximum minimum", "Tensor"),
     **_binary(
         "lt:less=less le:less_equal=less_equal gt:greater=greater ge:greater_equal=greater_equal eq:equal "
         "ne:not_equal=not_equal",
         inplace=TRUTHS,
-        out=CAST,
     ),
     **{name: _tested(name, f"Where entries are {name[2:]}.") for name in ("isnan", "isinf", "isfinite", "isreal")},
-    "isposinf": _tested("isposinf", "Where entries are inf.", out=EXACT),
-    "isneginf": _tested("isneginf", "Where entries are -inf.", out=EXACT),
-    "signbit": _tested("signbit", "Where entries are below zero, -0 included.", out=EXACT),
-    "logical_not": _tested("logical_not", "Where entries are zero.", inplace=TRUTHS, out=CAST),
-    "logical_and": _tested("logical_and", "Where both are not zero.", inplace=TRUTHS, out=CAST),
-    "logical_or": _tested("logical_or", "Where one is not zero.", inplace=TRUTHS, out=CAST),
-    "logical_xor": _tested("logical_xor", "Where exactly one is not zero.", inplace=TRUTHS, out=CAST),
+    "isposinf": _tested("isposinf", "Where entries are inf."),
+    "isneginf": _tested("isneginf", "Where entries are -inf."),
+    "signbit": _tested("signbit", "Where entries are below zero, -0 included."),
+    "logical_not": _tested("logical_not", "Where entries are zero.", inplace=TRUTHS),
+    "logical_and": _tested("logical_and", "Where both are not zero.", inplace=TRUTHS),
+    "logical_or": _tested("logical_or", "Where one is not zero.", inplace=TRUTHS),
+    "logical_xor": _tested("logical_xor", "Where exactly one is not zero.", inplace=TRUTHS),
 }
 
-reciprocal = _formula("reciprocal", lambda x: 1 / x, "1 / input.", inplace=ENTRIES, out=CAST)
-frac = _formula("frac", lambda x: x - catalogue()["trunc"](x), "The part after the point.", inplace=ENTRIES, out=EXACT)
-deg2rad = _formula(
-    "deg2rad", lambda x: x * (math.pi / 180), "Degrees as radians.", "Deg2RadBackward0", inplace=ENTRIES, out=CAST
-)
-rad2deg = _formula(
-    "rad2deg", lambda x: x * (180 / math.pi), "Radians as degrees.", "Rad2DegBackward0", inplace=ENTRIES, out=CAST
-)
+reciprocal = _formula("reciprocal", lambda x: 1 / x, "1 / input.", inplace=ENTRIES)
+frac = _formula("frac", lambda x: x - catalogue()["trunc"](x), "The part after the point.", inplace=ENTRIES)
+deg2rad = _formula("deg2rad", lambda x: x * (math.pi / 180), "Degrees as radians.", "Deg2RadBackward0", inplace=ENTRIES)
+rad2deg = _formula("rad2deg", lambda x: x * (180 / math.pi), "Radians as degrees.", "Rad2DegBackward0", inplace=ENTRIES)
 
 
 # --- comparisons of whole tensors ------------------------------------------------------------------------------
@@ -205,10 +199,10 @@ def _div(input: Any, other: Any) -> Tensor:
     return _mul(reciprocal(two), one)
 
 
-add = op(inplace=ENTRIES, out=CAST)(_scaled_sum("add", 1))
-sub = op("subtract", inplace=ENTRIES, out=CAST)(_scaled_sum("sub", -1))
-mul = op("multiply", inplace=ENTRIES, out=CAST)(_short("mul", _mul, "input * other."))
-true_divide = op(name="true_divide", inplace=ENTRIES, out=CAST)(
+add = op(inplace=ENTRIES)(_scaled_sum("add", 1))
+sub = op("subtract", inplace=ENTRIES)(_scaled_sum("sub", -1))
+mul = op("multiply", inplace=ENTRIES)(_short("mul", _mul, "input * other."))
+true_divide = op(name="true_divide", inplace=ENTRIES)(
     _short("div", _div, "input / other; a number over a tensor is the number times the reciprocal.")
 )
 
@@ -225,7 +219,7 @@ def _rsub(x: Any, y: Any) -> Any:
     return y - x
 
 
-@op("divide", inplace=ENTRIES, out=CAST)
+@op("divide", inplace=ENTRIES)
 def div(input: Operand, other: Operand, *, rounding_mode: str | None = None) -> Tensor:
     """input / other; rounded down ('floor') or towards zero ('trunc') where that is requested."""
     if rounding_mode is None:
@@ -249,7 +243,7 @@ def _rounded(x: Any, y: Any, *, name: str) -> Any:
 _POWERS: dict[Any, Any] = {}
 
 
-@op(inplace=ENTRIES, out=CAST)
+@op(inplace=ENTRIES)
 def pow(input: Any, exponent: Operand) -> Tensor:
     """input ** exponent; whole exponents are exact products where they are small."""
     if exponent.__class__ is int or exponent.__class__ is float:
@@ -292,19 +286,19 @@ def _powered(n: int) -> Any:
 _POWERS.update({n: _powered(n) for n in (2, 3, 4, -1)})
 
 
-@op(inplace=ENTRIES, out=CAST)
+@op(inplace=ENTRIES)
 def square(input: Tensor) -> Tensor:
     """input ** 2."""
     return pow(input, 2)
 
 
-@op(inplace=ENTRIES, out=CAST)
+@op(inplace=ENTRIES)
 def remainder(input: Tensor, other: Operand) -> Tensor:
     """What is left of a division rounded down; it has the sign of the divisor."""
     return _by_operand("Remainder", input, other, catalogue()["mod"])
 
 
-@op(only=FUNCTION, out=EXACT)
+@op(only=FUNCTION)
 def where(condition: Tensor, input: Operand | None = None, other: Operand | None = None) -> Any:
     """The entries of `input` where the condition holds, else those of `other`; without them, where it holds."""
     if (input is None) is not (other is None):
@@ -333,7 +327,7 @@ def masked_fill(input: Tensor, mask: Tensor, value: Operand) -> Tensor:
     return record(catalogue()["where"], xs, {}, "MaskedFillBackward0", edges=(2,))
 
 
-@op("clip", inplace=ENTRIES, out=CAST)
+@op("clip", inplace=ENTRIES)
 def clamp(input: Tensor, min: Operand | None = None, max: Operand | None = None) -> Tensor:
     """Entries held between two bounds, either of which may be missing."""
     if min is None and max is None:
@@ -372,7 +366,7 @@ def _at_most(x: Any, high: Any) -> Any:
     return catalogue()["where"](catalogue()["greater"](x, high), high, x)
 
 
-@op(inplace=ENTRIES, out=CAST)
+@op(inplace=ENTRIES)
 def fmod(input: Tensor, other: Operand) -> Tensor:
     """What is left of a division rounded towards zero; it has the sign of `input`."""
     divisor = other._array if isinstance(other, Tensor) else np.asarray(other)
@@ -388,7 +382,7 @@ def _fmod(x: Any, y: Any) -> Any:
     return x - catalogue()["trunc"](x / y) * y
 
 
-@op(inplace=ENTRIES, out=CAST)
+@op(inplace=ENTRIES)
 def logit(input: Tensor, eps: float | None = None) -> Tensor:
     """log(x / (1 - x)), with x held between eps and 1 - eps."""
     return record(_logit, (input,), {"eps": eps}, "LogitBackward0", pointwise=True)
@@ -400,7 +394,7 @@ def _logit(x: Any, *, eps: float | None) -> Any:
     return catalogue()["log"](x / (1 - x))
 
 
-@op(inplace=ENTRIES, out=CAST)
+@op(inplace=ENTRIES)
 def clamp_min(input: Tensor, min: Operand) -> Tensor:
     """Entries held above a bound."""
     if input.dtype.kind < 2 and (isinstance(min, int) or (isinstance(min, Tensor) and min.dtype.kind < 2)):
@@ -410,7 +404,7 @@ def clamp_min(input: Tensor, min: Operand) -> Tensor:
     return bounded(input, min, math.inf, "ClampMinBackward0", edges=1, keep_integer=True)
 
 
-@op(inplace=ENTRIES, out=CAST)
+@op(inplace=ENTRIES)
 def clamp_max(input: Tensor, max: Operand) -> Tensor:
     """Entries held below a bound."""
     if input.dtype.kind < 2 and (isinstance(max, int) or (isinstance(max, Tensor) and max.dtype.kind < 2)):
@@ -420,7 +414,7 @@ def clamp_max(input: Tensor, max: Operand) -> Tensor:
     return bounded(input, -math.inf, max, "ClampMaxBackward0", edges=1, keep_integer=True)
 
 
-@op(inplace=ENTRIES, out=EXACT)
+@op(inplace=ENTRIES)
 def nan_to_num(input: Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:
     """NaN and infinities replaced by numbers."""
     raw = input._raw
@@ -450,14 +444,14 @@ def refused(x: Tensor, others: tuple[Any, ...], name: str) -> Tensor:
     return x
 
 
-@op(inplace=ENTRIES, out=EXACT)
+@op(inplace=ENTRIES)
 def heaviside(input: Tensor, values: Tensor) -> Tensor:
     """0 below zero, 1 above, and `values` at zero; it has no derivative."""
     found = Tensor(np.heaviside(input._raw, values._raw).astype(input._raw.dtype))
     return _without_rule("heaviside", (input, values), found)
 
 
-@op(inplace=ENTRIES, out=CAST)
+@op(inplace=ENTRIES)
 def floor_divide(input: Operand, other: Operand) -> Tensor:
     """input / other, rounded down; it has no derivative."""
     return _without_rule("floor_divide", (input, other), _floor_divide(input, other))
@@ -473,7 +467,7 @@ def _floor_divide(input: Any, other: Any) -> Tensor:
     return Tensor(np.floor(record(catalogue()["div"], xs, {}, "DivBackward0")._raw))
 
 
-@op(only=FUNCTION, inplace=ENTRIES, out=CAST)
+@op(only=FUNCTION, inplace=ENTRIES)
 def threshold(input: Tensor, threshold: float, value: float) -> Tensor:
     """A number where entries are not above a threshold."""
     high = Tensor(np.asarray(input._raw > threshold))
@@ -503,7 +497,7 @@ def _bitwise(name: str) -> Any:
         right = other._array if isinstance(other, Tensor) else other
         return noted(f"bitwise_{name}", (input, other), Tensor(np.asarray(ufunc(input._array, right))))
 
-    return op(inplace=ENTRIES, out=CAST)(
+    return op(inplace=ENTRIES)(
         described(function, f"bitwise_{name}", f"Bitwise {name} of whole numbers or truth values.")
     )
 
@@ -518,7 +512,7 @@ def inverted(self: Tensor) -> Tensor:
     return noted("invert", (self,), Tensor(np.invert(self._array)))
 
 
-@op(inplace=ENTRIES, out=EXACT)
+@op(inplace=ENTRIES)
 def bitwise_not(input: Tensor) -> Tensor:
     """The opposite of each bit, or of truth values."""
     _need_bits("bitwise_not", input)
@@ -528,7 +522,7 @@ def bitwise_not(input: Tensor) -> Tensor:
 # --- three operands --------------------------------------------------------------------------------------------
 
 
-@op(inplace=ENTRIES, out=CAST)
+@op(inplace=ENTRIES)
 def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) -> Tensor:
     """input + value * tensor1 * tensor2, entry by entry."""
     xs = (input, tensor1, tensor2)
@@ -539,7 +533,7 @@ def _addcmul(x: Any, one: Any, other: Any, *, value: float) -> Any:
     return x + (one * other if value == 1 else one * other * value)
 
 
-@op(inplace=ENTRIES, out=CAST)
+@op(inplace=ENTRIES)
 def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) -> Tensor:
     """input + value * tensor1 / tensor2, entry by entry."""
     return record(_addcdiv, (input, tensor1, tensor2), {"value": value}, "AddcdivBackward0", pointwise=True)
@@ -549,7 +543,7 @@ def _addcdiv(x: Any, one: Any, other: Any, *, value: float) -> Any:
     return x + (one / other if value == 1 else one / other * value)
 
 
-@op(inplace=ENTRIES, out=EXACT)
+@op(inplace=ENTRIES)
 def lerp(input: Tensor, end: Tensor, weight: Operand) -> Tensor:
     """input + weight * (end - input): between the two."""
     several = isinstance(weight, Tensor)

@@ -16,7 +16,7 @@ from gradcli.eager._engine.record import cast, record
 from gradcli.eager._engine.rule_node import FixedNode, RuleNode
 from gradcli.eager._ops.elementwise import need_mask
 from gradcli.eager._ops.reductions import Found, sort
-from gradcli.eager._ops.table import ENTRIES, EXACT, op
+from gradcli.eager._ops.table import ENTRIES, op
 from gradcli.eager._ops.views import axis_of, expand, reshape, unsqueeze, viewed
 from gradcli.primitives import catalogue
 from gradcli.primitives.indexing import index as graph_index
@@ -320,13 +320,13 @@ def along(x: Tensor, dim: int, index: Tensor, name: str = "scatter") -> Any:
     return numbers(x)[tuple(places)]
 
 
-@op(out=EXACT)
+@op()
 def gather(input: Tensor, dim: int, index: Tensor) -> Tensor:
     """For each position in an index tensor, the entry there along an axis."""
     return picked(input, along(input, dim, index, "gather"), "GatherBackward0")
 
 
-@op(out=EXACT)
+@op()
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
     """`gather`, with the other axes repeated to fit."""
     need_index(indices, "take_along_dim", LONG)
@@ -340,7 +340,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
     return gather(expand(input, tuple(whole)), dim, expand(indices, tuple(index)))
 
 
-@op(out=EXACT)
+@op()
 def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     """The parts of an axis at some positions."""
     need_index(index, "index_select")
@@ -351,7 +351,7 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     return picked(input, np.take(numbers(input), array.reshape(-1), axis=dim), "IndexSelectBackward0")
 
 
-@op(out=EXACT)
+@op()
 def take(input: Tensor, index: Tensor) -> Tensor:
     """The entries at positions of the flattened tensor."""
     array, size = index._array, input._raw.size
@@ -362,7 +362,7 @@ def take(input: Tensor, index: Tensor) -> Tensor:
     return picked(input, array % max(size, 1), "TakeBackward0")
 
 
-@op(out=EXACT)
+@op()
 def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     """The entries where a mask holds, as a vector."""
     if mask._raw.dtype != np.bool_:
@@ -384,7 +384,7 @@ def _found(x: Tensor, at: Any, dim: int, name: str, keepdim: bool = True) -> Fou
     return of_node(Found, name)(picked(x, positions, name), noted("indices", (x,), Tensor(at.astype(np.int64))))
 
 
-@op(out=EXACT, along=True)
+@op(along=True)
 def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Found:
     """The k largest (or smallest) entries along an axis, and where they stood."""
     if not 0 <= k <= (input.shape[dim] if input.ndim else 1):
@@ -399,7 +399,7 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
     return _found(input, np.take(order, range(k), axis=dim), dim, "TopkBackward0")
 
 
-@op(out=EXACT, along=True)
+@op(along=True)
 def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     """The middle entry, the lower one of two; along an axis also where it stood."""
     if dim is None:
@@ -409,7 +409,7 @@ def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     return _found(input, np.take(order, [(input.shape[dim] - 1) // 2], axis=dim), dim, "MedianBackward1", keepdim)
 
 
-@op(out=EXACT)
+@op()
 def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Found:
     """The most frequent entry along an axis, the smallest of several, and where it stood last."""
     rows = np.moveaxis(input._array, dim, -1)
@@ -464,7 +464,7 @@ def _added_at(x: Any, source: Any, at: Any, *, alpha: float) -> Any:
     return x + (put if alpha == 1 else put * alpha)
 
 
-@op(inplace=ENTRIES, out=EXACT)
+@op(inplace=ENTRIES)
 def scatter(input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None) -> Tensor:
     """The tensor with entries of `src`, or a number, put at positions along an axis."""
     source = value if src is None else src
@@ -480,13 +480,13 @@ def _part(source: Tensor, index: Tensor) -> Tensor:
     return getitem(source, tuple(slice(n) for n in index._raw.shape))
 
 
-@op(inplace=ENTRIES, out=EXACT)
+@op(inplace=ENTRIES)
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """The tensor with entries of `src` added at positions along an axis."""
     return added_at(input, along(input, dim, index), _part(src, index), "ScatterAddBackward0")
 
 
-@op(out=EXACT)
+@op()
 def scatter_reduce(
     input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
@@ -520,14 +520,14 @@ def _rows(x: Tensor, dim: int, index: Tensor) -> Any:
     return np.take(numbers(x), index._array.reshape(-1), axis=dim)
 
 
-@op(inplace=ENTRIES, out=EXACT)
+@op(inplace=ENTRIES)
 def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: float = 1) -> Tensor:
     """The tensor with parts of `source` added at positions of an axis."""
     need_index(index, "index_add")
     return added_at(input, _rows(input, dim, index), source, "IndexAddBackward0", alpha)
 
 
-@op(inplace=ENTRIES, out=EXACT)
+@op(inplace=ENTRIES)
 def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """The tensor with parts of `source` put at positions of an axis."""
     need_index(index, "index_copy", LONG)

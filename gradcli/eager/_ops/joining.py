@@ -15,7 +15,7 @@ from gradcli.eager._engine.arguments import sizes
 from gradcli.eager._engine.record import noded, operation, record
 from gradcli.eager._engine.rule_node import source_of
 from gradcli.eager._ops.indexing import Shape, fixed, flat, index_select, narrow, numbers, picked, select
-from gradcli.eager._ops.table import CAST, ENTRIES, EXACT, FUNCTION, METHOD, op
+from gradcli.eager._ops.table import ENTRIES, FUNCTION, METHOD, op
 from gradcli.eager._ops.views import (
     atleast_2d,
     axis_of,
@@ -45,7 +45,7 @@ def _joined(*xs: Any, axis: int) -> Any:
     return xs[0].bind(concat, xs, {"axis": axis})
 
 
-@op("concat concatenate", only=FUNCTION, out=CAST)
+@op("concat concatenate", only=FUNCTION)
 def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     """Tensors joined along an axis that they have."""
     xs = _several(tensors, "cat")
@@ -59,7 +59,7 @@ def _stacked(*xs: Any, axis: int) -> Any:
     return _joined(*[catalogue()["reshape"](x, shape=tuple(shape)) for x in xs], axis=axis)
 
 
-@op(only=FUNCTION, out=CAST)
+@op(only=FUNCTION)
 def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     """Tensors of one shape joined along a new axis."""
     xs = _several(tensors, "stack")
@@ -112,13 +112,13 @@ def tile(input: Tensor, *given: Any, dims: Any = None) -> Tensor:
     return repeat(input, (1,) * (input.ndim - len(times)) + times)
 
 
-@op(inplace=ENTRIES, out=EXACT)
+@op(inplace=ENTRIES)
 def tril(input: Tensor, diagonal: int = 0) -> Tensor:
     """The entries on and below a diagonal, zeros above."""
     return record(operation("tril"), (input,), {"k": diagonal}, "TrilBackward0", keep_integer=True)
 
 
-@op(inplace=ENTRIES, out=EXACT)
+@op(inplace=ENTRIES)
 def triu(input: Tensor, diagonal: int = 0) -> Tensor:
     """The entries on and above a diagonal, zeros below."""
     return record(operation("triu"), (input,), {"k": diagonal}, "TriuBackward0", keep_integer=True)
@@ -215,20 +215,20 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     return split(input, max(-(-size // chunks), 1), dim)
 
 
-@op(only=FUNCTION, out=CAST)
+@op(only=FUNCTION)
 def hstack(tensors: Sequence[Tensor]) -> Tensor:
     """Joined along the second axis, vectors along their only one."""
     xs = [x if x.ndim else reshape(x, (1,)) for x in tensors]
     return cat(xs, 0 if xs[0].ndim == 1 else 1)
 
 
-@op("row_stack", only=FUNCTION, out=CAST)
+@op("row_stack", only=FUNCTION)
 def vstack(tensors: Sequence[Tensor]) -> Tensor:
     """Joined along the first axis, vectors as rows."""
     return cat([atleast_2d(x) for x in tensors], 0)
 
 
-@op(only=FUNCTION, out=CAST)
+@op(only=FUNCTION)
 def dstack(tensors: Sequence[Tensor]) -> Tensor:
     """Joined along the third axis."""
     return cat([unsqueeze(y, 2) if y.ndim < 3 else y for y in (atleast_2d(x) for x in tensors)], 2)
@@ -276,7 +276,7 @@ def meshgrid(*tensors: Tensors, indexing: str = "ij") -> tuple[Tensor, ...]:
     )
 
 
-@op(out=CAST)
+@op()
 def diff(input: Tensor, n: int = 1, dim: int = -1) -> Tensor:
     """The differences of neighbours along an axis."""
     from gradcli.eager._ops.elementwise import sub
@@ -321,7 +321,7 @@ def _diagonal(x: Any, *, start: int, step: int, size: int, turned: bool) -> Any:
     return catalogue()["slice"](flat(x), start=(start if size else 0,), step=(step,), size=(size,))
 
 
-@op(out=EXACT)
+@op()
 def diag(input: Tensor, diagonal: int = 0) -> Tensor:
     """The diagonal of a matrix, or the matrix with a vector on its diagonal."""
     if input.ndim == 1:
@@ -439,7 +439,7 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
     return reshape(index_select(input, 0, Tensor(rows.reshape(-1))), tuple(rows.shape))
 
 
-@op(only=FUNCTION, out=CAST)
+@op(only=FUNCTION)
 def column_stack(tensors: Sequence[Tensor]) -> Tensor:
     """Vectors as the columns of a matrix, beside matrices."""
     return cat([reshape(x, (-1, 1)) if x.ndim <= 1 else x for x in tensors], 1)

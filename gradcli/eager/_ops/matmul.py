@@ -15,7 +15,7 @@ from gradcli.eager._ops.elementwise import mul
 from gradcli.eager._ops.joining import diagonal
 from gradcli.eager._ops.reductions import graph_norm
 from gradcli.eager._ops.reductions import sum as summed
-from gradcli.eager._ops.table import CAST, ENTRIES, EXACT, FUNCTION, LINALG, op
+from gradcli.eager._ops.table import ENTRIES, FUNCTION, LINALG, op
 from gradcli.eager._ops.views import axis_of, expand, permute, reshape, squeeze, unsafe_view, unsqueeze, view
 from gradcli.primitives import catalogue
 
@@ -50,32 +50,32 @@ def _tensors(name: str, one: Any, other: Any) -> None:
 _MM = (operation("matmul"), "MmBackward0", None, False)
 
 
-@op(out=EXACT, fast=True)
+@op(fast=True)
 def mm(input: Tensor, mat2: Tensor) -> Tensor:
     """The product of two matrices."""
     known = again(_MM, input, mat2)
     return _product("mm", input, mat2) if known is None else known
 
 
-@op(out=EXACT, fast=True)
+@op(fast=True)
 def mv(input: Tensor, vec: Tensor) -> Tensor:
     """A matrix times a vector."""
     return _product("mv", input, vec)
 
 
-@op(out=EXACT, fast=True)
+@op(fast=True)
 def dot(input: Tensor, tensor: Tensor) -> Tensor:
     """The sum of the products of two vectors."""
     return _product("dot", input, tensor)
 
 
-@op(out=EXACT, fast=True)
+@op(fast=True)
 def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     """The products of two stacks of matrices."""
     return _product("bmm", input, mat2)
 
 
-@op(out=EXACT, fast=True)
+@op(fast=True)
 def matmul(input: Tensor, other: Tensor) -> Tensor:
     """The matrix product, built from the same nodes as PyTorch builds it from."""
     known = again(_MM, input, other)
@@ -139,25 +139,25 @@ def _added(name: str, ranks: tuple[int, int], xs: tuple[Tensor, Tensor, Tensor],
     return record(_added_product, xs, factors, f"{name.capitalize()}Backward0", keep_integer=True, pointwise=False)
 
 
-@op(inplace=ENTRIES, out=EXACT)
+@op(inplace=ENTRIES)
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """beta * input + alpha * (the product of two matrices)."""
     return _added("addmm", (2, 2), (input, mat1, mat2), beta=beta, alpha=alpha)
 
 
-@op(inplace=ENTRIES, out=EXACT)
+@op(inplace=ENTRIES)
 def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """beta * input + alpha * (a matrix times a vector)."""
     return _added("addmv", (2, 1), (input, mat, vec), beta=beta, alpha=alpha)
 
 
-@op(inplace=ENTRIES, out=EXACT)
+@op(inplace=ENTRIES)
 def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """beta * input + alpha * (the products of two stacks of matrices)."""
     return _added("baddbmm", (3, 3), (input, batch1, batch2), beta=beta, alpha=alpha)
 
 
-@op("ger", out=CAST)
+@op("ger")
 def outer(input: Tensor, vec2: Tensor) -> Tensor:
     """The product of every entry of one vector with every entry of another."""
     if input.ndim != 1 or vec2.ndim != 1:
@@ -165,7 +165,7 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:
     return mul(view(input, (input.shape[0], 1)), vec2)  # type: ignore[no-any-return]
 
 
-@op(out=EXACT)
+@op()
 def vdot(input: Tensor, other: Tensor) -> Tensor:
     """The sum of the products of two vectors, the first of them conjugated."""
     if input.dtype.kind == 3:
@@ -175,7 +175,7 @@ def vdot(input: Tensor, other: Tensor) -> Tensor:
     return renamed(dot(input, other), "VdotBackward0")
 
 
-@op(out=EXACT)
+@op()
 def inner(input: Tensor, other: Tensor) -> Tensor:
     """The sums of the products along the last axes."""
     if not input.ndim or not other.ndim:
@@ -183,7 +183,7 @@ def inner(input: Tensor, other: Tensor) -> Tensor:
     return tensordot(input, other, ([-1], [-1]))
 
 
-@op(only=FUNCTION, out=EXACT)
+@op(only=FUNCTION)
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     """The sums of products over some axes of each."""
     if isinstance(dims, int):
@@ -202,7 +202,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     return reshape(mm(reshape(one, (-1, count)), reshape(other, (count, -1))), shape)
 
 
-@op(out=CAST)
+@op()
 def kron(input: Tensor, other: Tensor) -> Tensor:
     """The Kronecker product."""
     rank = max(input.ndim, other.ndim)
@@ -214,7 +214,7 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
     return unsafe_view(mul(left, right), shape)
 
 
-@op(out=EXACT)
+@op()
 def cross(input: Tensor, other: Tensor, dim: int = -1) -> Tensor:
     """The cross product of vectors of three entries."""
     if input.shape[dim] != 3 or other.shape[dim] != 3:

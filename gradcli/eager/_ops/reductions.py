@@ -13,7 +13,7 @@ from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine.multi_output import named, of_node, one_node
 from gradcli.eager._engine.record import cast, declared, kind_of, operation, record
 from gradcli.eager._ops.elementwise import ROWS
-from gradcli.eager._ops.table import CAST, COMPUTED, ENTRIES, EXACT, FUNCTION, LINALG, described, op
+from gradcli.eager._ops.table import ENTRIES, FUNCTION, LINALG, described, op
 from gradcli.primitives import catalogue
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def converted(input: Tensor, dtype: dtypes.dtype | None) -> Tensor:
     return input if dtype is None else cast(input, dtype)
 
 
-@op(out=COMPUTED)
+@op()
 def sum(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: dtypes.dtype | None = None) -> Tensor:
     """The sum of the entries, over all axes or some."""
     input = converted(input, dtype)
@@ -56,7 +56,7 @@ def sum(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: dtypes
     return found if dtype is None else as_asked(found, dtype)
 
 
-@op(out=CAST)
+@op()
 def mean(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: dtypes.dtype | None = None) -> Tensor:
     """The average of the entries; RuntimeError for whole numbers."""
     input = converted(input, dtype)
@@ -100,7 +100,7 @@ def _undefined(x: Any, *, axis: Any, keepdims: bool) -> Any:
     return declared("sum", (x - x) / (x - x), axis=axis, keepdims=keepdims)
 
 
-@op(out=CAST, along=True)
+@op(along=True)
 def var(
     input: Tensor, dim: Spread = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None
 ) -> Tensor:
@@ -108,7 +108,7 @@ def var(
     return _spread("var", "VarBackward0", input, dim, keepdim, correction, unbiased)
 
 
-@op(out=CAST, along=True)
+@op(along=True)
 def std(
     input: Tensor, dim: Spread = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None
 ) -> Tensor:
@@ -131,7 +131,7 @@ var_mean = _with_mean("var", "The variance and the mean.")
 std_mean = _with_mean("std", "The standard deviation and the mean.")
 
 
-@op(out=COMPUTED)
+@op()
 def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: dtypes.dtype | None = None) -> Tensor:
     """The product of the entries."""
     input = converted(input, dtype)
@@ -141,13 +141,13 @@ def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype:
     return as_asked(found, dtype)
 
 
-@op(out=EXACT)
+@op()
 def all(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
     """Whether every entry is not zero."""
     return _truth(np.all, input, dim, keepdim)
 
 
-@op(out=EXACT)
+@op()
 def any(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
     """Whether some entry is not zero."""
     return _truth(np.any, input, dim, keepdim)
@@ -160,7 +160,7 @@ def _truth(function: Any, x: Tensor, dim: Any, keepdim: bool) -> Tensor:
     return noted(function.__name__, (x,), Tensor(found))
 
 
-@op(out=CAST)
+@op()
 def logsumexp(input: Tensor, dim: Sizes, keepdim: bool = False) -> Tensor:
     """The logarithm of the sum of exponentials."""
     return reduced("logsumexp", input, dim, keepdim, "LogsumexpBackward0")
@@ -172,26 +172,26 @@ def count_nonzero(input: Tensor, dim: Dims = None) -> Tensor:
     return Tensor(np.asarray(np.count_nonzero(input._array, axis=axes_of(dim))))
 
 
-@op(out=EXACT)
+@op()
 def softmax(input: Tensor, dim: int, dtype: dtypes.dtype | None = None) -> Tensor:
     """Exponentials divided by their sum along an axis."""
     return record(operation("softmax"), (converted(input, dtype),), {"axis": dim}, "SoftmaxBackward0")
 
 
-@op(out=EXACT)
+@op()
 def log_softmax(input: Tensor, dim: int, dtype: dtypes.dtype | None = None) -> Tensor:
     """The logarithm of softmax."""
     return record(operation("log_softmax"), (converted(input, dtype),), {"axis": dim}, "LogSoftmaxBackward0")
 
 
-@op(inplace=ENTRIES, out=COMPUTED, along=True)
+@op(inplace=ENTRIES, along=True)
 def cumsum(input: Tensor, dim: int, *, dtype: dtypes.dtype | None = None) -> Tensor:
     """Running sums along an axis."""
     found = record(operation("cumsum"), (converted(input, dtype),), {"axis": dim}, "CumsumBackward0", keep_integer=True)
     return as_asked(found, dtype)
 
 
-@op(inplace=ENTRIES, out=COMPUTED, along=True)
+@op(inplace=ENTRIES, along=True)
 def cumprod(input: Tensor, dim: int, *, dtype: dtypes.dtype | None = None) -> Tensor:
     """Running products along an axis."""
     found = record(
@@ -200,13 +200,13 @@ def cumprod(input: Tensor, dim: int, *, dtype: dtypes.dtype | None = None) -> Te
     return as_asked(found, dtype)
 
 
-@op(out=EXACT)
+@op()
 def amax(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
     """The largest entry; several share the gradient."""
     return reduced("amax", input, dim, keepdim, "AmaxBackward0", keep_integer=True)
 
 
-@op(out=EXACT)
+@op()
 def amin(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
     """The smallest entry; several share the gradient."""
     return reduced("amin", input, dim, keepdim, "AminBackward0", keep_integer=True)
@@ -261,19 +261,19 @@ def _extreme(name: str, x: Tensor, dim: Any, keepdim: bool) -> Any:
     return _chosen(x, at, dim, f"{name.capitalize()}Backward0", keepdim)
 
 
-@op(out=CAST, along=True)
+@op(along=True)
 def max(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
     """The largest entry; along an axis also its position; of two tensors entry by entry."""
     return _extreme("max", input, dim, keepdim)
 
 
-@op(out=CAST, along=True)
+@op(along=True)
 def min(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
     """The smallest entry; along an axis also its position; of two tensors entry by entry."""
     return _extreme("min", input, dim, keepdim)
 
 
-@op(out=EXACT, along=True)
+@op(along=True)
 def sort(input: Tensor, dim: int = -1, descending: bool = False) -> Found:
     """The entries in order along an axis, and where they stood."""
     if tracer.current is not None and tracer.traced((input,)):
@@ -287,7 +287,7 @@ def sort(input: Tensor, dim: int = -1, descending: bool = False) -> Found:
     return _chosen(input, np.argsort(array, axis=dim, kind="stable"), dim, "SortBackward0", True)
 
 
-@op(out=EXACT)
+@op()
 def msort(input: Tensor) -> Tensor:
     """The entries in order along the first axis."""
     return sort(input, 0)[0]
@@ -304,19 +304,19 @@ def _place_of(name: str, x: Tensor, dim: int | None, keepdim: bool) -> Tensor:
     return noted(name, (x,), Tensor(np.asarray(getattr(np, name)(x._array, axis=dim, keepdims=keepdim))))
 
 
-@op(out=EXACT)
+@op()
 def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
     """The position of the largest entry, the first of several."""
     return _place_of("argmax", input, dim, keepdim)
 
 
-@op(out=EXACT)
+@op()
 def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
     """The position of the smallest entry, the first of several."""
     return _place_of("argmin", input, dim, keepdim)
 
 
-@op(only=LINALG, out=EXACT)
+@op(only=LINALG)
 def vector_norm(x: Tensor, ord: Number = 2, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """The p-norm of the entries: the p-th root of the sum of p-th powers; the largest for inf, the count for 0."""
     if dtype is not None:
@@ -347,7 +347,7 @@ def graph_norm(x: Any, *, ord: float, axis: Any, keepdims: bool) -> Any:
     return known["pow"](total, 1 / ord)
 
 
-@op(out=EXACT)
+@op()
 def norm(
     input: Tensor, p: Order = "fro", dim: Dims = None, keepdim: bool = False, dtype: dtypes.dtype | None = None
 ) -> Tensor:
@@ -388,7 +388,7 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     return noted("bincount", (input,), Tensor(counted if weights is None else counted.astype(weights._raw.dtype)))
 
 
-@op(out=EXACT)
+@op()
 def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     """Where entries are not zero: a row for each of them, or a vector for each axis."""
     found = np.nonzero(input._array)
@@ -410,20 +410,20 @@ def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool
     return noted("argsort", (input,), Tensor(np.argsort(array, axis=dim, kind="stable")))
 
 
-@op(only=FUNCTION, out=EXACT)
+@op(only=FUNCTION)
 def searchsorted(sorted_sequence: Tensor, input: Operand, *, right: bool = False, out_int32: bool = False) -> Tensor:
     """Where values would have to be put into an ordered vector."""
     values = input._array if isinstance(input, Tensor) else np.asarray(input)
     return Tensor(np.asarray(np.searchsorted(sorted_sequence._array, values, "right" if right else "left")))
 
 
-@op(only=FUNCTION, out=EXACT)
+@op(only=FUNCTION)
 def bucketize(input: Any, boundaries: Tensor, *, right: bool = False) -> Tensor:
     """Between which boundaries values lie."""
     return searchsorted(boundaries, input, right=right)
 
 
-@op(only=FUNCTION, out=EXACT)
+@op(only=FUNCTION)
 def isin(elements: Operand, test_elements: Operand) -> Tensor:
     """Which entries occur in another tensor."""
     return Tensor(np.isin(*[x._array if isinstance(x, Tensor) else x for x in (elements, test_elements)]))

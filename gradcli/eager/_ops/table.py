@@ -1,7 +1,7 @@
 """The table of operations; the row of an operation is the decorator of its function.
 
 `@op(...)` above a function is its row. `install.py` makes the names of `torch`, the methods and the `_` forms from the
-rows; the checks of arguments and `out=` read them too.
+rows; the checks of arguments read them too.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
-EXACT, CAST, COMPUTED, MADE = "exact", "cast", "computed", "made"  # `out`
 FUNCTION, METHOD, LINALG = "function", "method", "linalg"  # `only`
 ENTRIES, TRUTHS, SHAPE = "entries", "truths", "shape"  # `inplace`
 
@@ -25,17 +24,14 @@ class Op:
 
     `only`: FUNCTION or METHOD where it is not both; LINALG where `torch.linalg` alone has the name, and `torch` the
     aliases. `inplace`: what its `_` form changes: the ENTRIES, the entries to TRUTHS (ones and zeros), or the SHAPE;
-    empty where it has none. `out`: EXACT where the tensor of `out=` has the dtype of the result, CAST where the result
-    is cast to it without losing a fraction or an imaginary part, COMPUTED where the operation computes in it, MADE
-    where it makes a new tensor; empty where there is no `out=`. `along`: it works along one axis, and takes a tensor
-    without axes too. `fast`: small steps are made of the method, which checks its arguments by itself.
+    empty where it has none. `along`: it works along one axis, and takes a tensor without axes too. `fast`: small steps
+    are made of the method, which checks its arguments by itself.
     """
 
     name: str
     aliases: tuple[str, ...] = ()
     only: str = ""
     inplace: str = ""
-    out: str = ""
     along: bool = False
     fast: bool = False
 
