@@ -68,7 +68,42 @@ READ = {
     r"loss = \frac{1}{2} x^2": "loss = 1/2*x**2",
     "loss = x**2\n\\frac{1}{2} loss": "loss = x**2\n1/2*loss",
     "x  # \\frac": "x",
+    # letters of formulas from physics are numbers, and those beside an array are arrays
+    r"F = G\frac{m_1 m_2}{r^2}": "F = G*(m_1*m_2/r**2)",
+    r"\frac{GMm}{r}": "G*M*m/r",
+    r"\frac{1}{2} C V^2": "1/2*C*V**2",
+    r"A e^{-\gamma t} \cos(\omega t)": "A*exp(-gamma*t)*cos(omega*t)",
+    r"n p (1-p)^{n-1}": "n*p*(1 - p)**(n - 1)",
+    r"W_2 \tanh(W_1 x + b_1) + b_2": "W_2 @ tanh(W_1 @ x + b_1) + b_2",
+    r"\mathrm{softmax}\left(\frac{Q K^\top}{\sqrt{d_k}}\right) V": "softmax(Q @ K.T/sqrt(d_k)) @ V",
+    r"\mathrm{ReLU}(Wx+b)": "relu(W @ x + b)",
+    r"\mathrm{Tr}(AXB) + \operatorname{tr} X": "trace(A @ X @ B) + trace(X)",
+    r"\operatorname{diag}(x) A": "diag(x) @ A",
+    r"\operatorname{sech}^2 x": "1/cosh(x)**2",
+    r"a^T X^{-T} b + x^{\text{T}} A x": "a.T @ inv(X).T @ b + x.T @ A @ x",
+    r"\mathbf{a} \times \mathbf{b}": "cross(a, b)",
+    r"\mathbf{v}\mathbf{v}^\top \mathbf{x}": "outer(v, v) @ x",
+    r"\hat{\mathbf{y}} - y_{\text{true}}": "y_hat - y_true",
+    r"\langle x, A y \rangle + \lfloor x \rfloor": "sum(x*(A @ y)) + floor(x)",
+    r"\max\{0, x\} + \log_b x": "maximum(0, x) + log(x)/log(b)",
+    r"\sum_{i=1}^{n-1} (x_{i+1} - x_i)^2": "sum((x[i] - x[i - 1])**2 for i in range(1, n))",
+    # derivatives: on the left of an equation, a claim
+    r"\frac{\partial L}{\partial w} = 2x(wx - y)": "assert grad(L, w) == 2*x*(w*x - y)",
+    r"\nabla_w L = X^\top (Xw - y)": "assert grad(L, w) == X.T @ (X @ w - y)",
+    r"\frac{d^2}{dx^2} \left( x^3 \right)": "grad(x**3, x, 2)",
+    r"\frac{\mathrm{d}y}{\mathrm{d}x} + \frac{d_1}{d_2}": "grad(y, x) + d_1/d_2",
+    # environments
+    r"\begin{equation} E = mc^2 \end{equation}": "E = m*c**2",
+    "\\begin{align}\n  r &= x^2 + y \\\\\n  s &= \\sqrt{r}\n\\end{align}\ns + 1": "r = x**2 + y\ns = sqrt(r)\ns + 1",
+    r"f(x)=\begin{cases} x & x > 0 \\ 0 & x \le 0 \end{cases}": "def f(x): return where(x > 0, x, 0)\nf(x)",
+    r"\begin{cases} -1, & \text{if } x < 0, \\ 0, & x = 0, \\ 1, & \text{if } x > 0. \end{cases}": (
+        "where(x < 0, -1, where(x == 0, 0, where(x > 0, 1, nan)))"
+    ),
+    r"\begin{cases} x^2 & x \ge 0 \\ -x & \text{otherwise} \end{cases}": "where(x >= 0, x**2, -x)",
+    r"x^T \begin{bmatrix} 1 & 2 \\ 2 & 3 \end{bmatrix} x": "x.T @ [[1, 2], [2, 3]] @ x",
+    r"\begin{pmatrix} x \\ y \end{pmatrix} + \begin{vmatrix} a & b \\ c & d \end{vmatrix}": "[x, y] + det([[a, b], [c, d]])",
     # signs
+    "x₁ + x₁₂": "x_1 + x_12",
     "2·x² − y": "2*x**2 - y",
     "x × 3 ÷ y": "x*3/y",
     "x ≤ 3": "x <= 3",
@@ -93,6 +128,31 @@ REFUSED = {  # text: the code, and what the help proposes
     "f(x, y) = x² + xy": ("GC139", "x*y"),
     r"\log |A|": ("GC139", r"\det(A)"),
     r"\sum_{i,j} A_{ij}": ("GC138", r"\sum_i \sum_j"),
+    r"\sum_{i \in S} x_i": ("GC138", r"\sum_i over all"),
+    r"F = -Kx \,": ("GC139", r"K \cdot x"),
+    r"\Sigma x": ("GC139", r"\mathbf{\Sigma} x"),
+    r"w^{(1)}": ("GC139", "w_1"),
+    r"z^{(2)} = W^{(2)} a": ("GC139", "z_2"),
+    r"h_\theta(x) \cdot 2": ("GC139", "h_theta(x) = .."),
+    r"S_0 N(d_1) \,": ("GC139", "N(x) = .."),
+    r"\frac{e^{z_i}}{\sum_j e^{z_j}}": ("GC139", "z[0]"),
+    r"(X^\top X + \lambda I)^{-1} X^\top y": ("GC139", r"\mathrm{eye}(n)"),
+    r"\mathbf{I} - \mathbf{v}\mathbf{v}^\top": ("GC139", r"\mathrm{eye}(n)"),
+    r"\mathbf{A} \times \mathbf{B}": ("GC139", r"A \odot B"),
+    r"A \otimes B": ("GC138", r"\mathrm{kron}(A, B)"),
+    r"\theta^{*}": ("GC138", "x_star"),
+    r"h_{t-1} \cdot 2": ("GC138", "h_{prev}"),
+    r"\mathbf{1}^\top x": ("GC138", r"\mathrm{ones}(n)"),
+    r"\frac{\partial^2 f}{\partial x \partial y}": ("GC138", "grad(grad(y, x), z)"),
+    r"\begin{align} y &= x^2 \\ &= x \cdot x \end{align}": ("GC138", "two equations"),
+    r"\begin{cases} x & x > 0": ("GC138", r"\end{cases}"),
+    "f''(x)": ("GC139", ".T for a transpose"),
+    "2πr": ("GC139", "π*r"),
+    "½*x": ("GC105", "1/2"),
+    "xᵀAx": ("GC114", "x.T @ A"),
+    "λ‖w‖²": ("GC114", "`*`"),
+    "∂f/∂x": ("GC104", "grad(y, x)"),
+    "e⁻ˣ": ("GC105", "exp(-x)"),
 }
 
 
@@ -102,6 +162,15 @@ def test_what_is_refused_says_what_to_write(text: str) -> None:
         parse(text)
     (problem,) = caught.value.diagnostics
     assert problem.code == REFUSED[text][0] and REFUSED[text][1] in str(problem.help)
+
+
+def test_a_derivative_on_the_left_is_checked() -> None:
+    text = "w = 2; x = 3; y = 1\nL = (w x - y)^{2}\n\\frac{\\partial L}{\\partial w} = {}2x(w x - y)"
+    verdicts = [
+        [one.verdict for one in gradcli.check(text.replace("{}", sign)).checks if one.kind == "claim"]
+        for sign in ("", "-")
+    ]
+    assert verdicts == [["PROVED"], ["DISAGREES"]]
 
 
 def test_names_and_products_stay() -> None:
@@ -202,6 +271,8 @@ PIECES = (
         "²",
         "−",
     ),
+    *(r"\begin{cases}", r"\end{cases}", r"\begin{align}", r"\end{align}", r"\begin{pmatrix}", r"\end{pmatrix}", r"\\"),
+    *(r"\text", r"\langle", r"\rangle", r"\lfloor", r"\nabla", "\\frac{d}{d x}", "∂", "₁", "π", ";"),
 )
 
 

@@ -267,8 +267,8 @@ TEXT: dict[str, CodeDoc] = {
     "GC138": CodeDoc(
         "LaTeX that the language does not have",
         "A line is read as LaTeX, and holds a command or a form that has no counterpart in a script.",
-        "Integrals, limits and derivatives written as fractions would need more than the values of their letters.",
-        r"\frac{d}{dx} x^2",
+        "Integrals, limits and infinite sums would need more than the values of their letters.",
+        r"\int_0^1 x^2 dx",
         "Write this part in the language of scripts, on a line of its own.",
     ),
     "GC139": CodeDoc(

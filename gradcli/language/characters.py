@@ -38,6 +38,7 @@ LATIN = dict(
 # signs of mathematics that are read as operators
 OPERATORS = {"−": "-", "×": "*", "·": "*", "⋅": "*", "÷": "/", "≤": "<=", "≥": ">=", "≠": "!=", "‖": "||"}
 POWERS = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹ⁿ", "0123456789n", strict=True))
+SUBSCRIPTS = dict(zip("₀₁₂₃₄₅₆₇₈₉", "0123456789", strict=True))  # of names: x₁ is x_1
 SIGNS = {
     sign: meant
     for meant, signs in {
@@ -66,7 +67,7 @@ SIGNS = {
     for sign in signs
 }
 HINTS = {
-    "⁻": "write 1/x, or inv(A) for the inverse of a matrix",
+    "⁻": "write x**-1 or exp(-x), or inv(A) for the inverse of a matrix",
     "?": "write where(condition, a, b) to choose between two values",
     "{": "dictionaries and sets are not supported; write a list as [a, b]",
     "}": "dictionaries and sets are not supported; write a list as [a, b]",
@@ -74,6 +75,13 @@ HINTS = {
     "$": "write the name alone",
     "`": "write the name alone",
 }
+
+
+def is_superscript(char: str) -> bool:
+    """Return whether a character stands above the line, as ⁻ and ˣ do."""
+    import unicodedata
+
+    return unicodedata.decomposition(char).startswith("<super>")
 
 
 def character_name(char: str) -> str:
@@ -119,7 +127,11 @@ def stray(text: str, at: int, span: Span) -> Diagnostic:
     if char.isalpha():
         hint = "names are ASCII letters, digits, _ and Greek letters"
         return Diagnostic("GC105", f"{shown} is not a letter of a name", span, (), hint)
-    return Diagnostic("GC105", f"{shown} is not part of the language", span)
+    import unicodedata
+
+    fraction = unicodedata.normalize("NFKC", char).split("\u2044")  # ½
+    over = f"write {'/'.join(fraction)}" if len(fraction) == 2 else None
+    return Diagnostic("GC105", f"{shown} is not part of the language", span, (), over)
 
 
 def looks_like(char: str) -> str | None:

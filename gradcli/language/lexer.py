@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from gradcli.diagnostics import Diagnostic, Span
-from gradcli.language.characters import FORBIDDEN, GREEK, OPERATORS, POWERS, stray
+from gradcli.language.characters import FORBIDDEN, GREEK, OPERATORS, POWERS, SUBSCRIPTS, is_superscript, stray
 from gradcli.language.limits import DEFAULT_LIMITS
 from gradcli.language.source import LINE_END, text_too_long
 
@@ -97,7 +97,20 @@ def tokenise(source: Source, limits: Limits = DEFAULT_LIMITS, start: int = 0, en
     if FORBIDDEN.search(text, start, end):
         text = without_forbidden(source, tokens, start, end)
     Lexer(text, end, tokens).run(start, line, line_start)
+    if "π" in text:
+        refuse_names_with_pi(tokens)
     return tokens
+
+
+def refuse_names_with_pi(tokens: Tokens) -> None:
+    """Report names such as the πr of 2πr²: a product is meant."""
+    for kind, text, line, column in zip(tokens.kinds, tokens.texts, tokens.lines, tokens.columns, strict=True):
+        if kind == NAME and "π" in text and text != "π" and text.isalpha() and line not in tokens.broken:
+            product = "*".join(part for part in text.replace("π", " π ").split())
+            span = Span(line, column, line, column + len(text))
+            message = f"`{text}` may be one name or a product"
+            tokens.diagnostics.append(Diagnostic("GC139", message, span, (), f"write {product} for the product"))
+            tokens.broken.add(line)
 
 
 def without_forbidden(source: Source, tokens: Tokens, start: int, end: int) -> str:
@@ -256,6 +269,10 @@ class Lexer:
             self.add("**", "**", line, column)
             exponent = "".join(POWERS[one] for one in text[at:end])
             self.add(NAME if char == "ⁿ" else NUMBER, exponent, line, column)
+        elif char in SUBSCRIPTS and self.tokens.kinds[-1:] == [NAME] and not text[at - 1].isspace():
+            while end < self.end and text[end] in SUBSCRIPTS:
+                end += 1
+            self.tokens.texts[-1] += "_" + "".join(SUBSCRIPTS[one] for one in text[at:end])
         elif char == "ᵀ":
             self.add(".", ".", line, column)
             self.add(NAME, "T", line, column)
@@ -270,7 +287,8 @@ class Lexer:
         text, kinds, texts = self.text, self.tokens.kinds, self.tokens.texts
         if text[at] != "'" or not kinds or text[at - 1].isspace() or kinds[-1] not in (NAME, ")", "]"):
             return False
-        return not (closed and texts[-1].lower() in STRING_PREFIXES)
+        empty = text.startswith("''(", at)  # f''(x)
+        return empty or not (closed and texts[-1].lower() in STRING_PREFIXES)
 
     def string_or_stray(self, group: int, at: int, end: int, line: int, line_start: int) -> int:
         """Add a string, or report a character that starts no token; return the offset to go on from."""
@@ -301,12 +319,15 @@ class Lexer:
             span = Span(line, column, line, end - line_start + 1)
             self.report("GC109", "the string is never closed", span, f"add {text[at]} at its end")
             return end
-        while text.startswith(text[at], end, self.end):  # a run of the same character is one error
-            end += 1
+        superscript = is_superscript(text[at])
+        while end < self.end and (text[end] == text[at] or (superscript and is_superscript(text[end]))):
+            end += 1  # a run of the same character is one error, and so is e⁻ˣ
         if text[at] == "}" and self.braces:  # the error is the brace that it closes
             self.braces = max(0, self.braces - (end - at))
             return end
         self.braces += end - at if text[at] == "{" else 0
-        self.tokens.diagnostics.append(stray(text, at, span))
+        again = line in self.tokens.broken and text[at] in "∂∇" and text.count(text[at], at - column + 1, at)
+        if not again:  # the two of ∂f/∂x are one error
+            self.tokens.diagnostics.append(stray(text, at, span))
         self.tokens.broken.add(line)
         return end

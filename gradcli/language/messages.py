@@ -244,6 +244,8 @@ def after_operand(kinds: list[str], texts: list[str], i: int, touching: bool, ca
         if kind == "(":
             return "GC114", f"missing operator between {left} and `(`", "only a name can be called; write `*`"
         hint = "write `*` for a product"
+        if texts[i - 2 : i] == [".", "T"]:
+            return "GC114", f"missing operator between `.T` and {token}", "write `@` for a product, as in x.T @ A"
         if before == NAME and kind != NUMBER:
             hint = f"write {shown(texts[i - 1])}*{shown(texts[i])} for a product or {call_of(texts, i)} for a call"
         elif before == NAME:
@@ -254,6 +256,8 @@ def after_operand(kinds: list[str], texts: list[str], i: int, touching: bool, ca
         if kind != "=":
             return "GC115", f"`{kind}` inside an expression", "give the assignment a statement of its own"
         return "GC115", "`=` inside an expression", "did you mean `==`?"
+    if kind == "||" and texts[i] == "‖":
+        return "GC114", f"missing operator between {described(before, texts[i - 1])} and `‖`", "write `*` for a product"
     if kind in OPERATORS:
         return "GC116", f"`{kind}` is not an operator", OPERATORS[kind]
     if kind in WORDS:
