@@ -33,7 +33,7 @@ SPREAD, SHORT, LONG = 1 << 18, 32, 512  # threads that are wanted for columns; e
 SHARED = 1024  # entries of a row up to which one warp takes it
 MOST_BLOCKS = 1 << 16
 MOST_PIECES = 1 << 13  # of a long row: the second kernel adds up what they leave
-UNROLLED = 4  # turns of a loop whose loads are under way at once
+UNDER_WAY = 16  # bytes of an array that a thread of a reduction loads at once: more turns need too many registers
 PER_THREAD = 2  # entries that a thread of a kernel without reductions takes
 
 
@@ -142,11 +142,12 @@ def template(before: str, name: str, rows: Rows, parameters: Sequence[str], phas
         f"const whole piece = {piece if pieces > 1 else 0};",
         f"const whole stop = {stop};",
     ]
+    widest = max(op.out.dtype.itemsize for phase in phases for _, op in phase.sums)
     for number, phase in enumerate(phases):
         found += [f"{_kind(op)} s{at} = {_start(op)};" for at, op in phase.sums]
         found += [
             f"if (unit < {units}) {{",
-            f"#pragma unroll {UNROLLED}",
+            f"#pragma unroll {max(UNDER_WAY // widest, 1)}",
             f"for (whole k = piece * {rows.piece} + lane; k < stop; k += {lanes}) {{",
             *phase.lines,
             "}",
