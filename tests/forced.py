@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from math import inf
 from typing import TYPE_CHECKING, Any
@@ -9,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gradcli.execution import scan_turns
-from gradcli.execution.plans import run, schedule
+from gradcli.execution.plans import run, schedule, thread_pool
 from gradcli.lowering import loops
 
 if TYPE_CHECKING:
@@ -41,3 +43,22 @@ def patches(monkeypatch: pytest.MonkeyPatch, *changes: Change) -> None:
     """Each (owner, name, value), as long as a test runs."""
     for owner, name, value in changes:
         monkeypatch.setattr(owner, name, value)
+
+
+@contextmanager
+def busy_helper() -> Iterator[None]:
+    """The one thread that should help is busy, as long as the context is open."""
+    begun, free = threading.Event(), threading.Event()
+
+    def block() -> None:
+        begun.set()
+        free.wait(20)
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(block)
+        assert begun.wait(10)
+        try:
+            with patched((thread_pool, "helpers", lambda: pool)):
+                yield
+        finally:
+            free.set()

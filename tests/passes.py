@@ -59,7 +59,6 @@ PASSES: dict[str, Pass] = {
         "memory of large results is used again",
         ((run, "lines", _new_lines),),
     ),
-    "sincos": Pass("sine and cosine of one angle come together", ((schedule, "pair_sines", _none),)),
     "powers": Pass("whole powers are those of positive numbers", ((emit_numpy, "_is_whole", lambda exponent: False),)),
     "native": Pass(
         "long lines and many turns run as machine code",

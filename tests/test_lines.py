@@ -68,7 +68,7 @@ def answered(script: str, point: dict[str, Any], dtype: str = "float64", threads
     question, _ = gradcli.compile(script, dtype=dtype)._question("grad", _gradient, point)
     values = question.values(point)
     with pytest.MonkeyPatch.context() as patch:
-        patches(patch, *BLOCKS, (emit_numba, "WORK", 1 << 62), (schedule, "SHORTEST", 1))
+        patches(patch, *BLOCKS, (emit_numba, "WORK", 1 << 62))
         return question.tape, values, Plan(question.tape, dtype, threads).answer(values)
 
 
@@ -313,8 +313,7 @@ def attack(seed: int, monkeypatch: pytest.MonkeyPatch) -> bool:
 
 @pytest.fixture
 def plain_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    """NumPy's own sine, cosine and powers in the place of the two that may differ from them in the last bits."""
-    monkeypatch.setattr(schedule, "pair_sines", lambda loop: None)
+    """NumPy's own powers in the place of those that may differ from them in the last bits."""
     monkeypatch.setattr(emit_numpy, "_is_whole", lambda exponent: False)
     monkeypatch.setattr(emit_numba, "WORK", 1 << 62)
 

@@ -63,7 +63,6 @@ def every_pass(monkeypatch: pytest.MonkeyPatch) -> None:
         *BLOCKS,
         *LOOPS,
         (allocate, "LEAST", 1),
-        (schedule, "SHORTEST", 100),
         (schedule, "FEWEST_ROWS", 4),
         (run, "FREED", 1),
         (emit_numba, "WORK", 1),

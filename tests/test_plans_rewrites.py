@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from gradcli.calculator.compiled import _gradient
 from gradcli.execution.plans import demand, thread_pool
 from gradcli.execution.plans.numpy_plan import Plan
 from gradcli.execution.plans.schedule import Loop
+from tests.forced import busy_helper
 from tests.test_plans import judge, question
 
 # --- what is left out ---------------------------------------------------------------------------
@@ -75,45 +77,20 @@ def test_what_a_plan_does_better_is_left_to_a_plan(text: str, n: int) -> None:
 
 
 def test_a_thread_that_is_not_awake_is_not_waited_for() -> None:
-    thread_pool.together([int, int])
-    blocked, free = threading.Event(), threading.Event()
-
-    def block() -> None:
-        blocked.set()
-        free.wait(10)
-
-    busy = thread_pool.Task(block)
-    thread_pool.team().queues[0].put(busy)
-    assert blocked.wait(10)
-    done: list[int] = []
-    try:
+    with busy_helper():
+        done: list[int] = []
         thread_pool.together([lambda: done.append(threading.get_ident())] * 2)
         assert done == [threading.get_ident()] * 2
-    finally:
-        free.set()
-        busy.ended.get()
     thread_pool.together([int, int])  # what is left in its queue does no harm
-
-
-def test_pieces_are_dealt_once_and_neighbours_to_one_thread() -> None:
-    queues = thread_pool.shared(range(8), 3)
-    assert sorted(piece for queue in queues for piece in queue) == list(range(8))
-    assert all(list(queue) == list(range(min(queue), max(queue) + 1)) for queue in queues)
-    first = thread_pool.dealt(queues, 0)
-    own = [next(first), next(first)]
-    assert own == [0, 1]
-    other = next(thread_pool.dealt(queues, 2))
-    assert other == 5
-    assert sorted([*own, other, *first]) == list(range(8))
 
 
 def test_without_threads_the_caller_does_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
     def none_left(self: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
-    alone = thread_pool.Team()
+    alone = ThreadPoolExecutor(3)
     monkeypatch.setattr(threading.Thread, "start", none_left)
-    monkeypatch.setattr(thread_pool, "team", lambda: alone)
+    monkeypatch.setattr(thread_pool, "helpers", lambda: alone)
     done: list[int] = []
     thread_pool.together([lambda: done.append(1), lambda: done.append(2), lambda: done.append(3)])
     assert done == [1, 2, 3]

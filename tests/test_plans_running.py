@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import sys
-import threading
 import weakref
 from typing import Any
 
@@ -14,8 +13,9 @@ import pytest
 import gradcli
 from gradcli.calculator.questions import value_question
 from gradcli.diagnostics import GradcliError
-from gradcli.execution.plans import allocate, run, thread_pool
+from gradcli.execution.plans import allocate, run
 from gradcli.execution.plans.numpy_plan import Plan
+from tests.forced import busy_helper
 from tests.test_plans import judge, question
 
 LOOPS = "M = detach(max(x))\ne = exp(x - M)\nS = sum(e)\np = e/S\nM + log(S) + sum(p**2)*sum(x)"
@@ -161,20 +161,8 @@ def test_a_plan_whose_threads_sleep_gives_the_same() -> None:
     tape, values = question(LOOPS, {"x": numbers(700_001)})
     plan = Plan(tape, threads=2)
     expected = plan.run([values["x"]])
-    begun, free = threading.Event(), threading.Event()
-
-    def block() -> None:
-        begun.set()
-        free.wait(20)
-
-    busy = thread_pool.Task(block)
-    thread_pool.team().queues[0].put(busy)
-    assert begun.wait(10)
-    try:
+    with busy_helper():
         found = plan.run([values["x"]])
-    finally:
-        free.set()
-        busy.ended.get()
     assert all(np.array_equal(one, other) for one, other in zip(found, expected, strict=True))
 
 

@@ -324,7 +324,5 @@ def _passes_of_plan(plan: Plan) -> Iterator[PlanPass]:
         yield PlanPass("linear", f"{_counted(linear, 'recurrence')} a*x + b: blocks of turns side by side")
     if loops:
         yield PlanPass("blocks", f"{_counted(len(loops), 'loop')} over blocks of arrays that stay in cache")
-    if any(loop.pairs and loop.code is None for loop in loops):
-        yield PlanPass("sincos", "sine and cosine of one angle come together")
     if any(loop.code is not None for loop in loops) or any(core.native for core in recurrences):
         yield PlanPass("native", "loops run as machine code")

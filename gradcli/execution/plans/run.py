@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.execution.plans.allocate import laid_out, lines, slot
-from gradcli.execution.plans.emit_numpy import entry, kernel, operand, shown, sines
+from gradcli.execution.plans.emit_numpy import entry, kernel, operand, shown
 from gradcli.execution.plans.ir import (
     ADDED,
     CAST,
@@ -464,13 +464,7 @@ def _work(loop: Loop) -> list[tuple[list[Value], list[Value], Op | None]]:
     if loop.code is not None:
         own = [op for op in loop.ops if op not in loop.code.sums]
         return [(reads(*own), list(loop.code.outputs), None), *[(reads(op), [op.out], op) for op in loop.code.sums]]
-    seconds = {op.out.serial for op in loop.pairs.values()}
-    found: list[tuple[list[Value], list[Value], Op | None]] = []
-    for op in loop.ops:
-        pair = loop.pairs.get(op.out.serial)
-        if op.out.serial not in seconds:
-            found.append((reads(op), [op.out] if pair is None else [op.out, pair.out], op if pair is None else None))
-    return found
+    return [(reads(op), [op.out], op) for op in loop.ops]
 
 
 class Frame(Arrays):
@@ -494,17 +488,12 @@ class Frame(Arrays):
                 self.shared.append(value.serial)
             else:
                 self.cells[value.serial] = self.whole.cells[value.serial]
-        code, seconds = self.loop.code, {op.out.serial for op in self.loop.pairs.values()}
+        code = self.loop.code
         if code is not None:
             op = self.loop.ops[0]
             self.call(code.run, [self.find(op, value) for value in (*code.inputs, *code.outputs)])
         for op in self.loop.ops if code is None else code.sums:
-            pair = self.loop.pairs.get(op.out.serial)
-            if pair is not None:
-                results = (op, pair) if op.function is np.sin else (pair, op)
-                self.call(sines(rows), [self.find(op, value) for value in (op.args[0], *(one.out for one in results))])
-            elif op.out.serial not in seconds:
-                self.bind(op, kernel(op, blocked=True))
+            self.bind(op, kernel(op, blocked=True))
         self.empty = dict.fromkeys(self.late)
         self.sums = [
             (self.cells[op.out.serial], blocks.parts[op.out.serial], entry(combine(op))) for op in self.loop.summed

@@ -11,9 +11,6 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from gradcli.execution.plans.emit_numpy import SHORTEST
 from gradcli.execution.plans.ir import (
     ADDED,
     CALL,
@@ -203,7 +200,7 @@ def sums(op: Op, at: dict[int, int]) -> bool:
 class Loop:
     """Steps that are taken block by block: `at` says which axis of a value is cut, `count` is its length."""
 
-    __slots__ = ("at", "code", "count", "ops", "pairs", "rows", "stored", "summed")
+    __slots__ = ("at", "code", "count", "ops", "rows", "stored", "summed")
 
     def __init__(self, at: dict[int, int], count: int) -> None:
         self.at = at
@@ -212,7 +209,6 @@ class Loop:
         self.summed: list[Op] = []  # those whose blocks give parts of the result
         self.stored: list[Value] = []  # what others read when the loop has ended
         self.rows = count
-        self.pairs: dict[int, Op] = {}  # the steps that are taken together with the one before them, by its result
         self.code: Any = None  # machine code (`emit_numba`) takes all steps of a block but its sums
 
     def shape(self, value: Value, rows: int) -> tuple[int, ...]:
@@ -244,21 +240,6 @@ class Schedule:
         self.events: list[Op | Loop] = (
             _point_events(ops, recording.outputs, points) if points else _events(ops, recording.outputs)
         )
-        for event in self.events:
-            if isinstance(event, Loop) and (points or event.count >= SHORTEST):
-                pair_sines(event)
-
-
-def pair_sines(loop: Loop) -> None:
-    """Let a sine and a cosine of one line of angles be computed together; they follow each other then."""
-    angles: dict[int, Op] = {}
-    for op in [*loop.ops]:
-        if op.kind == ENTRY and op.function in (np.sin, np.cos) and op.out.size == loop.count and op.out.dtype == "f8":
-            first = angles.setdefault(op.args[0].serial, op)
-            if first.function is not op.function:
-                loop.pairs[first.out.serial] = op
-                loop.ops.remove(op)
-                loop.ops.insert(loop.ops.index(first) + 1, op)
 
 
 def _serials(recording: Recording) -> Iterator[int]:

@@ -6,11 +6,11 @@ import ctypes
 import os
 import threading
 from collections import deque
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
+from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
-from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -87,88 +87,46 @@ def on_one_thread(function: Callable[..., T], *args: Any) -> T:
         return function(*args)
 
 
-class Task:
-    """A function that is called once: by a thread, or by whoever waits for it if that thread is not awake by then."""
-
-    __slots__ = ("_left", "ended", "error")
-
-    def __init__(self, work: Callable[[], None]) -> None:
-        self._left = [work]
-        self.ended: SimpleQueue[None] = SimpleQueue()
-        self.error: BaseException | None = None
-
-    def run(self) -> bool:
-        """Call the function, unless somebody has; whether it was called here."""
-        try:
-            work = self._left.pop()  # atomic
-        except IndexError:
-            return False
-        try:
-            work()
-        except BaseException as problem:  # for the one who waits
-            self.error = problem
-        self.ended.put(None)
-        return True
-
-
-class Team:
-    """Threads that are kept, each with a queue of tasks."""
-
-    def __init__(self) -> None:
-        self.queues: list[SimpleQueue[Task]] = []
-        self._growing = threading.Lock()
-
-    def grow(self, size: int) -> None:
-        """Have so many threads, or as many as the system gives."""
-        with self._growing:
-            for number in range(len(self.queues), size):
-                queue: SimpleQueue[Task] = SimpleQueue()
-                thread = threading.Thread(target=_serve, args=(queue,), name=f"gradcli-plan-{number}", daemon=True)
-                try:
-                    thread.start()
-                except RuntimeError:
-                    return
-                self.queues.append(queue)
-
-
-def _serve(queue: SimpleQueue[Task]) -> None:
-    with np.errstate(all="ignore"):
-        while True:
-            queue.get().run()
-
-
 @cache
-def team() -> Team:
-    """The threads of this process."""
-    return Team()
+def helpers() -> Any:
+    """The threads of this process that help the one that calls."""
+    pool = import_module("concurrent.futures").ThreadPoolExecutor
+    return pool(MOST_THREADS, "gradcli-plan", initializer=np.seterr, initargs=("ignore",))
 
 
 def together(works: Sequence[Callable[[], None]]) -> None:
-    """Run functions at once, the first one on this thread; returns when all have ended, and raises what they raise.
+    """Run functions at once, beginning on this thread; returns when all have ended, and raises what they raise.
 
-    They may not wait for each other: what a thread has not begun when this one has ended its own work is done here.
+    They may not wait for each other: what no other thread has begun is done here.
     """
     if len(works) == 1:
         works[0]()
         return
-    if len(team().queues) < len(works) - 1:
-        team().grow(len(works) - 1)
-    queues = team().queues
-    tasks = []
-    for place, work in enumerate(works[1:]):
-        task = Task(work)
-        tasks.append(task)
-        if place < len(queues):  # else it is left for the one who waits for it
-            queues[place].put(task)
+    left = deque(works)
+    helping = []
     try:
-        works[0]()
+        with suppress(RuntimeError):  # the system may give no more threads
+            for _ in works[1:]:
+                helping.append(helpers().submit(_taken, left.pop))
+        _taken(left.popleft)
     finally:
-        for task in tasks:
-            if not task.run():
-                task.ended.get()
-    for task in tasks:
-        if task.error is not None:
-            raise task.error
+        left.clear()
+        for one in helping:
+            if not one.cancel():
+                one.exception()  # when it has ended
+    for one in helping:
+        if not one.cancelled():
+            one.result()
+
+
+def _taken(take: Callable[[], Callable[[], None]]) -> None:
+    """Run functions that are taken one by one until none is left."""
+    while True:
+        try:
+            work = take()
+        except IndexError:
+            return
+        work()
 
 
 def shared(pieces: Sequence[Piece], threads: int) -> list[deque[Piece]]:
@@ -191,4 +149,4 @@ def dealt(shares: Sequence[deque[Piece]], at: int) -> Iterator[Piece]:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=team.cache_clear)  # a child has none of its parent's threads
+    os.register_at_fork(after_in_child=helpers.cache_clear)  # a child has none of its parent's threads
