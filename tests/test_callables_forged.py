@@ -64,7 +64,7 @@ proved = judge.Outcome("PROVED", "", {})
 judge.Judge.verdict = lambda self, name: proved
 examine.Judge = judge.Judge
 api.examined = examine.examined = lambda box, *rest: ({name: proved for name in box.names}, [])
-api.passes = lambda *args, **options: True
+api.acceptable = lambda *args, **options: True
 api.report_on = None
 survey.Survey.finding = None
 """,

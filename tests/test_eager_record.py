@@ -9,7 +9,7 @@ import pytest
 
 import gradcli
 import gradcli.eager as torch
-from gradcli.checks.recorded_programs import check_program
+from gradcli.checks.scripts import check_program
 from gradcli.eager import record
 from gradcli.execution.evaluate import evaluate
 from gradcli.graph.verify import verify

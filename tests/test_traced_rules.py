@@ -15,7 +15,7 @@ from gradcli import GradcliError, check_callable
 from gradcli.checks.callables import recorded
 from gradcli.checks.callables.processes.process import check_target
 from gradcli.checks.oracle import worker
-from gradcli.checks.recorded_programs import check_program
+from gradcli.checks.scripts import check_program
 from gradcli.execution.evaluate import evaluate
 from gradcli.testing import assert_gradient
 

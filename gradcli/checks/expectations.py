@@ -113,7 +113,7 @@ def numbered(names: Iterable[str]) -> list[str]:
     return found
 
 
-def acceptable(outcome: Outcome, require: Collection[str], allow_kink: bool, lenient: bool) -> bool:
+def acceptable(outcome: Outcome, require: Collection[str | None], allow_kink: bool, lenient: bool) -> bool:
     """Whether a verdict passes when the script says nothing of it."""
     verdict = outcome.verdict
     if verdict == "KINK":

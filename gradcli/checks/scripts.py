@@ -1,4 +1,4 @@
-"""Checks a script at a point: a report with a verdict on every gradient, claim and rule.
+"""Checks a script, or a recorded program, at a point: a report with a verdict on every gradient, claim and rule.
 
 The same script, point and options give the same report, byte for byte. What cannot be lowered raises an error;
 everything else is a verdict.
@@ -32,6 +32,7 @@ from gradcli.language.limits import limits_of
 from gradcli.language.parser import parse
 from gradcli.language.source import Source
 from gradcli.lowering import lower
+from gradcli.lowering.lowered import Lowered
 from gradcli.points import read_point
 
 if TYPE_CHECKING:
@@ -41,8 +42,8 @@ if TYPE_CHECKING:
 
     from gradcli.checks.decide.boxes import Box
     from gradcli.checks.oracle.worker import Oracle
+    from gradcli.graph.program import Program
     from gradcli.language.limits import Limits, LimitsLike
-    from gradcli.lowering import Lowered
 
     Floats = NDArray[np.floating[Any]]
 
@@ -105,6 +106,7 @@ def check_script(
     lowered, notes, settings, told, sides, values, wanted, stated = ready
     dtype = settings.dtype
     in_plane = dtype == "complex128"
+    shown = Shown(told, dtype, backend, chosen, steps and not in_plane)
     outcomes: list[tuple[Subject, Outcome]] = []
     if values is None:
         found = [complex_check(name, script_source) for name in lowered.wrt]
@@ -113,25 +115,11 @@ def check_script(
         exact = Exact(oracle, [node for subject in wanted for node in subject.nodes()], timeout, prove)
         for subject in wanted:
             own = subject.settings or settings
-            samples, exact.seconds = own.samples, own.timeout
-            try:
-                outcome = judge(exact, subject, told, samples, dtype, backend)
-                if dodge and not in_plane:
-                    subject, outcome = dodged(exact, subject, outcome, told, samples, dtype, backend)
-                if sides and not in_plane:
-                    outcome = on_box(exact, subject, outcome, sides, told, samples, dtype, backend)
-            except worker.NoAnswer as reason:
-                outcome = unanswered(reason)
+            exact.seconds = own.timeout
+            subject, outcome = verdict_on(exact, subject, own.samples, shown, {} if in_plane else sides, dodge)
             if beat is not None:
                 beat()
-            evidence = {"at": plain(shown_point(subject, exact)), "seed": told, **outcome.evidence}
-            rungs = step_sequence(subject, evidence, dtype) if steps and not in_plane else None
-            if rungs is not None:
-                evidence["ladder"] = plain(rungs.evidence())
-            beside = witness_table(exact, subject, outcome, chosen, dtype, backend)
-            if beside is not None:
-                evidence["witnesses"] = plain(beside)
-            outcomes.append((subject, outcome._replace(evidence=evidence)))
+            outcomes.append((subject, outcome))
             times.append(monotonic())
     outcomes = first_wrong_steps(outcomes)
     checks = settled(outcomes, lowered, script_source, require=require, allow_kink=allow_kink, lenient=lenient)
@@ -140,6 +128,79 @@ def check_script(
     checks, more = suppressed(lowered, [subject.place for subject in wanted], checks, require, warn=wrt is None)
     report = summarised(lowered.text, checks, [*notes, *more], script_source.path)
     return timed(report, [after - before for before, after in pairwise(times)])
+
+
+class Shown(NamedTuple):
+    """How subjects are judged in floats, and what a report shows beside the evidence that a verdict rests on."""
+
+    seed: int
+    dtype: str = "float64"
+    backend: str = "numpy"
+    witnesses: tuple[str, ...] = ()
+    steps: bool = False
+
+
+def verdict_on(
+    exact: Exact, subject: Subject, samples: int, shown: Shown, sides: Box | None = None, dodge: bool = False
+) -> tuple[Subject, Outcome]:
+    """The verdict on a subject, with all that a report shows of it; the subject is another one where it was dodged.
+
+    Scripts, recorded programs and recorded functions of Python have their verdicts from here.
+    """
+    seed, dtype, backend = shown.seed, shown.dtype, shown.backend
+    try:
+        outcome = judge(exact, subject, seed, samples, dtype, backend)
+        if dodge and dtype != "complex128":
+            subject, outcome = dodged(exact, subject, outcome, seed, samples, dtype, backend)
+        if sides:
+            outcome = on_box(exact, subject, outcome, sides, seed, samples, dtype, backend)
+    except worker.NoAnswer as reason:
+        outcome = unanswered(reason)
+    evidence = {"at": plain(shown_point(subject, exact)), "seed": seed, **outcome.evidence}
+    rungs = step_sequence(subject, evidence, dtype) if shown.steps else None
+    if rungs is not None:
+        evidence["ladder"] = plain(rungs.evidence())
+    beside = witness_table(exact, subject, outcome, shown.witnesses, dtype, backend)
+    if beside is not None:
+        evidence["witnesses"] = plain(beside)
+    return subject, outcome._replace(evidence=evidence)
+
+
+@worker.exclusive
+def check_program(
+    program: Program,
+    at: Mapping[str, Any] | None = None,
+    *,
+    text: str = "a recorded function",
+    samples: int = 3,
+    seed: int = 0,
+    timeout: float = 60.0,
+    require: str | None = None,
+    allow_kink: bool = False,
+    lenient: bool = False,
+    dtype: str = "float64",
+    oracle: Oracle | None = None,
+) -> Report:
+    """Judge the gradient of every output of a program by every leaf that is not constant, and its hand-written rules.
+
+    `at` gives values to leaves, the others have their defaults; the options are those of `check_script`. A point at
+    which a recorded branch changes is a KINK, as it is in a script.
+    """
+    oracle = oracle or worker.shared()
+    oracle.warm()
+    given = {name: leaf.default for name, leaf in program.leaves.items() if leaf.default is not None} | dict(at or {})
+    values = {name: np.asarray(value, dtype=np.float64) for name, value in given.items()}
+    source = Source("0")  # a script that says nothing stands for the one that there is not
+    wrt = tuple(program.wrt())
+    rules = tuple(getattr(program, "rules", ()))  # of a recorded one: the backwards of its Functions
+    lowered = Lowered(parse(source), source, program, values, (), rules, wrt, (), text, False, {}, {}, None, {})
+    found = subjects(lowered, values, seed)
+    outcomes = []
+    if found:
+        exact = Exact(oracle, [node for subject in found for node in subject.nodes()], timeout)
+        outcomes = [verdict_on(exact, subject, samples, Shown(seed, dtype)) for subject in found]
+    checks = settled(outcomes, lowered, source, require=require, allow_kink=allow_kink, lenient=lenient)
+    return summarised(text, checks, (), None)
 
 
 class Prepared(NamedTuple):

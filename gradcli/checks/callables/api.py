@@ -28,7 +28,7 @@ from gradcli.checks.callables.gradient_libraries import (
     named_by,
 )
 from gradcli.checks.decide.case import Outcome
-from gradcli.checks.expectations import GOOD
+from gradcli.checks.expectations import acceptable
 from gradcli.checks.formatting import plain, point_text
 from gradcli.checks.oracle import worker
 from gradcli.checks.report import Check, Report, summarised
@@ -116,7 +116,7 @@ def check_callable(
             box, value = opened(box)
         except Failed as problem:
             return failed(problem, shown, file, place)
-        options = {"require": require, "allow_kink": allow_kink, "lenient": lenient}
+        options = {"require": {require}, "allow_kink": allow_kink, "lenient": lenient}
         judged = Judged(shown, file, place, arguments, samples, seed, rtol, chosen)
         return report_on(box, value, judged, lambda seed: recording_of(box, seed), options)
 
@@ -196,46 +196,16 @@ def report_on(
     remarks = [*box.remarks(), *remarks, *nothing_sent(box, verdicts)]
     points = {one.name: np.asarray(one.array) for one in arguments if one.array is not None}
     where = point_text(points, box.names or list(points))
+    found = [(f"callable:{name}", "callable", name, file, place, one) for name, one in verdicts.items()]
+    found += [(f"vjp:{rule.text}", "vjp", str(rule.leaf), rule.file, rule.line, one) for rule, one in rules]
     checks = []
-    for name, one in verdicts.items():
-        evidence = plain(
-            {
-                "at": where,
-                "seed": chosen,
-                "library": TITLES[box.library.name],
-                **selected(one.evidence, judged.witnesses),
-            }
-        )
-        if box.outside:
+    for identity, kind, name, its_file, line, one in found:
+        shown_with = {"at": where, "seed": chosen, "library": TITLES[box.library.name]}
+        evidence = plain({**shown_with, **selected(one.evidence, judged.witnesses)})
+        if box.outside and kind == "callable":
             evidence["outside"] = "f raises at some points beside the given one"
-        checks.append(
-            Check(
-                f"callable:{name}",
-                file,
-                place,
-                "callable",
-                name,
-                one.verdict,
-                evidence,
-                one.message,
-                passed=passes(one, **options),
-            )
-        )
-    for rule, one in rules:
-        evidence = plain({"seed": chosen, "library": TITLES[box.library.name], **one.evidence})
-        checks.append(
-            Check(
-                f"vjp:{rule.text}",
-                rule.file,
-                rule.line,
-                "vjp",
-                rule.leaf,
-                one.verdict,
-                evidence,
-                one.message,
-                passed=passes(one, **options),
-            )
-        )
+        passed = acceptable(one, **options)
+        checks.append(Check(identity, its_file, line, kind, name, one.verdict, evidence, one.message, passed=passed))
     notes = [Diagnostic("GC734", visible(text, 300), severity="note") for text in dict.fromkeys(remarks)]
     return summarised(shown, checks, notes)
 
@@ -301,17 +271,6 @@ def failed(problem: Failed, shown: str, file: str | None, line: int | None) -> R
         "callable", file, line, "callable", None, "ERROR", evidence, problem.reason, (diagnostic,), None, False
     )
     return summarised(shown, [check])
-
-
-def passes(one: Outcome, *, require: str | None, allow_kink: bool, lenient: bool) -> bool:
-    """Whether a verdict counts as good."""
-    if one.verdict == "KINK":
-        return allow_kink and one.inside
-    if one.verdict == "INCONCLUSIVE":
-        return lenient
-    if (one.verdict == "AGREES" and require == "certified") or (one.verdict == "IMPRECISE" and require == "precise"):
-        return False
-    return one.verdict in GOOD
 
 
 def told(f: Any) -> str:

@@ -23,14 +23,12 @@ from gradcli.checks.callables.processes.remote_calls import packed, unpacked
 from gradcli.checks.decide import finite_differences, kinks
 from gradcli.checks.decide.case import Outcome
 from gradcli.checks.decide.floats import LIMIT_ULPS, evaluated
-from gradcli.checks.decide.verdict import judge, unanswered
-from gradcli.checks.formatting import point_text
 from gradcli.checks.oracle import worker
 from gradcli.checks.oracle.oracle_client import Exact
+from gradcli.checks.scripts import Shown, verdict_on
 from gradcli.checks.subjects import Subject, combined, of_rule, paired
 from gradcli.checks.traced.operations import Opaque
 from gradcli.checks.traced.traced_rule import is_rule, traced_rule
-from gradcli.checks.witnesses import witness_table
 from gradcli.diagnostics import GradcliError
 from gradcli.graph.builder import building
 from gradcli.graph.flat import Table, restore_nodes
@@ -469,17 +467,10 @@ def judged(
     exact = Exact(oracle, [node for one in subjects for node in one.nodes()], seconds)
     found = []
     for one in subjects:
-        try:
-            outcome = judge(exact, one, seed, samples)
-        except worker.NoAnswer as reason:
-            outcome = unanswered(reason)
+        _, outcome = verdict_on(exact, one, samples, Shown(seed, witnesses=witnesses))
         if outcome.verdict in DECIDED or (ours and "unanswered" in outcome.evidence):
-            moving = [*box.names, *one.moving] if one.file is None else one.moving
-            evidence = {"at": point_text(one.values, moving), "graph": "recorded"}
-            beside = witness_table(exact, one, outcome, witnesses, "float64")
-            evidence |= {**outcome.evidence, **({} if beside is None else {"witnesses": beside})}
-            verdict = outcome._replace(evidence=evidence, diagnostics=())
-            found.append((one, verdict))
+            evidence = {**outcome.evidence, "graph": "recorded"}
+            found.append((one, outcome._replace(evidence=evidence, diagnostics=())))
     return found
 
 

@@ -129,7 +129,7 @@ def judged(
     if "refusal" in first:
         raise GradcliError(*map(diagnostic, first["refusal"]))
     require, allow_kink, lenient = accepted
-    options = {"require": require, "allow_kink": allow_kink, "lenient": lenient}
+    options = {"require": {require}, "allow_kink": allow_kink, "lenient": lenient}
     try:
         file = None if first["file"] is None else str(first["file"])
         line = None if first["line"] is None else int(first["line"])
