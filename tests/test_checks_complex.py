@@ -51,15 +51,16 @@ def test_the_engine_is_certified(text: str, at: dict[str, object]) -> None:
 @pytest.mark.parametrize("z", POINTS)
 def test_enclosures_hold_the_derivative(text: str, f: object, z: complex) -> None:
     flint = pytest.importorskip("flint")
-    from gradcli.checks.derivatives.complex_jets import ComplexJets
-    from gradcli.checks.derivatives.jets import DependencyCone
+    from gradcli.checks.derivatives.jets import DependencyCone, DirectionalJets
     from gradcli.checks.evaluate import ball_numbers
+    from gradcli.checks.expansions.series_fields import ComplexField
     from gradcli.language.parser import parse
     from gradcli.lowering import lower
 
     program = lower(parse(text), at={"z": z}).program
     with ball_numbers.precision(200):
-        plane = ComplexJets(DependencyCone(program.outputs, program.leaves["z"].node), {"z": ([z], ())})
+        paths = DependencyCone(program.outputs, program.leaves["z"].node)
+        plane = DirectionalJets(ComplexField(), paths, {"z": ([z], ())})
         found = [plane.partial(i) for i in (0, 1)]
     with mpmath.workdps(70):
         h = mpmath.mpf(10) ** -25

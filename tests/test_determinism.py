@@ -42,7 +42,6 @@ SUBSETS = tuple(
         "expansions/",
         "algebra/",
         "oracle/",
-        "rewrites/",
     )
 )
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from gradcli.checks import check_script
-from gradcli.checks.derivatives.one_sided import Sides, beside, sides
+from gradcli.checks.derivatives.one_sided import Sides, sides
 from gradcli.checks.evaluate import ball_numbers
 from gradcli.checks.evaluate.interpretation import Failure
 from gradcli.checks.expansions.log_puiseux import Expansion
@@ -142,7 +142,7 @@ def test_an_expansion_is_the_function(text: str, f: Callable[[Any], Any]) -> Non
     """What the terms leave over shrinks like the remainder that is stated, at two steps far apart."""
     with ball_numbers.precision(1024):
         whole = lines(f"where(x > 0, {text}, 0)", {"x": 0.0})
-        found = beside(whole, {0: 1})
+        found = whole.beside({0: 1})
         assert isinstance(found, Expansion), found if not isinstance(found, Failure) else found.reason
         terms = {key: mpmath.mpf(0) for key in found.terms}
         with mpmath.workdps(330):
@@ -161,7 +161,7 @@ def test_an_expansion_is_the_function(text: str, f: Callable[[Any], Any]) -> Non
 def test_a_lost_term_would_be_seen() -> None:
     """The comparison above fails for an expansion without one of its terms."""
     with ball_numbers.precision(256):
-        found = beside(lines("where(x > 0, log(x)/x + 1/x**2, 0)", {"x": 0.0}), {0: 1})
+        found = lines("where(x > 0, log(x)/x + 1/x**2, 0)", {"x": 0.0}).beside({0: 1})
     assert isinstance(found, Expansion)
     assert len(found.terms) == 2 and found.rest is None
 

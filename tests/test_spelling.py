@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gradcli.checks import Check, check_script
-from gradcli.checks.rewrites import proved
+from gradcli.checks.decide import rewrites
 from gradcli.graph.node import Node
 
 # text, point, leaf, what is to be written instead
@@ -90,5 +90,5 @@ def no_better(node: Node) -> Node | None:
 
 @pytest.mark.parametrize("rule", [nearly, no_better])
 def test_what_is_not_proved_or_no_better_is_not_shown(rule: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(proved, "RULES", (rule,))
+    monkeypatch.setattr(rewrites, "RULES", (rule,))
     assert "rewrite" not in imprecise("log(1 + x)/x", {"x": 1e-9}, "x").evidence

@@ -90,7 +90,7 @@ def float_quality(case: Case, found: Sequence[tuple[Values, Any]]) -> Outcome | 
     evidence["digits_lost"] = digits_lost(worst, case.dtype)
     better = []
     if not (isinstance(exact_at, str) or beyond or case.plane):
-        from gradcli.checks import rewrites  # most floats are good: start-up time is a feature
+        from gradcli.checks.decide import rewrites  # most floats are good: start-up time is a feature
 
         better = rewrites.better(case, at, entry_at, exact_at, worst)
     if better:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gradcli.checks.derivatives.complex_jets import ComplexJets
+from flint import arb
+
 from gradcli.checks.derivatives.jets import DependencyCone, DirectionalJets
 from gradcli.checks.derivatives.one_sided import SMOOTH, Sides, Tied, sides
 from gradcli.checks.evaluate import ball_numbers, balls
 from gradcli.checks.evaluate.evaluation import prepared, work_of
 from gradcli.checks.evaluate.interpretation import Failure, Unsupported
+from gradcli.checks.expansions.series_fields import ComplexField
 from gradcli.graph.node import LEAF, reachable
 
 if TYPE_CHECKING:
@@ -38,11 +40,14 @@ class Fields:
     def __init__(self) -> None:
         self._known: dict[tuple[Any, ...], BallField] = {}
 
-    def at(self, bits: int, *, wide: bool = False, decimal: bool = False, printed: bool = False) -> BallField:
-        """The field for numbers of so many bits."""
-        key = (bits, wide, decimal, printed)
+    def at(
+        self, bits: int, *, wide: bool = False, decimal: bool = False, printed: bool = False, plane: bool = False
+    ) -> BallField:
+        """The field for numbers of so many bits; complex ones in the `plane`."""
+        key = (bits, wide, decimal, printed, plane)
         if key not in self._known:
-            self._known[key] = balls.BallField(wide=wide, decimal=decimal, printed=printed)
+            kind = ComplexField if plane else balls.BallField
+            self._known[key] = kind(wide=wide, decimal=decimal, printed=printed)
         return self._known[key]
 
 
@@ -131,13 +136,13 @@ class PointEvaluation:
         self.fields = fields
         self.wide = wide
         self.decimal = decimal
-        self._lines: tuple[int, Any] | None = None
+        self._lines: tuple[int, DirectionalJets] | None = None
 
     def _field(self, bits: int) -> BallField:
-        return self.fields.at(bits, wide=self.wide, decimal=self.decimal)
+        return self.fields.at(bits, wide=self.wide, decimal=self.decimal, plane=self.query.plane)
 
-    def lines(self, bits: int) -> Any:
-        """`DirectionalJets` or `ComplexJets` at the point; to be used with so many bits set."""
+    def lines(self, bits: int) -> DirectionalJets:
+        """The lines through the point; to be used with so many bits set."""
         if self._lines is None or self._lines[0] != bits:
             self._lines = (bits, self._through(self.query.paths, bits))
         return self._lines[1]
@@ -147,9 +152,7 @@ class PointEvaluation:
         """The bits of the last lines, 128 before there are any."""
         return ball_numbers.START_BITS if self._lines is None else self._lines[0]
 
-    def _through(self, paths: DependencyCone, bits: int) -> Any:
-        if self.query.plane:
-            return ComplexJets(paths, self.point, wide=self.wide)
+    def _through(self, paths: DependencyCone, bits: int) -> DirectionalJets:
         return DirectionalJets(self._field(bits), paths, self.point)
 
     def value(self) -> Any:
@@ -181,27 +184,19 @@ class PointEvaluation:
 
     def claimed(self, node: Node, printed: bool = False) -> Callable[[int], Mapping[int, Any]]:
         """The entries of a node at this point, for so many bits; with `printed` its decimals count to their digits."""
-        if self.query.plane:
-            printing = ComplexJets(self.query.paths, self.point, wide=self.wide, printed=True) if printed else None
-
-            def in_the_plane(bits: int) -> Mapping[int, Any]:
-                found: Mapping[int, Any] = (printing or self.lines(bits)).slopes(node)
-                return found
-
-            return in_the_plane
         if not printed:
             order = self.query.beyond(node)
 
             def beside(bits: int) -> Mapping[int, Any]:
                 base = self.lines(bits).base
                 base.follow(order)
-                return dict(enumerate(base.known[node].flat))
+                return dict(enumerate(self._field(bits).slopes(base.known[node].flat)))
 
             return beside
 
         def at(bits: int) -> Mapping[int, Any]:
-            field = self.fields.at(bits, wide=self.wide, decimal=self.decimal, printed=True)
-            return dict(enumerate(balls.read(field, [node], self.point)[0].flat))
+            field = self.fields.at(bits, wide=self.wide, decimal=self.decimal, printed=True, plane=self.query.plane)
+            return dict(enumerate(field.slopes(balls.read(field, [node], self.point)[0].flat)))
 
         return at
 
@@ -255,7 +250,7 @@ class PointEvaluation:
             one = sides(lines, direction)
             if one.kind != SMOOTH:
                 return one
-            expected: Any = sum((slopes[i] * speed for i, speed in direction.items()), lines.field.zero)
+            expected: Any = sum((slopes[i] * speed for i, speed in direction.items()), arb(0))
             if not one.slope.overlaps(expected):
                 return one._replace(kind="KINK", reason="the partials exist, but there is no derivative")
         return None

@@ -15,7 +15,8 @@ from flint import arb, arb_series, ctx
 from gradcli.checks.evaluate import balls
 from gradcli.checks.evaluate.evaluation import MOST_ENTRIES, Reading, prepared, work_of
 from gradcli.checks.evaluate.interpretation import Entries, Failure, TooShort, Unsupported
-from gradcli.checks.expansions.power_series import OneSidedSeries, Series, capacity
+from gradcli.checks.expansions.log_puiseux import Expansion
+from gradcli.checks.expansions.power_series import Series, capacity
 from gradcli.checks.expansions.series_fields import CONTINUOUS, SeriesField
 from gradcli.graph.node import Node, reachable
 
@@ -53,7 +54,7 @@ class DependencyCone:
         self.still, self.walk = prepared(self.all), prepared(self.order)
 
     def split(self, entries: Sequence[Any]) -> dict[Node, Entries]:
-        """The entries of all targets, as those of each."""
+        """The entries of all targets as those of each."""
         found, start = {}, 0
         for target, size in zip(self.targets, self.sizes, strict=True):
             stop = start + size
@@ -118,7 +119,9 @@ class DirectionalJets:
     """A scalar node along straight lines through a point: its values, slopes and further coefficients.
 
     All of it is computed with the bits that are set when the object is made. `point` gives leaves their doubles, or
-    balls for a box; `field` may be shared by many points with the same bits.
+    balls for a box; `field` may be shared by many points with the same bits. A complex entry z has two directions, 1
+    and i, so the gradient of the real part L is that of a real function with twice as many entries: 2k is dL/dx and
+    2k + 1 is dL/dy of entry k. Nothing is assumed to be holomorphic.
     """
 
     def __init__(self, field: BallField, paths: DependencyCone, point: Point) -> None:
@@ -127,40 +130,61 @@ class DirectionalJets:
         self.bits: int = ctx.prec
         self.base = Reading(field, balls.entries_of(field, point))
         self.base.follow(paths.still)
-        self.center = [entry for target in paths.targets for entry in self.base.known[target].flat]
+        self.entries = [entry for target in paths.targets for entry in self.base.known[target].flat]
+        self.center = field.parts(self.entries)
         self.signs: list[int] = []  # of all that decided a branch, so far
 
     @property
     def value(self) -> Any:
-        """The output at the point."""
-        return self.base.known[self.paths.outputs[0]].flat[0]
+        """The output at the point, or its real part."""
+        return self.field.parts(self.base.known[self.paths.outputs[0]].flat)[0]
 
     def along(self, direction: Direction, order: int = 1) -> Any:
-        """The output along a direction: a series, a ball where it does not move, or a Failure."""
+        """The output along a direction, or its real part: a series, a ball where it does not move, or a Failure."""
+        return self._along(direction, order)[0]
+
+    def _along(self, direction: Direction, order: int) -> Sequence[Any]:
         with capacity(order + 1):
-            moved = list(self.center)
-            for i, speed in direction.items():
-                if isinstance(moved[i], Failure):
-                    return moved[i]
-                moved[i] = Series(arb_series([moved[i], speed], order + 1))
-            return self._run(moved)
+            found, signs = self._moved(direction, lambda x, speed: Series(arb_series([x, speed], order + 1)))
+        self.signs += signs
+        return found
 
-    def beside(self, direction: Direction, root: int, terms: int) -> Any:
-        """The output on one side of the point: a series in the `root`-th root of the step, of so many terms."""
-        with capacity(terms):
-            moved = list(self.center)
-            for i, speed in direction.items():
-                if isinstance(moved[i], Failure):
-                    return moved[i]
-                moved[i] = OneSidedSeries(arb_series([moved[i], *[0] * (root - 1), speed], terms))
-            return self._run(moved)
+    def beside(self, direction: Direction) -> Any:
+        """The output on the side that a direction leads to: an expansion, a ball where nothing moves, or a Failure."""
+        return self._moved(direction, Expansion.along)[0][0]
 
-    def _run(self, moved: list[Any]) -> Any:
+    def _moved(
+        self, direction: Direction, move: Callable[[Any, Any], Any], finite: bool = False
+    ) -> tuple[Sequence[Any], list[int]]:
+        """The parts of the output where some parts of the targets move, and the signs that decided its branches."""
+        center = list(self.center)
+        for i, speed in direction.items():
+            if isinstance(center[i], Failure):
+                return [center[i], center[i]], []
+            center[i] = move(center[i], speed)
         field = SeriesField.beside(self.field, self.base.known)
-        walk = DirectionalReading(field, self.base.known, self.paths.split(moved))
+        field.finite = finite
+        moved = self.paths.split(self.field.joined(center, self.entries))
+        walk = DirectionalReading(field, self.base.known, moved)
         walk.again(self.paths.walk)
-        self.signs += field.signs
-        return walk.known[self.paths.outputs[0]].flat[0]
+        return field.parts(walk.known[self.paths.outputs[0]].flat), field.signs
+
+    def moved_value(self, moves: Mapping[int, Any]) -> tuple[Any, list[int]]:
+        """The output with some parts of the targets moved by a finite step, and the signs that decided its branches."""
+        found, signs = self._moved(moves, lambda x, by: x + by, finite=True)
+        return found[0], signs
+
+    def holomorphic(self, k: int) -> bool | None:
+        """Whether i times the slope along 1 is that along i, by one complex entry; None where that is open."""
+        both = [[coefficient(part, 1) for part in self._along({2 * k + part: 1}, 1)] for part in (0, 1)]
+        if any(isinstance(x, Failure) for one in both for x in one):
+            return None
+        (x, y), (up, across) = both
+        gaps = (-y - up, x - across)
+        if not all(gap.contains(0) for gap in gaps):
+            return False
+        size = 1 + max(abs(up).upper(), abs(across).upper())
+        return True if all(gap.rad() < arb(2) ** -40 * size for gap in gaps) else None
 
     def partial(self, i: int) -> Any:
         """The partial derivative by an entry of the target: a ball or a Failure."""

@@ -9,14 +9,16 @@ claimed. No derivative rule is read.
 
 from __future__ import annotations
 
+from math import ceil, lcm
 from typing import TYPE_CHECKING, Any
 
-from flint import acb, acb_mat, acb_series, arb, arb_mat, arb_series, ctx, fmpq, fmpq_mat, fmpz
+from flint import acb_mat, arb, arb_mat, arb_series, ctx, fmpq, fmpq_mat, fmpz
 
 from gradcli.checks.evaluate import ball_numbers
 from gradcli.checks.evaluate.interpretation import Entries, Failure, Tie, TooShort, Unbounded, Undecided, Unsupported
-from gradcli.checks.expansions.complex_series import ComplexSeries
-from gradcli.checks.expansions.power_series import OneSidedSeries, Series, replaced
+from gradcli.checks.expansions.complex_numbers import Complex
+from gradcli.checks.expansions.log_puiseux import ONE, POWERS, STEP, Expansion
+from gradcli.checks.expansions.power_series import Series, capacity, replaced
 from gradcli.primitives.exact_matrices import cofactors, matrices, product, transposed
 
 if TYPE_CHECKING:
@@ -272,14 +274,41 @@ def each(rule: Callable[..., Matrix]) -> Callable[..., Any]:
     return entries
 
 
-def kind_of(entries: Sequence[Any]) -> type[Any]:
-    """What the entries of a matrix are: arb, Series, OneSidedSeries or a class of complex series."""
-    kinds = {type(x) for x in entries}
-    for kind in kinds:
-        if kind not in (arb, Series, OneSidedSeries) and not issubclass(kind, ComplexSeries):
-            raise Unbounded("a matrix whose entries have no power series")
-    moving = kinds - {arb}
+def kind_of(a: Matrix) -> type[Any]:
+    """What the entries of a matrix are: arb, Series, Expansion or Complex."""
+    moving = {type(x) for row in a for x in row} - {arb}
+    if not moving <= {Series, Expansion, Complex} or len(moving) > 1:
+        raise Unbounded("a matrix whose entries have no power series")
     return moving.pop() if moving else arb
+
+
+def in_series(a: Matrix) -> tuple[Matrix, int]:
+    """A matrix of expansions as one of series in a root of the step, and the order of the root."""
+    moving = [x for row in a for x in row if isinstance(x, Expansion)]
+    root = lcm(*(key[0].denominator for x in moving for key in x.terms))
+    known = [x.rest[0] * root for x in moving if x.rest is not None]
+    terms = max(1, min([POWERS, *map(ceil, known)]))
+    return [[Series(x.in_powers(root, terms)) if isinstance(x, Expansion) else x for x in row] for row in a], root
+
+
+def by_series(rule: Callable[[Any, Matrix], Any]) -> Callable[[Any, Matrix], Any]:
+    """A rule for matrices of balls or series, on expansions too."""
+
+    def converted(f: Any, a: Matrix) -> Any:
+        if kind_of(a) is not Expansion:
+            return rule(f, a)
+        series, root = in_series(a)
+        with capacity(series_terms(series)):
+            found = rule(f, series)
+        return [[Expansion.of_series(x.s, root) if isinstance(x, Series) else x for x in row] for row in found]
+
+    return converted
+
+
+def series_terms(a: Matrix) -> int:
+    """How many coefficients all entries have."""
+    terms: int = min(x.s.prec for row in a for x in row if type(x) is not arb)
+    return terms
 
 
 # --- eigenvalues --------------------------------------------------------------------------------------------------
@@ -287,22 +316,25 @@ def kind_of(entries: Sequence[Any]) -> type[Any]:
 
 def eigenvalues(f: Any, a: Matrix) -> list[Any]:
     """Of a symmetric matrix, ascending."""
-    kind = kind_of([x for row in a for x in row])
-    if issubclass(kind, ComplexSeries):
+    kind = kind_of(a)
+    if kind is Complex:
         raise Unsupported("eigenvalues of complex matrices")
     if kind is arb:
         return ball_eigenvalues(a)
+    a, root = in_series(a) if kind is Expansion else (a, 1)
     still = mirrored([[x if type(x) is arb else x.constant for x in row] for row in a])
-    if kind is OneSidedSeries and meet(still):
-        return [OneSidedSeries(s) for s in parted(f, a, still)]
-    starts = ball_eigenvalues(still, apart=True)
-    terms = min(x.s.prec for row in a for x in row if type(x) is not arb)
-    polynomial = characteristic(f, a, terms)
-    return [kind(followed(polynomial, start, terms)) for start in starts]
+    terms = series_terms(a)
+    with capacity(terms):
+        if kind is Expansion and meet(still):
+            return [Expansion.of_series(s, root) for s in parted(f, a, still)]
+        starts = ball_eigenvalues(still, apart=True)
+        polynomial = characteristic(f, a, terms)
+        found = [followed(polynomial, start, terms) for start in starts]
+    return [Expansion.of_series(s, root) if kind is Expansion else Series(s) for s in found]
 
 
 def parted(f: Any, a: Matrix, still: Matrix) -> list[Any]:
-    """Eigenvalues, some of them equal at the point, to the first order on one side, ascending.
+    """Eigenvalues, some of them equal at the point, to the first order on one side, ascending, as python-flint's.
 
     In the common space of equal ones, with orthonormal columns Q, they move like the eigenvalues of Q'A_k Q, where A_k
     is the first coefficient of the matrix that is not 0.
@@ -363,13 +395,13 @@ def followed(polynomial: Sequence[Any], start: Any, terms: int) -> Any:
     return root
 
 
+@by_series
 def eigenvectors(f: Any, a: Matrix) -> Matrix:
     """Of a symmetric matrix, in columns, by ascending eigenvalue; along a direction the columns of adjugates.
 
     The adjugate of A - x for a simple eigenvalue x is a multiple of v v'. Its sign is that of the vector at the point.
     """
-    kind = kind_of([x for row in a for x in row])
-    if kind is arb:
+    if kind_of(a) is arb:
         return ball_eigenvectors(f, a)
     size = len(a)
     still = [[x if type(x) is arb else x.constant for x in row] for row in a]
@@ -406,16 +438,16 @@ def singular_values(f: Any, a: Matrix) -> list[Any]:
         if type(x) is arb and x.contains(0):
             found.append(arb(0) if x.is_zero() else arb(0).union(x.abs_upper().sqrt()))
         else:
-            found.append(_turning(x).sqrt() if isinstance(x, Series) else x.sqrt())
+            found.append(_turning(x).sqrt() if isinstance(x, Expansion) else x.sqrt())
     return found
 
 
 def _turning(x: Any) -> Any:
     """An eigenvalue that is never negative; one that is 0 here has no first coefficient, for it turns here."""
-    s = x.s
-    if not s[0].is_zero() or s.prec < 2 or not s[1].contains(0):
+    first = x.terms.get(STEP)
+    if ONE in x.terms or first is None or not first.contains(0):
         return x
-    return x.__class__(arb_series([0, 0, *[s[k] for k in range(2, s.length())]], s.prec))
+    return Expansion({key: c for key, c in x.terms.items() if key != STEP}, x.rest)
 
 
 def _singular_vectors(f: Any, a: Matrix) -> tuple[Matrix, Matrix]:
@@ -442,34 +474,32 @@ def right_vectors(f: Any, a: Matrix) -> Matrix:
 # --- exponentials -------------------------------------------------------------------------------------------------
 
 
+@by_series
 def exponential(f: Any, a: Matrix) -> Matrix:
-    """exp(A): of series through the block matrix with A's coefficient j - i in block (i, j)."""
-    kind = kind_of([x for row in a for x in row])
+    """exp(A): of series through the block matrix with A's coefficient j - i in block (i, j).
+
+    That of X + i*Y through [[X, -Y], [Y, X]].
+    """
+    kind = kind_of(a)
     if kind is arb:
         return [list(row) for row in arb_mat(a).exp().table()]
     size = len(a)
-    complex_ = issubclass(kind, ComplexSeries)
-    terms = min(x.s.prec for row in a for x in row if type(x) is not arb)
-    blocks = [[[_part(x, k, complex_) for x in row] for row in a] for k in range(terms)]
+    if kind is Complex:
+        upper = [[*(x.x for x in row), *(-x.y for x in row)] for row in a]
+        lower = [[*(x.y for x in row), *(x.x for x in row)] for row in a]
+        both = exponential(f, [*upper, *lower])
+        return [[Complex(both[i][j], both[i + size][j]) for j in range(size)] for i in range(size)]
+    terms = series_terms(a)
+    blocks = [[[_coefficient(x, k) for x in row] for row in a] for k in range(terms)]
     zero = [[0] * size for _ in range(size)]
     rows = [
         [x for j in range(terms) for x in (blocks[j - i] if j >= i else zero)[r]]
         for i in range(terms)
         for r in range(size)
     ]
-    whole = (acb_mat if complex_ else arb_mat)(rows).exp()
-    series = acb_series if complex_ else arb_series
-    found = [[series([whole[r, k * size + c] for k in range(terms)], terms) for c in range(size)] for r in range(size)]
-    if not complex_:
-        return [[kind(s) for s in row] for row in found]
-    entries = [x for row in a for x in row]
-    pure, still = all(x.pure for x in entries), all(x.still for x in entries)
-    return [[kind(s, pure, still) for s in row] for row in found]
-
-
-def _part(x: Any, k: int, complex_: bool) -> Any:
-    found = _coefficient(x, k)
-    return acb(found) if complex_ else found
+    whole = arb_mat(rows).exp()
+    found = [[[whole[r, k * size + c] for k in range(terms)] for c in range(size)] for r in range(size)]
+    return [[Series(arb_series(coefficients, terms)) for coefficients in row] for row in found]
 
 
 def exponential_along(f: Any, a: Matrix, direction: Matrix) -> Matrix:

@@ -11,17 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from flint import arb
 
-from gradcli.checks.evaluate import ball_numbers, balls
-from gradcli.checks.evaluate.evaluation import Reading
-from gradcli.checks.evaluate.interpretation import Entries, Failure
+from gradcli.checks.evaluate import ball_numbers
+from gradcli.checks.evaluate.interpretation import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gradcli.checks.derivatives.derivative_query import PointEvaluation
-    from gradcli.checks.derivatives.jets import DirectionalJets
-    from gradcli.graph.node import Node
-
 
 BITS = 512
 STEP = 110  # a step is 2**-110 of each entry's size: its square is below 60 digits
@@ -38,7 +34,7 @@ def difference(here: PointEvaluation, direction: Mapping[int, Any]) -> Any:
             ends = []
             for side in (1, -1):
                 moves = {i: side * h * speed for i, speed in direction.items()}
-                value, decided = lines.moved_value(moves) if here.query.plane else _value(here, lines, moves)
+                value, decided = lines.moved_value(moves)
                 ends.append(value)
                 signs.append(decided)
             failed = next((end for end in ends if type(end) is not arb), None)
@@ -78,52 +74,3 @@ def size(x: Any) -> Any:
         return arb(1)
     mantissa, exponent = middle.man_exp()
     return arb(2) ** (int(exponent) + int(abs(mantissa)).bit_length())
-
-
-class Held(balls.BallField):
-    """Values where the target has moved, and what a script detaches has not."""
-
-    holding = True
-    base: Mapping[Node, Entries]
-    signs: list[int]
-
-    @classmethod
-    def beside(cls, field: balls.BallField, base: Mapping[Node, Entries]) -> Held:
-        """A field with the numbers that another one knows, and the values at the point."""
-        made = cls.__new__(cls)
-        made.__dict__.update(field.__dict__)
-        made.base = base
-        made.signs = []
-        return made
-
-    def sign(self, x: Any) -> int:
-        found = super().sign(x)
-        self.signs.append(found)
-        return found
-
-    def detached(self, node: Node, x: Entries) -> Entries:
-        return self.base.get(node.args[0], x)
-
-    def straight_through(self, node: Node, value: Entries, surrogate: Entries) -> Entries:
-        at, before = (self.base.get(arg) for arg in node.args)
-        if at is None or before is None:
-            return value
-        flat = [v + (now - then) for v, now, then in zip(at.flat, surrogate.flat, before.flat, strict=True)]
-        return Entries(flat, value.shape)
-
-
-def _value(here: PointEvaluation, lines: DirectionalJets, moves: Mapping[int, Any]) -> tuple[Any, list[int]]:
-    """The output with some entries of the target moved, and the signs that decided its branches."""
-    moved = list(lines.center)
-    for i, by in moves.items():
-        if isinstance(moved[i], Failure):
-            return moved[i], []
-        moved[i] = moved[i] + by
-    paths, known = here.query.paths, lines.base.known
-    field = Held.beside(lines.field, known)
-    reading = Reading(field, {}, known)
-    for node in paths.order:
-        del reading.known[node]
-    reading.known.update(paths.split(moved))
-    reading.follow(paths.walk)
-    return reading.known[paths.outputs[0]].flat[0], field.signs

@@ -52,7 +52,7 @@ def product(otherwise: Callable[..., Any]) -> Callable[..., Any]:
         rows, inner, columns = x.shape[-2], x.shape[-1], y.shape[-1]
         kinds = {type(entry) for one in (x, y) for entry in one.flat}
         moving = kinds - {arb}
-        if rows * inner * columns < SMALL or not all(hasattr(kind, "made") for kind in moving) or len(moving) > 1:
+        if rows * inner * columns < SMALL or not all(hasattr(kind, "s") for kind in moving) or len(moving) > 1:
             return otherwise(f, x, y)
         lengths = {entry.s.prec for one in (x, y) for entry in one.flat if type(entry) is not arb}
         if len(lengths) > 1:
@@ -112,6 +112,7 @@ class BallField(Field):
     """
 
     plain = frozenset((arb,))
+    plane = False  # whether entries are complex
 
     def __init__(self, *, wide: bool = False, decimal: bool = False, printed: bool = False) -> None:
         super().__init__()
@@ -170,6 +171,20 @@ class BallField(Field):
         if not math.isfinite(value):
             return Failure("undefined", None, f"a value of {value}")
         return self.number(Fraction(repr(value))) if self.decimal else arb(value)
+
+    # --- the real numbers that entries consist of -------------------------------------------------------
+
+    def parts(self, flat: Sequence[Any]) -> Sequence[Any]:
+        """Entries as real ones: of complex entries the real and the imaginary part of each."""
+        return flat
+
+    def slopes(self, flat: Sequence[Any]) -> Sequence[Any]:
+        """What the entries of a gradient say of its parts: of dL/dx - i*dL/dy both slopes."""
+        return flat
+
+    def joined(self, parts: Sequence[Any], before: Sequence[Any]) -> Sequence[Any]:
+        """Entries of real parts; where none has changed the entry of `before` itself."""
+        return parts
 
     # --- decisions --------------------------------------------------------------------------------------
 

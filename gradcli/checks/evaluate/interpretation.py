@@ -61,16 +61,6 @@ class Unbounded(NoValue):
     kind = "unclear"
 
 
-class Fractional(NoValue):
-    """A root of something that vanishes: the series has to be one in the `root`-th root of what it was in."""
-
-    kind = "unclear"
-
-    def __init__(self, root: int) -> None:
-        super().__init__(f"a root of order {root}")
-        self.root = root
-
-
 class Failed(NoValue):
     """A sign or a position of an operand that has no value: the result is the same failure."""
 

@@ -175,6 +175,7 @@ class ExpansionFunctions:
 
 NUMBERS = (int, fmpz, fmpq, arb)
 MOST_TERMS = 40
+MOST_POWER = 64  # that is written as a product
 
 
 class Expansion(ExpansionFunctions):
@@ -229,6 +230,18 @@ class Expansion(ExpansionFunctions):
 
     def is_finite(self) -> bool:
         return all(c.is_finite() for c in self.terms.values())
+
+    @property
+    def constant(self) -> Any:
+        """The limit; raises Unbounded where there is none."""
+        grown, constant, _ = self.split()
+        if grown.terms:
+            raise Unbounded("what grows beyond all bounds")
+        return constant
+
+    def is_unknown(self) -> bool:
+        """Whether no term is known, though it need not be 0."""
+        return not self.terms and self.rest is not None
 
     def split(self) -> tuple[Expansion, Any, Expansion]:
         """What grows beyond all bounds, the constant, and what vanishes; raises Unbounded where that is not known."""
@@ -372,9 +385,40 @@ class Expansion(ExpansionFunctions):
     def expm1(self) -> Any:
         return self.exp() - 1
 
-    def root_of(self, top: int, bottom: int) -> Any:
-        """The power top/bottom."""
-        return self.raised(Fraction(top, bottom))
+    def power(self, exponent: Any) -> Any:
+        """A power that does not move, of what is not negative beside the point."""
+        if exponent.is_integer() and abs(whole := int(exponent.unique_fmpz())) <= MOST_POWER:
+            return self**whole if whole >= 0 else (self**-whole).inverse()
+        if self.sign() < 0:
+            raise UndefinedAt("a broken power of a negative number on this side")
+        found = rational(exponent)
+        if found is not None:
+            return self.raised(found)
+        first = self.first()
+        if first <= ONE or first[1:] != ONE[1:] or ball_numbers.sign(exponent) < 0:
+            return (exponent * self.log()).exp()
+        known = rational((exponent * arb(fmpq(first[0].numerator, first[0].denominator))).lower())
+        assert known is not None
+        return Expansion({}, (known, Fraction(0), Fraction(0)))  # as much as is certain
+
+    # --- as a power series ------------------------------------------------------------------------------------
+
+    def in_powers(self, root: int, terms: int) -> Any:
+        """A series of python-flint in the `root`-th root of the step; raises Unbounded where it is none."""
+        coefficients = [arb(0)] * terms
+        for (power, *logarithms), c in self.terms.items():
+            place = power * root
+            if place < 0 or any(logarithms):
+                raise Unbounded("a matrix whose entries have no power series")
+            if place < terms:
+                coefficients[int(place)] = c
+        return arb_series(coefficients, terms)
+
+    @classmethod
+    def of_series(cls, s: Any, root: int) -> Expansion:
+        """A series of python-flint in the `root`-th root of the step; its remainder is of the next power."""
+        terms = {(Fraction(k, root), Fraction(0), Fraction(0)): s[k] for k in range(s.length())}
+        return cls(terms, (Fraction(s.prec, root), Fraction(0), Fraction(0)))
 
 
 class Huge:

@@ -167,29 +167,18 @@ class Session:
     ) -> Answer:
         """At each point: the exact entries (a derivative, or the node `left`) against those of the node `right`."""
         judged = self.nodes[right]
-        if derivative is None and plane:
-            query = DerivativeQuery(self.nodes[left or 0], self.nodes[left or 0], (), plane=True)
-            answers = []
-            work = query.work(judged)
-            for given in points:
-                here = PointEvaluation(query, self.fields, _point(given), wide=wide)
-                exact, claimed = here.claimed(query.output, printed), here.claimed(judged, printed)
-                entries = range(2 * judged.type.size)
-                answers.append(self._plain(relations.compared(exact, claimed, entries, rtol, work)))
-            return {"points": answers}
+        flags = {"wide": wide, "decimal": decimal, "printed": printed}
         if derivative is not None:
             query = self._query(derivative)
-            flags = {"wide": wide, "decimal": decimal, "printed": printed}
             judging = ClaimComparison(query, judged, self.fields, rtol=rtol, **flags)
             signs = self._signs(query, derivative, decimal)
             return {"points": [self._plain(judging.beside(signs, _point(given))) for given in points]}
         answers = []
-        work = work_of(reachable([self.nodes[left or 0], judged]))
+        sides = [self.nodes[left or 0], judged]
+        work, entries = work_of(reachable(sides)), range((2 if plane else 1) * judged.type.size)
         for given in points:
-            point = _point(given)
-            exact = self._of_node(self.nodes[left or 0], point, decimal, wide, printed)
-            claimed = self._of_node(judged, point, decimal, wide, printed)
-            answers.append(self._plain(relations.compared(exact, claimed, range(judged.type.size), rtol, work)))
+            exact, claimed = [self._of_node(node, _point(given), plane=plane, **flags) for node in sides]
+            answers.append(self._plain(relations.compared(exact, claimed, entries, rtol, work)))
         return {"points": answers}
 
     def on_cover(self, derivative: Any, right: int, point: Any, box: Mapping[str, Any], **limits: Any) -> Answer:
@@ -283,12 +272,10 @@ class Session:
             answer["row"] = self._row(answer.pop("node"))
         return answer
 
-    def _of_node(
-        self, node: Node, point: Any, decimal: bool, wide: bool, printed: bool = False
-    ) -> Callable[[int], Mapping[int, Any]]:
+    def _of_node(self, node: Node, point: Any, **flags: bool) -> Callable[[int], Mapping[int, Any]]:
         def at(bits: int) -> Mapping[int, Any]:
-            field = self.fields.at(bits, decimal=decimal, wide=wide, printed=printed)
-            return dict(enumerate(balls.read(field, [node], point)[0].flat))
+            field = self.fields.at(bits, **flags)
+            return dict(enumerate(field.slopes(balls.read(field, [node], point)[0].flat)))
 
         return at
 

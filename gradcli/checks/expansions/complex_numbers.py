@@ -1,0 +1,345 @@
+"""Complex numbers of two real entries: balls that do not move, power series, or expansions on one side of a point.
+
+The step is real, so what is not holomorphic (|z|) moves like anything else. Logarithms, roots and powers are principal
+values. Where one of them meets its cut, the negative real axis, the sign of the imaginary part decides, and beside a
+point on the cut only its sides tell. No rule is read.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from flint import acb, acb_series, arb, fmpz
+
+from gradcli.checks.evaluate import ball_numbers
+from gradcli.checks.evaluate.interpretation import Tie, Unbounded, Undecided, UndefinedAt
+from gradcli.checks.expansions.log_puiseux import POWERS, Expansion
+from gradcli.checks.expansions.power_series import Series, capacity, step_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+NUMBERS = (int, fmpz, arb, Series, Expansion)
+MOST_POWER = 64  # that is written as a product
+
+
+def sign(x: Any) -> int:
+    """The sign of a real entry; raises Tie where only the sides tell, Undecided where digits are missing."""
+    found: int = ball_numbers.sign(x) if type(x) is arb else x.sign()
+    return found
+
+
+def decided(x: Any, sign: Callable[[Any], int] = sign) -> int | None:
+    """The sign of a real entry, 0 where it vanishes at the point, None where digits are missing."""
+    try:
+        return sign(x)
+    except Undecided:
+        return None
+    except Tie:
+        return 0
+
+
+def angle(y: Any, x: Any, sign: Callable[[Any], int] = sign) -> Any:
+    """The angle of (x, y) by the signs of both, so that no quotient leaves its branch."""
+    if type(x) is arb and type(y) is arb:
+        return arb.atan2(y, x)
+    if y.is_zero():
+        return arb(0) if sign(x) > 0 else arb.pi()
+    if (decided(x, sign) or 0) > 0:
+        return (y / x).atan()
+    return sign(y) * (arb.pi() / 2) - (x / y).atan()
+
+
+class Complex:
+    """A complex entry x + i*y. It is real all along, `pure`, where y is exactly 0."""
+
+    __slots__ = ("x", "y")
+
+    def __init__(self, x: Any, y: Any = None) -> None:
+        self.x = x
+        self.y = arb(0) if y is None else y
+
+    # --- what is known ----------------------------------------------------------------------------------------
+
+    @property
+    def pure(self) -> bool:
+        return bool(self.y.is_zero())
+
+    @property
+    def still(self) -> bool:
+        """Whether it is one number all along."""
+        return type(self.x) is arb and type(self.y) is arb
+
+    def is_finite(self) -> bool:
+        return bool(self.x.is_finite() and self.y.is_finite())
+
+    def is_zero(self) -> bool:
+        """Whether it is 0 all along, for certain."""
+        return bool(self.x.is_zero() and self.y.is_zero())
+
+    def is_exact(self) -> bool:
+        """Whether it is one number."""
+        return bool(self.still and self.x.is_exact() and self.y.is_exact())
+
+    def is_integer(self) -> bool:
+        """Whether it is one whole number all along."""
+        return bool(self.pure and self.x.is_integer())
+
+    def unique_fmpz(self) -> Any:
+        return self.x.unique_fmpz()
+
+    def differs_from_zero(self) -> bool:
+        """Whether it is not 0; raises Tie where it vanishes at the point and moves, Undecided."""
+        found = [decided(part) for part in (self.x, self.y)]
+        if any(found):
+            return True
+        if None in found:
+            raise Undecided("whether a number is 0")
+        if not self.is_zero():
+            raise Tie
+        return False
+
+    # --- ring operations --------------------------------------------------------------------------------------
+
+    def __add__(self, other: Any) -> Any:
+        if isinstance(other, Complex):
+            return Complex(self.x + other.x, self.y + other.y)
+        return Complex(self.x + other, self.y) if isinstance(other, NUMBERS) else NotImplemented
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Complex:
+        return Complex(-self.x, -self.y)
+
+    def __sub__(self, other: Any) -> Any:
+        if isinstance(other, Complex):
+            return Complex(self.x - other.x, self.y - other.y)
+        return Complex(self.x - other, self.y) if isinstance(other, NUMBERS) else NotImplemented
+
+    def __rsub__(self, other: Any) -> Any:
+        return -self + other if isinstance(other, NUMBERS) else NotImplemented
+
+    def __mul__(self, other: Any) -> Any:
+        if isinstance(other, Complex):
+            x, y, u, v = self.x, self.y, other.x, other.y
+            return Complex(x * u - y * v, x * v + y * u)
+        return Complex(self.x * other, self.y * other) if isinstance(other, NUMBERS) else NotImplemented
+
+    __rmul__ = __mul__
+
+    def __pow__(self, exponent: int) -> Any:
+        found = Complex(arb(1))
+        for _ in range(exponent):
+            found = found * self
+        return found if exponent >= 0 else NotImplemented
+
+    def __truediv__(self, other: Any) -> Any:
+        if isinstance(other, Complex):
+            return self * other.inverse()
+        if not isinstance(other, NUMBERS):
+            return NotImplemented
+        return self * Complex(arb(other) if isinstance(other, (int, fmpz)) else other).inverse()
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return self.inverse() * other if isinstance(other, NUMBERS) else NotImplemented
+
+    def inverse(self) -> Complex:
+        """1 over it."""
+        if self.is_zero():
+            raise UndefinedAt("division by 0")
+        if self.pure:
+            return Complex(1 / self.x)
+        square = self.square()
+        return Complex(self.x / square, -self.y / square)
+
+    def turned(self) -> Complex:
+        """i times it."""
+        return Complex(-self.y, self.x)
+
+    def conjugate(self) -> Complex:
+        return Complex(self.x, -self.y)
+
+    # --- the size ---------------------------------------------------------------------------------------------
+
+    def square(self) -> Any:
+        """|z|**2, a real entry."""
+        return self.x * self.x + self.y * self.y
+
+    def size(self) -> Any:
+        """|z|, a real entry."""
+        square = self.square()
+        return square if square.is_zero() else square.sqrt()
+
+    def direction(self) -> Any:
+        """z/|z|, and 0 where z is 0 all along."""
+        return self if self.is_zero() else self / self.size()
+
+    # --- exponentials, logarithms, powers ---------------------------------------------------------------------
+
+    def exp(self) -> Complex:
+        grown = self.x.exp()
+        return Complex(grown) if self.pure else Complex(grown * self.y.cos(), grown * self.y.sin())
+
+    def expm1(self) -> Any:
+        return Complex(self.x.expm1()) if self.pure else self.exp() - 1
+
+    def log(self) -> Complex:
+        if self.is_zero():
+            raise UndefinedAt("the logarithm of 0")
+        if self.pure and decided(self.x) == 1:
+            return Complex(self.x.log())
+        return Complex(self.square().log() / 2, angle(self.y, self.x))
+
+    def log1p(self) -> Complex:
+        return Complex(self.x.log1p()) if self.pure and decided(self.x + 1) == 1 else (self + 1).log()
+
+    def sqrt(self) -> Complex:
+        if self.pure:
+            return Complex(self.x.sqrt()) if sign(self.x) >= 0 else Complex(arb(0), (-self.x).sqrt())
+        size = self.size()
+        if (decided(self.x) or 0) >= 0:
+            x = ((size + self.x) / 2).sqrt()
+            return Complex(x, self.y / (2 * x))
+        y = sign(self.y) * ((size - self.x) / 2).sqrt()
+        return Complex(self.y / (2 * y), y)
+
+    def power(self, exponent: Complex) -> Any:
+        """The principal value of a power."""
+        if exponent.is_integer() and abs(n := int(exponent.unique_fmpz())) <= MOST_POWER:
+            return self**n if n >= 0 else (self**-n).inverse()
+        if not self.differs_from_zero():
+            if sign(exponent.x) <= 0:
+                raise UndefinedAt("a negative power of 0")
+            return self
+        return (exponent * self.log()).exp()
+
+    # --- circular and hyperbolic functions --------------------------------------------------------------------
+
+    def sin(self) -> Complex:
+        if self.pure:
+            return Complex(self.x.sin())
+        return Complex(self.x.sin() * self.y.cosh(), self.x.cos() * self.y.sinh())
+
+    def cos(self) -> Complex:
+        if self.pure:
+            return Complex(self.x.cos())
+        return Complex(self.x.cos() * self.y.cosh(), -(self.x.sin() * self.y.sinh()))
+
+    def tan(self) -> Any:
+        return self.sin() / self.cos()
+
+    def sinh(self) -> Any:
+        return -self.turned().sin().turned()
+
+    def cosh(self) -> Any:
+        return self.turned().cos()
+
+    def tanh(self) -> Any:
+        return -self.turned().tan().turned()
+
+    def asinh(self) -> Any:
+        return Complex(self.x.asinh()) if self.pure else (self + (self * self + 1).sqrt()).log()
+
+    def asin(self) -> Any:
+        if self.pure and decided(1 - abs(middle(self.x))) == 1:
+            return Complex(self.x.asin())
+        found = -(self.turned() + (1 - self * self).sqrt()).log().turned()
+        return found.conjugate() if self.beyond_one() else found
+
+    def acos(self) -> Any:
+        return arb.pi() / 2 - self.asin()
+
+    def acosh(self) -> Any:
+        return (self + (self + 1).sqrt() * (self - 1).sqrt()).log()
+
+    def atanh(self) -> Any:
+        found = ((1 + self).log() - (1 - self).log()) / 2
+        return found.conjugate() if self.beyond_one() else found
+
+    def beyond_one(self) -> bool:
+        """Whether it is real and above 1: a cut, where the value is the limit from above as in C, and 1 - z below 0."""
+        return self.pure and decided(self.x - 1) == 1
+
+    def atan(self) -> Any:
+        return Complex(self.x.atan()) if self.pure else -self.turned().atanh().turned()
+
+    def sinc_pi(self) -> Any:
+        if self.pure:
+            return Complex(self.x.sinc_pi())
+        z = self * arb.pi()
+        try:
+            if self.differs_from_zero():
+                return z.sin() / z
+        except Tie:
+            return z.analytic(sine_quotient)
+        return Complex(arb(1))
+
+    # --- the error and the gamma function ---------------------------------------------------------------------
+
+    def erf(self) -> Complex:
+        return Complex(self.x.erf()) if self.pure else self.analytic(lambda s: s.erf())
+
+    def erfc(self) -> Any:
+        return 1 - self.erf()
+
+    def rgamma(self) -> Complex:
+        return Complex(self.x.rgamma()) if self.pure else self.analytic(lambda s: s.rgamma())
+
+    def gamma(self) -> Complex:
+        self._off_the_poles()
+        return Complex(self.x.gamma()) if self.pure else self.rgamma().inverse()
+
+    def digamma(self) -> Any:
+        """By the derivative of 1/gamma, whose series has no poles."""
+        self._off_the_poles()
+        if self.pure:
+            return Complex(self.x.digamma())
+        return -self.analytic(lambda s: s.rgamma().derivative(), 1) / self.rgamma()
+
+    def _off_the_poles(self) -> None:
+        if self.is_integer() and self.x <= 0:
+            raise UndefinedAt("the gamma function has a pole at 0, -1, -2, ...")
+
+    def analytic(self, f: Callable[[Any], Any], extra: int = 0) -> Complex:
+        """A function by its own series around the value at the point; f loses `extra` coefficients."""
+        terms = max(1, *(part.s.prec if isinstance(part, Series) else 1 for part in (self.x, self.y)))
+        sided = isinstance(self.x, Expansion) or isinstance(self.y, Expansion)
+        terms = POWERS if sided else terms
+        center = acb(middle(self.x), middle(self.y))
+        with capacity(terms + extra):
+            around = f(acb_series([center, 1], terms + extra))
+        step = Complex(*(gone(part) for part in (self.x, self.y)))
+        found = Complex(arb(0))
+        for k in reversed(range(terms)):
+            found = found * step + Complex(around[k].real, around[k].imag)
+        if sided:
+            first = min(part.first() for part in (step.x, step.y) if isinstance(part, Expansion))
+            rest = Expansion({}, (first[0] * terms, first[1] * terms, first[2] * terms))
+            found = Complex(found.x + rest, found.y + rest)
+        return found
+
+
+def middle(x: Any) -> Any:
+    """The value of a real entry at the point, or its limit there."""
+    return x if type(x) is arb else x.constant
+
+
+def gone(x: Any) -> Any:
+    """A real entry without its value at the point."""
+    if type(x) is arb:
+        return arb(0)
+    if isinstance(x, Series):
+        return Series(step_of(x.s))
+    grown, _, vanishing = x.split()
+    if grown.terms:
+        raise Unbounded("a function of what grows beyond all bounds")
+    return vanishing
+
+
+def sine_quotient(z: Any) -> Any:
+    """sin(z)/z of a series of python-flint that vanishes at the point."""
+    total = term = acb_series([1], z.prec)
+    for k in range(1, (z.prec + 1) // 2):
+        term = term * z * z / -(2 * k * (2 * k + 1))
+        total = total + term
+    return total
