@@ -316,6 +316,14 @@ def test_machine_code(body: str, monkeypatch: pytest.MonkeyPatch, tmp_path_facto
 
 
 @pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="needs the extra fast (numba)")
+@pytest.mark.parametrize("body", ["h = x[t] + 0.1*h*sum(h)", "h = tanh(h)*max(h*w) + x[t]"])
+def test_turns_with_sums_stay_with_numpy(body: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GRADCLI_FAST")
+    monkeypatch.setattr(scan_numba, "LANES_WORK", 1)
+    assert not any(core.native for core in recurrences(within(loop(body), values_of())))
+
+
+@pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="needs the extra fast (numba)")
 def test_a_plan_that_is_run_once_has_no_machine_code(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("GRADCLI_FAST")
     monkeypatch.setattr(scan_numba, "LANES_WORK", 1)

@@ -150,7 +150,7 @@ class Lanes:
 def compiled_lanes(turns: ArrayTurns, count: int) -> Lanes | None:
     """The machine code of so many turns; None where it is not worth its making, cannot be printed, or without numba."""
     from gradcli.execution.plans import emit_numba
-    from gradcli.execution.plans.ir import CHOICE
+    from gradcli.execution.plans.ir import CHOICE, ENTRY
 
     shape = turns.carries[0].shape
     size = turns.carries[0].size
@@ -175,7 +175,7 @@ def compiled_lanes(turns: ArrayTurns, count: int) -> Lanes | None:
         return names[value.serial] if value.number is None else emit_numba.literal(value.number.item())
 
     for op in turns.ops:
-        form = emit_numba.WHERE if op.kind == CHOICE else emit_numba.OPERATORS.get(op.function)
+        form = {CHOICE: emit_numba.WHERE, ENTRY: emit_numba.OPERATORS.get(op.function)}.get(op.kind)
         if form is None or op.out.shape not in ((), shape) or op.out.dtype.kind not in "fb":
             return None
         lines.append(f"x{op.out.serial} = {form.format(*map(word, op.args))}")
