@@ -56,7 +56,9 @@ def _term(term: Term, names: Names) -> Sum:
 
 def _base(base: Any, names: Names) -> Sum:
     if isinstance(base, Group):
-        return single(Group(split_products(base.inside, names)))
+        inside = split_products(base.inside, names)
+        cancels = len(inside) == 1 and any(getattr(one, "name", "") == "inv" for one, _ in inside[0].factors)
+        return inside if cancels else single(Group(inside))
     if isinstance(base, Call):
         return single(base._replace(args=tuple([split_products(arg, names) for arg in base.args])))
     if isinstance(base, Whole):

@@ -126,6 +126,13 @@ def _softmax(factors: tuple[Factor, ...], names: Names) -> tuple[Factor, ...]:
             continue
         index, inside = found
         for other, (top, raised) in enumerate(made):
+            if isinstance(top, Group) and len(top.inside) == 1 and raised == 1:  # sum(v[i]*exp(x[i])) over it
+                term = top.inside[0]
+                joined = _softmax((*term.factors, (base, Fraction(-1))), names)
+                if all(one is not base for one, _ in joined):
+                    made[place] = base, exponent + 1
+                    made[other] = Group((term._replace(factors=joined),)), raised
+                    return _softmax(tuple([one for one in made if one[1]]), names)
             if not (isinstance(top, Call) and top.name == "exp" and raised >= 1):
                 continue
             axis = _index_in_place(inside, index, top.args[0], names)

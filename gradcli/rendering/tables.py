@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 GAP = 2  # cells between two columns
 INDENT = 1
 COMFORT, FOLD = 28, 16  # to how many cells text is wrapped before columns are given up, and after that
+DISPENSABLE = 3  # columns with this `drop` go before `20x30, norm 23.3` is broken at its spaces
 
 FRAME = Box("    \n    \n ── \n    \n    \n    \n    \n    \n")
 ROLES = {
@@ -91,32 +92,36 @@ def grid(block: Grid, cells: int) -> Iterator[RenderableType]:
         yield indented(Text(block.note, style="dim"))
     room = cells - INDENT
     for form in (block, *([block.narrow] if block.narrow else [])):
-        for least, kept in ((least, kept) for least in (COMFORT, FOLD) for kept in fewer(form.columns)):
+        passes = ((COMFORT, True, DISPENSABLE), (COMFORT, False, 1), (FOLD, False, 1))
+        for least, whole, kept in (
+            (least, whole, kept) for least, whole, drop in passes for kept in fewer(form.columns, drop)
+        ):
             rows = [tuple(visible(row[at]) for at in kept) for row in form.rows]
             columns = [form.columns[at] for at in kept]
-            sizes = fitted(columns, rows, room, least if form.narrow is None else None)
+            sizes = fitted(columns, rows, room, least if form.narrow is None else None, whole)
             if sizes is not None:
                 yield Padding(table(columns, rows, sizes), (0, 0, 0, INDENT), expand=False)
                 return
     yield from cards(block.narrow or block, cells)
 
 
-def fewer(columns: Sequence[Column]) -> Iterator[list[int]]:
-    """All columns, then without the most dispensable one, and so on."""
+def fewer(columns: Sequence[Column], lowest: int) -> Iterator[list[int]]:
+    """All columns, then without the most dispensable one, and so on down to a `drop`."""
     kept = list(range(len(columns)))
     yield kept
     for at in sorted(kept, key=lambda at: -columns[at].drop):
-        if columns[at].drop:
+        if columns[at].drop >= lowest:
             kept = [other for other in kept if other != at]
             yield kept
 
 
 def fitted(
-    columns: Sequence[Column], rows: Sequence[tuple[str, ...]], room: int, least: int | None
+    columns: Sequence[Column], rows: Sequence[tuple[str, ...]], room: int, least: int | None, whole: bool
 ) -> list[int] | None:
     """The width of each column, or None where the grid does not fit into `room` cells.
 
-    Text and code may be wrapped to `least` cells, inside a word if need be; None: nothing may be wrapped.
+    Text and code may be wrapped to `least` cells, inside a word if need be; None: nothing may be wrapped. Numbers may
+    be wrapped at spaces unless they stay whole.
     """
     texts = [[column.title, *(row[at] for row in rows)] for at, column in enumerate(columns)]
     room -= GAP * (len(columns) - 1)
@@ -126,7 +131,8 @@ def fitted(
     if least is None:
         return None
     sizes = [
-        min(size, smallest(column, cells, least)) for column, cells, size in zip(columns, texts, natural, strict=True)
+        size if whole and column.kind == "number" else min(size, smallest(column, cells, least))
+        for column, cells, size in zip(columns, texts, natural, strict=True)
     ]
     spare = room - sum(sizes)
     if spare < 0:

@@ -84,6 +84,8 @@ def notes(result: Trace, passes: Passes, style: Style, rounded: bool) -> Iterato
         yield "Of a long loop the first and the last turn are shown, the others as one step: --turn K shows turn K"
     if any(size_of(value) > style.entries for value in numbers(result, passes)):
         yield f"Arrays of more than {style.entries} entries are shown by shape and norm: --full shows their entries"
+    if any(sent.partial is None and not sent.formula for step in passes.backward for sent in step.contributions):
+        yield "A local partial that mixes entries is no number per entry: --symbolic shows it, such as A.T @ ct"
     if rounded and not all(same_when_rounded(value, style) for value in numbers(result, passes)):
         yield f"Numbers are rounded to {TERMINAL_DIGITS} digits: --digits 17 shows all of them"
 
@@ -113,10 +115,10 @@ def forward(result: Passes, style: Style) -> Grid:
         *((Column("turn", "number"),) if turns else ()),
         Column("operation"),
         Column("reads"),
-        Column("type", "text", 2),
+        Column("type", "text", 3),
         Column("value", "number"),
         Column("expression", "code"),
-        Column("source", "text", 3),
+        Column("source", "text", 4),
     )
     rows = tuple(
         (
