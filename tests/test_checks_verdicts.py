@@ -303,3 +303,11 @@ def test_the_floats_that_are_judged_are_those_of_the_backend(dtype: str, monkeyp
     monkeypatch.setattr(xp, "cos", lambda x: xp.sin(x), raising=False)
     assert check_script(script, at=at, backend="jax", dtype=dtype).checks[0].verdict == "IMPRECISE"
     assert check_script(script, at=at, dtype=dtype).checks[0].verdict == "PROVED"
+
+
+def test_arrays_of_free_sizes_are_sampled_inside_their_domains() -> None:
+    script = "A[m, n] in real\nx[n] in [0.5, 2]\ny = sum((A @ x)**2)\nassert grad(y, x) == 2*A.T @ A @ x\ny"
+    claim = check_script(script, wrt=["x"]).checks[-1]
+    assert claim.verdict == "PROVED", claim.message
+    at: Any = claim.evidence["at"]
+    assert np.all((np.array(at["x"]) >= 0.5) & (np.array(at["x"]) <= 2))

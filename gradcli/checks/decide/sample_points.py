@@ -70,8 +70,8 @@ def _draw(generator: np.random.Generator, leaf: Leaf, low: float, high: float, d
     low, high = _inside(leaf.domain, low, high)
     drawn = generator.uniform(low, high, leaf.node.type.shape)
     rounded = np.round(drawn, 2)
-    keep = np.vectorize(lambda x: inside(leaf.domain, x) and x != 0, otypes=[bool])
-    return np.where(keep(rounded), rounded, drawn)
+    kept = [x != 0 and (leaf.domain is None or leaf.domain.contains(x)) for x in np.ravel(rounded).tolist()]
+    return np.where(np.reshape(kept, rounded.shape), rounded, drawn)
 
 
 def _inside(domain: Interval | None, low: float, high: float) -> tuple[float, float]:
