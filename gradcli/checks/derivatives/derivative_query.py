@@ -13,7 +13,7 @@ from flint import arb
 from gradcli.checks.derivatives.jets import DependencyCone, DirectionalJets
 from gradcli.checks.derivatives.one_sided import SMOOTH, Sides, Tied, sides
 from gradcli.checks.evaluate import ball_numbers, balls
-from gradcli.checks.evaluate.evaluation import prepared, work_of
+from gradcli.checks.evaluate.evaluation import steps_of, work_of
 from gradcli.checks.evaluate.interpretation import Failure, Unsupported
 from gradcli.checks.expansions.series_fields import ComplexField
 from gradcli.graph.node import LEAF, reachable
@@ -103,7 +103,7 @@ class DerivativeQuery:
         """The steps that another node needs, beside those of the derivative."""
         if node not in self._beyond:
             have = set(self.paths.all)
-            self._beyond[node] = prepared([one for one in reachable([node]) if one not in have])
+            self._beyond[node] = steps_of([one for one in reachable([node]) if one not in have])
         return self._beyond[node]
 
     @property

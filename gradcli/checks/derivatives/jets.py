@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from flint import arb, arb_series, ctx
 
 from gradcli.checks.evaluate import balls
-from gradcli.checks.evaluate.evaluation import MOST_ENTRIES, Reading, prepared, work_of
+from gradcli.checks.evaluate.evaluation import MOST_ENTRIES, Reading, steps_of, work_of
 from gradcli.checks.evaluate.interpretation import Entries, Failure, TooShort, Unsupported
 from gradcli.checks.expansions.log_puiseux import Expansion
 from gradcli.checks.expansions.power_series import Series, capacity
@@ -51,7 +51,7 @@ class DependencyCone:
                 moved.add(node)
                 self.order.append(node)
         self.cost = work_of(self.order)  # of one walk, roughly
-        self.still, self.walk = prepared(self.all), prepared(self.order)
+        self.still, self.walk = steps_of(self.all), steps_of(self.order)
 
     def split(self, entries: Sequence[Any]) -> dict[Node, Entries]:
         """The entries of all targets as those of each."""

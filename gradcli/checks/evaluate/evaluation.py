@@ -108,6 +108,13 @@ class Reading:
     def pointwise(self, node: Node) -> Entries:
         """A rule for single entries, on each of them."""
         field, known, args = self.field, self.known, node.args
+        operation = None if node.type.shape else OPERATORS.get(node.primitive.name)
+        if operation is not None:
+            one, other = known[args[0]].flat[0], known[args[1]].flat[0]
+            if type(one) in field.plain and type(other) in field.plain:
+                made = operation(one, other)
+                if made.is_finite():
+                    return Entries([made], ())
         rule = field.rule(node.primitive)
         if rule is None:
             return self.by_entries(node)
@@ -210,72 +217,6 @@ def work_of(order: Iterable[Node]) -> int:
     return sum([steps(node) for node in (*readers_by_loop(order), *(one for one in order if not is_reader(one)))])
 
 
-# --- walks that are repeated ------------------------------------------------------------------------------------
-
-
-def prepared(order: Iterable[Node]) -> Steps:
-    """As `steps_of`, for a walk that is repeated: with more work now, each step takes less."""
-    return _with_loops([(node, size_of(node.type.shape), prepared_step(node)) for node in order])
-
-
-def prepared_step(node: Node) -> Step:
-    """What gives a node its entries, again and again."""
-    step = step_of(node)
-    if step is Reading.constant:
-        return _kept()
-    if step is Reading.pointwise and len(node.args) <= 2 and size_of(node.type.shape) == 1:
-        if len(node.args) == 1:
-            return _unary(*node.args)
-        x, y = node.args
-        return _binary(x, y, None if node.type.shape else OPERATORS.get(node.primitive.name))
-    return step
-
-
-def _kept() -> Step:
-    """The step of a constant: its entries stay what they are in one field."""
-    last: tuple[Field, Entries] | None = None
-
-    def step(reading: Reading, node: Node) -> Entries:
-        nonlocal last
-        if last is None or last[0] is not reading.field:
-            last = reading.field, reading.constant(node)
-        return last[1]
-
-    return step
-
-
-def _unary(x: Node) -> Step:
-    """The step of an operation on a single entry."""
-
-    def step(reading: Reading, node: Node) -> Entries:
-        field = reading.field
-        rule = field.rule(node.primitive)
-        if rule is None:
-            return reading.by_entries(node)
-        return Entries([field.apply(node, rule, (reading.known[x].flat[0],))], node.type.shape)
-
-    return step
-
-
-def _binary(x: Node, y: Node, operation: Callable[[Any, Any], Any] | None) -> Step:
-    """The step of an operation on two single entries; `operation` is what it does on `plain` entries of a field."""
-
-    def step(reading: Reading, node: Node) -> Entries:
-        field, known = reading.field, reading.known
-        if operation is not None and field.plain:
-            one, other = known[x].flat[0], known[y].flat[0]
-            if type(one) in field.plain and type(other) in field.plain:
-                made = operation(one, other)
-                if made.is_finite():
-                    return Entries((made,), ())
-        rule = field.rule(node.primitive)
-        if rule is None:
-            return reading.by_entries(node)
-        return Entries([field.apply(node, rule, (known[x].flat[0], known[y].flat[0]))], node.type.shape)
-
-    return step
-
-
 # --- loops --------------------------------------------------------------------------------------------------------
 
 
@@ -314,7 +255,7 @@ class Turns:
     def steps(self) -> Steps:
         """The steps of one turn, once they are requested."""
         if self._steps is None:
-            self._steps = prepared(self.turn)
+            self._steps = steps_of(self.turn)
         return self._steps
 
     def printed(self, field: Field) -> Callable[..., Any] | None:
