@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from gradcli.checks import check_script
-from gradcli.checks.oracle import worker
-from gradcli.checks.oracle.worker import Oracle, TimeOver
+from gradcli.checks.oracle import oracle_client
+from gradcli.checks.oracle.oracle_client import Oracle, TimeOver
 from gradcli.diagnostics import GradcliError
 
 ROOT = Path(__file__).parent.parent
@@ -114,7 +114,7 @@ def test_a_process_that_has_grown_is_replaced_between_scripts(oracle: Oracle, mo
     assert repr(check_script(text, at={"x": 1.3, "y": 0.4}, oracle=oracle)) == wanted
     assert oracle._process is not first and first.poll() is not None
     monkeypatch.undo()
-    monkeypatch.setattr(worker, "MOST_PROGRAMS", 0)
+    monkeypatch.setattr(oracle_client, "MOST_PROGRAMS", 0)
     second = oracle._process
     assert repr(check_script(text, at={"x": 1.3, "y": 0.4}, oracle=oracle)) == wanted
     assert oracle._process is not second
@@ -123,14 +123,14 @@ def test_a_process_that_has_grown_is_replaced_between_scripts(oracle: Oracle, mo
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_forked_child_has_an_oracle_of_its_own(capfd: pytest.CaptureFixture[str]) -> None:
     wanted = check_script("x**2", at={"x": 3.0})
-    mine = worker.shared()._process
+    mine = oracle_client.shared()._process
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # Python warns of forks beside threads
         child = os.fork()
     if not child:
         os._exit(0 if check_script("x**2", at={"x": 3.0}) == wanted else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    assert mine is not None and mine.poll() is None and worker.shared()._process is mine
+    assert mine is not None and mine.poll() is None and oracle_client.shared()._process is mine
     assert check_script("x**2", at={"x": 3.0}) == wanted
 
 
@@ -176,7 +176,7 @@ def test_what_the_oracle_cannot_do_is_an_answer(oracle: Oracle) -> None:
 
 def test_the_process_ends_with_its_owner() -> None:
     code = (
-        "from gradcli.checks.oracle.worker import Oracle; import os, sys; o = Oracle(); "
+        "from gradcli.checks.oracle.oracle_client import Oracle; import os, sys; o = Oracle(); "
         "o.ask('values', 9.0, rows=[], point={}); print(o._process.pid, flush=True); os.kill(os.getpid(), 9)"
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -217,4 +217,4 @@ def test_names_of_leaves_are_never_read_as_code(oracle: Oracle) -> None:
 
 
 def test_one_oracle_is_shared() -> None:
-    assert worker.shared() is worker.shared()
+    assert oracle_client.shared() is oracle_client.shared()

@@ -17,8 +17,8 @@ from gradcli.checks import Check, check_script
 from gradcli.checks.evaluate.interpretation import Unsupported
 from gradcli.checks.oracle import oracle_client
 from gradcli.checks.oracle.call_budget import CallBudget, UsedBefore
+from gradcli.checks.oracle.oracle_client import Oracle
 from gradcli.checks.oracle.oracle_server import Session
-from gradcli.checks.oracle.worker import Oracle
 from gradcli.graph.flat import Table
 from gradcli.language.parser import parse
 from gradcli.language.source import Source

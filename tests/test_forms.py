@@ -11,7 +11,7 @@ from flint import fmpq
 from proofs import proofs
 
 from gradcli.checks.algebra.differential_field import Form, Full, Generator, Key, NotFound, Spent, Tower, Vanishing
-from gradcli.checks.algebra.elementary_functions import Namespace
+from gradcli.checks.algebra.form_field import Namespace
 from gradcli.checks.algebra.form_text import text
 from gradcli.checks.algebra.proof import Derivation
 from gradcli.checks.algebra.real_forms import sign_of

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gradcli.checks.algebra import differential_field, proof
-from gradcli.checks.oracle import worker
+from gradcli.checks.oracle import oracle_client
 from gradcli.checks.oracle.oracle_server import Session
 from gradcli.checks.scripts import check_script
 from gradcli.graph.flat import Table
@@ -219,12 +219,12 @@ def test_a_proof_that_hangs_is_inconclusive(monkeypatch: pytest.MonkeyPatch) -> 
     """Not CERTIFIED: on a machine that is faster the claim would be PROVED."""
     script = "assert grad(logdet(X), X) == inv((X + X.T)/2)\n1"
     at = {"X": [[9, 1, 2, 0.5], [1, 8, 0.25, 1.5], [2, 0.25, 7, 1], [0.5, 1.5, 1, 6]]}
-    asked = worker.Oracle.ask
+    asked = oracle_client.Oracle.ask
 
-    def impatient(self: worker.Oracle, op: str, timeout: float, **question: Any) -> dict[str, Any]:
+    def impatient(self: oracle_client.Oracle, op: str, timeout: float, **question: Any) -> dict[str, Any]:
         return asked(self, op, 0.0 if op == "prove" else timeout, **question)
 
-    monkeypatch.setattr(worker.Oracle, "ask", impatient)
+    monkeypatch.setattr(oracle_client.Oracle, "ask", impatient)
     slow = check_script(script, at=at).checks[-1]
     assert (slow.verdict, slow.evidence["unanswered"]) == ("INCONCLUSIVE", "timeout")
     monkeypatch.undo()

@@ -21,7 +21,7 @@ from gradcli.batch.totals import Totals
 from gradcli.batch.workers import supervisor
 from gradcli.batch.workers.local_worker import answered, check_content, depends_on_machine
 from gradcli.batch.workers.supervisor import Done, Task, report_of, supervise
-from gradcli.checks.oracle.worker import Oracle, TimeOver
+from gradcli.checks.oracle.oracle_client import Oracle, TimeOver
 from gradcli.checks.report import VERDICTS
 from gradcli.commands._acceptance import outcome
 from gradcli.diagnostics import Diagnostic, GradcliError
@@ -314,7 +314,7 @@ def test_a_failure_of_gradcli_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "gradcli.checks.oracle.child_process.CODE", "import a_module_that_does_not_exist_{module}  # {paths}"
     )
-    monkeypatch.setattr("gradcli.checks.oracle.worker._shared", [Oracle()])
+    monkeypatch.setattr("gradcli.checks.oracle.oracle_client._shared", [Oracle()])
     assert "GC999" in json.loads(answered("x.grad", 0, b"x = 2; x**2", {}))["failure"]
 
 

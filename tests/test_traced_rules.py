@@ -14,7 +14,7 @@ import gradcli
 from gradcli import GradcliError, check_callable
 from gradcli.checks.callables import recorded
 from gradcli.checks.callables.processes.process import check_target
-from gradcli.checks.oracle import worker
+from gradcli.checks.oracle import oracle_client
 from gradcli.checks.scripts import check_program
 from gradcli.execution.evaluate import evaluate
 from gradcli.testing import assert_gradient
@@ -227,7 +227,7 @@ def test_large_arrays_and_slow_oracles_leave_the_verdict_to_values(monkeypatch: 
         assert any("more than 1,024 entries" in one.message for one in report.diagnostics)
 
     def late(*_: Any) -> Any:
-        raise worker.TimeOver(1.0)
+        raise oracle_client.TimeOver(1.0)
 
     monkeypatch.setattr(recorded, "judge", late)
     report = check_callable(rule, at=(X,))

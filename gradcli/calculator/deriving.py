@@ -19,7 +19,7 @@ from gradcli.calculator.quiz import Question
 from gradcli.calculator.self_contained import LONG, named_parts, self_contained
 from gradcli.checks import check_script
 from gradcli.checks.diagnosis.formula_text import words
-from gradcli.checks.oracle import worker
+from gradcli.checks.oracle import oracle_client
 from gradcli.checks.oracle.oracle_client import Exact
 from gradcli.diagnostics import GradcliError, error, pointing_into, visible
 from gradcli.formulas import NoFormula, Rows, formula_texts, why_none
@@ -491,13 +491,13 @@ def shorter_texts(subject: Subject, texts: list[str], style: str) -> list[str]:
     if "." in ours:  # decimals stay as they were written
         return texts
     node = lower(parse(Source(ours), subject.limits), limits=subject.limits).program.outputs[0]
-    oracle = worker.shared()
+    oracle = oracle_client.shared()
     with oracle:
         exact = Exact(oracle, [node], SECONDS)
         exact.begin()
         try:
             proposed = exact.ask("simplify", row=node, style=style).get("texts", [])
-        except worker.NoAnswer:
+        except oracle_client.NoAnswer:
             return texts
     known = words(subject.source.text) | words(ours)
     costs = {text: cost_of(text, known) for text in [*proposed, *(texts if style == "simplified" else ())]}

@@ -12,7 +12,7 @@ import numpy as np
 from gradcli.checks.decide.floats import LIMIT_ULPS, ulps
 from gradcli.checks.evaluate.evaluation import work_of
 from gradcli.checks.formatting import node_text
-from gradcli.checks.oracle import worker
+from gradcli.checks.oracle import oracle_client
 from gradcli.checks.oracle.oracle_client import Exact
 from gradcli.graph.node import Node, reachable
 
@@ -40,7 +40,7 @@ class Lost(NamedTuple):
     text: str
 
 
-@worker.exclusive
+@oracle_client.exclusive
 def lost_digits(outputs: Sequence[Node], floats: Mapping[Node, Any], point: Mapping[str, Any]) -> Lost | None:
     """What floats hide: None where they are good, or where nothing is known of the exact values.
 
@@ -51,11 +51,11 @@ def lost_digits(outputs: Sequence[Node], floats: Mapping[Node, Any], point: Mapp
         order = list(outputs)
     if work_of(reachable(outputs)) > MOST_WORK:
         return None
-    exact = Exact(worker.shared(), outputs, SECONDS)
+    exact = Exact(oracle_client.shared(), outputs, SECONDS)
     exact.begin()
     try:
         answer = exact.values(order, {name: np.asarray(value, dtype=np.float64) for name, value in point.items()})
-    except worker.NoAnswer:
+    except oracle_client.NoAnswer:
         return None
     if "problem" in answer:
         return None

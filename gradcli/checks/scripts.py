@@ -20,7 +20,7 @@ from gradcli.checks.decide.floats import read_value
 from gradcli.checks.decide.verdict import judge, unanswered
 from gradcli.checks.expectations import check_ids, expected_error, settled
 from gradcli.checks.formatting import plain, point_text
-from gradcli.checks.oracle import worker
+from gradcli.checks.oracle import oracle_client
 from gradcli.checks.oracle.oracle_client import MOST_NODES, Exact
 from gradcli.checks.report import Check, Report, summarised, timed
 from gradcli.checks.subjects import Settings, Subject, of_file, settle_settings, subjects, suppressed
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gradcli.checks.decide.boxes import Box
-    from gradcli.checks.oracle.worker import Oracle
+    from gradcli.checks.oracle.oracle_client import Oracle
     from gradcli.graph.program import Program
     from gradcli.language.limits import Limits, LimitsLike
 
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 WRONG = ("DISAGREES", "UNDEFINED")  # verdicts on a step of a derivation
 
 
-@worker.exclusive
+@oracle_client.exclusive
 def check_script(
     source: str | Source,
     *,
@@ -96,7 +96,7 @@ def check_script(
     chosen = parse_witnesses(witnesses)
     backend = "numpy" if backend == "auto" else backend
     namespace(backend, dtype)  # an error where the library is not installed
-    oracle = oracle or worker.shared()
+    oracle = oracle or oracle_client.shared()
     oracle.warm()
     script_source = source if isinstance(source, Source) else Source(source)
     asked = Settings(samples, timeout, dtype, seed, frozenset([require] if require else ()), allow_kink)
@@ -154,7 +154,7 @@ def verdict_on(
             subject, outcome = dodged(exact, subject, outcome, seed, samples, dtype, backend)
         if sides:
             outcome = on_box(exact, subject, outcome, sides, seed, samples, dtype, backend)
-    except worker.NoAnswer as reason:
+    except oracle_client.NoAnswer as reason:
         outcome = unanswered(reason)
     evidence = {"at": plain(shown_point(subject, exact)), "seed": seed, **outcome.evidence}
     rungs = step_sequence(subject, evidence, dtype) if shown.steps else None
@@ -166,7 +166,7 @@ def verdict_on(
     return subject, outcome._replace(evidence=evidence)
 
 
-@worker.exclusive
+@oracle_client.exclusive
 def check_program(
     program: Program,
     at: Mapping[str, Any] | None = None,
@@ -186,7 +186,7 @@ def check_program(
     `at` gives values to leaves, the others have their defaults; the options are those of `check_script`. A point at
     which a recorded branch changes is a KINK, as it is in a script.
     """
-    oracle = oracle or worker.shared()
+    oracle = oracle or oracle_client.shared()
     oracle.warm()
     given = {name: leaf.default for name, leaf in program.leaves.items() if leaf.default is not None} | dict(at or {})
     values = {name: np.asarray(value, dtype=np.float64) for name, value in given.items()}

@@ -15,7 +15,7 @@ from gradcli.checks.decide.case import Case, parts_of
 from gradcli.checks.decide.finite_differences import FAR, HIDDEN
 from gradcli.checks.decide.floats import LIMIT_ULPS, evaluated, moving, ulps
 from gradcli.checks.formatting import position
-from gradcli.checks.oracle.worker import NoAnswer
+from gradcli.checks.oracle.oracle_client import NoAnswer
 from gradcli.diagnostics import did_you_mean, error, visible
 from gradcli.results.curves import StepSequence
 

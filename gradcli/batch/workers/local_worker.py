@@ -27,7 +27,7 @@ from gradcli.checks.oracle.child_process import (
     limit_memory,
     resident,
 )
-from gradcli.checks.oracle.worker import shared
+from gradcli.checks.oracle.oracle_client import shared
 from gradcli.checks.report import Report, refused, timed
 from gradcli.data.loading import recorded, using
 from gradcli.diagnostics import GradcliError

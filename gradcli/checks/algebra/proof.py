@@ -24,9 +24,8 @@ from gradcli.checks.algebra.differential_field import (
     Spent,
     Tower,
 )
-from gradcli.checks.algebra.elementary_functions import RULES, bessel, function, gamma, polygamma
 from gradcli.checks.algebra.exponentials import HALF, angle, exp, general_power, log, power
-from gradcli.checks.algebra.form_field import FormField
+from gradcli.checks.algebra.form_field import RULES, FormField, bessel, function, gamma, polygamma
 from gradcli.checks.algebra.form_text import always_positive, relation, text
 from gradcli.checks.evaluate.evaluation import Reading
 from gradcli.checks.evaluate.interpretation import Entries, Failure, NoValue, Unsupported

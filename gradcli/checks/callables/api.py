@@ -30,7 +30,7 @@ from gradcli.checks.callables.gradient_libraries import (
 from gradcli.checks.decide.case import Outcome
 from gradcli.checks.expectations import acceptable
 from gradcli.checks.formatting import plain, point_text
-from gradcli.checks.oracle import worker
+from gradcli.checks.oracle import oracle_client
 from gradcli.checks.report import Check, Report, summarised
 from gradcli.checks.witnesses import parse_witnesses, selected
 from gradcli.diagnostics import Diagnostic, error, visible
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     Derivative = Callable[..., Any] | bool | None
 
 
-@worker.exclusive  # streams and warnings are redirected for a whole process
+@oracle_client.exclusive  # streams and warnings are redirected for a whole process
 def check_callable(
     f: Callable[..., Any],
     grad: Derivative = None,

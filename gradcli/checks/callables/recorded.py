@@ -23,7 +23,7 @@ from gradcli.checks.callables.processes.remote_calls import packed, unpacked
 from gradcli.checks.decide import finite_differences, kinks
 from gradcli.checks.decide.case import Outcome
 from gradcli.checks.decide.floats import LIMIT_ULPS, evaluated
-from gradcli.checks.oracle import worker
+from gradcli.checks.oracle import oracle_client
 from gradcli.checks.oracle.oracle_client import Exact
 from gradcli.checks.scripts import Shown, verdict_on
 from gradcli.checks.subjects import Subject, combined, of_rule, paired
@@ -455,12 +455,12 @@ def same_value(found: Floats, own: Floats, close: float = CLOSE) -> bool:
 # --- the verdicts -------------------------------------------------------------------------------------------------
 
 
-@worker.exclusive
+@oracle_client.exclusive
 def judged(
     box: Box, subjects: Sequence[Subject], seed: int, samples: int, witnesses: tuple[str, ...]
 ) -> list[tuple[Subject, Outcome]]:
     """The verdicts of the oracles; a subject that they cannot decide is left out."""
-    oracle = worker.shared()
+    oracle = oracle_client.shared()
     oracle.warm()
     ours = box.library.name == EAGER
     seconds = box.seconds if ours else box.seconds / 2  # the rest is for what values have to decide

@@ -42,7 +42,7 @@ from gradcli.checks.decide.refutation import (
 )
 from gradcli.checks.evaluate.evaluation import steps
 from gradcli.checks.formatting import plain, point_text, position, shortened_list, told_apart
-from gradcli.checks.oracle.worker import TimeOver
+from gradcli.checks.oracle.oracle_client import TimeOver
 from gradcli.checks.subjects import forward
 from gradcli.graph.node import is_reader, reachable
 
@@ -50,8 +50,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from gradcli.checks.decide.case import Answer, Case, Evidence, Floats, Values
-    from gradcli.checks.oracle.oracle_client import Exact
-    from gradcli.checks.oracle.worker import NoAnswer
+    from gradcli.checks.oracle.oracle_client import Exact, NoAnswer
     from gradcli.checks.subjects import Subject
     from gradcli.graph.node import Node
 

@@ -195,8 +195,13 @@ class DirectionalJets:
         return coefficient(self.along(direction), 1)
 
     def second(self, i: int, j: int) -> Any:
-        """A second partial derivative."""
-        return hessian(self, [i, j] if i != j else [i])[i, j]
+        """A second partial derivative, by polarisation: with D(d) half of that along d, D(i + j) - D(i) - D(j)."""
+        if i == j:
+            found = coefficient(self.along({i: 1}, 2), 2)
+            return found if isinstance(found, Failure) else 2 * found
+        parts = [coefficient(self.along(way, 2), 2) for way in ({i: 1, j: 1}, {i: 1}, {j: 1})]
+        failed = next((part for part in parts if isinstance(part, Failure)), None)
+        return failed if failed is not None else parts[0] - parts[1] - parts[2]
 
 
 def coefficient(found: Any, k: int) -> Any:
@@ -207,28 +212,3 @@ def coefficient(found: Any, k: int) -> Any:
         except TooShort as reason:
             return Failure(reason.kind, None, str(reason))
     return found if isinstance(found, Failure) else arb(0)
-
-
-def doubled(x: Any) -> Any:
-    return x if isinstance(x, Failure) else 2 * x
-
-
-def gradient(lines: DirectionalJets, entries: Sequence[int]) -> dict[int, Any]:
-    """The partial derivatives by some entries of the target: balls or Failures."""
-    return {i: lines.partial(i) for i in entries}
-
-
-def hessian(lines: DirectionalJets, entries: Sequence[int]) -> dict[tuple[int, int], Any]:
-    """The second partial derivatives by pairs of entries, in the order that is given, each pair once.
-
-    By polarisation: with D(d) half the second derivative along d, H[i, j] = D(e_i + e_j) - D(e_i) - D(e_j).
-    """
-    pure = {i: lines.along({i: 1}, 2) for i in entries}
-    found: dict[tuple[int, int], Any] = {}
-    for position, i in enumerate(entries):
-        found[i, i] = doubled(coefficient(pure[i], 2))
-        for j in entries[position + 1 :]:
-            parts = [coefficient(one, 2) for one in (lines.along({i: 1, j: 1}, 2), pure[i], pure[j])]
-            failed = next((part for part in parts if isinstance(part, Failure)), None)
-            found[i, j] = failed if failed is not None else parts[0] - parts[1] - parts[2]
-    return found

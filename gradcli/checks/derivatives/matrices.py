@@ -12,7 +12,7 @@ from __future__ import annotations
 from math import ceil, lcm
 from typing import TYPE_CHECKING, Any
 
-from flint import acb_mat, arb, arb_mat, arb_series, ctx, fmpq, fmpq_mat, fmpz
+from flint import acb_mat, arb, arb_mat, arb_series, ctx, fmpq, fmpq_mat
 
 from gradcli.checks.evaluate import ball_numbers
 from gradcli.checks.evaluate.interpretation import Entries, Failure, Tie, TooShort, Unbounded, Undecided, Unsupported
@@ -28,10 +28,8 @@ if TYPE_CHECKING:
 
     Matrix = list[list[Any]]
 
-MOST_EXACT = 12  # rows of a matrix whose eigenvalues are compared in fractions
-GRID = 2**20  # eigenvalues on this grid are recognised
+MOST_EXACT = 16  # rows of a matrix whose eigenvalues are found in fractions
 NOT_PARTED = "eigenvalues that the digits do not part"
-SWEEPS = 60
 MOST_KNOWN = 64
 _KNOWN: dict[Any, list[Any]] = {}  # the last eigenvalues: all directions through a point share them
 
@@ -62,21 +60,28 @@ def named(x: Any) -> tuple[Any, ...]:
 
 
 def _eigenvalues(a: Matrix, apart: bool) -> list[Any]:
+    exact = exactly(a)
+    if exact is not None:
+        return exact_eigenvalues(exact, apart)
     try:
         found = [x.real for x in acb_mat(arb_mat(a)).eig(multiple=not apart)]
     except ValueError:
-        if not apart:
-            found = by_rotations(a)
-        elif meet(a):
-            raise Tie from None
-        else:
-            raise Undecided(NOT_PARTED) from None
-    crowded = len(clusters(found)) < len(found) or any(x.contains(0) for x in found)
-    exact = exactly(a) if crowded else None
-    if exact is not None:
-        polynomial = exact.charpoly()
-        found = [sharpened(x, polynomial) for x in found]
+        raise Undecided(NOT_PARTED) from None
     return [x for one in clusters(found) for x in [union(one)] * len(one)]
+
+
+def exact_eigenvalues(exact: Any, apart: bool) -> list[Any]:
+    """Those of a matrix of fractions, by the factors of its characteristic polynomial; rational ones are exact."""
+    found = []
+    for factor, times in exact.charpoly().numer().factor()[1]:
+        if apart and times > 1:
+            raise Tie
+        if factor.degree() == 1:
+            roots = [arb(fmpq(-factor[0], factor[1]))]
+        else:
+            roots = [root.real for root, _ in factor.complex_roots()]
+        found += [root for root in roots for _ in range(times)]
+    return sorted(found, key=lambda x: float(x.mid()))
 
 
 def clusters(found: Sequence[Any]) -> list[list[Any]]:
@@ -96,73 +101,6 @@ def union(balls: Sequence[Any]) -> Any:
     for x in balls[1:]:
         whole = whole if whole.is_exact() and x.is_exact() and whole == x else whole.union(x)
     return whole
-
-
-def sharpened(x: Any, polynomial: Any) -> Any:
-    """An eigenvalue as the one short binary number that it is, where it is one."""
-    scaled = (x.mid() * GRID + fmpq(1, 2)).floor()
-    if not scaled.is_integer():
-        return x
-    short = fmpq(scaled.unique_fmpz(), fmpz(GRID))
-    return arb(short) if x.contains(arb(short)) and polynomial(short) == 0 else x
-
-
-def by_rotations(a: Matrix) -> list[Any]:
-    """The eigenvalues of any symmetric matrix, equal or not: Jacobi's rotations, and what they leave over as radii.
-
-    Rotations are computed without radii; that the result is nearly diagonal and the basis nearly orthonormal is then
-    measured in balls. By Weyl and Ostrowski each diagonal entry d encloses an eigenvalue to |d|*e + r, in order.
-    """
-    size = len(a)
-    work = [[x.mid() for x in row] for row in a]
-    basis = [[arb(int(i == j)) for j in range(size)] for i in range(size)]
-    for _ in range(SWEEPS):
-        done = True
-        for p in range(size):
-            for q in range(p + 1, size):
-                if not work[p][q].is_zero():
-                    done = False
-                    _rotate(work, basis, p, q)
-        if done:
-            break
-    rows = [[x.mid() for x in row] for row in basis]
-    v, across = arb_mat(rows), arb_mat(transposed(rows))
-    middle, unit = across * arb_mat(a) * v, across * v
-    off = max((_size(unit[i, j] - int(i == j)) for i in range(size) for j in range(size)), default=arb(0)) * size
-    if not off < 1:
-        raise Undecided(NOT_PARTED)
-    rest = max((_size(middle[i, j]) for i in range(size) for j in range(size) if i != j), default=arb(0)) * size
-    slack = off / (1 - off)
-    found = []
-    for i in range(size):
-        d = middle[i, i]
-        found.append(d + arb(0, 1) * (_size(d) * slack + rest * (1 + slack)))
-    return found
-
-
-def _size(x: Any) -> Any:
-    return abs(x).abs_upper()
-
-
-def _rotate(work: Matrix, basis: Matrix, p: int, q: int) -> None:
-    """One of Jacobi's rotations, on middles of balls; a tiny entry is dropped."""
-    scale = abs(work[p][p]) + abs(work[q][q])
-    if scale > 0 and abs(work[p][q]) < scale * arb(2) ** -300:
-        work[p][q] = work[q][p] = arb(0)
-        return
-    theta = ((work[q][q] - work[p][p]) / (2 * work[p][q])).mid()
-    side = -1 if theta < 0 else 1
-    t = (side / (abs(theta) + (theta * theta + 1).sqrt())).mid()
-    c = (1 / (t * t + 1).sqrt()).mid()
-    s = (t * c).mid()
-    for k in range(len(work)):
-        x, y = work[k][p], work[k][q]
-        work[k][p], work[k][q] = (c * x - s * y).mid(), (s * x + c * y).mid()
-    for k in range(len(work)):
-        x, y = work[p][k], work[q][k]
-        work[p][k], work[q][k] = (c * x - s * y).mid(), (s * x + c * y).mid()
-        x, y = basis[k][p], basis[k][q]
-        basis[k][p], basis[k][q] = (c * x - s * y).mid(), (s * x + c * y).mid()
 
 
 # --- equal ones ---------------------------------------------------------------------------------------------------

@@ -1,1 +1,1 @@
-"""Exact arithmetic in its own process: `oracle_client` sends requests to `oracle_server`; `worker` owns the process."""
+"""Exact arithmetic in its own process: `oracle_client` owns it and sends questions, `oracle_server` answers them."""

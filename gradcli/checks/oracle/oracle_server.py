@@ -2,7 +2,7 @@
 
 It holds one program and the derivatives that were requested. Everything that needs python-flint's global precision or
 SymPy happens here. It uses no clock: every budget is a count of operations, so that an answer depends on nothing but
-the request. `checks.oracle.worker` owns the process and may end it at any time.
+the request. `oracle_client` owns the process and may end it at any time.
 """
 
 from __future__ import annotations
