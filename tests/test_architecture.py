@@ -149,11 +149,11 @@ def room_of(path: Path) -> str:
 EAGER_FLOORS: tuple[set[str], ...] = (
     {"_core"},
     {"_engine"},
-    {"random", "backends"},
+    {"random", "backends", "amp"},
     {"_ops", "linalg", "special"},
     {"_trace", "testing"},
     {"autograd", "_custom_function_trace", "utils"},
-    {"nn", "optim", "distributions", "func", "serialization", "amp", "cuda"},
+    {"nn", "optim", "distributions", "func", "serialization"},
     {"running"},
     {"why"},
 )

@@ -162,7 +162,6 @@ globals().update(_HARMLESS)
 
 _ROOMS = {
     "amp": "gradcli.eager.amp",
-    "cuda": "gradcli.eager.cuda",
     "distributions": "gradcli.eager.distributions",
     "testing": "gradcli.eager.testing",
     "func": "gradcli.eager.func",

@@ -21,9 +21,9 @@ from gradcli.eager._core.unsupported import missing
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gradcli.eager.optim.optimizer import Optimizer
+    Optimizer = Any  # of `optim`, which stands on this module
 
-__all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
+__all__ = ["GradScaler", "autocast"]
 
 _TARGETS = {"cpu": dtypes.bfloat16, "cuda": dtypes.float16}
 
@@ -78,11 +78,6 @@ class autocast:
         return inside
 
 
-def is_autocast_available(device_type: str) -> bool:
-    """Whether `autocast` is accepted for a kind of device."""
-    return device(device_type).type == "cpu" or cuda_is_available()
-
-
 def is_autocast_enabled(device_type: str = "cuda") -> bool:
     """Whether a block of `autocast` for this kind of device is open."""
     return device_type in _modes.enabled
@@ -93,14 +88,7 @@ def get_autocast_dtype(device_type: str) -> dtypes.dtype:
     return _TARGETS[device(device_type).type]
 
 
-def custom_fwd(fwd: Any = None, *, device_type: str, cast_inputs: Any = None) -> Any:
-    """A decorator for the forward of a `Function`: the function itself."""
-    return fwd if fwd is not None else functools.partial(custom_fwd, device_type=device_type)
-
-
-def custom_bwd(bwd: Any = None, *, device_type: str) -> Any:
-    """A decorator for the backward of a `Function`: the function itself."""
-    return bwd if bwd is not None else functools.partial(custom_bwd, device_type=device_type)
+_STATE = ("scale", "growth_factor", "backoff_factor", "growth_interval", "_growth_tracker")
 
 
 class GradScaler:
@@ -130,14 +118,10 @@ class GradScaler:
         if enabled and device == "cuda" and not cuda_is_available():
             warn("GradScaler is enabled, but CUDA is not available: it is disabled", UserWarning)
             enabled = False
-        if enabled and growth_factor <= 1:
-            raise AssertionError("the growth factor must be > 1.0")
-        if enabled and backoff_factor >= 1:
-            raise AssertionError("the backoff factor must be < 1.0")
-        self._enabled = enabled
-        self._scale, self._growth_factor, self._backoff_factor = init_scale, growth_factor, backoff_factor
-        self._growth_interval, self._growth_tracker = growth_interval, 0
-        self._used = False  # whether a loss was scaled
+        if enabled and not backoff_factor < 1 < growth_factor:
+            raise AssertionError("the growth factor must be > 1.0, and the backoff factor < 1.0")
+        self._enabled, self._used = enabled, False  # _used: whether a loss was scaled
+        self._state = dict(zip(_STATE, (init_scale, growth_factor, backoff_factor, growth_interval, 0), strict=True))
         self._finite: dict[int, bool] = {}  # by optimizer, whether the gradients that were scaled back are finite
         self._stepped: set[int] = set()
 
@@ -147,7 +131,7 @@ class GradScaler:
             return outputs
         self._used = True
         if isinstance(outputs, Tensor):
-            scaled: Any = outputs * self._scale
+            scaled: Any = outputs * self._state["scale"]
             return scaled
         if isinstance(outputs, (list, tuple)):
             found = [self.scale(one) for one in outputs]
@@ -168,7 +152,7 @@ class GradScaler:
             raise AssertionError("no gradient of this optimizer was scaled: call backward() first")
         self._finite[id(optimizer)] = all(bool(np.isfinite(grad._array).all()) for grad in grads)
         for grad in grads:
-            grad.detach().mul_(1.0 / self._scale)
+            grad.detach().mul_(1.0 / self._state["scale"])
 
     def step(self, optimizer: Optimizer, *args: Any, **kwargs: Any) -> Any:
         """The optimizer's step, on gradients that are scaled back; skipped where one is not finite.
@@ -192,16 +176,17 @@ class GradScaler:
         if not self._enabled:
             return
         self._need_scale("update")
+        state = self._state
         if new_scale is not None:
-            self._scale = float(new_scale)
+            state["scale"] = float(new_scale)
         elif not self._finite:
             raise AssertionError("no gradients were scaled back before update(): call step() first")
         elif not all(self._finite.values()):
-            self._scale, self._growth_tracker = self._scale * self._backoff_factor, 0
+            state["scale"], state["_growth_tracker"] = state["scale"] * state["backoff_factor"], 0
         else:
-            self._growth_tracker += 1
-            if self._growth_tracker == self._growth_interval:
-                self._scale, self._growth_tracker = self._scale * self._growth_factor, 0
+            state["_growth_tracker"] += 1
+            if state["_growth_tracker"] == state["growth_interval"]:
+                state["scale"], state["_growth_tracker"] = state["scale"] * state["growth_factor"], 0
         self._finite, self._stepped = {}, set()
 
     def _need_scale(self, verb: str) -> None:
@@ -214,31 +199,11 @@ class GradScaler:
 
     def get_scale(self) -> float:
         """The scale; 1 where losses are not scaled."""
-        return self._scale if self._enabled else 1.0
-
-    def get_growth_factor(self) -> float:
-        """By how much the scale grows."""
-        return self._growth_factor
-
-    def get_backoff_factor(self) -> float:
-        """By how much the scale shrinks."""
-        return self._backoff_factor
-
-    def get_growth_interval(self) -> int:
-        """After how many finite steps the scale grows."""
-        return self._growth_interval
+        return float(self._state["scale"]) if self._enabled else 1.0
 
     def state_dict(self) -> dict[str, Any]:
         """The scale and how it changes; empty where losses are not scaled."""
-        if not self._enabled:
-            return {}
-        return {
-            "scale": self._scale,
-            "growth_factor": self._growth_factor,
-            "backoff_factor": self._backoff_factor,
-            "growth_interval": self._growth_interval,
-            "_growth_tracker": self._growth_tracker,
-        }
+        return dict(self._state) if self._enabled else {}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Continue from a `state_dict()`. RuntimeError for an empty one where losses are scaled."""
@@ -246,13 +211,11 @@ class GradScaler:
             return
         if not state_dict:
             raise RuntimeError("the source state dict is empty: it comes from a disabled GradScaler")
-        self._scale, self._growth_factor = state_dict["scale"], state_dict["growth_factor"]
-        self._backoff_factor, self._growth_interval = state_dict["backoff_factor"], state_dict["growth_interval"]
-        self._growth_tracker = state_dict["_growth_tracker"]
+        self._state = {name: state_dict[name] for name in _STATE}
 
 
 def deprecated(kind: str) -> dict[str, Any]:
-    """The names of `torch.cuda.amp` and `torch.cpu.amp`, which need no device; each use is a FutureWarning."""
+    """The names of `torch.cuda.amp`, which need no device; each use is a FutureWarning."""
 
     def said(name: str) -> None:
         warn(f"torch.{kind}.amp.{name} is deprecated: use torch.amp.{name}({kind!r}, ...)", FutureWarning)
@@ -267,15 +230,7 @@ def deprecated(kind: str) -> dict[str, Any]:
             said("GradScaler")
             super().__init__(kind, *args, **kwargs)
 
-    def forward(fwd: Any = None, **options: Any) -> Any:
-        said("custom_fwd")
-        return custom_fwd(fwd, device_type=kind)
-
-    def backward(bwd: Any) -> Any:
-        said("custom_bwd")
-        return bwd
-
-    return {"autocast": Autocast, "GradScaler": Scaler, "custom_fwd": forward, "custom_bwd": backward}
+    return {"autocast": Autocast, "GradScaler": Scaler}
 
 
 def __getattr__(name: str) -> Any:

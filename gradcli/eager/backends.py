@@ -1,8 +1,8 @@
-"""Names of PyTorch that choose libraries, devices and compilers; they are accepted, and change nothing.
+"""Names of PyTorch that choose libraries, devices and compilers; those of `torch.cuda` use a GPU that CuPy finds.
 
 gradcli computes in one way, so a flag keeps what is assigned to it, a decorator returns its function, and a question
-about hardware is answered with no. `torch.backends` is this module; the other modules and functions are made from the
-tables below.
+about other hardware is answered with no. `torch.backends` is this module; the other modules and functions are made from
+the tables below.
 
 >>> import gradcli.eager as torch
 >>> torch.backends.cudnn.benchmark = True
@@ -14,12 +14,14 @@ from __future__ import annotations
 
 import os
 from contextlib import nullcontext
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from gradcli.eager._core.devices import CPU, device
+from gradcli.eager._core.devices import CPU, cuda_is_available, device, need_gpu
 from gradcli.eager._core.modes import warn
 from gradcli.eager._core.unsupported import VERSION, missing
+from gradcli.eager.amp import deprecated
 
 HOME = "gradcli.eager"
 
@@ -37,6 +39,34 @@ def _unchanged(function: Any = None, **options: Any) -> Any:
 _NO, _NONE, _ZERO, _CONTEXT = _always(False), _always(None), _always(0), lambda *args, **kwargs: nullcontext()
 _ABSENT = {"is_available": _NO, "device_count": _ZERO, "synchronize": _NONE, "empty_cache": _NONE, "manual_seed": _NONE}
 
+
+def _on_gpu(answer: Any, without: Any = need_gpu) -> Any:
+    """A function of CuPy and of its own arguments; `without` is called in its place where there is no GPU."""
+    return lambda *args, **kwargs: answer(import_module("cupy"), *args) if cuda_is_available() else without()
+
+
+def _number(where: Any) -> int:
+    return where if isinstance(where, int) else device(where or "cuda").index or 0
+
+
+_used = _on_gpu(lambda cupy, _=None: int(cupy.get_default_memory_pool().used_bytes()), int)
+_CUDA = {
+    "is_available": cuda_is_available,
+    "is_initialized": cuda_is_available,
+    "is_bf16_supported": _NO,
+    "device_count": _on_gpu(lambda cupy: int(cupy.cuda.runtime.getDeviceCount()), int),
+    "current_device": _on_gpu(lambda cupy: int(cupy.cuda.Device().id)),
+    "set_device": _on_gpu(lambda cupy, where: cupy.cuda.Device(_number(where)).use()),
+    "get_device_name": _on_gpu(
+        lambda cupy, where=None: cupy.cuda.runtime.getDeviceProperties(_number(where))["name"].decode()
+    ),
+    "synchronize": _on_gpu(lambda cupy, _=None: cupy.cuda.Device().synchronize(), _NONE),
+    "empty_cache": _on_gpu(lambda cupy: cupy.get_default_memory_pool().free_all_blocks(), _NONE),
+    **dict.fromkeys(
+        ("manual_seed", "manual_seed_all", "reset_peak_memory_stats"), _NONE
+    ),  # streams are the processor's
+    **dict.fromkeys(("memory_allocated", "memory_reserved", "max_memory_allocated", "max_memory_reserved"), _used),
+}
 # the names of each module below `torch`: flags and functions
 MODULES: dict[str, dict[str, Any]] = {
     "accelerator": {**_ABSENT, "current_accelerator": _NONE, "current_device_index": _NONE},
@@ -76,6 +106,8 @@ MODULES: dict[str, dict[str, Any]] = {
         "reset": _NONE,
         "cudagraph_mark_step_begin": _NONE,
     },
+    "cuda": _CUDA,
+    "cuda.amp": deprecated("cuda"),
     "mps": _ABSENT,
     "version": {"__version__": VERSION, "cuda": None, "hip": None, "git_version": None, "debug": False},
     "xpu": _ABSENT,
@@ -95,7 +127,7 @@ _deterministic = [False]
 
 def _module(name: str, names: dict[str, Any]) -> ModuleType:
     """A module of the names; an unknown one is an AttributeError that proposes the nearest."""
-    found = ModuleType(f"{HOME}.{name}", f"PyTorch's `torch.{name}`: accepted, and without effect.")
+    found = ModuleType(f"{HOME}.{name}", f"PyTorch's `torch.{name}`.")
 
     def unknown(wanted: str) -> Any:
         raise missing(name, wanted, [one for one in vars(found) if not one.startswith("_")])
@@ -174,16 +206,12 @@ for _function in (
 ):
     FUNCTIONS[_function.__name__] = _function
 
-TOP: dict[str, ModuleType] = {}  # the modules that stand directly below `torch`
-for _name, _names in MODULES.items():
+_modules = {name: _module(name, names) for name, names in MODULES.items()}
+TOP = {name: module for name, module in _modules.items() if "." not in name}  # those directly below `torch`
+for _name, _made in _modules.items():
     _room, _, _own = _name.rpartition(".")
-    _made = _module(_name, _names)
-    if not _room:
-        TOP[_name] = _made
-    elif _room == "backends":
-        globals()[_own] = _made
-    else:
-        vars(globals()[_room.removeprefix("backends.")])[_own] = _made
+    if _room:
+        (globals() if _room == "backends" else vars(_modules[_room]))[_own] = _made
 
 
 def __getattr__(name: str) -> Any:
