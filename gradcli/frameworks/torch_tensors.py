@@ -319,7 +319,7 @@ class TorchTensors(Tensors):
         if far is None:
             super().note_stuck(step, arrived, sent, size)
         elif arrived.shape == sent.shape:
-            step.stick(self.fetched((~far.isfinite() & (arrived.detach() == 0)).double().mean()))
+            step.stuck_shares.append(self.fetched((~far.isfinite() & (arrived.detach() == 0)).double().mean()))
 
     # --- where the run stands -------------------------------------------------------------------------------------
 

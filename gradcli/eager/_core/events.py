@@ -1,4 +1,4 @@
-"""The protocol by which operations, sweeps and in-place changes report to the recorder of a run.
+"""Where operations, sweeps and in-place changes report to the record of a run.
 
 `current` is None unless someone records in this thread. The places that report test `events.current is not None` first,
 so that an ordinary run pays next to nothing. A record holds no tensor: each tensor has a number instead.
@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    Tensor = Any  # a report is made of tensors and nodes, which stand on this module
-    Node = Any
 
 T = TypeVar("T")
 
@@ -44,58 +42,7 @@ def per_thread(module: str, **values: Any) -> Any:
     return local
 
 
-class Recorder:
-    """What a recording has to answer to; this one forgets everything."""
-
-    def operation(self, name: str, xs: Sequence[Any], result: Tensor) -> None:
-        """An operation gave a result, with or without a node."""
-
-    def ruled(self, result: Tensor, name: str, backward: Any, saved: Sequence[Any]) -> None:
-        """A result has a rule of its own, of a class of this name with a backward, and saved these values."""
-
-    def cut(self, how: str, xs: Sequence[Any], result: Tensor | None) -> None:
-        """Values left the graph: by detach(), item(), numpy() and the like."""
-
-    def same(self, tensor: Tensor, other: Tensor) -> None:
-        """From now on a tensor stands for what another one stands for."""
-
-    def changed(self, tensor: Tensor, result: Tensor) -> None:
-        """A tensor was changed in place; `result` is what was computed for it."""
-
-    def moved(self, tensor: Tensor) -> None:
-        """A tensor was given new values, by an optimizer or through .data."""
-
-    def adopted(self, tensors: Sequence[Tensor]) -> None:
-        """An optimizer was given tensors to move."""
-
-    def grad_read(self, tensor: Tensor) -> None:
-        """Someone looked at `.grad`."""
-
-    def grad_set(self, tensor: Tensor, value: Tensor | None) -> None:
-        """Someone assigned to `.grad`."""
-
-    def refused(self, root: Tensor) -> None:
-        """A backward was wanted of a tensor that does not require grad."""
-
-    def stopped(self, why: str, name: str, where: Any, changed: Any) -> None:
-        """A backward cannot go through a node: what it saved was `changed` in place, or `freed`."""
-
-    def sweep(
-        self, roots: Sequence[Tensor], targets: Sequence[Tensor] | None, retain: bool, create: bool, accumulate: bool
-    ) -> None:
-        """A backward begins."""
-
-    def ran(self, node: Node, cts: Sequence[Any], results: Sequence[Any]) -> None:
-        """A node ran in a backward."""
-
-    def accumulated(self, leaf: Tensor, value: Tensor) -> None:
-        """A backward added a gradient into `.grad`."""
-
-    def swept(self, ended: bool = True) -> None:
-        """A backward ended, or broke off."""
-
-
-current: Recorder | None
+current: Any  # a `Record` of `running/watch.py`, whose methods say what is reported; None unless one is kept
 _own = per_thread(__name__, current=None)
 
 

@@ -14,6 +14,7 @@ import itertools
 import sys
 import threading
 import warnings
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,16 @@ from gradcli.eager._core import events
 
 PLAIN, SILENT, SPECIAL = 0, 1, 2
 Place = tuple[Any, int] | None
+
+
+def _flag(name: str) -> Any:
+    """A flag that brings `mode` up to date when it is assigned to."""
+
+    def assign(state: Any, value: Any) -> None:
+        setattr(state, name, value)
+        state.refresh()
+
+    return property(attrgetter(name), assign)
 
 
 class _State(threading.local):
@@ -47,55 +58,11 @@ class _State(threading.local):
         else:
             self.mode = PLAIN if self._grad else SILENT
 
-    @property
-    def grad_enabled(self) -> bool:
-        """Whether operations leave nodes, inference apart."""
-        return self._grad
-
-    @grad_enabled.setter
-    def grad_enabled(self, value: bool) -> None:
-        self._grad = value
-        self.refresh()
-
-    @property
-    def inference(self) -> bool:
-        """Whether inference mode is on."""
-        return self._inference
-
-    @inference.setter
-    def inference(self, value: bool) -> None:
-        self._inference = value
-        self.refresh()
-
-    @property
-    def saved_hooks(self) -> tuple[Any, ...]:
-        """The (pack, unpack) pairs that are on, innermost last."""
-        return self._hooks
-
-    @saved_hooks.setter
-    def saved_hooks(self, value: tuple[Any, ...]) -> None:
-        self._hooks = value
-        self.refresh()
-
-    @property
-    def watched(self) -> int:
-        """How many ask that every operation takes the long way, through `record.record`."""
-        return self._watched
-
-    @watched.setter
-    def watched(self, value: int) -> None:
-        self._watched = value
-        self.refresh()
-
-    @property
-    def dual(self) -> Any:
-        """The forward-mode level that is open, or None."""
-        return self._dual
-
-    @dual.setter
-    def dual(self, value: Any) -> None:
-        self._dual = value
-        self.refresh()
+    grad_enabled = _flag("_grad")  # whether operations leave nodes, inference apart
+    inference = _flag("_inference")
+    saved_hooks = _flag("_hooks")  # the (pack, unpack) pairs that are on, innermost last
+    watched = _flag("_watched")  # how many ask that every operation takes the long way, through `record.record`
+    dual = _flag("_dual")  # the forward-mode level that is open, or None
 
 
 class _Sweeps:
@@ -195,12 +162,12 @@ def spoken(where: Place) -> str:
 
 def is_grad_enabled() -> bool:
     """Whether operations leave nodes here."""
-    return recording() if not state.inference else state.grad_enabled
+    return recording() if not state._inference else state._grad
 
 
 def is_inference_mode_enabled() -> bool:
     """Whether inference mode is on here."""
-    return state.inference
+    return state._inference
 
 
 class _Mode:

@@ -88,32 +88,8 @@ class Traced(Tensor):
         """Nothing is known of its entries."""
         return
 
-    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
-        raise refused("requires_grad_()")
-
     def backward(self, *args: Any, **kwargs: Any) -> None:
         raise RuntimeError("backward() was called inside a transform: use func.grad or func.vjp there")
-
-    def item(self) -> Any:
-        raise refused("item()")
-
-    def tolist(self) -> Any:
-        raise refused("tolist()")
-
-    def numpy(self, *, force: bool = False) -> Any:
-        raise refused("numpy()")
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        raise refused("a conversion to an array")
-
-    def __float__(self) -> float:
-        raise refused("float()")
-
-    def __int__(self) -> int:
-        raise refused("int()")
-
-    def __index__(self) -> int:
-        raise refused("the use as an index")
 
     def __bool__(self) -> bool:
         return bool(_own.current.decided(self))
@@ -122,14 +98,24 @@ class Traced(Tensor):
         stopped: Tensor = _own.current.stopped(self)
         return stopped
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
-        raise refused("deepcopy()")
-
     def __repr__(self) -> str:
         return f"Traced({self.dtype}{list(self.shape)})"
 
     def __format__(self, how: str) -> str:
         return repr(self)
+
+
+def _refusing(what: str) -> Any:
+    def refuse(self: Traced, *args: Any, **kwargs: Any) -> Any:
+        raise refused(what)
+
+    return refuse
+
+
+for _name in ("requires_grad_", "item", "tolist", "numpy", "__float__", "__int__", "__deepcopy__"):
+    setattr(Traced, _name, _refusing(f"{_name.removeprefix('__').removesuffix('__')}()"))
+Traced.__array__ = _refusing("a conversion to an array")  # type: ignore[method-assign]
+Traced.__index__ = _refusing("the use as an index")  # type: ignore[method-assign]
 
 
 def known(x: Tensor) -> Any:

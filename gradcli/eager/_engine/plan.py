@@ -146,24 +146,6 @@ class Vjp:
     `back(node, ct)` gives a tuple of gradients, in the order of the node's edges, None where there is none.
     """
 
-    __slots__ = (
-        "back",
-        "backward",
-        "count",
-        "kind",
-        "lacking",
-        "mask",
-        "mixed",
-        "needs_out",
-        "params",
-        "reads",
-        "shown",
-        "turned",
-        "used",
-        "where",
-        "zeros",
-    )
-
     def __init__(
         self,
         plan: Plan,
@@ -258,22 +240,6 @@ def _unchanged(count: int) -> list[str]:
 
 class Plan:
     """One operation on operands of known types."""
-
-    __slots__ = (
-        "backwards",
-        "builder",
-        "differentiable",
-        "forward",
-        "leaves",
-        "multiplies",
-        "out",
-        "params",
-        "pointwise",
-        "size",
-        "tangents",
-        "used",
-        "vjps",
-    )
 
     def __init__(
         self, function: Callable[..., Any], types: Sequence[Type], params: dict[str, Any], pointwise: bool

@@ -75,21 +75,6 @@ def where(self: Tensor, condition: Tensor, other: Operand) -> Tensor:
     return found
 
 
-def type_as(self: Tensor, other: Tensor) -> Tensor:
-    """The tensor in the format of another one."""
-    return to(self, other)
-
-
-def view_as(self: Tensor, other: Tensor) -> Tensor:
-    """The same memory in the shape of another tensor."""
-    return views.view(self, tuple(other.shape))
-
-
-def reshape_as(self: Tensor, other: Tensor) -> Tensor:
-    """The entries in the shape of another tensor."""
-    return views.reshape(self, tuple(other.shape))
-
-
 def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     """The name of the tensor type, or the tensor in another format."""
     if dtype is not None:
@@ -119,13 +104,6 @@ _TYPES = {
     "complex64": "ComplexFloat",
     "complex128": "ComplexDouble",
 }
-
-
-def stride(self: Tensor, dim: int | None = None) -> Any:
-    """How many entries lie between neighbours along each axis, or along one."""
-    array = self._array
-    steps = tuple([step // array.itemsize for step in array.strides])
-    return steps if dim is None else steps[dim]
 
 
 def storage_offset(self: Tensor) -> int:
@@ -159,19 +137,6 @@ def matrix_transpose(self: Tensor) -> Tensor:
     return views.transpose(self, -2 if self.ndim else -1, -1)
 
 
-def rank(self: Tensor) -> int:
-    return int(self._raw.ndim)
-
-
-def is_signed(self: Tensor) -> bool:
-    return self._raw.dtype.kind not in "ub"
-
-
-def set_real(self: Tensor, value: Any) -> None:
-    """Write the real parts."""
-    raise RuntimeError("writing to .real is not supported: make the tensor with torch.complex(real, imag)")
-
-
 def view(self: Tensor, *given: Any, size: Any = None, dtype: Any = None) -> Tensor:
     """The same memory in another shape; with a format, its entries as that format where the sizes are equal."""
     if dtype is not None:
@@ -184,55 +149,84 @@ def view(self: Tensor, *given: Any, size: Any = None, dtype: Any = None) -> Tens
     return views.view(self, *given) if size is None else views.view(self, size)
 
 
+def type_as(self: Tensor, other: Tensor) -> Tensor:
+    """The tensor in the format of another one."""
+    return to(self, other)
+
+
+def view_as(self: Tensor, other: Tensor) -> Tensor:
+    """The same memory in the shape of another tensor."""
+    return views.view(self, tuple(other.shape))
+
+
+def reshape_as(self: Tensor, other: Tensor) -> Tensor:
+    """The entries in the shape of another tensor."""
+    return views.reshape(self, tuple(other.shape))
+
+
+def set_real(self: Tensor, value: Any) -> None:
+    """Write the real parts."""
+    raise RuntimeError("writing to .real is not supported: make the tensor with torch.complex(real, imag)")
+
+
 def iterated(self: Tensor) -> Any:
+    """The parts along the first axis."""
     if not self.ndim:
         raise TypeError("iteration over a 0-d tensor")
     return iter(joining.unbind(self))
 
 
-def reversed(self: Tensor) -> Tensor:
-    return joining.flip(self, 0) if self.ndim else self
+def _formatted(kind: dtypes.dtype) -> Any:
+    return lambda self: cast(self, kind)
 
 
-def size(self: Tensor, dim: int | None = None) -> Any:
-    return self.shape if dim is None else self.shape[dim]
+def _steps(self: Tensor) -> tuple[int, ...]:
+    return tuple([step // self._array.itemsize for step in self._array.strides])
 
 
-def formatted(kind: dtypes.dtype) -> Any:
-    def method(self: Tensor) -> Tensor:
-        return cast(self, kind)
+# methods and properties that are one expression
+_SHORT: dict[str, Any] = {
+    "__hash__": lambda self: id(self),
+    "is_nonzero": lambda self: bool(self),
+    "__pos__": lambda self: self,
+    "__complex__": lambda self: complex(self.item()),
+    "__reversed__": lambda self: joining.flip(self, 0) if self.ndim else self,
+    "stride": lambda self, dim=None: _steps(self) if dim is None else _steps(self)[dim],
+    "size": lambda self, dim=None: self.shape if dim is None else self.shape[dim],
+    **dict.fromkeys(("dim", "ndimension"), lambda self: int(self._raw.ndim)),
+    **dict.fromkeys(("numel", "nelement"), lambda self: int(self._raw.size)),
+    "element_size": lambda self: self.dtype.itemsize,
+    "is_floating_point": lambda self: self.dtype.is_floating_point,
+    "is_signed": lambda self: self._raw.dtype.kind not in "ub",
+    "is_contiguous": lambda self: bool(self._array.flags.c_contiguous),
+    "_is_view": lambda self: self._base is not None,
+    "cpu": lambda self: to(self, "cpu"),
+    # tensors of one process: memory is shared as it is, and never pinned
+    "share_memory_": lambda self: self,
+    "is_shared": lambda self: True,
+    "is_pinned": lambda self: False,
+}
+_PROPERTIES: dict[str, Any] = {
+    "T": views.reversed_axes,
+    "mT": matrix_transpose,
+    **dict.fromkeys(("H", "mH"), views.adjoint),
+    "imag": complex_numbers.imag,
+    "is_cuda": lambda self: self.device.type == "cuda",
+    **dict.fromkeys(("is_sparse", "is_meta"), lambda self: False),
+    "itemsize": lambda self: self.dtype.itemsize,
+    "nbytes": lambda self: self._raw.size * self.dtype.itemsize,
+}
 
-    return method
 
+def _operator(function: Any, swapped: bool = False, other_kinds: Any = NotImplemented) -> Any:
+    """An operator of a tensor and a tensor or number; `other_kinds` is its answer to anything else."""
 
-def _number(value: Any) -> bool:
-    return isinstance(value, (Tensor, int, float, complex, np.generic))
-
-
-def _operator(function: Any, swapped: bool = False) -> Any:
     def method(self: Tensor, other: Any) -> Any:
-        if not _number(other):
-            return NotImplemented
+        if not isinstance(other, (Tensor, int, float, complex, np.generic)):
+            return other_kinds
         return function(other, self) if swapped else function(self, other)
 
     return method
-
-
-def _in_place(name: str) -> Any:
-    function = IN_PLACE[name]
-
-    def method(self: Tensor, other: Any) -> Any:
-        return function(self, other) if _number(other) else NotImplemented
-
-    return method
-
-
-def _equal(self: Tensor, other: Any) -> Any:
-    return OPERATIONS["eq"](self, other) if _number(other) else False
-
-
-def _not_equal(self: Tensor, other: Any) -> Any:
-    return OPERATIONS["ne"](self, other) if _number(other) else True
 
 
 OPERATIONS = functions_of(
@@ -241,17 +235,7 @@ OPERATIONS = functions_of(
 )
 IN_PLACE = {f"{name}_": inplace.form_of(function) for name, function in OPERATIONS.items() if function.row.inplace}
 IN_PLACE.update(inplace.FORMS)
-_MORE_FORMS = (
-    "zero_",
-    "fill_",
-    "detach_",
-    "clamp_min_",
-    "clamp_max_",
-    "index_put_",
-    "xlogy_",
-    "threshold_",
-    "addmv_",
-)
+_MORE_FORMS = ["zero_", "fill_", "detach_", "clamp_min_", "clamp_max_", "index_put_", "xlogy_", "threshold_", "addmv_"]
 
 
 def functions() -> dict[str, Any]:
@@ -287,68 +271,32 @@ def equip() -> None:
         for name, function in methods.items()
     }
     p = OPERATIONS
-    for name, sign in (("add", "add"), ("sub", "sub"), ("mul", "mul"), ("div", "truediv")):
-        primitive = catalogue()[name]
+    for name in ("add", "sub", "mul", "div"):
+        sign, primitive = "truediv" if name == "div" else name, catalogue()[name]
         short = fastpath.binary(f"__{sign}__", primitive, primitive.node_name({}), _operator(p[name]))
-        methods[f"__{sign}__"] = short
+        methods.update({f"__{sign}__": short, f"__i{sign}__": _operator(IN_PLACE[f"{name}_"])})
         if name in ("add", "mul"):
             methods[f"__r{sign}__"] = short
-        methods[f"__i{sign}__"] = _in_place(f"{name}_")
-    methods["__pow__"], methods["__ipow__"] = _operator(p["pow"]), _in_place("pow_")
-    methods["__rsub__"] = _operator(p["rsub"])
-    methods["__rtruediv__"] = _operator(elementwise.true_divide, swapped=True)
-    methods["__rpow__"] = _operator(p["pow"], swapped=True)
-    methods["__mod__"] = _operator(p["remainder"])
-    methods["__imod__"] = _in_place("remainder_")
-    methods["__floordiv__"] = _operator(OPERATIONS["floor_divide"])
-    methods["__rfloordiv__"] = _operator(OPERATIONS["floor_divide"], swapped=True)
-    for name in ("lt", "le", "gt", "ge"):
-        methods[f"__{name}__"] = _operator(p[name])
-    methods.update(__eq__=_equal, __ne__=_not_equal, __hash__=lambda self: id(self))
-    methods.update(__neg__=p["neg"], __abs__=p["abs"], __pos__=lambda self: self, __invert__=elementwise.inverted)
+    for name in ("pow", "mod", "floordiv", "lt", "le", "gt", "ge"):
+        function = p[{"mod": "remainder", "floordiv": "floor_divide"}.get(name, name)]
+        methods[f"__{name}__"] = _operator(function)
+        if name in ("pow", "floordiv"):
+            methods[f"__r{name}__"] = _operator(function, swapped=True)
+    methods.update(__ipow__=_operator(IN_PLACE["pow_"]), __imod__=_operator(IN_PLACE["remainder_"]))
+    methods.update(__rsub__=_operator(p["rsub"]), __rtruediv__=_operator(elementwise.true_divide, swapped=True))
+    methods.update(__eq__=_operator(p["eq"], other_kinds=False), __ne__=_operator(p["ne"], other_kinds=True))
     methods.update({f"__{name}__": p[f"bitwise_{name}"] for name in ("and", "or", "xor")})
-    methods["__matmul__"] = matmul.matmul
-    methods["__getitem__"], methods["__setitem__"] = indexing.getitem, inplace.setitem
-    methods.update(backward=backward, register_hook=sweep.hook_on, retain_grad=sweep.retain)
+    methods.update(__neg__=p["neg"], __abs__=p["abs"], __invert__=elementwise.inverted, __matmul__=matmul.matmul)
+    methods.update(__getitem__=indexing.getitem, __setitem__=inplace.setitem, __contains__=contains, __iter__=iterated)
+    methods.update(backward=backward, register_hook=sweep.hook_on, retain_grad=sweep.retain, __reduce_ex__=reduce)
     methods.update(bind=staticmethod(apply), _entries=staticmethod(creation.entries_of))
-    methods.update(_take_over=inplace.renew, _fitted=fitted)
-    methods["__iter__"] = iterated
-    methods["__reversed__"] = reversed
-    methods["T"], methods["mT"] = property(views.reversed_axes), property(matrix_transpose)
-    methods["H"] = methods["mH"] = property(views.adjoint)
-    methods["real"], methods["imag"] = property(complex_numbers.real, set_real), property(complex_numbers.imag)
-    methods["is_cuda"] = property(lambda self: self.device.type == "cuda")
-    methods["itemsize"] = property(lambda self: self.dtype.itemsize)
-    methods["is_sparse"] = methods["is_meta"] = property(lambda self: False)
-    methods["nbytes"] = property(lambda self: self._raw.size * self.dtype.itemsize)
-    methods.update(
-        to=to,
-        cuda=cuda,
-        where=checked(where, method=True),
-        type=type_,
-        stride=stride,
-        storage_offset=storage_offset,
-    )
-    methods.update(cpu=lambda self: to(self, "cpu"), is_floating_point=lambda self: self.dtype.is_floating_point)
-    methods.update(numel=lambda self: int(self._raw.size), nelement=lambda self: int(self._raw.size))
-    methods.update(
-        dim=rank,
-        ndimension=rank,
-        size=size,
-        type_as=checked(type_as, method=True),
-        view_as=checked(view_as, method=True),
-        reshape_as=checked(reshape_as, method=True),
-    )
-    methods.update(element_size=lambda self: self.dtype.itemsize, _is_view=lambda self: self._base is not None)
-    methods.update(__contains__=contains, __reduce_ex__=reduce, is_signed=is_signed)
+    methods.update(_take_over=inplace.renew, _fitted=fitted, to=to, cuda=cuda, type=type_, view=view)
+    methods.update({f.__name__: checked(f, method=True) for f in (where, type_as, view_as, reshape_as)})
     methods.update(bernoulli=creation.bernoulli, multinomial=checked(creation.multinomial, method=True))
-    methods.update(view=view, requires_grad_=Tensor.requires_grad_, __complex__=lambda self: complex(self.item()))
-    methods.update(is_nonzero=bool)
-    # tensors of one process: memory is shared as it is, and never pinned
-    methods.update(share_memory_=lambda self: self, is_shared=lambda self: True, is_pinned=lambda self: False)
-    methods.update(is_contiguous=lambda self: bool(self._array.flags.c_contiguous))
-    for name in ("float", "double", "half", "long", "int", "short", "bool", "cfloat", "cdouble"):
-        methods[name] = formatted(getattr(dtypes, name))
-    methods["byte"], methods["char"] = formatted(dtypes.uint8), formatted(dtypes.int8)
+    methods.update(requires_grad_=Tensor.requires_grad_, storage_offset=storage_offset, **_SHORT)
+    for name in ("float", "double", "half", "long", "int", "short", "bool", "cfloat", "cdouble", "uint8", "int8"):
+        methods[{"uint8": "byte", "int8": "char"}.get(name, name)] = _formatted(getattr(dtypes, name))
+    methods.update({name: property(function) for name, function in _PROPERTIES.items()})
+    methods["real"] = property(complex_numbers.real, set_real)
     for name, method in methods.items():
         setattr(Tensor, name, method)

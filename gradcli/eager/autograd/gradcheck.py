@@ -9,6 +9,7 @@ where the differences of all entries do not give that along a random direction.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -207,63 +208,73 @@ def _check(
     for k, output in enumerate(outputs):
         if not output.dtype.is_floating_point:
             continue
+        parts = [_Part(func, xs, i, k, x) for i, x in moving]
         if reverse:
-            _reverse(func, xs, moving, k, limits, formats, output)
-        if forward:
-            _forward(func, xs, moving, k, limits)
+            analytic = _analytic(output, moving, formats)
+            again = _analytic(_outputs(func(*xs))[k], moving, False)
+            for part, exact, second in zip(parts, analytic, again, strict=True):
+                if not _close(exact, second, 0.0, limits.nondet):
+                    raise GradcheckError(
+                        f"backward is not reentrant: it gives different gradients for input {part.i} (nondeterminism)"
+                    )
+                part.compare(exact, limits, "", np.array(output._array, dtype=np.float64))
+        for part in parts if forward else ():
+            part.compare(part.tangents(), limits, " in forward mode")
 
 
-def _reverse(
-    func: Callable[..., Any],
-    xs: tuple[Any, ...],
-    moving: list[Any],
-    k: int,
-    limits: _Tolerances,
-    formats: bool,
-    output: Tensor,
-) -> None:
-    analytic = _analytic(output, moving, formats)
-    again = _analytic(_outputs(func(*xs))[k], moving, False)
-    for (i, x), exact, second in zip(moving, analytic, again, strict=True):
-        if not _close(exact, second, 0.0, limits.nondet):
+@dataclass(frozen=True)
+class _Part:
+    """Output `k` of a function as a function of its input `i`, at a point."""
+
+    func: Callable[..., Any]
+    xs: tuple[Any, ...]
+    i: int
+    k: int
+    x: Tensor
+
+    def __call__(self, t: Tensor) -> Tensor:
+        return _outputs(self.func(*[t if j == self.i else y for j, y in enumerate(self.xs)]))[self.k]
+
+    def compare(self, exact: Any, limits: _Tolerances, how: str, known: Any = None) -> None:
+        """GradcheckError where a Jacobian is not that of differences; `known` is the output at the point."""
+        numeric = self.numeric(limits.eps, known)
+        if not _close(exact, numeric, limits.rtol, limits.atol):
             raise GradcheckError(
-                f"backward is not reentrant: it gives different gradients for input {i} (nondeterminism)"
+                f"Jacobian mismatch{how} for output {self.k} with respect to input {self.i},\n"
+                f"numerical:{numeric}\nanalytical:{exact}\nlikely reason: {self.reason(numeric, limits.eps)}"
             )
-        _compare(func, xs, i, x, k, exact, limits, "", output)
 
+    def numeric(self, eps: float, known: Any = None) -> Any:
+        """The transposed Jacobian by central differences."""
+        found = central_differences(self, self.x, eps, known)
+        return _by_calls(self, self.x, eps) if found is None else found
 
-def _forward(func: Callable[..., Any], xs: tuple[Any, ...], moving: list[Any], k: int, limits: _Tolerances) -> None:
-    from gradcli.eager.autograd import forward_ad
+    def tangents(self) -> Any:
+        """The transposed Jacobian by forward mode."""
+        from gradcli.eager.autograd import forward_ad
 
-    for i, x in moving:
-        rows = []
+        rows, x = [], self.x
         for direction in np.eye(x._raw.size, dtype=x._raw.dtype).reshape(-1, *x._raw.shape):
             with forward_ad.dual_level():
-                dual = forward_ad.make_dual(x, Tensor(direction))
-                found = _outputs(func(*[dual if j == i else y for j, y in enumerate(xs)]))[k]
+                found = self(forward_ad.make_dual(x, Tensor(direction)))
                 tangent = forward_ad.unpack_dual(found).tangent
                 rows.append(np.zeros(found._raw.size) if tangent is None else np.array(tangent._array).reshape(-1))
-        _compare(func, xs, i, x, k, np.array(rows).reshape(x._raw.size, -1), limits, " in forward mode")
+        return np.array(rows).reshape(x._raw.size, -1)
 
-
-def _compare(
-    func: Callable[..., Any],
-    xs: tuple[Any, ...],
-    i: int,
-    x: Tensor,
-    k: int,
-    exact: Any,
-    limits: _Tolerances,
-    how: str,
-    output: Tensor | None = None,
-) -> None:
-    numeric = _numeric(func, xs, i, x, k, limits.eps, output)
-    if _close(exact, numeric, limits.rtol, limits.atol):
-        return
-    raise GradcheckError(
-        f"Jacobian mismatch{how} for output {k} with respect to input {i},\n"
-        f"numerical:{numeric}\nanalytical:{exact}\n{_reason(func, xs, i, x, k, numeric, limits.eps)}"
-    )
+    def reason(self, numeric: Any, eps: float) -> str:
+        """What differences at other distances and a second run say about a mismatch."""
+        if self.x._raw.dtype not in (np.float64, np.complex128):
+            return f"input {self.i} is {self.x.dtype}, too coarse for differences; use float64"
+        if not np.allclose(numeric, self.numeric(eps), rtol=1e-9, atol=1e-9, equal_nan=True):
+            return "the function is nondeterministic, two runs at one point give different values"
+        fine, coarse = self.numeric(eps / 10), self.numeric(eps * 10)
+        grown = np.abs(fine) > 5 * np.abs(numeric) + 1
+        if bool((grown & (np.abs(numeric) > 5 * np.abs(coarse))).any()):
+            return "the function jumps at this point (discontinuity): its differences grow without bound"
+        after, before = _by_calls(self, self.x, eps, 0.0), _by_calls(self, self.x, 0.0, -eps)
+        if not np.allclose(after, before, rtol=1e-2, atol=1e-3, equal_nan=True):
+            return "a kink, the differences from the two sides are not equal"
+        return "the rule of a backward is wrong, because the differences agree with each other"
 
 
 def _close(one: Any, other: Any, rtol: float, atol: float) -> bool:
@@ -272,33 +283,6 @@ def _close(one: Any, other: Any, rtol: float, atol: float) -> bool:
         near = one.shape == other.shape and bool((np.abs(one - other) <= atol + rtol * np.abs(other)).all())
     quick = near and bool(np.isfinite(other).all())
     return quick or bool(np.allclose(one, other, rtol=rtol, atol=atol, equal_nan=True))
-
-
-def _reason(func: Callable[..., Any], xs: tuple[Any, ...], i: int, x: Tensor, k: int, numeric: Any, eps: float) -> str:
-    """What differences at other distances and a second run say about a mismatch."""
-    if x._raw.dtype not in (np.float64, np.complex128):
-        return f"likely reason: input {i} is {x.dtype}, too coarse for differences; use float64"
-    if not np.allclose(numeric, _numeric(func, xs, i, x, k, eps), rtol=1e-9, atol=1e-9, equal_nan=True):
-        return "likely reason: the function is nondeterministic, two runs at one point give different values"
-    fine, coarse = _numeric(func, xs, i, x, k, eps / 10), _numeric(func, xs, i, x, k, eps * 10)
-    grown = np.abs(fine) > 5 * np.abs(numeric) + 1
-    if bool((grown & (np.abs(numeric) > 5 * np.abs(coarse))).any()):
-        return "likely reason: the function jumps at this point (discontinuity): its differences grow without bound"
-    sides = _sided(func, xs, i, x, k, eps), _sided(func, xs, i, x, k, -eps)
-    if not np.allclose(*sides, rtol=1e-2, atol=1e-3, equal_nan=True):
-        return "likely reason: a kink, the differences from the two sides are not equal"
-    return "likely reason: the rule of a backward is wrong, because the differences agree with each other"
-
-
-def _sided(func: Callable[..., Any], xs: tuple[Any, ...], i: int, x: Tensor, k: int, step: float) -> Any:
-    here = _outputs(func(*[Tensor(np.array(x._array), True) if j == i else y for j, y in enumerate(xs)]))[k]._array
-    rows = []
-    for entry in range(x._raw.size):
-        moved = x._array.copy()
-        moved.reshape(-1)[entry] += step
-        point = [Tensor(moved, True) if j == i else y for j, y in enumerate(xs)]
-        rows.append((_outputs(func(*point))[k]._array - here).astype(np.float64).reshape(-1) / step)
-    return np.array(rows).reshape(x._raw.size, -1)
 
 
 def _outputs(value: Any) -> tuple[Tensor, ...]:
@@ -322,28 +306,17 @@ def _analytic(output: Tensor, moving: list[Any], formats: bool) -> list[Any]:
     ]
 
 
-def _numeric(
-    func: Callable[..., Any], xs: tuple[Any, ...], i: int, x: Tensor, k: int, eps: float, output: Tensor | None = None
-) -> Any:
-    def moved(t: Tensor) -> Tensor:
-        return _outputs(func(*[t if j == i else y for j, y in enumerate(xs)]))[k]
-
-    known = None if output is None else np.array(output._array, dtype=np.float64)
-    found = central_differences(moved, x, eps, known)
-    return _by_calls(func, xs, i, x, k, eps) if found is None else found
-
-
-def _by_calls(func: Callable[..., Any], xs: tuple[Any, ...], i: int, x: Tensor, k: int, eps: float) -> Any:
-    """Central differences from two calls of the function for every entry."""
+def _by_calls(f: Callable[[Tensor], Tensor], x: Tensor, above: float, below: float | None = None) -> Any:
+    """Differences from two calls of the function for every entry: central ones where only `above` is given."""
+    low = -above if below is None else below
     rows = []
     for entry in range(x._array.size):
         ends = []
-        for step in (eps, -eps):
+        for step in (above, low):
             moved = x._array.copy()
             moved.reshape(-1)[entry] += step
-            point = [Tensor(moved, True) if j == i else y for j, y in enumerate(xs)]
-            ends.append(_outputs(func(*point))[k]._array.astype(np.float64).reshape(-1))
-        rows.append((ends[0] - ends[1]) / (2 * eps))
+            ends.append(f(Tensor(moved, True))._array.astype(np.float64).reshape(-1))
+        rows.append((ends[0] - ends[1]) / (above - low))
     return np.array(rows).reshape(x._array.size, -1)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,40 +23,18 @@ F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 BELOW, ABOVE = 1e-20, 1e30  # of a sum of squares in single precision that neither lost nor overflowed anything
 
 
+@dataclass(slots=True, eq=False)
 class Size:
     """The norm of an array, and whether every entry is finite."""
 
-    __slots__ = ("finite", "norm")
-
-    def __init__(self, norm: float, finite: bool) -> None:
-        self.norm, self.finite = norm, finite
+    norm: float
+    finite: bool
 
 
+@dataclass(slots=True, init=False, eq=False)
 class Entry:
     """One value of the run: a leaf at its first use, the result of an operation, or a value that left the graph."""
 
-    __slots__ = (
-        "below",
-        "dtype",
-        "groups",
-        "inputs",
-        "inside",
-        "line",
-        "mark",
-        "masked",
-        "mode",
-        "name",
-        "requires",
-        "role",
-        "seq",
-        "shape",
-        "size",
-        "spoilt",
-        "sweeps",
-        "value",
-        "wanted",
-        "zeros",
-    )
     mark: int
     role: str  # leaf, operation, cut
     name: str
@@ -96,18 +75,20 @@ class Sent(NamedTuple):
     value: Any  # a copy where it is small
 
 
+@dataclass(slots=True, eq=False)
 class Step:
     """A node that ran in a backward: what arrived and what it sent on."""
 
-    __slots__ = ("_stuck", "arrived", "line", "name", "sent", "seq", "sizes", "withheld")
-
-    def __init__(self, seq: int, name: str, line: Line | None, sizes: list[Size], arrived: Any) -> None:
-        self.seq, self.name, self.line = seq, name, line
-        self.sizes = sizes  # of what arrived
-        self.arrived = arrived  # a copy where it is one small array
-        self.sent: list[Sent] = []
-        self.withheld: list[tuple[str, int]] = []  # inputs that it sent nothing to, not even zeros
-        self._stuck: list[Any] = []
+    seq: int
+    name: str
+    line: Line | None
+    sizes: list[Size]  # of what arrived
+    arrived: Any  # a copy where it is one small array
+    sent: list[Sent] = field(default_factory=list)
+    withheld: list[tuple[str, int]] = field(default_factory=list)  # inputs that it sent nothing to, not even zeros
+    stuck_shares: list[Any] = field(
+        default_factory=list
+    )  # of entries where something not finite met a gradient of zero
 
     @property
     def norm(self) -> float:
@@ -122,39 +103,38 @@ class Step:
         """Whether all that arrived was finite."""
         return all(size.finite for size in self.sizes)
 
-    def stick(self, share: Any) -> None:
-        """Note the share of entries of an input where something not finite met a gradient of zero."""
-        self._stuck.append(share)
-
     @property
     def stuck(self) -> float:
-        """The largest of these shares, where all that arrived was finite."""
-        return max(map(float, self._stuck), default=0.0) if self.finite else 0.0
+        """The largest share of entries where something not finite met zero, where all that arrived was finite."""
+        return max(map(float, self.stuck_shares), default=0.0) if self.finite else 0.0
 
 
+@dataclass(slots=True, eq=False)
 class Sweep:
     """One backward."""
 
-    __slots__ = ("accumulate", "create", "ended", "line", "reached", "retain", "roots", "seqs", "steps", "targets")
+    line: Line | None
+    roots: Sequence[tuple[int, int | None, bool]]  # (mark, number of the node, finite)
+    retain: bool
+    create: bool
+    accumulate: bool
+    targets: tuple[int, ...] | None
+    ended: bool = False
+    steps: list[Step] = field(default_factory=list)
+    seqs: set[int] = field(default_factory=set)
+    reached: list[Reached] = field(default_factory=list)
 
-    def __init__(self, line: Line | None, roots: Sequence[tuple[int, int | None, bool]], retain: bool) -> None:
-        self.line = line
-        self.roots = roots  # (mark, number of the node, finite)
-        self.retain = retain
-        self.create = self.accumulate = self.ended = False
-        self.targets: tuple[int, ...] | None = None
-        self.steps: list[Step] = []
-        self.seqs: set[int] = set()
-        self.reached: list[Reached] = []
 
-
+@dataclass(slots=True, eq=False)
 class Reached:
     """A gradient that was added into a `.grad`, and what that holds then (`total`; None where it was not kept)."""
 
-    __slots__ = ("added", "leaf", "probe", "size", "total", "value")
-
-    def __init__(self, leaf: int, added: int, size: Size, value: Any, total: Any, probe: Any) -> None:
-        self.leaf, self.added, self.size, self.value, self.total, self.probe = leaf, added, size, value, total, probe
+    leaf: int
+    added: int
+    size: Size
+    value: Any
+    total: Any
+    probe: Any
 
     @property
     def norm(self) -> float:
@@ -167,6 +147,7 @@ class Reached:
         return self.size.finite
 
 
+@dataclass(slots=True, eq=False)
 class Event:
     """Something that happened to a tensor or to its `.grad`.
 
@@ -174,19 +155,19 @@ class Event:
     altered (in place); changed (the tensor itself, in place).
     """
 
-    __slots__ = ("kind", "line", "mark", "name", "sweeps")
+    kind: str
+    mark: int
+    line: Line | None
+    sweeps: int
+    name: str = ""
 
-    def __init__(self, kind: str, mark: int, line: Line | None, sweeps: int, name: str = "") -> None:
-        self.kind, self.mark, self.line, self.sweeps, self.name = kind, mark, line, sweeps, name
 
-
-class Rule:
+class Rule(NamedTuple):
     """The Function that gave a value: its name, where its backward begins, and what it saved; None for its result."""
 
-    __slots__ = ("line", "name", "saved")
-
-    def __init__(self, name: str, line: Line | None, saved: tuple[int | None, ...]) -> None:
-        self.name, self.line, self.saved = name, line, saved
+    name: str
+    line: Line | None
+    saved: tuple[int | None, ...]
 
 
 def kept(array: Any, extents: bool) -> Any:

@@ -156,7 +156,7 @@ class Tensors:
         if not size.finite:
             arrived, sent = self.array(arrived), self.array(sent)
             if arrived.shape == sent.shape:
-                step.stick((~np.isfinite(sent) & (arrived == 0)).mean())
+                step.stuck_shares.append((~np.isfinite(sent) & (arrived == 0)).mean())
 
     def sent(self, value: Any, exact: bool) -> Size:
         """The size of what a node sends: most of it arrives somewhere as it is."""

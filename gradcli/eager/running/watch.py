@@ -88,7 +88,7 @@ NOTHING = Facts(False, None, "", (), Size(0.0, True), None)  # known of a value 
 _numbers = itertools.count()  # never reset: a number belongs to one record
 
 
-class Record(events.Recorder):
+class Record:
     """The record of one run, as far as values and their changes go."""
 
     def __init__(self, folder: str, extents: bool = False, tensors: Tensors | None = None) -> None:
@@ -323,9 +323,8 @@ class Watch(Record):
     ) -> None:
         """A backward begins."""
         known = [(self.mark(root), self.tensors.seq(root), self.tensors.size(root).finite) for root in roots]
-        made = Sweep(self._line(), known, retain)
-        made.create, made.accumulate = create, accumulate
-        made.targets = None if targets is None else tuple([self.mark(x) for x in targets])
+        line, marks = self._line(), None if targets is None else tuple([self.mark(x) for x in targets])
+        made = Sweep(line, known, retain, create, accumulate, marks)
         self.sweeps.append(made)
         self.open.append(made)
 
