@@ -288,3 +288,19 @@ def test_large_pages_are_made_and_moved_in_little_time(
         pan = PANNED.replace("DX", "3").replace("DY", "5")
         rates = [browser.run(pan) for _ in range(3)]  # the best of three: other programs run beside the browser
         assert max(rates) >= 30, (name, rates)
+
+
+def test_what_is_computed_from_constants_alone_is_no_node() -> None:
+    """One 1/10 that every turn reads would draw an arrow into each of them."""
+    graph = calculator.graph("h = x; " + "; ".join("h = h*(1/10) + sin(h)" for _ in range(40)) + "; h", at={"x": 0.5})
+    page = json.loads(embedded(graph, Style(), torch=False, backward=False))
+    titles = {page["words"][node[2]] for node in page["nodes"]}
+    assert "div" not in titles and {"mul", "sin", "x"} <= titles
+
+
+def test_neighbours_that_are_alike_are_counted() -> None:
+    graph = calculator.graph("def f(h):\n    return tanh(h)\nh = x\n" + "h = f(h)\n" * 40 + "h", at={"x": 0.5})
+    page = json.loads(embedded(graph, Style(), torch=False, backward=False))
+    labels = [page["words"][label] for _, label, _ in page["groups"]]
+    counts = [int(label.split(" x ")[0]) for label in labels if label.endswith(" x f()")]
+    assert sum(counts) == 40 and labels.count("f()") == 40

@@ -47,7 +47,10 @@ ENVIRONMENT = {
 
 
 def run(arguments: list[str], expected: int = 0) -> str:
-    """What a Python process prints. Raises ExtensionError where its exit code is another than the expected one."""
+    """What a Python process prints, a refusal (exit code 2) on standard error.
+
+    Raises ExtensionError where its exit code is another than the expected one.
+    """
     done = subprocess.run(
         [sys.executable, *arguments],
         cwd=ROOT,
@@ -60,7 +63,7 @@ def run(arguments: list[str], expected: int = 0) -> str:
     )
     if done.returncode != expected:
         raise ExtensionError(f"{shlex.join(arguments)} ended with {done.returncode}:\n{done.stderr}")
-    return done.stdout
+    return done.stdout + (done.stderr if expected == 2 else "")
 
 
 def console(_: str, body: str) -> str:

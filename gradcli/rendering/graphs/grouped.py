@@ -6,6 +6,7 @@ The page lays out what is open. Here every group is given few members, and each 
 from __future__ import annotations
 
 import json
+import re
 from itertools import groupby
 
 from gradcli.rendering.graphs.numbers import norm_of
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 MOST_MEMBERS = 30  # of a group; more are put into groups of their own
 MOST_LEAVES = 4  # that stand in a group one by one
+SEVERAL = re.compile(r"(\d+) x (.+)")
 LONGEST = 100  # characters of an expression
 KINDS = ("leaf", "constant", "operation", "output", "gradient")
 ROOT: tuple[Group, ...] = ()
@@ -43,9 +45,9 @@ class Tree:
 def grouped(graph: Graph) -> Tree:
     """All vertices but constants in their groups: a leaf with all that read it, many leaves in a group of their own."""
     trees: dict[tuple[Group, ...], Tree] = {ROOT: Tree("all")}
-    for one, groups in zip(graph.vertices, homes(graph.vertices), strict=True):
-        if one.role != "constant":
-            tree(trees, groups).members.append(one.index)
+    places = homes(graph.vertices)
+    for at in varying(graph):
+        tree(trees, places[at]).members.append(at)
     for group in list(trees.values()):
         leaves = [at for at in group.members if isinstance(at, int) and graph.vertices[at].role == "leaf"]
         group.members = [one for one in group.members if one not in leaves]
@@ -59,6 +61,16 @@ def grouped(graph: Graph) -> Tree:
         else:
             group.members[:0] = leaves
     return trees[ROOT]
+
+
+def varying(graph: Graph) -> list[int]:
+    """The positions of all vertices but constants and what is computed from constants alone, such as 1/10."""
+    fixed: set[int] = set()
+    for one in graph.vertices:
+        alone = one.role == "operation" and bool(one.inputs) and fixed.issuperset(one.inputs)
+        if one.role == "constant" or (alone and one.index not in graph.outputs):
+            fixed.add(one.index)
+    return [one.index for one in graph.vertices if one.index not in fixed]
 
 
 def tree(trees: dict[tuple[Group, ...], Tree], groups: tuple[Group, ...]) -> Tree:
@@ -118,11 +130,13 @@ def of_line(members: list[Tree | int], graph: Graph) -> Tree:
 
 
 def together(members: list[Tree | int], graph: Graph) -> Tree:
-    """The group of any neighbours, called by the first and the last of them."""
-    both = (members[0], members[-1])
-    ends = [one.label if isinstance(one, Tree) else f"{graph.vertices[one].name} {one}" for one in both]
-    first, last = ends[0].partition(" … ")[0], ends[1].rpartition(" … ")[2]
-    made = Tree(f"{first} … {last}", "")
+    """The group of any neighbours: `9 x block()` where all are alike, else called by the first and the last of them."""
+    labels = [one.label if isinstance(one, Tree) else f"{graph.vertices[one].name} {one}" for one in members]
+    counted = [SEVERAL.fullmatch(label) for label in labels]
+    alike = {match[2] if match else label for match, label in zip(counted, labels, strict=True)}
+    count = sum(int(match[1]) if match else 1 for match in counted)
+    first, last = labels[0].partition(" … ")[0], labels[-1].rpartition(" … ")[2]
+    made = Tree(f"{count} x {alike.pop()}" if len(alike) == 1 else f"{first} … {last}")
     made.members = members
     return made
 
@@ -137,7 +151,7 @@ def embedded(graph: Graph, style: Style, torch: bool, backward: bool) -> str:
     root = grouped(graph)
     ends = {**dict.fromkeys(graph.outputs, "output"), **{at: f"d/d{name}" for name, at in graph.gradient.items()}}
     groups: list[list[int]] = []
-    drawn = [one.index for one in graph.vertices if one.role != "constant"]
+    drawn = varying(graph)
     index = {at: place for place, at in enumerate(drawn)}
     nodes: list[list[object]] = [[] for _ in drawn]
     for at, parent, one in walk(root):
