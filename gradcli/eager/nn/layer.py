@@ -1,13 +1,18 @@
-"""Functions of layers as single nodes, and layers without parameters, each declared by its function.
+"""Functions of layers as single nodes, and layers, each declared by its options and its function.
 
 `fused` and `by_entry` record a formula of declared operations as one node with PyTorch's name; its derivatives of every
 order are those of the operations. `layer("Softplus", softplus)` is a module whose constructor takes the options of
-`softplus`, keeps them as attributes, passes them on in `forward`, and prints them.
+`softplus`, keeps them as attributes, passes them on in `forward`, and prints them; a subclass of `Layer` may have
+parameters too.
 """
 
 from __future__ import annotations
 
 import inspect
+import math
+import types
+from ast import literal_eval
+from types import NoneType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
@@ -17,7 +22,10 @@ from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine.arguments import checked, constructor
 from gradcli.eager._engine.record import declared, record
 from gradcli.eager._ops import inplace as in_place
+from gradcli.eager._ops.creation import empty
+from gradcli.eager.nn import init
 from gradcli.eager.nn.module import Module
+from gradcli.eager.nn.parameter import Parameter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -137,38 +145,122 @@ def reduced_in_graph(loss: Any, reduction: str) -> Any:
 _OLD_SWITCHES = ("size_average", "reduce")  # of losses: they become `reduction`
 
 
+class Options(tuple[inspect.Parameter, ...]):
+    """The arguments of the constructor of a layer."""
+
+    __slots__ = ()
+
+
+def options(text: str, **defaults: Any) -> Options:
+    """The arguments that a text says, as Python writes them; defaults are plain values there, or are given by name.
+
+    >>> options("p, r=1, *, s=None")
+    (<Parameter "p">, <Parameter "r=1">, <Parameter "s=None">)
+    """
+    found, kinds = [], (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    for kind, parts in zip(kinds, text.split(", *, "), strict=False):
+        for part in parts.split(", "):
+            name, _, default = part.partition("=")
+            value = literal_eval(default) if default else defaults.get(name, inspect.Parameter.empty)
+            found.append(inspect.Parameter(name, kind, default=value))
+    return Options(found)
+
+
+def weighted(text: str, **defaults: Any) -> Options:
+    """`options` of a layer with parameters, which has a device and a dtype too."""
+    plain, star, by_name = text.partition(", *")
+    return options(f"{plain}, device=None, dtype=None{star}{by_name}", **defaults)
+
+
 class Layer(Module):
-    """A function of tensors with its options as attributes; options that are tensors are buffers."""
+    """A module whose constructor, attributes, call and text follow from what its class declares.
 
+    `_options` are the arguments of the constructor. `_build` takes them: the base makes them attributes, a subclass may
+    check them first and make parameters. `forward` calls `function`, an argument of the class, with its inputs and the
+    attributes that have the names of the function's other arguments. `_shown` is what the printed module says of
+    itself, `{self.name}` for an attribute, and `_usual` has what is said only where it differs.
+    """
+
+    _options: ClassVar[Options] = Options()
     _function: ClassVar[Callable[..., Any]]
-    _options: ClassVar[tuple[str, ...]] = ()
-    _tensors: ClassVar[tuple[str, ...]] = ()
+    _arguments: ClassVar[tuple[str, ...]] = ()
+    _in_order: ClassVar[bool] = True  # whether nothing between the arguments is left out
+    _tensors: ClassVar[tuple[str, ...]] = ()  # options that are buffers
     _shown: ClassVar[str | None] = None
+    _usual: ClassVar[dict[str, Any]] = {}
 
-    def _start(self, **options: Any) -> None:
-        Module.__init__(self)
-        old = [options.pop(name, None) for name in _OLD_SWITCHES]
-        if old != [None, None]:
-            options["reduction"] = reduction_of("mean", *old)
-        self._keep(**options)
+    def __init_subclass__(cls, function: Callable[..., Any] | None = None, inputs: int = 1) -> None:
+        super().__init_subclass__()
+        if function is not None:
+            cls._function = staticmethod(function)
+            names = list(inspect.signature(function).parameters)[inputs:]
+            attributes = {"training", *[one.name for one in cls._options]}
+            if "dtype" in attributes:  # the layer has parameters
+                attributes |= {"weight", "bias"}
+            cls._arguments = tuple([name for name in names if name in attributes and name not in _OLD_SWITCHES])
+            cls._in_order = list(cls._arguments) == names[: len(cls._arguments)]
+        if isinstance(vars(cls).get("_options"), Options):
 
-    def _keep(self, **options: Any) -> None:
-        """Make the options attributes; a subclass may check or change them first."""
+            def start(self: Any, **options: Any) -> None:
+                Module.__init__(self)
+                old = [options.pop(name, None) for name in _OLD_SWITCHES]
+                if old != [None, None]:
+                    options["reduction"] = reduction_of("mean", *old)
+                options.pop("device", None)
+                cls._build(self, **options)
+
+            cls.__init__ = constructor(cls._options, start)  # type: ignore[method-assign]
+
+    if TYPE_CHECKING:
+
+        def __init__(self, *args: Any, **options: Any) -> None: ...
+
+    def _build(self, *args: Any, **options: Any) -> None:
+        """Make the options attributes."""
         for name, value in options.items():
             if name in self._tensors:
                 self.register_buffer(name, value)
             else:
                 setattr(self, name, value)
 
+    def _weights(self, dtype: Any, **shapes: tuple[int, ...] | None) -> None:
+        """Make parameters of some shapes, whose entries are not set yet; None for one that is left out."""
+        for name, shape in shapes.items():
+            self.register_parameter(name, None if shape is None else Parameter(empty(*shape, dtype=dtype)))
+
     def forward(self, *inputs: Any, **named: Any) -> Any:
         """The function of the inputs."""
-        return type(self)._function(*inputs, **named, **{name: getattr(self, name) for name in self._options})
+        values = [getattr(self, name) for name in self._arguments]
+        if self._in_order and not named:
+            return type(self)._function(*inputs, *values)
+        return type(self)._function(*inputs, **named, **dict(zip(self._arguments, values, strict=True)))
 
     def extra_repr(self) -> str:
-        if self._shown is not None:
-            return self._shown.format(self=self)
-        values = {name: getattr(self, name) for name in self._options if name != "training"}
-        return ", ".join([f"{name}={value!r}" for name, value in values.items() if name != "inplace" or value])
+        if self._shown is None:
+            values = {name: getattr(self, name) for name in self._arguments if name != "training"}
+            return ", ".join([f"{name}={value!r}" for name, value in values.items() if name != "inplace" or value])
+        usual = self._usual
+        values = {name: getattr(self, name) for name in usual}
+        if isinstance(values.get("bias", True), (Parameter, NoneType)):
+            values["bias"] = self._has_bias
+        unusual = [f"{name}={value}" for name, value in values.items() if value != usual[name]]
+        return ", ".join([*([self._shown.format(self=self)] if self._shown else []), *unusual])
+
+    @property
+    def _has_bias(self) -> bool:
+        return self.bias is not None
+
+
+class Affine(Layer):
+    """A weight, and perhaps a bias, that start from uniform numbers by how many inputs an output has."""
+
+    def reset_parameters(self) -> None:
+        """Start again from new random numbers."""
+        init.kaiming_uniform_(self.weight, a=math.sqrt(5))
+        if self.bias is not None:
+            fan_in = math.prod(self.weight.shape[1:])
+            bound = 1 / math.sqrt(fan_in) if fan_in > 0 else 0.0
+            init.uniform_(self.bias, -bound, bound)
 
 
 def layer(
@@ -178,32 +270,34 @@ def layer(
     inputs: int = 1,
     leave_out: Sequence[str] = (),
     last: str = "",
-    keyword_only: bool = False,
     base: type[Layer] = Layer,
-    shown: str | None = None,
+    **attributes: Any,
 ) -> type[Any]:
     """The module of a function whose first arguments are the inputs of `forward`, the others its options.
 
-    `training` is the module's own. `last` names an option that the constructor takes last. `shown` is what the printed
-    module says of itself, `{self.name}` for an option; without it all options are printed.
+    `training` is the module's own. `last` names an option that the constructor takes last. A `base` may have declared
+    the options. Further attributes are those of the class: `ranks` for `_ranks`.
 
     >>> def scale(input, factor=2.0):
     ...     return input * factor
     >>> layer("Scale", scale)(3.0), layer("Scale", scale)(3.0)(1.0)
     (Scale(factor=3.0), 3.0)
     """
-    given = [one for one in list(inspect.signature(function).parameters.values())[inputs:] if one.name not in leave_out]
-    kind = inspect.Parameter.KEYWORD_ONLY if keyword_only else inspect.Parameter.POSITIONAL_OR_KEYWORD
-    options = [one.replace(kind=kind) for one in given if one.name != "training"]
-    options.sort(key=lambda one: one.name == last)
+    arguments = base._options
+    if not arguments:
+        given = list(inspect.signature(function).parameters.values())[inputs:]
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        kept = [one.replace(kind=kind) for one in given if one.name not in ("training", *leave_out)]
+        arguments = Options(sorted(kept, key=lambda one: one.name == last))
     body = {
         "__module__": function.__module__,
         "__qualname__": name,
         "__doc__": f"`functional.{function.__name__}` as a module: {inspect.getdoc(function) or ''}".partition("\n")[0],
-        "__init__": constructor(options, base._start),
-        "_function": staticmethod(function),
-        "_options": tuple([one.name for one in given if one.name not in _OLD_SWITCHES]),
-        "_tensors": tuple([one.name for one in given if one.annotation == "Tensor | None"]),
-        "_shown": base._shown if shown is None else shown,
+        "_options": arguments,
+        "_tensors": tuple([one.name for one in arguments if one.annotation == "Tensor | None"]),
+        **{f"_{attribute}": value for attribute, value in attributes.items()},
     }
-    return type(name, (base,), body)
+    found: type[Any] = types.new_class(
+        name, (base,), {"function": function, "inputs": inputs}, lambda space: space.update(body)
+    )
+    return found

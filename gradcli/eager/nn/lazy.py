@@ -82,7 +82,7 @@ class _LazyConv(_Lazy):
     size = "in_channels"
 
     def _size_of(self, input: Tensor) -> int:
-        axes: int = self.axes
+        axes: int = self._axes
         if input.ndim not in (axes + 1, axes + 2):
             raise RuntimeError(
                 f"Expected {axes + 1}D (unbatched) or {axes + 2}D (batched) input to {type(self).__name__}, "

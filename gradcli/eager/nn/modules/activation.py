@@ -16,8 +16,7 @@ from gradcli.eager._ops import elementwise, reductions
 from gradcli.eager._ops import inplace as in_place
 from gradcli.eager._ops.creation import full
 from gradcli.eager._ops.table import described
-from gradcli.eager.nn.layer import Layer, by_entry, checks, entrywise, fused, layer, need_tensor, needs_floats
-from gradcli.eager.nn.module import Module
+from gradcli.eager.nn.layer import Layer, by_entry, checks, entrywise, fused, layer, need_tensor, needs_floats, weighted
 from gradcli.eager.nn.parameter import Parameter
 
 if TYPE_CHECKING:
@@ -279,8 +278,8 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
 
 
 class _ReLU6(Layer):
-    def _keep(self, **options: Any) -> None:
-        super()._keep(**options, min_val=0.0, max_val=6.0)
+    def _build(self, **options: Any) -> None:
+        super()._build(**options, min_val=0.0, max_val=6.0)
 
 
 ReLU = layer("ReLU", relu)
@@ -310,18 +309,12 @@ LogSoftmax = layer("LogSoftmax", log_softmax, leave_out=("_stacklevel", "dtype")
 Softmin = layer("Softmin", softmin, leave_out=("_stacklevel", "dtype"))
 
 
-class PReLU(Module):
+class PReLU(Layer, function=prelu):
     """Positive entries as they are, others times a learned slope, one for all or one for each channel."""
 
-    def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None) -> None:
-        super().__init__()
-        self.num_parameters = num_parameters
-        self.init = init
+    _options = weighted("num_parameters=1, init=0.25")
+    _shown = "num_parameters={self.num_parameters}"
+
+    def _build(self, num_parameters: int, init: float, dtype: Any) -> None:
+        super()._build(num_parameters=num_parameters, init=init)
         self.weight = Parameter(full((num_parameters,), init, dtype=dtype))
-
-    def forward(self, input: Tensor) -> Tensor:
-        """The activation of each entry."""
-        return prelu(input, self.weight)
-
-    def extra_repr(self) -> str:
-        return f"num_parameters={self.num_parameters}"

@@ -12,13 +12,9 @@ from typing import Any, ClassVar
 from gradcli.eager._core.modes import warn
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine.record import declared, record
-from gradcli.eager._ops.creation import empty
 from gradcli.eager._ops.views import squeeze, unsqueeze
-from gradcli.eager.nn import init
-from gradcli.eager.nn.layer import checks, dense, fused, need_tensor
-from gradcli.eager.nn.module import Module
+from gradcli.eager.nn.layer import Affine, checks, dense, fused, layer, need_tensor, weighted
 from gradcli.eager.nn.modules.padding import pad as pad_frame
-from gradcli.eager.nn.parameter import Parameter
 from gradcli.eager.nn.windows import (
     Sizes,
     edged,
@@ -260,188 +256,104 @@ conv_transpose1d, conv_transpose2d, conv_transpose3d = _conv_transpose(1), _conv
 
 # --- layers ------------------------------------------------------------------------------------------------------
 
-_FORWARD, _TRANSPOSED = (conv1d, conv2d, conv3d), (conv_transpose1d, conv_transpose2d, conv_transpose3d)
 
+class _ConvNd(Affine):
+    """Filters and a bias; `_axes` says how many axes the images have, `_spreads` whether the layer is transposed."""
 
-class _ConvNd(Module):
-    """Filters and a bias; `axes` says how many axes the images have."""
+    _axes: ClassVar[int] = 0
+    _spreads: ClassVar[bool] = False
+    _shown = "{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
 
-    axes: ClassVar[int] = 0
-    spreads: ClassVar[bool] = False
+    @property
+    def _usual(self) -> dict[str, Any]:  # type: ignore[override]
+        axes = self._axes
+        sizes = {"padding": (0,) * axes, "dilation": (1,) * axes, "output_padding": (0,) * axes}
+        return {**sizes, "groups": 1, "bias": True, "padding_mode": "zeros"}
 
-    def _built(
-        self,
-        channels: tuple[int, int],
-        sizes: tuple[Any, Any, Any, Any, Any],
-        groups: int,
-        bias: bool,
-        padding_mode: str,
-        dtype: Any,
+    def _build(
+        self, in_channels: int, out_channels: int, groups: int, bias: bool, padding_mode: str, dtype: Any, **sizes: Any
     ) -> None:
-        self.in_channels, self.out_channels = channels
         if groups <= 0:
             raise ValueError("groups must be a positive integer")
-        for count, what in zip(channels, ("in_channels", "out_channels"), strict=True):
+        for count, what in ((in_channels, "in_channels"), (out_channels, "out_channels")):
             if count % groups:
                 raise ValueError(f"{what} must be divisible by groups")
-        if padding_mode != "zeros":
-            if padding_mode not in ("reflect", "replicate", "circular"):
-                raise ValueError(
-                    f"padding_mode must be 'zeros', 'reflect', 'replicate' or 'circular': {padding_mode!r}"
-                )
-            if self.spreads:
-                raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
-        kernel, stride, padding, dilation, more = sizes
+        if padding_mode not in ("zeros", "reflect", "replicate", "circular"):
+            raise ValueError(f"padding_mode must be 'zeros', 'reflect', 'replicate' or 'circular': {padding_mode!r}")
+        if padding_mode != "zeros" and self._spreads:
+            raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
+        padding = sizes["padding"]
         if isinstance(padding, str) and padding not in ("same", "valid"):
             raise ValueError(f"Invalid padding string {padding!r}, should be one of 'valid', 'same'")
-        self.kernel_size = spread(kernel, self.axes, "kernel_size")
-        self.stride = spread(stride, self.axes, "stride")
-        if padding == "same" and any(n != 1 for n in self.stride):
+        for name, value in {"output_padding": 0, **sizes}.items():
+            sizes[name] = value if isinstance(value, str) else spread(value, self._axes, name)
+        if padding == "same" and any(n != 1 for n in sizes["stride"]):
             raise ValueError("padding='same' is not supported for strided convolutions")
-        self.padding = padding if isinstance(padding, str) else spread(padding, self.axes, "padding")
-        self.dilation = spread(dilation, self.axes, "dilation")
-        self.transposed = type(self).spreads
-        self.output_padding = spread(more, self.axes, "output_padding")
-        self.groups = groups
-        self.padding_mode = padding_mode
-        first, second = reversed(channels) if not self.spreads else channels
-        self.weight = Parameter(empty(first, second // groups, *self.kernel_size, dtype=dtype))
-        self.register_parameter("bias", Parameter(empty(channels[1], dtype=dtype)) if bias else None)
+        super()._build(
+            in_channels=in_channels, out_channels=out_channels, groups=groups, padding_mode=padding_mode, **sizes
+        )
+        self.transposed = self._spreads
+        first, second = (in_channels, out_channels) if self._spreads else (out_channels, in_channels)
+        shape = (first, second // groups, *self.kernel_size)
+        self._weights(dtype, weight=shape, bias=(out_channels,) if bias else None)
         self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Start again from new random numbers."""
-        init.kaiming_uniform_(self.weight, a=math.sqrt(5))
-        if self.bias is not None:
-            fan_in = math.prod(self.weight.shape[1:])
-            if fan_in:
-                init.uniform_(self.bias, -1 / math.sqrt(fan_in), 1 / math.sqrt(fan_in))
-
-    def extra_repr(self) -> str:
-        parts = [f"{self.in_channels}, {self.out_channels}"]
-        parts.append(f"kernel_size={self.kernel_size}, stride={self.stride}")
-        if self.padding != (0,) * self.axes:
-            parts.append(f"padding={self.padding}")
-        if self.dilation != (1,) * self.axes:
-            parts.append(f"dilation={self.dilation}")
-        if self.output_padding != (0,) * self.axes:
-            parts.append(f"output_padding={self.output_padding}")
-        if self.groups != 1:
-            parts.append(f"groups={self.groups}")
-        if self.bias is None:
-            parts.append("bias=False")
-        if self.padding_mode != "zeros":
-            parts.append(f"padding_mode={self.padding_mode}")
-        return ", ".join(parts)
 
 
 class _Forward(_ConvNd):
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: Any,
-        stride: Any = 1,
-        padding: Any = 0,
-        dilation: Any = 1,
-        groups: int = 1,
-        bias: bool = True,
-        padding_mode: str = "zeros",
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__()
-        sizes = (kernel_size, stride, padding, dilation, 0)
-        self._built((in_channels, out_channels), sizes, groups, bias, padding_mode, dtype)
+    _options = weighted(
+        "in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True, "
+        "padding_mode='zeros'"
+    )
 
     def forward(self, input: Tensor) -> Tensor:
         """The convolution with the filters, plus the bias."""
-        function = _FORWARD[self.axes - 1]
         padding: Any = self.padding
         if self.padding_mode != "zeros":
             input, padding = pad_frame(input, self._frame(), self.padding_mode), 0
-        found: Tensor = function(input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+        more = (self.stride, padding, self.dilation, self.groups)
+        found: Tensor = type(self)._function(input, self.weight, self.bias, *more)
         return found
 
     def _frame(self) -> list[int]:
         """The frame of copies around the input, the last axis first."""
         if self.padding == "valid":
-            return [0] * (2 * self.axes)
+            return [0] * (2 * self._axes)
         if self.padding == "same":
             rows = zip(self.kernel_size, self.dilation, strict=True)
             pairs = [(gap * (n - 1) // 2, (gap * (n - 1) + 1) // 2) for n, gap in rows]
         else:
-            pairs = [(n, n) for n in spread(self.padding, self.axes, "padding")]
+            pairs = [(n, n) for n in self.padding]
         return [n for pair in reversed(pairs) for n in pair]
 
 
-class Conv1d(_Forward):
-    """`functional.conv1d` with filters of its own."""
-
-    axes = 1
-
-
-class Conv2d(_Forward):
-    """`functional.conv2d` with filters of its own.
-
-    >>> Conv2d(1, 6, 5)
-    Conv2d(1, 6, kernel_size=(5, 5), stride=(1, 1))
-    """
-
-    axes = 2
-
-
-class Conv3d(_Forward):
-    """`functional.conv3d` with filters of its own."""
-
-    axes = 3
-
-
 class _Backward(_ConvNd):
-    spreads = True
-
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: Any,
-        stride: Any = 1,
-        padding: Any = 0,
-        output_padding: Any = 0,
-        groups: int = 1,
-        bias: bool = True,
-        dilation: Any = 1,
-        padding_mode: str = "zeros",
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__()
-        sizes = (kernel_size, stride, padding, dilation, output_padding)
-        self._built((in_channels, out_channels), sizes, groups, bias, padding_mode, dtype)
+    _spreads = True
+    _options = weighted(
+        "in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, bias=True, "
+        "dilation=1, padding_mode='zeros'"
+    )
 
     def forward(self, input: Tensor, output_size: Any = None) -> Tensor:
         """The transposed convolution with the filters, plus the bias; of a given size, if that is possible.
 
         ValueError for sizes that no `output_padding` gives.
         """
-        function = _TRANSPOSED[self.axes - 1]
         added = self.output_padding if output_size is None else self._added(input, list(output_size))
         more = (self.stride, self.padding, added, self.groups, self.dilation)
-        found: Tensor = function(input, self.weight, self.bias, *more)
+        found: Tensor = type(self)._function(input, self.weight, self.bias, *more)
         return found
 
     def _added(self, input: Tensor, wanted: list[int]) -> tuple[int, ...]:
         """The `output_padding` that gives an output of the wanted size."""
-        before = input.ndim - self.axes
+        before = input.ndim - self._axes
         if len(wanted) == input.ndim:
             wanted = wanted[before:]
-        if len(wanted) != self.axes:
+        if len(wanted) != self._axes:
             raise ValueError(
-                f"output_size has {self.axes} or {input.ndim} elements for an input of {input.ndim} axes, not "
+                f"output_size has {self._axes} or {input.ndim} elements for an input of {input.ndim} axes, not "
                 f"{len(wanted)}"
             )
-        padding = spread(self.padding, self.axes, "padding")
-        rows = zip(input.shape[before:], self.kernel_size, self.stride, padding, self.dilation, strict=True)
+        rows = zip(input.shape[before:], self.kernel_size, self.stride, self.padding, self.dilation, strict=True)
         least = [(n - 1) * step - 2 * edge + gap * (k - 1) + 1 for n, k, step, edge, gap in rows]
         most = [n + step - 1 for n, step in zip(least, self.stride, strict=True)]
         if not all(low <= n <= high for low, n, high in zip(least, wanted, most, strict=True)):
@@ -449,19 +361,9 @@ class _Backward(_ConvNd):
         return tuple([n - low for n, low in zip(wanted, least, strict=True)])
 
 
-class ConvTranspose1d(_Backward):
-    """`functional.conv_transpose1d` with filters of its own."""
-
-    axes = 1
-
-
-class ConvTranspose2d(_Backward):
-    """`functional.conv_transpose2d` with filters of its own."""
-
-    axes = 2
-
-
-class ConvTranspose3d(_Backward):
-    """`functional.conv_transpose3d` with filters of its own."""
-
-    axes = 3
+Conv1d = layer("Conv1d", conv1d, base=_Forward, axes=1)
+Conv2d = layer("Conv2d", conv2d, base=_Forward, axes=2)
+Conv3d = layer("Conv3d", conv3d, base=_Forward, axes=3)
+ConvTranspose1d = layer("ConvTranspose1d", conv_transpose1d, base=_Backward, axes=1)
+ConvTranspose2d = layer("ConvTranspose2d", conv_transpose2d, base=_Backward, axes=2)
+ConvTranspose3d = layer("ConvTranspose3d", conv_transpose3d, base=_Backward, axes=3)

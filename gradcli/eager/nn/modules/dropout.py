@@ -65,9 +65,9 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 class _Dropout(Layer):
     _shown = "p={self.p}, inplace={self.inplace}"
 
-    def _keep(self, **options: Any) -> None:
+    def _build(self, **options: Any) -> None:
         _check_probability(options["p"])
-        super()._keep(**options)
+        super()._build(**options)
 
 
 Dropout = layer("Dropout", dropout, base=_Dropout)

@@ -7,10 +7,8 @@ from typing import Any
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._core.tracer import known
 from gradcli.eager._engine.record import declared
-from gradcli.eager._ops.creation import empty
 from gradcli.eager.nn import init
-from gradcli.eager.nn.layer import checks, fused
-from gradcli.eager.nn.module import Module
+from gradcli.eager.nn.layer import Layer, checks, fused, weighted
 from gradcli.eager.nn.parameter import Parameter
 
 
@@ -44,38 +42,30 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None) -> 
     return fused(_rows, (weight, input), "EmbeddingBackward0", edges=1, keep_dtype=(1,), padding=padding)
 
 
-class Embedding(Module):
+class Embedding(Layer, function=embedding):
     """A table of rows, looked up by whole numbers; the row `padding_idx` starts at zero and stays as it is.
 
     RuntimeError for max_norm, scale_grad_by_freq and sparse, which are not supported.
     """
 
-    def __init__(
-        self,
-        num_embeddings: int,
-        embedding_dim: int,
-        padding_idx: int | None = None,
-        max_norm: float | None = None,
-        norm_type: float = 2.0,
-        scale_grad_by_freq: bool = False,
-        sparse: bool = False,
-        _weight: Tensor | None = None,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__()
-        if max_norm is not None or scale_grad_by_freq or sparse:
+    _options = weighted(
+        "num_embeddings, embedding_dim, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, "
+        "sparse=False, _weight=None"
+    )
+    _shown = "{self.num_embeddings}, {self.embedding_dim}"
+    _usual = {"padding_idx": None}
+
+    def _build(self, _weight: Tensor | None, dtype: Any, **options: Any) -> None:
+        shape, padding = (options["num_embeddings"], options["embedding_dim"]), options["padding_idx"]
+        if options["max_norm"] is not None or options["scale_grad_by_freq"] or options["sparse"]:
             raise RuntimeError("Embedding: max_norm, scale_grad_by_freq and sparse are not supported")
-        self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
-        if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
+        if padding is not None and not -shape[0] <= padding < shape[0]:
             raise AssertionError("Padding_idx must be within num_embeddings")
-        self.padding_idx = None if padding_idx is None else padding_idx % num_embeddings
-        self.max_norm, self.norm_type, self.scale_grad_by_freq = max_norm, norm_type, scale_grad_by_freq
-        self.sparse = sparse
+        super()._build(**{**options, "padding_idx": None if padding is None else padding % shape[0]})
         if _weight is None:
-            self.weight = Parameter(empty(num_embeddings, embedding_dim, dtype=dtype))
+            self._weights(dtype, weight=shape)
             self.reset_parameters()
-        elif tuple(_weight.shape) == (num_embeddings, embedding_dim):
+        elif tuple(_weight.shape) == shape:
             self.weight = Parameter(_weight)
         else:
             raise AssertionError("Shape of weight does not match num_embeddings and embedding_dim")
@@ -93,11 +83,3 @@ class Embedding(Module):
         found = cls(rows, columns, padding_idx, _weight=embeddings)
         found.weight.requires_grad = not freeze
         return found
-
-    def forward(self, input: Tensor) -> Tensor:
-        """The rows."""
-        return embedding(input, self.weight, self.padding_idx)
-
-    def extra_repr(self) -> str:
-        padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
-        return f"{self.num_embeddings}, {self.embedding_dim}{padding}"

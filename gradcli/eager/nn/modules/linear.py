@@ -7,7 +7,6 @@ those of the long way.
 
 from __future__ import annotations
 
-import math
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
@@ -22,11 +21,8 @@ from gradcli.eager._engine.plan import MOST_NODES, Cache
 from gradcli.eager._engine.record import declared
 from gradcli.eager._engine.rule_node import source_of
 from gradcli.eager._ops import matmul, views
-from gradcli.eager._ops.creation import empty
-from gradcli.eager.nn import init
-from gradcli.eager.nn.layer import fused, layer, need_tensor
+from gradcli.eager.nn.layer import Affine, fused, layer, need_tensor, weighted
 from gradcli.eager.nn.module import Module
-from gradcli.eager.nn.parameter import Parameter
 from gradcli.primitives.broadcasting import together
 
 if TYPE_CHECKING:
@@ -230,7 +226,7 @@ class Identity(Module):
         return input
 
 
-class Linear(Module):
+class Linear(Affine):
     """x @ weight.T + bias; weight (out_features, in_features) and bias (out_features,).
 
     >>> import gradcli.eager as torch
@@ -240,21 +236,13 @@ class Linear(Module):
     tensor([[-0.0075]], requires_grad=True)
     """
 
-    def __init__(
-        self, in_features: int, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None
-    ) -> None:
-        super().__init__()
-        self.in_features, self.out_features = in_features, out_features
-        self.weight = Parameter(empty(out_features, in_features, dtype=dtype))
-        self.register_parameter("bias", Parameter(empty(out_features, dtype=dtype)) if bias else None)
-        self.reset_parameters()
+    _options = weighted("in_features, out_features, bias=True")
+    _shown = "in_features={self.in_features}, out_features={self.out_features}, bias={self._has_bias}"
 
-    def reset_parameters(self) -> None:
-        """Start again from new random numbers."""
-        init.kaiming_uniform_(self.weight, a=math.sqrt(5))
-        if self.bias is not None:
-            bound = 1 / math.sqrt(self.in_features) if self.in_features > 0 else 0.0
-            init.uniform_(self.bias, -bound, bound)
+    def _build(self, in_features: int, out_features: int, bias: bool, dtype: Any) -> None:
+        super()._build(in_features=in_features, out_features=out_features)
+        self._weights(dtype, weight=(out_features, in_features), bias=(out_features,) if bias else None)
+        self.reset_parameters()
 
     def forward(self, input: Tensor) -> Tensor:
         """The product with the weight, plus the bias."""
@@ -262,9 +250,6 @@ class Linear(Module):
         if "weight" not in own or "bias" not in own:  # someone put other tensors in their place
             return linear(input, self.weight, self.bias)
         return linear(input, own["weight"], own["bias"])
-
-    def extra_repr(self) -> str:
-        return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
 
 
 def _flatten(input: Tensor, start_dim: int = 1, end_dim: int = -1) -> Tensor:

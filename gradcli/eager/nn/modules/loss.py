@@ -606,12 +606,12 @@ class _Loss(Layer):
 
 
 class _TripletMarginLoss(_Loss):
-    def _keep(self, **options: Any) -> None:
+    def _build(self, **options: Any) -> None:
         if options["margin"] <= 0:
             raise ValueError(
                 f"TripletMarginLoss: expected margin to be greater than 0, got {options['margin']} instead"
             )
-        super()._keep(**options)
+        super()._build(**options)
 
 
 def _loss(name: str, function: Any, inputs: int = 2, base: type[Layer] = _Loss, **more: Any) -> type[Any]:

@@ -11,8 +11,7 @@ from gradcli.eager._core import dtypes
 from gradcli.eager._engine.record import declared
 from gradcli.eager._ops.creation import ones, tensor, zeros
 from gradcli.eager.nn import init
-from gradcli.eager.nn.layer import checks, fused, needs_floats, shifted
-from gradcli.eager.nn.module import Module
+from gradcli.eager.nn.layer import Layer, checks, fused, layer, needs_floats, shifted, weighted
 from gradcli.eager.nn.parameter import Parameter
 from gradcli.primitives.broadcasting import together
 
@@ -198,15 +197,12 @@ def rms_norm(
 # --- layers -----------------------------------------------------------------------------------------------------------
 
 
-class _Norm(Module):
+class _Norm(Layer):
     """A weight and a bias, either of which may be missing, for what is in normal form."""
 
-    weight: Parameter | None
-    bias: Parameter | None
-
-    def _scaled(self, shape: tuple[int, ...], weight: bool, bias: bool, dtype: Any) -> None:
-        self.register_parameter("weight", Parameter(ones(*shape, dtype=dtype)) if weight else None)
-        self.register_parameter("bias", Parameter(zeros(*shape, dtype=dtype)) if bias else None)
+    def _affine(self, shape: tuple[int, ...], weight: bool, bias: bool, dtype: Any) -> None:
+        self._weights(dtype, weight=shape if weight else None, bias=shape if bias else None)
+        self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Weight one, bias zero."""
@@ -216,104 +212,79 @@ class _Norm(Module):
             init.zeros_(self.bias)
 
 
-class LayerNorm(_Norm):
-    """The last axes shifted to mean 0 and scaled to variance 1, then times a weight plus a bias."""
-
-    def __init__(
-        self,
-        normalized_shape: int | Sequence[int],
-        eps: float = 1e-5,
-        elementwise_affine: bool = True,
-        bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__()
-        self.normalized_shape = _shape_of(normalized_shape)
-        self.eps, self.elementwise_affine = eps, elementwise_affine
-        self._scaled(self.normalized_shape, elementwise_affine, elementwise_affine and bias, dtype)
-
-    def forward(self, input: Tensor) -> Tensor:
-        """The tensor in normal form."""
-        return layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
-
-    def extra_repr(self) -> str:
-        return (
-            f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}, "
-            f"bias={self.bias is not None}"
-        )
-
-
-class RMSNorm(Module):
-    """The last axes divided by their root mean square, then times a weight."""
-
-    def __init__(
-        self,
-        normalized_shape: int | Sequence[int],
-        eps: float | None = None,
-        elementwise_affine: bool = True,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__()
-        self.normalized_shape = shape = _shape_of(normalized_shape)
-        self.eps, self.elementwise_affine = eps, elementwise_affine
-        self.register_parameter("weight", Parameter(ones(*shape, dtype=dtype)) if elementwise_affine else None)
-
-    def forward(self, input: Tensor) -> Tensor:
-        """The tensor in this form."""
-        return rms_norm(input, self.normalized_shape, self.weight, self.eps)
-
-    def extra_repr(self) -> str:
-        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
-
-
 def _shape_of(shape: int | Sequence[int]) -> tuple[int, ...]:
     return (shape,) if isinstance(shape, int) else tuple(shape)
 
 
+class LayerNorm(_Norm, function=layer_norm):
+    """The last axes shifted to mean 0 and scaled to variance 1, then times a weight plus a bias."""
+
+    _options = weighted("normalized_shape, eps=1e-5, elementwise_affine=True, bias=True")
+    _shown = (
+        "{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}, bias={self._has_bias}"
+    )
+
+    def _build(self, normalized_shape: Any, elementwise_affine: bool, bias: bool, dtype: Any, **options: Any) -> None:
+        shape = _shape_of(normalized_shape)
+        super()._build(normalized_shape=shape, elementwise_affine=elementwise_affine, **options)
+        self._affine(shape, elementwise_affine, elementwise_affine and bias, dtype)
+
+
+class RMSNorm(Layer, function=rms_norm):
+    """The last axes divided by their root mean square, then times a weight."""
+
+    _options = weighted("normalized_shape, eps=None, elementwise_affine=True")
+    _shown = "{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+
+    def _build(self, normalized_shape: Any, eps: float | None, elementwise_affine: bool, dtype: Any) -> None:
+        shape = _shape_of(normalized_shape)
+        super()._build(normalized_shape=shape, eps=eps, elementwise_affine=elementwise_affine)
+        self.register_parameter("weight", Parameter(ones(*shape, dtype=dtype)) if elementwise_affine else None)
+
+
+class GroupNorm(_Norm, function=group_norm):
+    """Each group of channels of each sample in normal form, then a weight and a bias for each channel."""
+
+    _options = weighted("num_groups, num_channels, eps=1e-5, affine=True, *, bias=True")
+    _shown = "{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, bias={self._has_bias}"
+
+    def _build(self, num_groups: int, num_channels: int, affine: bool, bias: bool, dtype: Any, **options: Any) -> None:
+        if num_channels % num_groups:
+            raise ValueError("num_channels must be divisible by num_groups")
+        super()._build(num_groups=num_groups, num_channels=num_channels, affine=affine, **options)
+        self._affine((num_channels,), affine, affine and bias, dtype)
+
+
 class _ChannelNorm(_Norm):
-    """Channels (axis 1) in normal form; `ranks` are the numbers of axes that an input may have."""
+    """Channels (axis 1) in normal form; `_ranks` are the numbers of axes that an input may have."""
 
-    ranks: ClassVar[tuple[int, ...]] = ()
+    _ranks: ClassVar[tuple[int, ...]] = ()
+    _shown = (
+        "{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, bias={self._has_bias}, "
+        "track_running_stats={self.track_running_stats}"
+    )
 
-    def _take(self, num_features: int, eps: float, momentum: float | None, affine: bool, tracked: bool) -> None:
-        self.num_features, self.eps, self.momentum = num_features, eps, momentum
-        self.affine, self.track_running_stats = affine, tracked
+    def _build(self, bias: bool, dtype: Any, **options: Any) -> None:
+        super()._build(**options)
+        affine = options["affine"]
+        self._affine((options["num_features"],), affine, affine and bias, dtype)
 
     def _check(self, input: Tensor) -> None:
-        if input.ndim not in self.ranks:
-            wanted = " or ".join(f"{rank}D" for rank in self.ranks)
+        if input.ndim not in self._ranks:
+            wanted = " or ".join(f"{rank}D" for rank in self._ranks)
             raise ValueError(f"expected {wanted} input (got {input.ndim}D input)")
-
-    def extra_repr(self) -> str:
-        return (
-            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
-            f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
-        )
 
 
 class _BatchNorm(_ChannelNorm):
     """Each channel shifted and scaled by the batch in training, by running averages in evaluation."""
 
-    def __init__(
-        self,
-        num_features: int,
-        eps: float = 1e-5,
-        momentum: float | None = 0.1,
-        affine: bool = True,
-        track_running_stats: bool = True,
-        device: Any = None,
-        dtype: Any = None,
-        *,
-        bias: bool = True,
-    ) -> None:
-        super().__init__()
-        self._take(num_features, eps, momentum, affine, track_running_stats)
-        self._scaled((num_features,), affine, affine and bias, dtype)
-        tracked = track_running_stats
-        self.register_buffer("running_mean", zeros(num_features, dtype=dtype) if tracked else None)
-        self.register_buffer("running_var", ones(num_features, dtype=dtype) if tracked else None)
+    _options = weighted("num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, *, bias=True")
+
+    def _build(self, dtype: Any, **options: Any) -> None:  # type: ignore[override]
+        super()._build(dtype=dtype, **options)
+        count, tracked = options["num_features"], options["track_running_stats"]
+        self.register_buffer("running_mean", zeros(count, dtype=dtype) if tracked else None)
+        self.register_buffer("running_var", ones(count, dtype=dtype) if tracked else None)
         self.register_buffer("num_batches_tracked", tensor(0, dtype=dtypes.int64) if tracked else None)
 
     def forward(self, input: Tensor) -> Tensor:
@@ -330,94 +301,28 @@ class _BatchNorm(_ChannelNorm):
         return batch_norm(input, mean, var, self.weight, self.bias, of_batch, momentum, self.eps)
 
 
-class BatchNorm1d(_BatchNorm):
-    """Each channel of (N, C) or (N, C, L) in normal form. ValueError for other inputs."""
-
-    ranks = (2, 3)
-
-
-class BatchNorm2d(_BatchNorm):
-    """Each channel of images (N, C, H, W) in normal form. ValueError for other inputs."""
-
-    ranks = (4,)
-
-
-class BatchNorm3d(_BatchNorm):
-    """Each channel of volumes (N, C, D, H, W) in normal form. ValueError for other inputs."""
-
-    ranks = (5,)
-
-
 class _InstanceNorm(_ChannelNorm):
-    def __init__(
-        self,
-        num_features: int,
-        eps: float = 1e-5,
-        momentum: float = 0.1,
-        affine: bool = False,
-        track_running_stats: bool = False,
-        device: Any = None,
-        dtype: Any = None,
-        *,
-        bias: bool = True,
-    ) -> None:
-        super().__init__()
-        if track_running_stats:
+    """The channels of each sample in normal form. RuntimeError for running averages."""
+
+    _options = weighted("num_features, eps=1e-5, momentum=0.1, affine=False, track_running_stats=False, *, bias=True")
+
+    def _build(self, **options: Any) -> None:  # type: ignore[override]
+        if options["track_running_stats"]:
             raise RuntimeError("InstanceNorm: track_running_stats is not supported")
-        self._take(num_features, eps, momentum, affine, track_running_stats)
-        self._scaled((num_features,), affine, affine and bias, dtype)
+        super()._build(**options)
 
     def forward(self, input: Tensor) -> Tensor:
         """The channels of each sample in normal form. ValueError for another number of axes."""
         self._check(input)
-        if input.ndim == self.ranks[0]:
+        if input.ndim == self._ranks[0]:
             single: Tensor = self.forward(input.unsqueeze(0)).squeeze(0)
             return single
         return instance_norm(input, weight=self.weight, bias=self.bias, eps=self.eps)
 
 
-class InstanceNorm1d(_InstanceNorm):
-    """Each channel of each sample of (C, L) or (N, C, L) in normal form."""
-
-    ranks = (2, 3)
-
-
-class InstanceNorm2d(_InstanceNorm):
-    """Each channel of each image of (C, H, W) or (N, C, H, W) in normal form."""
-
-    ranks = (3, 4)
-
-
-class InstanceNorm3d(_InstanceNorm):
-    """Each channel of each volume of (C, D, H, W) or (N, C, D, H, W) in normal form."""
-
-    ranks = (4, 5)
-
-
-class GroupNorm(_Norm):
-    """Each group of channels of each sample in normal form, then a weight and a bias for each channel."""
-
-    def __init__(
-        self,
-        num_groups: int,
-        num_channels: int,
-        eps: float = 1e-5,
-        affine: bool = True,
-        device: Any = None,
-        dtype: Any = None,
-        *,
-        bias: bool = True,
-    ) -> None:
-        super().__init__()
-        if num_channels % num_groups:
-            raise ValueError("num_channels must be divisible by num_groups")
-        self.num_groups, self.num_channels, self.eps, self.affine = num_groups, num_channels, eps, affine
-        self._scaled((num_channels,), affine, affine and bias, dtype)
-
-    def forward(self, input: Tensor) -> Tensor:
-        """The groups in normal form."""
-        return group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
-
-    def extra_repr(self) -> str:
-        given = self.bias is not None
-        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, bias={given}"
+BatchNorm1d = layer("BatchNorm1d", batch_norm, base=_BatchNorm, ranks=(2, 3))
+BatchNorm2d = layer("BatchNorm2d", batch_norm, base=_BatchNorm, ranks=(4,))
+BatchNorm3d = layer("BatchNorm3d", batch_norm, base=_BatchNorm, ranks=(5,))
+InstanceNorm1d = layer("InstanceNorm1d", instance_norm, base=_InstanceNorm, ranks=(2, 3))
+InstanceNorm2d = layer("InstanceNorm2d", instance_norm, base=_InstanceNorm, ranks=(3, 4))
+InstanceNorm3d = layer("InstanceNorm3d", instance_norm, base=_InstanceNorm, ranks=(4, 5))

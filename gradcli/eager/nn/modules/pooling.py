@@ -312,10 +312,10 @@ def adaptive_avg_pool1d(input: Tensor, output_size: Wished) -> Tensor:
 class _Pool(Layer):
     _shown = "kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
-    def _keep(self, **options: Any) -> None:
+    def _build(self, **options: Any) -> None:
         if options["stride"] is None:
             options["stride"] = options["kernel_size"]
-        super()._keep(**options)
+        super()._build(**options)
 
 
 class _MaxPool(_Pool):
@@ -323,9 +323,9 @@ class _MaxPool(_Pool):
 
 
 class _AvgPool1d(_Pool):
-    def _keep(self, **options: Any) -> None:
+    def _build(self, **options: Any) -> None:
         sizes = {name: options[name] for name in ("kernel_size", "stride", "padding") if options[name] is not None}
-        super()._keep(**{**options, **{name: spread(value, 1, name) for name, value in sizes.items()}})
+        super()._build(**{**options, **{name: spread(value, 1, name) for name, value in sizes.items()}})
 
 
 MaxPool1d = layer("MaxPool1d", max_pool1d, base=_MaxPool, last="ceil_mode")

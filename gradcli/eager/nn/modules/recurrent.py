@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -21,14 +21,12 @@ from gradcli.eager._engine.codegen import Steps
 from gradcli.eager._engine.numpy_kernels import column_sums, product
 from gradcli.eager._engine.record import noded
 from gradcli.eager._engine.rule_node import renamed, source_of
-from gradcli.eager._ops.creation import empty
 from gradcli.eager._ops.joining import cat, split_as, stack
 from gradcli.eager.autograd._grad import grad
 from gradcli.eager.nn import init
-from gradcli.eager.nn.module import Module
+from gradcli.eager.nn.layer import Layer, weighted
 from gradcli.eager.nn.modules.dropout import dropout
 from gradcli.eager.nn.modules.linear import linear
-from gradcli.eager.nn.parameter import Parameter
 from gradcli.eager.nn.utils.rnn import PackedSequence
 from gradcli.graph.builder import Builder, building
 from gradcli.graph.node import CONSTANT, reachable
@@ -81,7 +79,20 @@ def _gru(given: Tensor, state: State, own: tuple[Any, Any]) -> State:
     return ((hidden - new) * update + new,)
 
 
-_GATES = {"RNN_TANH": (1, 1, _tanh), "RNN_RELU": (1, 1, _relu), "LSTM": (4, 2, _lstm), "GRU": (3, 1, _gru)}
+class _Kind(NamedTuple):
+    """A kind of step: how many gates and how many states it has, and the step itself."""
+
+    gates: int
+    states: int
+    step: Step
+
+
+_KINDS = {
+    "RNN_TANH": _Kind(1, 1, _tanh),
+    "RNN_RELU": _Kind(1, 1, _relu),
+    "LSTM": _Kind(4, 2, _lstm),
+    "GRU": _Kind(3, 1, _gru),
+}
 
 
 # --- an LSTM layer as one node ----------------------------------------------------------------------------------------
@@ -224,10 +235,22 @@ def _whole(xs: Sequence[Any], reverse: bool) -> tuple[Tensor, Tensor, Tensor]:
     return results
 
 
-class _Recurrent(Module):
-    """Weights that start from uniform numbers by the size of the state."""
+# --- layers -----------------------------------------------------------------------------------------------------------
 
-    hidden_size: int
+
+class _Recurrent(Layer):
+    """Weights for the input and for the state, which start from uniform numbers by the size of the state."""
+
+    mode = ""
+    _shown = "{self.input_size}, {self.hidden_size}"
+    _usual = {"bias": True}
+
+    def _gates(self, dtype: Any, end: str, width: int, bias: bool) -> None:
+        size, rows = self.hidden_size, _KINDS[self.mode].gates * self.hidden_size
+        shapes: dict[str, tuple[int, ...] | None] = {"weight_ih": (rows, width), "weight_hh": (rows, size)}
+        if bias or not end:
+            shapes |= dict.fromkeys(("bias_ih", "bias_hh"), (rows,) if bias else None)
+        self._weights(dtype, **{f"{name}{end}": shape for name, shape in shapes.items()})
 
     def reset_parameters(self) -> None:
         """Start again from new random numbers."""
@@ -236,28 +259,16 @@ class _Recurrent(Module):
             init.uniform_(weight, -bound, bound)
 
 
-# --- layers -----------------------------------------------------------------------------------------------------------
-
-
 class _Layers(_Recurrent):
     """Layers of one kind of step, in one direction or both."""
 
-    mode = ""
+    _options = weighted(
+        "input_size, hidden_size, num_layers=1, bias=True, batch_first=False, dropout=0.0, bidirectional=False, "
+        "proj_size=0"
+    )
+    _usual = {"num_layers": 1, "bias": True, "batch_first": False, "dropout": 0.0, "bidirectional": False}
 
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int = 1,
-        bias: bool = True,
-        batch_first: bool = False,
-        dropout: float = 0.0,
-        bidirectional: bool = False,
-        proj_size: int = 0,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__()
+    def _build(self, hidden_size: Any, num_layers: int, dropout: Any, dtype: Any, **options: Any) -> None:
         if type(dropout) not in (int, float) or not 0 <= dropout <= 1:
             raise ValueError("dropout should be a number in range [0, 1] representing the probability of a zero")
         if dropout > 0 and num_layers == 1:
@@ -268,25 +279,17 @@ class _Layers(_Recurrent):
             )
         if not isinstance(hidden_size, int):
             raise TypeError(f"hidden_size should be of type int, got: {type(hidden_size).__name__}")
-        if hidden_size <= 0:
-            raise ValueError("hidden_size must be greater than zero")
-        if num_layers <= 0:
-            raise ValueError("num_layers must be greater than zero")
-        if proj_size:
+        for name, value in (("hidden_size", hidden_size), ("num_layers", num_layers)):
+            if value <= 0:
+                raise ValueError(f"{name} must be greater than zero")
+        if options["proj_size"]:
             raise RuntimeError("proj_size is not supported")
-        self.mode = self.mode  # a number of the layer itself, as all options are
-        self.input_size, self.hidden_size, self.num_layers, self.bias = input_size, hidden_size, num_layers, bias
-        self.batch_first, self.dropout, self.bidirectional = batch_first, float(dropout), bidirectional
-        self.proj_size = proj_size
-        gates = _GATES[self.mode][0] * hidden_size
+        self.mode = self.mode  # an attribute of the layer itself, as all options are
+        super()._build(hidden_size=hidden_size, num_layers=num_layers, dropout=float(dropout), **options)
         for layer in range(num_layers):
-            width = input_size if layer == 0 else hidden_size * (1 + bidirectional)
-            for end in ("", "_reverse")[: 1 + bidirectional]:
-                shapes: dict[str, tuple[int, ...]] = {"weight_ih": (gates, width), "weight_hh": (gates, hidden_size)}
-                if bias:
-                    shapes |= {"bias_ih": (gates,), "bias_hh": (gates,)}
-                for name, shape in shapes.items():
-                    self.register_parameter(f"{name}_l{layer}{end}", Parameter(empty(*shape, dtype=dtype)))
+            width = self.input_size if layer == 0 else hidden_size * (1 + self.bidirectional)
+            for end in ("", "_reverse")[: 1 + self.bidirectional]:
+                self._gates(dtype, f"_l{layer}{end}", width, self.bias)
         self.reset_parameters()
 
     def flatten_parameters(self) -> None:
@@ -304,10 +307,6 @@ class _Layers(_Recurrent):
         single = input.ndim == 2
         at = 1 if single or not self.batch_first else 0
         x = input.unsqueeze(1) if single else input.transpose(0, 1) if self.batch_first else input
-        if x.shape[-1] != self.input_size:
-            raise RuntimeError(
-                f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got {x.shape[-1]}"
-            )
         states = self._states(x, hx, single)
         output, last = self._run(x, states)
         if self.batch_first and not single:
@@ -321,17 +320,16 @@ class _Layers(_Recurrent):
         states = self._states(input.data.new_zeros((1, sizes[0], self.input_size)), hx, False)
         if hx is not None and input.sorted_indices is not None:
             states = tuple([one.index_select(1, input.sorted_indices) for one in states])
-        if input.data.shape[-1] != self.input_size:
-            raise RuntimeError(
-                f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got {input.data.shape[-1]}"
-            )
         output, last = self._run(input.data, states, sizes)
         if input.unsorted_indices is not None:
             last = tuple([one.index_select(1, input.unsorted_indices) for one in last])
         return input._replace(data=output), last if len(last) > 1 else last[0]
 
     def _states(self, x: Tensor, hx: Any, single: bool) -> State:
-        count, shape = _GATES[self.mode][1], (self.num_layers * (1 + self.bidirectional), x.shape[1], self.hidden_size)
+        count, shape = (
+            _KINDS[self.mode].states,
+            (self.num_layers * (1 + self.bidirectional), x.shape[1], self.hidden_size),
+        )
         if hx is None:
             zeros: Tensor = x.new_zeros(shape)
             return (zeros,) * count
@@ -350,7 +348,11 @@ class _Layers(_Recurrent):
         return given
 
     def _run(self, x: Tensor, states: State, sizes: list[int] | None = None) -> tuple[Tensor, State]:
-        step: Step = _GATES[self.mode][2]
+        if x.shape[-1] != self.input_size:
+            raise RuntimeError(
+                f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got {x.shape[-1]}"
+            )
+        step = _KINDS[self.mode].step
         ends: list[list[Tensor]] = [[] for _ in states]
         given = [one.unbind(0) for one in states]
         for layer in range(self.num_layers):
@@ -399,28 +401,25 @@ class _Layers(_Recurrent):
             now = tuple([cat(parts) for parts in zip(now, *reversed(ended), strict=True)])
         return stack(found) if sizes is None else cat(found), now
 
-    def extra_repr(self) -> str:
-        parts = [f"{self.input_size}, {self.hidden_size}"]
-        defaults: dict[str, Any] = {"num_layers": 1, "bias": True, "batch_first": False, "dropout": 0.0}
-        for name, usual in {**defaults, "bidirectional": False}.items():
-            value = getattr(self, name)
-            if value != usual:
-                parts.append(f"{name}={value}")
-        return ", ".join(parts)
+
+def _mode_of(nonlinearity: str) -> str:
+    """The kind of a plain recurrent step; nothing for an unknown nonlinearity."""
+    return {"tanh": "RNN_TANH", "relu": "RNN_RELU"}.get(nonlinearity, "")
 
 
 class RNN(_Layers):
     """h' = tanh(x @ W_ih.T + b_ih + h @ W_hh.T + b_hh) over a sequence (L, N, H), or relu in place of tanh."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        if len(args) > 3:
-            nonlinearity, args = args[3], (*args[:3], *args[4:])
-        else:
-            nonlinearity = kwargs.pop("nonlinearity", "tanh")
-        if nonlinearity not in ("tanh", "relu"):
+    _options = weighted(
+        "input_size, hidden_size, num_layers=1, nonlinearity='tanh', bias=True, batch_first=False, dropout=0.0, "
+        "bidirectional=False, proj_size=0"
+    )
+
+    def _build(self, nonlinearity: str, **options: Any) -> None:  # type: ignore[override]
+        self.mode = _mode_of(nonlinearity)
+        if not self.mode:
             raise ValueError(f"Unknown nonlinearity {nonlinearity!r}. Select from 'tanh' or 'relu'.")
-        self.__dict__["mode"] = f"RNN_{nonlinearity.upper()}"
-        super().__init__(*args, **kwargs)
+        super()._build(**options)
         self.nonlinearity = nonlinearity
 
 
@@ -440,22 +439,19 @@ class GRU(_Layers):
 
 
 class _Cell(_Recurrent):
-    gates: ClassVar[int] = 1
+    """One step of a recurrent layer."""
 
-    def __init__(
-        self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None
-    ) -> None:
-        super().__init__()
-        self.input_size, self.hidden_size, self.bias = input_size, hidden_size, bias
-        rows = self.gates * hidden_size
-        self.weight_ih = Parameter(empty(rows, input_size, dtype=dtype))
-        self.weight_hh = Parameter(empty(rows, hidden_size, dtype=dtype))
-        self.register_parameter("bias_ih", Parameter(empty(rows, dtype=dtype)) if bias else None)
-        self.register_parameter("bias_hh", Parameter(empty(rows, dtype=dtype)) if bias else None)
+    _options = weighted("input_size, hidden_size, bias=True")
+
+    def _build(self, input_size: int, hidden_size: int, bias: bool, dtype: Any) -> None:
+        super()._build(input_size=input_size, hidden_size=hidden_size, bias=bias)
+        self._gates(dtype, "", input_size, bias)
         self.reset_parameters()
 
-    def _stepped(self, input: Tensor, given: tuple[Any, ...], step: Step) -> State:
-        name = type(self).__name__
+    def forward(self, input: Tensor, hx: Any = None) -> Any:
+        """The next state. ValueError and RuntimeError for sizes that do not fit."""
+        name, (_, count, step) = type(self).__name__, _KINDS[self.mode]
+        given = (None,) * count if hx is None else tuple(hx) if count > 1 else (hx,)
         if input.ndim not in (1, 2):
             raise ValueError(f"{name}: Expected input to be 1D or 2D, got {input.ndim}D instead")
         for one in given:
@@ -471,54 +467,36 @@ class _Cell(_Recurrent):
             if tuple(one.shape) != (x.shape[0], self.hidden_size):
                 raise RuntimeError(f"hidden has inconsistent hidden_size: got {list(one.shape)}")
         found = step(linear(x, self.weight_ih, self.bias_ih), tuple(states), (self.weight_hh, self.bias_hh))
-        return tuple([one.squeeze(0) for one in found]) if single else found
-
-    def extra_repr(self) -> str:
-        return f"{self.input_size}, {self.hidden_size}" + ("" if self.bias else f", bias={self.bias}")
+        found = tuple([one.squeeze(0) for one in found]) if single else found
+        return found if count > 1 else found[0]
 
 
 class RNNCell(_Cell):
-    """One step of `RNN`."""
+    """One step of `RNN`. RuntimeError in a call for another nonlinearity than tanh and relu."""
 
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        bias: bool = True,
-        nonlinearity: str = "tanh",
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__(input_size, hidden_size, bias, device, dtype)
+    _options = weighted("input_size, hidden_size, bias=True, nonlinearity='tanh'")
+    _usual = {"bias": True, "nonlinearity": "tanh"}
+    mode = "RNN_TANH"
+
+    def _build(self, nonlinearity: str, **options: Any) -> None:  # type: ignore[override]
+        super()._build(**options)
         self.nonlinearity = nonlinearity
 
-    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
-        """The next state. RuntimeError for another nonlinearity than tanh and relu."""
-        if self.nonlinearity not in ("tanh", "relu"):
+    def forward(self, input: Tensor, hx: Any = None) -> Any:
+        """The next state."""
+        self.mode = _mode_of(self.nonlinearity)
+        if not self.mode:
             raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
-        return self._stepped(input, (hx,), _tanh if self.nonlinearity == "tanh" else _relu)[0]
-
-    def extra_repr(self) -> str:
-        more = "" if self.nonlinearity == "tanh" else f", nonlinearity={self.nonlinearity}"
-        return super().extra_repr() + more
+        return super().forward(input, hx)
 
 
 class LSTMCell(_Cell):
     """One step of `LSTM`; the state is (h, c)."""
 
-    gates = 4
-
-    def forward(self, input: Tensor, hx: Any = None) -> tuple[Tensor, Tensor]:
-        """The next state."""
-        hidden, cell = self._stepped(input, (None, None) if hx is None else tuple(hx), _lstm)
-        return hidden, cell
+    mode = "LSTM"
 
 
 class GRUCell(_Cell):
     """One step of `GRU`."""
 
-    gates = 3
-
-    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
-        """The next state."""
-        return self._stepped(input, (hx,), _gru)[0]
+    mode = "GRU"

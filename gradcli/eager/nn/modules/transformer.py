@@ -12,19 +12,17 @@ from gradcli.eager._core.modes import warn
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._core.tracer import Traced
 from gradcli.eager._engine.record import cast, declared
-from gradcli.eager._ops.creation import empty
 from gradcli.eager._ops.elementwise import where
 from gradcli.eager._ops.joining import split
 from gradcli.eager._ops.matmul import baddbmm
 from gradcli.eager.nn import init
 from gradcli.eager.nn.container import ModuleList
-from gradcli.eager.nn.layer import checks, fused, need_tensor
+from gradcli.eager.nn.layer import Layer, checks, fused, need_tensor, options, weighted
 from gradcli.eager.nn.module import Module
 from gradcli.eager.nn.modules.activation import gelu, relu
 from gradcli.eager.nn.modules.dropout import Dropout, dropout
 from gradcli.eager.nn.modules.linear import Linear, linear
 from gradcli.eager.nn.modules.normalization import LayerNorm
-from gradcli.eager.nn.parameter import Parameter
 from gradcli.primitives.broadcasting import stretch
 
 if TYPE_CHECKING:
@@ -148,41 +146,33 @@ class NonDynamicallyQuantizableLinear(Linear):
     """A `Linear` by the name that PyTorch prints inside attention."""
 
 
-class MultiheadAttention(Module):
+class MultiheadAttention(Layer):
     """Attention of queries (L, N, E) to keys and values (S, N, E) in several heads; with `batch_first` (N, L, E).
 
     Gives the averages and, with `need_weights`, the weights. ValueError unless the heads divide `embed_dim`;
     RuntimeError for biases of keys, zero attention and other sizes of keys and values, which are not supported.
     """
 
-    def __init__(
-        self,
-        embed_dim: int,
-        num_heads: int,
-        dropout: float = 0.0,
-        bias: bool = True,
-        add_bias_kv: bool = False,
-        add_zero_attn: bool = False,
-        kdim: int | None = None,
-        vdim: int | None = None,
-        batch_first: bool = False,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
+    _options = weighted(
+        "embed_dim, num_heads, dropout=0.0, bias=True, add_bias_kv=False, add_zero_attn=False, kdim=None, vdim=None, "
+        "batch_first=False"
+    )
+    _shown = ""
+
+    def _build(self, embed_dim: int, num_heads: int, bias: bool, dtype: Any, **options: Any) -> None:
         if embed_dim <= 0 or num_heads <= 0:
             raise ValueError(f"embed_dim and num_heads must be greater than 0, got {embed_dim} and {num_heads}")
-        super().__init__()
-        if add_bias_kv or add_zero_attn or kdim not in (None, embed_dim) or vdim not in (None, embed_dim):
+        wide = any(options.pop(name) not in (None, embed_dim) for name in ("kdim", "vdim"))
+        if options.pop("add_bias_kv") or options["add_zero_attn"] or wide:
             raise RuntimeError("MultiheadAttention: add_bias_kv, add_zero_attn, kdim and vdim are not supported")
         if embed_dim % num_heads:
             raise AssertionError("embed_dim must be divisible by num_heads")
-        self.embed_dim = self.kdim = self.vdim = embed_dim
-        self.num_heads, self.dropout, self.batch_first = num_heads, dropout, batch_first
+        super()._build(embed_dim=embed_dim, num_heads=num_heads, **options)
+        self.kdim = self.vdim = embed_dim
         self.head_dim = embed_dim // num_heads
         self.bias_k = self.bias_v = None
-        self.add_zero_attn = False
-        self.in_proj_weight = Parameter(empty(3 * embed_dim, embed_dim, dtype=dtype))
-        self.register_parameter("in_proj_bias", Parameter(empty(3 * embed_dim, dtype=dtype)) if bias else None)
+        size = 3 * embed_dim
+        self._weights(dtype, in_proj_weight=(size, embed_dim), in_proj_bias=(size,) if bias else None)
         self.out_proj = NonDynamicallyQuantizableLinear(embed_dim, embed_dim, bias=bias, dtype=dtype)
         init.xavier_uniform_(self.in_proj_weight)
         if bias:
@@ -206,100 +196,81 @@ class MultiheadAttention(Module):
                 f"query should be unbatched 2D or batched 3D tensor but received {query.ndim}-D query tensor"
             )
         single = query.ndim == 2
-        if self.batch_first and not single:
-            if key is value:
-                query, key = (query, query) if query is key else (query, key)
-                same = query is key
-                query = query.transpose(1, 0)
-                key = value = query if same else key.transpose(1, 0)
-            else:
-                query, key, value = (x.transpose(1, 0) for x in (query, key, value))
-        elif single:
-            query, key, value = (x.unsqueeze(1) for x in (query, key, value))
-        found, weights = self._attended(
-            query, key, value, key_padding_mask, need_weights, attn_mask, average_attn_weights, is_causal
-        )
-        if single:
-            return found.squeeze(1), None if weights is None else weights.squeeze(0)
-        return (found.transpose(1, 0) if self.batch_first else found), weights
-
-    def _projected(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, ...]:
-        size = self.embed_dim
-        if query is key and key is value:
-            whole = linear(query, self.in_proj_weight, self.in_proj_bias)
-            parts = whole.unflatten(-1, (3, size)).unsqueeze(0).transpose(0, -2).squeeze(-2).contiguous()
-            return parts[0], parts[1], parts[2]
-        if key is value:
-            first, rest = split(self.in_proj_weight, [size, 2 * size])
-            biases = (None, None) if self.in_proj_bias is None else split(self.in_proj_bias, [size, 2 * size])
-            q = linear(query, first, biases[0])
-            whole = linear(key, rest, biases[1])
-            parts = whole.unflatten(-1, (2, size)).unsqueeze(0).transpose(0, -2).squeeze(-2).contiguous()
-            return q, parts[0], parts[1]
-        weights = split(self.in_proj_weight, size)
-        each = (None,) * 3 if self.in_proj_bias is None else split(self.in_proj_bias, size)
-        rows = zip((query, key, value), weights, each, strict=True)
-        return tuple([linear(x, weight, bias) for x, weight, bias in rows])
-
-    def _attended(
-        self,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        padding: Tensor | None,
-        need_weights: bool,
-        attn_mask: Tensor | None,
-        averaged: bool,
-        is_causal: bool,
-    ) -> tuple[Tensor, Tensor | None]:
+        query, key, value = self._steps_first(query, key, value)
         length, batch, size = query.shape
         if size != self.embed_dim:
             raise AssertionError(f"was expecting embedding dimension of {self.embed_dim}, but got {size}")
         if is_causal and attn_mask is None:
             raise RuntimeError("Need attn_mask if specifying the is_causal hint.")
         heads, rows = self.num_heads, key.shape[0]
-        kind = query.dtype.np
-        mask = _attention_mask(attn_mask, kind)
+        mask = self._mask(attn_mask, key_padding_mask, (batch, heads, length, rows), query.dtype.np)
+        q, k, v = (
+            x.view(x.shape[0], batch * heads, self.head_dim).transpose(0, 1) for x in self._projected(query, key, value)
+        )
+        drop = self.dropout if self.training else 0.0
+        weights: Tensor | None = None
+        if need_weights:
+            q = q * math.sqrt(1.0 / self.head_dim)
+            scores = q.bmm(k.transpose(-2, -1)) if mask is None else baddbmm(mask, q, k.transpose(-2, -1))
+            chances = scores.softmax(-1)
+            if drop:
+                chances = dropout(chances, drop)
+            found = chances.bmm(v).transpose(0, 1).reshape(length * batch, size)
+        else:
+            if mask is not None:
+                mask = mask.unsqueeze(0) if mask.shape[0] == 1 else mask.view(batch, heads, -1, rows)
+            q, k, v = (x.view(batch, heads, -1, self.head_dim) for x in (q, k, v))
+            found = scaled_dot_product_attention(q, k, v, mask, drop)
+            found = found.permute(2, 0, 1, 3).contiguous().view(batch * length, size)
+        found = linear(found, self.out_proj.weight, self.out_proj.bias).view(length, batch, size)
+        if need_weights:
+            weights = chances.view(batch, heads, length, rows)
+            weights = weights.mean(1) if average_attn_weights else weights
+        if single:
+            return found.squeeze(1), None if weights is None else weights.squeeze(0)
+        return (found.transpose(1, 0) if self.batch_first else found), weights
+
+    def _steps_first(self, *xs: Tensor) -> tuple[Tensor, ...]:
+        """Queries, keys and values as (L, N, E); those that are one tensor stay one."""
+        if xs[0].ndim == 2:
+            return tuple([x.unsqueeze(1) for x in xs])
+        if not self.batch_first:
+            return xs
+        once = {id(x): x.transpose(1, 0) for x in (xs if xs[1] is xs[2] else ())}
+        return tuple([once[id(x)] if once else x.transpose(1, 0) for x in xs])
+
+    def _projected(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, ...]:
+        size, weight, bias = self.embed_dim, self.in_proj_weight, self.in_proj_bias
+        if query is key and key is value:
+            return self._joined(query, weight, bias, 3)
+        sizes = [size, 2 * size] if key is value else size
+        weights = split(weight, sizes)
+        biases = [None] * 3 if bias is None else split(bias, sizes)
+        if key is value:
+            return linear(query, weights[0], biases[0]), *self._joined(key, weights[1], biases[1], 2)
+        rows = zip((query, key, value), weights, biases, strict=True)
+        return tuple([linear(x, one, other) for x, one, other in rows])
+
+    def _joined(self, x: Tensor, weight: Tensor, bias: Tensor | None, count: int) -> tuple[Tensor, ...]:
+        """Several projections of one tensor by one product."""
+        whole = linear(x, weight, bias).unflatten(-1, (count, self.embed_dim))
+        parts = whole.unsqueeze(0).transpose(0, -2).squeeze(-2).contiguous()
+        return tuple([parts[i] for i in range(count)])
+
+    def _mask(
+        self, mask: Tensor | None, padding: Tensor | None, sizes: tuple[int, int, int, int], kind: Any
+    ) -> Tensor | None:
+        """What is added to the scores (N * heads, L, S): a mask of the steps, and one of keys that are padding."""
+        batch, heads, length, rows = sizes
+        mask = _attention_mask(mask, kind)
         if mask is not None and mask.ndim == 2:
             if tuple(mask.shape) != (length, rows):
                 raise RuntimeError(f"The shape of the 2D attn_mask is {mask.shape}, but should be {(length, rows)}.")
             mask = mask.unsqueeze(0)
-        if padding is not None:
-            wide = _attention_mask(padding, kind)
-            assert wide is not None
+        wide: Any = _attention_mask(padding, kind)
+        if wide is not None:
             wide = wide.view(batch, 1, 1, rows).expand(-1, heads, -1, -1).reshape(batch * heads, 1, rows)
-            mask = _joined_masks([mask, wide])
-        q, k, v = self._projected(query, key, value)
-        q = q.view(length, batch * heads, self.head_dim).transpose(0, 1)
-        k = k.view(rows, batch * heads, self.head_dim).transpose(0, 1)
-        v = v.view(rows, batch * heads, self.head_dim).transpose(0, 1)
-        drop = self.dropout if self.training else 0.0
-        if not need_weights:
-            return self._quick(q, k, v, mask, drop, (length, batch, rows)), None
-        q = q * math.sqrt(1.0 / self.head_dim)
-        scores = q.bmm(k.transpose(-2, -1)) if mask is None else baddbmm(mask, q, k.transpose(-2, -1))
-        weights = scores.softmax(-1)
-        if drop:
-            weights = dropout(weights, drop)
-        found = weights.bmm(v).transpose(0, 1).reshape(length * batch, size)
-        found = linear(found, self.out_proj.weight, self.out_proj.bias).view(length, batch, size)
-        weights = weights.view(batch, heads, length, rows)
-        return found, weights.mean(1) if averaged else weights
-
-    def _quick(
-        self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, drop: float, sizes: tuple[int, int, int]
-    ) -> Tensor:
-        length, batch, rows = sizes
-        heads, each = self.num_heads, self.head_dim
-        if mask is not None:
-            mask = mask.unsqueeze(0) if mask.shape[0] == 1 else mask.view(batch, heads, -1, rows)
-        q = q.view(batch, heads, length, each)
-        k, v = k.view(batch, heads, rows, each), v.view(batch, heads, rows, each)
-        found = scaled_dot_product_attention(q, k, v, mask, drop)
-        found = found.permute(2, 0, 1, 3).contiguous().view(batch * length, self.embed_dim)
-        found = linear(found, self.out_proj.weight, self.out_proj.bias)
-        result: Tensor = found.view(length, batch, self.embed_dim)
-        return result
+        return _joined_masks([mask, wide])
 
 
 # --- encoders ---------------------------------------------------------------------------------------------------------
@@ -307,7 +278,7 @@ class MultiheadAttention(Module):
 _ACTIVATIONS = {"relu": relu, "gelu": gelu}
 
 
-class TransformerEncoderLayer(Module):
+class TransformerEncoderLayer(Layer):
     """Attention of (L, N, E) to itself and a network of two layers, each added to what went in and brought into normal
     form: after the sum, or with `norm_first` before it (Vaswani and others, 2017). With `batch_first` (N, L, E).
 
@@ -320,32 +291,25 @@ class TransformerEncoderLayer(Module):
     torch.Size([3, 5, 4])
     """
 
-    def __init__(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int = 2048,
-        dropout: float = 0.1,
-        activation: Any = relu,
-        layer_norm_eps: float = 1e-5,
-        batch_first: bool = False,
-        norm_first: bool = False,
-        bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
+    _options = weighted(
+        "d_model, nhead, dim_feedforward=2048, dropout=0.1, activation, layer_norm_eps=1e-5, batch_first=False, "
+        "norm_first=False, bias=True",
+        activation=relu,
+    )
+    _shown = ""
+
+    def _build(
+        self, d_model: int, nhead: int, dim_feedforward: int, activation: Any, bias: bool, dtype: Any, **options: Any
     ) -> None:
-        super().__init__()
-        self.self_attn = MultiheadAttention(
-            d_model, nhead, dropout=dropout, bias=bias, batch_first=batch_first, dtype=dtype
-        )
-        self.linear1 = Linear(d_model, dim_feedforward, bias=bias, dtype=dtype)
+        same: dict[str, Any] = {"bias": bias, "dtype": dtype}
+        dropout, eps = options["dropout"], options["layer_norm_eps"]
+        self.self_attn = MultiheadAttention(d_model, nhead, dropout, batch_first=options["batch_first"], **same)
+        self.linear1 = Linear(d_model, dim_feedforward, **same)
         self.dropout = Dropout(dropout)
-        self.linear2 = Linear(dim_feedforward, d_model, bias=bias, dtype=dtype)
-        self.norm_first = norm_first
-        self.norm1 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, dtype=dtype)
-        self.norm2 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, dtype=dtype)
-        self.dropout1 = Dropout(dropout)
-        self.dropout2 = Dropout(dropout)
+        self.linear2 = Linear(dim_feedforward, d_model, **same)
+        self.norm_first = options["norm_first"]
+        self.norm1, self.norm2 = LayerNorm(d_model, eps, **same), LayerNorm(d_model, eps, **same)
+        self.dropout1, self.dropout2 = Dropout(dropout), Dropout(dropout)
         if isinstance(activation, str):
             if activation not in _ACTIVATIONS:
                 raise RuntimeError(f"activation should be relu/gelu, not {activation}")
@@ -381,29 +345,21 @@ class TransformerEncoderLayer(Module):
         return result
 
 
-class TransformerEncoder(Module):
+class TransformerEncoder(Layer):
     """A layer copied so many times, one after the other, and a layer of normal form at the end if one is given.
 
     UserWarning where PyTorch could not leave out padded entries, which is never done here.
     """
 
-    def __init__(
-        self,
-        encoder_layer: Module,
-        num_layers: int,
-        norm: Module | None = None,
-        enable_nested_tensor: bool = True,
-        mask_check: bool = True,
-    ) -> None:
-        super().__init__()
+    _options = options("encoder_layer, num_layers, norm=None, enable_nested_tensor=True, mask_check=True")
+    _shown = ""
+
+    def _build(self, encoder_layer: Module, num_layers: int, norm: Module | None, **switches: Any) -> None:
         self.layers = ModuleList([copy.deepcopy(encoder_layer) for _ in range(num_layers)])
-        self.num_layers = num_layers
-        self.norm = norm
-        self.enable_nested_tensor = enable_nested_tensor
-        self.mask_check = mask_check
-        why = _why_whole(encoder_layer)
-        if enable_nested_tensor and why:
-            warn(f"enable_nested_tensor is True, but self.use_nested_tensor is False because {why}", UserWarning)
+        super()._build(num_layers=num_layers, norm=norm, **switches)
+        reason = _whole_because(encoder_layer)
+        if self.enable_nested_tensor and reason:
+            warn(f"enable_nested_tensor is True, but self.use_nested_tensor is False because {reason}", UserWarning)
 
     def forward(
         self,
@@ -424,7 +380,7 @@ class TransformerEncoder(Module):
         return result
 
 
-def _why_whole(layer: Module) -> str:
+def _whole_because(layer: Module) -> str:
     """Why sequences of several lengths cannot be joined without their padding; nothing if they could."""
     if not isinstance(layer, TransformerEncoderLayer):
         return "encoder_layer was not a TransformerEncoderLayer"

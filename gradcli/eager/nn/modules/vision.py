@@ -126,11 +126,11 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
 
 
 class _Upsample(Layer):
-    def _keep(self, **options: Any) -> None:
+    def _build(self, **options: Any) -> None:
         self.name, factor = type(self).__name__, options["scale_factor"]
         if factor is not None:
             options["scale_factor"] = tuple(map(float, factor)) if isinstance(factor, (tuple, list)) else float(factor)
-        super()._keep(**options)
+        super()._build(**options)
 
     def extra_repr(self) -> str:
         what = f"size={self.size}" if self.scale_factor is None else f"scale_factor={self.scale_factor}"
