@@ -331,8 +331,6 @@ _SCHEDULES = [
     "LinearLR(o, 0.5, 0.1, 8)",
     "LinearLR(o, 0.0)",
     "LinearLR(o, 1.0, 2.0)",
-    "OneCycleLR(o, 0.5, 30)",
-    "OneCycleLR(o, 0.5, 30, three_phase=True)",
     "SequentialLR(o, [S.LinearLR(o, 0.1, 0.1, 4), S.ExponentialLR(o, 0.9)], [5])",
     "SequentialLR(o, [S.LinearLR(o, 0.1, total_iters=4), S.CosineAnnealingLR(o, 10), S.StepLR(o, 2)], [4, 11])",
     "SequentialLR(o, [S.LambdaLR(o, lambda e: e + 1), S.ExponentialLR(o, 0.5)], [0])",

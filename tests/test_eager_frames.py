@@ -85,7 +85,8 @@ def agree(call: Any, shape: tuple[int, ...], kind: str = "float64", chain: bool 
 @pytest.mark.parametrize("mode", ["reflect", "replicate", "circular"])
 @pytest.mark.parametrize(("shape", "pad"), PADS, ids=str)
 def test_frames_of_copies(shape: tuple[int, ...], pad: tuple[int, ...], mode: str) -> None:
-    agree(lambda lib, x: lib.nn.functional.pad(x, pad, mode), shape)
+    chain = mode != "circular"  # one node here, in PyTorch a chain of copies into slices
+    agree(lambda lib, x: lib.nn.functional.pad(x, pad, mode), shape, chain=chain)
 
 
 def test_frame_of_copies_takes_no_value() -> None:

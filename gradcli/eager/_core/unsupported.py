@@ -66,7 +66,14 @@ INSTEAD = {
     "optim.Adamax": "torch.optim.Adam is its nearest kin",
     **{
         f"optim.lr_scheduler.{name}": "torch.optim.lr_scheduler.LambdaLR takes any function of the step"
-        for name in ("ConstantLR", "CosineAnnealingWarmRestarts", "CyclicLR", "MultiplicativeLR", "PolynomialLR")
+        for name in (
+            "ConstantLR",
+            "CosineAnnealingWarmRestarts",
+            "CyclicLR",
+            "MultiplicativeLR",
+            "OneCycleLR",
+            "PolynomialLR",
+        )
     },
     "optim.lr_scheduler.ChainedScheduler": "call step() of each scheduler",
     "distributions.Bernoulli": "torch.bernoulli draws, and torch.nn.functional.binary_cross_entropy is -log_prob",

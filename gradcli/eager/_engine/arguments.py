@@ -6,6 +6,7 @@ anything is computed; NumPy's words `axis` and `keepdims` are understood for `di
 
 from __future__ import annotations
 
+import ast
 from inspect import Parameter, Signature
 from operator import index
 from types import FunctionType
@@ -50,6 +51,31 @@ def vars_of(self: Any, **options: Any) -> None:
     """Make every option an attribute of its name."""
     for name, value in options.items():
         setattr(self, name, value)
+
+
+class Options(tuple[Parameter, ...]):
+    """The arguments of a constructor."""
+
+    __slots__ = ()
+
+
+def options(text: str, **defaults: Any) -> Options:
+    """The arguments that a text says, as Python writes them; defaults are plain values, or `...` and given by name.
+
+    >>> options("p, q=..., *, r=(1, 2)", q=len)
+    (<Parameter "p">, <Parameter "q=<built-in function len>">, <Parameter "r=(1, 2)">)
+    """
+    tree: Any = ast.parse(f"lambda {text}: 0", mode="eval")
+    given = tree.body.args
+    required = [None] * (len(given.args) - len(given.defaults))
+    kind: Any = Parameter.POSITIONAL_OR_KEYWORD
+    rows = [(kind, *row) for row in zip(given.args, required + given.defaults, strict=True)]
+    rows += [(Parameter.KEYWORD_ONLY, *row) for row in zip(given.kwonlyargs, given.kw_defaults, strict=True)]
+    found = []
+    for kind, one, default in rows:
+        value = Parameter.empty if default is None else defaults.get(one.arg, ...)
+        found.append(Parameter(one.arg, kind, default=ast.literal_eval(default) if value is ... else value))
+    return Options(found)
 
 
 Shape = tuple[int, ...]

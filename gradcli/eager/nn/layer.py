@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 import math
 import types
-from ast import literal_eval
+from functools import update_wrapper
 from types import NoneType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -19,7 +19,7 @@ import numpy as np
 
 from gradcli.eager._core.modes import warn
 from gradcli.eager._core.tensor import Tensor
-from gradcli.eager._engine.arguments import checked, constructor
+from gradcli.eager._engine.arguments import Options, checked, constructor, options
 from gradcli.eager._engine.record import declared, record
 from gradcli.eager._ops import inplace as in_place
 from gradcli.eager._ops.creation import empty
@@ -129,6 +129,33 @@ def reduction_of(reduction: str, size_average: bool | None = None, reduce: bool 
     return reduction
 
 
+_OLD_SWITCHES = ("size_average", "reduce")  # of losses: they become `reduction`
+
+
+def old_switches(function: F) -> F:
+    """The loss with PyTorch's two old switches among its arguments: where they are given, they say the reduction."""
+    arguments = inspect.signature(function).parameters
+    order = list(arguments)
+    order.insert(order.index("reduction"), "reduce")
+    order.insert(order.index("ignore_index" if "ignore_index" in order else "reduce"), "size_average")
+    kind, first = inspect.Parameter.POSITIONAL_OR_KEYWORD, order.index("size_average")
+    switches = {name: inspect.Parameter(name, kind, default=None) for name in _OLD_SWITCHES}
+    signature = inspect.Signature([{**arguments, **switches}[name] for name in order])
+
+    def called(*args: Any, **kwargs: Any) -> Any:
+        if len(args) > first or "size_average" in kwargs or "reduce" in kwargs:
+            kwargs = signature.bind(*args, **kwargs).arguments
+            old, args = [kwargs.pop(name, None) for name in _OLD_SWITCHES], ()
+            if old != [None, None]:
+                kwargs["reduction"] = reduction_of("mean", *old)
+        return function(*args, **kwargs)
+
+    found: Any = update_wrapper(called, function)
+    found.__signature__ = signature
+    wrapped: F = found
+    return wrapped
+
+
 def reduced(loss: Tensor, reduction: str) -> Tensor:
     """The mean, the sum, or the losses as they are, each with its own node."""
     if reduction == "none":
@@ -140,30 +167,6 @@ def reduced(loss: Tensor, reduction: str) -> Tensor:
 def reduced_in_graph(loss: Any, reduction: str) -> Any:
     """`reduced` inside a formula."""
     return loss if reduction == "none" else declared(reduction, loss)
-
-
-_OLD_SWITCHES = ("size_average", "reduce")  # of losses: they become `reduction`
-
-
-class Options(tuple[inspect.Parameter, ...]):
-    """The arguments of the constructor of a layer."""
-
-    __slots__ = ()
-
-
-def options(text: str, **defaults: Any) -> Options:
-    """The arguments that a text says, as Python writes them; defaults are plain values there, or are given by name.
-
-    >>> options("p, r=1, *, s=None")
-    (<Parameter "p">, <Parameter "r=1">, <Parameter "s=None">)
-    """
-    found, kinds = [], (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    for kind, parts in zip(kinds, text.split(", *, "), strict=False):
-        for part in parts.split(", "):
-            name, _, default = part.partition("=")
-            value = literal_eval(default) if default else defaults.get(name, inspect.Parameter.empty)
-            found.append(inspect.Parameter(name, kind, default=value))
-    return Options(found)
 
 
 def weighted(text: str, **defaults: Any) -> Options:

@@ -16,7 +16,7 @@ import numpy as np
 from gradcli.eager._core import events
 from gradcli.eager._core.modes import enable_grad, no_grad, place
 from gradcli.eager._core.tensor import Tensor
-from gradcli.eager.optim.optimizer import DeclaredOptimizer, Hyperparameter, learning_rate
+from gradcli.eager.optim.optimizer import DeclaredOptimizer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -34,13 +34,8 @@ class LBFGS(DeclaredOptimizer):
     """
 
     hyperparameters = (
-        learning_rate(1),
-        Hyperparameter("max_iter", 20),
-        Hyperparameter("max_eval", None),
-        Hyperparameter("tolerance_grad", 1e-7),
-        Hyperparameter("tolerance_change", 1e-9),
-        Hyperparameter("history_size", 100),
-        Hyperparameter("line_search_fn", None),
+        "lr=1, max_iter=20, max_eval=None, tolerance_grad=1e-7, tolerance_change=1e-9, history_size=100, "
+        "line_search_fn=None"
     )
 
     def _start(self, params: Iterable[Any], **defaults: Any) -> None:
@@ -57,7 +52,7 @@ class LBFGS(DeclaredOptimizer):
         ]
         return np.concatenate(parts)
 
-    def _move(self, distance: float, direction: Array) -> None:
+    def _go(self, distance: float, direction: Array) -> None:
         start = 0
         for x in self._params:
             array = x._array
@@ -84,7 +79,7 @@ class LBFGS(DeclaredOptimizer):
         here = [x._array.copy() for x in self._params]
 
         def look(at: float) -> _Point:
-            self._move(at, direction)
+            self._go(at, direction)
             value = self._loss(closure).item()
             gradient = self._gradient()
             for x, kept in zip(self._params, here, strict=True):
@@ -140,11 +135,11 @@ class LBFGS(DeclaredOptimizer):
                     self._along(closure, direction), start, length, reach, group["tolerance_change"]
                 )
                 loss, grad, length = chosen.value, chosen.gradient, chosen.at
-                self._move(length, direction)
+                self._go(length, direction)
                 calls += looked
                 state["func_evals"] += looked
             else:
-                self._move(length, direction)
+                self._go(length, direction)
             if group["line_search_fn"] is None and i != group["max_iter"] - 1:
                 loss = self._loss(closure).item()
                 grad = self._gradient()

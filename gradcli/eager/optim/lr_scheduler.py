@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.eager._core.modes import warn
 from gradcli.eager._core.unsupported import missing
+from gradcli.eager._engine.arguments import Options, constructor, options
 from gradcli.eager.optim.optimizer import Optimizer
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ __all__ = [
     "LambdaLR",
     "LinearLR",
     "MultiStepLR",
-    "OneCycleLR",
     "ReduceLROnPlateau",
     "SequentialLR",
     "StepLR",
@@ -43,6 +43,15 @@ class LRScheduler:
     _is_initial = False  # True while the scheduler is made: rates that follow from the ones before stay
     _get_lr_called_within_step = False
     _held: tuple[str, ...] = ("optimizer",)  # what is no state
+
+    def __init_subclass__(cls) -> None:
+        """A subclass may declare the arguments of its constructor, which `_start` takes."""
+        if isinstance(arguments := vars(cls).get("_arguments"), Options):
+            cls.__init__ = constructor(arguments, cls._start)  # type: ignore[method-assign]
+
+    def _start(self, optimizer: Optimizer, last_epoch: int, **given: Any) -> None:
+        vars(self).update(given)
+        LRScheduler.__init__(self, optimizer, last_epoch)
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         self.optimizer = _need_optimizer(optimizer)
@@ -67,6 +76,10 @@ class LRScheduler:
             self.step()
         finally:
             self._is_initial = False
+
+    if TYPE_CHECKING:  # the arguments are attributes
+
+        def __getattr__(self, name: str) -> Any: ...
 
     def get_lr(self) -> list[float]:
         """The rates of all groups at this epoch."""
@@ -133,11 +146,6 @@ class _LRScheduler(LRScheduler):
     """Its old name, of which programs make subclasses."""
 
 
-def _attributes_of(rule: Any) -> dict[str, Any] | None:
-    """What an object that is called remembers; None for a function."""
-    return None if rule is None or isinstance(rule, FunctionType) else dict(vars(rule))
-
-
 def _need_optimizer(optimizer: Any) -> Optimizer:
     """The optimizer of a scheduler. TypeError for anything else."""
     if not isinstance(optimizer, Optimizer):
@@ -153,26 +161,34 @@ def _warn_of_epoch() -> None:
 # --- factors of the rate -------------------------------------------------------------------------------------------
 
 
-class _ByFunctions(LRScheduler):
-    """A scheduler with a function of the epoch, or one for each group; the state of objects that are called is kept."""
+class LambdaLR(LRScheduler):
+    """The first rates times a function of the epoch, or one function for each group.
 
+    The state of objects that are called is kept, that of functions is not.
+    """
+
+    _arguments = options("optimizer, lr_lambda, last_epoch=-1")
     _held = ("optimizer", "lr_lambdas")
+    lr_lambdas: list[Callable[[int], float]]
 
-    def __init__(self, optimizer: Optimizer, lr_lambda: Any, last_epoch: int = -1) -> None:
-        count = len(_need_optimizer(optimizer).param_groups)
-        self.lr_lambdas: list[Callable[[int], float]] = (
-            list(lr_lambda) if isinstance(lr_lambda, (list, tuple)) else [lr_lambda] * count
-        )
-        if len(self.lr_lambdas) != count:
-            raise ValueError(f"Expected {count} lr_lambdas, but got {len(self.lr_lambdas)}")
-        for one in self.lr_lambdas:
+    def _start(self, optimizer: Optimizer, last_epoch: int, **given: Any) -> None:
+        rule, count = given["lr_lambda"], len(_need_optimizer(optimizer).param_groups)
+        rules = list(rule) if isinstance(rule, (list, tuple)) else [rule] * count
+        if len(rules) != count:
+            raise ValueError(f"Expected {count} lr_lambdas, but got {len(rules)}")
+        for one in rules:
             if not callable(one):
                 raise TypeError(f"lr_lambda should be a function, but got {type(one).__name__}")
-        super().__init__(optimizer, last_epoch)
+        super()._start(optimizer, last_epoch, lr_lambdas=rules)
+
+    def get_lr(self) -> list[float]:
+        self._asked()
+        return [base * rule(self.last_epoch) for base, rule in zip(self.base_lrs, self.lr_lambdas, strict=True)]
 
     def state_dict(self) -> dict[str, Any]:
         """Everything but the optimizer and functions."""
-        return {**super().state_dict(), "lr_lambdas": [_attributes_of(one) for one in self.lr_lambdas]}
+        objects = [None if isinstance(one, FunctionType) else dict(vars(one)) for one in self.lr_lambdas]
+        return {**super().state_dict(), "lr_lambdas": objects}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Continue from a state."""
@@ -180,14 +196,6 @@ class _ByFunctions(LRScheduler):
         for rule, kept in zip(self.lr_lambdas, state_dict["lr_lambdas"], strict=True):
             if kept is not None:
                 vars(rule).update(kept)
-
-
-class LambdaLR(_ByFunctions):
-    """The first rates times a function of the epoch, or one function for each group."""
-
-    def get_lr(self) -> list[float]:
-        self._asked()
-        return [base * rule(self.last_epoch) for base, rule in zip(self.base_lrs, self.lr_lambdas, strict=True)]
 
 
 class _ByFactor(LRScheduler):
@@ -220,9 +228,7 @@ class StepLR(_ByFactor):
     [0.5]
     """
 
-    def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1) -> None:
-        self.step_size, self.gamma = step_size, gamma
-        super().__init__(optimizer, last_epoch)
+    _arguments = options("optimizer, step_size, gamma=0.1, last_epoch=-1")
 
     def _ratio(self, epoch: int) -> float:
         return 1.0 if epoch == 0 or epoch % self.step_size else self.gamma
@@ -234,11 +240,10 @@ class StepLR(_ByFactor):
 class MultiStepLR(_ByFactor):
     """The rates times gamma at each of some epochs."""
 
-    def __init__(
-        self, optimizer: Optimizer, milestones: Sequence[int], gamma: float = 0.1, last_epoch: int = -1
-    ) -> None:
-        self.milestones, self.gamma = Counter(milestones), gamma
-        super().__init__(optimizer, last_epoch)
+    _arguments = options("optimizer, milestones, gamma=0.1, last_epoch=-1")
+
+    def _start(self, optimizer: Optimizer, last_epoch: int, **given: Any) -> None:
+        super()._start(optimizer, last_epoch, **{**given, "milestones": Counter(given["milestones"])})
 
     def _ratio(self, epoch: int) -> float:
         return float(self.gamma ** self.milestones[epoch])
@@ -250,40 +255,34 @@ class MultiStepLR(_ByFactor):
 class LinearLR(_ByFactor):
     """The rates times a factor that moves in a straight line from `start_factor` to `end_factor`."""
 
-    def __init__(
-        self,
-        optimizer: Optimizer,
-        start_factor: float = 1.0 / 3,
-        end_factor: float = 1.0,
-        total_iters: int = 5,
-        last_epoch: int = -1,
-    ) -> None:
-        if not 0 < start_factor <= 1:
+    _arguments = options(
+        "optimizer, start_factor=..., end_factor=1.0, total_iters=5, last_epoch=-1", start_factor=1.0 / 3
+    )
+
+    def _start(self, optimizer: Optimizer, last_epoch: int, **given: Any) -> None:
+        if not 0 < given["start_factor"] <= 1:
             raise ValueError("Starting multiplicative factor expected to be greater than 0 and less or equal to 1.")
-        if not 0 <= end_factor <= 1:
+        if not 0 <= given["end_factor"] <= 1:
             raise ValueError("Ending multiplicative factor expected to be between 0 and 1.")
-        self.start_factor, self.end_factor, self.total_iters = start_factor, end_factor, total_iters
-        super().__init__(optimizer, last_epoch)
+        super()._start(optimizer, last_epoch, **given)
 
     def _ratio(self, epoch: int) -> float:
         if epoch == 0:
-            return self.start_factor
+            return float(self.start_factor)
         if self._is_initial or epoch > self.total_iters:
             return 1.0
         rise = self.end_factor - self.start_factor
-        return 1.0 + rise / (self.total_iters * self.start_factor + (epoch - 1) * rise)
+        return 1.0 + float(rise / (self.total_iters * self.start_factor + (epoch - 1) * rise))
 
     def _factor(self, epoch: int) -> float:
         rise = self.end_factor - self.start_factor
-        return self.start_factor + rise * min(self.total_iters, epoch) / self.total_iters
+        return float(self.start_factor + rise * min(self.total_iters, epoch) / self.total_iters)
 
 
 class ExponentialLR(_ByFactor):
     """The rates times gamma after every epoch."""
 
-    def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
-        self.gamma = gamma
-        super().__init__(optimizer, last_epoch)
+    _arguments = options("optimizer, gamma, last_epoch=-1")
 
     def _ratio(self, epoch: int) -> float:
         return 1.0 if self._is_initial else self.gamma
@@ -295,10 +294,7 @@ class ExponentialLR(_ByFactor):
 class CosineAnnealingLR(LRScheduler):
     """The rates along half a cosine down to `eta_min` in `T_max` epochs (Loshchilov and Hutter, 2017)."""
 
-    def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1) -> None:
-        self.T_max = T_max
-        self.eta_min = eta_min
-        super().__init__(optimizer, last_epoch)
+    _arguments = options("optimizer, T_max, eta_min=0.0, last_epoch=-1")
 
     def get_lr(self) -> list[float]:
         self._asked()
@@ -334,42 +330,33 @@ class ReduceLROnPlateau(LRScheduler):
     [0.5]
     """
 
-    def __init__(
-        self,
-        optimizer: Optimizer,
-        mode: str = "min",
-        factor: float = 0.1,
-        patience: int = 10,
-        threshold: float = 1e-4,
-        threshold_mode: str = "rel",
-        cooldown: int = 0,
-        min_lr: Any = 0,
-        eps: float = 1e-8,
-    ) -> None:
-        if factor >= 1.0:
+    _arguments = options(
+        "optimizer, mode='min', factor=0.1, patience=10, threshold=1e-4, threshold_mode='rel', cooldown=0, min_lr=0, "
+        "eps=1e-8"
+    )
+
+    def _start(self, optimizer: Optimizer, min_lr: Any, **given: Any) -> None:  # type: ignore[override]
+        if given["factor"] >= 1.0:
             raise ValueError("Factor should be < 1.0.")
         count = len(_need_optimizer(optimizer).param_groups)
         several = isinstance(min_lr, (list, tuple))
         if several and len(min_lr) != count:
             raise ValueError(f"expected {count} min_lrs, got {len(min_lr)}")
-        if mode not in ("min", "max"):
-            raise ValueError(f"mode {mode} is unknown!")
-        if threshold_mode not in ("rel", "abs"):
-            raise ValueError(f"threshold mode {threshold_mode} is unknown!")
-        self.factor, self.optimizer = factor, optimizer
+        if given["mode"] not in ("min", "max"):
+            raise ValueError(f"mode {given['mode']} is unknown!")
+        if given["threshold_mode"] not in ("rel", "abs"):
+            raise ValueError(f"threshold mode {given['threshold_mode']} is unknown!")
+        vars(self).update(given, optimizer=optimizer, last_epoch=0)
+        self.cooldown_counter = self.num_bad_epochs = 0
         self.default_min_lr = None if several else min_lr
         self.min_lrs = list(min_lr) if several else [min_lr] * count
-        self.patience, self.cooldown, self.eps, self.last_epoch = patience, cooldown, eps, 0
         self._last_lr = self._now()
-        self.mode_worse = math.inf if mode == "min" else -math.inf
-        self.mode, self.threshold, self.threshold_mode = mode, threshold, threshold_mode
-        self.best = self.mode_worse
-        self.cooldown_counter = self.num_bad_epochs = 0
+        self.best = self.mode_worse = math.inf if given["mode"] == "min" else -math.inf
 
     @property
     def in_cooldown(self) -> bool:
         """Whether bad epochs do not count yet."""
-        return self.cooldown_counter > 0
+        return bool(self.cooldown_counter > 0)
 
     def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
         """Look at the metric of one more epoch."""
@@ -405,164 +392,9 @@ class ReduceLROnPlateau(LRScheduler):
 
     def _better(self, value: float) -> bool:
         sign = -1 if self.mode == "min" else 1
-        if self.threshold_mode == "rel":
-            return sign * value > sign * self.best * (1 + sign * self.threshold)
-        return sign * value > sign * self.best + self.threshold
-
-
-# --- cycles --------------------------------------------------------------------------------------------------------
-
-
-def _for_each(name: str, value: Any, count: int) -> list[Any]:
-    """One value for each group: the one that is given, or those in a list. ValueError for another number of them."""
-    if not isinstance(value, (list, tuple)):
-        return [value] * count
-    if len(value) != count:
-        raise ValueError(
-            f"{name} must have the same length as optimizer.param_groups. {name} has {len(value)} values, "
-            f"param_groups has {count}."
-        )
-    return list(value)
-
-
-def _set_momentum(group: dict[str, Any], value: float, beta: bool) -> None:
-    """Give a group its momentum, which is the first of its betas for rules that have them."""
-    if beta:
-        group["betas"] = (value, *group["betas"][1:])
-    else:
-        group["momentum"] = value
-
-
-def _uses_beta(optimizer: Optimizer) -> bool:
-    """Whether the momentum of a rule is the first of its betas. ValueError for rules without any."""
-    beta = "betas" in optimizer.defaults
-    if not beta and "momentum" not in optimizer.defaults:
-        raise ValueError("optimizer must support momentum or beta1 with `cycle_momentum` option enabled")
-    return beta
-
-
-def _along_cosine(start: float, end: float, share: float) -> float:
-    return end + (start - end) / 2.0 * (1 + math.cos(math.pi * share))
-
-
-def _along_line(start: float, end: float, share: float) -> float:
-    return (end - start) * share + start
-
-
-_SHAPES: dict[str, Callable[[float, float, float], float]] = {"cos": _along_cosine, "linear": _along_line}
-
-
-class OneCycleLR(LRScheduler):
-    """One cycle over a run: the rates rise to `max_lr` and fall far below where they began, momentum the other way
-    round (Smith and Topin, 2019). One call of `step` for each batch.
-
-    ValueError for a length that is not given or is passed, for options outside their range, and with `cycle_momentum`
-    for an optimizer without momentum.
-
-    >>> import gradcli.eager as torch
-    >>> from gradcli.eager import optim
-    >>> optimizer = optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0, momentum=0.9)
-    >>> schedule = OneCycleLR(optimizer, max_lr=0.5, total_steps=10)
-    >>> round(schedule.get_last_lr()[0], 6)
-    0.02
-    """
-
-    def __init__(
-        self,
-        optimizer: Optimizer,
-        max_lr: Any,
-        total_steps: int | None = None,
-        epochs: int | None = None,
-        steps_per_epoch: int | None = None,
-        pct_start: float = 0.3,
-        anneal_strategy: str = "cos",
-        cycle_momentum: bool = True,
-        base_momentum: Any = 0.85,
-        max_momentum: Any = 0.95,
-        div_factor: float = 25.0,
-        final_div_factor: float = 1e4,
-        three_phase: bool = False,
-        last_epoch: int = -1,
-    ) -> None:
-        self.optimizer = _need_optimizer(optimizer)
-        self.total_steps = _length(total_steps, epochs, steps_per_epoch)
-        if pct_start.__class__ is not float or not 0 <= pct_start <= 1:
-            raise ValueError(f"Expected float between 0 and 1 pct_start, but got {pct_start}")
-        if anneal_strategy not in _SHAPES:
-            raise ValueError(f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}")
-        self._anneal_func_type = anneal_strategy
-        self._schedule_phases = _phases(self.total_steps, pct_start, three_phase)
-        groups = optimizer.param_groups
-        if last_epoch == -1:
-            for group, most in zip(groups, _for_each("max_lr", max_lr, len(groups)), strict=True):
-                group["initial_lr"] = most / div_factor
-                group["max_lr"] = most
-                group["min_lr"] = group["initial_lr"] / final_div_factor
-        self.cycle_momentum = cycle_momentum
-        if cycle_momentum:
-            self.use_beta1 = _uses_beta(optimizer)
-            if last_epoch == -1:
-                high = _for_each("max_momentum", max_momentum, len(groups))
-                low = _for_each("base_momentum", base_momentum, len(groups))
-                for group, top, bottom in zip(groups, high, low, strict=True):
-                    _set_momentum(group, top, self.use_beta1)
-                    group["max_momentum"], group["base_momentum"] = top, bottom
-        starts = [group["initial_lr"] for group in groups] if last_epoch == -1 else []
-        for group, start in zip(groups, starts, strict=False):
-            group["lr"] = start  # the base class takes the first rates from here
-        super().__init__(optimizer, last_epoch)
-
-    def get_lr(self) -> list[float]:
-        self._asked()
-        at, between = self.last_epoch, _SHAPES[self._anneal_func_type]
-        if at > self.total_steps:
-            raise ValueError(
-                f"Tried to step {at} times. The specified number of total steps is {self.total_steps}, where it ends"
-            )
-        rates, start = [], 0.0
-        phase = self._schedule_phases[-1]
-        for one in self._schedule_phases:
-            if at <= one["end_step"]:
-                phase = one
-                break
-            if one is not phase:
-                start = one["end_step"]
-        share = (at - start) / (phase["end_step"] - start)
-        for group in self.optimizer.param_groups:
-            rates.append(between(group[phase["start_lr"]], group[phase["end_lr"]], share))
-            if self.cycle_momentum:
-                momentum = between(group[phase["start_momentum"]], group[phase["end_momentum"]], share)
-                _set_momentum(group, momentum, self.use_beta1)
-        return rates
-
-
-def _phases(total: int, rising: float, three: bool) -> list[dict[str, Any]]:
-    """Of each phase the end, and the names of the rates and momenta that it leads from and to."""
-    rise, low, high = float(rising * total) - 1, "base_momentum", "max_momentum"
-    rows: list[tuple[Any, ...]] = [(rise, "initial_lr", "max_lr", high, low)]
-    if three:
-        rows.append((float(2 * rising * total) - 2, "max_lr", "initial_lr", low, high))
-        rows.append((total - 1, "initial_lr", "min_lr", high, high))
-    else:
-        rows.append((total - 1, "max_lr", "min_lr", low, high))
-    return [
-        dict(zip(("end_step", "start_lr", "end_lr", "start_momentum", "end_momentum"), row, strict=True))
-        for row in rows
-    ]
-
-
-def _length(total: Any, epochs: Any, each: Any) -> int:
-    """The number of steps of a cycle."""
-    if total is not None:
-        if not isinstance(total, int) or total <= 0:
-            raise ValueError(f"Expected positive integer total_steps, but got {total}")
-        return total
-    if epochs is None or each is None:
-        raise ValueError("You must define either total_steps OR (epochs AND steps_per_epoch)")
-    for value, what in ((epochs, "epochs"), (each, "steps_per_epoch")):
-        if not isinstance(value, int) or value <= 0:
-            raise ValueError(f"Expected positive integer {what}, but got {value}")
-    return int(epochs * each)
+        relative = self.threshold_mode == "rel"
+        least = sign * self.best * (1 + sign * self.threshold) if relative else sign * self.best + self.threshold
+        return bool(sign * value > least)
 
 
 # --- several schedulers --------------------------------------------------------------------------------------------
@@ -588,8 +420,10 @@ class SequentialLR(LRScheduler):
 
     _held = ("optimizer", "_schedulers")
 
-    def __init__(
-        self, optimizer: Optimizer, schedulers: Sequence[LRScheduler], milestones: Sequence[int], last_epoch: int = -1
+    _arguments = options("optimizer, schedulers, milestones, last_epoch=-1")
+
+    def _start(  # type: ignore[override]
+        self, optimizer: Optimizer, schedulers: Sequence[LRScheduler], milestones: Sequence[int], last_epoch: int
     ) -> None:
         if len(schedulers) < 1:
             raise ValueError("SequentialLR expects at least one scheduler, but got no scheduler.")

@@ -8,16 +8,15 @@ so that temporaries stay in the cache.
 from __future__ import annotations
 
 import copy
-import inspect
 from collections import OrderedDict, defaultdict
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gradcli.eager._core import events
 from gradcli.eager._core.modes import enable_grad, place, warn
 from gradcli.eager._core.tensor import Handle, Tensor
-from gradcli.eager._engine.arguments import constructor
+from gradcli.eager._engine.arguments import constructor, options
 from gradcli.eager.nn.parameter import clear, is_lazy
 
 if TYPE_CHECKING:
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
 
 Array = Any
 State = dict[str, Any]
+Group = dict[str, Any]
 _BLOCK = 32_768  # entries: a few arrays of so many stay in the cache
 
 
@@ -39,23 +39,11 @@ def kept(state: State, name: str, like: Array, start: float = 0) -> Array:
     return state[name]._array
 
 
-def averages(state: State, like: Array) -> list[Array]:
-    """The running means of gradients and of their squares."""
-    return [kept(state, "exp_avg", like), kept(state, "exp_avg_sq", like)]
-
-
-def number(state: State, name: str, start: float) -> Array:
-    """A number that is remembered of a parameter, in single precision."""
-    if name not in state:
-        state[name] = Tensor(np.full((), start, np.float32))
-    return state[name]._array
-
-
-def counted(state: State) -> float:
-    """Count one more step of a parameter; the number so far."""
-    array = state["step"]._array if "step" in state else number(state, "step", 0)
-    array += 1
-    return float(array)
+def number(state: State) -> Array:
+    """How many steps a parameter made, which is remembered in single precision."""
+    if "step" not in state:
+        state["step"] = Tensor(np.zeros((), np.float32))
+    return state["step"]._array
 
 
 def by_blocks(rule: Callable[..., None], *arrays: Array) -> None:
@@ -72,14 +60,6 @@ def by_blocks(rule: Callable[..., None], *arrays: Array) -> None:
     rows = [array.reshape(-1) for array in arrays]
     for start in range(0, size, _BLOCK):
         rule(*[row[start : start + _BLOCK] for row in rows])
-
-
-def decayed(grad: Array, x: Array, decay: float, apart: float | None = None) -> Array:
-    """A gradient with that of a penalty on squares; with a rate `apart` the parameter itself shrinks instead."""
-    if decay and apart is not None:
-        x *= 1 - apart * decay
-        return grad
-    return grad + decay * x if decay else grad
 
 
 def lerp(old: Array, new: Array, weight: float) -> None:
@@ -256,78 +236,71 @@ def _is_tensor(x: object) -> bool:
     return isinstance(x, Tensor)
 
 
-# --- declared hyperparameters -------------------------------------------------------------------------------------
+# --- declared optimizers ------------------------------------------------------------------------------------------
 
 
-class Hyperparameter(NamedTuple):
-    """An option of an optimizer: its name, its default, what must be true of it, and how an error calls it."""
-
-    name: str
-    default: Any
-    test: Callable[[Any], bool] | None = None
-    title: str = ""
-    keyword_only: bool = False
-
-    def check(self, value: Any) -> None:
-        """ValueError for a value outside its range."""
-        if self.name == "lr" and isinstance(value, Tensor) and value.numel() != 1:
-            raise ValueError("Tensor lr must be 1-element")
-        if self.test is not None and not self.test(value):
-            raise ValueError(f"Invalid {self.title or self.name + ' value'}: {value}")
+def _at_least_zero(value: Any) -> bool:
+    return bool(value >= 0)
 
 
-def at_least_zero(name: str, default: float, title: str = "") -> Hyperparameter:
-    """A number that is not negative."""
-    return Hyperparameter(name, default, lambda value: bool(value >= 0), title)
-
-
-def learning_rate(default: float) -> Hyperparameter:
-    """The learning rate, a number or a tensor of one entry."""
-    return at_least_zero("lr", default, "learning rate")
-
-
-def small(default: float) -> Hyperparameter:
-    """What is added to a divisor, so that it is not 0."""
-    return at_least_zero("eps", default, "epsilon value")
-
-
-def weight_decay(default: float = 0) -> Hyperparameter:
-    """The factor of the penalty on squares of the parameters."""
-    return at_least_zero("weight_decay", default)
-
-
-class _Betas(Hyperparameter):
-    def check(self, value: Any) -> None:
-        """ValueError for a decay rate of a running mean outside [0, 1)."""
-        for i, beta in enumerate(value):
-            if not 0 <= beta < 1:
-                raise ValueError(f"Invalid beta parameter at index {i}: {beta}")
-
-
-BETAS = _Betas("betas", (0.9, 0.999))
-_SWITCHES = {"maximize": False, "foreach": None, "capturable": False, "differentiable": False, "fused": None}
-
-
-def switches(*names: str, keyword_only: bool = True) -> tuple[Hyperparameter, ...]:
-    """Options that say how PyTorch computes: all but `maximize` change nothing here."""
-    return tuple([Hyperparameter(name, _SWITCHES[name], keyword_only=keyword_only) for name in names])
+# what must be true of hyperparameters, and how an error calls them
+_TESTS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "lr": ("learning rate", _at_least_zero),
+    "eps": ("epsilon value", _at_least_zero),
+    "rho": ("rho value", lambda rho: 0 <= rho <= 1),
+    **{
+        name: (f"{name} value", _at_least_zero)
+        for name in ("weight_decay", "momentum", "alpha", "lr_decay", "initial_accumulator_value")
+    },
+}
 
 
 class DeclaredOptimizer(Optimizer):
-    """An optimizer whose constructor follows from its `hyperparameters`."""
+    """An optimizer that declares its hyperparameters, what it remembers of each parameter, and how it changes one.
 
-    hyperparameters: ClassVar[tuple[Hyperparameter, ...]] = ()
+    `hyperparameters` are the arguments of the constructor after `params`, as Python writes them; those that only say
+    how PyTorch computes (`foreach`, `fused`, `capturable`, `differentiable`) change nothing here. `_memory` names the
+    arrays that are remembered of a parameter, with what they are filled with at first, and `_move` makes a step.
+    """
+
+    hyperparameters = ""
 
     def __init_subclass__(cls) -> None:
         if "hyperparameters" in vars(cls):
-            rows = cls.hyperparameters
-            kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-            options = [inspect.Parameter(row.name, kinds[row.keyword_only], default=row.default) for row in rows]
-            cls.__init__ = constructor([inspect.Parameter("params", kinds[0]), *options], cls._start)  # type: ignore[method-assign]
+            cls.__init__ = constructor(options(f"params, {cls.hyperparameters}"), cls._start)  # type: ignore[method-assign]
 
     def _start(self, params: Iterable[Any], **defaults: Any) -> None:
         """Check the hyperparameters and take the parameters; a subclass may check more."""
-        for row in self.hyperparameters:
-            if row.name in defaults:
-                row.check(defaults[row.name])
+        for name, value in defaults.items():
+            if name == "lr" and isinstance(value, Tensor) and value.numel() != 1:
+                raise ValueError("Tensor lr must be 1-element")
+            title, test = _TESTS.get(name, (name, None))
+            if test is not None and not test(value):
+                raise ValueError(f"Invalid {title}: {value}")
+        for i, beta in enumerate(defaults.get("betas", ())):
+            if not 0 <= beta < 1:
+                raise ValueError(f"Invalid beta parameter at index {i}: {beta}")
         Optimizer.__init__(self, params, defaults)
+
+    def _memory(self, group: Group) -> dict[str, float]:
+        """The arrays that are remembered of a parameter, by name, and the number in all their entries at first."""
+        return {}
+
+    def _update(self, x: Array, grad: Array, state: State, group: Group) -> None:
+        array = number(state)
+        array += 1
+        step, decay, rate = float(array), group["weight_decay"], float(group["lr"])
+        apart = rate * decay if group.get("decoupled_weight_decay") else 0.0
+
+        def move(x: Array, grad: Array, *arrays: Array) -> None:
+            if apart:
+                x *= 1 - apart
+            elif decay:
+                grad = grad + decay * x
+            self._move(group, step, rate, x, grad, *arrays)
+
+        by_blocks(move, x, grad, *[kept(state, name, x, start) for name, start in self._memory(group).items()])
+
+    def _move(self, group: Group, step: float, rate: float, x: Array, grad: Array, *arrays: Any) -> None:
+        """Write the new entries of a parameter into `x`, and into the arrays that are remembered."""
+        raise NotImplementedError(f"{type(self).__name__} has no rule for a step")

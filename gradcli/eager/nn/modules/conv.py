@@ -14,8 +14,7 @@ from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine.record import declared, record
 from gradcli.eager._ops.views import squeeze, unsqueeze
 from gradcli.eager.nn.layer import Affine, checks, dense, fused, layer, need_tensor, weighted
-from gradcli.eager.nn.modules.padding import pad as pad_frame
-from gradcli.eager.nn.windows import (
+from gradcli.eager.nn.modules.padding import (
     Sizes,
     edged,
     exchanged,
@@ -26,6 +25,7 @@ from gradcli.eager.nn.windows import (
     spread,
     taken,
 )
+from gradcli.eager.nn.modules.padding import pad as pad_frame
 from gradcli.primitives import catalogue
 from gradcli.primitives.broadcasting import together
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.eager._core.modes import warn
+from gradcli.eager._core.modes import no_grad, warn
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._core.tracer import known
 from gradcli.eager._engine.fastpath import again
@@ -17,6 +17,7 @@ from gradcli.eager._engine.numpy_kernels import in_range
 from gradcli.eager._engine.record import declared, operation
 from gradcli.eager._engine.rule_node import renamed
 from gradcli.eager._ops import reductions
+from gradcli.eager._ops.creation import from_numpy
 from gradcli.eager._ops.elementwise import ROWS as POINTWISE
 from gradcli.eager._ops.reductions import norm
 from gradcli.eager.nn.layer import (
@@ -27,6 +28,7 @@ from gradcli.eager.nn.layer import (
     layer,
     need_tensor,
     needs_floats,
+    old_switches,
     reduced,
     reduced_in_graph,
     reduction_of,
@@ -63,25 +65,19 @@ def _mse_again(input: Any, target: Any, reduction: str) -> Tensor | None:
     return again((_mse, "MseLossBackward0", None, False, reduction), input, target)
 
 
-def mse_loss(
-    input: Tensor,
-    target: Tensor,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-    weight: Tensor | None = None,
-) -> Tensor:
+@old_switches
+def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
     """The mean of squared differences; UserWarning where the shapes differ.
 
     >>> import gradcli.eager as torch
     >>> mse_loss(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0]))
     tensor(2.)
     """
-    if size_average is None and reduce is None and weight is None and reduction != "none":
+    if weight is None and reduction != "none":
         done = _mse_again(input, target, reduction)
         if done is not None:
             return done
-    reduction = reduction_of(reduction, size_average, reduce)
+    reduction_of(reduction)
     _compared(input, target)
     if weight is not None:
         return _weighted((input - target) ** 2, weight, reduction)
@@ -98,17 +94,11 @@ def _weighted(loss: Tensor, weight: Tensor, reduction: str) -> Tensor:
     return total if reduction == "sum" else total / weight.sum()
 
 
+@old_switches
 @needs_floats
-def l1_loss(
-    input: Tensor,
-    target: Tensor,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-    weight: Tensor | None = None,
-) -> Tensor:
+def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
     """The mean of absolute differences; UserWarning where the shapes differ."""
-    reduction = reduction_of(reduction, size_average, reduce)
+    reduction_of(reduction)
     _compared(input, target)
     loss = (input - target).abs()
     return reduced(loss, reduction) if weight is None else _weighted(loss, weight, reduction)
@@ -121,17 +111,11 @@ def _smooth_l1(x: Any, y: Any, *, reduction: str, beta: float) -> Any:
     return reduced_in_graph(declared("where", size < beta, away * away / (2 * beta), size - beta / 2), reduction)
 
 
+@old_switches
 @needs_floats
-def smooth_l1_loss(
-    input: Tensor,
-    target: Tensor,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-    beta: float = 1.0,
-) -> Tensor:
+def smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", beta: float = 1.0) -> Tensor:
     """Squares near the target, absolute differences beyond beta. RuntimeError for a negative beta."""
-    reduction = reduction_of(reduction, size_average, reduce)
+    reduction_of(reduction)
     _compared(input, target)
     if beta < 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta")
@@ -149,7 +133,7 @@ def huber_loss(
     input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None
 ) -> Tensor:
     """Squares near the target, straight lines beyond delta. RuntimeError unless delta is positive."""
-    reduction = reduction_of(reduction)
+    reduction_of(reduction)
     _compared(input, target)
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta")
@@ -162,9 +146,10 @@ def huber_loss(
 # --- probabilities -----------------------------------------------------------------------------------------------
 
 
-def _bce(p: Any, y: Any, weight: Any, *, reduction: str) -> Any:
-    loss = declared("binary_cross_entropy", p, y, "none")
-    return reduced_in_graph(_times(loss, weight), reduction)
+def _bce(p: Any, y: Any, *weights: Any, reduction: str) -> Any:
+    if not weights:
+        return declared("binary_cross_entropy", p, y, reduction)
+    return reduced_in_graph(_times(declared("binary_cross_entropy", p, y, "none"), weights[0]), reduction)
 
 
 def _times(x: Any, weight: Any) -> Any:
@@ -172,36 +157,27 @@ def _times(x: Any, weight: Any) -> Any:
     return one * other
 
 
+@old_switches
 @checks
 def binary_cross_entropy(
-    input: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
+    input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean"
 ) -> Tensor:
     """The negative log-likelihood of targets under probabilities; logarithms stop at -100.
 
     ValueError for different shapes, RuntimeError for an input outside [0, 1].
     """
-    reduction = reduction_of(reduction, size_average, reduce)
+    reduction_of(reduction)
     if input.shape != target.shape:
         raise ValueError(f"the target has size {target.shape}, but the input {input.shape}: they must be the same")
     if not _in_unit(known(input)):
         raise RuntimeError("all elements of input should be between 0 and 1")
     refuse_grad("binary_cross_entropy", weight=weight)
-    if weight is None:
-        return fused(_plain_bce, (input, target), "BinaryCrossEntropyBackward0", reduction=reduction)
-    return fused(_bce, (input, target, weight), "BinaryCrossEntropyBackward0", edges=2, reduction=reduction)
+    weights = () if weight is None else (weight,)
+    return fused(_bce, (input, target, *weights), "BinaryCrossEntropyBackward0", edges=2, reduction=reduction)
 
 
 def _in_unit(p: Any) -> bool:
     return p is None or bool(((p >= 0) & (p <= 1)).all())
-
-
-def _plain_bce(p: Any, y: Any, *, reduction: str) -> Any:
-    return declared("binary_cross_entropy", p, y, reduction)
 
 
 def _bce_with_logits(z: Any, y: Any, *more: Any, reduction: str, given: tuple[bool, bool]) -> Any:
@@ -215,18 +191,17 @@ def _bce_with_logits(z: Any, y: Any, *more: Any, reduction: str, given: tuple[bo
     return reduced_in_graph(loss if weight is None else _times(loss, weight), reduction)
 
 
+@old_switches
 @checks
 def binary_cross_entropy_with_logits(
     input: Tensor,
     target: Tensor,
     weight: Tensor | None = None,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
     reduction: str = "mean",
     pos_weight: Tensor | None = None,
 ) -> Tensor:
     """Binary cross entropy of sigmoid(input), without overflow. ValueError for different shapes."""
-    reduction = reduction_of(reduction, size_average, reduce)
+    reduction_of(reduction)
     if input.shape != target.shape:
         raise ValueError(f"the target size {target.shape} must be the same as the input size {input.shape}")
     refuse_grad("binary_cross_entropy_with_logits", weight=weight, pos_weight=pos_weight)
@@ -236,26 +211,20 @@ def binary_cross_entropy_with_logits(
     return fused(_bce_with_logits, (input, target, *more), name, edges=2, reduction=reduction, given=given)
 
 
+@old_switches
 @checks
-def kl_div(
-    input: Tensor,
-    target: Tensor,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-    log_target: bool = False,
-) -> Tensor:
+def kl_div(input: Tensor, target: Tensor, reduction: str = "mean", log_target: bool = False) -> Tensor:
     """The Kullback-Leibler divergence of log-probabilities from a target distribution.
 
     UserWarning for reduction="mean", which also divides by the number of classes: "batchmean" does not.
     """
-    if reduction == "mean" and size_average is None and reduce is None:
+    if reduction == "mean":
         warn(
             "reduction='mean' of kl_div divides by the number of classes too; 'batchmean' is the divergence",
             UserWarning,
         )
     if reduction != "batchmean":
-        reduction = reduction_of(reduction, size_average, reduce)
+        reduction_of(reduction)
     if log_target:
         loss = target.exp() * (target - input)
     else:
@@ -310,14 +279,13 @@ def _along(x: Any, at: Any, axis: int, shape: tuple[int, ...]) -> Any:
     return found if tuple(found.shape) == shape else declared("reshape", found, shape=shape)
 
 
+@old_switches
 @checks
 def nll_loss(
     input: Tensor,
     target: Tensor,
     weight: Tensor | None = None,
-    size_average: bool | None = None,
     ignore_index: int = -100,
-    reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
     """The mean of the negative log-probabilities of the classes, which stand in axis 1 (of a vector: in axis 0).
@@ -329,7 +297,7 @@ def nll_loss(
     >>> nll_loss(torch.tensor([[-1.0, -2.0], [-3.0, -4.0]]), torch.tensor([0, 1]))
     tensor(2.5000)
     """
-    reduction = reduction_of(reduction, size_average, reduce)
+    reduction_of(reduction)
     ignore = ignore_index if _ignores(input, target, weight, ignore_index) else None
     given: tuple[Tensor, ...] = ()
     if weight is not None:
@@ -401,10 +369,6 @@ def _divided(x: Any, *, by: int) -> Any:
     return x / by
 
 
-def _scaled_by(x: Tensor, factor: float) -> Tensor:
-    return by_entry(_scaled, (x,), "MulBackward1", factor=factor)
-
-
 _LOG_SOFTMAX = (operation("log_softmax"), "LogSoftmaxBackward0", None, False, 1)
 
 
@@ -424,13 +388,12 @@ def _entropy_again(input: Any, target: Any, reduction: str) -> Tensor | None:
     return nll_loss(logarithms, target, reduction=reduction) if done is None else done
 
 
+@old_switches
 def cross_entropy(
     input: Tensor,
     target: Tensor,
     weight: Tensor | None = None,
-    size_average: bool | None = None,
     ignore_index: int = -100,
-    reduce: bool | None = None,
     reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> Tensor:
@@ -443,12 +406,12 @@ def cross_entropy(
     >>> cross_entropy(torch.zeros(2, 4), torch.tensor([0, 3]))
     tensor(1.3863)
     """
-    if weight is None and size_average is None and reduce is None and not label_smoothing and ignore_index < 0:
+    if weight is None and not label_smoothing and ignore_index < 0:
         done = _entropy_again(input, target, reduction)
         if done is not None:
             return done
     need_tensor(input, "cross_entropy"), need_tensor(target, "cross_entropy")
-    reduction = reduction_of(reduction, size_average, reduce)
+    reduction_of(reduction)
     if not 0.0 <= label_smoothing <= 1.0:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0, but it is {label_smoothing}")
     axis = 0 if input.ndim == 1 else 1
@@ -505,32 +468,29 @@ def _smoothed(
         else:
             count = (weight.detach()[(target * kept).reshape(-1)] * kept.reshape(-1)).sum()
         soft = soft / count
-    return _scaled_by(hard, 1 - smoothing) + _scaled_by(soft, smoothing / scores.shape[axis])
+    factors = ((hard, 1 - smoothing), (soft, smoothing / scores.shape[axis]))
+    scaled = [by_entry(_scaled, (x,), "MulBackward1", factor=factor) for x, factor in factors]
+    return scaled[0] + scaled[1]
 
 
 @checks
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     """A row of zeros with a one at the class, for each whole number. RuntimeError for negative or large numbers."""
-    from gradcli.eager._ops.creation import from_numpy
-
     numbers = known(tensor)
     if tensor.dtype.name != "int64":
         raise RuntimeError(f"one_hot is only applicable to index tensors of dtype torch.int64, not {tensor.dtype}")
-    if numbers is None:
-        if num_classes < 0:
-            raise RuntimeError("one_hot of values that are not known yet needs num_classes")
-        places = from_numpy(np.arange(num_classes))
-        result: Tensor = (tensor.unsqueeze(-1) == places).long()
-        return result
-    if numbers.size and numbers.min() < 0:
-        raise RuntimeError("class values must be non-negative")
     if num_classes < 0:
+        if numbers is None:
+            raise RuntimeError("one_hot of values that are not known yet needs num_classes")
         num_classes = int(numbers.max()) + 1 if numbers.size else 0
+    if numbers is not None and numbers.size and numbers.min() < 0:
+        raise RuntimeError("class values must be non-negative")
     if num_classes <= 0:
         raise RuntimeError("one_hot of no entries needs num_classes")
-    if numbers.size and numbers.max() >= num_classes:
+    if numbers is not None and numbers.size and numbers.max() >= num_classes:
         raise RuntimeError(f"class values must be smaller than num_classes, {num_classes}")
-    return from_numpy((numbers[..., None] == np.arange(num_classes)).astype(np.int64))
+    result: Tensor = (tensor.detach().unsqueeze(-1) == from_numpy(np.arange(num_classes))).long()
+    return result
 
 
 # --- distances --------------------------------------------------------------------------------------------------------
@@ -543,6 +503,7 @@ def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
     return renamed(norm(away, p=p, dim=-1, keepdim=keepdim), "NormBackward1")
 
 
+@old_switches
 @checks
 def triplet_margin_loss(
     anchor: Tensor,
@@ -552,8 +513,6 @@ def triplet_margin_loss(
     p: float = 2,
     eps: float = 1e-6,
     swap: bool = False,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
     """How much nearer than the margin the negative example is, compared with the positive one."""
@@ -563,7 +522,7 @@ def triplet_margin_loss(
     if swap:
         far = far.minimum(pairwise_distance(positive, negative, p, eps))
     away = shifted(near, margin) - far
-    return reduced(away.clamp_min(0), reduction_of(reduction, size_average, reduce))
+    return reduced(away.clamp_min(0), reduction_of(reduction))
 
 
 def _length(x: Any, *, dim: int) -> Any:
@@ -586,8 +545,6 @@ def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -
 @checks
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """The cosine of the angle between vectors along an axis."""
-    from gradcli.eager._core.modes import no_grad
-
     directions = []
     for x in (x1, x2):
         size = _lengths(x, dim).clone()

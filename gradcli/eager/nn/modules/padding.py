@@ -1,22 +1,103 @@
-"""Padding: a frame around rows, images and volumes, of one number or of entries from inside."""
+"""Padding: a frame around rows, images and volumes; and slices of images, which convolution and pooling take too."""
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from gradcli.eager._core.modes import no_grad
 from gradcli.eager._core.tensor import Tensor
-from gradcli.eager._engine.record import record
-from gradcli.eager._ops.creation import empty
-from gradcli.eager._ops.indexing import narrow
-from gradcli.eager.nn.layer import checks, fused
-from gradcli.eager.nn.module import Module
-from gradcli.eager.nn.windows import framed, picked, spread
+from gradcli.eager._engine.arguments import options
+from gradcli.eager._engine.record import declared, record
+from gradcli.eager.nn.layer import Layer, checks, fused, layer
+from gradcli.primitives import catalogue
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+
+Sizes = tuple[int, ...]
+Rows = tuple[Sizes, ...]
+
+
+def spread(value: Any, count: int, what: str) -> Sizes:
+    """One whole number for each axis. RuntimeError for another count, TypeError for what is no whole number."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return (value,) * count
+    if not isinstance(value, (tuple, list)) or not all(isinstance(n, int) for n in value):
+        raise TypeError(f"{what} must be a whole number or a tuple of them, not {value!r}")
+    if len(value) == 1:
+        return tuple(value) * count
+    if len(value) != count:
+        raise RuntimeError(f"expected {what} to be a single integer value or a list of {count} values, but got {value}")
+    return tuple(value)
+
+
+def places_of(kernel: Sizes, dilation: Sizes) -> Iterator[Sizes]:
+    """Where each entry of a kernel stands in a window, in C order."""
+    for place in itertools.product(*[range(n) for n in kernel]):
+        yield tuple([at * gap for at, gap in zip(place, dilation, strict=True)])
+
+
+def taken(x: Any, start: Sizes, step: Sizes, size: Sizes) -> Any:
+    """Slices along the last axes; the axes before them stay whole."""
+    lead = len(x.shape) - len(start)
+    return catalogue()["slice"](
+        x, start=(0,) * lead + start, step=(1,) * lead + step, size=tuple(x.shape[:lead]) + size
+    )
+
+
+def put(x: Any, start: Sizes, step: Sizes, size: Sizes) -> Any:
+    """The transpose of `taken`: entries at their places among zeros of this size."""
+    lead = len(x.shape) - len(start)
+    shape = tuple(x.shape[:lead]) + size
+    if shape == tuple(x.shape):
+        return x
+    return catalogue()["unslice"](x, shape=shape, start=(0,) * lead + start, step=(1,) * lead + step)
+
+
+def exchanged(x: Any) -> Any:
+    """The first two axes exchanged."""
+    rank = len(x.shape)
+    return catalogue()["permute"](x, axes=(1 - rank, -rank, *range(2 - rank, 0)))
+
+
+def reshaped(x: Any, *shape: int) -> Any:
+    return declared("reshape", x, shape=tuple(shape))
+
+
+def edged(x: Any, before: Sizes, after: Sizes) -> Any:
+    lead = (0,) * (len(x.shape) - len(before))
+    return framed(x, before=lead + before, after=lead + after)
+
+
+def positive(name: str, sizes: Sizes, what: str) -> None:
+    if any(n <= 0 for n in sizes):
+        raise RuntimeError(f"{name}: non-positive {what} is not supported")
+
+
+def picked(x: Any, *, rows: Rows) -> Any:
+    """Entries by their positions along each of the last axes."""
+    for i, at in enumerate(rows):
+        x = catalogue()["take_static"](x, indices=at, axis=i - len(rows))
+    return x
+
+
+def framed(x: Any, *, before: Sizes, after: Sizes) -> Any:
+    """Zeros before and after the entries along each axis; negative counts cut off."""
+    slices, unslice = catalogue()["slice"], catalogue()["unslice"]
+    first = tuple(max(-n, 0) for n in before)
+    sizes = tuple(n - start - max(-end, 0) for n, start, end in zip(x.shape, first, after, strict=True))
+    steps = (1,) * len(sizes)
+    if sizes != tuple(x.shape):
+        x = slices(x, start=first, step=steps, size=sizes)
+    shape = tuple(max(low, 0) + n + max(high, 0) for low, n, high in zip(before, sizes, after, strict=True))
+    start = tuple(max(low, 0) for low in before)
+    return unslice(x, shape=shape, start=start, step=steps) if shape != sizes else x
+
+
+# --- frames ----------------------------------------------------------------------------------------------------------
 
 
 @checks
@@ -24,8 +105,9 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     """A frame around the entries: (left, right) of the last axis, then of the one before it, and so on.
 
     It holds one number, or entries of the tensor: "reflect" turns round at the edge, "replicate" repeats the edge,
-    "circular" starts again from the other end. Negative sizes cut off. RuntimeError for sizes that do not fit,
-    NotImplementedError where the frame of copies has not one pair for each axis of the image.
+    "circular" starts again from the other end (as one node, where PyTorch makes a chain of copies). Negative sizes cut
+    off. RuntimeError for sizes that do not fit, NotImplementedError where the frame of copies has not one pair for each
+    axis of the image.
 
     >>> import gradcli.eager as torch
     >>> pad(torch.tensor([[1.0, 2.0, 3.0]]), (2, 1), mode="reflect")
@@ -58,7 +140,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     return found
 
 
-# --- frames of copies ------------------------------------------------------------------------------------------------
+_AROUND = {"reflect": "ReflectionPad{}DBackward0", "replicate": "ReplicationPad{}DBackward0", "circular": "CopySlices"}
 
 
 def _copied_around(x: Tensor, pad: tuple[int, ...], mode: str) -> Tensor:
@@ -68,97 +150,63 @@ def _copied_around(x: Tensor, pad: tuple[int, ...], mode: str) -> Tensor:
             f"Padding size {len(pad)} is not supported for {x.ndim}D input tensor: for a frame of copies there is one "
             "pair of sizes for each axis of an image, which has one or two axes before them"
         )
-    pairs = [(pad[i], pad[i + 1]) for i in range(len(pad) - 2, -1, -2)]
-    sizes = tuple(x.shape[-axes:])
-    if mode == "circular":
-        return _wrapped(x, pairs, sizes)
-    if 0 in x.shape[-axes - 1 :]:
+    wraps = mode == "circular"
+    if 0 in x.shape[-axes - 1 :] and not wraps:
         raise RuntimeError(f"Expected images with entries for a frame of copies, but got {list(x.shape)}")
     rows = []
-    for n, (low, high) in zip(sizes, pairs, strict=True):
-        if mode == "reflect" and max(low, high) >= n:
+    for n, low, high in zip(x.shape[-axes:], pad[-2::-2], pad[-1::-2], strict=True):
+        count = n + low + high
+        if (mode == "reflect" and max(low, high) >= n) or (wraps and max(low, high) > n):
             raise RuntimeError(
                 f"Padding size should be less than the corresponding input dimension, but got: ({low}, {high}) at an "
                 f"axis of size {n}"
             )
-        if n + low + high < 1:
+        if count < (0 if wraps else 1):
             raise RuntimeError(f"pad: the input of size {n} is too small for a frame of ({low}, {high})")
         at = np.arange(-low, n + high)
-        found = np.clip(at, 0, n - 1) if mode == "replicate" else n - 1 - np.abs(n - 1 - np.abs(at))
-        rows.append(tuple(found.tolist()))
-    name = {"reflect": "Reflection", "replicate": "Replication"}[mode]
-    return fused(picked, (x,), f"{name}Pad{axes}DBackward0", rows=tuple(rows))
-
-
-def _wrapped(x: Tensor, pairs: list[tuple[int, int]], sizes: tuple[int, ...]) -> Tensor:
-    """The tensor written into a larger one, then pieces of that copied to its ends: one change in place for each."""
-    out = [n + low + high for n, (low, high) in zip(sizes, pairs, strict=True)]
-    for n, pair, count in zip(sizes, pairs, out, strict=True):
-        if max(pair) > n:
-            raise RuntimeError("Padding value causes wrapping around more than once.")
-        if count < 0:
-            raise RuntimeError("Negative padding value is resulting in an empty dimension.")
-    axes = len(sizes)
-    found: Any = empty(*x.shape[:-axes], *out, dtype=x.dtype)
-    inside, source = found, x
-    for i, (n, (low, high), count) in enumerate(zip(sizes, pairs, out, strict=True)):
-        at = x.ndim - axes + i
-        first = min(max(-low, 0), n)
-        inside = narrow(inside, at, max(low, 0), max(count - max(high, 0) - max(low, 0), 0))
-        source = narrow(source, at, first, max(n - max(-high, 0) - first, 0))
-    inside.copy_(source)
-    for i in range(axes - 1, -1, -1):
-        low, high, end, at = max(pairs[i][0], 0), max(pairs[i][1], 0), out[i], x.ndim - axes + i
-        if low:
-            narrow(found, at, 0, low).copy_(narrow(found, at, end - high - low, low))
-        if high:
-            high = min(high, end)
-            narrow(found, at, end - high, high).copy_(narrow(found, at, low, high))
-    result: Tensor = found
-    return result
+        if mode == "reflect":
+            at = n - 1 - np.abs(n - 1 - np.abs(at))
+        elif mode == "replicate":
+            at = np.clip(at, 0, n - 1)
+        else:  # around what is left of the axis
+            left = max(n - max(-low, 0) - max(-high, 0), 1)
+            at = max(-low, 0) + (np.arange(count) - max(low, 0)) % left
+        rows.append(tuple(at.tolist()))
+    return fused(picked, (x,), _AROUND[mode].format(axes), rows=tuple(rows))
 
 
 # --- layers ----------------------------------------------------------------------------------------------------------
 
 
-class _Pad(Module):
-    """A frame: (left, right, top, bottom, ...), or one width for all, around the last `axes`."""
+class _Pad(Layer):
+    """A frame: (left, right, top, bottom, ...), or one width for all, around the last `_axes`."""
 
-    axes: ClassVar[int] = 0
-    mode: ClassVar[str] = "constant"
+    _axes: ClassVar[int] = 0
+    _mode: ClassVar[str] = "constant"
+    _options = options("padding")
+    _shown = "{self.padding}"
     value: float | None = None
 
-    def __init__(self, padding: Any) -> None:
-        super().__init__()
-        self.padding = spread(padding, 2 * self.axes, "padding")
+    def _build(self, padding: Any, **more: Any) -> None:
+        super()._build(padding=spread(padding, 2 * self._axes, "padding"), **more)
 
     def forward(self, input: Tensor) -> Tensor:
         """The tensor with its frame."""
-        return pad(input, self.padding, self.mode, self.value)
-
-    def extra_repr(self) -> str:
-        return str(self.padding)
+        return pad(input, self.padding, self._mode, self.value)
 
 
 class _ZeroPad(_Pad):
-    def __init__(self, padding: Any) -> None:
-        super().__init__(padding)
-        self.value = 0.0
+    def _build(self, padding: Any, **more: Any) -> None:
+        super()._build(padding, value=0.0)
 
 
 class _ConstantPad(_Pad):
-    def __init__(self, padding: Any, value: float) -> None:
-        super().__init__(padding)
-        self.value = value
-
-    def extra_repr(self) -> str:
-        return f"padding={self.padding}, value={self.value}"
+    _options = options("padding, value")
+    _shown = "padding={self.padding}, value={self.value}"
 
 
 def _frame(name: str, axes: int, mode: str = "constant", base: type[_Pad] = _Pad) -> type[_Pad]:
-    around = ("rows", "images", "volumes")[axes - 1]
-    body = {"__module__": __name__, "__qualname__": name, "__doc__": f"A frame around {around}, of mode {mode!r}."}
-    return type(name, (base,), {**body, "axes": axes, "mode": mode})
+    return layer(name, pad, base=base, axes=axes, mode=mode)
 
 
 ConstantPad1d = _frame("ConstantPad1d", 1, base=_ConstantPad)

@@ -16,7 +16,7 @@ from gradcli.eager._engine.record import declared
 from gradcli.eager._ops.reductions import mean
 from gradcli.eager._ops.views import squeeze, unsqueeze
 from gradcli.eager.nn.layer import Layer, checks, fused, layer, need_tensor
-from gradcli.eager.nn.windows import Sizes, places_of, put, spread, taken
+from gradcli.eager.nn.modules.padding import Sizes, places_of, put, spread, taken
 from gradcli.primitives import catalogue
 from gradcli.primitives.broadcasting import stretch, together
 

@@ -11,13 +11,14 @@ import numpy as np
 from gradcli.eager._core.modes import warn
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._core.tracer import Traced
+from gradcli.eager._engine.arguments import options
 from gradcli.eager._engine.record import cast, declared
 from gradcli.eager._ops.elementwise import where
 from gradcli.eager._ops.joining import split
 from gradcli.eager._ops.matmul import baddbmm
 from gradcli.eager.nn import init
 from gradcli.eager.nn.container import ModuleList
-from gradcli.eager.nn.layer import Layer, checks, fused, need_tensor, options, weighted
+from gradcli.eager.nn.layer import Layer, checks, fused, need_tensor, weighted
 from gradcli.eager.nn.module import Module
 from gradcli.eager.nn.modules.activation import gelu, relu
 from gradcli.eager.nn.modules.dropout import Dropout, dropout
@@ -292,7 +293,7 @@ class TransformerEncoderLayer(Layer):
     """
 
     _options = weighted(
-        "d_model, nhead, dim_feedforward=2048, dropout=0.1, activation, layer_norm_eps=1e-5, batch_first=False, "
+        "d_model, nhead, dim_feedforward=2048, dropout=0.1, activation=..., layer_norm_eps=1e-5, batch_first=False, "
         "norm_first=False, bias=True",
         activation=relu,
     )
