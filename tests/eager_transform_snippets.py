@@ -110,13 +110,6 @@ _AFTER = "\nif isinstance(y, dict):\n    y = sorted(y.items())\n"
 TRANSFORMS = {call: DATA + (call if call.endswith("backward()") else f"y = {call}{_AFTER}") + "\n" for call in _CALLS}
 
 CHECKPOINTS = {
-    "reentrant by default": """
-torch.manual_seed(0)
-lin=torch.nn.Linear(3,3); x=torch.randn(2,3,requires_grad=True)
-y=ck.checkpoint(lambda t: torch.nn.functional.dropout(lin(t).tanh(),.5),x)
-n=y.grad_fn.name(); nf=[a and a.name() for a,_ in y.grad_fn.next_functions]
-y.sum().backward(); g=x.grad; gw=lin.weight.grad
-""",
     "not reentrant": """
 torch.manual_seed(0)
 lin=torch.nn.Linear(3,3); x=torch.randn(2,3,requires_grad=True)
@@ -124,14 +117,8 @@ y=ck.checkpoint(lambda t: torch.nn.functional.dropout(lin(t).tanh(),.5).exp(),x,
 n=y.grad_fn.name()
 y.sum().backward(); g=x.grad; gw=lin.weight.grad
 """,
-    "nothing requires grad, reentrant": """
-y=ck.checkpoint(lambda t:t*2,torch.ones(2),use_reentrant=True); r=y.requires_grad
-""",
     "nothing requires grad": """
 y=ck.checkpoint(lambda t:t*2,torch.ones(2),use_reentrant=False); r=y.requires_grad
-""",
-    "keyword arguments, reentrant": """
-ck.checkpoint(lambda t,k=1:t*k,torch.ones(2,requires_grad=True),use_reentrant=True,k=3)
 """,
     "keyword arguments": """
 x=torch.ones(2,requires_grad=True); y=ck.checkpoint(lambda t,k=1:t*t*k,x,use_reentrant=False,k=3); y.sum().backward(); g=x.grad
@@ -146,16 +133,6 @@ y=ck.checkpoint(f,x,use_reentrant=False)
 a=c[0]
 y.sum().backward(retain_graph=True); b=c[0]
 y.sum().backward(); d=c[0]; g=x.grad
-""",
-    "runs of the function, reentrant": """
-c=[0]
-def f(t):
-    c[0]+=1
-    return (t*t).sin()
-x=torch.tensor([1.,2.],requires_grad=True)
-y=ck.checkpoint(f,x,use_reentrant=True)
-y.sum().backward(); d=c[0]; g=x.grad
-y.sum().backward()
 """,
     "different the second time": """
 c=[0]

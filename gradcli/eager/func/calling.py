@@ -10,7 +10,7 @@ from gradcli.eager._ops.joining import stack
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from gradcli.eager.nn.module import Module
+    from gradcli.eager.nn._module import Module
 
 
 def functional_call(

@@ -1,7 +1,7 @@
 """PyTorch's `torch.nn`: modules, parameters, losses, and how they start.
 
-Begin with `modules/`, which has one file a family of layers. `module.py` is the base of all, `container.py` holds
-modules, `layer.py` records a formula as one node and declares layers by their functions.
+Begin with `modules/`, which has one file a family of layers. `_module.py` is the base of all, `_container.py` holds
+modules, `_layer.py` records a formula as one node and declares layers by their functions.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """PyTorch's `torch.optim`: optimizers and schedules of their learning rates.
 
-Begin with `gradient_descent.py`, which has the optimizers but LBFGS. `optimizer.py` has their base class and the
+Begin with `_gradient_descent.py`, which has the optimizers but LBFGS. `optimizer.py` has their base class and the
 arithmetic of rules, `lr_scheduler.py` all schedulers.
 """
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from gradcli.eager._core.unsupported import missing
 from gradcli.eager.optim import lr_scheduler
-from gradcli.eager.optim.gradient_descent import SGD, Adadelta, Adagrad, Adam, AdamW, RMSprop
+from gradcli.eager.optim._gradient_descent import SGD, Adadelta, Adagrad, Adam, AdamW, RMSprop
 from gradcli.eager.optim.lbfgs import LBFGS
 from gradcli.eager.optim.optimizer import Optimizer
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import CodeType, FrameType
 
-LAYER_CALLS = {("torch.nn.modules.module", "_wrapped_call_impl"), ("gradcli.eager.nn.module", "__call__")}
+LAYER_CALLS = {("torch.nn.modules.module", "_wrapped_call_impl"), ("gradcli.eager.nn._module", "__call__")}
 
 
 class Loop(NamedTuple):

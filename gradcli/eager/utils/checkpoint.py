@@ -1,7 +1,8 @@
 """Activation checkpointing: results whose intermediate values are computed again in backward.
 
-The reentrant form is one node that runs the function anew and a backward inside the backward. The other form keeps the
-function's own nodes; what they saved is a number, and the first one that is read runs the function anew.
+The call keeps the function's own nodes; what they saved is a number, and the first one that is read runs the function
+anew. PyTorch's other form, one node with a backward inside the backward (`use_reentrant=True`), is not here: it gives
+the same gradients.
 """
 
 from __future__ import annotations
@@ -11,10 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.eager import random as streams
 from gradcli.eager._core import tracer
-from gradcli.eager._core.modes import enable_grad, no_grad, warn
+from gradcli.eager._core.modes import enable_grad, warn
 from gradcli.eager._core.tensor import Tensor
-from gradcli.eager._engine.backward import backward
-from gradcli.eager.autograd.function import Function
 from gradcli.eager.autograd.graph import saved_tensors_hooks
 
 if TYPE_CHECKING:
@@ -35,9 +34,8 @@ def checkpoint(
 ) -> Any:
     """`function(*args, **kwargs)` whose intermediate results are not kept, but computed again in backward.
 
-    `use_reentrant` should be given: without it there is a UserWarning, and the reentrant form is taken. That form
-    takes no keyword arguments (ValueError), and needs an argument that requires grad. `preserve_rng_state` gives the
-    second run the random numbers of the first.
+    `use_reentrant` should be given, as PyTorch wants it (UserWarning), and changes nothing here. `preserve_rng_state`
+    gives the second run the random numbers of the first.
 
     >>> import gradcli.eager as torch
     >>> x = torch.tensor(0.5, requires_grad=True)
@@ -46,18 +44,7 @@ def checkpoint(
     tensor(-0.1283)
     """
     if use_reentrant is None:
-        warn(
-            "checkpoint() needs use_reentrant= to be given: use_reentrant=False is recommended; the reentrant form is "
-            "taken now",
-            UserWarning,
-        )
-        use_reentrant = True
-    if use_reentrant and (tracer.current is None or not tracer.traced(args)):
-        if kwargs:
-            raise ValueError(f"Unexpected keyword arguments: {', '.join(kwargs)}")
-        if not any(isinstance(x, Tensor) and x.requires_grad for x in args):
-            warn("None of the inputs have requires_grad=True. Gradients will be None", UserWarning)
-        return CheckpointFunction.apply(function, preserve_rng_state, *args)
+        warn("checkpoint() needs use_reentrant= to be given: use_reentrant=False is recommended", UserWarning)
     if tracer.current is not None:  # a recording keeps no values: there is nothing to save
         return function(*args, **kwargs)
     frame = _Frame(function, args, kwargs, preserve_rng_state, determinism_check != "none")
@@ -79,41 +66,6 @@ class _again:
     def __exit__(self, *exc: object) -> None:
         if self.state is not None:
             streams.default_generator.set_state(self.now)
-
-
-class CheckpointFunction(Function):
-    """The reentrant form: forward leaves one node, backward runs the function anew and a backward inside it."""
-
-    @staticmethod
-    def forward(ctx: Any, function: Callable[..., Any], preserve: bool, *args: Any) -> Any:
-        """The function's result, without a graph."""
-        ctx.function = function
-        ctx.random = streams.default_generator.get_state() if preserve else None
-        ctx.given = [None if isinstance(x, Tensor) else x for x in args]
-        ctx.places = [i for i, x in enumerate(args) if isinstance(x, Tensor)]
-        ctx.save_for_backward(*[args[i] for i in ctx.places])
-        with no_grad():
-            return function(*args)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Any) -> Any:
-        """The gradients of the arguments; those of everything else go where they belong at once."""
-        given = list(ctx.given)
-        for i, x in zip(ctx.places, ctx.saved_tensors, strict=True):
-            given[i] = x.detach()
-            given[i].requires_grad = x.requires_grad
-        with enable_grad(), _again(ctx.random):
-            answer = ctx.function(*given)
-        outputs = answer if isinstance(answer, tuple) else (answer,)
-        pairs = [
-            (out, grad)
-            for out, grad in zip(outputs, grads, strict=False)
-            if isinstance(out, Tensor) and out.requires_grad
-        ]
-        if not pairs:
-            raise RuntimeError("none of output has requires_grad=True, this checkpoint() is not necessary")
-        backward([out for out, _ in pairs], [grad for _, grad in pairs])
-        return None, None, *[x._grad if isinstance(x, Tensor) else None for x in given]
 
 
 class _Stop(BaseException):

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from gradcli.eager.nn import container, lazy
-from gradcli.eager.nn.module import Module
+from gradcli.eager.nn import _container, _lazy
+from gradcli.eager.nn._module import Module
 from gradcli.eager.nn.modules import (
     activation,
     conv,
@@ -27,7 +27,7 @@ from gradcli.eager.nn.modules import (
 
 FAMILIES = (
     *(activation, linear, conv, pooling, padding, normalization, dropout, embedding, recurrent, transformer),
-    *(vision, loss, container, lazy),
+    *(vision, loss, _container, _lazy),
 )
 
 

@@ -16,7 +16,17 @@ from gradcli.eager._ops import elementwise, reductions
 from gradcli.eager._ops import inplace as in_place
 from gradcli.eager._ops.creation import full
 from gradcli.eager._ops.table import described
-from gradcli.eager.nn.layer import Layer, by_entry, checks, entrywise, fused, layer, need_tensor, needs_floats, weighted
+from gradcli.eager.nn._layer import (
+    Layer,
+    by_entry,
+    checks,
+    entrywise,
+    fused,
+    layer,
+    need_tensor,
+    needs_floats,
+    weighted,
+)
 from gradcli.eager.nn.parameter import Parameter
 
 if TYPE_CHECKING:

@@ -12,14 +12,14 @@ from typing import Any, ClassVar
 from gradcli.eager._core.modes import warn
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine.record import declared, record
+from gradcli.eager._ops.table import described
 from gradcli.eager._ops.views import squeeze, unsqueeze
-from gradcli.eager.nn.layer import Affine, checks, dense, fused, layer, need_tensor, weighted
-from gradcli.eager.nn.modules.padding import (
+from gradcli.eager.nn._layer import Affine, checks, dense, layer, need_tensor, weighted
+from gradcli.eager.nn._windows import (
     Sizes,
     edged,
     exchanged,
     places_of,
-    positive,
     put,
     reshaped,
     spread,
@@ -90,60 +90,26 @@ def _checked(name: str, input: Tensor, weight: Tensor, bias: Tensor | None, axes
     others = [weight] if bias is None else [weight, bias]
     if any(x.dtype is not input.dtype for x in others):
         raise RuntimeError(f"Input type ({input.dtype}) and weight type ({weight.dtype}) and bias should be the same")
-    outputs = weight.shape[1] if transposed else weight.shape[0]
-    if bias is not None and not transposed and tuple(bias.shape) != (outputs,):
-        raise RuntimeError(f"{name}: the bias must have one entry for each of the {outputs} filters")
+    if bias is not None and not transposed and tuple(bias.shape) != (weight.shape[0],):
+        raise RuntimeError(f"{name}: the bias must have one entry for each of the {weight.shape[0]} filters")
 
 
-def _grouped(name: str, channels: int, weight: Tensor, groups: int, transposed: bool) -> None:
-    if groups <= 0:
-        raise RuntimeError("non-positive groups is not supported")
-    first, second = weight.shape[:2]
+def _fitting(
+    name: str, axes: int, input: Tensor, weight: Tensor, groups: int, transposed: bool, stride: Any, dilation: Any
+) -> tuple[Sizes, Sizes]:
+    """Stride and dilation for each axis. RuntimeError where one is not positive, or the groups do not fit."""
+    by, gaps = spread(stride, axes, "stride"), spread(dilation, axes, "dilation")
+    for sizes, what in ((by, "stride"), (gaps, "dilation"), ((groups,), "groups")):
+        if any(n <= 0 for n in sizes):
+            raise RuntimeError(f"{name}: non-positive {what} is not supported")
+    first, second, channels = *weight.shape[:2], input.shape[1]
     wanted = first if transposed else second * groups
     if first % groups or channels != wanted:
         raise RuntimeError(
             f"Given groups={groups}, weight of size {list(weight.shape)}, expected the input to have {wanted} "
             f"channels, but got {channels} channels instead"
         )
-
-
-def _convolution(
-    name: str,
-    axes: int,
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-    groups: int,
-) -> Tensor:
-    _checked(name, input, weight, bias, axes, False)
-    if input.ndim == axes + 1:
-        return squeeze(
-            _convolution(name, axes, unsqueeze(input, 0), weight, bias, stride, padding, dilation, groups), 0
-        )
-    stride, dilation = spread(stride, axes, "stride"), spread(dilation, axes, "dilation")
-    positive(name, stride, "stride")
-    positive(name, dilation, "dilation")
-    _grouped(name, input.shape[1], weight, groups, False)
-    kernel = tuple(weight.shape[2:])
-    reach = tuple([gap * (n - 1) + 1 for gap, n in zip(dilation, kernel, strict=True)])
-    if isinstance(padding, str):
-        input, padding = _named_padding(name, input, padding, reach, stride)
-    edges = spread(padding, axes, "padding")
-    if any(n < 0 for n in edges):
-        raise RuntimeError("negative padding is not supported")
-    sizes = tuple(input.shape[2:])
-    if any(n + 2 * edge < need for n, edge, need in zip(sizes, edges, reach, strict=True)):
-        raise RuntimeError(
-            f"Calculated padded input size per channel: {[n + 2 * e for n, e in zip(sizes, edges, strict=True)]}. "
-            f"Kernel size: {list(reach)}. Kernel size can't be greater than actual input size"
-        )
-    out = tuple([(n + 2 * e - need) // by + 1 for n, e, need, by in zip(sizes, edges, reach, stride, strict=True)])
-    xs = (input, weight, 0 if bias is None else bias)
-    params = {"stride": stride, "padding": edges, "dilation": dilation, "out": out, "groups": groups}
-    return dense(record(_convolved, xs, params, "ConvolutionBackward0", keep_integer=True, pointwise=False))
+    return by, gaps
 
 
 def _named_padding(name: str, input: Tensor, padding: str, reach: Sizes, stride: Sizes) -> tuple[Tensor, Any]:
@@ -175,9 +141,28 @@ def _conv(axes: int, images: str) -> Any:
         dilation: Any = 1,
         groups: int = 1,
     ) -> Tensor:
-        return _convolution(name, axes, input, weight, bias, stride, padding, dilation, groups)
+        _checked(name, input, weight, bias, axes, False)
+        if input.ndim == axes + 1:
+            return squeeze(convolve(unsqueeze(input, 0), weight, bias, stride, padding, dilation, groups), 0)
+        stride, dilation = _fitting(name, axes, input, weight, groups, False, stride, dilation)
+        reach = tuple([gap * (n - 1) + 1 for gap, n in zip(dilation, weight.shape[2:], strict=True)])
+        if isinstance(padding, str):
+            input, padding = _named_padding(name, input, padding, reach, stride)
+        padding = spread(padding, axes, "padding")
+        if any(n < 0 for n in padding):
+            raise RuntimeError("negative padding is not supported")
+        sizes = [n + 2 * edge for n, edge in zip(input.shape[2:], padding, strict=True)]
+        if any(n < need for n, need in zip(sizes, reach, strict=True)):
+            raise RuntimeError(
+                f"Calculated padded input size per channel: {sizes}. Kernel size: {list(reach)}. Kernel size can't be "
+                "greater than actual input size"
+            )
+        out = tuple([(n - need) // by + 1 for n, need, by in zip(sizes, reach, stride, strict=True)])
+        xs = (input, weight, 0 if bias is None else bias)
+        params = {"stride": stride, "padding": padding, "dilation": dilation, "out": out, "groups": groups}
+        return dense(record(_convolved, xs, params, "ConvolutionBackward0", keep_integer=True, pointwise=False))
 
-    convolve.__doc__ = f"""Sums of products of windows of {images} with filters (O, C / groups, ...), plus a bias (O,).
+    doc = f"""Sums of products of windows of {images} with filters (O, C / groups, ...), plus a bias (O,).
 
     `padding` is a number of zeros at both ends, 'valid' or 'same'. RuntimeError for sizes that do not fit.
 
@@ -187,48 +172,10 @@ def _conv(axes: int, images: str) -> Any:
     >>> {name}(x.view(1, 1, *ones, 3), filters.view(1, 1, *ones, 2)).flatten()
     tensor([-1., -2.])
     """
-    convolve.__name__ = convolve.__qualname__ = name
-    return checks(convolve)
+    return checks(described(convolve, name, doc))
 
 
 conv1d, conv2d, conv3d = _conv(1, "(N, C, L)"), _conv(2, "(N, C, H, W)"), _conv(3, "(N, C, D, H, W)")
-
-
-def _transposed(
-    name: str,
-    axes: int,
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None,
-    stride: Any,
-    padding: Any,
-    output_padding: Any,
-    groups: int,
-    dilation: Any,
-) -> Tensor:
-    _checked(name, input, weight, bias, axes, True)
-    if input.ndim == axes + 1:
-        whole = unsqueeze(input, 0)
-        return squeeze(
-            _transposed(name, axes, whole, weight, bias, stride, padding, output_padding, groups, dilation), 0
-        )
-    by, gaps = spread(stride, axes, "stride"), spread(dilation, axes, "dilation")
-    edges, more = spread(padding, axes, "padding"), spread(output_padding, axes, "output_padding")
-    positive(name, by, "stride")
-    positive(name, gaps, "dilation")
-    _grouped(name, input.shape[1], weight, groups, True)
-    if any(n < 0 for n in edges) or any(n < 0 for n in more):
-        raise RuntimeError("negative padding is not supported")
-    if any(n >= max(step, gap) for n, step, gap in zip(more, by, gaps, strict=True)):
-        raise RuntimeError("output padding must be smaller than either stride or dilation")
-    rows = zip(input.shape[2:], weight.shape[2:], by, gaps, edges, more, strict=True)
-    out = tuple([(n - 1) * step + gap * (k - 1) + 1 - 2 * edge + extra for n, k, step, gap, edge, extra in rows])
-    if any(n <= 0 for n in out):
-        raise RuntimeError(f"{name}: the output would have sizes {list(out)}, which are too small")
-    xs = (input, weight, 0 if bias is None else bias)
-    return fused(
-        _spread_out, xs, "ConvolutionBackward0", stride=by, padding=edges, dilation=gaps, out=out, groups=groups
-    )
 
 
 def _conv_transpose(axes: int) -> Any:
@@ -244,11 +191,26 @@ def _conv_transpose(axes: int) -> Any:
         groups: int = 1,
         dilation: Any = 1,
     ) -> Tensor:
-        return _transposed(name, axes, input, weight, bias, stride, padding, output_padding, groups, dilation)
+        _checked(name, input, weight, bias, axes, True)
+        if input.ndim == axes + 1:
+            sizes = (stride, padding, output_padding, groups, dilation)
+            return squeeze(spread_out(unsqueeze(input, 0), weight, bias, *sizes), 0)
+        by, gaps = _fitting(name, axes, input, weight, groups, True, stride, dilation)
+        edges, more = spread(padding, axes, "padding"), spread(output_padding, axes, "output_padding")
+        if any(n < 0 for n in (*edges, *more)):
+            raise RuntimeError("negative padding is not supported")
+        if any(n >= max(step, gap) for n, step, gap in zip(more, by, gaps, strict=True)):
+            raise RuntimeError("output padding must be smaller than either stride or dilation")
+        rows = zip(input.shape[2:], weight.shape[2:], by, gaps, edges, more, strict=True)
+        out = tuple([(n - 1) * step + gap * (k - 1) + 1 - 2 * edge + extra for n, k, step, gap, edge, extra in rows])
+        if any(n <= 0 for n in out):
+            raise RuntimeError(f"{name}: the output would have sizes {list(out)}, which are too small")
+        xs = (input, weight, 0 if bias is None else bias)
+        params = {"stride": by, "padding": edges, "dilation": gaps, "out": out, "groups": groups}
+        return dense(record(_spread_out, xs, params, "ConvolutionBackward0", pointwise=False))
 
-    spread_out.__doc__ = f"""The transpose of `conv{axes}d`: each entry spreads its filter (C, O / groups, ...)."""
-    spread_out.__name__ = spread_out.__qualname__ = name
-    return checks(spread_out)
+    doc = f"""The transpose of `conv{axes}d`: each entry spreads its filter (C, O / groups, ...)."""
+    return checks(described(spread_out, name, doc))
 
 
 conv_transpose1d, conv_transpose2d, conv_transpose3d = _conv_transpose(1), _conv_transpose(2), _conv_transpose(3)

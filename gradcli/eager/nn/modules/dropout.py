@@ -9,7 +9,7 @@ import numpy as np
 from gradcli.eager import random as streams
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._ops.inplace import change
-from gradcli.eager.nn.layer import Layer, checks, layer, need_tensor
+from gradcli.eager.nn._layer import Layer, checks, layer, need_tensor
 
 
 def _check_probability(p: float) -> None:

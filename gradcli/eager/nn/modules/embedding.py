@@ -8,7 +8,7 @@ from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._core.tracer import known
 from gradcli.eager._engine.record import declared
 from gradcli.eager.nn import init
-from gradcli.eager.nn.layer import Layer, checks, fused, weighted
+from gradcli.eager.nn._layer import Layer, checks, fused, weighted
 from gradcli.eager.nn.parameter import Parameter
 
 

@@ -21,8 +21,8 @@ from gradcli.eager._engine.plan import MOST_NODES, Cache
 from gradcli.eager._engine.record import declared
 from gradcli.eager._engine.rule_node import source_of
 from gradcli.eager._ops import matmul, views
-from gradcli.eager.nn.layer import Affine, fused, layer, need_tensor, weighted
-from gradcli.eager.nn.module import Module
+from gradcli.eager.nn._layer import Affine, fused, layer, need_tensor, weighted
+from gradcli.eager.nn._module import Module
 from gradcli.primitives.broadcasting import together
 
 if TYPE_CHECKING:

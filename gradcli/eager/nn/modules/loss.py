@@ -20,7 +20,7 @@ from gradcli.eager._ops import reductions
 from gradcli.eager._ops.creation import from_numpy
 from gradcli.eager._ops.elementwise import ROWS as POINTWISE
 from gradcli.eager._ops.reductions import norm
-from gradcli.eager.nn.layer import (
+from gradcli.eager.nn._layer import (
     Layer,
     by_entry,
     checks,

@@ -11,7 +11,7 @@ from gradcli.eager._core import dtypes
 from gradcli.eager._engine.record import declared
 from gradcli.eager._ops.creation import ones, tensor, zeros
 from gradcli.eager.nn import init
-from gradcli.eager.nn.layer import Layer, checks, fused, layer, needs_floats, shifted, weighted
+from gradcli.eager.nn._layer import Layer, checks, fused, layer, needs_floats, shifted, weighted
 from gradcli.eager.nn.parameter import Parameter
 from gradcli.primitives.broadcasting import together
 

@@ -5,18 +5,18 @@ Windows are slices; the largest entry is picked by a position that is computed i
 
 from __future__ import annotations
 
+import itertools
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from gradcli.eager._core.tensor import Tensor
-from gradcli.eager._core.tracer import known
 from gradcli.eager._engine.record import declared
 from gradcli.eager._ops.reductions import mean
 from gradcli.eager._ops.views import squeeze, unsqueeze
-from gradcli.eager.nn.layer import Layer, checks, fused, layer, need_tensor
-from gradcli.eager.nn.modules.padding import Sizes, places_of, put, spread, taken
+from gradcli.eager.nn._layer import Layer, checks, fused, layer, need_tensor
+from gradcli.eager.nn._windows import Sizes, places_of, put, spread, taken
 from gradcli.primitives import catalogue
 from gradcli.primitives.broadcasting import stretch, together
 
@@ -26,74 +26,58 @@ if TYPE_CHECKING:
     from gradcli.eager._engine.arguments import Extents, Wished
 
 
-class _Windows:
+class _Windows(NamedTuple):
     """Where the windows of a pooling stand: their places, how many there are, and how far the last ones reach."""
 
-    def __init__(
-        self,
-        name: str,
-        input: Tensor,
-        axes: int,
-        kernel: Any,
-        stride: Any,
-        padding: Any,
-        dilation: Any,
-        ceil: bool,
-    ) -> None:
-        need_tensor(input, name)
-        if input.ndim not in (axes + 1, axes + 2):
-            raise RuntimeError(
-                f"Expected {axes + 1}D or {axes + 2}D input to {name}, but got input of size: {list(input.shape)}"
-            )
-        if input.dtype.kind < 2:
-            raise RuntimeError(f'"{name}" is not implemented for {input.dtype}')
-        self.kernel = spread(kernel, axes, "kernel_size")
-        self.stride = self.kernel if stride is None else spread(stride, axes, "stride")
-        self.padding = spread(padding, axes, "padding")
-        self.dilation = spread(dilation, axes, "dilation")
-        if any(n <= 0 for n in (*self.kernel, *self.dilation)):
-            raise RuntimeError(f"{name}: kernel size and dilation should be greater than zero")
-        if any(n <= 0 for n in self.stride):
-            raise RuntimeError(f"{name}: stride should not be zero")
-        if any(edge < 0 or edge > n // 2 for edge, n in zip(self.padding, self.kernel, strict=True)):
-            raise RuntimeError(f"{name}: pad should be at most half of effective kernel size")
-        self.sizes = tuple(input.shape[-axes:])
-        out, end = [], []
-        for n, k, by, edge, gap in zip(self.sizes, self.kernel, self.stride, self.padding, self.dilation, strict=True):
-            rest = n + 2 * edge - gap * (k - 1) - 1
-            count = (rest + (by - 1 if ceil else 0)) // by + 1
-            if ceil and (count - 1) * by >= n + edge:
-                count -= 1
-            if count < 1:
-                raise RuntimeError(f"{name}: the output size is too small for an input of {list(input.shape)}")
-            out.append(count)
-            end.append(max((count - 1) * by + gap * (k - 1) + 1, n + edge))
-        self.out, self.full = tuple(out), tuple(end)
-
-    def frame(self, inside: float, outside: float, kind: Any) -> Any:
-        """An array over the padded image: one number on the image, another one around it."""
-        found = np.full(self.full, outside, kind)
-        found[tuple([slice(e, e + n) for e, n in zip(self.padding, self.sizes, strict=True)])] = inside
-        return found
-
-    def params(self) -> dict[str, Any]:
-        """What the functions of the graph need."""
-        return {
-            "kernel": self.kernel,
-            "stride": self.stride,
-            "padding": self.padding,
-            "dilation": self.dilation,
-            "out": self.out,
-            "full": self.full,
-        }
+    kernel: Sizes
+    stride: Sizes
+    padding: Sizes
+    dilation: Sizes
+    sizes: Sizes
+    out: Sizes
+    full: Sizes
 
 
-def _edged(x: Any, padding: Sizes, full: Sizes) -> Any:
-    return put(x, padding, (1,) * len(padding), full)
+def _windows(
+    name: str, input: Tensor, axes: int, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil: bool
+) -> _Windows:
+    """The windows on a tensor. RuntimeError for sizes that do not fit, or do not leave an entry."""
+    need_tensor(input, name)
+    if input.ndim not in (axes + 1, axes + 2):
+        raise RuntimeError(
+            f"Expected {axes + 1}D or {axes + 2}D input to {name}, but got input of size: {list(input.shape)}"
+        )
+    if input.dtype.kind < 2:
+        raise RuntimeError(f'"{name}" is not implemented for {input.dtype}')
+    kernel, padding = spread(kernel, axes, "kernel_size"), spread(padding, axes, "padding")
+    stride = kernel if stride is None else spread(stride, axes, "stride")
+    dilation = spread(dilation, axes, "dilation")
+    if any(n <= 0 for n in (*kernel, *dilation)):
+        raise RuntimeError(f"{name}: kernel size and dilation should be greater than zero")
+    if any(n <= 0 for n in stride):
+        raise RuntimeError(f"{name}: stride should not be zero")
+    if any(edge < 0 or edge > n // 2 for edge, n in zip(padding, kernel, strict=True)):
+        raise RuntimeError(f"{name}: pad should be at most half of effective kernel size")
+    sizes, out, end = tuple(input.shape[-axes:]), [], []
+    for n, k, by, edge, gap in zip(sizes, kernel, stride, padding, dilation, strict=True):
+        rest = n + 2 * edge - gap * (k - 1) - 1
+        count = (rest + (by - 1 if ceil else 0)) // by + 1
+        if ceil and (count - 1) * by >= n + edge:
+            count -= 1
+        if count < 1:
+            raise RuntimeError(f"{name}: the output size is too small for an input of {list(input.shape)}")
+        out.append(count)
+        end.append(max((count - 1) * by + gap * (k - 1) + 1, n + edge))
+    return _Windows(kernel, stride, padding, dilation, sizes, tuple(out), tuple(end))
 
 
-def _parts(x: Any, kernel: Sizes, stride: Sizes, dilation: Sizes, out: Sizes) -> list[Any]:
-    return [taken(x, start, stride, out) for start in places_of(kernel, dilation)]
+def _edged(x: Any, windows: _Windows) -> Any:
+    return put(x, windows.padding, (1,) * len(windows.full), windows.full)
+
+
+def _parts(x: Any, windows: _Windows) -> list[Any]:
+    """For each place in a window the entries that stand there, of all windows."""
+    return [taken(x, start, windows.stride, windows.out) for start in places_of(windows.kernel, windows.dilation)]
 
 
 def _largest_of(parts: Sequence[Any]) -> Any:
@@ -105,54 +89,19 @@ def _largest_of(parts: Sequence[Any]) -> Any:
     return declared("reshape", catalogue()["take_along"](whole, at, axis=-1), shape=shape)
 
 
-def _max_pooled(
-    x: Any, frame: Any, *, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, out: Sizes, full: Sizes
-) -> Any:
-    x = _edged(x, padding, full)
+def _max_pooled(x: Any, frame: Any, *, windows: _Windows) -> Any:
+    x, full = _edged(x, windows), windows.full
     if frame.shape:
         x = x + stretch(declared("reshape", frame, shape=(*(1,) * (len(x.shape) - len(full)), *full)), tuple(x.shape))
-    return _largest_of(_parts(x, kernel, stride, dilation, out))
+    return _largest_of(_parts(x, windows))
 
 
-def _averaged(
-    x: Any, counts: Any, *, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, out: Sizes, full: Sizes
-) -> Any:
+def _averaged(x: Any, counts: Any, *, windows: _Windows) -> Any:
     total = None
-    for part in _parts(_edged(x, padding, full), kernel, stride, dilation, out):
+    for part in _parts(_edged(x, windows), windows):
         total = part if total is None else total + part
     one, other = together(total, counts, verb="divide")
     return one / other
-
-
-def _positions(windows: _Windows, x: Tensor) -> Any:
-    """Where in its image the largest entry of each window stands, counted in entries."""
-    array = known(x)
-    if array is None:
-        raise RuntimeError("return_indices needs the entries of a tensor: it is not possible inside vmap or record")
-    lead = array.shape[: array.ndim - len(windows.out)]
-    wide = np.broadcast_to(windows.frame(0, -np.inf, array.dtype), lead + windows.full).copy()
-    inside: Any = tuple([slice(e, e + n) for e, n in zip(windows.padding, windows.sizes, strict=True)])
-    wide[(..., *inside)] = array
-    numbers = np.full(windows.full, -1, np.int64)
-    numbers[inside] = np.arange(math.prod(windows.sizes)).reshape(windows.sizes)
-    found, places = [], []
-    for start in places_of(windows.kernel, windows.dilation):
-        at: Any = tuple([
-            slice(s, s + by * n, by) for s, by, n in zip(start, windows.stride, windows.out, strict=True)
-        ])  # fmt: skip
-        found.append(wide[(..., *at)])
-        places.append(np.broadcast_to(numbers[at], found[-1].shape))
-    best = np.argmax(np.stack(found, -1), axis=-1)[..., None]
-    return np.take_along_axis(np.stack(places, -1), best, axis=-1)[..., 0]
-
-
-def _max_pool(
-    name: str, axes: int, input: Tensor, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil: bool
-) -> tuple[Tensor, _Windows]:
-    windows = _Windows(name, input, axes, kernel, stride, padding, dilation, ceil)
-    edged = any(n != m for n, m in zip(windows.full, windows.sizes, strict=True))
-    frame = Tensor(windows.frame(0, -np.inf, input.dtype.np)) if edged else 0.0
-    return fused(_max_pooled, (input, frame), "MaxPool2DWithIndicesBackward0", edges=1, **windows.params()), windows
 
 
 @checks
@@ -172,8 +121,15 @@ def max_pool2d(
     tensor([[[[ 5.,  7.],
               [13., 15.]]]])
     """
-    found, windows = _max_pool("max_pool2d", 2, input, kernel_size, stride, padding, dilation, ceil_mode)
-    return (found, Tensor(_positions(windows, input))) if return_indices else found
+    if return_indices:
+        raise RuntimeError("max_pool: return_indices is not supported: the gradient says where the largest entries are")
+    windows = _windows("max_pool2d", input, 2, kernel_size, stride, padding, dilation, ceil_mode)
+    frame: Any = 0.0
+    if windows.full != windows.sizes:
+        outside = np.full(windows.full, -np.inf, input.dtype.np)
+        outside[tuple([slice(e, e + n) for e, n in zip(windows.padding, windows.sizes, strict=True)])] = 0
+        frame = Tensor(outside)
+    return fused(_max_pooled, (input, frame), "MaxPool2DWithIndicesBackward0", edges=1, windows=windows)
 
 
 @checks
@@ -187,22 +143,15 @@ def max_pool1d(
     return_indices: bool = False,
 ) -> Any:
     """The largest entry of each window of (N, C, L)."""
-    _Windows("max_pool1d", input, 1, kernel_size, stride, padding, dilation, ceil_mode)
-    sizes = [_row_of(value) for value in (kernel_size, stride, padding, dilation)]
-    kernel, by, edge, gap = _flat(sizes)
-    found = max_pool2d(unsqueeze(input, -2), kernel, by, edge, gap, ceil_mode, return_indices)
-    if return_indices:
-        return squeeze(found[0], -2), squeeze(found[1], -2)
-    return squeeze(found, -2)
+    _windows("max_pool1d", input, 1, kernel_size, stride, padding, dilation, ceil_mode)
+    kernel, by, edge, gap = _in_rows(kernel_size, stride, padding, dilation)
+    return squeeze(max_pool2d(unsqueeze(input, -2), kernel, by, edge, gap, ceil_mode, return_indices), -2)
 
 
-def _row_of(value: Any) -> Any:
-    return value[0] if isinstance(value, (tuple, list)) and value else value
-
-
-def _flat(sizes: list[Any]) -> list[Any]:
-    kernel, stride, padding, dilation = sizes
-    return [(1, kernel), None if stride is None else (1, stride), (0, padding), (1, dilation)]
+def _in_rows(kernel: Any, stride: Any, padding: Any, dilation: Any = 1) -> list[Any]:
+    """The sizes of windows on a line as those on an image of one row."""
+    rows = ((1, kernel), (1, stride), (0, padding), (1, dilation))
+    return [None if n is None else (above, n[0] if isinstance(n, (tuple, list)) and n else n) for above, n in rows]
 
 
 @checks
@@ -216,28 +165,23 @@ def avg_pool2d(
     divisor_override: int | None = None,
 ) -> Tensor:
     """The average of each window of (N, C, H, W); the zeros of the frame count unless told otherwise."""
-    windows = _Windows("avg_pool2d", input, 2, kernel_size, stride, padding, 1, ceil_mode)
+    windows = _windows("avg_pool2d", input, 2, kernel_size, stride, padding, 1, ceil_mode)
     if divisor_override == 0:
         raise RuntimeError("divisor must be not zero")
-    params = windows.params()
     counts = _counts(windows, count_include_pad) if divisor_override is None else np.asarray(divisor_override)
     same = counts.size and (counts == counts.flat[0]).all()
     divisor = float(counts.flat[0]) if same else Tensor(counts.astype(input.dtype.np))
-    return fused(_averaged, (input, divisor), "AvgPool2DBackward0", edges=1, **params)
+    return fused(_averaged, (input, divisor), "AvgPool2DBackward0", edges=1, windows=windows)
 
 
 def _counts(windows: _Windows, padded: bool) -> Any:
     """How many entries each window has: on the image, or on the image and its frame."""
-    lengths = []
-    for n, k, by, edge, out in zip(
-        windows.sizes, windows.kernel, windows.stride, windows.padding, windows.out, strict=True
-    ):
+    found = np.ones((), np.int64)
+    rows = zip(windows.sizes, windows.kernel, windows.stride, windows.padding, windows.out, strict=True)
+    for n, k, by, edge, out in rows:
         start = np.arange(out) * by - edge
         end = np.minimum(start + k, n + edge)
-        lengths.append(end - start if padded else np.minimum(end, n) - np.maximum(start, 0))
-    found = lengths[0]
-    for more in lengths[1:]:
-        found = found[..., None] * more
+        found = found[..., None] * (end - start if padded else np.minimum(end, n) - np.maximum(start, 0))
     return found
 
 
@@ -251,8 +195,8 @@ def avg_pool1d(
     count_include_pad: bool = True,
 ) -> Tensor:
     """The average of each window of (N, C, L)."""
-    _Windows("avg_pool1d", input, 1, kernel_size, stride, padding, 1, ceil_mode)
-    kernel, by, edge, _ = _flat([_row_of(kernel_size), _row_of(stride), _row_of(padding), 1])
+    _windows("avg_pool1d", input, 1, kernel_size, stride, padding, 1, ceil_mode)
+    kernel, by, edge, _ = _in_rows(kernel_size, stride, padding)
     return squeeze(avg_pool2d(unsqueeze(input, -2), kernel, by, edge, ceil_mode, count_include_pad), -2)
 
 
@@ -265,10 +209,7 @@ def _cells(sizes: Sizes, out: Sizes) -> list[tuple[Sizes, Sizes]]:
         [(i * n // count, -(-(i + 1) * n // count) - i * n // count) for i in range(count)]
         for n, count in zip(sizes, out, strict=True)
     ]
-    cells: list[tuple[Sizes, Sizes]] = [((), ())]
-    for one in ranges:
-        cells = [((*start, first), (*size, length)) for start, size in cells for first, length in one]
-    return cells
+    return [tuple(zip(*cell, strict=True)) for cell in itertools.product(*ranges)]  # type: ignore[misc]
 
 
 def _adapted(x: Any, *, out: Sizes) -> Any:
@@ -303,7 +244,7 @@ def adaptive_avg_pool1d(input: Tensor, output_size: Wished) -> Tensor:
     """Averages over so many windows that fill (N, C, L)."""
     if input.ndim not in (2, 3):
         raise RuntimeError(f"adaptive_avg_pool1d(): Expected 2D or 3D tensor, but got {list(input.shape)}")
-    return squeeze(adaptive_avg_pool2d(unsqueeze(input, -2), (1, _row_of(output_size))), -2)
+    return squeeze(adaptive_avg_pool2d(unsqueeze(input, -2), _in_rows(output_size, 1, 0)[0]), -2)
 
 
 # --- layers ----------------------------------------------------------------------------------------------------------
@@ -324,8 +265,10 @@ class _MaxPool(_Pool):
 
 class _AvgPool1d(_Pool):
     def _build(self, **options: Any) -> None:
-        sizes = {name: options[name] for name in ("kernel_size", "stride", "padding") if options[name] is not None}
-        super()._build(**{**options, **{name: spread(value, 1, name) for name, value in sizes.items()}})
+        for name in ("kernel_size", "stride", "padding"):
+            if options[name] is not None:
+                options[name] = spread(options[name], 1, name)
+        super()._build(**options)
 
 
 MaxPool1d = layer("MaxPool1d", max_pool1d, base=_MaxPool, last="ceil_mode")

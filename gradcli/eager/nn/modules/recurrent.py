@@ -24,7 +24,7 @@ from gradcli.eager._engine.rule_node import renamed, source_of
 from gradcli.eager._ops.joining import cat, split_as, stack
 from gradcli.eager.autograd._grad import grad
 from gradcli.eager.nn import init
-from gradcli.eager.nn.layer import Layer, weighted
+from gradcli.eager.nn._layer import Layer, weighted
 from gradcli.eager.nn.modules.dropout import dropout
 from gradcli.eager.nn.modules.linear import linear
 from gradcli.eager.nn.utils.rnn import PackedSequence

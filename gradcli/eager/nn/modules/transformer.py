@@ -17,9 +17,9 @@ from gradcli.eager._ops.elementwise import where
 from gradcli.eager._ops.joining import split
 from gradcli.eager._ops.matmul import baddbmm
 from gradcli.eager.nn import init
-from gradcli.eager.nn.container import ModuleList
-from gradcli.eager.nn.layer import Layer, checks, fused, need_tensor, weighted
-from gradcli.eager.nn.module import Module
+from gradcli.eager.nn._container import ModuleList
+from gradcli.eager.nn._layer import Layer, checks, fused, need_tensor, weighted
+from gradcli.eager.nn._module import Module
 from gradcli.eager.nn.modules.activation import gelu, relu
 from gradcli.eager.nn.modules.dropout import Dropout, dropout
 from gradcli.eager.nn.modules.linear import Linear, linear

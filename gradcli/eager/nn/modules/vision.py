@@ -11,8 +11,8 @@ from gradcli.eager._core.node import class_named
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine.record import declared
 from gradcli.eager._engine.rule_node import FixedNode
-from gradcli.eager.nn.layer import Layer, checks, fused, layer, need_tensor
-from gradcli.eager.nn.modules.padding import Rows, Sizes, picked, spread
+from gradcli.eager.nn._layer import Layer, checks, fused, layer, need_tensor
+from gradcli.eager.nn._windows import Rows, Sizes, picked, spread
 from gradcli.primitives import catalogue
 from gradcli.primitives.broadcasting import together
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from gradcli.eager._core.tensor import Tensor
-from gradcli.eager.nn.module import Module, indented
+from gradcli.eager.nn._module import Module, indented
 from gradcli.eager.nn.parameter import Parameter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
 
 def _place(index: Any, count: int) -> int:
@@ -19,54 +19,70 @@ def _place(index: Any, count: int) -> int:
     return at % count
 
 
-class _Listed(Module):
-    """What modules in a row have in common."""
+class _Holder(Module):
+    """Modules or parameters, which stand in one of the tables of a module."""
+
+    _table: ClassVar[str] = "_modules"
+
+    @property
+    def _held(self) -> dict[str, Any]:
+        held: dict[str, Any] = self.__dict__[self._table]
+        return held
+
+    def _put(self, name: str, value: Any) -> None:
+        """Hold a module under a name, or a parameter; a plain tensor becomes one."""
+        if self._table == "_modules":
+            self.add_module(name, value)
+        else:
+            plain = isinstance(value, Tensor) and not isinstance(value, Parameter)
+            setattr(self, name, Parameter(value) if plain else value)
 
     def __len__(self) -> int:
-        return len(self._modules)
+        return len(self._held)
+
+
+class _Listed(_Holder):
+    """Modules or parameters in a row; their names are their positions."""
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self._modules.values())
+        return iter(list(self._held.values()))
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             found: Any = type(self).__new__(type(self))
             Module.__init__(found)
-            for i, one in enumerate(list(self)[index]):
-                found.add_module(str(i), one)
-            return found
-        return list(self._modules.values())[_place(index, len(self))]
+            return found.extend(list(self)[index])
+        return list(self)[_place(index, len(self))]
 
-    def __setitem__(self, index: int, module: Module) -> None:
-        self.add_module(str(_place(index, len(self))), module)
+    def __setitem__(self, index: int, value: Any) -> None:
+        self._put(str(_place(index, len(self))), value)
 
     def __delitem__(self, index: Any) -> None:
         kept = list(self)
         del kept[index if isinstance(index, slice) else _place(index, len(self))]
-        self._modules.clear()
-        for one in kept:
-            self.append(one)
+        self._held.clear()
+        self.extend(kept)
 
-    def append(self, module: Module) -> Any:
-        """Put a module at the end."""
-        self.add_module(str(len(self)), module)
+    def append(self, value: Any) -> Any:
+        """Put a module or parameter at the end."""
+        self._put(str(len(self)), value)
         return self
 
-    def extend(self, modules: Iterable[Module]) -> Any:
-        """Put modules at the end."""
-        for one in list(modules):
+    def extend(self, values: Iterable[Any]) -> Any:
+        """Put modules or parameters at the end."""
+        for one in list(values):
             self.append(one)
         return self
 
-    def insert(self, index: int, module: Module) -> Any:
-        """Put a module before a position."""
+    def insert(self, index: int, value: Any) -> Any:
+        """Put a module or parameter before a position."""
         found = list(self)
-        found.insert(index, module)
-        self._modules.clear()
+        found.insert(index, value)
+        self._held.clear()
         return self.extend(found)
 
     def pop(self, key: int) -> Any:
-        """Take a module out."""
+        """Take a module or parameter out."""
         found = self[key]
         del self[key]
         return found
@@ -118,27 +134,21 @@ class ModuleList(_Listed):
         return f"{self._get_name()}(\n  " + "\n  ".join(lines) + "\n)"
 
 
-class _Named(Module):
+class _Named(_Holder):
     """Modules or parameters by name."""
 
-    _table: ClassVar[str]
-
-    @property
-    def _held(self) -> dict[str, Any]:
-        held: dict[str, Any] = self.__dict__[self._table]
-        return held
+    def __init__(self, values: Any = None) -> None:
+        super().__init__()
+        self.update(values or {})
 
     def __getitem__(self, key: str) -> Any:
         return self._held[key]
 
     def __setitem__(self, key: str, value: Any) -> None:
-        setattr(self, key, value)
+        self._put(key, value)
 
     def __delitem__(self, key: str) -> None:
         del self._held[key]
-
-    def __len__(self) -> int:
-        return len(self._held)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._held)
@@ -167,51 +177,24 @@ class _Named(Module):
 class ModuleDict(_Named):
     """Modules by name, all of which count as parts of their owner."""
 
-    _table = "_modules"
-
-    def __init__(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]] | None = None) -> None:
-        super().__init__()
-        self.update(modules or {})
-
-    def __setitem__(self, key: str, module: Module) -> None:
-        self.add_module(key, module)
+    def __init__(self, modules: Any = None) -> None:
+        super().__init__(modules)
 
 
-class ParameterList(Module):
+class ParameterList(_Listed):
     """Parameters in a list; plain tensors become parameters."""
+
+    _table = "_parameters"
 
     def __init__(self, values: Iterable[Any] | None = None) -> None:
         super().__init__()
-        for one in values or ():
-            self.append(one)
-
-    def append(self, value: Any) -> ParameterList:
-        """Put a parameter at the end."""
-        setattr(self, str(len(self)), _parameter(value))
-        return self
-
-    def extend(self, values: Iterable[Any]) -> ParameterList:
-        """Put parameters at the end."""
-        for one in values:
-            self.append(one)
-        return self
-
-    def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, slice):
-            return ParameterList(list(self)[index])
-        return getattr(self, str(_place(index, len(self))))
-
-    def __setitem__(self, index: int, value: Any) -> None:
-        setattr(self, str(_place(index, len(self))), _parameter(value))
-
-    def __len__(self) -> int:
-        return len(self._parameters)
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(list(self._parameters.values()))
+        self.extend(values or ())
 
     def __repr__(self) -> str:
-        lines = [f"\n    ({i}): {_type_and_size(one)}" for i, one in enumerate(self)]
+        lines = [
+            f"\n    ({i}): Parameter containing: [{x.dtype} of size {'x'.join(map(str, x.shape))}]"
+            for i, x in enumerate(self)
+        ]
         return f"{self._get_name()}({''.join(lines)}\n)" if lines else f"{self._get_name()}()"
 
 
@@ -221,11 +204,7 @@ class ParameterDict(_Named):
     _table = "_parameters"
 
     def __init__(self, parameters: Any = None) -> None:
-        super().__init__()
-        self.update(parameters or {})
-
-    def __setitem__(self, key: str, value: Any) -> None:
-        setattr(self, key, _parameter(value))
+        super().__init__(parameters)
 
     def __repr__(self) -> str:
         names = {"float32": "FloatTensor", "float64": "DoubleTensor"}
@@ -236,12 +215,3 @@ class ParameterDict(_Named):
             if x is not None
         ]
         return f"{self._get_name()}({chr(10).join(lines)})"
-
-
-def _parameter(value: Any) -> Any:
-    return Parameter(value) if isinstance(value, Tensor) and not isinstance(value, Parameter) else value
-
-
-def _type_and_size(x: Any) -> str:
-    """A parameter in one line: its format and its sizes."""
-    return f"Parameter containing: [{x.dtype} of size {'x'.join(map(str, x.shape))}]"

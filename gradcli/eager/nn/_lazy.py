@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gradcli.eager.nn.module import Module
+from gradcli.eager.nn._module import Module
 from gradcli.eager.nn.modules import conv, linear, normalization
 from gradcli.eager.nn.parameter import UninitializedBuffer, UninitializedParameter, is_lazy
 

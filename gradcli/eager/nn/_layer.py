@@ -24,7 +24,7 @@ from gradcli.eager._engine.record import declared, record
 from gradcli.eager._ops import inplace as in_place
 from gradcli.eager._ops.creation import empty
 from gradcli.eager.nn import init
-from gradcli.eager.nn.module import Module
+from gradcli.eager.nn._module import Module
 from gradcli.eager.nn.parameter import Parameter
 
 if TYPE_CHECKING:
