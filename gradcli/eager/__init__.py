@@ -74,52 +74,13 @@ from gradcli.eager.random import default_generator as _default_generator
 __version__ = _VERSION
 _install.equip()
 
-__all__ = [
-    "Generator",
-    "Size",
-    "Tensor",
-    "autograd",
-    "bfloat16",
-    "bool",
-    "cdouble",
-    "cfloat",
-    "complex128",
-    "complex64",
-    "device",
-    "double",
-    "dtype",
-    "enable_grad",
-    "finfo",
-    "float",
-    "float16",
-    "float32",
-    "float64",
-    "get_default_dtype",
-    "iinfo",
-    "half",
-    "inference_mode",
-    "int",
-    "int16",
-    "int32",
-    "int64",
-    "int8",
-    "is_anomaly_check_nan_enabled",
-    "is_anomaly_enabled",
-    "is_grad_enabled",
-    "is_inference_mode_enabled",
-    "is_tensor",
-    "is_warn_always_enabled",
-    "linalg",
-    "long",
-    "no_grad",
-    "set_default_dtype",
-    "set_grad_enabled",
-    "set_printoptions",
-    "set_warn_always",
-    "short",
-    "special",
-    "uint8",
-]
+__all__ = ["Generator", "Size", "Tensor", "autograd", "bfloat16", "bool", "cdouble", "cfloat", "complex128"]
+__all__ += ["complex64", "device", "double", "dtype", "enable_grad", "finfo", "float", "float16", "float32"]
+__all__ += ["float64", "get_default_dtype", "half", "iinfo", "inference_mode", "int", "int16", "int32", "int64"]
+__all__ += ["int8", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "is_grad_enabled"]
+__all__ += ["is_inference_mode_enabled", "is_tensor", "is_warn_always_enabled", "linalg", "long", "no_grad"]
+__all__ += ["set_default_dtype", "set_grad_enabled", "set_printoptions", "set_warn_always", "short", "special"]
+__all__ += ["uint8"]
 
 
 def set_warn_always(mode: Any) -> None:

@@ -16,7 +16,7 @@ from gradcli.eager.autograd.function import Function
 from gradcli.eager.nn.parameter import Buffer, Parameter, clear, is_lazy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 
 class BackwardHookFunction(Function):
@@ -34,44 +34,39 @@ class BackwardHookFunction(Function):
 
 
 class BackwardHooks:
-    """The hooks of one call of one module."""
+    """The backward hooks of one call of one module."""
 
-    def __init__(self, module: Any, hooks: list[Callable[..., Any]], prehooks: list[Callable[..., Any]]) -> None:
+    def __init__(self, module: Any) -> None:
         self.module = module
-        self.hooks = hooks
-        self.prehooks = prehooks
+        self.hooks, self.prehooks = list(module._backward_hooks.values()), list(module._backward_pre_hooks.values())
         self.grad_outputs: Any = None
-        self.inputs: list[int] | None = None
-        self.count = 0
+        self.count = 0  # of the inputs
+        self.places: list[int] | None = None  # where inputs are that stand behind a node
 
     def around_inputs(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """The arguments, those that require grad behind a node that calls the hooks."""
         self.count = len(args)
-        found, node = _behind(args)
-        if node is not None:
-            self.inputs = [i for i, x in enumerate(args) if isinstance(x, Tensor)]
+        found, node, places = _behind(args)
+        if node is None:
+            return args
+        self.places = places
 
-            def fired(grads: tuple[Any, ...], _: tuple[Any, ...]) -> Any:
-                if self.grad_outputs is None:
-                    return None
-                full: list[Any] = [None] * self.count
-                places = self.inputs or []
-                for place, one in zip(places, grads, strict=False):
-                    full[place] = one
-                changed = self._call(tuple(full))
-                self.grad_outputs = None
-                return None if changed is None else tuple([changed[place] for place in places])
+        def fired(grads: tuple[Any, ...], _: tuple[Any, ...]) -> Any:
+            if self.grad_outputs is None:
+                return None
+            changed = self._call(_placed(grads, places, self.count))
+            self.grad_outputs = None
+            return None if changed is None else tuple([changed[place] for place in places])
 
-            node.register_hook(fired)
+        node.register_hook(fired)
         return found
 
     def _call(self, grads: tuple[Any, ...]) -> Any:
         result = None
         for hook in self.hooks:
             answer = hook(self.module, grads if result is None else result, self.grad_outputs)
-            if answer is None:
-                continue
-            result = _gradients(answer, len(grads), "a backward hook", "inputs")
+            if answer is not None:
+                result = _gradients(answer, len(grads), "a backward hook", "inputs")
         return result
 
     def around_outputs(self, result: Any) -> Any:
@@ -83,33 +78,35 @@ class BackwardHooks:
                 UserWarning,
             )
         outputs = result if isinstance(result, tuple) else (result,)
-        found, node = _behind(outputs)
-        if node is not None:
-            places = [i for i, x in enumerate(outputs) if isinstance(x, Tensor)]
+        found, node, places = _behind(outputs)
+        if node is None:
+            return result
 
-            def noted(grads: tuple[Any, ...]) -> Any:
-                full: list[Any] = [None] * len(outputs)
-                for place, one in zip(places, grads, strict=True):
-                    full[place] = one
-                self.grad_outputs = tuple(full)
-                for hook in self.prehooks:
-                    answer = hook(self.module, self.grad_outputs)
-                    if answer is not None:
-                        self.grad_outputs = _gradients(answer, len(outputs), "a backward pre-hook", "outputs")
-                passed = tuple([self.grad_outputs[place] for place in places])
-                if self.inputs is None:
-                    if self.hooks:
-                        warn(
-                            "a full backward hook fires for the outputs only, because no input of the module requires "
-                            "grad",
-                            UserWarning,
-                        )
-                    self._call((None,) * self.count)
-                    self.grad_outputs = None
-                return passed
+        def noted(grads: tuple[Any, ...]) -> Any:
+            self.grad_outputs = _placed(grads, places, len(outputs))
+            for hook in self.prehooks:
+                answer = hook(self.module, self.grad_outputs)
+                if answer is not None:
+                    self.grad_outputs = _gradients(answer, len(outputs), "a backward pre-hook", "outputs")
+            passed = tuple([self.grad_outputs[place] for place in places])
+            if self.places is None:
+                if self.hooks:
+                    warn(
+                        "a full backward hook fires for the outputs only, because no input of the module requires grad",
+                        UserWarning,
+                    )
+                self._call((None,) * self.count)
+                self.grad_outputs = None
+            return passed
 
-            node.register_prehook(noted)
+        node.register_prehook(noted)
         return found if isinstance(result, tuple) else found[0]
+
+
+def _placed(grads: Sequence[Any], places: list[int], count: int) -> tuple[Any, ...]:
+    """Gradients at their places among so many values, None elsewhere."""
+    full = dict(zip(places, grads, strict=False))
+    return tuple([full.get(i) for i in range(count)])
 
 
 def _gradients(answer: Any, count: int, what: str, where: str) -> tuple[Any, ...]:
@@ -122,19 +119,20 @@ def _gradients(answer: Any, count: int, what: str, where: str) -> tuple[Any, ...
     return tuple(answer)
 
 
-def _behind(args: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any]:
-    """The arguments with their tensors behind one node, and that node; None where nothing requires grad."""
-    tensors = [x for x in args if isinstance(x, Tensor)]
-    if not is_grad_enabled() or not any(x.requires_grad for x in tensors):
-        return args, None
-    waiting = iter(BackwardHookFunction.apply(*tensors))
-    found = tuple([next(waiting) if isinstance(x, Tensor) else x for x in args])
-    if type(args) is not tuple:  # a named tuple stays one
-        found = type(args)(*found)
-    return found, next(x.grad_fn for x in found if isinstance(x, Tensor) and x.grad_fn is not None)
+def _behind(args: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any, list[int]]:
+    """Values, the tensors among them behind one node; that node, None where nothing requires grad; their places."""
+    places = [i for i, x in enumerate(args) if isinstance(x, Tensor)]
+    if not is_grad_enabled() or not any(args[i].requires_grad for i in places):
+        return args, None, places
+    values = list(args)
+    for i, x in zip(places, BackwardHookFunction.apply(*[args[i] for i in places]), strict=True):
+        values[i] = x
+    found = tuple(values) if type(args) is tuple else type(args)(*values)  # a named tuple stays one
+    return found, next(x.grad_fn for x in values if isinstance(x, Tensor) and x.grad_fn is not None), places
 
 
-_TABLES = ("_parameters", "_buffers", "_modules")
+# the tables of a module: what stands in each, and what it may be
+_TABLES = {"_parameters": "torch.nn.Parameter", "_modules": "torch.nn.Module", "_buffers": "torch.Tensor"}
 
 
 class IncompatibleKeys(NamedTuple):
@@ -203,7 +201,7 @@ class Module:
                     args = answer if isinstance(answer, tuple) else (answer,)
         around = None
         if self._backward_hooks or self._backward_pre_hooks:
-            around = BackwardHooks(self, list(self._backward_hooks.values()), list(self._backward_pre_hooks.values()))
+            around = BackwardHooks(self)
             args = around.around_inputs(args)
         result = self.forward(*args, **kwargs)
         for hook, with_kwargs in list(self._forward_hooks.values()):
@@ -282,43 +280,30 @@ class Module:
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'", name=name, obj=self)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        tables = self.__dict__
-        if isinstance(value, Parameter):
-            self._assign(name, value, "parameter", self.register_parameter)
-        elif name in tables.get("_parameters", ()):
-            if value is not None:
-                raise TypeError(
-                    f"cannot assign {type(value).__name__} as parameter '{name}' (torch.nn.Parameter or None expected)"
-                )
-            self._parameters[name] = None
-        elif isinstance(value, Module):
-            self._assign(name, value, "module", self.add_module)
-        elif name in tables.get("_modules", ()):
-            if value is not None:
-                raise TypeError(
-                    f"cannot assign {type(value).__name__} as child module '{name}' (torch.nn.Module or None expected)"
-                )
-            self._modules[name] = None
-        elif isinstance(value, Buffer):
-            self._assign(name, value, "buffer", self.register_buffer)
-            if not value.persistent:
-                self._non_persistent.add(name)
-        elif name in tables.get("_buffers", ()):
-            if value is not None and not isinstance(value, Tensor):
-                raise TypeError(
-                    f"cannot assign {type(value).__name__} as buffer '{name}' (torch.Tensor or None expected)"
-                )
-            self._buffers[name] = value
-        else:
-            object.__setattr__(self, name, value)
-
-    def _assign(self, name: str, value: Any, what: str, register: Callable[[str, Any], None]) -> None:
-        if "_parameters" not in self.__dict__:
-            raise AttributeError(f"cannot assign {what}s before Module.__init__() call")
-        self.__dict__.pop(name, None)
-        for table in _TABLES:
-            self.__dict__[table].pop(name, None) if table != _table_of(what) else None
-        register(name, value)
+        kinds: tuple[Any, ...] = (Parameter, Module, Buffer)
+        registers = ("register_parameter", "add_module", "register_buffer")
+        for (table, wanted), kind, register in zip(_TABLES.items(), kinds, registers, strict=True):
+            if isinstance(value, kind):
+                what = table[1:-1]
+                if "_parameters" not in self.__dict__:
+                    raise AttributeError(f"cannot assign {what}s before Module.__init__() call")
+                self.__dict__.pop(name, None)
+                for other in _TABLES:
+                    if other != table:
+                        self.__dict__[other].pop(name, None)
+                getattr(self, register)(name, value)
+                if kind is Buffer and not value.persistent:
+                    self._non_persistent.add(name)
+                return
+            if name in self.__dict__.get(table, ()):
+                if value is not None and not (kind is Buffer and isinstance(value, Tensor)):
+                    what = "child module" if kind is Module else table[1:-1]
+                    raise TypeError(
+                        f"cannot assign {type(value).__name__} as {what} '{name}' ({wanted} or None expected)"
+                    )
+                self.__dict__[table][name] = value
+                return
+        object.__setattr__(self, name, value)
 
     def __delattr__(self, name: str) -> None:
         for table in _TABLES:
@@ -630,10 +615,6 @@ def _hooked(table: Any, hook: Any, prepend: bool) -> Handle:
     if prepend:
         table.move_to_end(handle.id, last=False)
     return handle
-
-
-def _table_of(what: str) -> str:
-    return f"_{what}s"
 
 
 def _retype(x: Any, function: Callable[[Tensor], Any]) -> None:

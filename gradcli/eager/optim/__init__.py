@@ -14,17 +14,7 @@ from gradcli.eager.optim._gradient_descent import SGD, Adadelta, Adagrad, Adam, 
 from gradcli.eager.optim.lbfgs import LBFGS
 from gradcli.eager.optim.optimizer import Optimizer
 
-__all__ = [
-    "LBFGS",
-    "SGD",
-    "Adadelta",
-    "Adagrad",
-    "Adam",
-    "AdamW",
-    "Optimizer",
-    "RMSprop",
-    "lr_scheduler",
-]
+__all__ = ["Adadelta", "Adagrad", "Adam", "AdamW", "LBFGS", "Optimizer", "RMSprop", "SGD", "lr_scheduler"]
 
 
 def __getattr__(name: str) -> Any:

@@ -21,15 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 __all__ = [
-    "CosineAnnealingLR",
-    "ExponentialLR",
-    "LRScheduler",
-    "LambdaLR",
-    "LinearLR",
-    "MultiStepLR",
-    "ReduceLROnPlateau",
-    "SequentialLR",
-    "StepLR",
+    *("CosineAnnealingLR", "ExponentialLR", "LRScheduler", "LambdaLR", "LinearLR", "MultiStepLR"),
+    *("ReduceLROnPlateau", "SequentialLR", "StepLR"),
 ]
 
 

@@ -14,15 +14,8 @@ from gradcli.eager.nn.utils import rnn
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = [
-    "clip_grad_norm_",
-    "clip_grad_value_",
-    "clip_grads_with_norm_",
-    "get_total_norm",
-    "parameters_to_vector",
-    "rnn",
-    "vector_to_parameters",
-]
+__all__ = ["clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm", "parameters_to_vector"]
+__all__ += ["rnn", "vector_to_parameters"]
 
 
 def _gradients(parameters: Any) -> list[Tensor]:
