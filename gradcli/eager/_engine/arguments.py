@@ -213,13 +213,15 @@ _ASKED = {
 _LOOSE = ("inplace", "training")  # PyTorch asks for their truth, whatever they are
 
 
-def checked(function: Any, method: bool = False, floating: bool = False) -> Any:
+def checked(function: Any, method: bool = False, floating: bool = False, call: Any = None) -> Any:
     """The function with a check of its arguments in front; itself where its annotations say nothing.
 
-    The first argument of a method is a tensor anyway. `floating`: it has to be one of numbers with a point.
+    The first argument of a method is a tensor anyway. `floating`: it has to be one of numbers with a point. `call` is
+    called in place of the function, which then only says the arguments.
     """
     if not isinstance(function, FunctionType):
         return function
+    call = call or function
     code, said = function.__code__, function.__annotations__
     names = code.co_varnames[: code.co_argcount]
     only = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
@@ -249,7 +251,7 @@ def checked(function: Any, method: bool = False, floating: bool = False) -> Any:
         try:
             if along and args and not args[0]._raw.ndim:
                 return _alone(function, args, kwargs)
-            return function(*args, **kwargs)
+            return call(*args, **kwargs)
         except Exception as wrong:
             if _meant(wrong):
                 raise

@@ -21,7 +21,6 @@ from gradcli.eager._core.modes import warn
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine.arguments import Options, checked, constructor, options
 from gradcli.eager._engine.record import declared, record
-from gradcli.eager._ops import inplace as in_place
 from gradcli.eager._ops.creation import empty
 from gradcli.eager.nn import init
 from gradcli.eager.nn._module import Module
@@ -63,25 +62,6 @@ def by_entry(
 ) -> Tensor:
     """`fused` for a function that works entry by entry: one plan serves all shapes."""
     return record(function, xs, params, node, pointwise=True, edges=edges)
-
-
-def entrywise(
-    formula: Callable[..., Any] | str, x: Tensor, node: str, inplace: bool = False, *options: Any, **params: Any
-) -> Tensor:
-    """`by_entry` of one tensor, perhaps in its place; a formula that is one declared operation by its name."""
-    need_tensor(x, formula if isinstance(formula, str) else formula.__name__.strip("_"))
-    function = _with_options if isinstance(formula, str) else formula
-    if isinstance(formula, str):
-        params = {"name": formula, "options": options, **params}
-
-    def run(x: Tensor) -> Tensor:
-        return by_entry(function, (x,), node, **params)
-
-    return in_place.change(x, run) if inplace else run(x)
-
-
-def _with_options(x: Any, *, name: str, options: tuple[Any, ...], **params: Any) -> Any:
-    return declared(name, x, *options, **params)
 
 
 def checks(function: F) -> F:

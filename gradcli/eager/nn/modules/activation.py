@@ -6,11 +6,13 @@ one, write its function, and declare its layer at the end.
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from gradcli.eager._core import dtypes
 from gradcli.eager._core.modes import warn
 from gradcli.eager._core.tensor import Tensor
+from gradcli.eager._engine.arguments import checked
 from gradcli.eager._engine.record import cast, declared
 from gradcli.eager._ops import elementwise, reductions
 from gradcli.eager._ops import inplace as in_place
@@ -20,7 +22,6 @@ from gradcli.eager.nn._layer import (
     Layer,
     by_entry,
     checks,
-    entrywise,
     fused,
     layer,
     need_tensor,
@@ -60,67 +61,84 @@ def sigmoid(input: Tensor) -> Tensor:
     return result
 
 
-@needs_floats
-def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
+def _activation(node: str, floating: bool = True) -> Callable[[Any], Any]:
+    """Make an activation of a formula of declared operations: it takes a tensor, and perhaps works in its place.
+
+    Its arguments are those of the formula, which is called with nodes of a graph. `floating`: for floats only.
+    """
+
+    def made(formula: Any) -> Any:
+        names = list(signature(formula).parameters)[1:]
+
+        def function(input: Tensor, *args: Any, **options: Any) -> Tensor:
+            options |= zip(names, args, strict=False)
+            inplace = options.pop("inplace", False)
+            label = node.format(inplace=bool(inplace))
+
+            def run(x: Tensor) -> Tensor:
+                return by_entry(formula, (x,), label, **options)
+
+            return in_place.change(input, run) if inplace else run(input)
+
+        return checked(formula, floating=floating, call=function)
+
+    return made
+
+
+def _declared(name: str, node: str, summary: str, floating: bool = True) -> Any:
+    """An activation that is a declared operation."""
+
+    def formula(input: Tensor, inplace: bool = False) -> Any:
+        return declared(name, input)
+
+    return _activation(node, floating)(described(formula, name, summary))
+
+
+selu = _declared("selu", "EluBackward0", "The scaled elu, which keeps mean 0 and variance 1.")
+silu = _declared("silu", "SiluBackward0", "x times sigmoid(x).")
+mish = _declared("mish", "MishBackward0", "x times tanh(softplus(x)).")
+hardsigmoid = _declared("hardsigmoid", "HardsigmoidBackward0", "A sigmoid of three straight lines.", False)
+
+
+@_activation("LeakyReluBackward0")
+def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Any:
     """Positive entries as they are, others times the slope."""
-    return entrywise("leaky_relu", input, "LeakyReluBackward0", inplace, negative_slope)
+    return declared("leaky_relu", input, negative_slope)
 
 
-@needs_floats
-def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+@_activation("EluBackward{inplace:d}")
+def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Any:
     """Positive entries as they are, others alpha*(exp(x) - 1)."""
-    return entrywise("elu", input, f"EluBackward{int(inplace)}", inplace, alpha)
+    return declared("elu", input, alpha)
 
 
-def _activation(name: str, node: str, summary: str, formula: Any = None) -> Any:
-    """An activation without options, which may be computed in place: a declared operation, or a formula."""
-
-    def function(input: Tensor, inplace: bool = False) -> Tensor:
-        return entrywise(formula or name, input, node, inplace)
-
-    return needs_floats(described(function, name, summary))
-
-
-selu = _activation("selu", "EluBackward0", "The scaled elu, which keeps mean 0 and variance 1.")
-silu = _activation("silu", "SiluBackward0", "x times sigmoid(x).")
-mish = _activation("mish", "MishBackward0", "x times tanh(softplus(x)).")
-
-
-def _celu(x: Any, *, alpha: float) -> Any:
-    return declared("elu", x / alpha, 1) * alpha
-
-
-@needs_floats
-def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+@_activation("CeluBackward0")
+def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Any:
     """Positive entries as they are, others alpha*(exp(x/alpha) - 1). RuntimeError for alpha = 0."""
     if alpha == 0:
         raise RuntimeError("celu divides by alpha, which cannot be 0")
-    return entrywise(_celu, input, "CeluBackward0", inplace, alpha=alpha)
+    return declared("elu", input / alpha, 1) * alpha
 
 
-@needs_floats
-def gelu(input: Tensor, *, approximate: str = "none") -> Tensor:
+@_activation("GeluBackward0")
+def gelu(input: Tensor, *, approximate: str = "none") -> Any:
     """x times the normal distribution function, exact or with a tanh (`approximate="tanh"`)."""
     if approximate not in ("none", "tanh"):
         raise RuntimeError(f"gelu: approximate is 'none' or 'tanh', not {approximate!r}")
-    return entrywise("gelu", input, "GeluBackward0", approximate=approximate)
+    return declared("gelu", input, approximate=approximate)
 
 
-@needs_floats
-def logsigmoid(input: Tensor) -> Tensor:
+@_activation("LogSigmoidBackward0")
+def logsigmoid(input: Tensor) -> Any:
     """The logarithm of the logistic function."""
-    return entrywise("logsigmoid", input, "LogSigmoidBackward0")
+    return declared("logsigmoid", input)
 
 
-def _softplus(x: Any, *, beta: float, threshold: float) -> Any:
-    scaled = x * beta
-    return declared("where", scaled > threshold, x, declared("softplus", scaled) / beta)
-
-
-@needs_floats
-def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
+@_activation("SoftplusBackward0")
+def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Any:
     """log(1 + exp(beta*x))/beta, and x itself where beta*x is above the threshold."""
-    return entrywise(_softplus, input, "SoftplusBackward0", beta=beta, threshold=threshold)
+    scaled = input * beta
+    return _where(scaled > threshold, input, declared("softplus", scaled) / beta)
 
 
 @checks
@@ -143,8 +161,9 @@ def _where(condition: Any, x: Any, y: Any) -> Any:
     return declared("where", condition, x, y)
 
 
-def _hardtanh(x: Any, *, low: float, high: float) -> Any:
-    return _where(x <= low, low, _where(x >= high, high, x))
+@_activation("HardtanhBackward0", floating=False)
+def _held(input: Tensor, min_val: float, max_val: float, inplace: bool = False) -> Any:
+    return _where(input <= min_val, min_val, _where(input >= max_val, max_val, input))
 
 
 @checks
@@ -152,58 +171,41 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
     """Entries held between two bounds; the slope at a bound is 0."""
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
-    return entrywise(_hardtanh, input, "HardtanhBackward0", inplace, low=min_val, high=max_val)
+    result: Tensor = _held(input, min_val, max_val, inplace)
+    return result
 
 
 @checks
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """Entries held between 0 and 6."""
-    return hardtanh(input, 0.0, 6.0, inplace)
+    result: Tensor = _held(input, 0.0, 6.0, inplace)
+    return result
 
 
-@checks
-def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
-    """A sigmoid of three straight lines."""
-    return entrywise("hardsigmoid", input, "HardsigmoidBackward0", inplace)
+@_activation("HardswishBackward0")
+def hardswish(input: Tensor, inplace: bool = False) -> Any:
+    """x times hardsigmoid(x)."""
+    return _where(input <= -3, 0, _where(input >= 3, input, input * (input + 3) / 6))
 
 
-def _hardswish(x: Any) -> Any:
-    return _where(x <= -3, 0, _where(x >= 3, x, x * (x + 3) / 6))
-
-
-hardswish = _activation("hardswish", "HardswishBackward0", "x times hardsigmoid(x).", _hardswish)
-
-
-def _softshrink(x: Any, *, size: float) -> Any:
-    return _where(x > size, x - size, _where(x < -size, x + size, 0))
-
-
-@checks
-def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+@_activation("SoftshrinkBackward0", floating=False)
+def softshrink(input: Tensor, lambd: float = 0.5) -> Any:
     """Entries moved towards 0 by `lambd`. RuntimeError for a negative one."""
     if lambd < 0:
         raise RuntimeError(f"softshrink: lambda must be greater or equal to 0, but it is {lambd}")
-    return entrywise(_softshrink, input, "SoftshrinkBackward0", size=lambd)
+    return _where(input > lambd, input - lambd, _where(input < -lambd, input + lambd, 0))
 
 
-def _hardshrink(x: Any, *, size: float) -> Any:
-    return _where(declared("abs", x) <= size, 0, x)
-
-
-@needs_floats
-def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+@_activation("HardshrinkBackward0")
+def hardshrink(input: Tensor, lambd: float = 0.5) -> Any:
     """Zeros for the entries not larger than `lambd` in size."""
-    return entrywise(_hardshrink, input, "HardshrinkBackward0", size=lambd)
+    return _where(declared("abs", input) <= lambd, 0, input)
 
 
-def _threshold(x: Any, *, limit: float, value: float) -> Any:
-    return _where(x <= limit, value, x)
-
-
-@checks
-def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
+@_activation("ThresholdBackward0", floating=False)
+def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Any:
     """Entries above a limit, one value for the others."""
-    return entrywise(_threshold, input, "ThresholdBackward0", inplace, limit=threshold, value=value)
+    return _where(input <= threshold, value, input)
 
 
 def _prelu(x: Any, weight: Any) -> Any:
