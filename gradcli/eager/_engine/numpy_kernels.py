@@ -97,10 +97,10 @@ def is_small_product(rows: int, inner: int, columns: int) -> bool:
     """Whether OpenBLAS would share a product among threads that is too small for it.
 
     It wakes them for 64 x 64 x 64 (a vector: 96 x 96). On a busy machine it then waits for milliseconds, a thousand
-    times as long as the product takes; from 160 x 160 x 160 on a second thread may gain more than that costs.
+    times as long as the product takes; from 200 x 200 x 200 on a second thread may gain more than that costs.
     """
     work = rows * inner * columns
-    return (2**18 if rows > 1 < columns else 9216) < work <= 2**22
+    return (2**18 if rows > 1 < columns else 9216) < work <= 2**23
 
 
 def product(rows: int, inner: int, columns: int) -> Any:
