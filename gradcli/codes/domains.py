@@ -7,7 +7,7 @@ from gradcli.codes.row import CodeDoc
 DOMAINS: dict[str, CodeDoc] = {
     "GC401": CodeDoc(
         "outside the domain",
-        "An operation has an operand outside its domain; the IEEE result, NaN or infinite, goes on.",
+        "An operation has an operand outside its domain; the IEEE result, NaN or infinite, is used.",
         "A point is never refused: the formula is evaluated and the place named. `check` calls it UNDEFINED.",
         "log(x)  # with --at x=-2",
         "Choose another point, or guard it: where(x > 0, log(x), 0).",
@@ -15,7 +15,7 @@ DOMAINS: dict[str, CodeDoc] = {
     "GC402": CodeDoc(
         "infinite value",
         "An operation made an infinity from finite operands: a pole, or more than the float type holds.",
-        "Infinity goes on through the formula and usually ends as NaN.",
+        "Infinity propagates through the formula and usually ends as NaN.",
         "1/x  # with --at x=0",
         "Choose another point, rescale, or use a stable form such as logsumexp.",
     ),

@@ -85,7 +85,7 @@ FILES: dict[str, CodeDoc] = {
     "GC690": CodeDoc(
         "file cannot be written",
         "The file of --output, --json or --junit cannot be made, or another run is writing it.",
-        "Results that were asked for in a file must not get lost.",
+        "Results that belong in a file must not be lost.",
         "x  # with --at x=1 --output no-such-folder/result.json",
         "Check that the folder exists, may be written to and has room; give each run a file of its own.",
     ),

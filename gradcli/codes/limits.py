@@ -15,7 +15,7 @@ LIMITS: dict[str, CodeDoc] = {
     "GC502": CodeDoc(
         "nested too deeply",
         "Brackets, signs, powers or blocks are nested more deeply than the limit `nesting` allows.",
-        "Such text comes from a mistake or a generator; raising the limit is safe, nothing here recurses.",
+        "Such text comes from a mistake or a generator; raising the limit is safe.",
         "((((x))))  # with --limit nesting=3",
         "Name an inner part in a statement of its own, or raise it with --limit nesting=1000.",
     ),
@@ -79,7 +79,7 @@ LIMITS: dict[str, CodeDoc] = {
         "A drawing would have more than 1,500 boxes.",
         "So many are not legible, and a browser takes minutes to draw them.",
         "y = 1*x\nfor i in range(2000):\n    y = sin(y)\ny  # with --boxes 5000 --format svg",
-        "Let --boxes be, so that each source line becomes one box, or use --format dot or json.",
+        "Leave --boxes at its default, so that each source line becomes one box, or use --format dot or json.",
     ),
     "GC511": CodeDoc(
         "no formula",
@@ -90,9 +90,9 @@ LIMITS: dict[str, CodeDoc] = {
     ),
     "GC512": CodeDoc(
         "no counterpart in another language",
-        "A function of a script, or a form of its arguments, is not written in the language of `derive --emit`.",
+        "A function of a script, or a form of its arguments, has no counterpart in the language of `derive --emit`.",
         "C has no library of array functions; NumPy, PyTorch and JAX lack some special functions.",
         "gradcli derive 'sum(iv(1, x))' --emit numpy",
-        "Emit for another language, or write the function in others.",
+        "Emit for another language, or write the function in terms of others.",
     ),
 }

@@ -21,14 +21,14 @@ OPTIONS: dict[str, CodeDoc] = {
     ),
     "GC711": CodeDoc(
         "unknown backend",
-        "The name after --backend is none that exists.",
+        "--backend names a library that gradcli does not know.",
         "Programs run on numpy, cupy or jax; auto chooses.",
         "x  # in Python: gradcli.evaluate(script, at={'x': 1}, backend='torch')",
         "Write auto, numpy, cupy or jax.",
     ),
     "GC712": CodeDoc(
         "unknown dtype",
-        "The name after --dtype is none that exists.",
+        "--dtype names a format that gradcli does not know.",
         "Floats are float64, float32 or complex128.",
         "x  # in Python: gradcli.evaluate(script, at={'x': 1}, dtype='float16')",
         "Write float64, float32 or complex128.",
@@ -56,7 +56,7 @@ OPTIONS: dict[str, CodeDoc] = {
     ),
     "GC722": CodeDoc(
         "unknown setting",
-        "A key of gradcli.toml or of [tool.gradcli] in pyproject.toml is none that exists.",
+        "A key of gradcli.toml or of [tool.gradcli] in pyproject.toml is unknown.",
         "A misspelled setting that is ignored would look as if it held.",
         "digit = 3  # in gradcli.toml",
         "gradcli --show-settings lists all keys with their values.",
@@ -73,7 +73,7 @@ OPTIONS: dict[str, CodeDoc] = {
         "A gradcli.toml or pyproject.toml is not TOML, or may not be read.",
         "Going on without it would silently use other settings.",
         "[tool.gradcli  # in gradcli.toml",
-        "Mend the file at the place named.",
+        "Fix the file at the place named.",
     ),
     "GC725": CodeDoc(
         "malformed --claim",
@@ -90,7 +90,7 @@ OPTIONS: dict[str, CodeDoc] = {
         "gradcli explain lists all codes.",
     ),
     "GC727": CodeDoc(
-        "settings that one should know of",
+        "settings worth knowing about",
         "A setting of the project permits `check` more than the defaults do, or a directive of a script more than "
         "--require alone; or a file of settings is not used.",
         "A verdict may rest on a setting; a file of another user must not choose it.",
@@ -113,10 +113,10 @@ OPTIONS: dict[str, CodeDoc] = {
     ),
     "GC732": CodeDoc(
         "function and point do not fit",
-        "An argument has no value or does not exist, nothing can move, or there is no derivative to judge.",
-        "A function is called with what the point holds, and floats are what moves.",
+        "An argument has no value or does not exist, none holds floats, or there is no derivative to judge.",
+        "A function is called with the values of the point, and differentiated by the floats among them.",
         "x  # in Python: gradcli.check_callable(script, at={'x': 2.0})",
-        "Give every argument a value, floats for what moves, and one derivative.",
+        "Give every argument a value, floats where it is differentiated by, and one derivative.",
     ),
     "GC733": CodeDoc(
         "function could not be checked",
@@ -126,9 +126,9 @@ OPTIONS: dict[str, CodeDoc] = {
         "The message names the exception and the line in the file.",
     ),
     "GC734": CodeDoc(
-        "what a function does besides",
+        "side effects of a function",
         "The function prints, warns, changes its arguments, is random, or works in float32.",
-        "It is no error, but a gradient check is the place where one may learn of it.",
+        "It is not an error, but it can spoil a gradient elsewhere.",
         "x  # with --python losses.py:chatty --grad losses.py:slope --at x=1",
         "Nothing has to be done where it is meant.",
     ),
@@ -154,7 +154,7 @@ OPTIONS: dict[str, CodeDoc] = {
         "Start `dask scheduler` and `dask worker ADDRESS`, and give the address that the scheduler prints.",
     ),
     "GC742": CodeDoc(
-        "cluster is set up otherwise",
+        "cluster has other versions",
         "The scheduler or a worker has another gradcli, Python or library than this machine, or none.",
         "A report must not depend on the machine that made it, and tasks are calls of gradcli's own functions.",
         "gradcli check models/ --cluster tcp://host:8786  # workers have an older gradcli",

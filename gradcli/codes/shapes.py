@@ -57,7 +57,7 @@ SHAPES: dict[str, CodeDoc] = {
     "GC308": CodeDoc(
         "if on data",
         "The condition of an if statement reads data, not only sizes and loop indices.",
-        "An if chooses which program is built; a choice that depends on a value belongs into the program.",
+        "An if chooses which program is built; a choice that depends on a value belongs in the program.",
         "x = 0.5\nif x > 0: y = x\nelse: y = -x\ny",
         "Write where(condition, a, b), which has a gradient on both sides.",
     ),
@@ -98,7 +98,7 @@ SHAPES: dict[str, CodeDoc] = {
     ),
     "GC314": CodeDoc(
         "malformed claim",
-        "An assert is not an equality, its sides have different shapes, or a --claim has not the shape of its leaf.",
+        "An assert is not an equality, its sides differ in shape, or a --claim does not have the shape of its leaf.",
         "A claim says that two expressions are equal on the domain; nothing else can be decided.",
         "assert x > 0\nx**2",
         "Write assert grad(y, x) == 2*x.",
@@ -112,7 +112,7 @@ SHAPES: dict[str, CodeDoc] = {
     ),
     "GC321": CodeDoc(
         "array of another rank expected",
-        "The function works on vectors, matrices or square matrices, and the operand is none.",
+        "The function works on vectors, matrices or square matrices, and the operand is something else.",
         "Linear algebra reads the last two axes as rows and columns.",
         "inv([1, 2, 3])*x",
         "Give the array another axis with x[:, None], or reshape it.",
@@ -126,7 +126,7 @@ SHAPES: dict[str, CodeDoc] = {
     ),
     "GC323": CodeDoc(
         "einsum cannot be read",
-        "The subscripts hold something else than letters, commas and an arrow, or do not fit the operands.",
+        "The subscripts hold something other than letters, commas and an arrow, or do not fit the operands.",
         "Each letter names one axis, and an axis has one size.",
         'einsum("ij,jk->iz", [[1]], [[1]])',
         'Write one term per operand with one letter per axis, such as "ij,jk->ik".',

@@ -120,7 +120,7 @@ TEXT: dict[str, CodeDoc] = {
     "GC117": CodeDoc(
         "no attributes",
         "Something other than .T or a call stands after a dot, or a name reaches for Python's internals.",
-        "A script has values, no objects: nothing in it can reach Python.",
+        "A script has values, not objects: nothing in it can reach Python.",
         "x.shape",
         "Write the function, such as shape(x); x.sum() and x.T are understood.",
     ),
@@ -203,7 +203,7 @@ TEXT: dict[str, CodeDoc] = {
     ),
     "GC129": CodeDoc(
         "malformed subscript",
-        "The brackets after a value are empty, or hold something else than indices, slices and None.",
+        "The brackets after a value are empty, or hold something other than indices, slices and None.",
         "Indexing is NumPy's, with the axes written out.",
         "x[...]",
         "Write an index or a slice for each axis, such as x[:, 0].",
@@ -231,7 +231,7 @@ TEXT: dict[str, CodeDoc] = {
     ),
     "GC133": CodeDoc(
         "script that is not a text",
-        "A function of the Python interface was given something else than the text of a script.",
+        "A function of the Python interface was given something other than the text of a script.",
         "A script is parsed from its text: nothing of a Python object is evaluated.",
         "x  # in Python: gradcli.grad(3)",
         "Give a text such as 'x**2'; gradcli.check judges Python functions.",
@@ -253,13 +253,13 @@ TEXT: dict[str, CodeDoc] = {
     "GC136": CodeDoc(
         "malformed expected result",
         "A comment line that begins with #> is not an expected result, or names what the script does not have.",
-        "A recorded number that nobody compares would promise what nobody checks.",
+        "A recorded result that is never compared would give false confidence.",
         "x**2\n#> valu = 64",
         "Write #> value = 64, #> grad x = [64, 32] or #> check x = PROVED on a line of its own.",
     ),
     "GC137": CodeDoc(
         "malformed append",
-        "An append is inside an expression, on something else than a name, or with other than one value.",
+        "An append is inside an expression, on something other than a name, or with other than one value.",
         "append adds an entry to the list of a name and has no value, so it is a statement of its own.",
         "path = []\npath.append(1, 2)",
         "Write path.append(x) on a line of its own; a row of values is path.append([a, b]).",

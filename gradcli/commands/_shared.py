@@ -112,7 +112,7 @@ EVALUATION = (
 POINTS = Option(
     "--points",
     metavar="FILE",
-    help="Many points: a row each, in .csv, .npy, .npz or .parquet; --output says where results go, else CSV here.",
+    help="Many points, one a row, in .csv, .npy, .npz or .parquet. Without --output, results are printed as CSV.",
 )
 
 CLUSTER = Option(
@@ -130,7 +130,6 @@ RELAX = Option(
 
 def presentation(*formats: str) -> tuple[Option, ...]:
     """The options of every command: format, output file, digits, colour."""
-    usual = "table on a terminal, else plain" if "table" in formats else formats[0]
     return (
         Option(
             "--format",
@@ -139,7 +138,7 @@ def presentation(*formats: str) -> tuple[Option, ...]:
             default=None if "table" in formats else formats[0],
             setting=True,
             presents=True,
-            help=f"Form of the result. Without it: {usual}.",
+            help="Form of the result." + (" Default: table on a terminal, else plain." if "table" in formats else ""),
         ),
         Option(
             "--output",

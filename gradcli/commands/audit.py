@@ -52,13 +52,14 @@ def audit(
     The command keeps its input, its output and its exit code. The report follows its output. For each wrong
     gradient it names a command with --again, which reruns the program and judges that call alone.
 
-    A gradient is sorted before it is called wrong: SURROGATE (forward does not move, or is the identity),
+    Gradients that differ from the derivative on purpose are not called wrong: SURROGATE (forward does not
+    move, or is the identity),
     SYMMETRIC (right for symmetric matrices), APPROXIMATE (differences), STOCHASTIC, STATE CHANGED, and
     KINK or UNDEFINED for the point. DISAGREES fails the run where the code is under the current folder;
     in packages it is only reported.
 
-    Exit codes: that of the command if it is not 0, else 1 a gradient is wrong, 3 undecided only, 5 nothing
-    was called, 0.
+    Exit codes: that of the command if it is not 0, else 1 (a gradient is wrong), 3 (undecided only), 5
+    (nothing was called) or 0.
 
     Examples:
       gradcli audit -- python train.py --epochs 1
@@ -129,7 +130,7 @@ DECLARATION = Declaration(
             "--report-only", kind="flag", setting=True, help="Exit with the command's exit code, whatever is found."
         ),
         Option(
-            "--only", metavar="PACKAGE", setting=True, help="Judge the gradients of one package; scipy is one, too."
+            "--only", metavar="PACKAGE", setting=True, help="Judge only the gradients of one package, such as scipy."
         ),
         Option(
             "--expect",

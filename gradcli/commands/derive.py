@@ -50,8 +50,9 @@ def derive(
     before it. In --format json `formula` is in the script language, so that it can be given
     to `gradcli check --claim`.
 
-    With --steps the derivation precedes the formula: a line for each operation with its rule, by a number
-    as derivatives, by an array as differentials, d(A @ x) = A @ dx. Every line is proved by its normal form.
+    With --steps the derivation precedes the formula: a line for each operation with its rule. Lines
+    by a number are derivatives, lines by an array differentials: d(A @ x) = A @ dx. Every line is proved by its
+    normal form.
 
     With --emit the value and the gradient are a function for NumPy, PyTorch, JAX or C, in a file that does
     not need gradcli and has a test of its values at one point: run it, or give it to pytest.

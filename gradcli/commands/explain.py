@@ -20,8 +20,8 @@ else:
 def explain(output: Output, code: str | None) -> int:
     """What an error code means and what to do.
 
-    Every error names a code such as GC301. This prints what it means, why it is so, an example, and what
-    to write instead. Without a code: the list of all of them.
+    Every error names a code such as GC301. This prints what it means, the reason, an example, and what to
+    write instead. Without a code: the list of all of them.
 
     Examples:
       gradcli explain GC301

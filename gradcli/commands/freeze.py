@@ -42,9 +42,9 @@ def freeze(
 
     Value, gradients and verdicts become comment lines after the last statement, such as
     `#> grad x = [64, 32]`, which gradcli check compares from then on: relative tolerance 1e-9, or that of
-    `# gradcli: rtol=1e-6`. Lines that were recorded there before are replaced. Of an array of more than 40
-    entries sum, norm and moment (the sum of k/n times the k-th of n entries) are recorded. A script that
-    does not pass its check is refused.
+    `# gradcli: rtol=1e-6`. Lines that were recorded there before are replaced. For an array of more than
+    40 entries the sum, the norm and the moment (the sum of k/n times the k-th of n entries) are recorded. A
+    script that does not pass its check is refused.
 
     Exit codes: 0 all files are frozen, 1 a script was refused, 2 usage or syntax.
 
@@ -58,7 +58,7 @@ def freeze(
     refused = 0
     for path in files:
         if not is_file(path):
-            raise error("GC721", f"{visible(path, 200)} is no .grad file", help="give the files one by one")
+            raise error("GC721", f"{visible(path, 200)} is not a .grad file", help="give the files one by one")
         script = load(path, output, bounds)
         blanks, last = inline_results.with_blanks(script, bounds)
         report = checks.check_script(blanks, **settings)

@@ -36,7 +36,7 @@ def grad(
     """Value and gradient at a point.
 
     The output must be a number; for an array use `jacobian`, or sum it. Every leaf gets a gradient of its own
-    shape, a leaf that the output does not depend on gets zeros. No point is refused: the result is what the
+    shape; a leaf that the output does not depend on gets zeros. No point is refused: the result is what the
     formulas give in floating point, with a note where the point lies outside the domain.
 
     With --points every row of a file is a point: its columns are named x, w[0], A[0,1]. Results stream to

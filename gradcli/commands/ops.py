@@ -26,8 +26,8 @@ def ops(output: Output, operation: str | None) -> int:
     """The operations of the language: rules, domains, kinks.
 
     Without a name: a list of all of them. With a name, or an alias of it: what the operation
-    computes, its derivative, where it is defined, which value its derivative has at kinks, and examples,
-    computed just now.
+    computes, its derivative, where it is defined, which value its derivative has at kinks, and
+    examples with their results.
 
     Examples:
       gradcli ops

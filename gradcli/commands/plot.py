@@ -31,9 +31,9 @@ def plot(
 ) -> int:
     """A function with its gradient, as a plot.
 
-    Along one leaf the value and the derivative are drawn below each other; over two leaves lines of equal value
-    with the direction of the gradient. With --claim a hand-written derivative is drawn beside the right one, with
-    --steps the error of finite differences at the point by their step.
+    Along one leaf the value and the derivative are drawn below each other; over two leaves, lines of equal
+    value with the direction of the gradient. --claim draws a hand-written derivative beside the right one, --steps
+    the error of finite differences at the point against their step.
 
     In a terminal plots are drawn with characters. --output plot.png or plot.svg draws a picture, with matplotlib
     (extra: plot).
@@ -85,9 +85,14 @@ DECLARATION = Declaration(
     (
         AT,
         WRT,
-        Option("--box", many=True, metavar="LEAF=LO:HI", help="The range of a leaf. Default: 3 to both sides."),
+        Option(
+            "--box",
+            many=True,
+            metavar="LEAF=LO:HI",
+            help="The range of a leaf. Default: 3 to either side of the point.",
+        ),
         Option("--claim", metavar="LEAF=SCRIPT", help="A hand-written derivative, drawn beside the right one."),
-        Option("--steps", kind="flag", help="Draw the error of finite differences by their step."),
+        Option("--steps", kind="flag", help="Draw the error of finite differences against their step."),
         LIMIT,
         *presentation("table", "plain", "json", "csv", "svg", "png"),
     ),

@@ -51,10 +51,10 @@ def trace(
 
     Inserted nodes, such as the reshapes and broadcasts that an operation on arrays needs, are left out:
     what is sent to them is shown where it arrives. With --all they are shown too; JSON and CSV always include
-    them. A terminal shows 6 digits; elsewhere, and with --digits 17, all of them are there. An array of many
+    them. A terminal shows 6 digits; elsewhere, and with --digits 17, all are shown. An array of many
     entries is shown by its shape and norm, with --full by its entries.
 
-    A long loop is one node: its first and its last turn are shown step by step, with --turn 500 also that turn.
+    A long loop is one node: its first and its last turn are shown step by step, with --turn 500 that turn too.
 
     With --symbolic each local partial has its formula beside its number, such as cos(x) = -0.416147. An
     operation that mixes entries, such as a matrix product, has what it sends on for a cotangent ct instead:
@@ -63,8 +63,8 @@ def trace(
     With --quiz nothing is shown: you enter each local partial in turn. Type a formula, or its number at
     this point; a wrong answer is diagnosed, an empty line shows the right one. Answers may come through a pipe.
 
-    With --plan neither pass is shown, but how value and gradient are computed in repeated evaluations:
-    the order of work, blocks and threads, memory, and what the passes of the planner did.
+    With --plan the trace shows instead how value and gradient are computed in repeated evaluations: the
+    order of work, blocks and threads, memory, and what the passes of the planner did.
 
     Examples:
       gradcli trace "(x*y+x)**2" --at x=2,y=3

@@ -105,7 +105,9 @@ DECLARATION = Declaration(
             metavar="NAME=VALUE,...",
             help="The point of a script: x=2,y=3 or x=[1,2,3]. May be repeated.",
         ),
-        Option("--dtype", choices=("float32", "float64"), help="Format of floats: else float32, in scripts float64."),
+        Option(
+            "--dtype", choices=("float32", "float64"), help="Format of floats. Default: float32, in scripts float64."
+        ),
         ON,
         EVERY,
         *OUTPUT,

@@ -107,7 +107,7 @@ def tidy_codes(found: Mapping[str, CodeDoc]) -> Grid:
 
 
 def explanation(code: str, one: CodeDoc, style: Style) -> Document:
-    """`explain CODE`: what it means, why it is so, an example, what to write instead."""
+    """`explain CODE`: what it means, the reason, an example, what to write instead."""
     return Document(
         (
             Line(f"{code}: {one.title}", "title"),

@@ -85,7 +85,7 @@ def notes(result: Trace, passes: Passes, style: Style, rounded: bool) -> Iterato
     if any(size_of(value) > style.entries for value in numbers(result, passes)):
         yield f"Arrays of more than {style.entries} entries are shown by shape and norm: --full shows their entries"
     if any(sent.partial is None and not sent.formula for step in passes.backward for sent in step.contributions):
-        yield "A local partial that mixes entries is no number per entry: --symbolic shows it, such as A.T @ ct"
+        yield "Partials of operations that mix entries are not numbers: --symbolic shows formulas, such as A.T @ ct"
     if rounded and not all(same_when_rounded(value, style) for value in numbers(result, passes)):
         yield f"Numbers are rounded to {TERMINAL_DIGITS} digits: --digits 17 shows all of them"
 
