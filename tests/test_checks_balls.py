@@ -18,14 +18,16 @@ from gradcli.language.parser import parse
 from gradcli.lowering import lower
 
 
-def enclosed(text: str, at: dict[str, Any] | None = None, **options: Any) -> Entries:
+def enclosed(text: str, at: dict[str, Any] | None = None, **literals: bool) -> Entries:
     lowered = lower(parse(text), at=at or {})
     leaves = lowered.program.leaves
     point = {}
     for name, value in lowered.values.items():
         array = np.asarray(value.nested() if hasattr(value, "nested") else value, dtype=float)
         point[name] = (array.reshape(-1).tolist(), leaves[name].node.type.shape)
-    return balls.enclose(lowered.program.outputs, point, **options)[0]
+    if literals:
+        return balls.read(balls.BallField(balls.Literals(**literals)), lowered.program.outputs, point)[0]
+    return balls.enclose(lowered.program.outputs, point)[0]
 
 
 @pytest.mark.parametrize(

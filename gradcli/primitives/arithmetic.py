@@ -125,7 +125,7 @@ def _power_value(xp: Any, x: Any, *, n: int) -> Any:
 
 
 def _power_ball(fl: Any, x: Any, *, n: int) -> Any:
-    return x**n if n >= 0 else 1 / x**-n
+    return fl.whole_power(x, n) if n >= 0 else 1 / fl.whole_power(x, -n)
 
 
 add = elementwise(

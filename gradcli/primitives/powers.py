@@ -116,7 +116,7 @@ def _pow_ball(fl: Any, x: Any, y: Any) -> Any:
         if exponent < 0 and fl.sign(x) == 0:
             fl.undefined("a negative power of 0")
         if -64 <= exponent <= 64:
-            return x**exponent if exponent >= 0 else 1 / x**-exponent
+            return fl.whole_power(x, exponent) if exponent >= 0 else 1 / fl.whole_power(x, -exponent)
     side = fl.sign(x)
     if side > 0:
         return (y * x.log()).exp()

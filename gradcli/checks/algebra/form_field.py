@@ -20,33 +20,28 @@ from gradcli.checks.algebra.differential_field import MOST_BITS, Form, Generator
 from gradcli.checks.algebra.exponentials import HALF, exp, general_power, log, power
 from gradcli.checks.algebra.real_forms import sign_of
 from gradcli.checks.evaluate.decimal_literals import last_unit
-from gradcli.checks.evaluate.interpretation import MOST_TURNS, Entries, Failure, Field, Undecided, UndefinedAt
+from gradcli.checks.evaluate.interpretation import Entries, Failure, SymbolicField, Undecided, UndefinedAt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from gradcli.checks.algebra.differential_field import Tower
     from gradcli.graph.node import Node
-    from gradcli.graph.primitive import Primitive
 
 
 MOST_OPERATIONS = 20_000
 
 
-class FormField(Field):
+class FormField(SymbolicField):
     """Arithmetic on forms; `hold` makes a script's detach a constant, whatever it is of."""
 
-    most_turns = MOST_TURNS
-
-    def __init__(self, tower: Tower, *, decimal: bool = False, hold: bool = False) -> None:
+    def __init__(self, tower: Tower, *, hold: bool = False) -> None:
         super().__init__()
         self.tower = tower
-        self.decimal = decimal
         self.hold = hold
         self.zero = fmpq(0)
         self.one = fmpq(1)
         self.ties: list[Form] = []  # what moves, and is zero at the point
-        self.held_any = False  # whether `hold` has made a difference
         self.operations = 0
         self.sp = Namespace(tower, self.sign)
 
@@ -73,7 +68,7 @@ class FormField(Field):
         """A double as an exact constant."""
         if not math.isfinite(value):
             return Failure("undefined", None, f"a value of {value}")
-        return self.number(Fraction(repr(value)) if self.decimal else Fraction(value))
+        return self.number(Fraction(value))
 
     def symbol(self, name: str, value: fmpq, kind: str = "symbol") -> Form:
         """A symbol with its value at the point."""
@@ -85,9 +80,11 @@ class FormField(Field):
 
     def held(self, name: str, x: Any) -> Any:
         """A constant that has the value of an entry."""
-        if isinstance(x, Failure):
-            return x
-        return self.tower.gen(self.tower.index(Generator("held", [self.tower.lift(x)], name=name)))
+        return (
+            x
+            if isinstance(x, Failure)
+            else self.tower.gen(self.tower.index(Generator("held", [self.tower.lift(x)], name=name)))
+        )
 
     def total(self, xs: Iterable[Any]) -> Any:
         """The sum of some entries, by halves, so that no long sum is written out more often than needed."""
@@ -112,21 +109,6 @@ class FormField(Field):
             raise UndefinedAt("a position that is not a whole number")
         return int(number.p)
 
-    def detached(self, node: Node, x: Entries) -> Entries:
-        if not self.hold:
-            return x
-        self.held_any = True
-        flat = [self.held(f"detach{node.serial}[{i}]", entry) for i, entry in enumerate(x.flat)]
-        return Entries(flat, x.shape)
-
-    def straight_through(self, node: Node, value: Entries, surrogate: Entries) -> Entries:
-        if not self.hold:
-            return value
-        self.held_any = True
-        gaps = [x - y for x, y in zip(value.flat, surrogate.flat, strict=True)]
-        flat = [self.held(f"ste{node.serial}[{i}]", gap) + surrogate.flat[i] for i, gap in enumerate(gaps)]
-        return Entries(flat, surrogate.shape)
-
     # --- decisions ------------------------------------------------------------------------------------------
 
     def sign(self, x: Any) -> int:
@@ -145,22 +127,10 @@ class FormField(Field):
 
     # --- steps ------------------------------------------------------------------------------------------
 
-    def rule(self, primitive: Primitive) -> Callable[..., Any] | None:
-        return primitive.symbolic
-
     def computed(self, node: Node, rule: Callable[..., Any], xs: tuple[Any, ...]) -> Any:
-        self.operations += 1
-        if self.operations > MOST_OPERATIONS:
+        if self.operations >= MOST_OPERATIONS:
             raise Spent(f"more than {MOST_OPERATIONS:,} operations")
-        try:
-            made = rule(self.sp, *xs, **node.params)
-        except (Undecided, UndefinedAt) as reason:
-            return Failure(reason.kind, node, str(reason))
-        except ZeroDivisionError as reason:
-            return Failure("undefined", node, str(reason))
-        if made is None:
-            return Failure("undefined", node, f"{node.primitive.name} has no value here")
-        return made
+        return super().computed(node, rule, xs)
 
     def checked(self, node: Node, entry: Any, xs: Sequence[Entries]) -> Any:
         self.operations += 1

@@ -50,11 +50,10 @@ def prove_derivative(
     moving: Sequence[str],
     point: Point,
     entries: Sequence[int],
-    decimal: bool = False,
     values: Values | None = None,
 ) -> Answer:
     """As `proof.prove_derivative`, and where loops are too long for that, by induction over their turns."""
-    answer = proof.prove_derivative(output, target, right, moving, point, entries, decimal, values)
+    answer = proof.prove_derivative(output, target, right, moving, point, entries, values)
     loops = readers_by_loop(reachable([output]))
     if answer["proved"] or target.primitive is not LEAF or all(first.params["count"] <= MOST_TURNS for first in loops):
         return answer
@@ -63,7 +62,7 @@ def prove_derivative(
         found = _Proof(claim, output, target, right, moving, entries).answer(entries)
         return {**found, "induction": True}
 
-    found, _ = in_rings(attempt, lambda size: Claim(Tower(size), point, decimal, Reader()), SIZES)
+    found, _ = in_rings(attempt, lambda size: Claim(Tower(size), point, Reader()), SIZES)
     return found
 
 
@@ -164,7 +163,7 @@ class _Turn:
         self.loop = loop
         self.back = loop_of(readers[0])
         self.key = loop_key(readers[0])
-        self.claim = Claim(Tower(SIZES[-1]), {}, outside.claim.decimal, Reader())
+        self.claim = Claim(Tower(SIZES[-1]), {}, Reader())
         self.field = self.claim.plain
 
     def transposed(self, ends: Mapping[int, list[Form]]) -> Transposed | None:

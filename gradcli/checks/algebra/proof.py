@@ -242,16 +242,15 @@ class Value(NamedTuple):
 class Claim:
     """Forms of nodes in one tower, with symbols for the leaves that move."""
 
-    def __init__(self, tower: Tower, point: Point, decimal: bool, reader: Reader) -> None:
+    def __init__(self, tower: Tower, point: Point, reader: Reader) -> None:
         self.tower = tower
         self.values = point
         self.reader = reader
-        self.decimal = decimal
         self.every = reader.every
         self.symmetric = reader.symmetric
         tower.inverting = reader.apart
-        self.plain = FormField(tower, decimal=decimal)
-        self.holding = FormField(tower, decimal=decimal, hold=True)
+        self.plain = FormField(tower)
+        self.holding = FormField(tower, hold=True)
         self.point: dict[str, Entries] = {}
         self.frozen: list[str] = []
 
@@ -298,7 +297,7 @@ class Claim:
     def setting(self) -> Hashable:
         """All that a reading depends on but the node and the point; the order of the symbols does not count."""
         symbols = frozenset((one.kind, one.name) for one in self.tower.generators)
-        return self.tower.size, self.reader, self.decimal, symbols
+        return self.tower.size, self.reader, symbols
 
     def region(self) -> list[str]:
         """The signs that were used, in words."""
@@ -316,7 +315,6 @@ def prove_derivative(
     moving: Sequence[str],
     point: Point,
     entries: Sequence[int],
-    decimal: bool = False,
     values: Values | None = None,
 ) -> Answer:
     """Whether entries of the right node are the derivatives of a scalar node by the same entries of the target.
@@ -332,7 +330,7 @@ def prove_derivative(
         value.claim.leaves(nodes, moving, target, entries)
         return answered(value.claim, derivative_pairs(value, target, right, entries))
 
-    return attempted(attempt, moving, point, decimal)
+    return attempted(attempt, moving, point)
 
 
 def prove_equal(
@@ -340,7 +338,6 @@ def prove_equal(
     right: Node,
     moving: Sequence[str],
     point: Point,
-    decimal: bool = False,
     differ: Callable[[], bool] | None = None,
 ) -> Answer:
     """Whether two nodes are equal, entry by entry.
@@ -351,7 +348,7 @@ def prove_equal(
     def attempt(claim: Claim) -> Answer:
         return answered(claim, equal_pairs(claim, left, right, moving))
 
-    return attempted(attempt, moving, point, decimal, Reader(common=True), differ)
+    return attempted(attempt, moving, point, Reader(common=True), differ)
 
 
 def equal_pairs(claim: Claim, left: Node, right: Node, moving: Sequence[str]) -> Pairs:
@@ -430,7 +427,6 @@ def attempted(
     attempt: Callable[[Claim], Answer],
     moving: Sequence[str],
     point: Point,
-    decimal: bool,
     abstract: Reader | None = None,
     differ: Callable[[], bool] | None = None,
 ) -> Answer:
@@ -442,7 +438,7 @@ def attempted(
 
     def tried(reader: Reader, sizes: Sequence[int]) -> tuple[Answer, Exception | None]:
         most = MOST_APART if reader.apart else MOST_WORK
-        return in_rings(attempt, lambda size: Claim(Tower(size, most), point, decimal, reader), sizes)
+        return in_rings(attempt, lambda size: Claim(Tower(size, most), point, reader), sizes)
 
     plain, problem = tried(Reader(), SIZES[:1])
     if not plain["proved"] and differ is not None and differ():

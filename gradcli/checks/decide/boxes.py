@@ -153,7 +153,7 @@ def on_box(
     if answer["state"] in ("refuted", "undefined"):
         return moved(elsewhere(answer["at"]), outcome, evidence, names, at(answer["at"]))
     if answer["state"] == "open":
-        left = f"{answer['left']:,} of {answer['pieces']:,} pieces are open, {1 - answer['settled']:.1g} of the box"
+        left = f"{answer['left']:,} pieces are open after {answer['pieces']:,}, {1 - answer['settled']:.1g} of the box"
         return open_box(outcome, told, f"{left}: {pieces_told(names, answer['open'])}", evidence)
     if outcome.verdict != "AGREES" and proved_everywhere(exact, subject, answer["regions"], at):
         evidence["regions"] = len(answer["regions"])

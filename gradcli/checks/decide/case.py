@@ -7,6 +7,7 @@ are judged. The nodes of a gradient, a claim and a rule hold dL/dx - i*dL/dy, wh
 from __future__ import annotations
 
 import re
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -72,7 +73,6 @@ class Case:
         self.evidence: Evidence = {"oracles": self.tried}
         if self.plane:
             self.evidence["convention"] = CONVENTION
-        self.names: dict[bool, dict[str, Any]] = {}  # the derivative, by whether decimals are read as written
         self.nearby: list[dict[str, Floats]] = []  # points beside the given one that lie in its region
         self.smooth_tie = False  # a tie across which the value is smooth, with the judged slope
         self.holomorphic: bool | None = None  # at a complex point
@@ -170,12 +170,10 @@ class Case:
 
     # --- the derivative, and other points ---------------------------------------------------------------------
 
-    def derive(self, entries: Sequence[int] | None = None, decimal: bool = False) -> bool:
-        """Name the derivative by these entries of the target, for `compare`; whether the oracle holds the graph."""
-        if self.exact.refused is not None:
-            return False
-        self.names[decimal] = self.derivative(entries)
-        return True
+    @cached_property
+    def name(self) -> dict[str, Any] | None:
+        """The derivative by all entries; None for an equality, and where the oracle does not hold the graph."""
+        return None if self.subject.output is None or self.exact.refused is not None else self.derivative()
 
     def derivative(self, entries: Sequence[int] | None = None) -> dict[str, Any]:
         """The name of the derivative by these entries of the target, or by all, for the oracle."""
@@ -185,9 +183,10 @@ class Case:
         )
 
     def compare(self, places: Sequence[Values], **question: Any) -> Answer:
-        """What is judged against a derivative or another node at some points, to the tolerance of the subject."""
+        """What is judged against the derivative, or the left side, at some points, to the tolerance of the subject."""
         subject = self.subject
-        return self.exact.compare(subject.judged, places, plane=self.plane, rtol=subject.rtol, **question)
+        about = {"name": self.name, "left": subject.left, "plane": self.plane, "rtol": subject.rtol}
+        return self.exact.compare(subject.judged, places, **{**about, **question})
 
     def floats(self, nodes: Sequence[Node], values: Values) -> list[Floats]:
         """The values of some nodes in the arithmetic that is judged."""

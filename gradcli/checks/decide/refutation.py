@@ -39,9 +39,9 @@ def refuted(case: Case, found: Sequence[tuple[Values, Any]], entries: Sequence[i
     wrong = [(values, answer) for values, answer in found if "!" in answer["relations"]]
     if not wrong:
         return None
-    if case.number and (near := near_enough(case, case.names[False], wrong[0][1])) is not None:
+    if case.number and (near := near_enough(case, wrong[0][1])) is not None:
         return near
-    standing, ways = explained_away(case, wrong, entries)
+    standing, ways = explained_away(case, wrong)
     if standing is None and by_luck(case):
         standing = wrong[0]
     if standing is None:
@@ -70,13 +70,11 @@ def refuted(case: Case, found: Sequence[tuple[Values, Any]], entries: Sequence[i
     return Outcome("DISAGREES", message + (f"; {causes[0].text}" if causes else ""), evidence, notes(causes))
 
 
-def explained_away(
-    case: Case, wrong: Sequence[tuple[Values, Any]], entries: Sequence[int] = ()
-) -> tuple[tuple[Values, Any] | None, set[str]]:
+def explained_away(case: Case, wrong: Sequence[tuple[Values, Any]]) -> tuple[tuple[Values, Any] | None, set[str]]:
     """The first point whose difference no rounded constant explains, if any; and how the others are explained."""
     ways: set[str] = set()
     for values, answer in wrong:
-        way = reading(case, values, answer, entries)
+        way = reading(case, values, answer)
         if way is None:
             return (values, answer), ways
         ways.add(way)
@@ -98,7 +96,7 @@ def to_the_digits(case: Case, readings: set[str]) -> Outcome:
     return Outcome("CERTIFIED", f"equal to the digits of {DECIMALS}", {"reading": how})
 
 
-def reading(case: Case, values: Values, answer: Answer, entries: Sequence[int] = ()) -> str | None:
+def reading(case: Case, values: Values, answer: Answer) -> str | None:
     """How both sides can be equal after all: rounded "constants", or "decimals" as written; None if they cannot.
 
     "branch" where a rounded constant leaves open which branch is taken and both sides are equal to 12 digits: such a
@@ -106,12 +104,7 @@ def reading(case: Case, values: Values, answer: Answer, entries: Sequence[int] =
     """
     undecided = False
     for decimal in (False,) if case.plane else (False, True):
-        if case.subject.output is None:
-            wide = case.compare([values], left=case.subject.left, decimal=decimal, wide=True)
-        elif decimal not in case.names and not case.derive(entries, decimal):
-            continue
-        else:
-            wide = case.compare([values], name=case.names[decimal], decimal=decimal, wide=True)
+        wide = case.compare([values], decimal=decimal, wide=True)
         if "problem" in wide:
             continue
         point = wide["points"][0]
@@ -128,7 +121,7 @@ def by_luck(case: Case) -> bool:
         return False
     names = leaf_names([case.target]) & set(case.subject.moving)
     places = [values for name in sorted(names) for values in points_beside(case, name, 1)]
-    answer = case.compare(places, name=case.names.get(True) or case.names[False], decimal=True, wide=True)
+    answer = case.compare(places, decimal=True, wide=True)
     return any(usable(one) and "!" in one["relations"] for one in answer.get("points", []))
 
 
@@ -152,8 +145,7 @@ def off_structure(case: Case, proof: Mapping[str, Any]) -> tuple[str, Evidence]:
             value, subject.domain if name == case.own_leaf else None, case.seed
         ):
             at = {**case.values, name: moved}
-            left = subject.left if subject.output is None else None
-            answer = case.compare([at], name=case.names.get(False), left=left, wide=True)
+            answer = case.compare([at], wide=True)
             first = next(iter(answer.get("points", ())), None)
             if first is None or not usable(first) or "!" not in first["relations"]:
                 continue
@@ -172,16 +164,11 @@ def points_beside(case: Case, name: str, count: int) -> list[dict[str, Any]]:
     return [{**case.values, name: moved} for moved, _ in zip(near, range(count), strict=False)]
 
 
-def printed(case: Case, name: Mapping[str, Any] | None) -> bool:
-    """Whether a bare number is right to the digits that were typed."""
-    answer = case.compare([case.values], name=name, left=case.subject.left, wide=True, printed=True)
-    return "problem" not in answer and rescued(answer["points"][0], PRINTED_RELATIVE)
-
-
-def near_enough(case: Case, name: Mapping[str, Any] | None, answer: Answer) -> Outcome | None:
+def near_enough(case: Case, answer: Answer) -> Outcome | None:
     """AGREES for a bare number that is right as far as its digits go, or as far as a float computation does."""
     evidence: Evidence = {"basis": "digits", "exact": exact_digits(answer)}
-    if printed(case, name):
+    printed = case.compare([case.values], wide=True, printed=True)
+    if "problem" not in printed and rescued(printed["points"][0], PRINTED_RELATIVE):
         return Outcome("AGREES", "the number is right to the digits given, at this point", evidence)
     if None in answer["exact"] or None in answer["claimed"]:
         return None
@@ -200,13 +187,13 @@ def shortened(case: Case, values: Values, answer: Answer) -> tuple[Values, Answe
     short = sample_points.shortest(values[name], case.subject.domain, lambda x: differs(case, {**values, name: x}))
     if short is values[name]:
         return values, answer
-    again = case.compare([{**values, name: short}], name=case.names[False])
+    again = case.compare([{**values, name: short}])
     return ({**values, name: short}, again["points"][0]) if "problem" not in again else (values, answer)
 
 
 def differs(case: Case, values: Values) -> bool:
     """Whether the judged thing is surely wrong at a point, rounded constants allowed for."""
-    answer = case.compare([values], name=case.names[False], wide=True)
+    answer = case.compare([values], wide=True)
     return "problem" not in answer and usable(answer["points"][0]) and "!" in answer["points"][0]["relations"]
 
 

@@ -142,7 +142,7 @@ def parted(case: Case, places: Sequence[Values], seen: Sequence[finite_differenc
     case.tried["differences"] = f"contradict: {reason}"
     if subject.engine is not None and not case.plane and all(one.state in ("differs", "silent") for one in seen):
         engine = [differenced(case, values, subject.engine) for values in places]
-        answer = case.compare(places, left=subject.engine, wide=True)
+        answer = case.compare(places, name=None, left=subject.engine, wide=True)
         both = [
             (values, p)
             for values, one, p in zip(places, engine, answer.get("points", []), strict=False)
@@ -215,8 +215,7 @@ MOST_JOINT = 64  # entries that may move together
 
 def by_series(case: Case) -> Outcome | None:
     """The verdict from E and R; None where they leave it open."""
-    if not case.derive():
-        assert case.exact.refused is not None
+    if case.exact.refused is not None:
         return case.value_in_floats([case.output], case.exact.refused["reason"])
     if case.plane and case.target not in reachable([case.output]):
         return None
@@ -232,7 +231,7 @@ def by_series(case: Case) -> Outcome | None:
         "judge",
         right=case.subject.judged,
         point=case.values,
-        derivative=case.names[False],
+        derivative=case.name,
         beside=[{case.own_leaf: values[case.own_leaf]} for values in near if case.own_leaf is not None],
         wanted=wanted,
         directions=joint(case),
@@ -383,7 +382,7 @@ def equality(case: Case) -> Outcome:
     if stop is not None:
         return stop
     places = [dict(case.values), *moved_one_by_one(case)]
-    answer = case.compare(places, left=left)
+    answer = case.compare(places)
     if "problem" in answer:
         case.tried["balls"] = answer["reason"]
         return in_floats(case)
@@ -435,7 +434,7 @@ def moved_one_by_one(case: Case) -> list[dict[str, Floats]]:
 
 def unequal(case: Case, wrong: Sequence[tuple[Values, Answer]]) -> Outcome:
     """DISAGREES, unless rounded constants or decimals explain the difference at every point that shows one."""
-    if case.number and (near := near_enough(case, None, wrong[0][1])) is not None:
+    if case.number and (near := near_enough(case, wrong[0][1])) is not None:
         return near
     standing, ways = explained_away(case, wrong)
     if standing is None:

@@ -17,6 +17,7 @@ from gradcli.checks.derivatives.derivative_query import FEW, DerivativeQuery, Fi
 from gradcli.checks.derivatives.many_entries import COUNT, Wholesale
 from gradcli.checks.derivatives.one_sided import Tied
 from gradcli.checks.evaluate.ball_numbers import START_BITS, doubling, precision
+from gradcli.checks.evaluate.balls import EXACT
 from gradcli.checks.evaluate.interpretation import Failure
 from gradcli.graph.node import is_reader
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from gradcli.checks.derivatives.one_sided import Side
-    from gradcli.checks.evaluate.balls import Point
+    from gradcli.checks.evaluate.balls import Literals, Point
     from gradcli.graph.node import Node
 
     Answer = dict[str, Any]
@@ -42,25 +43,21 @@ class ClaimComparison:
         query: DerivativeQuery,
         judged: Node,
         fields: Fields,
-        *,
         rtol: float | None = None,
-        wide: bool = False,
-        decimal: bool = False,
-        printed: bool = False,
+        literals: Literals = EXACT,
     ) -> None:
         self.query = query
         self.judged = judged
         self.fields = fields
         self.rtol = rtol
-        self.flags = {"wide": wide, "decimal": decimal}
-        self.printed = printed
+        self.literals = literals
         self.work = query.work(judged)
         self.loops = any(map(is_reader, query.paths.all))
         self.start = START_BITS  # of a comparison; with loops, what the last one took
 
     def here(self, point: Point) -> PointEvaluation:
         """The derivative at a point."""
-        return PointEvaluation(self.query, self.fields, point, **self.flags)
+        return PointEvaluation(self.query, self.fields, point, self.literals)
 
     def compared(self, here: PointEvaluation, directions: int = COUNT) -> Answer:
         """The relation of each entry; of many entries along so many random directions."""
@@ -70,7 +67,7 @@ class ClaimComparison:
             here.rough = all_at_once.rough
             return found
         found = relations.compared(
-            here.exact, here.claimed(self.judged, self.printed), self.query.entries, self.rtol, self.work, self.start
+            here.exact, here.claimed(self.judged), self.query.entries, self.rtol, self.work, self.start
         )
         if self.loops:
             self.start = found["bits"]

@@ -13,6 +13,7 @@ from flint import arb
 from gradcli.checks.derivatives.jets import DependencyCone, DirectionalJets
 from gradcli.checks.derivatives.one_sided import SMOOTH, Sides, Tied, sides
 from gradcli.checks.evaluate import ball_numbers, balls
+from gradcli.checks.evaluate.balls import EXACT
 from gradcli.checks.evaluate.evaluation import steps_of, work_of
 from gradcli.checks.evaluate.interpretation import Failure, Unsupported
 from gradcli.checks.expansions.series_fields import ComplexField
@@ -21,7 +22,7 @@ from gradcli.graph.node import LEAF, reachable
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from gradcli.checks.evaluate.balls import BallField, Point
+    from gradcli.checks.evaluate.balls import BallField, Literals, Point
     from gradcli.checks.evaluate.evaluation import Steps
     from gradcli.graph.node import Node
 
@@ -40,14 +41,11 @@ class Fields:
     def __init__(self) -> None:
         self._known: dict[tuple[Any, ...], BallField] = {}
 
-    def at(
-        self, bits: int, *, wide: bool = False, decimal: bool = False, printed: bool = False, plane: bool = False
-    ) -> BallField:
+    def at(self, bits: int, literals: Literals = EXACT, plane: bool = False) -> BallField:
         """The field for numbers of so many bits; complex ones in the `plane`."""
-        key = (bits, wide, decimal, printed, plane)
+        key = (bits, literals, plane)
         if key not in self._known:
-            kind = ComplexField if plane else balls.BallField
-            self._known[key] = kind(wide=wide, decimal=decimal, printed=printed)
+            self._known[key] = (ComplexField if plane else balls.BallField)(literals)
         return self._known[key]
 
 
@@ -124,9 +122,7 @@ class DerivativeQuery:
 class PointEvaluation:
     """A derivative at one point. `joined` are entries whose partials are read on both sides of a tie."""
 
-    def __init__(
-        self, query: DerivativeQuery, fields: Fields, point: Point, *, wide: bool = False, decimal: bool = False
-    ) -> None:
+    def __init__(self, query: DerivativeQuery, fields: Fields, point: Point, literals: Literals = EXACT) -> None:
         self.query = query
         self.point = point
         self.signs: list[int] = []
@@ -134,12 +130,11 @@ class PointEvaluation:
         self.joined: set[int] = set()
         self.rough: Tied | None = None  # along a direction in which many entries move
         self.fields = fields
-        self.wide = wide
-        self.decimal = decimal
+        self.literals = literals
         self._lines: tuple[int, DirectionalJets] | None = None
 
-    def _field(self, bits: int) -> BallField:
-        return self.fields.at(bits, wide=self.wide, decimal=self.decimal, plane=self.query.plane)
+    def _field(self, bits: int, printed: bool = False) -> BallField:
+        return self.fields.at(bits, self.literals._replace(printed=printed), self.query.plane)
 
     def lines(self, bits: int) -> DirectionalJets:
         """The lines through the point; to be used with so many bits set."""
@@ -182,21 +177,19 @@ class PointEvaluation:
         self.signs, self.partials = lines.signs, found
         return found
 
-    def claimed(self, node: Node, printed: bool = False) -> Callable[[int], Mapping[int, Any]]:
-        """The entries of a node at this point, for so many bits; with `printed` its decimals count to their digits."""
-        if not printed:
-            order = self.query.beyond(node)
-
-            def beside(bits: int) -> Mapping[int, Any]:
-                base = self.lines(bits).base
-                base.follow(order)
-                return dict(enumerate(self._field(bits).slopes(base.known[node].flat)))
-
-            return beside
+    def claimed(self, node: Node) -> Callable[[int], Mapping[int, Any]]:
+        """The entries of a node at this point, for so many bits; the decimals of this one may count to their digits."""
+        order = self.query.beyond(node)
 
         def at(bits: int) -> Mapping[int, Any]:
-            field = self.fields.at(bits, wide=self.wide, decimal=self.decimal, printed=True, plane=self.query.plane)
-            return dict(enumerate(field.slopes(balls.read(field, [node], self.point)[0].flat)))
+            field = self._field(bits, self.literals.printed)
+            if self.literals.printed:
+                flat = balls.read(field, [node], self.point)[0].flat
+            else:
+                base = self.lines(bits).base
+                base.follow(order)
+                flat = base.known[node].flat
+            return dict(enumerate(field.slopes(flat)))
 
         return at
 

@@ -73,13 +73,13 @@ def digits(x: Any, count: int = 25) -> str:
     return text
 
 
-def settled(x: Any, good_bits: int = GOOD_BITS) -> bool:
+def settled(x: Any) -> bool:
     """Whether more bits would tell nothing that matters about an entry."""
     if isinstance(x, Failure):
         return x.kind != "undecided"
     if type(x) is not arb:
         return True
-    return bool(x.rel_accuracy_bits() >= good_bits) or is_tiny(x)
+    return bool(x.rel_accuracy_bits() >= GOOD_BITS) or is_tiny(x)
 
 
 def doubling(start: int = START_BITS, work: int = 0) -> Iterator[int]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flint import arb, arb_mat, arb_series, ctx, fmpq, fmpz
 
@@ -103,22 +103,31 @@ MOST_CONSTANTS = 4096  # of a field
 NOISE = 2.0**-24  # of the largest carry: a ball around 0 of this size is noise, and no number that has been lost
 
 
-class BallField(Field):
-    """Arithmetic on balls, and what `ball` rules call `fl`: numbers, signs, and a way to say "undefined".
+class Literals(NamedTuple):
+    """How decimals are read: as what they are, if nothing else is said.
 
     `wide` gives literals of many digits a radius of one unit of the last digit, `printed` gives every decimal of
     three digits or more a radius of half a unit. `decimal` reads leaves and data as the shortest decimals of their
     doubles, the way people write them.
     """
 
+    wide: bool = False
+    decimal: bool = False
+    printed: bool = False
+
+
+EXACT = Literals()
+
+
+class BallField(Field):
+    """Arithmetic on balls, and what `ball` rules call `fl`: numbers, signs, and a way to say "undefined"."""
+
     plain = frozenset((arb,))
     plane = False  # whether entries are complex
 
-    def __init__(self, *, wide: bool = False, decimal: bool = False, printed: bool = False) -> None:
+    def __init__(self, literals: Literals = EXACT) -> None:
         super().__init__()
-        self.wide = wide
-        self.printed = printed
-        self.decimal = decimal
+        self.literals = literals
         self.zero = arb(0)
         self.one = arb(1)
         self._constants: dict[Any, Any] = {}
@@ -155,8 +164,8 @@ class BallField(Field):
             }
             return named[value]() if value in named else Failure("undefined", None, f"the constant {value}")
         exact = self.number(value)
-        unit = last_unit(value) if self.wide else None
-        if unit is None and self.printed:
+        unit = last_unit(value) if self.literals.wide else None
+        if unit is None and self.literals.printed:
             unit = last_unit(value, FEW_DIGITS)
             unit = None if unit is None else unit / 2
         return exact if unit is None else exact + arb(0, 1) * self.number(unit)
@@ -170,7 +179,7 @@ class BallField(Field):
             return value
         if not math.isfinite(value):
             return Failure("undefined", None, f"a value of {value}")
-        return self.number(Fraction(repr(value))) if self.decimal else arb(value)
+        return self.number(Fraction(repr(value))) if self.literals.decimal else arb(value)
 
     # --- the real numbers that entries consist of -------------------------------------------------------
 
@@ -196,6 +205,13 @@ class BallField(Field):
 
     def undefined(self, reason: str) -> Any:
         raise UndefinedAt(reason)
+
+    def whole_power(self, x: Any, n: int) -> Any:
+        """x**n; python-flint's own has no value on a ball with 0 in its middle."""
+        if type(x) is not arb or n == 0 or x.is_exact() or not x.mid().is_zero():
+            return x**n
+        half = self.whole_power(x, n // 2) if n > 1 else arb(1)
+        return half * half * x if n % 2 else half * half
 
     def sqrt(self, x: Any) -> Any:
         return x if isinstance(x, Failure) else x.sqrt()
@@ -332,22 +348,15 @@ def read(field: BallField, nodes: Sequence[Node], point: Point) -> list[Entries]
     return Reading(field, entries_of(field, point)).read(nodes)
 
 
-def enclose(
-    nodes: Sequence[Node],
-    point: Point,
-    *,
-    good_bits: int = GOOD_BITS,
-    wide: bool = False,
-    decimal: bool = False,
-) -> list[Entries]:
-    """The entries of some nodes with so many good bits, as far as 8,192 bits and the budget of `doubling` allow.
+def enclose(nodes: Sequence[Node], point: Point) -> list[Entries]:
+    """The entries of some nodes with 56 good bits, as far as 8,192 bits and the budget of `doubling` allow.
 
     Raises Unsupported for an operation without a `ball` rule.
     """
     found: list[Entries] = []
     for bits in doubling(work=work_of(reachable(nodes))):
         with precision(bits):
-            found = read(BallField(wide=wide, decimal=decimal), nodes, point)
-            if all(settled(x, good_bits) for one in found for x in one.flat):
+            found = read(BallField(), nodes, point)
+            if all(settled(x) for one in found for x in one.flat):
                 break
     return found

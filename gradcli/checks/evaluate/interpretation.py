@@ -269,3 +269,48 @@ class Field:
     def written_out(self, node: Node) -> Definition:
         """The definition of a composite, as this field reads it."""
         return written_out(node)
+
+
+class SymbolicField(Field):
+    """Arithmetic on expressions: `symbolic` rules, in the namespace `sp`.
+
+    With `hold` what a script detaches becomes a symbol of its own, which has its value and no derivative.
+    """
+
+    sp: Any
+    most_turns = MOST_TURNS
+    held_any = False  # whether `hold` has made a difference
+
+    def held(self, name: str, x: Any) -> Any:
+        """A symbol that has the value of an entry."""
+        raise Unsupported(name)
+
+    def detached(self, node: Node, x: Entries) -> Entries:
+        return self._held(f"detach{node.serial}", x.flat, x.shape) if self.hold else x
+
+    def straight_through(self, node: Node, value: Entries, surrogate: Entries) -> Entries:
+        if not self.hold:
+            return value
+        gaps = [x - y for x, y in zip(value.flat, surrogate.flat, strict=True)]
+        held = self._held(f"ste{node.serial}", gaps, surrogate.shape)
+        return Entries([gap + y for gap, y in zip(held.flat, surrogate.flat, strict=True)], surrogate.shape)
+
+    def _held(self, name: str, flat: Iterable[Any], shape: Shape) -> Entries:
+        self.held_any = True
+        return Entries(
+            [x if isinstance(x, Failure) else self.held(f"{name}[{i}]", x) for i, x in enumerate(flat)], shape
+        )
+
+    def rule(self, primitive: Primitive) -> Callable[..., Any] | None:
+        return primitive.symbolic
+
+    def computed(self, node: Node, rule: Callable[..., Any], xs: tuple[Any, ...]) -> Any:
+        try:
+            made = rule(self.sp, *xs, **node.params)
+        except (Undecided, UndefinedAt) as reason:
+            return Failure(reason.kind, node, str(reason))
+        except ZeroDivisionError as reason:
+            return Failure("undefined", node, str(reason))
+        if made is None:
+            return Failure("undefined", node, f"{node.primitive.name} has no value here")
+        return self.checked(node, made, ())

@@ -9,6 +9,7 @@ grows faster than every power only the sign and the logarithm.
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from flint import arb, arb_series, fmpq, fmpz
@@ -31,6 +32,12 @@ LOGARITHM = key(0, 1)
 LOGLOG = key(0, 0, 1)
 FLAT = key(10**6)  # of what is smaller than every power
 POWERS = 10  # of what vanishes, in a composition
+LOCAL = frozenset(  # functions that are read only where their arguments have limits
+    (
+        *("erfinv", "erfcinv", "rgamma", "polygamma", "bessel_j", "bessel_i"),
+        *("gamma_lower", "gamma_upper", "beta_lower"),
+    )
+)
 
 
 def faster_than_powers(grown: Key) -> bool:
@@ -46,6 +53,11 @@ class ExpansionFunctions:
     if TYPE_CHECKING:
 
         def made(self, terms: dict[Key, Any], rest: Key | None = None) -> Any: ...
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in LOCAL:
+            raise AttributeError(name)
+        return partial(self.local, name)
 
     def local(self: Any, method: str, *args: Any) -> Any:
         """A function that is analytic at the limit, by its own series there."""
@@ -116,15 +128,6 @@ class ExpansionFunctions:
         """What is left of the error function far out: less than exp(-self**2)."""
         return self.made({}, (-(self * self)).exp().first())
 
-    def erfinv(self: Any) -> Any:
-        return self.local("erfinv")
-
-    def erfcinv(self: Any) -> Any:
-        return self.local("erfcinv")
-
-    def rgamma(self: Any) -> Any:
-        return self.local("rgamma")
-
     def gamma(self: Any) -> Any:
         return self.rgamma().inverse()
 
@@ -139,24 +142,6 @@ class ExpansionFunctions:
         with capacity(POWERS + 1):
             around = arb_series([constant, 1], POWERS + 1).rgamma()
         return -gone.composed(around.derivative()) / gone.composed(around)
-
-    def polygamma(self: Any, n: int) -> Any:
-        return self.local("polygamma", n)
-
-    def bessel_j(self: Any, n: int) -> Any:
-        return self.local("bessel_j", n)
-
-    def bessel_i(self: Any, n: int) -> Any:
-        return self.local("bessel_i", n)
-
-    def gamma_lower(self: Any, a: Any, regularized: int) -> Any:
-        return self.local("gamma_lower", a, regularized)
-
-    def gamma_upper(self: Any, a: Any, regularized: int) -> Any:
-        return self.local("gamma_upper", a, regularized)
-
-    def beta_lower(self: Any, a: Any, b: Any, regularized: int) -> Any:
-        return self.local("beta_lower", a, b, regularized)
 
     def sinc_pi(self: Any) -> Any:
         return (self * arb.pi()).sin() / (self * arb.pi()) if self.grows() else self.local("sinc_pi")

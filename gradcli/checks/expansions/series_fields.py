@@ -17,7 +17,7 @@ from flint import arb
 
 from gradcli.checks.derivatives.matrices import rule_of
 from gradcli.checks.evaluate import ball_numbers
-from gradcli.checks.evaluate.balls import BallField
+from gradcli.checks.evaluate.balls import EXACT, BallField, Literals
 from gradcli.checks.evaluate.interpretation import Entries, Failed, Failure, Tie, UndefinedAt, Unsupported
 from gradcli.checks.expansions.complex_numbers import Complex, angle
 from gradcli.checks.expansions.log_puiseux import Expansion, Huge
@@ -231,8 +231,8 @@ class ComplexField(SeriesField):
     plane = True
     testing_zero = False  # whether a sign is requested only to tell 0 from other numbers
 
-    def __init__(self, *, wide: bool = False, decimal: bool = False, printed: bool = False) -> None:
-        super().__init__(wide=wide, decimal=decimal, printed=printed)
+    def __init__(self, literals: Literals = EXACT) -> None:
+        super().__init__(literals)
         self.continuous = False
         self.signs = []
         self.base = {}

@@ -24,6 +24,7 @@ from gradcli.checks.derivatives import relations
 from gradcli.checks.derivatives.claim_comparison import ClaimComparison
 from gradcli.checks.derivatives.derivative_query import DerivativeQuery, Fields, PointEvaluation
 from gradcli.checks.evaluate import ball_numbers, balls
+from gradcli.checks.evaluate.balls import EXACT, Literals
 from gradcli.checks.evaluate.evaluation import work_of
 from gradcli.checks.evaluate.interpretation import Failure, Undecided, UndefinedAt, Unsupported
 from gradcli.checks.oracle.call_budget import CallBudget, UsedBefore
@@ -107,9 +108,9 @@ class Session:
         self.programs.insert(0, self.programs.pop(place))
         return {"nodes": len(self.nodes)}
 
-    def on_values(self, rows: Sequence[int], point: Any, decimal: bool = False) -> Answer:
+    def on_values(self, rows: Sequence[int], point: Any) -> Answer:
         """The enclosures of some nodes: nearest float, digits, sign, or the failure of each entry."""
-        found = balls.enclose([self.nodes[row] for row in rows], _point(point), decimal=decimal)
+        found = balls.enclose([self.nodes[row] for row in rows], _point(point))
         return {"entries": [[self._entry(x) for x in one.flat] for one in found]}
 
     def on_judge(
@@ -120,23 +121,19 @@ class Session:
         beside: Sequence[Any] = (),
         wanted: int = 0,
         directions: Sequence[Any] = (),
-        decimal: bool = False,
-        wide: bool = False,
         rtol: float | None = None,
     ) -> Answer:
         """All that one check of a derivative asks of balls: the value, the comparison here and beside, and ties.
 
         `beside` are points as changes of the given one; of those in its region as many as are `wanted` are compared.
         """
-        judging = ClaimComparison(
-            self._query(derivative), self.nodes[right], self.fields, rtol=rtol, wide=wide, decimal=decimal
-        )
+        judging = ClaimComparison(self._query(derivative), self.nodes[right], self.fields, rtol)
         here = _point(point)
         ways = [{int(i): speed for i, speed in way} for way in directions]
         given, answer = judging.given(here, ways)
-        plain = answer["given"] is not None and answer["tie"] is None and not (wide or judging.query.wholesale)
+        plain = answer["given"] is not None and answer["tie"] is None and not judging.query.wholesale
         if plain and point == derivative["point"]:
-            self.programs[0].signs[self._place(judging.query, derivative, decimal)] = given.signs
+            self.programs[0].signs[self._place(judging.query, derivative, EXACT)] = given.signs
         answer["value"] = self._entry(answer.pop("ball"))
         tie = answer["tie"]
         if tie is not None:
@@ -167,17 +164,17 @@ class Session:
     ) -> Answer:
         """At each point: the exact entries (a derivative, or the node `left`) against those of the node `right`."""
         judged = self.nodes[right]
-        flags = {"wide": wide, "decimal": decimal, "printed": printed}
+        literals = Literals(wide, decimal, printed)
         if derivative is not None:
             query = self._query(derivative)
-            judging = ClaimComparison(query, judged, self.fields, rtol=rtol, **flags)
-            signs = self._signs(query, derivative, decimal)
+            judging = ClaimComparison(query, judged, self.fields, rtol, literals)
+            signs = self._signs(query, derivative, Literals(decimal=decimal))
             return {"points": [self._plain(judging.beside(signs, _point(given))) for given in points]}
         answers = []
         sides = [self.nodes[left or 0], judged]
         work, entries = work_of(reachable(sides)), range((2 if plane else 1) * judged.type.size)
         for given in points:
-            exact, claimed = [self._of_node(node, _point(given), plane=plane, **flags) for node in sides]
+            exact, claimed = [self._of_node(node, _point(given), literals, plane) for node in sides]
             answers.append(self._plain(relations.compared(exact, claimed, entries, rtol, work)))
         return {"points": answers}
 
@@ -196,7 +193,7 @@ class Session:
         ask = proving.prove_equal if "left" in nodes else room("algebra.induction").prove_derivative
         judged, here = self.nodes[right], _point(point)
         if "left" in nodes:
-            rows["differ"] = lambda: self._differ(nodes["left"], judged, here, rows.get("decimal", False))
+            rows["differ"] = lambda: self._differ(nodes["left"], judged, here)
         else:
             rows["values"] = self.programs[0].values.setdefault(dumps(point), {})
         answer: Answer = ask(**nodes, right=judged, point=here, **rows)
@@ -246,18 +243,18 @@ class Session:
             known[key] = DerivativeQuery(self.nodes[output], self.nodes[target], moving, entries, seed, both, plane)
         return known[key]
 
-    def _signs(self, query: DerivativeQuery, derivative: Any, decimal: bool) -> Sequence[int]:
+    def _signs(self, query: DerivativeQuery, derivative: Any, literals: Literals) -> Sequence[int]:
         """What decides branches at the point of a derivative: its region."""
-        key = self._place(query, derivative, decimal)
+        key = self._place(query, derivative, literals)
         known = self.programs[0].signs
         if key not in known:
-            judging = ClaimComparison(query, query.target, self.fields, decimal=decimal)
+            judging = ClaimComparison(query, query.target, self.fields, literals=literals)
             known[key] = judging.region(_point(derivative["point"]))
         return known[key]
 
     @staticmethod
-    def _place(query: DerivativeQuery, derivative: Any, decimal: bool) -> Any:
-        return id(query), dumps(derivative["point"]), decimal
+    def _place(query: DerivativeQuery, derivative: Any, literals: Literals) -> Any:
+        return id(query), dumps(derivative["point"]), literals
 
     @property
     def nodes(self) -> list[Node]:
@@ -272,17 +269,17 @@ class Session:
             answer["row"] = self._row(answer.pop("node"))
         return answer
 
-    def _of_node(self, node: Node, point: Any, **flags: bool) -> Callable[[int], Mapping[int, Any]]:
+    def _of_node(self, node: Node, point: Any, literals: Literals, plane: bool) -> Callable[[int], Mapping[int, Any]]:
         def at(bits: int) -> Mapping[int, Any]:
-            field = self.fields.at(bits, **flags)
+            field = self.fields.at(bits, literals, plane)
             return dict(enumerate(field.slopes(balls.read(field, [node], point)[0].flat)))
 
         return at
 
-    def _differ(self, one: Node, other: Node, point: Any, decimal: bool) -> bool:
+    def _differ(self, one: Node, other: Node, point: Any) -> bool:
         """Whether an entry of one node is certainly not that of the other, with many bits."""
         with ball_numbers.precision(MANY_BITS), suppress(Unsupported, Undecided, UndefinedAt):
-            left, right = balls.read(self.fields.at(MANY_BITS, decimal=decimal), [one, other], point)
+            left, right = balls.read(self.fields.at(MANY_BITS), [one, other], point)
             pairs = zip(left.flat, right.flat, strict=True)
             return any(isinstance(x, arb) and isinstance(y, arb) and not x.overlaps(y) for x, y in pairs)
         return False

@@ -20,10 +20,9 @@ from sympy.printing.str import StrPrinter
 from gradcli.checks.evaluate import ball_numbers
 from gradcli.checks.evaluate.evaluation import Reading, work_of
 from gradcli.checks.evaluate.interpretation import (
-    MOST_TURNS,
     Entries,
     Failure,
-    Field,
+    SymbolicField,
     Undecided,
     UndefinedAt,
     Unsupported,
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
     from gradcli.checks.evaluate.balls import Point
     from gradcli.checks.oracle.call_budget import CallBudget
     from gradcli.graph.node import Node
-    from gradcli.graph.primitive import Primitive
 
     Answer = dict[str, Any]
 
@@ -55,13 +53,8 @@ NOT_REAL = (
 )  # fmt: skip
 
 
-class SympyField(Field):
-    """Arithmetic on SymPy expressions; the `values` of their symbols decide branches.
-
-    With `hold` what a script detaches becomes a symbol of its own, which has its value and no derivative.
-    """
-
-    most_turns = MOST_TURNS
+class SympyField(SymbolicField):
+    """Arithmetic on SymPy expressions; the `values` of their symbols decide branches."""
 
     def __init__(self, *, hold: bool) -> None:
         super().__init__()
@@ -118,23 +111,8 @@ class SympyField(Field):
     def log(self, x: Any) -> Any:
         return x if isinstance(x, Failure) else sympy.log(x)
 
-    def detached(self, node: Node, x: Entries) -> Entries:
-        return self.held(f"detach{node.serial}", x) if self.hold else x
-
-    def straight_through(self, node: Node, value: Entries, surrogate: Entries) -> Entries:
-        if not self.hold:
-            return value
-        pairs = [list(pair) for pair in zip(value.flat, surrogate.flat, strict=True)]
-        gaps = self.held(f"ste{node.serial}", Entries([x - y for x, y in pairs], surrogate.shape))
-        return Entries([gap + y for gap, (_, y) in zip(gaps.flat, pairs, strict=True)], surrogate.shape)
-
-    def held(self, name: str, x: Entries) -> Entries:
-        """Symbols with the values of some entries."""
-        flat = [
-            entry if isinstance(entry, Failure) else self.symbol(f"{name}[{i}]", self.value_of(entry, 2 * DIGITS))
-            for i, entry in enumerate(x.flat)
-        ]
-        return Entries(flat, x.shape)
+    def held(self, name: str, x: Any) -> Any:
+        return self.symbol(name, self.value_of(x, 2 * DIGITS))
 
     # --- operations ---------------------------------------------------------------------------------------
 
@@ -147,16 +125,6 @@ class SympyField(Field):
         if value == 0:
             self.ties.append(x)
         return int(bool(value > 0)) - int(bool(value < 0))
-
-    def rule(self, primitive: Primitive) -> Callable[..., Any] | None:
-        return primitive.symbolic
-
-    def computed(self, node: Node, rule: Callable[..., Any], xs: tuple[Any, ...]) -> Any:
-        try:
-            made = rule(self.sp, *xs, **node.params)
-        except (Undecided, UndefinedAt) as reason:
-            return Failure(reason.kind, node, str(reason))
-        return self.checked(node, made, ())
 
     def checked(self, node: Node, entry: Any, xs: Sequence[Entries]) -> Any:
         if not isinstance(entry, (bool, int, Failure)) and tree_size(entry) > MOST_OPERATIONS:
