@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from gradcli.checks import check_script
+from gradcli.checks.derivatives.claim_comparison import Wholesale
 from gradcli.checks.derivatives.derivative_query import MOST_SINGLE, DerivativeQuery, Fields, PointEvaluation
-from gradcli.checks.derivatives.many_entries import Wholesale
 from gradcli.checks.evaluate import ball_numbers
 from gradcli.graph.builder import building
 from gradcli.graph.node import reachable

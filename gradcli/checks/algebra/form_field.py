@@ -19,8 +19,7 @@ from gradcli.checks.algebra import exponentials
 from gradcli.checks.algebra.differential_field import MOST_BITS, Form, Generator, NotFound, Spent, as_number, leading
 from gradcli.checks.algebra.exponentials import HALF, exp, general_power, log, power
 from gradcli.checks.algebra.real_forms import sign_of
-from gradcli.checks.evaluate.decimal_literals import last_unit
-from gradcli.checks.evaluate.interpretation import Entries, Failure, SymbolicField, Undecided, UndefinedAt
+from gradcli.checks.evaluate.interpretation import Entries, Failure, SymbolicField, Undecided, UndefinedAt, last_unit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

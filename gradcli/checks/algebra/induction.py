@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradcli.checks.algebra import proof
 from gradcli.checks.algebra.differential_field import SIZES, NotFound, Tower
-from gradcli.checks.algebra.proof import Claim, Derivation, Reader, answered, form_of, in_rings
+from gradcli.checks.algebra.proof import Claim, Derivation, Reader, answered, form_of, in_rings, needed
 from gradcli.checks.evaluate.evaluation import Reading
 from gradcli.checks.evaluate.interpretation import MOST_TURNS, Entries, Failure, Unsupported
 from gradcli.graph.loop import loop_key, loop_of, readers_by_loop
@@ -142,7 +142,7 @@ class _Proof:
         return [form_of(claim.tower, entry) for entry in found]
 
     def read(self, field: Any, node: Node) -> Entries:
-        for one in needed(node, self.known):
+        for one in needed([node], self.known, through=False):
             if is_reader(one) and (one in self.moved or one.type.size > MOST_ENTRIES):
                 raise Unsupported("the values of all turns of a loop")
         return Reading(field, self.claim.point, self.known)[node]
@@ -243,7 +243,7 @@ class _Turn:
         known: Known = {}
 
         def read(node: Node) -> Entries:
-            for one in needed(node, known):
+            for one in needed([node], known, through=False):
                 if one.primitive is LEAF or is_reader(one) or one.type.size > MOST_ENTRIES:
                     if one.type.size > MOST_ENTRIES:
                         raise Unsupported("a large array in a loop")
@@ -452,15 +452,3 @@ class _Turn:
             if not more:
                 return leaf in found
             found |= more
-
-
-def needed(node: Node, known: Mapping[Node, Entries]) -> list[Node]:
-    """What a node is computed from where others are known, in order."""
-    found: set[Node] = set()
-    pending = [node]
-    while pending:
-        one = pending.pop()
-        if one not in found and one not in known:
-            found.add(one)
-            pending += () if is_reader(one) else one.args
-    return sorted(found, key=lambda one: one.serial)

@@ -30,7 +30,7 @@ from gradcli.checks.algebra.form_text import always_positive, relation, text
 from gradcli.checks.evaluate.evaluation import Reading
 from gradcli.checks.evaluate.interpretation import Entries, Failure, NoValue, Unsupported
 from gradcli.checks.formatting import position
-from gradcli.graph.node import LEAF, Node, reachable
+from gradcli.graph.node import LEAF, Node, is_reader, reachable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -411,15 +411,15 @@ def common_parts(left: Node, right: Node, field: FormField) -> set[Node]:
     return found
 
 
-def needed(nodes: Sequence[Node], known: Mapping[Node, Entries]) -> list[Node]:
-    """What some nodes are computed from where others are known, in order."""
+def needed(nodes: Sequence[Node], known: Mapping[Node, Entries], through: bool = True) -> list[Node]:
+    """What some nodes are computed from where others are known, in order; `through` loops, or up to what reads them."""
     found: set[Node] = set()
     pending = list(nodes)
     while pending:
         node = pending.pop()
         if node not in found and node not in known:
             found.add(node)
-            pending += node.args
+            pending += node.args if through or not is_reader(node) else ()
     return sorted(found, key=lambda node: node.serial)
 
 

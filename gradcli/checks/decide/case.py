@@ -14,7 +14,7 @@ import numpy as np
 
 from gradcli.checks.decide import sample_points
 from gradcli.checks.decide.floats import evaluated, evaluator
-from gradcli.checks.evaluate.decimal_literals import rounded_constants
+from gradcli.checks.evaluate.interpretation import rounded_constants
 from gradcli.checks.formatting import counted, node_text, point_text, position, shortened_list
 from gradcli.diagnostics import Diagnostic
 from gradcli.graph.node import LEAF, reachable

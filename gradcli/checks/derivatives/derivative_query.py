@@ -152,13 +152,7 @@ class PointEvaluation:
 
     def value(self) -> Any:
         """The output with 56 good bits, as far as the budget goes: a ball or a Failure."""
-        found: Any = None
-        for bits in ball_numbers.doubling(work=self.query.paths.cost):
-            with ball_numbers.precision(bits):
-                found = self.lines(bits).value
-                if ball_numbers.settled(found):
-                    break
-        return found
+        return ball_numbers.with_bits(lambda bits: self.lines(bits).value, work=self.query.paths.cost)
 
     def exact(self, bits: int) -> Mapping[int, Any]:
         """The partial derivatives by the requested entries: balls or Failures."""

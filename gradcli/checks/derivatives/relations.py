@@ -23,7 +23,6 @@ DETAILS = 8  # entries whose digits are written out
 AGREE, DISJOINT, OPEN, CLOSE, NO_EXACT, NO_CLAIMED, TIE = "=", "!", "?", "~", "E", "R", "T"
 WORST_FIRST = "!TER?~="
 DECIDED = frozenset((AGREE, DISJOINT, CLOSE))  # both entries are numbers
-HOPEFUL = "undecided"  # the kind of failure that more bits may mend
 
 
 def compared(
@@ -43,7 +42,7 @@ def compared(
             one, other = exact(bits), claimed(bits)
             codes = {i: relation(one[i], other[i], rtol) for i in entries}
         open_ones = [i for i, code in codes.items() if code == OPEN]
-        if not any(hopeful(one[i]) and hopeful(other[i]) for i in open_ones):
+        if not any(all(type(x) is not Failure or is_hopeful(x) for x in (one[i], other[i])) for i in open_ones):
             break
     order = sorted(entries, key=lambda i: WORST_FIRST.index(codes[i])) if len(codes) > 1 else entries
     failure = None
@@ -96,9 +95,9 @@ def _without(missing: Failure, undefined: str) -> str:
     return undefined if missing.kind == "undefined" else TIE if missing.kind == "tie" else OPEN
 
 
-def hopeful(x: Any) -> bool:
-    """Whether more bits may tell more of an entry."""
-    return not isinstance(x, Failure) or x.kind == HOPEFUL
+def is_hopeful(x: Any) -> bool:
+    """Whether a failure is one that more bits may mend."""
+    return isinstance(x, Failure) and x.kind == "undecided"
 
 
 def agreed(exact: Any, claimed: Any, bits: int) -> int:

@@ -1,4 +1,4 @@
 """Programs evaluated in other numbers than floats: begin with `interpretation`, what a kind of numbers has to supply.
 
-`evaluation` walks a program, `balls` is the arithmetic of intervals, `decimal_literals` how literals are read.
+`evaluation` walks a program, `balls` is the arithmetic of intervals.
 """

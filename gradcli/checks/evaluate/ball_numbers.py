@@ -12,7 +12,7 @@ from flint import arb, ctx, fmpq
 from gradcli.checks.evaluate.interpretation import Failure, Undecided
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 START_BITS = 128
 MOST_BITS = 8192
@@ -80,6 +80,16 @@ def settled(x: Any) -> bool:
     if type(x) is not arb:
         return True
     return bool(x.rel_accuracy_bits() >= GOOD_BITS) or is_tiny(x)
+
+
+def with_bits(read: Callable[[int], Any], enough: Callable[[Any], bool] = settled, work: int = 0) -> Any:
+    """What is read with as many bits as are enough, as far as the budget goes."""
+    for bits in doubling(work=work):
+        with precision(bits):
+            found = read(bits)
+            if enough(found):
+                break
+    return found
 
 
 def doubling(start: int = START_BITS, work: int = 0) -> Iterator[int]:

@@ -19,14 +19,20 @@ from gradcli.checks.evaluate.ball_numbers import (
     GOOD_BITS,
     SPARE,
     SPARE_BITS,
-    doubling,
-    precision,
     settled,
     sign,
+    with_bits,
 )
-from gradcli.checks.evaluate.decimal_literals import FEW_DIGITS, last_unit
 from gradcli.checks.evaluate.evaluation import Reading, work_of
-from gradcli.checks.evaluate.interpretation import Entries, Failure, Field, Undecided, UndefinedAt
+from gradcli.checks.evaluate.interpretation import (
+    FEW_DIGITS,
+    Entries,
+    Failure,
+    Field,
+    Undecided,
+    UndefinedAt,
+    last_unit,
+)
 from gradcli.checks.formatting import node_text
 from gradcli.graph.node import reachable
 from gradcli.graph.text import operand_texts
@@ -353,10 +359,9 @@ def enclose(nodes: Sequence[Node], point: Point) -> list[Entries]:
 
     Raises Unsupported for an operation without a `ball` rule.
     """
-    found: list[Entries] = []
-    for bits in doubling(work=work_of(reachable(nodes))):
-        with precision(bits):
-            found = read(BallField(), nodes, point)
-            if all(settled(x) for one in found for x in one.flat):
-                break
+    found: list[Entries] = with_bits(
+        lambda bits: read(BallField(), nodes, point),
+        lambda found: all(settled(x) for one in found for x in one.flat),
+        work_of(reachable(nodes)),
+    )
     return found

@@ -1,4 +1,4 @@
-"""Functions of a step as expansions with enclosed coefficients: power series, real and complex, and log-Puiseux ones.
+"""Functions of a step as expansions with enclosed coefficients: power series, and log-Puiseux ones on one side.
 
-`series_fields` lets primitives' own rules run on them. No derivative rule is read.
+A complex number is two of these. `series_fields` lets primitives' own rules run on them. No derivative rule is read.
 """

@@ -204,11 +204,7 @@ class Session:
         query = self._query(derivative)
         (entry,) = query.entries
         here = PointEvaluation(query, self.fields, _point(derivative["point"]))
-        for bits in ball_numbers.doubling(work=query.paths.cost):
-            with ball_numbers.precision(bits):
-                found = here.exact(bits)[entry]
-                if ball_numbers.settled(found):
-                    break
+        found = ball_numbers.with_bits(lambda bits: here.exact(bits)[entry], work=query.paths.cost)
         if isinstance(found, Failure):
             return _problem(found.kind, found.reason)
         radius = float(found.rad())
