@@ -82,7 +82,7 @@ def test_sides_that_differ_beyond_the_digits_of_a_comparison_are_not_expanded(mo
         session.answer({"op": "load", "flat": table.flat})
         rows = {"left": table.rows[nodes[0]], "right": table.rows[nodes[1]]}
         point = {"x": [[0.5], []], "y": [[0.3], []]}
-        answer = session.answer({"op": "prove", "moving": ["x"], "point": point, "decimal": False, **rows})
+        answer = session.answer({"op": "prove", "moving": ["x"], "point": point, **rows})
         reasons.append((answer.get("reason"), wanted))
     assert all(reason == wanted for reason, wanted in reasons)
     assert sizes == [differential_field.SIZES[0]] * 2  # no larger ring, and no other reading
@@ -121,7 +121,7 @@ def test_what_both_sides_are_computed_from_is_a_symbol(script: str, proved: bool
 
     answer, _ = proof.in_rings(
         attempt,
-        lambda size: proof.Claim(differential_field.Tower(size), point, False, proof.Reader(common=True)),
+        lambda size: proof.Claim(differential_field.Tower(size), point, proof.Reader(common=True)),
         (48,),
     )
     assert answer["proved"] is proved
