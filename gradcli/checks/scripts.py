@@ -148,12 +148,16 @@ def verdict_on(
     Scripts, recorded programs and recorded functions of Python have their verdicts from here.
     """
     seed, dtype, backend = shown.seed, shown.dtype, shown.backend
+
+    def judged(one: Subject) -> Outcome:
+        return judge(exact, one, seed, samples, dtype, backend)
+
     try:
-        outcome = judge(exact, subject, seed, samples, dtype, backend)
+        outcome = judged(subject)
         if dodge and dtype != "complex128":
-            subject, outcome = dodged(exact, subject, outcome, seed, samples, dtype, backend)
+            subject, outcome = dodged(subject, outcome, seed, samples, judged)
         if sides:
-            outcome = on_box(exact, subject, outcome, sides, seed, samples, dtype, backend)
+            outcome = on_box(exact, subject, outcome, sides, judged)
     except oracle_client.NoAnswer as reason:
         outcome = unanswered(reason)
     evidence = {"at": plain(shown_point(subject, exact)), "seed": seed, **outcome.evidence}

@@ -17,7 +17,6 @@ import numpy as np
 from gradcli.checks.decide.case import Outcome
 from gradcli.checks.decide.kinks import Surface, on
 from gradcli.checks.decide.sample_points import nearby
-from gradcli.checks.decide.verdict import judge
 from gradcli.checks.formatting import node_text
 from gradcli.diagnostics import Diagnostic, did_you_mean, error, visible
 from gradcli.graph.node import Node, reachable
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     Box = Mapping[str, tuple[float, float]]
     Values = Mapping[str, Any]
     At = Callable[[list[float]], dict[str, Any]]
+    Judge = Callable[[Subject], Outcome]
 
 GOOD = ("PROVED", "CERTIFIED", "IMPRECISE", "AGREES")
 ROUGH = ("KINK", "BOUNDARY", "DISCONTINUOUS", "UNDEFINED", "DISAGREES")
@@ -71,17 +71,8 @@ def outside(box: Box, values: Values) -> None:
             )
 
 
-def on_box(
-    exact: Exact,
-    subject: Subject,
-    outcome: Outcome,
-    box: Box,
-    seed: int,
-    samples: int,
-    dtype: str,
-    backend: str = "numpy",
-) -> Outcome:
-    """The verdict on a box, of a subject that has one at its point."""
+def on_box(exact: Exact, subject: Subject, outcome: Outcome, box: Box, judge: Judge) -> Outcome:
+    """The verdict on a box, of a subject that has one at its point; `judge` has those at other points."""
     names = [name for name in box if name in subject.values and name in exact.leaves_of(subject.nodes())]
     if outcome.verdict not in GOOD or subject.output is None or subject.target is None or not names:
         return outcome
@@ -112,16 +103,12 @@ def on_box(
         return values
 
     def elsewhere(place: list[float]) -> Outcome:
-        return judge(exact, subject.at(at(place)), seed, samples, dtype, backend)
+        return judge(subject.at(at(place)))
 
     answer = asked(None)
-    if "problem" in answer:
-        return open_box(outcome, told, f"the box could not be covered: {answer['reason']}", {})
-    evidence = {"box": told, "pieces": answer["pieces"]}
+    evidence = {"box": told, **({} if "problem" in answer else {"pieces": answer["pieces"]})}
     told_of, proved_at_ties = "", True
-    if answer["state"] in ("refuted", "undefined"):
-        return moved(elsewhere(answer["at"]), outcome, evidence, names, at(answer["at"]))
-    if answer["state"] == "open":
+    if answer.get("state") == "open":
         for sides_of in answer["open"]:
             place = [shortest_inside(low, high) for low, high in sides_of]
             found = elsewhere(place)
@@ -272,9 +259,7 @@ def pieces_told(names: list[str], pieces: list[Any]) -> str:
     return ", ".join(f"{names[0]} in [{piece[0][0]:.6g}, {piece[0][1]:.6g}]" for piece in pieces[:2])
 
 
-def dodged(
-    exact: Exact, subject: Subject, outcome: Outcome, seed: int, samples: int, dtype: str, backend: str = "numpy"
-) -> tuple[Subject, Outcome]:
+def dodged(subject: Subject, outcome: Outcome, seed: int, samples: int, judge: Judge) -> tuple[Subject, Outcome]:
     """The verdict at a point beside a kink, if there is a smooth one; else the old one."""
     if outcome.verdict not in ("KINK", "BOUNDARY", "DISCONTINUOUS") or subject.target is None:
         return subject, outcome
@@ -283,7 +268,7 @@ def dodged(
         return subject, outcome
     for value in nearby(subject.values[name], subject.domain, max(samples, 3), seed):
         other = subject.at({**subject.values, name: value})
-        found = judge(exact, other, seed, samples, dtype, backend)
+        found = judge(other)
         if found.verdict not in ("KINK", "BOUNDARY", "DISCONTINUOUS", "UNDEFINED"):
             was = {"verdict": outcome.verdict, "at": {name: subject.values[name].tolist()}, "text": outcome.message}
             message = f"{found.message}; dodged a {outcome.verdict} at {name} = {subject.values[name].tolist()}"
