@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gradcli.commands import COMMANDS, declaration
-from gradcli.commands._shells import SHELLS, Offer
+from gradcli.commands.completions import SHELLS, Offer
 
 OFFERS = {
     name: Offer(summary, declaration(name), ("sin", "log1p") if name == "ops" else ())

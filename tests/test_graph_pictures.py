@@ -21,7 +21,7 @@ from gradcli.rendering.graphs import formats, numbers
 from gradcli.rendering.graphs.folding import unrolled
 from gradcli.rendering.graphs.layout import layout
 from gradcli.rendering.graphs.picture import Arrow, picture
-from gradcli.rendering.graphs.routes import outlines, pieces, samples
+from gradcli.rendering.graphs.svg import outlines, pieces, samples
 from gradcli.results.graph_vertices import Extent
 from tests.test_graph_drawings import some_graph
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gradcli import calculator, checks, cli
-from gradcli.calculator.reason_texts import CURES as SCRIPT_CURES
+from gradcli.calculator.reasons import CURES as SCRIPT_CURES
 from gradcli.commands._views import View, calculation
 from gradcli.commands.trace import planned_view, traced_view
 from gradcli.commands.why import view as why_view

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from gradcli import calculator, cli
-from gradcli.calculator.reason_texts import CURES as SCRIPT_CURES
+from gradcli.calculator.reasons import CURES as SCRIPT_CURES
 from gradcli.diagnostics import GradcliError
 from gradcli.eager import running, why
 from gradcli.eager.why.story import CURES

@@ -1,4 +1,7 @@
-"""`gradcli completions`: print a completion script for a shell, made from the declarations of all commands."""
+"""`gradcli completions`: print a completion script for a shell, made from the declarations of all commands.
+
+The scripts are static text: completing a word never starts Python.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,152 @@ from gradcli.codes import CODES
 from gradcli.commands import COMMANDS, declaration, room
 from gradcli.commands._declaration import Declaration, Operand
 from gradcli.commands._shared import presentation
-from gradcli.commands._shells import SHELLS, Offer
 from gradcli.diagnostics import error, visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from gradcli import primitives
+    from gradcli.commands._declaration import Option
     from gradcli.commands._shared import Output
 else:
     primitives = room("primitives")
+
+TOP = (
+    ("--help", "Show help."),
+    ("--version", "Show the version."),
+    ("--show-settings", "Show the settings."),
+)
+FILES = ("output", "json", "junit")
+
+
+class Offer:
+    """What one command completes to: its summary, its declaration, and words that its operand may be."""
+
+    __slots__ = ("declaration", "summary", "words")
+
+    def __init__(self, summary: str, declaration: Declaration, words: Sequence[str] = ()) -> None:
+        self.summary = summary
+        self.declaration = declaration
+        self.words = tuple(words)
+
+
+def bash(offers: Mapping[str, Offer]) -> str:
+    """A function for bash's `complete -F`."""
+    first = " ".join([*offers, *(name for name, _ in TOP)])
+    lines = [
+        "# bash completion for gradcli",
+        "_gradcli() {",
+        "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command= word",
+        "    if [[ $cur == '=' ]]; then cur=",
+        "    elif [[ $prev == '=' ]]; then prev=${COMP_WORDS[COMP_CWORD-2]}; fi",
+        '    for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do',
+        "        [[ $word == -* ]] || { command=$word; break; }",
+        "    done",
+        "    COMPREPLY=()",
+        "    case $command in",
+        f"    '') COMPREPLY=($(compgen -W '{first}' -- \"$cur\")) ;;",
+    ]
+    for command, offer in offers.items():
+        spellings = " ".join([*offer.declaration.spelled(), "--help"])
+        lines += [f"    {command})", "        case $prev in"]
+        for option in offer.declaration.options:
+            if option.kind != "flag":
+                names = "|".join(option.spellings)
+                lines.append(f"        {names}) {bash_values(option)} return ;;")
+        operand = f"-W '{' '.join(offer.words)}'" if offer.words else "-f"
+        lines += [
+            "        esac",
+            "        if [[ $cur == -* ]]; then",
+            f"            COMPREPLY=($(compgen -W '{spellings}' -- \"$cur\"))",
+            "        else",
+            f'            COMPREPLY=($(compgen {operand} -- "$cur"))',
+            "        fi ;;",
+        ]
+    return "\n".join([*lines, "    esac", "}", "complete -o bashdefault -F _gradcli gradcli"])
+
+
+def bash_values(option: Option) -> str:
+    if option.choices:
+        return f"COMPREPLY=($(compgen -W '{' '.join(option.choices)}' -- \"$cur\"));"
+    return 'COMPREPLY=($(compgen -f -- "$cur"));' if option.name in FILES else ""
+
+
+def zsh(offers: Mapping[str, Offer]) -> str:
+    """A `#compdef` function for zsh, to be put into a folder of $fpath or to be sourced."""
+    lines = ["#compdef gradcli", "_gradcli() {", "    local -a commands", "    commands=("]
+    lines += [f"        {quoted(f'{command}:{offer.summary}')}" for command, offer in offers.items()]
+    lines += ["    )", "    if (( CURRENT == 2 )); then", "        _describe command commands"]
+    lines += [
+        "        _arguments " + " ".join(quoted(f"{name}[{summary}]") for name, summary in TOP),
+        "        return",
+    ]
+    lines += [
+        "    fi",
+        "    local command=$words[2]",
+        "    shift words",
+        "    (( CURRENT-- ))",
+        "    case $command in",
+    ]
+    for command, offer in offers.items():
+        parts = [zsh_option(option) for option in offer.declaration.options]
+        parts.append(quoted("--help[Show help.]"))
+        for operand in offer.declaration.operands:
+            action = f"({' '.join(offer.words)})" if offer.words else "_files"
+            parts.append(quoted(f"{'*' if operand.many else '1'}:{operand.name}:{action}"))
+        body = " \\\n            ".join(parts)
+        lines += [f"    {command})", f"        _arguments {body} ;;"]
+    lines += [
+        "    esac",
+        "}",
+        'if [[ $funcstack[1] == _gradcli ]]; then _gradcli "$@"; else compdef _gradcli gradcli; fi',
+    ]
+    return "\n".join(lines)
+
+
+def zsh_option(option: Option) -> str:
+    summary = option.help.replace("[", r"\[").replace("]", r"\]").replace(":", r"\:")
+    value = ""
+    if option.kind != "flag":
+        action = f"({' '.join(option.choices)})" if option.choices else "_files" if option.name in FILES else " "
+        value = f":{option.name}:{action}"
+    repeated = "*" if option.many else ""
+    if len(option.spellings) == 1:
+        return quoted(f"{repeated}{option.spellings[0]}[{summary}]{value}")
+    group = f"({' '.join(option.spellings)})"
+    return f"{quoted(group)}{{{','.join(option.spellings)}}}{quoted(f'[{summary}]{value}')}"
+
+
+def fish(offers: Mapping[str, Offer]) -> str:
+    """`complete` commands for fish."""
+    lines = ["# fish completion for gradcli"]
+    lines += [
+        f"complete -c gradcli -n __fish_use_subcommand -l {name[2:]} -d {quoted(summary)}" for name, summary in TOP
+    ]
+    for command, offer in offers.items():
+        lines.append(f"complete -c gradcli -n __fish_use_subcommand -f -a {command} -d {quoted(offer.summary)}")
+        seen = f"complete -c gradcli -n '__fish_seen_subcommand_from {command}'"
+        if offer.words:
+            lines.append(f"{seen} -f -a {quoted(' '.join(offer.words))}")
+        for option in offer.declaration.options:
+            names = " ".join(fish_name(spelling) for spelling in option.spellings)
+            choices = f" -x -a {quoted(' '.join(option.choices))}" if option.choices else ""
+            value = "" if option.kind == "flag" else choices or (" -r -F" if option.name in FILES else " -x")
+            lines.append(f"{seen} {names}{value} -d {quoted(option.help)}")
+    return "\n".join(lines)
+
+
+def fish_name(spelling: str) -> str:
+    return f"-l {spelling[2:]}" if spelling.startswith("--") else f"-s {spelling[1:]}"
+
+
+def quoted(text: str) -> str:
+    """The text in single quotes, for all three shells."""
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
+SHELLS = {"bash": bash, "zsh": zsh, "fish": fish}
 
 
 def completions(output: Output, shell: str) -> int:

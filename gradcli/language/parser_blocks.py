@@ -4,6 +4,8 @@ After an error the parser goes on at the next statement. Open blocks lie on a li
 
     script = { line }       line = simple { ";" simple } NEWLINE | header ":" suite
     header = function | loop | "if" value | "elif" value | "else"
+    function = "def" name [ ".vjp" ] "(" [ name { "," name } ] ")"
+    loop   = "for" name "in" "range" "(" values ")"
     suite  = simple { ";" simple } NEWLINE | NEWLINE INDENT { line } DEDENT
 
 On one line, `return` ends a function's suite: what follows the `;` belongs to the script.
@@ -13,28 +15,62 @@ from __future__ import annotations
 
 from gradcli.diagnostics import ERROR, Diagnostic, Span, cover
 from gradcli.language import messages
-from gradcli.language.lexer import BROKEN, DEDENT, END, INDENT, NEWLINE
+from gradcli.language.lexer import BROKEN, DEDENT, END, INDENT, NAME, NEWLINE
 from gradcli.language.parser_errors import Stop
-from gradcli.language.parser_headers import Block, HeaderParser
-from gradcli.language.parser_simple import ENDS
-from gradcli.language.syntax import For, FunctionDef, If, Return, Statement
+from gradcli.language.parser_simple import ENDS, SimpleParser
+from gradcli.language.remarks import read_remark
+from gradcli.language.syntax import (
+    Assert,
+    Assign,
+    Call,
+    ExpressionStatement,
+    For,
+    FunctionDef,
+    If,
+    Name,
+    Return,
+    Statement,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from gradcli.language.lexer import Tokens
     from gradcli.language.limits import Limits
     from gradcli.language.source import Source
+    from gradcli.language.syntax import Expression
 
 HEADERS = frozenset(("def", "for", "if", "elif", "else"))
 CODES = {"def": "GC124", "for": "GC126", "if": "GC127", "elif": "GC127", "else": "GC127"}
 SKIPPED = frozenset(("class", "while", "with", "try", "except", "finally", "async"))  # their blocks too
 
 
-class BlockParser(HeaderParser):
-    """The whole parser: lines, blocks and recovery."""
+class Block:
+    """An open block: its header and the statements so far. A broken one is read for its errors only."""
+
+    __slots__ = ("body", "bounds", "branches", "inline", "kind", "name", "orelse", "params", "rule", "span")
+
+    def __init__(self, kind: str, span: Span, body: list[Statement]) -> None:
+        self.kind = kind  # "def", "for", "if"; "stray" for needless indentation; "broken"
+        self.span = span
+        self.body = body
+        self.inline = False
+        self.name: Name | None = None
+        self.rule: str | None = None
+        self.params: tuple[Name, ...] = ()
+        self.bounds: tuple[Expression, ...] = ()
+        self.branches: list[tuple[Expression | None, list[Statement], Span]] = []
+        self.orelse: list[Statement] | None = None
+
+
+class BlockParser(SimpleParser):
+    """The whole parser: lines, blocks and recovery; settings and expectations in comments; headers."""
 
     def __init__(self, source: Source, tokens: Tokens, limits: Limits) -> None:
         super().__init__(source, tokens, limits)
+        self.errors: list[Diagnostic] = list(tokens.diagnostics)
+        self.top: list[Statement] = []  # the statements outside all blocks
+        self.remarked = bool(tokens.remarks)
+        self.expect: str | None = None  # what the first line expects of the file
         self.blocks: list[Block] = []
         self.chain: Block | None = None  # an if whose elif or else comes next
 
@@ -235,3 +271,149 @@ class BlockParser(HeaderParser):
         chain.body = body
         chain.inline = False
         return chain
+
+    # headers ---
+
+    def define(self, i: int) -> Block:
+        """Return the block of the def at token `i`."""
+        kinds, texts = self.kinds, self.texts
+        if self.depth:
+            message = "a function is defined at the top level of a script"
+            raise self.stop("GC124", message, i, help="move it up")
+        block = Block("def", self.span(i, i), [])
+        at = i + 1
+        block.name = self.plain_name(at, "a name is expected after `def`")
+        at += 1
+        if kinds[at] == ".":
+            if texts[at + 1] != "vjp":
+                message = "the only rule of a function is .vjp"
+                raise self.stop("GC124", message, at, at + 1, help="write def f.vjp(a, b, ct): return (..., ...)")
+            block.rule = "vjp"
+            at += 2
+        if kinds[at] != "(":
+            message = "the parameters in brackets are missing"
+            raise self.stop("GC124", message, i, at - 1, help="write def f(a, b): return ...")
+        params: dict[str, Name] = {}
+        at += 1
+        while kinds[at] != ")":
+            name = self.plain_name(at, "a parameter is a plain name")
+            if name.id in params:
+                labels = ((params[name.id].span, "first here"),)
+                raise self.stop("GC124", f"the parameter `{messages.shown(name.id)}` is given twice", at, labels=labels)
+            params[name.id] = name
+            at += 1
+            if kinds[at] == ",":
+                at += 1
+            elif kinds[at] != ")":
+                hint = "parameters have no defaults and no types: def f(a, b): return ..."
+                if kinds[at] in ENDS:
+                    raise self.stop("GC113", "`(` is never closed", i, at - 1, help="add `)`")
+                what = messages.described(kinds[at], texts[at])
+                raise self.stop("GC124", f"unexpected {what} in the parameters", at, help=hint)
+        block.params = tuple(params.values())
+        self.position = at + 1
+        if kinds[at + 1] == "->":
+            raise self.stop("GC124", "a function has no types", at + 1, help="write def f(a): return ...")
+        return block
+
+    def plain_name(self, i: int, message: str) -> Name:
+        """Return the name at token `i`, or stop with `message`."""
+        kind = self.kinds[i]
+        if kind == BROKEN:
+            raise Stop(None)
+        if kind != NAME:
+            hint = None
+            if kind in messages.WORDS:
+                hint = f"`{kind}` is a reserved word"
+            raise self.stop("GC124", message, i, help=hint)
+        return Name(self.texts[i], self.span(i, i))
+
+    def loop(self, i: int) -> Block:
+        """Return the block of the for at token `i`."""
+        kinds = self.kinds
+        hint = "write for i in range(n):"
+        if BROKEN in kinds[i + 1 : i + 5]:
+            raise Stop(None)
+        if kinds[i + 1] != NAME or kinds[i + 2] != "in":
+            message = "a loop has one index and a range"
+            raise self.stop("GC126", message, i, i + 1 if kinds[i + 1] in ENDS else i + 2, help=hint)
+        target = Name(self.texts[i + 1], self.span(i + 1, i + 1))
+        if kinds[i + 3] in ENDS or kinds[i + 3] == ":":
+            raise self.stop("GC126", "a range is missing after `in`", i, i + 2, help=hint)
+        call = self.expression(i + 3)
+        if type(call) is not Call or call.function.id != "range" or call.method:
+            name = f"len({messages.shown(call.id)})" if type(call) is Name else "n"
+            message = "a loop runs over a range"
+            raise self.stop(
+                "GC126", message, i + 3, self.position - 1, help=f"write for i in range({name}): and use x[i]"
+            )
+        if call.keywords or not 1 <= len(call.args) <= 3:
+            raise self.stop("GC126", "range takes one to three bounds", i + 3, self.position - 1, help=hint)
+        block = Block("for", self.span(i, i), [])
+        block.name = target
+        block.bounds = call.args
+        self.defined.add(target.id)
+        return block
+
+    # remarks ---
+
+    def report(self, diagnostic: Diagnostic) -> None:
+        """Keep an error, unless characters of its line were reported already."""
+        if diagnostic.span is None or diagnostic.span.line not in self.tokens.broken:
+            self.errors.append(diagnostic)
+
+    def remark(self, first: int, newline: int, statement: Statement | None) -> None:
+        """Give the remarks between two tokens to the last statement of that line."""
+        remarks = self.tokens.remarks
+        for index in [index for index in remarks if first <= index <= newline]:
+            line, _, comment = remarks[index]
+            remark = read_remark(comment)
+            if remark.empty:
+                del remarks[index]
+                continue
+            if remark.expect is not None and remark.expect.startswith("error") and line == self.source.first_line:
+                self.expect, remark.expect = remark.expect, None
+            if remark.problem is None and self.takes(statement, remark.expect, remark.rtol):
+                del remarks[index]
+
+    def takes(self, statement: Statement | None, expect: str | None, rtol: float | None) -> bool:
+        """Put a remark into a statement, or report that it does not belong there."""
+        if expect is not None and expect.startswith("error"):
+            return False
+        if type(statement) is Assert:
+            statement.rtol = rtol if rtol is not None else statement.rtol
+            statement.expect = expect or statement.expect
+            return True
+        if rtol is not None:
+            return False
+        if type(statement) is ExpressionStatement or type(statement) is Assign:
+            statement.expect = expect
+            return not self.depth
+        return expect is None
+
+    def leftovers(self) -> None:
+        """Report the remarks that are empty, or beside a statement that they cannot apply to."""
+        if not self.remarked:
+            return
+        for index, (line, column, comment) in sorted(self.tokens.remarks.items()):
+            remark = read_remark(comment)
+            if remark.empty:
+                continue
+            span = Span(line, column, line, column + len(comment))
+            if remark.problem is None and index == -self.source.first_line and remark.rtol is None:
+                self.expect = remark.expect
+                continue
+            message, hint = remark.problem or (
+                "this remark has no meaning here",
+                "write it beside an assert or the output; # expect: error GC301 on the first line",
+            )
+            self.report(Diagnostic("GC128", message, span, (), hint, ERROR, self.source))
+        kinds: tuple[type[Statement], ...] = (ExpressionStatement, Assign)
+        outputs = [next((s for s in reversed(self.top) if type(s) is kind), None) for kind in kinds]
+        output = next((s for s in outputs if s is not None), None)
+        for statement in self.top:
+            if isinstance(statement, (ExpressionStatement, Assign)) and statement is not output:
+                if statement.expect is not None:
+                    message = "this statement is not the output, so nothing can be expected of it"
+                    hint = "write the remark beside an assert or the last expression"
+                    self.report(Diagnostic("GC128", message, statement.span, (), hint, ERROR, self.source))
