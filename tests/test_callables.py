@@ -196,16 +196,16 @@ READINGS: list[tuple[str, Any, Any, Any]] = [
     ("transpose", lambda X: np.linalg.slogdet(X)[1], np.linalg.inv, M),
     ("swapped arguments", lambda x, y: x @ np.sin(y), lambda x, y: (x * np.cos(y), np.sin(y)), {"x": X2, "y": X2 + 1}),
     ("zero", total, lambda x: 0 * x, X2),
-    ("right but for the entry [2]", total, lambda x: np.where(x == 3, 5, 2 * x), np.array([1.0, 2.0, 3.0, 4.0])),
+    ("the claim is right except in [2]", total, lambda x: np.where(x == 3, 5, 2 * x), np.array([1.0, 2.0, 3.0, 4.0])),
     ("sign in some entries", total, lambda x: 2 * abs(x), np.array([1.0, -2.0, 3.0])),
     ("summed over axis 0", lambda X: np.sum(X**2), lambda X: np.broadcast_to(2 * X.sum(0), X.shape), M),
     ("averaged over axis 1", lambda X: np.sum(X**2), lambda X: np.broadcast_to(2 * X.mean(1)[:, None], X.shape), M),
     ("reverse order", total, lambda x: 2 * x[::-1], np.array([1.0, 2.0, 3.5])),
     ("shifted by one", total, lambda x: np.roll(2 * x, 1), np.array([1.0, 2.0, 3.5])),
-    ("right but for the entries [0], [2]", total, lambda x: 2 * x + [1, 0, 2, 0], np.array([1.0, 2.0, 3.5, 4.0])),
+    ("the claim is right except in [0], [2]", total, lambda x: 2 * x + [1, 0, 2, 0], np.array([1.0, 2.0, 3.5, 4.0])),
     ("along every axis: a kernel flipped", lambda X: np.sum(np.exp(X)), lambda X: np.exp(X[::-1, ::-1]), M),
     ("decimals that were cut off", total, lambda x: (2 * x).astype(int), np.array([1.3, -2.4, 3.9])),
-    ("a mean over 7 meant", lambda x: np.sum(np.exp(x)) / 7, np.exp, np.array([1.3, -2.4, 3.9])),
+    ("1/7 of the claim", lambda x: np.sum(np.exp(x)) / 7, np.exp, np.array([1.3, -2.4, 3.9])),
     ("the same", lambda x: np.sum(x**2 + x), lambda x: 2 * x, np.array([1.0, 2.0, 3.5])),
 ]  # fmt: skip
 
@@ -218,9 +218,9 @@ def test_reading(text: str, f: Any, df: Any, at: Any) -> None:
 
 
 JACOBIANS: list[tuple[str, Any]] = [
-    ("zero beside it: each output depends on every entry", lambda p: np.diag(p * (1 - p))),
+    ("except off the diagonal, where it is zero", lambda p: np.diag(p * (1 - p))),
     ("minus the claim", lambda p: np.outer(p, p) - np.diag(p)),
-    ("1/2 times the claim", lambda p: 2 * np.diag(p) - 2 * np.outer(p, p)),
+    ("1/2 of the claim", lambda p: 2 * np.diag(p) - 2 * np.outer(p, p)),
 ]
 
 
@@ -239,7 +239,7 @@ def test_a_factor_is_read_only_where_it_holds_at_other_points_too() -> None:
     by_chance = only(check_callable(lambda x: x**2, lambda x: x**2, at=3.0))
     assert by_chance.verdict == "DISAGREES" and "diagnosis" not in by_chance.evidence
     real = only(check_callable(lambda x: x**2, lambda x: 3 * x, at=3.0))
-    assert "2/3 times the claim" in real.evidence["diagnosis"][0]["text"]
+    assert "2/3 of the claim" in real.evidence["diagnosis"][0]["text"]
 
 
 def test_only_wrong_entries_are_shown_as_the_worst() -> None:
@@ -648,7 +648,7 @@ def test_assert_gradient_fails_with_the_report() -> None:
     for part in (
         "DISAGREES",
         "x[1]",
-        "1/2 times the claim",
+        "1/2 of the claim",
         "8.0",
         "4.0",
         "none comes nearer to the claim 8 than 4",

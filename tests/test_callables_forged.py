@@ -189,10 +189,10 @@ def test_arrays_cross_the_pipe_as_they_are() -> None:
     assert remote_calls.receive(stream) == {"next": 1}
     assert remote_calls.receive(stream, rest) is None and rest == [b"Fatal Python error: Segmentation fault\n"]
     for line in (
-        b'{"arrays": {"x": ["<f8", [3]]}}\n12345678',
-        b'{"arrays": {"x": ["O", [1]]}}\n12345678',
-        b'{"arrays": {"x": ["<f8", [-1]]}}\n',
-        b'{"arrays": 3}\n',
+        b'{"x": {"dtype": "<f8", "shape": [3], "data": "AAAA"}}\n',
+        b'{"x": {"dtype": "O", "shape": [1], "data": ""}}\n',
+        b'{"x": {"dtype": "<f8", "shape": [-7], "data": ""}}\n',
+        b'{"x": {"dtype": 3, "shape": 3, "data": 3}}\n',
         b'{"a": 1}',
         b"[1]\n",
         b"[" * 100_000 + b"\n",

@@ -8,8 +8,7 @@ counts before one of the file, and that before the caller; what the caller requi
 
 from __future__ import annotations
 
-from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -130,6 +129,7 @@ def suppressed(
     return found, [one.with_source(lowered.source) for one in diagnostics]
 
 
+@dataclass(eq=False)
 class Subject:
     """What is judged: `judged` is claimed to be the gradient of `output` with respect to `target`.
 
@@ -138,58 +138,38 @@ class Subject:
     `derived` tells what the script's derivative operators made, `names` what it calls its intermediates.
     """
 
-    def __init__(
-        self,
-        kind: str,
-        judged: Node,
-        values: Mapping[str, Floats],
-        moving: Sequence[str],
-        *,
-        leaf: str | None = None,
-        line: int | None = None,
-        text: str = "",
-        output: Node | None = None,
-        target: Node | None = None,
-        left: Node | None = None,
-        engine: Node | None = None,
-        others: Mapping[str, Node] | None = None,
-        domain: Interval | None = None,
-        rtol: float | None = None,
-        expect: str | None = None,
-        note: str | None = None,
-        group: int | None = None,
-        derived: Mapping[Node, tuple[str, Node, Node]] | None = None,
-    ) -> None:
-        self.kind = kind
-        self.judged = judged
-        self.values = dict(values)
-        self.moving = tuple(moving)
-        self.leaf = leaf
-        self.line = line
-        self.text = text
-        self.output = output
-        self.target = target
-        self.left = left
-        self.engine = engine
-        self.others = dict(others or {})
-        self.domain = domain
-        self.rtol = rtol
-        self.expect = expect
-        self.note = note
-        self.group = group
-        self.derived = derived or {}
-        self.names: Mapping[Node, str] = {}
-        self.taken: frozenset[str] = frozenset()  # names that mean neither a leaf nor a library function in the script
-        self.file: str | None = None  # of a rule that was written in Python
-        self.place: int | None = None  # the line by which directives apply to it
-        self.settings: Settings | None = None  # how to judge it, where that is known here
-        self.surfaces: list[Surface] = []
+    kind: str
+    judged: Node
+    values: Mapping[str, Floats]
+    moving: Sequence[str]
+    leaf: str | None = None
+    line: int | None = None
+    text: str = ""
+    output: Node | None = None
+    target: Node | None = None
+    left: Node | None = None
+    engine: Node | None = None
+    others: Mapping[str, Node] = field(default_factory=dict)
+    domain: Interval | None = None
+    rtol: float | None = None
+    expect: str | None = None
+    note: str | None = None
+    group: int | None = None
+    derived: Mapping[Node, tuple[str, Node, Node]] = field(default_factory=dict)
+    names: Mapping[Node, str] = field(default_factory=dict)
+    taken: frozenset[str] = frozenset()  # names that mean neither a leaf nor a library function in the script
+    file: str | None = None  # of a rule that was written in Python
+    place: int | None = None  # the line by which directives apply to it
+    settings: Settings | None = None  # how to judge it, where that is known here
+    surfaces: list[Surface] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.values = dict(self.values)
+        self.moving = tuple(self.moving)
 
     def at(self, values: Mapping[str, Floats]) -> Subject:
         """The same to be judged at another point."""
-        moved = copy(self)
-        moved.values = dict(values)
-        return moved
+        return replace(self, values=values)
 
     def nodes(self) -> list[Node]:
         """Every node that an oracle may be asked about."""
@@ -351,8 +331,8 @@ def of_rule(rule: HandRule, values: Mapping[str, Floats], seed: int) -> list[Sub
             output=scalar,
             target=leaf.node,
             domain=leaf.domain,
+            file=rule.file,
         )
-        one.file = rule.file
         found.append(one)
     return found
 

@@ -5,6 +5,7 @@ Every call gets arguments of its own, its output is captured, and changes of its
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -27,40 +28,32 @@ GRADIENT, JACOBIAN, VJP, PAIR, OWN = "gradient", "jacobian", "vjp", "pair", "own
 ROLES = {GRADIENT: "df", JACOBIAN: "jac", VJP: "vjp", PAIR: "f", OWN: "the backward pass"}
 
 
+@dataclass(eq=False)
 class Box:
     """A black box: the flat vector of everything that moves goes in, the flat vector of outputs comes out."""
 
-    def __init__(
-        self,
-        f: Callable[..., Any],
-        arguments: Sequence[Argument],
-        library: Library,
-        kind: str,
-        derivative: Callable[..., Any] | None,
-        listener: Listener,
-        seconds: float,
-        float32: bool = False,
-    ) -> None:
-        self.f = f
-        self.arguments = list(arguments)
-        self.library = library
-        self.kind = kind
-        self.derivative = derivative
-        self.listener = listener
-        self.ends = monotonic() + seconds
-        self.float32 = float32
-        self.seconds = seconds
-        self.one_object = of_one_object(f, derivative)
-        self.cotangent_alone = kind == VJP and takes_cotangent_alone(f, derivative)
-        self.with_cache = kind == VJP and takes_cache(derivative)
+    f: Callable[..., Any]
+    arguments: list[Argument]
+    library: Library
+    kind: str
+    derivative: Callable[..., Any] | None
+    listener: Listener
+    seconds: float
+    float32: bool = False
+    shape: tuple[int, ...] | None = field(default=None, init=False)  # of f's value; None of a tuple of several
+    size: int = field(default=0, init=False)
+    form: Form | None = field(default=None, init=False)
+    changed: set[str] = field(default_factory=set, init=False)  # "f changes its argument x"
+    skipped: list[str] = field(default_factory=list, init=False)  # numbers that the backward pass has no gradient for
+    outside: int = field(default=0, init=False)  # calls beside the point that raised
+    dtype: str = field(default="float64", init=False)
+
+    def __post_init__(self) -> None:
+        self.ends = monotonic() + self.seconds
+        self.one_object = of_one_object(self.f, self.derivative)
+        self.cotangent_alone = self.kind == VJP and takes_cotangent_alone(self.f, self.derivative)
+        self.with_cache = self.kind == VJP and takes_cache(self.derivative)
         self.cache: Any = None
-        self.shape: tuple[int, ...] | None = None  # of f's value; None of a tuple of several
-        self.size = 0
-        self.form: Form | None = None
-        self.changed: set[str] = set()  # "f changes its argument x"
-        self.skipped: list[str] = []  # numbers that the backward pass has no gradient for
-        self.outside = 0  # calls beside the point that raised
-        self.dtype = "float64"
         self.names: list[str] = []  # the arguments that are judged
         self.slices: dict[str, slice] = {}
         self.x = np.zeros(0)

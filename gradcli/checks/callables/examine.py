@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -45,17 +46,13 @@ def opened(box: Box) -> tuple[Box, Floats]:
         if not isinstance(problem.__cause__, (TypeError, AttributeError, IndexError, RuntimeError)):
             raise
         narrow = isinstance(problem.__cause__, RuntimeError) and "dtype" in problem.reason and not box.float32
-        for other in [single(box), *others(box), *others(single(box))] if narrow else others(box):
+        single = replace(box, float32=True)  # as the parameters of a layer are
+        for other in [single, *others(box), *others(single)] if narrow else others(box):
             try:
                 return other, other.probe()
             except Failed:
                 continue
         raise
-
-
-def single(box: Box) -> Box:
-    """The same box with everything in float32, as the parameters of a layer are."""
-    return Box(box.f, box.arguments, box.library, box.kind, box.derivative, box.listener, box.seconds, True)
 
 
 def others(box: Box) -> Iterator[Box]:
@@ -67,7 +64,7 @@ def others(box: Box) -> Iterator[Box]:
     for library in libraries:
         for arguments in (box.arguments, *with_integers(box.arguments, library)):
             if arguments is not box.arguments or library is not box.library:
-                yield Box(box.f, arguments, library, box.kind, box.derivative, box.listener, box.seconds, box.float32)
+                yield replace(box, arguments=list(arguments), library=library)
 
 
 def examined(box: Box, value: Floats, seed: int, samples: int, rtol: float) -> tuple[dict[str, Outcome], list[str]]:

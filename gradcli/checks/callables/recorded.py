@@ -19,7 +19,6 @@ import numpy as np
 from gradcli.checks.callables.box import OWN
 from gradcli.checks.callables.failures import OutOfTime, describe
 from gradcli.checks.callables.gradient_libraries import EAGER, JAX, NUMPY, TORCH, is_function_class
-from gradcli.checks.callables.processes.remote_calls import packed, unpacked
 from gradcli.checks.decide import finite_differences, kinks
 from gradcli.checks.decide.case import Outcome
 from gradcli.checks.decide.floats import LIMIT_ULPS, evaluated
@@ -213,7 +212,7 @@ def message(program: Program, outputs: Sequence[Node], gradients: Mapping[str, N
                 "line": one.line,
                 "text": one.text,
                 "file": one.file,
-                "values": {name: packed(value) for name, value in one.values.items()},
+                "values": one.values,
             }
             for rule, one in rules
         ],
@@ -263,9 +262,8 @@ def read(box: Box, found: Message, seed: int) -> tuple[Program, list[Subject], l
             raise Unfit("")
         kind, moving = "gradient" if not by_hand else "vjp" if arriving else "claim", tuple(box.names)
         moving = (*moving, *arriving.values()) if by_hand else moving
-        one = Subject(kind, gradients[name], values, moving, leaf=name, text=name, output=total, target=target)
-        one.note, one.surfaces = note, surfaces
-        subjects.append(one)
+        shared: dict[str, Any] = {"output": total, "target": target, "note": note, "surfaces": surfaces}
+        subjects.append(Subject(kind, gradients[name], values, moving, leaf=name, text=name, **shared))
     if by_hand:
         rest = np.zeros if arriving else np.ones
         pieces = [values[arriving[k]] if k in arriving else rest(one.type.shape) for k, one in enumerate(outputs)]
@@ -304,19 +302,18 @@ def single(box: Box) -> bool:
 
 def rule_of(one: Message, nodes: Sequence[Node]) -> Subject:
     """A backward inside a function, on inputs of its own."""
-    found = Subject(
+    return Subject(
         "vjp",
         nodes[one["judged"]],
-        {str(name): unpacked(value) for name, value in one["values"].items()},
+        {str(name): np.asarray(value) for name, value in one["values"].items()},
         [str(name) for name in one["moving"]],
         leaf=str(one["leaf"]),
         line=None if one["line"] is None else int(one["line"]),
         text=str(one["text"]),
         output=paired(nodes[one["output"]], nodes[one["cotangent"]]),
         target=nodes[one["target"]],
+        file=None if one["file"] is None else str(one["file"]),
     )
-    found.file = str(one["file"]) if one["file"] is not None else None
-    return found
 
 
 def summed(outputs: Sequence[Node], seed: int) -> tuple[Node, str | None]:

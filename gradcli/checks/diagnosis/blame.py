@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gradcli.checks.decide.floats import evaluated
-from gradcli.checks.diagnosis.derivation import dot
 from gradcli.checks.diagnosis.diagnosis_context import drawn
-from gradcli.checks.diagnosis.ratios import Reading
+from gradcli.checks.diagnosis.ratios import Reading, span_of
 from gradcli.checks.formatting import cut, node_text
+from gradcli.checks.subjects import paired
 from gradcli.diagnostics import GradcliError
 from gradcli.graph.builder import building
 from gradcli.graph.node import CONSTANT, DATA, LEAF, Node, dependents, is_reader, reachable
@@ -83,7 +83,7 @@ def _alone(node: Node, active: set[Node], known: Mapping[Node, Floats], case: Ca
         return []
     cotangent = builder.fresh_leaf(node.type)
     values[cotangent.params["name"]] = np.asarray(drawn(cotangent, case.seed, 1)[0])
-    scalar = dot(builder, cotangent, again)
+    scalar = paired(again, cotangent)
     wanted = {leaves[arg] for arg in moved if arg in active}
     total: dict[Node, Node] = {}
     for leaf, flow in contributions(builder, again, (cotangent, None), wanted):
@@ -141,5 +141,4 @@ def _reading(one: Alone, answer: Mapping[str, Any]) -> Reading:
         node = f"{name}({', '.join(node_text(arg, 20) for arg in one.node.args[1:])})"
     text = f"the rule of {name} is wrong at `{node}`: for the same cotangent it passes on "
     text += f"{cut(first['claimed'])} to `{argument}`, and {cut(first['exact'])} is right"
-    span = one.node.span
-    return Reading("wrong rule", text, node=node, span=None if span is None else list(span), confirmed=True)
+    return Reading("wrong rule", text, node=node, span=span_of(one.node), confirmed=True)

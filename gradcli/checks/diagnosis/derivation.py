@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradcli.checks.diagnosis import error_model
 from gradcli.checks.diagnosis.error_model import Edge, Slip
+from gradcli.checks.subjects import paired
 from gradcli.diagnostics import GradcliError
 from gradcli.graph.node import CONSTANT, Node
 from gradcli.transforms.flows import clean
@@ -18,7 +19,7 @@ from gradcli.transforms.forward import push
 from gradcli.transforms.reverse import between, chain, is_zero, sweep
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from gradcli.graph.builder import Builder
     from gradcli.transforms.flows import Flow
@@ -42,19 +43,6 @@ class Passed(NamedTuple):
     tangent: Node
 
 
-class Both(NamedTuple):
-    """Two parts of the derivation that are missing together."""
-
-    first: Passed
-    second: Passed
-
-
-class Everywhere(NamedTuple):
-    """The same mistake at several nodes."""
-
-    slips: tuple[Wrong, ...]
-
-
 class Inner(NamedTuple):
     """A node whose own derivative may be left out or be written wrongly: `tangent` is right, `instead` stands there."""
 
@@ -65,19 +53,12 @@ class Inner(NamedTuple):
     instead: Node
 
 
-MOST_USES = 4  # of a node, each of which is looked at by itself
 OUTER = ("add", "sub", "neg", "mul", "div", "sum", "name")
 
-INNER = Slip("inner derivative dropped", "the inner derivative is missing", 1, error_model.no_rule)
-PRODUCTS = Slip(
-    "product of derivatives", "the derivative of a product is not a product of derivatives", 1, error_model.no_rule
-)
-QUOTIENTS = Slip(
-    "quotient of derivatives", "the derivative of a quotient is not a quotient of derivatives", 1, error_model.no_rule
-)
-UNSQUARED = Slip(
-    "denominator not squared", "the denominator of the quotient rule was not squared", 1, error_model.no_rule
-)
+INNER = Slip("inner derivative dropped", "the inner derivative is missing")
+PRODUCTS = Slip("product of derivatives", "the derivative of a product is not a product of derivatives")
+QUOTIENTS = Slip("quotient of derivatives", "the derivative of a quotient is not a quotient of derivatives")
+UNSQUARED = Slip("denominator not squared", "the denominator of the quotient rule was not squared")
 
 
 class Derivation:
@@ -142,7 +123,7 @@ class Derivation:
         uses: dict[Node, int] = {}
         for edge, _ in self._edges:
             uses[edge.arg] = uses.get(edge.arg, 0) + 1
-        for edge, mask in [*self._edges, *self._occurrences(uses)]:
+        for edge, mask in self._edges:
             tangent = self.tangents.get(edge.arg)
             if tangent is None:
                 continue
@@ -162,22 +143,6 @@ class Derivation:
                 self.passed.append(Passed(None, node, cotangent, tangent))
             for slip, instead in self._instead(node, tangent):
                 self.inner.append(Inner(slip, node, cotangent, tangent, instead))
-
-    def _occurrences(self, uses: Mapping[Node, int]) -> list[tuple[Edge, Node | None]]:
-        """The edges of a node that is used more than once, for the cotangent of each of its uses alone.
-
-        Equal subexpressions are one node, but a mistake is made where one of them stands.
-        """
-        found = []
-        incoming: dict[Node, list[Node]] = {}
-        for edge, _ in self._edges:
-            incoming.setdefault(edge.arg, []).append(edge.sent)
-        for edge, mask in self._edges:
-            if edge.partial is not None and 1 < uses.get(edge.node, 0) <= MOST_USES:
-                for part in incoming[edge.node]:
-                    own = clean(self.builder, (chain(self.builder, edge.partial, part), mask))
-                    found.append((edge._replace(cotangent=part, sent=own), mask))
-        return found
 
     def _wrong(self, edge: Edge, mask: Node | None) -> Iterator[tuple[Slip, Node]]:
         builder, node = self.builder, edge.node
@@ -218,26 +183,10 @@ def needed(found: Derivation) -> list[Node]:
     return list(nodes)
 
 
-def change(builder: Builder, found: Any, factor: Any = None) -> Node:
+def change(builder: Builder, found: Wrong | Passed | Inner, factor: Any = None) -> Node:
     """By how much a mistake changes the directional derivative, as a node; `factor` for what is passed on, times it."""
-    if isinstance(found, Both):
-        return builder.call("add", change(builder, found.first, 0), change(builder, found.second, 0))
-    if isinstance(found, Everywhere):
-        total = change(builder, found.slips[0])
-        for one in found.slips[1:]:
-            total = builder.call("add", total, change(builder, one))
-        return total
     if isinstance(found, Inner):
-        pair = (found.cotangent, found.instead - found.tangent)
-    elif isinstance(found, Passed):
-        pair = (builder.call("mul", found.sent, factor - 1), found.tangent)
-    else:
-        pair = (found.sent - found.edge.sent, found.tangent)
-    return dot(builder, *pair)
-
-
-def dot(builder: Builder, one: Node, other: Node) -> Node:
-    """The sum of the products of the entries of two nodes."""
-    product = builder.call("mul", one, other)
-    rank = len(product.shape)
-    return builder.call("sum", product, axis=tuple(range(-rank, 0))) if rank else product
+        return paired(found.instead - found.tangent, found.cotangent)
+    if isinstance(found, Passed):
+        return paired(found.tangent, builder.call("mul", found.sent, factor - 1))
+    return paired(found.tangent, found.sent - found.edge.sent)

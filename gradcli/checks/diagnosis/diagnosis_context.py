@@ -9,8 +9,7 @@ import numpy as np
 from gradcli.checks.decide import sample_points
 from gradcli.checks.decide.case import leaf_names
 from gradcli.checks.decide.floats import evaluator, input_like, step_like
-from gradcli.checks.diagnosis.derivation import dot
-from gradcli.checks.diagnosis.rederivation import MOST_STEPS, at_places
+from gradcli.checks.subjects import paired
 from gradcli.diagnostics import GradcliError
 from gradcli.execution.evaluate import Tape
 from gradcli.graph.node import LEAF, Node, reachable
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
 PLACES = 4  # points beside the given one at which a reading must hold
 TRUSTED = 1e-7  # relative to the largest entry
 DIRECTIONS = 2  # along which an array is looked at
+MOST_STEPS = 1200  # operations of a program that is searched
 
 
 class Sides(NamedTuple):
@@ -108,15 +108,9 @@ class Judgement:
         }
         return dict(zip(twins, derivatives.grad(subject.output, list(twins.values())), strict=True)) if twins else {}
 
-    @property
-    def sets(self) -> list[list[Values]]:
-        """The moved points, and those of the check where other leaves stand still that have moved in the first."""
-        alone = set(self.names) <= {self.case.own_leaf}
-        return [chosen for chosen in (self.places, [] if alone else self.known) if chosen]
-
-    def values(self, nodes: Sequence[Node], chosen: Sequence[Values]) -> dict[Node, Floats] | None:
-        """The values of nodes at some points, which are the first axis; None where they cannot be computed."""
-        return at_places(nodes, self.batch(chosen, ()), len(chosen))
+    def values(self, nodes: Sequence[Node]) -> dict[Node, Floats] | None:
+        """The values of nodes at the moved points, which are the first axis; None where they cannot be computed."""
+        return at_places(nodes, self.batch(self.places, ()), len(self.places))
 
     def batch(self, chosen: Sequence[Values], inputs: Sequence[Node]) -> dict[str, Floats]:
         """Points as one batch, each with several random values of the inputs."""
@@ -206,7 +200,7 @@ class Judgement:
         builder = self.builder
         shape = target.type.shape
         direction = builder.fresh_leaf(target.type) if shape else builder.constant(1)
-        right, claimed = dot(builder, self.right, direction), dot(builder, self.claimed, direction)
+        right, claimed = paired(direction, self.right), paired(direction, self.claimed)
         return Sides(output, target, direction, right, claimed, (direction,) if shape else ())
 
     def _of_jacobian(self, rows: Node, target: Node) -> Sides:
@@ -220,10 +214,8 @@ class Judgement:
         weight = builder.call(
             "mul", builder.call("broadcast", column, shape=shape), builder.call("broadcast", row, shape=shape)
         )
-        output = dot(builder, left, rows)
-        return Sides(
-            output, target, right, dot(builder, weight, self.right), dot(builder, weight, self.claimed), (left, right)
-        )
+        output = paired(rows, left)
+        return Sides(output, target, right, paired(self.right, weight), paired(self.claimed, weight), (left, right))
 
     def _through(self, node: Node, output: Node, target: Node) -> Sides:
         """A gradient inside another expression: the direction is what the expression makes of the gradient."""
@@ -231,7 +223,7 @@ class Judgement:
         weight = builder.fresh_leaf(self.right.type) if self.right.shape else builder.constant(1)
         direction = derivatives.vjp([self.right], [weight], [node])[0]
         inputs = (weight,) if self.right.shape else ()
-        right, claimed = dot(builder, weight, self.right), dot(builder, weight, self.claimed)
+        right, claimed = paired(self.right, weight), paired(self.claimed, weight)
         return Sides(output, target, direction, right, claimed, inputs)
 
 
@@ -251,3 +243,20 @@ def drawn(leaf: Node, seed: int, count: int) -> Floats:
     shape = (count, *leaf.type.shape)
     values = generator.integers(8, 64, shape) * generator.choice([-1.0, 1.0], shape) / 32
     return np.asarray(values, dtype=np.float64)
+
+
+def at_places(nodes: Sequence[Node], places: Values, count: int) -> dict[Node, Floats] | None:
+    """The values of nodes at all places, the places as first axis; None where the program cannot be run."""
+    wanted = list(dict.fromkeys(nodes))
+    used = {node.params["name"] for node in reachable(wanted) if node.primitive is LEAF}
+    try:
+        with np.errstate(all="ignore"):
+            found = Tape(wanted).run({k: v for k, v in places.items() if k in used}, backend="numpy")
+    except GradcliError:
+        return None
+    table: dict[Node, Floats] = {}
+    for node, value in zip(wanted, found, strict=True):
+        made = np.asarray(value, dtype=np.float64)
+        shape = (count, *node.type.shape)
+        table[node] = made if made.shape == shape else np.broadcast_to(made, shape)
+    return table

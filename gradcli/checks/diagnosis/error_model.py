@@ -1,7 +1,7 @@
 """The error model: mistakes of hand derivations in one rule, of scalars and of arrays, as a table.
 
-A row says at which operations a mistake happens, what then stands for the partial derivative, how likely it is, and how
-it is described. `rederivation` tries the rows; an oracle never sees them.
+A row says at which operations a mistake happens, how it is told, how likely it is, and what then stands for the partial
+derivative. `rederivation` tries the rows; an oracle never sees them.
 """
 
 from __future__ import annotations
@@ -34,153 +34,77 @@ class Edge(NamedTuple):
     sent: Node  # the right contribution to the argument
     target: Node
 
+    @property
+    def n(self) -> Any:
+        """The exponent of an integer power."""
+        return self.node.params.get("n", "")
+
+    @property
+    def other(self) -> Node:
+        """The other argument of an operation on two; else the argument."""
+        return self.node.args[1 - self.position] if len(self.node.args) == 2 else self.arg
+
 
 class Slip(NamedTuple):
-    """A row: `wrong` gives the partial that stands there by mistake, or None where the row does not apply."""
+    """A mistake: its name, how it is told (with the fields node, arg, other, right, n), and its cost.
+
+    The likelier the mistake, the smaller the cost.
+    """
 
     name: str
-    told: str  # with the fields node, arg, right, n
-    cost: int  # the likelier the mistake, the smaller
-    wrong: Rule
+    told: str
+    cost: int = 1
 
 
 # --- mistakes in one partial derivative ----------------------------------------------------------------------
 
-# by the name of the operation and the position of the argument (None: its only one)
-LOCAL: dict[tuple[str, int], tuple[Slip, ...]] = {
-    ("power", 0): (
-        Slip(
-            "power factor forgotten",
-            "the factor {n} of the power rule is missing",
-            1,
-            lambda e: e.arg ** (e.node.params["n"] - 1),
-        ),
-        Slip(
-            "exponent not lowered",
-            "the exponent {n} was not lowered",
-            1,
-            lambda e: e.node.params["n"] * e.arg ** e.node.params["n"],
-        ),
-        Slip(
-            "exponent raised",
-            "the exponent {n} was raised, not lowered",
-            2,
-            lambda e: e.node.params["n"] * e.arg ** (e.node.params["n"] + 1),
-        ),
-        Slip(
-            "exponent lowered twice",
-            "the exponent {n} was lowered twice",
-            3,
-            lambda e: e.node.params["n"] * e.arg ** (e.node.params["n"] - 2),
-        ),
-        Slip(
-            "power factor lowered",
-            "the factor of the power rule is {n}, not one less",
-            3,
-            lambda e: (e.node.params["n"] - 1) * e.arg ** (e.node.params["n"] - 1),
-        ),
-    ),
-    ("pow", 0): (
-        Slip(
-            "power factor forgotten",
-            "the exponent is missing as a factor",
-            1,
-            lambda e: pow_(e.arg, e.node.args[1] - 1),
-        ),
-        Slip("exponent not lowered", "the exponent was not lowered", 1, lambda e: e.node.args[1] * e.node),
-        Slip(
-            "exponent raised",
-            "the exponent was raised, not lowered",
-            2,
-            lambda e: e.node.args[1] * pow_(e.arg, e.node.args[1] + 1),
-        ),
-    ),
-    ("pow", 1): (
-        Slip(
-            "power rule on the exponent",
-            "the power rule was applied to the exponent",
-            1,
-            lambda e: e.arg * pow_(e.node.args[0], e.arg - 1),
-        ),
-        Slip("logarithm forgotten", "the factor log of the base is missing", 1, lambda e: e.node),
-        Slip("logarithm inverted", "the logarithm of the base divides", 3, lambda e: e.node / log(e.node.args[0])),
-    ),
-    ("div", 0): (
-        Slip(
-            "denominator squared",
-            "the denominator was squared in the term of the numerator",
-            3,
-            lambda e: 1 / e.node.args[1] ** 2,
-        ),
-    ),
-    ("div", 1): (
-        Slip(
-            "denominator not squared",
-            "the denominator was not squared",
-            1,
-            lambda e: -e.node,
-        ),
-        Slip("numerator dropped", "the numerator is missing", 2, lambda e: -(1 / e.arg**2)),
-        Slip("quotient rule", "it is not minus one over the denominator", 3, lambda e: -(1 / e.arg)),
-        Slip("denominator cubed", "the denominator was cubed", 4, lambda e: -(e.node / e.arg**2)),
-    ),
-    ("sqrt", 0): (
-        Slip("half forgotten", "the factor 1/2 of the square root's derivative is missing", 1, lambda e: 1 / e.node),
-        Slip("exponent not lowered", "the root was not moved to the denominator", 1, lambda e: e.node / 2),
-        Slip("root forgotten", "the root in the denominator is missing", 2, lambda e: 1 / (2 * e.arg)),
-        Slip("half inverted", "2 is a factor of the denominator, not of the numerator", 3, lambda e: 2 / e.node),
-    ),
-    ("cbrt", 0): (
-        Slip("third forgotten", "the factor 1/3 of the cube root's derivative is missing", 1, lambda e: 1 / e.node**2),
-    ),
-    ("rsqrt", 0): (Slip("half forgotten", "the factor 1/2 is missing", 1, lambda e: -(e.node / e.arg)),),
-    ("tan", 0): (
-        Slip("wrong sign", "it is 1 + tan**2, not 1 - tan**2", 1, lambda e: 1 - e.node**2),
-        Slip("square forgotten", "the cosine in the denominator is squared", 2, lambda e: sqrt(1 + e.node**2)),
-    ),
-    ("tanh", 0): (
-        Slip("wrong sign", "it is 1 - tanh**2, not 1 + tanh**2", 1, lambda e: 1 + e.node**2),
-        Slip("square forgotten", "it is 1 - tanh**2, not 1 - tanh", 1, lambda e: 1 - e.node),
-    ),
-    ("sigmoid", 0): (
-        Slip("factor dropped", "the factor 1 - sigmoid is missing", 1, lambda e: e.node),
-        Slip("factor dropped", "the factor sigmoid is missing", 2, lambda e: 1 - e.node),
-        Slip("wrong sign", "it is 1 - sigmoid, not 1 + sigmoid", 2, lambda e: e.node * (1 + e.node)),
-    ),
-    ("logsigmoid", 0): (Slip("wrong sign", "it is the sigmoid of minus the argument", 1, lambda e: 1 - e.partial),),
-    ("softplus", 0): (
-        Slip("wrong sign", "it is the sigmoid of the argument, not of minus it", 2, lambda e: 1 - e.partial),
-    ),
-    ("asin", 0): (
-        Slip("root forgotten", "the root in the denominator is missing", 1, lambda e: 1 / (1 - e.arg**2)),
-        Slip("wrong sign", "it is 1 - x**2 under the root, not 1 + x**2", 2, lambda e: 1 / sqrt(1 + e.arg**2)),
-    ),
-    ("acos", 0): (
-        Slip("root forgotten", "the root in the denominator is missing", 1, lambda e: -(1 / (1 - e.arg**2))),
-    ),
-    ("atan", 0): (
-        Slip("wrong sign", "it is 1 + x**2 in the denominator, not 1 - x**2", 1, lambda e: 1 / (1 - e.arg**2)),
-        Slip("root added", "there is no root in the denominator", 2, lambda e: 1 / sqrt(1 + e.arg**2)),
-    ),
-    ("exp", 0): (
-        Slip(
-            "power rule on the exponent",
-            "the power rule was applied to the exponent",
-            2,
-            lambda e: e.arg * exp(e.arg - 1),
-        ),
-    ),
-    ("exp2", 0): (Slip("logarithm forgotten", "the factor log(2) is missing", 1, lambda e: e.node),),
-    ("log2", 0): (Slip("logarithm forgotten", "the factor 1/log(2) is missing", 1, lambda e: 1 / e.arg),),
-    ("log10", 0): (Slip("logarithm forgotten", "the factor 1/log(10) is missing", 1, lambda e: 1 / e.arg),),
-    ("log", 0): (Slip("logarithm inverted", "it is 1/x, not 1/log(x)", 3, lambda e: 1 / e.node),),
-    ("gamma", 0): (Slip("factor dropped", "the factor gamma(x) or digamma(x) is missing", 2, lambda e: e.node),),
-    ("lgamma", 0): (Slip("another function", "it is digamma(x), not log(x)", 2, lambda e: log(e.arg)),),
-    ("erf", 0): (
-        Slip("constant factor", "the factor 2/sqrt(pi) is missing", 1, lambda e: exp(-(e.arg**2))),
-        Slip("wrong sign", "the exponent is minus the square", 2, lambda e: e.partial * exp(2 * e.arg**2)),
-    ),
-}
+# the operation and the position of the argument; the name of the mistake, how it is told, its cost, the wrong partial
+ROWS: tuple[tuple[str, int, str, str, int, Rule], ...] = (
+    ("power", 0, "power factor forgotten", "the factor {n} of the power rule is missing", 1,
+     lambda e: e.arg ** (e.n - 1)),
+    ("power", 0, "exponent not lowered", "the exponent {n} was not lowered", 1, lambda e: e.n * e.arg**e.n),
+    ("power", 0, "exponent raised", "the exponent {n} was raised, not lowered", 2, lambda e: e.n * e.arg ** (e.n + 1)),
+    ("power", 0, "exponent lowered twice", "the exponent {n} was lowered twice", 3, lambda e: e.n * e.arg ** (e.n - 2)),
+    ("power", 0, "power factor lowered", "the factor of the power rule is {n}, not one less", 3,
+     lambda e: (e.n - 1) * e.arg ** (e.n - 1)),
+    ("pow", 0, "power factor forgotten", "the exponent is missing as a factor", 1, lambda e: pow_(e.arg, e.other - 1)),
+    ("pow", 0, "exponent not lowered", "the exponent was not lowered", 1, lambda e: e.other * e.node),
+    ("pow", 1, "power rule on the exponent", "the power rule was applied to the exponent", 1,
+     lambda e: e.arg * pow_(e.other, e.arg - 1)),
+    ("pow", 1, "logarithm forgotten", "the factor log of the base is missing", 1, lambda e: e.node),
+    ("div", 1, "denominator not squared", "the denominator was not squared", 1, lambda e: -e.node),
+    ("div", 1, "numerator dropped", "the numerator is missing", 2, lambda e: -(1 / e.arg**2)),
+    ("div", 1, "quotient rule", "it is not minus one over the denominator", 3, lambda e: -(1 / e.arg)),
+    ("sqrt", 0, "half forgotten", "the factor 1/2 of the square root's derivative is missing", 1, lambda e: 1 / e.node),
+    ("sqrt", 0, "exponent not lowered", "the root was not moved to the denominator", 1, lambda e: e.node / 2),
+    ("sqrt", 0, "root forgotten", "the root in the denominator is missing", 2, lambda e: 1 / (2 * e.arg)),
+    ("cbrt", 0, "third forgotten", "the factor 1/3 of the cube root's derivative is missing", 1,
+     lambda e: 1 / e.node**2),
+    ("rsqrt", 0, "half forgotten", "the factor 1/2 is missing", 1, lambda e: -(e.node / e.arg)),
+    ("tan", 0, "wrong sign", "it is 1 + tan**2, not 1 - tan**2", 1, lambda e: 1 - e.node**2),
+    ("tan", 0, "square forgotten", "the cosine in the denominator is squared", 2, lambda e: sqrt(1 + e.node**2)),
+    ("tanh", 0, "wrong sign", "it is 1 - tanh**2, not 1 + tanh**2", 1, lambda e: 1 + e.node**2),
+    ("tanh", 0, "square forgotten", "it is 1 - tanh**2, not 1 - tanh", 1, lambda e: 1 - e.node),
+    ("sigmoid", 0, "factor dropped", "the factor 1 - sigmoid is missing", 1, lambda e: e.node),
+    ("sigmoid", 0, "factor dropped", "the factor sigmoid is missing", 2, lambda e: 1 - e.node),
+    ("sigmoid", 0, "wrong sign", "it is 1 - sigmoid, not 1 + sigmoid", 2, lambda e: e.node * (1 + e.node)),
+    ("logsigmoid", 0, "wrong sign", "it is the sigmoid of minus the argument", 1, lambda e: 1 - e.partial),
+    ("softplus", 0, "wrong sign", "it is the sigmoid of the argument, not of minus it", 2, lambda e: 1 - e.partial),
+    ("asin", 0, "root forgotten", "the root in the denominator is missing", 1, lambda e: 1 / (1 - e.arg**2)),
+    ("asin", 0, "wrong sign", "it is 1 - x**2 under the root, not 1 + x**2", 2, lambda e: 1 / sqrt(1 + e.arg**2)),
+    ("acos", 0, "root forgotten", "the root in the denominator is missing", 1, lambda e: -(1 / (1 - e.arg**2))),
+    ("atan", 0, "wrong sign", "it is 1 + x**2 in the denominator, not 1 - x**2", 1, lambda e: 1 / (1 - e.arg**2)),
+    ("atan", 0, "root added", "there is no root in the denominator", 2, lambda e: 1 / sqrt(1 + e.arg**2)),
+    ("exp", 0, "power rule on the exponent", "the power rule was applied to the exponent", 2,
+     lambda e: e.arg * exp(e.arg - 1)),
+    ("exp2", 0, "logarithm forgotten", "the factor log(2) is missing", 1, lambda e: e.node),
+    ("log2", 0, "logarithm forgotten", "the factor 1/log(2) is missing", 1, lambda e: 1 / e.arg),
+    ("log10", 0, "logarithm forgotten", "the factor 1/log(10) is missing", 1, lambda e: 1 / e.arg),
+    ("gamma", 0, "factor dropped", "the factor gamma(x) or digamma(x) is missing", 2, lambda e: e.node),
+    ("lgamma", 0, "another function", "it is digamma(x), not log(x)", 2, lambda e: log(e.arg)),
+    ("erf", 0, "constant factor", "the factor 2/sqrt(pi) is missing", 1, lambda e: exp(-(e.arg**2))),
+    ("erf", 0, "wrong sign", "the exponent is minus the square", 2, lambda e: e.partial * exp(2 * e.arg**2)),
+)  # fmt: skip
 
 # functions whose derivative is written for that of another one, among themselves
 FAMILIES: tuple[tuple[str, ...], ...] = (
@@ -193,8 +117,9 @@ FAMILIES: tuple[tuple[str, ...], ...] = (
 def local(edge: Edge) -> Iterator[tuple[Slip, Any]]:
     """The wrong partials of an edge of an operation that works entry by entry, with their rows."""
     node, arg, right = edge.node, edge.arg, edge.partial
-    for slip in LOCAL.get((node.primitive.name, edge.position), ()):
-        yield slip, slip.wrong(edge)
+    for operation, argument, name, told, cost, wrong in ROWS:
+        if (operation, argument) == (node.primitive.name, edge.position):
+            yield Slip(name, told, cost), wrong(edge)
     if not _is_number(right):
         yield CHAIN if len(node.args) == 1 else FACTOR, 1
         yield INVERTED, 1 / right
@@ -216,7 +141,7 @@ def _others(edge: Edge) -> Iterator[tuple[Slip, Any]]:
                 if other not in seen:
                     seen.add(other)
                     told = f"it is the derivative of {other}, not of {name}"
-                    yield Slip("another function", told, 2, no_rule), derivative_of(other, edge.arg)
+                    yield Slip("another function", told, 2), derivative_of(other, edge.arg)
 
 
 def derivative_of(name: str, x: Node) -> Any:
@@ -241,17 +166,12 @@ def _is_number(partial: Any) -> bool:
     return not hasattr(partial, "primitive") or (constant is not None and not isinstance(constant, str))
 
 
-def no_rule(edge: Edge) -> Any:
-    """For rows that stand for a whole family: the rule is made where the family is known."""
-    raise LookupError(edge.node.primitive.name)
-
-
-CHAIN = Slip("chain factor dropped", "the factor {right} is missing", 1, no_rule)
-FACTOR = Slip("chain factor dropped", "the factor {right} is missing in the term of {arg}", 1, no_rule)
-INVERTED = Slip("factor inverted", "the factor {right} divides instead", 4, no_rule)
-COPIED = Slip("not differentiated", "the function stands where its derivative belongs", 2, no_rule)
-ARGUED = Slip("not differentiated", "the argument stands where the derivative belongs", 3, no_rule)
-ARGUMENT = Slip("inner argument", "the derivative was taken at {target} instead of {arg}", 2, no_rule)
+CHAIN = Slip("chain factor dropped", "the factor {right} is missing", 1)
+FACTOR = Slip("chain factor dropped", "the factor {right} is missing in the term of {arg}", 1)
+INVERTED = Slip("factor inverted", "the factor {right} divides instead", 4)
+COPIED = Slip("not differentiated", "the function stands where its derivative belongs", 2)
+ARGUED = Slip("not differentiated", "the argument stands where the derivative belongs", 3)
+ARGUMENT = Slip("inner argument", "the derivative was taken at {target} instead of {arg}", 2)
 
 
 MATRICES = ("inv", "det", "logdet", "solve", "expm", "cholesky", "matmul", "logabsdet")
@@ -263,39 +183,34 @@ def of_arrays(edge: Edge) -> Iterator[tuple[Slip, Node]]:
     node, arg, ct, sent = edge.node, edge.arg, edge.cotangent, edge.sent
     name = node.primitive.name
     if name in ("softmax", "log_softmax"):
-        yield slip("softmax without its Jacobian", SOFTMAX), ct
+        yield Slip("softmax without its Jacobian", SOFTMAX), ct
         out = node if name == "softmax" else exp(node)
-        yield slip("softmax without its Jacobian", "softmax has more than a diagonal"), ct * out * (1 - out)
-        yield slip("softmax without its Jacobian", "the sum over the outputs is missing"), ct * out
+        yield Slip("softmax without its Jacobian", "softmax has more than a diagonal"), ct * out * (1 - out)
+        yield Slip("softmax without its Jacobian", "the sum over the outputs is missing"), ct * out
         if name == "log_softmax":
-            yield slip("softmax without its Jacobian", SOFTMAX), ct / out
+            yield Slip("softmax without its Jacobian", SOFTMAX), ct / out
     if name == "logsumexp" and arg.type.rank == ct.type.rank + 1:
         axis = node.params["axis"][0] if isinstance(node.params["axis"], tuple) else node.params["axis"]
         told = "the division by the sum is missing: the derivative is softmax"
-        yield slip("factor dropped", told), exp(arg) * _stretched(ct, arg, axis)
+        yield Slip("factor dropped", told), exp(arg) * _stretched(ct, arg, axis)
     if name == "logsumexp" and ct.shape == ():
-        yield slip("another function", "it is not the gradient of the maximum", 2), _at_the_top(node, arg, ct)
+        yield Slip("another function", "it is not the gradient of the maximum", 2), _at_the_top(node, arg, ct)
     if name == "norm" and ct.shape == ():
         along = arg * stretch(ct, arg.shape)
-        yield slip("another function", "it is the gradient of the square of the norm"), 2 * along
-        yield slip("factor dropped", "the division by the norm is missing"), along
+        yield Slip("another function", "it is the gradient of the square of the norm"), 2 * along
+        yield Slip("factor dropped", "the division by the norm is missing"), along
     if name == "broadcast":
         yield from _missing_sum(edge)
     if name == "permute" and ct.shape == arg.shape:
-        yield slip("transposed operand", "the transpose is missing on the way back"), ct
+        yield Slip("transposed operand", "the transpose is missing on the way back"), ct
     if name == "matmul":
         yield from _matrices(edge)
     if name == "cumsum":
         back = node.primitive(ct, **node.params)
-        yield slip("sum not reversed", "the running sum runs backwards on the way back", 2), back
-        yield slip("chain factor dropped", "its own running sum on the way back is missing"), ct
+        yield Slip("sum not reversed", "the running sum runs backwards on the way back", 2), back
+        yield Slip("chain factor dropped", "its own running sum on the way back is missing"), ct
     if name in MATRICES and _square(sent):
-        yield slip("transposed operand", "the contribution is transposed", 2), sent.mT
-
-
-def slip(name: str, told: str, cost: int = 1) -> Slip:
-    """A row whose contribution is made where it is tried."""
-    return Slip(name, told, cost, no_rule)
+        yield Slip("transposed operand", "the contribution is transposed", 2), sent.mT
 
 
 def _stretched(ct: Node, arg: Node, axis: int) -> Node:
@@ -330,12 +245,12 @@ def _missing_sum(edge: Edge) -> Iterator[tuple[Slip, Node]]:
         start = tuple(n - 1 if last and i in axes else 0 for i, n in enumerate(ct.shape))
         size = tuple(1 if i in axes else n for i, n in enumerate(ct.shape))
         one = slice_(ct, start=start, step=(1,) * len(size), size=size)
-        yield slip("missing sum", told), one
+        yield Slip("missing sum", told), one
     count = 1
     for i in axes:
         count *= ct.shape[i]
     yield (
-        slip("mean for a sum", "the copies are added up, not averaged", 3),
+        Slip("mean for a sum", "the copies are added up, not averaged", 3),
         reshape(sum_(ct, axis=tuple(i - len(ct.shape) for i in axes)), shape=arg.shape) / count,
     )
 
@@ -346,8 +261,8 @@ def _matrices(edge: Edge) -> Iterator[tuple[Slip, Node]]:
     ct = edge.cotangent
     told = "the operand {other} must be transposed on the way back"
     if ct.shape == edge.arg.shape:
-        yield slip("chain factor dropped", "the operand {other} is missing on the way back"), ct
-    row = slip("transposed operand", told)
+        yield Slip("chain factor dropped", "the operand {other} is missing on the way back"), ct
+    row = Slip("transposed operand", told)
     if edge.position == 0:
         tries = [(ct, other), (other, ct), (other.mT, ct), (ct.mT, other)]
     else:

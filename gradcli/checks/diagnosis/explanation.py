@@ -15,9 +15,8 @@ from gradcli.checks.decide.floats import evaluator
 from gradcli.checks.diagnosis import ratios
 from gradcli.checks.diagnosis.blame import blamed
 from gradcli.checks.diagnosis.diagnosis_context import Judgement
-from gradcli.checks.diagnosis.mutations import Slips
-from gradcli.checks.diagnosis.ratios import Reading
-from gradcli.checks.diagnosis.rederivation import MOST_NEW
+from gradcli.checks.diagnosis.ratios import MOST, Comparison, Reading
+from gradcli.checks.diagnosis.rederivation import MOST_NEW, single_mistakes
 from gradcli.checks.diagnosis.source_edits import by_edits, correction
 from gradcli.checks.diagnosis.special_arrays import by_branch, by_structure
 from gradcli.checks.formatting import called
@@ -26,13 +25,11 @@ from gradcli.graph.builder import building
 from gradcli.graph.node import LEAF, reachable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from gradcli.checks.decide.case import Case, Floats, Values
 
-MOST = 3
 MOST_PARTS = 600  # subexpressions that a ratio or difference is compared with
-NEARLY = 1e-9
 ENOUGH = 3  # numbers that a ratio must be the same for
 
 
@@ -70,7 +67,7 @@ def _readings(
             right = correction(case, judged.right) if found and case.subject.output is not None else None
             return [_finished(one, judged, right) for one in found]
     except GradcliError:  # a limit of the script: what is known by now is told
-        return ratios.readings(exact, claimed, sizes)
+        return ratios.readings([*map(Comparison, exact, claimed)], sizes)
     finally:
         builder.limit = limit + builder.count - before
 
@@ -79,7 +76,7 @@ def _explained(
     judged: Judgement, exact: Sequence[Floats], claimed: Sequence[Floats], sizes: Sequence[int]
 ) -> list[Reading]:
     if judged.doubtful(exact):
-        return ratios.readings(exact, claimed, sizes)
+        return ratios.readings([*map(Comparison, exact, claimed)], sizes)
     cheap = by_ratios(judged, exact, claimed, sizes)
     if cheap is None:
         return []
@@ -93,8 +90,7 @@ def _explained(
         return [branch]
     held = [one for one in cheap if one.name == "constant factor" and not judged.holds_elsewhere(_number(one))]
     cheap = [one for one in cheap if one not in held]
-    slips = Slips(judged)
-    found = slips.single()
+    found = single_mistakes(judged)
     if held:  # the factor of a part would be a number that is another one for other data, too
         found = [one for one in found if one.name != "factor of a part"]
     whole = next((one for one in cheap if one.factor is not None), None)
@@ -104,8 +100,7 @@ def _explained(
             merged = _merged(whole, found[0])
             return [*(merged if one is whole else one for one in cheap), *found[1:]][:MOST]
     found = [*cheap, *found]
-    found = found or by_edits(judged) or by_structure(judged) or slips.several() or compared(judged)
-    found = found or [_at_held_data(one) for one in held if _varies(exact)]
+    found = found or by_edits(judged) or by_structure(judged) or compared(judged)
     if not found:
         text = "unexplained: no single mistake that was tried gives the claim"
         found = [Reading("unexplained", text + (f" ({judged.note})" if judged.note else ""))]
@@ -114,18 +109,6 @@ def _explained(
 
 def _number(reading: Reading) -> Fraction:
     return Fraction(reading.factor or 1)
-
-
-def _varies(exact: Sequence[Floats]) -> bool:
-    """Whether the right numbers are more than one: a single one is in some ratio to any other."""
-    numbers = np.concatenate([value.reshape(-1) for value in exact]) if exact else np.zeros(0)
-    return bool(numbers.size) and float(np.ptp(numbers)) > NEARLY * float(np.abs(numbers).max())
-
-
-def _at_held_data(reading: Reading) -> Reading:
-    """A factor that is another one for other data."""
-    where = "at the given values of everything else"
-    return reading._replace(name="factor at this point", text=f"{reading.text}, {where}")
 
 
 def _finished(reading: Reading, judged: Judgement, right: str | None) -> Reading:
@@ -156,22 +139,13 @@ def by_ratios(
     if not any((value != 0).any() for value in (*right, *exact)):
         return None
     what = "gradient" if subject.output is not None else "value"
-    found = ratios.readings(right, wrong, sizes, others, what)
-    if subject.kind == "vjp":
-        found = [_exchanged(one, others) for one in found]
+    words = "cotangents: what is returned here belongs to" if subject.kind == "vjp" else ratios.LEAVES
+    found = ratios.readings([*map(Comparison, right, wrong)], sizes, others, what, words)
     if len(right) * right[0].size < ENOUGH and len(exact) < 2:
         return [one for one in found if one.factor is None or one.factor == "-1"]
     if not found and known and len(exact) * exact[0].size >= ENOUGH:
-        found = ratios.readings(exact, claimed, sizes, what=what)
+        found = ratios.readings([*map(Comparison, exact, claimed)], sizes, what=what)
     return found
-
-
-def _exchanged(reading: Reading, others: Mapping[str, object]) -> Reading:
-    """The same about a hand-written rule, which returns cotangents."""
-    if reading.name != "swapped":
-        return reading
-    name = next((name for name in others if f"`{name}`" in reading.text), "another operand")
-    return reading._replace(text=f"consistent with swapped cotangents: what is returned here belongs to `{name}`")
 
 
 def _merged(whole: Reading, slip: Reading) -> Reading:
@@ -194,21 +168,17 @@ def compared(judged: Judgement) -> list[Reading]:
         for node in reachable(inputs)
         if node.type.kind == "float" and node.type.shape in ((), shape) and node not in nodes
     ][:MOST_PARTS]
-    for chosen in judged.sets:
-        values = judged.values([*nodes, *parts], chosen)
-        if values is None:
-            continue
-        sound = np.array([np.isfinite(values[node]).reshape(len(chosen), -1).all(axis=1) for node in nodes]).all(axis=0)
-        if sound.sum() < 2:
-            continue
-        right, claimed, *rest = (values[node][sound] for node in (*nodes, *parts))
-        near = ratios.rounded(right, claimed)
-        if near is not None and near.name == "rounded constant":
-            return [near]
-        table = dict(zip(parts, rest, strict=True))
-        found = [*ratios.against(right, claimed, table)[:2], *ratios.of_entries(right, claimed)]
-        if found:
-            return found
-        if near is not None:
-            return [near]
-    return []
+    values = judged.values([*nodes, *parts])
+    if values is None:
+        return []
+    sound = np.array([np.isfinite(values[node]).reshape(len(values[node]), -1).all(axis=1) for node in nodes]).all(
+        axis=0
+    )
+    if sound.sum() < 2:
+        return []
+    right, claimed, *rest = (values[node][sound] for node in (*nodes, *parts))
+    near = ratios.rounded(right, claimed)
+    if near is not None and near.name == "rounded constant":
+        return [near]
+    found = ratios.against(right, claimed, dict(zip(parts, rest, strict=True)))[:2]
+    return found or ratios.of_entries([*map(Comparison, right, claimed)]) or ([near] if near is not None else [])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -11,7 +12,7 @@ from gradcli.checks.formatting import node_text, position
 from gradcli.graph.node import DATA, Node
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 CLOSE = 1e-11
 LARGEST = 1000  # numerators and denominators of a constant factor
 MOST = 3
+LEAVES = "leaves: the claim is the gradient in"
 
 
 class Reading(NamedTuple):
@@ -42,76 +44,92 @@ class Reading(NamedTuple):
     places: list[dict[str, Any]] | None = None
 
 
+def span_of(node: Node) -> list[int] | None:
+    """Where a node stands in the script, as plain data."""
+    return None if node.span is None else list(node.span)
+
+
+class Comparison:
+    """What is right and what is claimed at one point, of one shape, and how far off a number may be from the right one.
+
+    Without a `slack` both are exact up to rounding.
+    """
+
+    def __init__(self, right: Floats, claimed: Floats, slack: Floats | None = None) -> None:
+        self.right = right
+        self.claimed = claimed
+        self.slack = CLOSE * np.abs(right).max(initial=1e-300) if slack is None else slack
+
+    def misses(self, other: Floats) -> NDArray[np.bool_]:
+        """Which of other numbers of the same shape are not the right ones."""
+        return ~(np.abs(other - self.right) <= self.slack)
+
+    def fits(self, other: Floats) -> bool:
+        """Whether other numbers are the right ones."""
+        return other.shape == self.right.shape and not bool(self.misses(other).any())
+
+
 def readings(
-    exact: Sequence[Floats],
-    claimed: Sequence[Floats],
+    pairs: Sequence[Comparison],
     sizes: Sequence[int] = (),
     others: Mapping[str, Sequence[Floats]] | None = None,
     what: str = "gradient",
+    swapped: str = LEAVES,
+    largest: int = LARGEST,
 ) -> list[Reading]:
-    """At most three readings of a wrong gradient; both sides are arrays in the leaf's shape, one pair per point.
+    """At most three readings of a wrong gradient, which hold at every point.
 
     `sizes` are counts that a factor may come from; `others` are the gradients of other leaves at the same points;
-    `what` the two sides are: "gradient" or "value".
+    `what` the two sides are: "gradient", "Jacobian" or "value"; `swapped` says what claims may be exchanged with;
+    `largest` is that of a factor's numerator and denominator.
     """
     found: list[Reading] = []
-    pairs = [(e, c) for e, c in zip(exact, claimed, strict=True) if np.isfinite(e).all() and np.isfinite(c).all()]
-    if not pairs or not any((e != 0).any() for e, _ in pairs):
+    pairs = [one for one in pairs if np.isfinite(one.right).all() and np.isfinite(one.claimed).all()]
+    if not any(one.right.any() for one in pairs) or all(one.fits(one.claimed) for one in pairs):
         return found
-    if all((c == 0).all() for _, c in pairs):
-        return [Reading("zero", f"the claim is zero, the {'derivative' if what == 'gradient' else what} is not")]
-    factor = _constant_ratio(pairs)
+    if not any(one.claimed.any() for one in pairs):
+        return [Reading("zero", f"the claim is zero, the {'value' if what == 'value' else 'derivative'} is not")]
+    factor = constant_factor(pairs, sizes, largest)
     if factor == -1:
         found.append(Reading("wrong sign", f"consistent with a wrong sign: the right {what} is minus the claim", "-1"))
     elif factor is not None:
         found.append(_factor(factor, sizes, what))
-    if _all_close(pairs, lambda e: e.T) and any(e.ndim == 2 and not np.array_equal(e, e.T) for e, _ in pairs):
+    if all(one.fits(one.claimed.T) for one in pairs if one.claimed.ndim == 2) and pairs[0].claimed.ndim == 2:
         found.append(Reading("transposed", f"consistent with a transpose: the right {what} is the claim's transpose"))
     for name, gradients in (others or {}).items():
-        same = [g.shape == c.shape and _close(g, c) for g, (_, c) in zip(gradients, pairs, strict=False)]
-        if same and all(same):
-            found.append(Reading("swapped", f"consistent with swapped leaves: the claim is the gradient in `{name}`"))
-    flipped = any((e * c < 0).any() for e, c in pairs)
-    if not found and flipped and all(_close(abs(e), abs(c)) for e, c in pairs):
+        near = [Comparison(other, one.claimed).fits(one.claimed) for other, one in zip(gradients, pairs, strict=False)]
+        if near and all(near):
+            found.append(Reading("swapped", f"consistent with swapped {swapped} `{name}`"))
+    if not found and all(one.fits(np.where(one.misses(one.claimed), -one.claimed, one.claimed)) for one in pairs):
         found.append(Reading("some signs", "consistent with a wrong sign in some entries"))
     return found[:MOST]
 
 
-def _constant_ratio(pairs: Sequence[tuple[Floats, Floats]]) -> Fraction | None:
-    """The simple fraction exact/claimed that all entries at all points share, other than 1."""
-    ratios = []
-    for e, c in pairs:
-        if ((e == 0) != (c == 0)).any():
-            return None
-        ratios.extend((e[c != 0] / c[c != 0]).reshape(-1).tolist())
-    if not ratios:
+def constant_factor(pairs: Sequence[Comparison], sizes: Sequence[int], largest: int) -> Fraction | None:
+    """The simple fraction, other than 1, that all claims have to be multiplied with."""
+    first = max(pairs, key=lambda one: float(np.abs(one.right).max(initial=0.0)))
+    at = np.unravel_index(int(np.argmax(np.abs(first.right))), first.right.shape)
+    if first.claimed[at] == 0:
         return None
-    first = ratios[0]
-    if any(abs(ratio - first) > CLOSE * abs(first) for ratio in ratios) or not 1e-6 < abs(first) < 1e6:
+    ratio = float(first.right[at] / first.claimed[at])
+    if not 1e-6 < abs(ratio) < 1e6:
         return None
-    simple = Fraction(first).limit_denominator(LARGEST)
-    if simple in (0, 1) or abs(float(simple) - first) > CLOSE * abs(first):
-        return None
-    return simple
+    counts = [Fraction(sign * n) for n in sizes if n for sign in (1, -1)]
+    for factor in (Fraction(ratio).limit_denominator(largest), *counts, *(1 / count for count in counts)):
+        if factor not in (0, 1) and abs(float(factor) / ratio - 1) < 1e-3:
+            if all(one.fits(float(factor) * one.claimed) for one in pairs):
+                return factor
+    return None
 
 
 def _factor(factor: Fraction, sizes: Sequence[int], what: str) -> Reading:
     text = f"consistent with a constant factor: the right {what} is {factor} of the claim"
     if factor.denominator == 1:
         text = f"consistent with a constant factor: the right {what} is {factor} times the claim"
-    counts = [n for n in dict.fromkeys(sizes) if n > 2 and n in (factor.numerator, factor.denominator)]
+    counts = [n for n in dict.fromkeys(sizes) if n > 2 and abs(factor) in (n, Fraction(1, n))]
     if counts:
         text += f" (there are {counts[0]} entries: is a mean or a sum meant?)"
     return Reading("constant factor", text, str(factor))
-
-
-def _all_close(pairs: Sequence[tuple[Floats, Floats]], change: Any) -> bool:
-    return all(e.ndim == 2 and e.shape[0] == e.shape[1] and _close(change(e), c) for e, c in pairs)
-
-
-def _close(one: Floats, other: Floats) -> bool:
-    scale = float(np.abs(one).max(initial=0.0))
-    return bool((np.abs(one - other) <= CLOSE * max(scale, 1e-300)).all())
 
 
 EQUAL = 1e-9
@@ -253,28 +271,74 @@ def _difference(factor: Fraction, text: str) -> Reading:
 # --- entries ------------------------------------------------------------------------------------------------
 
 
-def of_entries(right: Floats, claimed: Floats) -> list[Reading]:
-    """Readings of an array in which some entries are wrong, or all stand elsewhere; places are the first axis."""
-    shape = right.shape[1:]
-    if not shape or right[0].size < 2:
-        return []
-    order = _order(right.reshape(len(right), -1), claimed.reshape(len(right), -1))
+def of_entries(pairs: Sequence[Comparison], what: str = "gradient") -> list[Reading]:
+    """The reading of an array in which entries stand elsewhere, were added up or cut off, or some are wrong."""
+    shape = pairs[0].right.shape if what != "Jacobian" else ()
+    for name, told, change in _ways(shape):
+        if all(one.fits(change(one.claimed)) for one in pairs):
+            return [Reading(name, f"consistent with {told}")]
+    for axis in range(len(shape)):
+        for word, mixed in (("summed", np.sum), ("averaged", np.mean)):
+            if shape[axis] > 1 and all(_mixed(one, mixed, axis) for one in pairs):
+                told = f"consistent with a gradient {word} over axis {axis} that should not be"
+                return [Reading("wrong axis", told)]
+    for word, cut in (("cut off", np.trunc), ("rounded", np.round)):
+        if shape and all((one.claimed == cut(one.right)).all() and np.abs(one.claimed).max() >= 1 for one in pairs):
+            told = f"consistent with decimals that were {word}: is it an array of integers?"
+            return [Reading("whole numbers", told)]
+    order = _order(pairs)
     if order is not None:
         return [order]
-    size = np.abs(right).max(axis=tuple(range(1, right.ndim)), keepdims=True)
-    off = np.abs(claimed - right) > EQUAL * np.maximum(size, 1e-300)
-    wrong = off.any(axis=0)
-    if wrong.all() or not wrong.any():
-        return []
-    ratio = np.divide(right, claimed, out=np.full(right.shape, np.nan), where=claimed != 0)[:, wrong]
+    wrong = np.any([one.misses(one.claimed) for one in pairs], axis=0)
+    return [_some(pairs, wrong)] if 0 < wrong.sum() < wrong.size else _alike(pairs)
+
+
+def _ways(shape: Sequence[int]) -> Iterator[tuple[str, str, Callable[[Floats], Floats]]]:
+    """What may have been done to the right entries of an array, in words, and how it is undone."""
+    for axis, size in enumerate(shape):
+        turned = "a wrong order: entries in reverse order along"
+        if size > 1:
+            yield "wrong order", f"{turned} axis {axis}", partial(np.flip, axis=axis)
+        if axis == 0 and len(shape) > 1:
+            yield "wrong order", f"{turned} every axis: a kernel flipped?", np.flip
+        for shift in (1, -1) if size > 2 else ():
+            yield (
+                "wrong order",
+                f"a wrong order: entries shifted by one along axis {axis}",
+                partial(np.roll, shift=shift, axis=axis),
+            )
+
+
+def _mixed(one: Comparison, mixed: Callable[..., Floats], axis: int) -> bool:
+    """Whether a claim is the sum or the mean of the right entries along an axis, everywhere on it."""
+    along = np.broadcast_to(mixed(one.right, axis=axis, keepdims=True), one.right.shape)
+    return Comparison(along, one.claimed, one.slack * one.right.shape[axis]).fits(one.claimed)
+
+
+def _some(pairs: Sequence[Comparison], wrong: NDArray[np.bool_]) -> Reading:
+    """Entries that are wrong, where the others are right."""
+    with np.errstate(all="ignore"):
+        ratio = np.array([(one.right / one.claimed)[wrong] for one in pairs])
     (factor,) = _simple(ratio[None], np.ones(ratio.shape, bool))
-    zero = bool((claimed[:, wrong] == 0).all())
+    zero = not any(one.claimed[wrong].any() for one in pairs)
     where, name = _where(wrong)
     how = "is zero" if zero else "has a wrong sign" if factor == -1 else "is wrong"
     text = f"consistent with a mistake in some entries: the claim is right except {where}, where it {how}"
     if factor is not None and factor != -1:
         text += f"; the right entries are {factor} times as large"
-    return [Reading(name, text, factor=None if factor is None else str(factor))]
+    return Reading(name, text, factor=None if factor is None else str(factor))
+
+
+def _alike(pairs: Sequence[Comparison]) -> list[Reading]:
+    """A claim that is the same for every entry, or off by the same."""
+    if all(one.claimed.size > 2 and np.ptp(one.claimed) == 0 for one in pairs):
+        return [Reading("constant", "consistent with one number for every entry, where the derivative has several")]
+    off = [one.right - one.claimed for one in pairs]
+    if all(gap.size > 1 and np.ptp(gap) <= 4 * np.max(one.slack) for gap, one in zip(off, pairs, strict=True)):
+        return [
+            Reading("offset", f"consistent with an offset: every entry is off by the same {float(off[0].mean()):.6g}")
+        ]
+    return []
 
 
 def _where(wrong: NDArray[np.bool_]) -> tuple[str, str]:
@@ -297,22 +361,17 @@ def _where(wrong: NDArray[np.bool_]) -> tuple[str, str]:
     return f"in {', '.join(at[:LISTED])}{more}", "some entries"
 
 
-def _order(right: Floats, claimed: Floats) -> Reading | None:
-    """Whether the claim holds the right entries in another order, the same at every place."""
-    ways = {"in the opposite order": np.arange(right.shape[1])[::-1]}
-    for step in (1, -1):
-        ways[f"shifted by {'one place' if step == 1 else 'one place backwards'}"] = np.roll(
-            np.arange(right.shape[1]), step
-        )
-    match = [np.flatnonzero(_near(right[0], entry)) for entry in claimed[0]]
-    if all(len(one) == 1 for one in match):
-        ways["in another order"] = np.array([int(one[0]) for one in match])
-    for words, order in ways.items():
-        if _near(right[:, order], claimed).all() and not _near(right, claimed).all():
-            if len(set(order.tolist())) == right.shape[1]:
-                text = f"consistent with a wrong order: the claim holds the right entries {words}"
-                return Reading("wrong order", text)
-    return None
+def _order(pairs: Sequence[Comparison]) -> Reading | None:
+    """Whether the claims hold the right entries in another order, the same at every point."""
+    first = pairs[0]
+    flat = [one.right.reshape(-1) for one in pairs]
+    match = [np.flatnonzero(_near(flat[0], entry)) for entry in first.claimed.reshape(-1, 1)]
+    order = [int(one[0]) for one in match if len(one) == 1]
+    if not 1 < len(set(order)) == len(order) == first.right.size or order == sorted(order):
+        return None
+    if not all(_near(right[order], one.claimed.reshape(-1)).all() for right, one in zip(flat, pairs, strict=True)):
+        return None
+    return Reading("wrong order", "consistent with a wrong order: the claim holds the right entries in another order")
 
 
 def _near(one: Floats, other: Floats) -> NDArray[np.bool_]:

@@ -1,7 +1,7 @@
 """Finds the single mistake in a rule that gives exactly the claim, and describes it.
 
-The gradient is differentiated again with each mistake of the error model at each node, in floats, and confirmed in
-balls.
+The gradient is differentiated again with each mistake of the error model at each node, in floats; what balls refute is
+dropped.
 """
 
 from __future__ import annotations
@@ -11,63 +11,107 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from gradcli.checks.decide.case import RIGHT
 from gradcli.checks.diagnosis import derivation
-from gradcli.checks.diagnosis.derivation import Both, Derivation, Everywhere, Inner, Passed, Wrong
-from gradcli.checks.formatting import node_text
-from gradcli.diagnostics import GradcliError
-from gradcli.execution.evaluate import Tape
-from gradcli.graph.node import CONSTANT, LEAF, Node, reachable
+from gradcli.checks.diagnosis.derivation import Derivation, Inner, Passed, Wrong
+from gradcli.checks.diagnosis.diagnosis_context import at_places, drawn
+from gradcli.checks.diagnosis.formula_text import readable, script_text
+from gradcli.checks.diagnosis.ratios import MOST, Reading, span_of
+from gradcli.checks.formatting import counted, node_text
+from gradcli.graph.node import CONSTANT, Node
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from gradcli.graph.builder import Builder
+    from gradcli.checks.decide.case import Case
+    from gradcli.checks.diagnosis.diagnosis_context import Judgement, Sides
 
     Floats = NDArray[np.floating[Any]]
     Places = Mapping[str, Floats]  # leaves at several points, which are the first axis
 
-KEPT = "only one part kept"
 MARGIN = 1  # mistakes that are less likely than the likeliest by more than this are not told
-MOST = 3
 RULES = {"mul": "product", "matmul": "product", "div": "quotient", "pow": "power"}
 SIGNED = ("neg", "cos", "acos", "rsqrt", "erfc")  # operations whose derivative brings a sign
+MOST_NEW = 24_000  # nodes that mistakes may take
+MOST_ENTRIES = 4_000_000  # entries of all of them at all points
+CLOSE = 1e-9
+SMALL = 1e-6  # a claim that is nearer than this is a rounded one, and no mistake
+LARGEST = 60  # numerators and denominators of a factor
+MOST_PLACES = 4
+NAMED = 2  # places that a mistake may be at; the evidence has them all
+CONFIRMED_AT = 3  # points
 
 
 class Found(NamedTuple):
-    """A mistake that produces the claim, with its place: the text tells what is wrong, `rule` what is right."""
+    """A mistake that produces the claim, with its place: the text tells what is wrong."""
 
     name: str
     told: str
     cost: int
     node: Node
-    slip: Wrong | Passed | Inner | Both | Everywhere
+    slip: Wrong | Passed | Inner
     factor: Fraction | None = None
     places: tuple[tuple[str, Node], ...] = ()  # where else a mistake has the same effect, by the name that it has there
     cause: str | None = None  # another name for the same wrong formula
-    scale: float = 1.0  # of the claim, where it lacks a constant factor beside
-
-    def result(self, builder: Builder, right: Node) -> Node:
-        """The directional derivative with this mistake in it."""
-        if self.kept and isinstance(self.slip, Passed):
-            return derivation.dot(builder, self.slip.sent, self.slip.tangent)
-        return builder.call("add", right, derivation.change(builder, self.slip, self.factor))
-
-    @property
-    def kept(self) -> bool:
-        """Whether all but this part of the derivative is missing."""
-        return self.name == KEPT
 
 
-def likeliest(found: Iterable[Found]) -> list[Found]:
-    """At most three mistakes: the likeliest, one for each name and node."""
-    ordered = sorted(found, key=lambda one: (one.cost, -one.node.serial))
-    kept: dict[Any, Found] = {}
-    for one in ordered:
-        if one.cost <= ordered[0].cost + MARGIN:
-            kept.setdefault((one.name, one.node), one)
-    return list(kept.values())[:MOST]
+def single_mistakes(judged: Judgement) -> list[Reading]:
+    """The single mistakes in the derivation whose result is the claim at every point, as far as balls do not refute it.
+
+    Where not every mistake could be tried, the note of what is judged says so.
+    """
+    sides = judged.sides()
+    if sides is None:
+        return []
+    made = Derivation(judged.builder, sides.output, sides.target, sides.direction, MOST_NEW)
+    found = Weighing(made, sides, judged.batch(judged.places, sides.inputs)).likeliest()
+    if not made.complete:
+        judged.note = f"only the first {len(made.passed) + len(made.wrong) + len(made.inner):,} mistakes were tried"
+    return [written(one, sure, judged.case) for one, sure in confirmed(judged, sides, found)]
+
+
+def confirmed(judged: Judgement, sides: Sides, found: Sequence[Found]) -> list[tuple[Found, bool]]:
+    """The mistakes that are not refuted in balls, and whether each is confirmed there."""
+    good: list[tuple[Found, bool]] = []
+    if not found:
+        return good
+    case, builder = judged.case, judged.builder
+    results = [builder.call("add", sides.right, derivation.change(builder, one.slip, one.factor)) for one in found]
+    exact = case.exact.beside([sides.claimed, *results])
+    places = [dict(place) for place in judged.places[:CONFIRMED_AT]]
+    for position, leaf in enumerate(sides.inputs):
+        for place, value in zip(places, drawn(leaf, case.seed + 7 + position, len(places)), strict=True):
+            place[leaf.params["name"]] = np.asarray(value)
+    try:
+        exact.begin()
+        for one, result in zip(found, results, strict=True):
+            answer = exact.compare(sides.claimed, places, left=result, wide=True)
+            relations = [set(point["relations"]) for point in answer.get("points", ())]
+            if not any("!" in here for here in relations):
+                good.append((one, bool(relations) and all(here <= RIGHT for here in relations)))
+    finally:
+        case.exact.oracle.load(case.exact.table.flat)
+    return good
+
+
+def written(found: Found, sure: bool, case: Case) -> Reading:
+    """A mistake as a reading: where, and what."""
+    places = dict.fromkeys(f"`{node_text(node, 40)}`" for node in (found.node, *(node for _, node in found.places)))
+    more = f" (or at {counted(len(places) - NAMED, 'other place')})" if len(places) > NAMED else ""
+    text = f"consistent with a mistake at {' or '.join([*places][:NAMED])}{more}: {found.told}"
+    also = [{"name": name, "node": node_text(node), "span": span_of(node)} for name, node in found.places]
+    return Reading(
+        found.name,
+        text,
+        node=node_text(found.node),
+        span=span_of(found.node),
+        rule=rule_of(found, case),
+        cause=found.cause,
+        confirmed=sure,
+        places=also or None,
+    )
 
 
 def part(one: Passed, factor: Fraction, made: Derivation) -> Found:
@@ -125,98 +169,59 @@ def describe(one: Wrong) -> str:
     edge = one.edge
     partial = edge.partial
     right = str(partial) if not isinstance(partial, Node) else node_text(partial, 40)
-    other = edge.node.args[1 - edge.position] if len(edge.node.args) == 2 else edge.arg
     return one.slip.told.format(
         node=f"`{node_text(edge.node, 40)}`",
         arg=f"`{node_text(edge.arg, 40)}`",
-        other=f"`{node_text(other, 40)}`",
+        other=f"`{node_text(edge.other, 40)}`",
         target=f"`{node_text(edge.target, 40)}`",
         right=f"`{right}`",
-        n=edge.node.params.get("n", ""),
+        n=edge.n,
     )
 
 
-def rule_of(found: Found, write: Callable[[Node], str | None], longest: int = 80) -> str | None:
-    """The right local rule at the node of a mistake; None where `write` knows no short text for it."""
-    slip = found.slip
-    if isinstance(slip, Inner | Both):
-        return None
-    edge = slip.slips[0].edge if isinstance(slip, Everywhere) else slip.edge
+def rule_of(found: Found, case: Case, longest: int = 80) -> str | None:
+    """The right local rule at the node of a mistake; None where no short text for it is known."""
+    edge = None if isinstance(found.slip, Inner) else found.slip.edge
     if edge is None or edge.partial is None or edge.arg.primitive is CONSTANT:
         return None
     partial = edge.partial
-    right = write(partial) if isinstance(partial, Node) else str(partial)
+    right = script_text(case, readable(case), partial) if isinstance(partial, Node) else str(partial)
     if right is None or len(right) > longest:
         return None
     by, whole = node_text(edge.arg, longest // 2), node_text(edge.node, longest // 2)
     return f"the derivative of `{whole}` by `{by}` is `{right}`"
 
 
-MOST_STEPS = 1200  # operations of a program that is searched
-MOST_NEW = 24_000  # nodes that mistakes may take
-MOST_ENTRIES = 4_000_000  # entries of all of them at all points
-CLOSE = 1e-9
-SMALL = 1e-6  # a claim that is nearer than this is a rounded one, and no mistake
-MANY = 6  # places at which a mistake beside a constant factor must be seen
-LARGEST = 60  # numerators and denominators of a factor
-MOST_PARTS = 200  # that are tried in pairs
-MOST_PLACES = 4
-
-
 class Weighing:
-    """One derivation at some places: single mistakes first, and what else may be tried if none gives the claim.
+    """The directional derivatives at all places, and what each mistake of a derivation makes of them."""
 
-    `right` and `claimed` are scalars: both gradients along the direction of `made`. `tried` counts the mistakes.
-    """
-
-    def __init__(self, made: Derivation, right: Node, claimed: Node, places: Places) -> None:
+    def __init__(self, made: Derivation, sides: Sides, places: Places) -> None:
+        self.made = made
         nodes = derivation.needed(made)
         count = max((len(value) for value in places.values()), default=1)
-        total = 0
-        for position, node in enumerate(nodes):
-            total += node.type.size * count
-            if total > MOST_ENTRIES:
-                nodes = nodes[:position]
-                made.complete = False
-                break
-        values = at_places([right, claimed, *nodes], places, count)
-        self.tried = len(made.passed) + len(made.wrong) + len(made.inner)
-        self.weighed = None if values is None else _Weighed(made, values, values[right], values[claimed])
-        if self.weighed is not None and not self.weighed.usable:
-            self.weighed = None
+        sizes = np.cumsum([node.type.size * count for node in nodes])
+        kept = int(np.searchsorted(sizes, MOST_ENTRIES, side="right"))
+        made.complete = made.complete and kept == len(nodes)
+        self.values = at_places([sides.right, sides.claimed, *nodes[:kept]], places, count) or {}
+        right, claimed = (self.values.get(node, np.zeros(0)) for node in (sides.right, sides.claimed))
+        scale = np.maximum(np.abs(right), np.abs(claimed))
+        self.good = np.isfinite(right) & np.isfinite(claimed) & (scale > 0)
+        self.gap, self.scale = (claimed - right)[self.good], scale[self.good]
+        self.most = 1e-3 * np.abs(self.gap) + 1e-13 * self.scale
 
-    def single(self) -> list[Found]:
-        """The single mistakes whose result is the claim at every place, likeliest first."""
-        if self.weighed is None:
+    def likeliest(self) -> list[Found]:
+        """The single mistakes whose result is the claim at every place: at most three, one for each name and node."""
+        if len(self.gap) < 2 or not (np.abs(self.gap) > SMALL * self.scale).any():
             return []
         with np.errstate(all="ignore"):
-            return likeliest([*self.weighed.passed(), *self.weighed.wrong(), *self.weighed.inner()])
-
-    def several(self) -> list[Found]:
-        """The same mistake at several nodes, two parts missing, one mistake beside a constant factor."""
-        if self.weighed is None:
-            return []
-        with np.errstate(all="ignore"):
-            found = [*self.weighed.everywhere(), *self.weighed.kept(), *self.weighed.both()]
-            return likeliest(found or self.weighed.scaled())
-
-
-class _Weighed:
-    """The directional derivatives at all places, and what each mistake makes of them."""
-
-    def __init__(self, made: Derivation, values: Mapping[Node, Floats], right: Floats, claimed: Floats) -> None:
-        self.made = made
-        self.values = values
-        self.right = right
-        self.gap = claimed - right
-        self.scale = np.maximum(np.abs(right), np.abs(claimed))
-        good = np.isfinite(right) & np.isfinite(claimed)
-        self.good = good & (self.scale > 0)
-        gap, scale = self.gap[self.good], self.scale[self.good]
-        self.good_gap, self.good_scale = gap, scale
-        self.most = 1e-3 * np.abs(gap) + 1e-13 * scale
-        self.parts: list[tuple[Passed, Floats]] | None = None
-        self.usable = len(gap) >= 2 and bool((np.abs(gap) > SMALL * scale).any())
+            ordered = sorted(
+                [*self.passed(), *self.wrong(), *self.inner()], key=lambda one: (one.cost, -one.node.serial)
+            )
+        kept: dict[Any, Found] = {}
+        for one in ordered:
+            if one.cost <= ordered[0].cost + MARGIN:
+                kept.setdefault((one.name, one.node), one)
+        return list(kept.values())[:MOST]
 
     def product(self, one: Node, other: Node, away: Node | None = None) -> Floats | None:
         """The sums of products of entries at each place; what is passed on as 0 counts 0. `away` is subtracted."""
@@ -234,30 +239,26 @@ class _Weighed:
         if change is None:
             return False
         change = change[self.good]
-        off = np.abs(self.good_gap - change)
+        off = np.abs(self.gap - change)
         if not (off <= self.most).all():  # so it is where the change is not finite
             return False
-        return bool((off <= CLOSE * np.maximum(self.good_scale, np.abs(change))).all())
+        return bool((off <= CLOSE * np.maximum(self.scale, np.abs(change))).all())
 
     def factor(self, flow: Floats | None) -> Fraction | None:
         """The simple factor of a part of the derivative that gives the claim at every place, other than 1."""
         if flow is None:
             return None
-        flow = flow[self.good]
-        gap = self.good_gap
-        if not np.isfinite(flow).all() or not flow.any():
+        seen = flow[self.good]
+        if not np.isfinite(seen).all() or not seen.any():
             return None
-        with np.errstate(all="ignore"):
-            largest = int(np.argmax(np.abs(flow)))
-            raw = 1 + float(gap[largest] / flow[largest])
+        largest = int(np.argmax(np.abs(seen)))
+        raw = 1 + float(self.gap[largest] / seen[largest])
         if not abs(raw) < 1e6:
             return None
         simple = Fraction(raw).limit_denominator(LARGEST)
         if simple == 1 or abs(simple.numerator) > LARGEST:
             return None
-        whole = np.zeros(self.gap.shape)
-        whole[self.good] = float(simple - 1) * flow
-        return simple if self.meets(whole) else None
+        return simple if self.meets(float(simple - 1) * flow) else None
 
     def passed(self) -> list[Found]:
         """Parts of the derivative that are missing, or have a wrong sign or factor: of the same part, the best told."""
@@ -296,109 +297,3 @@ class _Weighed:
             if first is not None and second is not None and self.meets(first - second):
                 found.append(Found(one.slip.name, one.slip.told, one.slip.cost, one.node, one))
         return found
-
-    def everywhere(self) -> list[Found]:
-        """The same mistake at every node of an operation, on parallel paths."""
-        groups: dict[Any, list[Wrong]] = {}
-        for one in self.made.wrong:
-            groups.setdefault((one.slip.name, one.slip.told, one.edge.node.primitive, one.edge.position), []).append(
-                one
-            )
-        found = []
-        for group in groups.values():
-            changes = [self.product(one.sent, one.tangent, one.edge.sent) for one in group]
-            known = [change for change in changes if change is not None]
-            if len(group) > 1 and len(known) == len(group) and self.meets(np.sum(known, axis=0)):
-                first, *rest = group
-                text = f"at each of these: {describe(first)}"
-                cost = first.slip.cost + 1
-                places = tuple((one.slip.name, one.edge.node) for one in rest)[:MOST]
-                found.append(
-                    Found(first.slip.name, text, cost, first.edge.node, Everywhere(tuple(group)), None, places)
-                )
-        return found
-
-    def _flows(self) -> list[tuple[Passed, Floats]]:
-        """The parts of the derivative that differ, with what they contribute at the good places."""
-        if self.parts is not None:
-            return self.parts
-        found: dict[bytes, tuple[Passed, Floats]] = {}
-        for one in self.made.passed:
-            flow = self.product(one.sent, one.tangent)
-            if flow is not None and np.isfinite(flow[self.good]).all() and (flow[self.good] != 0).any():
-                found.setdefault(np.float32(flow[self.good]).tobytes(), (one, flow))
-        self.parts = list(found.values())[:MOST_PARTS]
-        return self.parts
-
-    def kept(self) -> list[Found]:
-        """All parts of the derivative but one are missing."""
-        found = []
-        for one, flow in self._flows():
-            if self.meets(flow - self.right):
-                arg = node_text(one.node, 40)
-                node = one.node if one.edge is None else one.edge.node
-                found.append(Found(KEPT, f"only the part through `{arg}` is there, the rest is missing", 2, node, one))
-        return found
-
-    def both(self) -> list[Found]:
-        """Two parts of the derivative are missing together."""
-        parts = self._flows()
-        found = []
-        table = np.array([flow for _, flow in parts])
-        for position, (one, flow) in enumerate(parts):
-            if position + 1 == len(parts):
-                break
-            rest = table[position + 1 :]
-            with np.errstate(all="ignore"):
-                off = np.abs(rest + flow + self.gap)[:, self.good] <= 1e-8 * self.scale[self.good]
-            for other in np.flatnonzero(off.all(axis=1)).tolist():
-                second = parts[position + 1 + other][0]
-                if self.meets(-(flow + rest[other])):
-                    text = f"`{node_text(one.node, 40)}` and `{node_text(second.node, 40)}` were both held constant"
-                    found.append(Found("held constant", text, 3, one.node, Both(one, second)))
-        return found[:MOST]
-
-    def scaled(self) -> list[Found]:
-        """One mistake and a constant factor beside it."""
-        good = self.good
-        found: list[Found] = []
-        if good.sum() < MANY or self._constant(self.right):
-            return found
-        for one in self.made.wrong:
-            change = self.product(one.sent, one.tangent, one.edge.sent)
-            if change is not None and (factor := self._constant(self.right + change)):
-                text = f"{describe(one)}; in addition, a constant factor {factor:.6g} is missing"
-                found.append(Found(one.slip.name, text, one.slip.cost + 3, one.edge.node, one, scale=factor))
-        for kept, flow in self._flows():
-            if factor := self._constant(self.right - flow):
-                text = f"`{node_text(kept.node, 40)}` was held constant"
-                text += f"; in addition, a constant factor {factor:.6g} is missing"
-                node = kept.node if kept.edge is None else kept.edge.node
-                found.append(Found("term dropped", text, 4, node, kept, Fraction(0), scale=factor))
-        return found
-
-    def _constant(self, values: Floats) -> float:
-        """The number that values are times the claim at every good place; 0 where they are no such thing."""
-        with np.errstate(all="ignore"):
-            ratio = (values / (self.gap + self.right))[self.good]
-        if not np.isfinite(ratio).all() or not ratio.size or not ratio[0]:
-            return 0.0
-        same = (np.abs(ratio - ratio[0]) <= CLOSE * abs(ratio[0])).all()
-        return float(ratio[0]) if same else 0.0
-
-
-def at_places(nodes: Sequence[Node], places: Places, count: int) -> dict[Node, Floats] | None:
-    """The values of nodes at all places, the places as first axis; None where the program cannot be run."""
-    wanted = list(dict.fromkeys(nodes))
-    used = {node.params["name"] for node in reachable(wanted) if node.primitive is LEAF}
-    try:
-        with np.errstate(all="ignore"):
-            found = Tape(wanted).run({k: v for k, v in places.items() if k in used}, backend="numpy")
-    except GradcliError:
-        return None
-    table: dict[Node, Floats] = {}
-    for node, value in zip(wanted, found, strict=True):
-        made = np.asarray(value, dtype=np.float64)
-        shape = (count, *node.type.shape)
-        table[node] = made if made.shape == shape else np.broadcast_to(made, shape)
-    return table

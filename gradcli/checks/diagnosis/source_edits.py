@@ -146,7 +146,7 @@ def by_edits(judged: Judgement) -> list[Reading]:
         if work > MOST_EDITED_WORK:
             break
     nodes = [judged.right, *order, *(edit.instead for tried in edits.values() for edit in tried)]
-    values = judged.values(nodes, judged.places)
+    values = judged.values(nodes)
     if values is None or values[judged.right].size < ENOUGH:
         return []
     right = values[judged.right]

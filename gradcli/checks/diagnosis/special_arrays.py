@@ -56,7 +56,7 @@ def by_structure(judged: Judgement) -> list[Reading]:
     """The array that a claim takes for a special one: at most one reading."""
     order = reachable([judged.right, judged.claimed])
     arrays = {rank: _arrays(judged, order, rank) for _, rank, _, _ in SHAPES}
-    values = judged.values(order, judged.places) if any(arrays.values()) else None
+    values = judged.values(order) if any(arrays.values()) else None
     if values is None:
         return []
     above = dependents(order)

@@ -22,7 +22,7 @@ import numpy as np
 from gradcli.checks.callables.api import Judged, failed, report_on
 from gradcli.checks.callables.failures import KEPT, Failed, innermost
 from gradcli.checks.callables.processes import runner
-from gradcli.checks.callables.processes.remote_calls import RemoteBox, packed, receive, send
+from gradcli.checks.callables.processes.remote_calls import RemoteBox, receive, send
 from gradcli.checks.callables.processes.runner import RUNNING, file_of
 from gradcli.checks.oracle.child_process import CODE, QUIET
 from gradcli.checks.report import Check, Report, summarised, timed
@@ -82,7 +82,7 @@ def check_target(
     seconds = max(timeout, LEAST)
     request: dict[str, Any] = {"python": python, "grad": grad, "timeout": seconds, "dtype": dtype}
     request["wrt"] = None if wrt is None else list(wrt)
-    request["point"] = {name: packed(array) for name, array in arrays.items()}
+    request["point"] = arrays
     with Runner(seconds) as child:
         try:
             first = child.exchange(request)

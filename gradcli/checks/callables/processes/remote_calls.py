@@ -1,4 +1,4 @@
-"""A function that runs in another process, as a `Box`, and the messages to it: lines of JSON, and raw numbers.
+"""A function that runs in another process, as a `Box`, and the messages to it: lines of JSON.
 
 Nothing is pickled, and nothing that comes from the other side is run. Messages of the other process count as the
 function's values and as nothing else: the point is this side's own, and the verdict is found here.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from json import dumps, loads
-from math import prod
 from time import monotonic
 from typing import IO, TYPE_CHECKING, Any
 
@@ -29,76 +28,49 @@ if TYPE_CHECKING:
 
 KINDS = "fciub"  # numbers and truth values
 MOST_LINES = 1_000
-ARRAYS = "arrays"  # what stands in a line for the arrays whose bytes follow it
 
 
 def send(stream: IO[bytes], message: Message) -> None:
-    """Write one message; arrays among its values follow as they are. Raises OSError where nobody reads any more."""
-    arrays = {name: value for name, value in message.items() if isinstance(value, np.ndarray)}
-    line: Message = {name: value for name, value in message.items() if name not in arrays}
-    if arrays:
-        line[ARRAYS] = {name: [checked(value).dtype.str, list(value.shape)] for name, value in arrays.items()}
-    stream.write(dumps(line).encode() + b"\n")
-    for value in arrays.values():
-        stream.write(np.ascontiguousarray(value).tobytes())
+    """Write one message, which may hold arrays of numbers. Raises OSError where nobody reads any more."""
+    stream.write(dumps(message, default=packed).encode() + b"\n")
     stream.flush()
 
 
 def receive(stream: IO[bytes], rest: list[bytes] | None = None) -> Message | None:
     """The next message; None where there are no more. Lines that are none, such as a crash's, are left in `rest`."""
     while line := stream.readline():
-        message = read(line)
-        if message is None:
-            if rest is not None and len(rest) < MOST_LINES:
-                rest.append(line)
-            continue
         try:
-            for name, (kind, shape) in message.pop(ARRAYS, {}).items():
-                dtype = checked(np.empty(0, str(kind))).dtype
-                size = prod(map(int, shape)) * dtype.itemsize
-                content = stream.read(size)
-                if len(content) != size:
-                    return None
-                message[name] = np.frombuffer(content, dtype).reshape(shape).copy()
-        except (TypeError, ValueError, AttributeError):
-            return None  # nothing that follows can be told apart
-        return message
+            message = loads(line, object_hook=with_array) if line.endswith(b"\n") else None
+        except (ValueError, TypeError, RecursionError):
+            message = None
+        if isinstance(message, dict):
+            return message
+        if rest is not None and len(rest) < MOST_LINES:
+            rest.append(line)
     return None
 
 
-def read(line: bytes) -> Message | None:
-    """The message of a line; None for anything else."""
-    if not line.endswith(b"\n"):
-        return None
-    try:
-        message = loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return message if isinstance(message, dict) else None
+def packed(array: Any) -> Message:
+    """An array of numbers as JSON. Raises TypeError for anything else.
 
-
-def packed(array: NDArray[Any]) -> Message:
-    """An array of numbers as JSON.
-
-    >>> unpacked(packed(np.array([1.5, np.nan])))
+    >>> with_array(packed(np.array([1.5, np.nan])))
     array([1.5, nan])
     """
-    array = checked(np.asarray(array))
+    array = np.asarray(array)
+    if array.dtype.kind not in KINDS:
+        raise TypeError(f"an array of {array.dtype} holds no numbers")
     data = b64encode(np.ascontiguousarray(array).tobytes()).decode()
     return {"dtype": array.dtype.str, "shape": list(array.shape), "data": data}
 
 
-def unpacked(value: Message) -> NDArray[Any]:
-    """The array of its JSON. Raises TypeError or ValueError where it is none."""
-    dtype = checked(np.empty(0, str(value["dtype"]))).dtype
-    return np.frombuffer(b64decode(value["data"]), dtype).reshape([int(n) for n in value["shape"]]).copy()
-
-
-def checked(array: NDArray[Any]) -> NDArray[Any]:
-    """The array itself; TypeError where it does not hold numbers."""
-    if array.dtype.kind not in KINDS:
-        raise TypeError(f"an array of {array.dtype} holds no numbers")
-    return array
+def with_array(value: Message) -> Any:
+    """The array of its JSON, any other object as it is. Raises TypeError or ValueError for an array without numbers."""
+    if value.keys() != {"dtype", "shape", "data"}:
+        return value
+    dtype = np.dtype(str(value["dtype"]))
+    if dtype.kind not in KINDS:
+        raise TypeError(f"an array of {dtype} holds no numbers")
+    return np.ndarray(tuple(map(int, value["shape"])), dtype, b64decode(value["data"])).copy()
 
 
 class RemoteBox(Box):

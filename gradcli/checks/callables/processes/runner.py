@@ -20,7 +20,7 @@ from gradcli.checks.callables.api import boxed, line_of, recording_of
 from gradcli.checks.callables.call_arguments import takes_cotangent
 from gradcli.checks.callables.examine import opened
 from gradcli.checks.callables.failures import Failed, Listener, called
-from gradcli.checks.callables.processes.remote_calls import answer, description, receive, send, unpacked
+from gradcli.checks.callables.processes.remote_calls import answer, description, receive, send
 from gradcli.diagnostics import Diagnostic, GradcliError, did_you_mean, error, visible
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def guard(lifeline: int) -> None:
 
 def serve(request: dict[str, Any], requests: IO[bytes], answers: IO[bytes]) -> None:
     """Load what the request names, call it once, and answer questions about it until there are no more."""
-    at: dict[str, Any] = {name: unpacked(value) for name, value in request["point"].items()}
+    at: dict[str, Any] = request["point"]
     plain = {name: complex if value.dtype.kind == "c" else float for name, value in at.items()}
     at = {name: array if array.shape else plain[name](array) for name, array in at.items()}
     wrt, seconds, dtype = request["wrt"], request["timeout"], request["dtype"]
