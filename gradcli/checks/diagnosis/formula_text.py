@@ -23,8 +23,7 @@ from gradcli.primitives.broadcasting import stretch
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from gradcli.checks.decide.case import Case, Floats, Values
-    from gradcli.graph.builder import Builder
+    from gradcli.checks.decide.case import Case, Values
 
 
 TRIES = 8  # points that are made to compare a text with what it stands for
@@ -53,17 +52,20 @@ def readable(case: Case) -> Names:
     return Names({**nodes, own: target}, subject.taken - {own})
 
 
-def on_leaves(text: str, values: Mapping[str, Floats], names: Names, builder: Builder, gradient: Node) -> Node | None:
-    """The node of a formula on the leaves of a script; None where it reads or calls what the script means otherwise."""
-    script = parse(Source(text, "<formula>"))
-    lowered = lower(script, at=values)
-    outputs, leaves = lowered.program.outputs, lowered.program.leaves
-    if len(outputs) != 1 or not set(leaves) <= set(names.nodes):
-        return None
-    if not names.taken.isdisjoint(words(text)):
-        return None
+def read_back(case: Case, names: Names, text: str, like: Node) -> Node | None:
+    """The node of a formula on the leaves of a script, of the type of another node.
+
+    None for a text that cannot be read, or that reads or calls what the script means otherwise. The builder of the case
+    must be open.
+    """
+    builder = like.builder
+    values = dict(zip(names.nodes, evaluated(list(names.nodes.values()), case.values), strict=True))
     simplifying, builder.simplifying = builder.simplifying, False
     try:
+        lowered = lower(parse(Source(text, "<formula>")), at=values)
+        outputs, leaves = lowered.program.outputs, lowered.program.leaves
+        if len(outputs) != 1 or not set(leaves) <= set(names.nodes) or not names.taken.isdisjoint(words(text)):
+            return None
         found: dict[Node, Node] = {}
         for node in reachable(outputs):
             if node.primitive is LEAF:
@@ -77,9 +79,11 @@ def on_leaves(text: str, values: Mapping[str, Floats], names: Names, builder: Bu
                 args = tuple(found[arg] for arg in node.args)
                 found[node] = builder.apply(node.primitive, args, dict(node.params))
         made = found[outputs[0]]
-        if made.type.shape == () != gradient.type.shape:
-            made = stretch(made, gradient.type.shape)
-        return made if made.type == gradient.type else None
+        if made.type.shape == () != like.type.shape:
+            made = stretch(made, like.type.shape)
+        return made if made.type == like.type else None
+    except (GradcliError, ArithmeticError, ValueError, LookupError):
+        return None
     finally:
         builder.simplifying = simplifying
 
@@ -132,11 +136,7 @@ def as_said(case: Case, names: Names, node: Node, longest: int) -> tuple[str, No
     """
     with called({leaf: name for name, leaf in names.nodes.items()}):
         text = node_text(node, longest)
-    values = dict(zip(names.nodes, evaluated(list(names.nodes.values()), case.values), strict=True))
-    try:
-        made = on_leaves(text, values, names, node.builder, node)
-    except (GradcliError, ArithmeticError, ValueError, LookupError):
-        return None
+    made = read_back(case, names, text, node)
     if made is None or not (made is node or agree(made, node, case.values)):
         return None
     return text, made
@@ -147,12 +147,8 @@ def script_text(case: Case, names: Names, node: Node, longest: int = 80) -> str 
     said = as_said(case, names, node, longest)
     if said is not None:
         return said[0]
-    values = dict(zip(names.nodes, evaluated(list(names.nodes.values()), case.values), strict=True))
     for text in formula_texts(node, {leaf: name for name, leaf in names.nodes.items()}):
-        try:
-            made = on_leaves(text, values, names, node.builder, node)
-        except (GradcliError, ArithmeticError, ValueError, LookupError):
-            continue
-        if made is not None and len(text) <= longest and agree(made, node, case.values):
+        made = read_back(case, names, text, node) if len(text) <= longest else None
+        if made is not None and agree(made, node, case.values):
             return text
     return None

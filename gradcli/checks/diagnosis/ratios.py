@@ -274,9 +274,9 @@ def _difference(factor: Fraction, text: str) -> Reading:
 def of_entries(pairs: Sequence[Comparison], what: str = "gradient") -> list[Reading]:
     """The reading of an array in which entries stand elsewhere, were added up or cut off, or some are wrong."""
     shape = pairs[0].right.shape if what != "Jacobian" else ()
-    for name, told, change in _ways(shape):
+    for told, change in _ways(shape):
         if all(one.fits(change(one.claimed)) for one in pairs):
-            return [Reading(name, f"consistent with {told}")]
+            return [Reading("wrong order", f"consistent with a wrong order: {told}")]
     for axis in range(len(shape)):
         for word, mixed in (("summed", np.sum), ("averaged", np.mean)):
             if shape[axis] > 1 and all(_mixed(one, mixed, axis) for one in pairs):
@@ -293,20 +293,15 @@ def of_entries(pairs: Sequence[Comparison], what: str = "gradient") -> list[Read
     return [_some(pairs, wrong)] if 0 < wrong.sum() < wrong.size else _alike(pairs)
 
 
-def _ways(shape: Sequence[int]) -> Iterator[tuple[str, str, Callable[[Floats], Floats]]]:
-    """What may have been done to the right entries of an array, in words, and how it is undone."""
+def _ways(shape: Sequence[int]) -> Iterator[tuple[str, Callable[[Floats], Floats]]]:
+    """In what other order the entries of an array may stand, in words, and how that is undone."""
     for axis, size in enumerate(shape):
-        turned = "a wrong order: entries in reverse order along"
         if size > 1:
-            yield "wrong order", f"{turned} axis {axis}", partial(np.flip, axis=axis)
+            yield f"entries in reverse order along axis {axis}", partial(np.flip, axis=axis)
         if axis == 0 and len(shape) > 1:
-            yield "wrong order", f"{turned} every axis: a kernel flipped?", np.flip
+            yield "entries in reverse order along every axis: a kernel flipped?", np.flip
         for shift in (1, -1) if size > 2 else ():
-            yield (
-                "wrong order",
-                f"a wrong order: entries shifted by one along axis {axis}",
-                partial(np.roll, shift=shift, axis=axis),
-            )
+            yield f"entries shifted by one along axis {axis}", partial(np.roll, shift=shift, axis=axis)
 
 
 def _mixed(one: Comparison, mixed: Callable[..., Floats], axis: int) -> bool:

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gradcli.checks.decide.case import RIGHT
-from gradcli.checks.decide.floats import LIMIT_ULPS, evaluated, ulps
+from gradcli.checks.decide.floats import LIMIT_ULPS, ulps
 from gradcli.checks.diagnosis.diagnosis_context import dependents
 from gradcli.checks.diagnosis.error_model import FAMILIES
-from gradcli.checks.diagnosis.formula_text import Names, agreement, as_said, moved_points, on_leaves, readable
+from gradcli.checks.diagnosis.formula_text import Names, agreement, as_said, moved_points, read_back, readable
 from gradcli.checks.diagnosis.ratios import Reading
 from gradcli.checks.formatting import node_text
-from gradcli.diagnostics import GradcliError
 from gradcli.formulas import formula_texts
 from gradcli.graph.node import CONSTANT, Node, reachable
 from gradcli.primitives.powers import sqrt
@@ -40,7 +39,7 @@ def correction(case: Case, gradient: Node) -> str | None:
     if len(reachable([gradient])) > MOST_STEPS:
         return None
     names = readable(case)
-    for text in candidates(gradient, names):
+    for text in formula_texts(gradient, {node: name for name, node in names.nodes.items()}):
         if len(text) <= LONGEST:
             shown = holding(case, text, gradient, names)
             if shown is not None:
@@ -48,19 +47,9 @@ def correction(case: Case, gradient: Node) -> str | None:
     return None
 
 
-def candidates(gradient: Node, names: Names) -> Iterator[str]:
-    """Texts for a gradient, the best first; none of them is known to be right."""
-    return formula_texts(gradient, {node: name for name, node in names.nodes.items()})
-
-
 def holding(case: Case, text: str, gradient: Node, names: Names) -> str | None:
     """The text, if it is a formula for the gradient; with a remark where its floats are poor."""
-    builder = gradient.builder
-    values = dict(zip(names.nodes, evaluated(list(names.nodes.values()), case.values), strict=True))
-    try:
-        made = on_leaves(text, values, names, builder, gradient)
-    except (GradcliError, ArithmeticError, ValueError, LookupError):
-        return None
+    made = read_back(case, names, text, gradient)
     if made is None:
         return None
     agrees = agreement(made, gradient)
