@@ -79,7 +79,7 @@ def test_a_snippet_keeps_what_it_states(name: str) -> None:
 
 def submodules() -> list[tuple[ModuleType, str]]:
     """Each public package and the name of each module below it."""
-    from gradcli.eager.running import finder
+    from gradcli.eager.running import script as finder
 
     found = []
     for name in finder.submodules():
@@ -94,7 +94,7 @@ def test_importing_a_module_never_hides_a_function_of_its_name() -> None:
     before = [getattr(package, part) for package, part in known]
     functions = [part for (_, part), value in zip(known, before, strict=True) if not isinstance(value, ModuleType)]
     assert "gradcheck" in functions
-    from gradcli.eager.running import finder
+    from gradcli.eager.running import script as finder
 
     with aliases():
         for name in finder.submodules():

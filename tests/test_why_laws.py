@@ -113,7 +113,7 @@ def test_names_in_functions_are_those_at_their_ends(tmp_path: Path) -> None:
 @pytest.mark.parametrize("scale", [1.0, 1e-12, 1e-30, 1e25, 3e38, 0.0])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
 def test_sizes_in_single_precision_are_those_in_double(scale: float, dtype: str) -> None:
-    from gradcli.eager.running.entries import size_of
+    from gradcli.eager.running.tensors import size_of
 
     with np.errstate(all="ignore"):
         array = (np.linspace(-1, 1, 40).reshape(5, 8) * scale).astype(dtype)

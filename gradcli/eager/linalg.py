@@ -13,8 +13,7 @@ import numpy as np
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._core.unsupported import missing
 from gradcli.eager._engine.arguments import checked
-from gradcli.eager._engine.multi_output import named, one_node
-from gradcli.eager._engine.record import operation, record
+from gradcli.eager._engine.record import named, one_node, operation, record
 from gradcli.eager._ops.matmul import cross, matmul, vecdot  # noqa: F401 - names of torch.linalg too
 from gradcli.eager._ops.reductions import norm, vector_norm  # noqa: F401
 from gradcli.eager._ops.table import LINALG, functions_of, op

@@ -21,15 +21,15 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.checks.callables.gradient_libraries import TORCH, untested
 from gradcli.eager.running import Watch
-from gradcli.eager.running.entries import Size, flat
+from gradcli.eager.running.tensors import Size, flat
 from gradcli.eager.running.watch import SCORES
 from gradcli.frameworks.torch_tensors import TorchTensors, library, name_of, spoken
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from gradcli.eager.running.entries import Entry
     from gradcli.eager.running.places import Line
+    from gradcli.eager.running.tensors import Entry
 
 CUTS = {
     **dict.fromkeys(("item", "__float__", "__int__", "__index__", "__bool__", "__complex__", "__format__"), "item()"),

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.eager.running.entries import SMALL, Size
-from gradcli.eager.running.tensors import Facts, Flags, Tensors
+from gradcli.eager.running.tensors import SMALL, Facts, Flags, Size, Tensors
 from gradcli.results.graph_vertices import Extent
 
 if TYPE_CHECKING:
-    from gradcli.eager.running.entries import Step
+    from gradcli.eager.running.tensors import Step
 
 MODULES = ("torch.", "gradcli.")
 LOW, HIGH = 1e-10, 1e15  # of a norm in single precision that neither lost nor overflowed anything

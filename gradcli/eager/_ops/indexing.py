@@ -11,8 +11,7 @@ from gradcli.eager._core.events import noted
 from gradcli.eager._core.node import class_named
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._core.tracer import Traced, known
-from gradcli.eager._engine.multi_output import of_node
-from gradcli.eager._engine.record import cast, record
+from gradcli.eager._engine.record import cast, of_node, record
 from gradcli.eager._engine.rule_node import FixedNode, RuleNode
 from gradcli.eager._ops.elementwise import need_mask
 from gradcli.eager._ops.reductions import Found, sort

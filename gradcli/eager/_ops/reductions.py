@@ -10,8 +10,7 @@ from gradcli.eager._core import dtypes, tracer
 from gradcli.eager._core.events import noted
 from gradcli.eager._core.modes import warn
 from gradcli.eager._core.tensor import Tensor
-from gradcli.eager._engine.multi_output import named, of_node, one_node
-from gradcli.eager._engine.record import cast, declared, kind_of, operation, record
+from gradcli.eager._engine.record import cast, declared, kind_of, named, of_node, one_node, operation, record
 from gradcli.eager._ops.elementwise import ROWS
 from gradcli.eager._ops.table import ENTRIES, FUNCTION, LINALG, described, op
 from gradcli.primitives import catalogue

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from gradcli.eager.running.finder import Finder, aliases
 from gradcli.eager.running.graphs import Graphs, drawing, graphs_of
-from gradcli.eager.running.script import Outcome, hushed, installed, lines, read, run_file, told
+from gradcli.eager.running.script import Finder, Outcome, aliases, hushed, installed, lines, read, run_file, told
 from gradcli.eager.running.watch import Watch
 
 __all__ = [

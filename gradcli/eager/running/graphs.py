@@ -13,8 +13,8 @@ from gradcli.results.graph_vertices import Graph, Vertex
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from gradcli.eager.running.entries import Entry, Rule
     from gradcli.eager.running.places import Line
+    from gradcli.eager.running.tensors import Entry, Rule
     from gradcli.eager.running.watch import Watch
     from gradcli.results.graph_vertices import Group
 

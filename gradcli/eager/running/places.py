@@ -1,15 +1,24 @@
-"""The line and the source text of a place in code; reads files, runs nothing."""
+"""Places in code: the line of an instruction, and the calls, layers and turns of loops around an operation.
+
+The latter are the groups of a large picture. They are read from the stack at each operation. A turn of a loop begins
+where the instructions of a function jump back, or where an instruction calls again what it has called.
+"""
 
 from __future__ import annotations
 
+import dis
 import linecache
 import os
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from gradcli.results.graph_vertices import Group
 
 if TYPE_CHECKING:
-    from types import CodeType
+    from collections.abc import Callable
+    from types import CodeType, FrameType
 
     from gradcli.eager._core.modes import Place
+
 
 LONGEST = 60
 
@@ -72,3 +81,136 @@ def statement_in(code: CodeType, at: int) -> Line:
 def _shortened(text: str) -> str:
     text = " ".join(text.split())
     return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
+
+
+LAYER_CALLS = {("torch.nn.modules.module", "_wrapped_call_impl"), ("gradcli.eager.nn._module", "__call__")}
+
+
+class Loop(NamedTuple):
+    """A loop of some code, from its first instruction to the jump back."""
+
+    start: int
+    end: int
+
+
+class Level:
+    """A function or a layer that runs: its groups, and at which instruction of which loops it was last."""
+
+    __slots__ = ("at", "callee", "frame", "groups", "loops", "outer")
+
+    def __init__(self, frame: FrameType, outer: tuple[Group, ...]) -> None:
+        self.frame = frame
+        self.outer = outer  # the groups around its loops
+        self.at = -1
+        self.callee: FrameType | None = None
+        self.loops: dict[Loop, tuple[Group, Group]] = {}  # those that run: the loop and its turn
+        self.groups = outer
+
+
+class Calls:
+    """The stack at the last operation. `own` is whether a file is the user's."""
+
+    def __init__(self, own: Callable[[str], bool]) -> None:
+        self.own = own
+        self.levels: list[Level] = []
+        self.count = 0
+        self.last: tuple[Group, ...] | None = None  # of the operation of which a part has been entered
+        self.known: dict[CodeType, list[Loop]] = {}
+
+    def groups(self, frame: FrameType | None) -> tuple[Group, ...]:
+        """The groups of an operation that runs in a frame, the outermost first."""
+        chain: list[FrameType] = []
+        while frame is not None:
+            chain.append(frame)
+            frame = frame.f_back
+        chain.reverse()
+        told = [at for at, one in enumerate(chain) if self._is_layer(one) or self.own(one.f_code.co_filename)]
+        groups: tuple[Group, ...] = ()
+        levels, layer = self.levels, None
+        for place, at in enumerate(told):
+            one = chain[at]
+            callee = chain[at + 1] if at + 1 < len(chain) else None
+            if place >= len(levels) or levels[place].frame is not one:
+                del levels[place:]
+                caller = chain[told[place - 1]] if place else None
+                levels.append(Level(one, (*groups, *self._entered(one, caller, layer))))
+            level = levels[place]
+            if not self._is_layer(one):
+                self._turned(level, callee)
+            layer = one.f_locals.get("self") if self._is_layer(one) else layer
+            groups = level.groups
+        del levels[len(told) :]
+        return groups
+
+    def of_entry(self, frame: FrameType | None, part: bool) -> tuple[Group, ...]:
+        """The groups of an operation, or of a `part` of the operation that comes next, which has the same ones."""
+        found = self.groups(frame) if self.last is None else self.last
+        self.last = found if part else None
+        return found
+
+    def clear(self) -> None:
+        """Forget the stack: no function runs any more."""
+        self.levels.clear()
+
+    def _is_layer(self, frame: FrameType) -> bool:
+        return (frame.f_globals.get("__name__"), frame.f_code.co_name) in LAYER_CALLS
+
+    def _entered(self, frame: FrameType, caller: FrameType | None, outer: Any) -> tuple[Group, ...]:
+        """The group of a frame that begins; none for a module, a comprehension, or the forward of a layer."""
+        name = frame.f_code.co_name
+        if self._is_layer(frame):
+            layer = frame.f_locals["self"]
+            kind = type(layer).__name__
+            called = (
+                next((name for name, one in outer.named_modules() if one is layer), "") if outer is not None else ""
+            )
+            return (self._group(f"{called}: {kind}" if called else kind, caller),)
+        if name.startswith("<") or (caller is not None and self._is_layer(caller)):
+            return ()
+        return (self._group(f"{frame.f_code.co_qualname.replace('<locals>.', '')}()", caller),)
+
+    def _group(self, label: str, caller: FrameType | None = None) -> Group:
+        self.count += 1
+        told = ""
+        if caller is not None and self.own(caller.f_code.co_filename):
+            line = line_in(caller.f_code, caller.f_lasti)
+            told = f"line {line.number}: {line.text}"
+        return Group(self.count, label, told)
+
+    def _turned(self, level: Level, callee: FrameType | None) -> None:
+        """Note where a frame is now: loops that ended, began, or turned."""
+        at, before = level.frame.f_lasti, level.at
+        again = at < before or (at == before and (callee is None or callee is not level.callee))
+        level.at, level.callee = at, callee
+        if at == before and not again:
+            return
+        around = [loop for loop in self._loops(level.frame.f_code) if loop.start <= at <= loop.end]
+        running = {loop: level.loops[loop] for loop in around if loop in level.loops}
+        if again and running:
+            inner = next(loop for loop in reversed(around) if loop in running)
+            whole, turn = running[inner]
+            running[inner] = whole, self._group(f"turn {int(turn.label.split()[1]) + 1}")
+            around_it = around[: around.index(inner) + 1]
+            running = {loop: running[loop] for loop in around_it if loop in running}
+        for loop in around:
+            if loop not in running:
+                line = statement_in(level.frame.f_code, loop.start)
+                file = os.path.basename(line.file)
+                whole = Group(self._next(), line.text.rstrip(":"), f"{file}, line {line.number}")
+                running[loop] = whole, self._group("turn 1")
+        level.loops = {loop: running[loop] for loop in around}
+        level.groups = (*level.outer, *(group for loop in around for group in level.loops[loop]))
+
+    def _next(self) -> int:
+        self.count += 1
+        return self.count
+
+    def _loops(self, code: CodeType) -> list[Loop]:
+        """The loops of some code, those around others first."""
+        if code not in self.known:
+            ends: dict[int, int] = {}
+            for one in dis.get_instructions(code):
+                if "JUMP" in one.opname and isinstance(one.argval, int) and one.argval < one.offset:
+                    ends[one.argval] = max(one.offset, ends.get(one.argval, 0))
+            self.known[code] = [Loop(start, ends[start]) for start in sorted(ends)]
+        return self.known[code]

@@ -8,15 +8,14 @@ from __future__ import annotations
 from dis import get_instructions
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gradcli.eager.running.entries import flat
 from gradcli.eager.running.places import Line, statement_in
+from gradcli.eager.running.tensors import flat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import CodeType
 
-    from gradcli.eager.running.entries import Size
-    from gradcli.eager.running.tensors import Tensors
+    from gradcli.eager.running.tensors import Size, Tensors
 
 
 class Loose(NamedTuple):

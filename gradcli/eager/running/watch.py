@@ -17,21 +17,21 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.eager._core import events
 from gradcli.eager._core.modes import state
-from gradcli.eager.running.calls import Calls
-from gradcli.eager.running.entries import (
+from gradcli.eager.running.places import Calls, Line, line_in, line_of
+from gradcli.eager.running.subjects import Loose, Subject, loose_in, subjects_of
+from gradcli.eager.running.tensors import (
     Entry,
     Event,
+    Facts,
     Reached,
     Rule,
     Sent,
     Size,
     Step,
     Sweep,
+    Tensors,
     flat,
 )
-from gradcli.eager.running.places import Line, line_in, line_of
-from gradcli.eager.running.subjects import Loose, Subject, loose_in, subjects_of
-from gradcli.eager.running.tensors import Facts, Tensors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -6,10 +6,9 @@ import re
 from typing import TYPE_CHECKING
 
 from gradcli.diagnostics import did_you_mean, error, visible
-from gradcli.eager.why.memory import memory
 from gradcli.eager.why.missing import missing, reason, stops, unregistered
 from gradcli.eager.why.story import Story
-from gradcli.eager.why.values import values
+from gradcli.eager.why.values import memory, values
 from gradcli.results.findings import Explanation, Finding
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from gradcli.eager.running.places import filename_of
 from gradcli.results.findings import Finding
 
 if TYPE_CHECKING:
-    from gradcli.eager.running.entries import Entry, Event, Reached, Step, Sweep
     from gradcli.eager.running.places import Line
     from gradcli.eager.running.subjects import Subject
+    from gradcli.eager.running.tensors import Entry, Event, Reached, Step, Sweep
     from gradcli.eager.running.watch import Watch
     from gradcli.results.findings import Evidence
 
