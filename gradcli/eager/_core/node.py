@@ -128,7 +128,29 @@ class Extra:
         self.metadata: dict[Any, Any] = {}
 
 
-class Node:
+class Hooked:
+    """What the user may hang on a node."""
+
+    __slots__ = ()
+    rare: Any  # an `Extra`, made at the first use
+
+    @property
+    def metadata(self) -> Any:
+        """A dictionary for the user."""
+        return self.rare.metadata
+
+    def register_hook(self, hook: Callable[..., Any]) -> Handle:
+        """Call `hook(grad_inputs, grad_outputs)` after the node ran; what it returns replaces grad_inputs."""
+        sweeps.watched = True
+        return Handle(self.rare.hooks, hook)
+
+    def register_prehook(self, hook: Callable[..., Any]) -> Handle:
+        """Call `hook(grad_outputs)` before the node runs; what it returns replaces grad_outputs."""
+        sweeps.watched = True
+        return Handle(self.rare.prehooks, hook)
+
+
+class Node(Hooked):
     """One recorded operation: `name()`, `next_functions`, `metadata`, hooks, `_saved_*`."""
 
     __slots__ = ("__weakref__", "_at", "_code", "_seq", "extra", "ins", "saved", "vers")
@@ -189,21 +211,6 @@ class Node:
             self.extra = Extra()
         return self.extra
 
-    @property
-    def metadata(self) -> dict[Any, Any]:
-        """A dictionary for the user."""
-        return self.rare.metadata
-
-    def register_hook(self, hook: Callable[..., Any]) -> Handle:
-        """Call `hook(grad_inputs, grad_outputs)` after the node ran; what it returns replaces grad_inputs."""
-        sweeps.watched = True
-        return Handle(self.rare.hooks, hook)
-
-    def register_prehook(self, hook: Callable[..., Any]) -> Handle:
-        """Call `hook(grad_outputs)` before the node runs; what it returns replaces grad_outputs."""
-        sweeps.watched = True
-        return Handle(self.rare.prehooks, hook)
-
     def check_not_freed(self) -> None:
         """RuntimeError where the saved values are gone."""
         if self.saved is None:
@@ -247,7 +254,7 @@ class Node:
         return f"<{home}{kind.__name__} object at {id(self):#x}>"
 
 
-class AccumulateGrad:
+class AccumulateGrad(Hooked):
     """The end of a path: adds what arrives into the `.grad` of its `variable`."""
 
     __slots__ = ("__weakref__", "variable")
@@ -264,25 +271,12 @@ class AccumulateGrad:
         return LAST
 
     @property
-    def metadata(self) -> dict[Any, Any]:
-        """A dictionary for the user; it belongs to the leaf."""
-        return self._rare().metadata
-
-    def _rare(self) -> Extra:
+    def rare(self) -> Extra:
+        """Hooks and the like; they belong to the leaf."""
         if self.variable._leaf_hooks is None:
             self.variable._leaf_hooks = Extra()
         extra: Extra = self.variable._leaf_hooks
         return extra
-
-    def register_hook(self, hook: Callable[..., Any]) -> Handle:
-        """Call `hook(grad_inputs, grad_outputs)` after the gradient was added; there are no grad_inputs."""
-        sweeps.watched = True
-        return Handle(self._rare().hooks, hook)
-
-    def register_prehook(self, hook: Callable[..., Any]) -> Handle:
-        """Call `hook(grad_outputs)` before the gradient is added; what it returns replaces it."""
-        sweeps.watched = True
-        return Handle(self._rare().prehooks, hook)
 
     def __repr__(self) -> str:
         return f"<AccumulateGrad object at {id(self):#x}>"

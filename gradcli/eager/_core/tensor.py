@@ -152,10 +152,7 @@ class Conversions(Operand):
         if self._raw.size != 1:
             raise ValueError(f"only one element tensors can be converted to {what}, and this has {self._raw.size}")
         if self.requires_grad:
-            once(
-                "number",
-                f"{what}() of a tensor that requires grad leaves the graph: say so with detach() or item()",
-            )
+            once("number", f"{what}() of a tensor that requires grad leaves the graph: say so with detach() or item()")
         return self.item()
 
     def __bool__(self: Any) -> bool:

@@ -128,6 +128,7 @@ _ALIASES = {"axis": "dim", "keepdims": "keepdim", "x": "input", "x1": "input", "
 _ALIASES.update(axis0="dim0", axis1="dim1")  # of swapaxes
 _VARARGS = 4  # the flag of functions with *args
 _NUMBERS = (int, float, complex, np.number, np.bool_)
+_REALS = (int, float, np.floating, np.integer)
 
 
 def _is_tensor(x: Any) -> bool:
@@ -140,68 +141,38 @@ def _is_whole(x: Any) -> bool:
     return isinstance(x, (int, np.integer)) and not isinstance(x, bool)
 
 
-def _is_real(x: Any) -> bool:
-    return isinstance(x, (int, float, np.floating, np.integer)) or (isinstance(x, Tensor) and not x.ndim)
-
-
 def _is_number(x: Any) -> bool:
     return isinstance(x, _NUMBERS) or (isinstance(x, Tensor) and not x.ndim)
 
 
-def _is_operand(x: Any) -> bool:
-    return isinstance(x, (Tensor, *_NUMBERS))
+def _all(test: Test, alone: bool = False) -> Test:
+    """The test of a sequence by a test of its entries; `alone`: one entry will do."""
+    return lambda x: (isinstance(x, (tuple, list)) and all(map(test, x))) or (alone and test(x))
 
 
-def _is_truth(x: Any) -> bool:
-    return isinstance(x, (bool, np.bool_))
-
-
-def _are_tensors(x: Any) -> bool:
-    return isinstance(x, (tuple, list)) and all(isinstance(one, Tensor) for one in x)
-
-
-def _are_whole(x: Any) -> bool:
-    return isinstance(x, (tuple, list)) and all(_is_whole(one) for one in x)
-
-
-def _or_none(test: Test) -> Test:
-    return lambda x: x is None or test(x)
-
-
-_TESTS: dict[str, Test] = {
-    "Tensor": _is_tensor,
-    "Tensors": _is_tensor,
-    "int": _is_whole,
-    "float": _is_real,
-    "Number": _is_number,
-    "Operand": _is_operand,
-    "bool": _is_truth,
-    "str": lambda x: isinstance(x, str),
-    "Sequence[Tensor]": _are_tensors,
-    "Sequence[int]": _are_whole,
-    "Dims": lambda x: x is None or _is_whole(x) or _are_whole(x),
-    "Sizes": lambda x: _is_whole(x) or _are_whole(x),
-    "Extents": lambda x: _is_whole(x) or _are_whole(x),
-    "Wished": lambda x: _is_whole(x) or (isinstance(x, (tuple, list)) and all(n is None or _is_whole(n) for n in x)),
-    "Spread": lambda x: x is None or _is_truth(x) or _is_whole(x) or _are_whole(x),
-    "Order": lambda x: x is None or isinstance(x, str) or _is_number(x),
-    "dtypes.dtype": lambda x: isinstance(dtypes.meant(x), dtypes.dtype),
+_are_whole, _wished = _all(_is_whole, True), _all(lambda n: n is None or _is_whole(n), True)
+# by the name of an annotation: the test, and what an error says is wanted
+_KINDS: dict[str, tuple[Test, str]] = {
+    "Tensor": (_is_tensor, "Tensor"),
+    "Tensors": (_is_tensor, "Tensor"),
+    "int": (_is_whole, "int"),
+    "float": (lambda x: isinstance(x, _REALS) or (isinstance(x, Tensor) and not x.ndim), "float"),
+    "Number": (_is_number, "Number"),
+    "Operand": (lambda x: isinstance(x, (Tensor, *_NUMBERS)), "Tensor or Number"),
+    "bool": (lambda x: isinstance(x, (bool, np.bool_)), "bool"),
+    "str": (lambda x: isinstance(x, str), "str"),
+    "Sequence[Tensor]": (_all(_is_tensor), "tuple of Tensors"),
+    "Sequence[int]": (_all(_is_whole), "tuple of ints"),
+    "Dims": (lambda x: x is None or _are_whole(x), "int or tuple of ints"),
+    "Sizes": (_are_whole, "tuple of ints"),
+    "Extents": (_are_whole, "tuple of ints"),
+    "Wished": (lambda x: x is not None and _wished(x), "tuple of ints"),
+    "Spread": (lambda x: x is None or isinstance(x, (bool, np.bool_)) or _are_whole(x), "tuple of ints"),
+    "Order": (lambda x: x is None or isinstance(x, str) or _is_number(x), "Number"),
+    "dtypes.dtype": (lambda x: isinstance(dtypes.meant(x), dtypes.dtype), "torch.dtype"),
 }
-_TESTS.update({f"{name} | None": _or_none(test) for name, test in list(_TESTS.items())})
-_SPOKEN = {
-    "int": "int",
-    "Tensors": "Tensor",
-    "Sequence[Tensor]": "tuple of Tensors",
-    "Sequence[int]": "tuple of ints",
-    "Sizes": "tuple of ints",
-    "Extents": "tuple of ints",
-    "Wished": "tuple of ints",
-    "Dims": "int or tuple of ints",
-    "Spread": "tuple of ints",
-    "Order": "Number",
-    "Operand": "Tensor or Number",
-    "dtypes.dtype": "torch.dtype",
-}
+_TESTS: dict[str, Test] = {name: test for name, (test, _) in _KINDS.items()}
+_TESTS.update({f"{name} | None": (lambda x, test=test: x is None or test(x)) for name, (test, _) in _KINDS.items()})  # type: ignore[misc]
 _NUMERIC = ("int", "float", "int | None", "float | None", "Number", "Number | None", "Dims")
 # arguments that PyTorch asks for an attribute before it looks at their type
 _ASKED = {
@@ -356,8 +327,7 @@ def _wrong(
     for at, (name, x) in enumerate(zip(names, args)):  # noqa: B905 - as above
         kind = said.get(name, "")
         if kind in _TESTS and name not in _LOOSE and not _TESTS[kind](x):
-            base = kind.removesuffix(" | None")
-            wanted = _SPOKEN.get(base, base)
+            wanted = _KINDS[kind.removesuffix(" | None")][1]
             asked = kind == "Tensor" and _ASKED.get(title) == name and not isinstance(x, np.ndarray)
             missing = AttributeError if asked else TypeError
             return missing(f"{title}(): argument '{name}' (position {at + 1}) must be {wanted}, not {type(x).__name__}")

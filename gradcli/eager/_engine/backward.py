@@ -250,12 +250,7 @@ def sweep(sources: Sequence[Any], seeds: Sequence[Any], retain: bool, watch: Wat
 
 
 def _arrive(
-    source: Any,
-    value: Any,
-    heap: list[int],
-    nodes: dict[int, Any],
-    cts: dict[int, Any],
-    leaves: dict[int, list[Any]],
+    source: Any, value: Any, heap: list[int], nodes: dict[int, Any], cts: dict[int, Any], leaves: dict[int, list[Any]]
 ) -> None:
     """Deliver one contribution, which may be None; the loop above has the common cases written out."""
     s = source._seq

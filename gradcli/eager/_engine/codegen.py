@@ -192,6 +192,7 @@ def _parts(node: Node, uses: dict[Node, int]) -> tuple[list[Node], list[Node]]:
 _SMALL = 4096  # up to so many entries a repeated number is written out, which is faster than a view without strides
 
 
+_REDUCTIONS = {"sum": numpy_kernels.added_up, "max": numpy_kernels.largest}
 _ALONG = {"take_along_axis": numpy_kernels.taken_along, "put_along_add": numpy_kernels.put_along}
 
 
@@ -254,11 +255,6 @@ def _called(script: Script, name: str, xs: tuple[Any, ...], options: dict[str, A
         return f"{script.name(numpy_kernels.rectified)}({texts[0]}, {_plain(script, xs[1])})"
     if name == "sum" and options.get("axis") in (-1, (-1,)) and set(options) <= {"axis", "keepdims"}:
         return f"{script.name(numpy_kernels.along_rows)}({texts[0]}, {script.name(options.get('keepdims', False))})"
-    if name == "sum" and set(options) == {"axis"}:
-        return f"{script.name(numpy_kernels.added_up)}({texts[0]}, {script.name(options['axis'])})"
-    if name == "sum" and "axis" in options and set(options) == {"axis", "keepdims"}:
-        how = ", ".join(f"{key}={script.name(value)}" for key, value in options.items())
-        return f"{script.name(numpy_kernels.added_up)}({texts[0]}, {how})"
     if name == "expand_dims" and not options:
         return f"{script.name(numpy_kernels.raised)}({texts[0]}, {_plain(script, xs[1])})"
     if name in _ALONG:
@@ -271,9 +267,9 @@ def _called(script: Script, name: str, xs: tuple[Any, ...], options: dict[str, A
         return (
             f"{script.name(numpy_kernels.place_of_largest)}({general}, {texts[0]}, {_plain(script, options['axis'])})"
         )
-    if name == "max" and "axis" in options and set(options) <= {"axis", "keepdims"}:
+    if name in _REDUCTIONS and "axis" in options and set(options) <= {"axis", "keepdims"}:
         how = ", ".join(f"{key}={script.name(value)}" for key, value in options.items())
-        return f"{script.name(numpy_kernels.largest)}({texts[0]}, {how})"
+        return f"{script.name(_REDUCTIONS[name])}({texts[0]}, {how})"
     if name == "broadcast_to" and not options:
         shape = tuple(xs[1])
         small = script.backward and math.prod(shape) <= _SMALL and math.prod(xs[0].shape) == 1  # a value may be a view
@@ -457,11 +453,7 @@ def _added_in_place(script: Script, node: Node, names: dict[Node, str], uses: di
 
 
 def straight(
-    script: Script,
-    given: dict[Node, str],
-    order: Sequence[Node],
-    outputs: Sequence[Node],
-    turned: Sequence[Node] = (),
+    script: Script, given: dict[Node, str], order: Sequence[Node], outputs: Sequence[Node], turned: Sequence[Node] = ()
 ) -> list[str]:
     """Write the lines for some nodes; the names of the outputs.
 

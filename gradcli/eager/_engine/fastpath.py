@@ -19,7 +19,7 @@ from gradcli.eager._core.node import Saved, class_named, versions
 from gradcli.eager._core.tensor import Counter, Tensor
 from gradcli.eager._engine import numpy_kernels
 from gradcli.eager._engine.codegen import Script
-from gradcli.eager._engine.plan import MOST_NODES, MOST_VJPS, Cache, plan_of
+from gradcli.eager._engine.plan import MOST_NODES, Cache, limited, plan_of
 from gradcli.eager._engine.rule_node import RuleNode, source_of
 from gradcli.execution import generated
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from gradcli.eager._engine.plan import Plan
+
+F32, F64 = FLOATS
 
 # what is the same for every recorded result: the parts of a node that do not depend on the operation
 NODE = """
@@ -216,20 +218,21 @@ _TAIL = """
     return r
 """
 
-_SCOPE: dict[str, Any] = {
-    "Counter": Counter,
-    "Saved": Saved,
-    "Tensor": Tensor,
-    "alone": numpy_kernels.alone,
-    "_getframe": _getframe,
-    "__name__": "gradcli.eager.generated",
-    "ndarray": np.ndarray,
-    "new": object.__new__,
+# what generated functions name
+_SHARED: dict[str, Any] = {
+    **{one.__name__: one for one in (Counter, Saved, Tensor, _getframe, outside, source_of, versions)},
+    "caller": caller,
     "ours": ours,
     "sequence": sequence,
-    "source_of": source_of,
     "state": state,
-    "versions": versions,
+    "new": object.__new__,
+    "F32": F32,
+    "F64": F64,
+    "float32": np.float32,
+    "float64": np.float64,
+    "ndarray": np.ndarray,
+    "alone": numpy_kernels.alone,
+    "__name__": "gradcli.eager.generated",
 }
 
 
@@ -263,7 +266,7 @@ def _follower(
         ins=", ".join(f"s{k}" if moves[k] else "None" for k in shown),
         calm=" and ".join(f"((c := x{k}._count) is None or not c.value)" for k in every),
     )
-    return generated.function(text, _SCOPE, "follow")
+    return generated.function(text, _SHARED, "follow")
 
 
 @cache
@@ -272,7 +275,7 @@ def _keeper(count: int, reads: tuple[int, ...], needs_out: bool) -> Any:
     parts = "".join([*[f"x{k}, " for k in reads], "s, " if needs_out else ""])
     xs = ", ".join(f"x{k}" for k in range(count))
     result = "    s = Saved(); s._raw = r._raw; s._count = r._count = Counter()\n" if needs_out else ""
-    return generated.function(f"def keep({xs}, r):\n{result}    return ({parts})\n", _SCOPE, "keep")
+    return generated.function(f"def keep({xs}, r):\n{result}    return ({parts})\n", _SHARED, "keep")
 
 
 class Recipe:
@@ -308,10 +311,7 @@ class Recipe:
             shape = np.broadcast_shapes(*[known for known, _ in self.arrays]) if self.plan.pointwise else None
             if vjp.lacking or any(mask[k] and self.arrays[k][0] != shape for k in self.shown):
                 broadcast_to = tuple([self.arrays[k] if mask[k] else None for k in self.shown])
-        if len(self.vjps) >= MOST_VJPS:
-            self.vjps.clear()
-        found = self.vjps[bits] = (vjp, broadcast_to, _keeper(count, vjp.reads, vjp.needs_out))
-        return found
+        return limited(self.vjps, bits, (vjp, broadcast_to, _keeper(count, vjp.reads, vjp.needs_out)))
 
 
 def key_of(signature: Any, xs: Sequence[Any]) -> Any:
@@ -336,13 +336,7 @@ def find(key: Any) -> Recipe | None:
 
 
 def keep(
-    key: Any,
-    plan: Plan,
-    kind: np.dtype[Any],
-    name: str,
-    shown: tuple[int, ...],
-    view: bool,
-    arrays: Sequence[Any],
+    key: Any, plan: Plan, kind: np.dtype[Any], name: str, shown: tuple[int, ...], view: bool, arrays: Sequence[Any]
 ) -> None:
     """Remember how an operation was done."""
     _recipes.keep(key, Recipe(plan, kind, name, shown, view, arrays))
@@ -359,7 +353,6 @@ def again(signature: Any, *xs: Any) -> Tensor | None:
     return None if recipe is None else recipe.follow(recipe, *xs)
 
 
-F32, F64 = FLOATS
 _MANY = 4096
 
 
@@ -407,23 +400,6 @@ class Vjps:
         return found
 
 
-_SHARED: dict[str, Any] = {
-    "Counter": Counter,
-    "F32": F32,
-    "F64": F64,
-    "Saved": Saved,
-    "Tensor": Tensor,
-    "_getframe": _getframe,
-    "float32": np.float32,
-    "float64": np.float64,
-    "new": object.__new__,
-    "ours": ours,
-    "caller": caller,
-    "outside": outside,
-    "sequence": sequence,
-    "state": state,
-    "versions": versions,
-}
 _SHARED["array32"], _SHARED["array64"] = Numbers(F32, True), Numbers(F64, True)
 _SHARED["scalar32"], _SHARED["scalar64"] = Numbers(F32, False), Numbers(F64, False)
 
@@ -467,7 +443,7 @@ def _made(name: str, arguments: str, write: Callable[[list[Script]], str], scope
         return function
 
     parameters = arguments.replace("alpha=alpha", "*, alpha=1")
-    scope.update(_SHARED, build=build, __name__="gradcli.eager.generated")
+    scope.update(_SHARED, build=build)
     text = f"def {name}({parameters}):\n    return build()({arguments})\n"
     function: Any = generated.function(text, scope, name)
     scope[name] = function

@@ -10,7 +10,7 @@ save what PyTorch saves, so that the same operands may be changed in place and t
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -70,7 +70,7 @@ class Cache(dict[Any, Any]):
 
 # by operation what its gradients read, and what they read in its place, from the operand and the result
 _FROM_RESULT: dict[str, Callable[[Any, Any], tuple[Any, Any]]] = {
-    "sigmoid": lambda x, out: (catalogue()["sigmoid"](-x), 1 - out),
+    "sigmoid": lambda x, out: (catalogue()["sigmoid"](-x), 1 - out)
 }
 _FROM_OPERANDS = ("div",)  # the result is computed again where it is read
 
@@ -95,10 +95,19 @@ def from_result(builder: Builder, out: Node, leaves: Sequence[Node], found: list
 
 
 Array = Any
+T = TypeVar("T")
 MOST_NODES = 16_384  # of the graphs of all plans that are kept: about 60 MB
 MOST_VJPS = 64  # of one plan: there is one for each set of operands that need a gradient
 WARM = 3  # a plan for one shape is written out as a function at its third use: many are used once
 _plans = Cache(MOST_NODES)
+
+
+def limited(known: dict[Any, T], key: Any, value: T) -> T:
+    """Keep one more of what there is for each set of operands; a full dictionary starts again."""
+    if len(known) >= MOST_VJPS:
+        known.clear()
+    known[key] = value
+    return value
 
 
 class Backward:
@@ -275,21 +284,11 @@ class Plan:
 
     def backward(self, mask: tuple[bool, ...]) -> Backward:
         """The plan of the gradients for the operands in this mask; made once."""
-        found = self.backwards.get(mask)
-        if found is None:
-            if len(self.backwards) >= MOST_VJPS:
-                self.backwards.clear()
-            found = self.backwards[mask] = Backward(self, mask)
-        return found
+        return self.backwards.get(mask) or limited(self.backwards, mask, Backward(self, mask))
 
     def tangent(self, mask: tuple[bool, ...]) -> Tangent:
         """The plan of the result's tangent where the operands in this mask have tangents; made once."""
-        found = self.tangents.get(mask)
-        if found is None:
-            if len(self.tangents) >= MOST_VJPS:
-                self.tangents.clear()
-            found = self.tangents[mask] = Tangent(self, mask)
-        return found
+        return self.tangents.get(mask) or limited(self.tangents, mask, Tangent(self, mask))
 
     def products(self) -> tuple[int, ...]:
         """The operands that are matrices and whose gradients may be products: these have a layout to keep."""
@@ -305,12 +304,7 @@ class Plan:
     ) -> Vjp:
         """How its nodes go back; made once. Gradients of `turned` operands are laid out column by column."""
         key = (mask, kind, shown, mixed, turned)
-        found = self.vjps.get(key)
-        if found is None:
-            if len(self.vjps) >= MOST_VJPS:
-                self.vjps.clear()
-            found = self.vjps[key] = Vjp(self, mask, kind, shown, mixed, turned)
-        return found
+        return self.vjps.get(key) or limited(self.vjps, key, Vjp(self, mask, kind, shown, mixed, turned))
 
 
 def plan_of(

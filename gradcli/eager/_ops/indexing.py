@@ -295,10 +295,7 @@ LONG = ("int64",)
 
 
 def need_index(
-    index: Tensor,
-    name: str,
-    formats: tuple[str, ...] = ("int32", "int64"),
-    error: type[Exception] = RuntimeError,
+    index: Tensor, name: str, formats: tuple[str, ...] = ("int32", "int64"), error: type[Exception] = RuntimeError
 ) -> None:
     """An error for positions in another format."""
     if index.dtype.name not in formats:

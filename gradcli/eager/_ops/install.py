@@ -230,8 +230,7 @@ def _operator(function: Any, swapped: bool = False, other_kinds: Any = NotImplem
 
 
 OPERATIONS = functions_of(
-    *(linalg, elementwise, reductions, views, joining, indexing, matmul),
-    *(complex_numbers, creation),
+    *(linalg, elementwise, reductions, views, joining, indexing, matmul), *(complex_numbers, creation)
 )
 IN_PLACE = {f"{name}_": inplace.form_of(function) for name, function in OPERATIONS.items() if function.row.inplace}
 IN_PLACE.update(inplace.FORMS)

@@ -16,16 +16,7 @@ from gradcli.eager._engine.record import noded, operation, record
 from gradcli.eager._engine.rule_node import source_of
 from gradcli.eager._ops.indexing import Shape, fixed, flat, index_select, narrow, numbers, picked, select
 from gradcli.eager._ops.table import ENTRIES, FUNCTION, METHOD, op
-from gradcli.eager._ops.views import (
-    atleast_2d,
-    axis_of,
-    expand,
-    permute,
-    reshape,
-    unsqueeze,
-    view,
-    viewed,
-)
+from gradcli.eager._ops.views import atleast_2d, axis_of, expand, permute, reshape, unsqueeze, view, viewed
 from gradcli.primitives import catalogue
 
 if TYPE_CHECKING:

@@ -19,19 +19,7 @@ from gradcli.eager._core import events
 from gradcli.eager._core.modes import state
 from gradcli.eager.running.places import Calls, Line, line_in, line_of
 from gradcli.eager.running.subjects import Loose, Subject, loose_in, subjects_of
-from gradcli.eager.running.tensors import (
-    Entry,
-    Event,
-    Facts,
-    Reached,
-    Rule,
-    Sent,
-    Size,
-    Step,
-    Sweep,
-    Tensors,
-    flat,
-)
+from gradcli.eager.running.tensors import Entry, Event, Facts, Reached, Rule, Sent, Size, Step, Sweep, Tensors, flat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -340,12 +328,7 @@ class Watch(Record):
         self.step(node._seq, type(node).__name__, line, cts, sent)
 
     def step(
-        self,
-        seq: int,
-        name: str,
-        line: Line | None,
-        cts: Sequence[Any],
-        results: Sequence[tuple[tuple[str, int], Any]],
+        self, seq: int, name: str, line: Line | None, cts: Sequence[Any], results: Sequence[tuple[tuple[str, int], Any]]
     ) -> None:
         """A node of a number ran: what arrived, and for each input where it goes to and what it gets, or None."""
         tensors, extents = self.tensors, self.extents

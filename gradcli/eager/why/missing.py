@@ -117,21 +117,19 @@ def reason(story: Story, mark: int) -> Finding | None:
     """Why a tensor has no gradient."""
     subject, entry, name = story.watch.subjects[mark], story.entries[mark], story.called(mark)
     if not subject.floating:
-        return story.find(
-            "integer-dtype", name, entry.line, f"$it.grad is None: {subject.dtype} cannot require grad, only floats can"
-        )
+        return story.none("integer-dtype", name, entry.line, f"{subject.dtype} cannot require grad, only floats can")
     if not subject.requires:
         end = story.end_above(mark)
         if end is not None:
             return ended(story, name, end)
         leaves = [story.called(leaf) for leaf in story.leaves_above(mark)]
         if entry.role == "leaf":
-            return story.find("never-required", name, entry.line, "$it.grad is None: it never required grad")
-        return story.find(
+            return story.none("never-required", name, entry.line, "it never required grad")
+        return story.none(
             "never-required",
             name,
             entry.line,
-            f"$it.grad is None: nothing that it was made from requires grad ({', '.join(dict.fromkeys(leaves))})",
+            f"nothing that it was made from requires grad ({', '.join(dict.fromkeys(leaves))})",
         )
     if not subject.leaf and not subject.retains:
         return not_leaf(story, mark, name)
@@ -140,18 +138,13 @@ def reason(story: Story, mark: int) -> Finding | None:
         line, since = dropped[-1].line, dropped[-1].sweeps
         if any(sweep.accumulate for sweep in story.watch.sweeps[since:]):
             return unreached(story, mark, name, since)
-        return story.find(
-            "zeroed",
-            name,
-            line,
-            f"$it.grad is None: backward filled it, then it was set to None at {story.at(line)}",
-        )
+        return story.none("zeroed", name, line, f"backward filled it, then it was set to None at {story.at(line)}")
     return unreached(story, mark, name)
 
 
 def ended(story: Story, name: str, end: End) -> Finding:
     """The finding for a way that ends."""
-    return story.find(end.reason, name, end.line, f"$it.grad is None: {end.what} at {story.at(end.line)}")
+    return story.none(end.reason, name, end.line, f"{end.what} at {story.at(end.line)}")
 
 
 def not_leaf(story: Story, mark: int, name: str) -> Finding:
@@ -167,10 +160,8 @@ def not_leaf(story: Story, mark: int, name: str) -> Finding:
         told = f"$it.grad is None: it is not a leaf, {made}, and the leaf itself has no name any more"
         return story.find("leaf-lost", name, entry.line, told)
     if before:
-        return story.find("replaced", name, entry.line, f"$it.grad is None: it is not the leaf any more, {made}")
-    return story.find(
-        "not-leaf", name, entry.line, f"$it.grad is None: it is not a leaf, {made}, and retain_grad() was not called"
-    )
+        return story.none("replaced", name, entry.line, f"it is not the leaf any more, {made}")
+    return story.none("not-leaf", name, entry.line, f"it is not a leaf, {made}, and retain_grad() was not called")
 
 
 def _once(story: Story, leaf: int, name: str) -> bool:
@@ -189,17 +180,15 @@ def unreached(story: Story, mark: int, name: str, since: int = 0) -> Finding:
     if not watch.sweeps:
         users = story.users.get(mark, [])
         line = users[-1].line if users else entry.line
-        return story.find("never-ran", name, line, "$it.grad is None: backward was never called")
+        return story.none("never-ran", name, line, "backward was never called")
     if not way:
         lost = story.number_end(mark)
         if lost is not None:
-            return story.find(lost.reason, name, lost.line, f"$it.grad is None: {lost.what} at {story.at(lost.line)}")
+            return story.none(lost.reason, name, lost.line, f"{lost.what} at {story.at(lost.line)}")
         line = watch.sweeps[-1].line
         users = story.users.get(mark, [])
         used = f"it was used last at {story.at(users[-1].line)}" if users else "nothing was computed from it"
-        return story.find(
-            "no-path", name, line, f"$it.grad is None: the loss at {story.at(line)} does not depend on it; {used}"
-        )
+        return story.none("no-path", name, line, f"the loss at {story.at(line)} does not depend on it; {used}")
     withheld = next((s for sweep in watch.sweeps for s in sweep.steps if ("leaf", mark) in s.withheld), None)
     if withheld is not None:
         told = f"$it.grad is None: the backward of {withheld.name} at {story.at(withheld.line)} returned None for it"
@@ -207,13 +196,9 @@ def unreached(story: Story, mark: int, name: str, since: int = 0) -> Finding:
     if not any(sweep.accumulate for sweep in watch.sweeps):
         line = watch.sweeps[-1].line
         if watch.sweeps[-1].reached:
-            return story.find(
-                "not-asked", name, line, f"$it.grad is None: inputs= at {story.at(line)} does not name it"
-            )
-        return story.find(
-            "returned", name, line, f"$it.grad is None: {story.at(line)} gives gradients back and fills no .grad"
-        )
-    return story.find("no-path", name, watch.sweeps[-1].line, "$it.grad is None: no gradient came to it")
+            return story.none("not-asked", name, line, f"inputs= at {story.at(line)} does not name it")
+        return story.none("returned", name, line, f"{story.at(line)} gives gradients back and fills no .grad")
+    return story.none("no-path", name, watch.sweeps[-1].line, "no gradient came to it")
 
 
 def stops(story: Story, problem: BaseException | None) -> Iterator[Finding]:

@@ -162,6 +162,10 @@ class Story:
         """A finding with the fix for its reason."""
         return Finding(reason, subject, None if line is None else line.number, message, CURES[reason], evidence)
 
+    def none(self, reason: str, name: str, line: Line | None, why: str, evidence: Evidence | None = None) -> Finding:
+        """A finding about a `.grad` that is None."""
+        return self.find(reason, name, line, f"$it.grad is None: {why}", evidence)
+
     def timeline(self, mark: int) -> list[Event]:
         """What happened to a tensor and its `.grad`, in order."""
         return self._timelines.get(mark, [])
