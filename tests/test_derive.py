@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_rendering_schema import validator
 
+import gradcli
 from gradcli import cli
 from gradcli.calculator import deriving
 from gradcli.calculator.deriving import derive
@@ -596,3 +597,16 @@ def test_an_array_along_a_direction(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["derive", "x*y", "--wrt", "x", "--direction", "y"]) == 2
     assert cli.main(["derive", "sum(x**2)", "--direction", "v", "--hessian"]) == 0
     assert "d2/dx2 along v  2*v" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("script", "leaf", "formula"),
+    [
+        ("mean((A@x - b)**2)", "x", "2/len(b)*A.T @ (A @ x - b)"),
+        ("x @ A @ x", "A", "outer(x, x)"),
+        ("log(det(X))", "X", "inv(X).T"),
+        ("x**2*y", "x", "2*x*y"),
+    ],
+)
+def test_a_compiled_script_has_the_same_formula_without_a_point(script: str, leaf: str, formula: str) -> None:
+    assert gradcli.compile(script).gradient_formula(leaf) == formula

@@ -16,7 +16,7 @@ from gradcli.calculator.questions import (
     prepare,
     value_question,
 )
-from gradcli.diagnostics import error, pointing_into, visible
+from gradcli.diagnostics import GradcliError, error, pointing_into, visible
 from gradcli.language.limits import limits_of
 from gradcli.language.parser import parse
 from gradcli.language.source import Source
@@ -231,17 +231,26 @@ class Compiled:
     def gradient_formula(self, leaf: str, /, **leaves: Any) -> str:
         """The derivative in one leaf as a formula in the script language; where the script is smooth it is right.
 
-        Values of leaves are needed only where they fix a shape. Raises GradcliError GC511 where the gradient has no
-        formula of readable length.
+        Values of leaves fix their shapes. Without any, shapes that a script of matrices leaves open are inferred as by
+        `derive`. Raises GradcliError GC511 where the gradient has no formula of readable length.
 
         >>> compile("x*exp(-y)").gradient_formula("y")
         '-x*exp(-y)'
         >>> compile("sum((A @ x - b)**2)").gradient_formula("x", A=[[1, 2], [3, 4], [5, 6]], x=[1, 2], b=[0, 1, 0])
         '2*A.T @ (A @ x - b)'
+        >>> compile("mean((A @ x - b)**2)").gradient_formula("x")  # doctest: +SKIP
+        '2/len(b)*A.T @ (A @ x - b)'
         """
         from gradcli.calculator.gradient_text import gradient_text
 
-        return gradient_text(self.source, leaf, leaves, self.limits)
+        try:
+            return gradient_text(self.source, leaf, leaves, self.limits)
+        except GradcliError as problem:
+            if leaves or problem.diagnostics[0].code not in ("GC301", "GC302", "GC307", "GC321"):
+                raise
+        from gradcli.calculator.deriving import derive
+
+        return derive(self.source, wrt=[leaf], limits=self.limits).formula[leaf]
 
     def _found(
         self, kind: str, make: Callable[[Lowered], Question], leaves: Mapping[str, Any]
