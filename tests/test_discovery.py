@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -140,6 +141,16 @@ def test_names_that_start_with_a_dot_are_left_out(tree: Path) -> None:
     (tree / ".#a.grad").write_text("x")
     assert ".#a.grad" not in find_files(["."])
     assert find_files([".#a.grad"]) == [".#a.grad"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes")
+def test_pipes_in_folders_are_left_out(tree: Path) -> None:
+    """Nobody may ever write to one, so a run would wait for it; a broken link is an error of its own."""
+    before = find_cases(["."])
+    os.mkfifo("pipe.grad")
+    os.symlink("nowhere", "link.grad")
+    assert {case.path for case in find_cases(["."])} == {"link.grad", *(case.path for case in before)}
+    assert find_cases(["pipe.grad"]) == [Case("pipe.grad")]
 
 
 BLOCK = "text\n\n```gradcli\nx**2\n```\n"

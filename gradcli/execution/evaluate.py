@@ -7,6 +7,7 @@ batch axes.
 
 from __future__ import annotations
 
+from itertools import repeat
 from math import isfinite
 
 from gradcli.diagnostics import error
@@ -127,7 +128,7 @@ class Tape:
         self._array_steps: list[Any] | None = None
         self._kept_steps: list[Any] | None = None
         self._checkpoints: Any = _UNKNOWN
-        self._prepared: dict[Any, list[Any]] = {}
+        self._prepared: dict[Any, tuple[list[Any], dict[int, Any]]] = {}
 
     def run(self, values: Mapping[str, Any], *, backend: str = "auto", dtype: str = "float64") -> list[Value]:
         """The values of the outputs; see `evaluate`."""
@@ -231,7 +232,8 @@ class Tape:
 
     def _on_arrays(self, xp: Any, given: Sequence[Any], keep: bool) -> tuple[list[Any], dict[int, Any]]:
         """The value of every slot that is still needed at the end (of all with `keep`), and who owns the inputs."""
-        slots = self._start(xp)
+        start, fixed = self._start(xp)
+        slots, owners = start.copy(), fixed.copy()
         leaves = []
         lead: Shape | None = ()
         for (node, slot), value in zip(self.inputs, given, strict=True):
@@ -240,9 +242,10 @@ class Tape:
             own = made.shape[: made.ndim - len(node.shape)]
             if own and lead is not None:
                 lead = broadcast_shapes(lead, own)
+            owner = _owner(made)
+            owners[id(owner)] = owner
         if lead is None:
             raise leads_differ(self.inputs, leaves)
-        owners = {id(owner): owner for owner in map(_owner, slots) if owner is not None}
         out = 0
         try:
             for impl, out, args, params, aligned, dead in self._steps(keep):
@@ -258,34 +261,35 @@ class Tape:
             raise _refused(xp, node, wrong) from wrong
         return slots, owners
 
-    def _start(self, xp: Any) -> list[Any]:
-        """Slots with the constants in place, made once for each namespace."""
-        start = self._prepared.get(xp)
-        if start is None:
-            start = [None] * (len(self.nodes) + len(self.loops))
+    def _start(self, xp: Any) -> tuple[list[Any], dict[int, Any]]:
+        """Slots with the constants in place, made once for each namespace, and who owns these."""
+        prepared = self._prepared.get(xp)
+        if prepared is None:
+            start: list[Any] = [None] * (len(self.nodes) + len(self.loops))
             for slot, node in enumerate(self.nodes):
                 if node.primitive is CONSTANT:
                     number = xp.array(nearest_float(node.params["value"]), node.type.kind)
                     start[slot] = xp.spread(number, node.type.shape)
                 elif node.primitive is DATA:
                     start[slot] = data_value(xp, node, self.data[node.params["digest"]])
-            self._prepared[xp] = start
-        return start.copy()
+            prepared = self._prepared[xp] = start, {id(owner): owner for owner in map(_owner, start)}
+        return prepared
 
     def _steps(self, keep: bool) -> list[Any]:
         steps = self._kept_steps if keep else self._array_steps
         if steps is None:
             steps = []
+            slots = self.slots
+            reads = [tuple([slots[arg] for arg in node.args]) for node in self.nodes]
             work: Any = None if keep else self.checkpoints()
             if work is None:
-                last = self._last_uses() if not keep else {}
-                work = [(out, last.get(out, ())) for out in range(len(self.nodes))]
+                work = enumerate(repeat((), len(reads)) if keep else self._last_uses(reads))
             for out, dead in work:
                 node = self.nodes[out]
                 primitive = node.primitive
                 if primitive in INPUTS:
                     continue
-                args = tuple([self.slots[arg] for arg in node.args])
+                args = reads[out]
                 if "body" not in node.params:
                     steps.append((primitive.impl, out, args, _params(node), primitive.aligned, dead))
                     continue
@@ -293,7 +297,7 @@ class Tape:
                     scan, extra = self.loops[node]
                     steps.append((scan, extra, args, {"ranks": _params(node)["ranks"]}, False, ()))
                     for place, reader in enumerate(scan.readers):
-                        steps.append((scan.picked, self.slots[reader], (extra,), {"place": place}, False, ()))
+                        steps.append((scan.picked, slots[reader], (extra,), {"place": place}, False, ()))
                     dead = (*dead, extra)
                 steps[-1] = (*steps[-1][:-1], (*steps[-1][-1], *dead))  # a reader has its value since the first of them
             if keep:
@@ -311,17 +315,15 @@ class Tape:
         found: list[tuple[int, list[int]]] | None = self._checkpoints
         return found
 
-    def _last_uses(self) -> dict[int, list[int]]:
+    def _last_uses(self, reads: Sequence[tuple[int, ...]]) -> list[Sequence[int]]:
         """For each slot, the slots that nothing needs after it has been computed."""
-        final: dict[int, int] = {}
-        for out, node in enumerate(self.nodes):
-            for arg in node.args:
-                final[self.slots[arg]] = out
-        for output in self.outputs:
-            final.pop(self.slots[output], None)
-        found: dict[int, list[int]] = {}
-        for slot, out in final.items():
-            found.setdefault(out, []).append(slot)
+        needed = {self.slots[output] for output in self.outputs}
+        found: list[Sequence[int]] = [()] * len(reads)
+        for out in reversed(range(len(reads))):
+            last = [slot for slot in reads[out] if slot not in needed]
+            if last:
+                found[out] = last
+                needed.update(last)
         return found
 
     def _result(self, xp: Any, node: Node, found: Sequence[Any]) -> Value:

@@ -23,8 +23,9 @@ def find_cases(
 
     With `docs`, documents (.md, .markdown, .rst) are taken like scripts, and each of their gradcli blocks is a case.
 
-    A file that is named is always taken. Under a folder, names that start with a dot and links to folders are left
-    out, and so is what the .gitignore files there and rules_above, up to the root of the repository, say. `select` and
+    A file that is named is always taken. Under a folder, names that start with a dot, links to folders, pipes and
+    devices are left out, and so is what the .gitignore files there and above, up to the root of the repository, say; a
+    broken link is taken, for it cannot be read. `select` and
     `exclude` are patterns as in a .gitignore file, relative to the current folder: with `select` only files that match
     one of them are taken, and never one that matches `exclude`.
 
@@ -112,5 +113,6 @@ def walk(folder: str, docs: bool, read: set[str]) -> Iterator[str]:
         rules |= {os.path.join(here, name): known for name in folders}
         for name in files:
             wanted = not name.startswith(".") and (name.endswith(SUFFIX) or (docs and is_document(name)))
-            if wanted and not is_ignored(known, os.path.join(here, name), False):
+            path = os.path.join(here, name)
+            if wanted and not is_ignored(known, path, False) and (os.path.isfile(path) or not os.path.exists(path)):
                 yield os.path.normpath(os.path.join(place, name))

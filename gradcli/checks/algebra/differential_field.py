@@ -233,7 +233,7 @@ class Form:
             raise Vanishing("division by an expression that vanishes")
         if self.tower.inverting and len(self.num) > 1:
             return self.tower.inverted(self)
-        return self.tower.made(self.den, self.num)
+        return self.tower.made(self.den, self.num, () if self.is_lowest else None)
 
     def __truediv__(self, other: Any) -> Form:
         if isinstance(other, Form):
@@ -372,9 +372,9 @@ class Tower:
     def renew(self) -> None:
         """Write every argument and relation in the generators that are in use."""
         for i, (power, base) in list(self.relations.items()):
-            self.relations[i] = (power, self.made(base.num, base.den))
+            self.relations[i] = (power, self.renewed(base))
         for one in self.generators:
-            one.args = [self.made(arg.num, arg.den) for arg in one.args]
+            one.args = [self.renewed(arg) for arg in one.args]
         retired = {i for i, (power, _) in self.relations.items() if power == 1}
         current = {i for i in self.known.values() if i not in retired}
         self.known = {self.generators[i].key(): i for i in sorted(current)}
@@ -458,6 +458,10 @@ class Tower:
     def poly(self, num: Any) -> Form:
         """A polynomial as a form."""
         return self.made(num, self.one.num)
+
+    def renewed(self, form: Form) -> Form:
+        """A form in the generators that are in use now."""
+        return self.made(form.num, form.den, () if form.is_lowest else None)
 
     def made(self, num: Any, den: Any, pairs: Sequence[tuple[Any, Any]] | None = None) -> Form:
         """A fraction with the relations applied and common factors removed.

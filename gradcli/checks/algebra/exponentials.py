@@ -158,7 +158,7 @@ def _root_of_unity(tower: Tower, coefficient: fmpq, num: Any) -> Form:
         power_of = tower.gens[index]
         rest = sum((c * power_of**k for k, c in enumerate(lower)), tower.zero.num)
         tower.relations[index] = (len(lower), Form(tower, -rest, tower.one.num))
-        return tower.made(found.num, found.den)
+        return tower.renewed(found)
     return found
 
 

@@ -116,7 +116,7 @@ class FormField(SymbolicField):
             raise Undecided(x.reason)
         if not isinstance(x, Form):
             return int(x > 0) - int(x < 0)
-        form = self.tower.made(x.num, x.den)
+        form = self.tower.renewed(x)
         side = sign_of(form)
         if self.tower.moves(form):
             self.tower.note(form, side)

@@ -53,7 +53,7 @@ class Derivation:
 
     def of(self, form: Form) -> Form:
         """The derivative of a form; raises NotFound for a function without a rule here."""
-        form = self.tower.made(form.num, form.den)
+        form = self.tower.renewed(form)
         top = self._polynomial(form.num)
         if form.den.is_constant():
             return top * self.tower.made(self.tower.one.num, form.den)
@@ -148,7 +148,7 @@ def released(form: Form, known: dict[int, Form], naming: bool) -> Form:
     before, tower.naming = tower.naming, naming
     apart, tower.inverting = tower.inverting, tower.inverting and naming
     try:
-        form = tower.made(form.num, form.den)
+        form = tower.renewed(form)
         return _polynomial(form, form.num, known) / _polynomial(form, form.den, known)
     finally:
         tower.naming, tower.inverting = before, apart
