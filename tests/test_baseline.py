@@ -66,6 +66,7 @@ def test_exactly_what_is_in_the_baseline_passes(folder: Path) -> None:
     report = baseline.applied(checked(), known_ones)
     assert report.summary["failed"] == 0 and report.summary["passed"] == 4
     assert [one.evidence.get("baseline") for one in report.checks] == [True, True, None, True]
+    assert [one.message.endswith("; in the baseline") for one in report.checks] == [True, True, False, True]
     assert [one.verdict for one in report.checks] == ["KINK", "DISAGREES", "PROVED", "DISAGREES"]
     assert known_ones.fixed() == [] and known_ones.notes() == []
 

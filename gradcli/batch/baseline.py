@@ -150,6 +150,7 @@ def applied(report: Report, baseline: Baseline) -> Report:
         if not one.passed and known in baseline.entries:
             baseline.failing.add(known)
             if one.verdict not in UNJUDGED:
-                one = replace(one, passed=True, evidence={**one.evidence, "baseline": True})
+                evidence = {**one.evidence, "baseline": True}
+                one = replace(one, passed=True, evidence=evidence, message=f"{one.message}; in the baseline")
         checks.append(one)
     return with_checks(report, checks)
