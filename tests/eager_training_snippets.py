@@ -479,7 +479,6 @@ _ASKED = {
     "divergence of normal laws": "y = D.kl_divergence(D.Normal(a, b), D.Normal(torch.zeros(3), torch.ones(3)))\ny.sum().backward()",
     "divergence of classes": "y = D.kl_divergence(D.Categorical(b), D.Categorical(logits=a))\ny.backward()",
     "divergence of different laws": "D.kl_divergence(D.Normal(a, b), D.Categorical(b))",
-    "shares": "y = D.Normal(a, b).cdf(torch.tensor(0.3))\nz = D.Normal(a, b).icdf(torch.tensor(0.3))\n(y + z).sum().backward()",
     "policy gradient": "torch.manual_seed(3)\npolicy = D.Categorical(logits=a)\naction = policy.sample()\nloss = -policy.log_prob(action) * 2.5 - 0.01 * policy.entropy()\nloss.backward()",
     "modes": "x, y = D.Normal(a, b).mode, D.Categorical(b).mode",
     "by its own module": "from torch.distributions.categorical import Categorical\nfrom torch.distributions.normal import Normal\nx = Categorical(b).probs\ny = Normal(0, 1).scale",

@@ -9,7 +9,6 @@ from gradcli.eager._core.modes import no_grad
 from gradcli.eager._core.tensor import Size, Tensor
 from gradcli.eager._core.unsupported import missing
 from gradcli.eager._ops.creation import full, multinomial, normal, ones, scalar_tensor, zeros
-from gradcli.eager._ops.elementwise import ROWS
 from gradcli.eager._ops.joining import broadcast_tensors
 from gradcli.eager._ops.reductions import finfo, softmax
 
@@ -64,26 +63,17 @@ class Distribution:
 
     @property
     def variance(self) -> Tensor:
-        """The variance; of a subclass."""
+        """The variance."""
         raise NotImplementedError(f"{type(self).__name__} has no variance")
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
-        """A draw through which gradients flow; of a subclass."""
+        """A draw through which gradients flow."""
         raise NotImplementedError(f"{type(self).__name__} has no draws with a gradient")
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         """A draw without a gradient."""
         with no_grad():
             return self.rsample(sample_shape)
-
-    def entropy(self) -> Tensor:
-        """The entropy; of a subclass."""
-        raise NotImplementedError(f"{type(self).__name__} has no entropy")
-
-    def perplexity(self) -> Tensor:
-        """The exponential of the entropy."""
-        found: Tensor = self.entropy().exp()
-        return found
 
     def _extended_shape(self, sample_shape: Any = ()) -> tuple[int, ...]:
         return (*tuple(sample_shape), *self._batch_shape, *self._event_shape)
@@ -175,17 +165,6 @@ class Normal(Distribution):
         self._check(value, _is_number)
         away = -((value - self.loc) ** 2) / (2 * self.scale**2)
         found: Tensor = away - self.scale.log() - math.log(math.sqrt(2 * math.pi))
-        return found
-
-    def cdf(self, value: Tensor) -> Tensor:
-        """The share of the draws below a value."""
-        self._check(value, _is_number)
-        found: Tensor = 0.5 * (1 + ROWS["erf"]((value - self.loc) * self.scale.reciprocal() / math.sqrt(2)))
-        return found
-
-    def icdf(self, value: Tensor) -> Tensor:
-        """The value below which a share of the draws lies."""
-        found: Tensor = self.loc + self.scale * ROWS["erfinv"](2 * value - 1) * math.sqrt(2)
         return found
 
     def entropy(self) -> Tensor:

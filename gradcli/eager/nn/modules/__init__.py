@@ -14,11 +14,9 @@ from gradcli.eager.nn.modules import (
     activation,
     conv,
     dropout,
-    embedding,
     linear,
     loss,
     normalization,
-    padding,
     pooling,
     recurrent,
     transformer,
@@ -26,8 +24,8 @@ from gradcli.eager.nn.modules import (
 )
 
 FAMILIES = (
-    *(activation, linear, conv, pooling, padding, normalization, dropout, embedding, recurrent, transformer),
-    *(vision, loss, _container, _lazy),
+    *(activation, linear, conv, pooling, vision, normalization, dropout, recurrent, transformer, loss),
+    *(_container, _lazy),
 )
 
 

@@ -29,6 +29,7 @@ from gradcli.eager.nn._layer import (
     weighted,
 )
 from gradcli.eager.nn.parameter import Parameter
+from gradcli.primitives.indexing import index
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -222,8 +223,6 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
 
 
 def _glu(x: Any, *, axis: int) -> Any:
-    from gradcli.primitives.indexing import index
-
     half = x.shape[axis] // 2
     rest = (slice(None),) * (-axis - 1)
     left, right = (index(x, (..., part, *rest)) for part in (slice(0, half), slice(half, 2 * half)))

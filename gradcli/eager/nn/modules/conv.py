@@ -25,7 +25,7 @@ from gradcli.eager.nn._windows import (
     spread,
     taken,
 )
-from gradcli.eager.nn.modules.padding import pad as pad_frame
+from gradcli.eager.nn.modules.vision import pad as pad_frame
 from gradcli.primitives import catalogue
 from gradcli.primitives.broadcasting import together
 

@@ -36,6 +36,7 @@ from gradcli.eager.nn._layer import (
     shifted,
 )
 from gradcli.primitives.broadcasting import together
+from gradcli.primitives.positions import take_along
 
 _CLASS_KINDS = ("int64", "uint8")
 
@@ -273,8 +274,6 @@ def _nll(x: Any, target: Any, *weights: Any, ignore: int | None, reduction: str)
 
 
 def _along(x: Any, at: Any, axis: int, shape: tuple[int, ...]) -> Any:
-    from gradcli.primitives.positions import take_along
-
     found = take_along(x, at, axis=axis)
     return found if tuple(found.shape) == shape else declared("reshape", found, shape=shape)
 

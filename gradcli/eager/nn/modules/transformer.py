@@ -27,7 +27,7 @@ from gradcli.eager.nn.modules.normalization import LayerNorm
 from gradcli.primitives.broadcasting import stretch
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    pass
 
 
 def _attended(q: Any, k: Any, v: Any, *masks: Any, scale: float) -> Any:
@@ -42,14 +42,9 @@ def _attended(q: Any, k: Any, v: Any, *masks: Any, scale: float) -> Any:
     return declared("matmul", weights * wide[1] if wide[1:] else weights, v)
 
 
-def _additive(mask: Tensor, kind: Any) -> Tensor:
-    """A mask of truth values (True: may be looked at) as one that is added to scores."""
-    return Tensor(np.where(mask._array, 0.0, -np.inf).astype(kind))
-
-
-def _later(rows: int, columns: int, kind: Any) -> Tensor:
-    """What is added to scores so that no query looks at a later key."""
-    return Tensor(np.where(np.tri(rows, columns, dtype=bool), 0.0, -np.inf).astype(kind))
+def _additive(allowed: Any, kind: Any) -> Tensor:
+    """What is added to scores, so that a query looks only where it is allowed to."""
+    return Tensor(np.where(allowed, 0.0, -np.inf).astype(kind))
 
 
 def _blind(mask: Tensor) -> Tensor | None:
@@ -91,9 +86,10 @@ def scaled_dot_product_attention(
     if attn_mask is not None and attn_mask.dtype.kind == 1:
         raise RuntimeError(f"attn_mask must have dtype torch.bool, or a float format, but has {attn_mask.dtype}")
     if attn_mask is not None and attn_mask.dtype.kind == 0:
-        attn_mask = _additive(attn_mask, kind)
+        attn_mask = _additive(attn_mask._array, kind)
     if is_causal:
-        attn_mask = _joined_masks([attn_mask, _later(query.shape[-2], key.shape[-2], kind)])
+        later = _additive(np.tri(query.shape[-2], key.shape[-2], dtype=bool), kind)
+        attn_mask = later if attn_mask is None else attn_mask + later
     blind = None
     if attn_mask is not None and (blind := _blind(attn_mask)) is not None:
         attn_mask = attn_mask.masked_fill(blind, 0.0)  # its weights are masked instead
@@ -128,15 +124,6 @@ def _attention_mask(mask: Tensor | None, kind: Any) -> Tensor | None:
         raise AssertionError(f"a mask must have dtype torch.bool, or a float format, but has {mask.dtype}")
     zeros = Tensor(np.zeros(mask._raw.shape, kind))
     found: Tensor = where(mask, float("-inf"), zeros)
-    return found
-
-
-def _joined_masks(masks: Sequence[Tensor | None]) -> Tensor | None:
-    """The sum of the masks that there are."""
-    found: Tensor | None = None
-    for mask in masks:
-        if mask is not None:
-            found = mask if found is None else found + mask
     return found
 
 
@@ -271,7 +258,7 @@ class MultiheadAttention(Layer):
         wide: Any = _attention_mask(padding, kind)
         if wide is not None:
             wide = wide.view(batch, 1, 1, rows).expand(-1, heads, -1, -1).reshape(batch * heads, 1, rows)
-        return _joined_masks([mask, wide])
+        return mask if wide is None else wide if mask is None else mask + wide
 
 
 # --- encoders ---------------------------------------------------------------------------------------------------------
@@ -385,15 +372,13 @@ def _whole_because(layer: Module) -> str:
     """Why sequences of several lengths cannot be joined without their padding; nothing if they could."""
     if not isinstance(layer, TransformerEncoderLayer):
         return "encoder_layer was not a TransformerEncoderLayer"
-    attention = layer.self_attn
-    if layer.norm_first:
-        return "encoder_layer.norm_first was True"
-    if not attention.batch_first:
-        return "encoder_layer.self_attn.batch_first was not True"
-    if attention.in_proj_bias is None:
-        return "encoder_layer.self_attn was passed bias=False"
-    if layer.activation not in _ACTIVATIONS.values():
-        return "encoder_layer.activation was not relu or gelu"
-    if layer.norm1.eps != layer.norm2.eps:
-        return "norm1 and norm2 of the encoder layer have different eps"
-    return "encoder_layer.self_attn.num_heads is odd" if attention.num_heads % 2 else ""
+    attention, named = layer.self_attn, "encoder_layer"
+    reasons = (
+        (layer.norm_first, f"{named}.norm_first was True"),
+        (not attention.batch_first, f"{named}.self_attn.batch_first was not True"),
+        (attention.in_proj_bias is None, f"{named}.self_attn was passed bias=False"),
+        (layer.activation not in _ACTIVATIONS.values(), f"{named}.activation was not relu or gelu"),
+        (layer.norm1.eps != layer.norm2.eps, "norm1 and norm2 of the encoder layer have different eps"),
+        (attention.num_heads % 2, f"{named}.self_attn.num_heads is odd"),
+    )
+    return next((reason for holds, reason in reasons if holds), "")
