@@ -103,7 +103,7 @@ def one_report(report: Any, style: Style, show: str, replay: Callable[[Any, Any]
         yield Grid(columns, rows)
     if own:
         yield Line(own_line(own), "good")
-    for one in report.checks:
+    for one in (*kept, *own):  # claims first, as in the rows
         if show == "all" or not one.passed:
             yield from card(one, style, replay(report, one) if replay else "", show == "all")
         elif not one.evidence.keys().isdisjoint(TABLES):
