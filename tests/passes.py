@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gradcli.execution import scan_numba, scan_numpy
+from gradcli.execution import scan_numpy
 from gradcli.execution.plans import allocate, emit_numba, emit_numpy, numpy_plan, run, schedule
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ PASSES: dict[str, Pass] = {
     "powers": Pass("whole powers are those of positive numbers", ((emit_numpy, "_is_whole", lambda exponent: False),)),
     "native": Pass(
         "long lines and many turns run as machine code",
-        ((emit_numba, "is_there", lambda: False), (scan_numba, "compiled_core", _none)),
+        ((emit_numba, "is_there", lambda: False),),
     ),
 }
 

@@ -10,11 +10,12 @@ import pytest
 
 from gradcli.calculator.undefined_values import explain
 from gradcli.diagnostics import GradcliError, Span
-from gradcli.execution import scan_numba, scan_numpy
+from gradcli.execution import scan_numpy
 from gradcli.execution.cuda import device_plan
 from gradcli.execution.emit_python import straight
 from gradcli.execution.evaluate import Tape, known_floats
 from gradcli.execution.namespaces import namespace
+from gradcli.execution.plans import emit_numba
 from gradcli.graph.builder import Builder
 from gradcli.graph.loop import Loop, close
 from gradcli.graph.node import LEAF, Node
@@ -382,10 +383,10 @@ def test_machine_code_gives_the_same_bits(name: str, monkeypatch: pytest.MonkeyP
         made.point["a"] = -1e300
     expected = reference(made, made.point, namespace("numpy"))
     same(Tape(made.readers).run(made.point, backend="numpy"), expected)
-    monkeypatch.setattr(scan_numba, "WORK", 1)
+    monkeypatch.setattr(emit_numba, "CORE_WORK", 1)
     made_code = []
-    compiled = scan_numba.compiled_core
-    monkeypatch.setattr(scan_numba, "compiled_core", lambda *args: made_code.append(compiled(*args)) or made_code[-1])
+    compiled = emit_numba.compiled_core
+    monkeypatch.setattr(emit_numba, "compiled_core", lambda *args: made_code.append(compiled(*args)) or made_code[-1])
     same(Tape(made.readers).run(made.point, backend="numpy"), expected)
     assert made_code
     assert None not in made_code

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 import gradcli
-from gradcli.execution import scan_numba, scan_numpy, scan_turns
+from gradcli.execution import scan_numpy, scan_turns
 from gradcli.execution.evaluate import Tape
 from gradcli.execution.namespaces import namespace
-from gradcli.execution.plans import lower
+from gradcli.execution.plans import emit_numba, lower
 from gradcli.execution.plans.ir import SCAN
 from gradcli.execution.plans.numpy_plan import Plan, planned
 from gradcli.graph.node import is_reader
@@ -310,7 +310,7 @@ def test_the_plan_tells_of_it() -> None:
 def test_machine_code(body: str, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
     monkeypatch.delenv("GRADCLI_FAST")
-    monkeypatch.setattr(scan_numba, "LANES_WORK", 1)
+    monkeypatch.setattr(emit_numba, "WORK", 1)
     found = recurrences(within(loop(body), values_of()))
     assert [core.native for core in found if core.body.steps[core.carries[0]].type.kind == "float"] == [True, True]
 
@@ -319,14 +319,14 @@ def test_machine_code(body: str, monkeypatch: pytest.MonkeyPatch, tmp_path_facto
 @pytest.mark.parametrize("body", ["h = x[t] + 0.1*h*sum(h)", "h = tanh(h)*max(h*w) + x[t]"])
 def test_turns_with_sums_stay_with_numpy(body: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("GRADCLI_FAST")
-    monkeypatch.setattr(scan_numba, "LANES_WORK", 1)
+    monkeypatch.setattr(emit_numba, "WORK", 1)
     assert not any(core.native for core in recurrences(within(loop(body), values_of())))
 
 
 @pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="needs the extra fast (numba)")
 def test_a_plan_that_is_run_once_has_no_machine_code(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("GRADCLI_FAST")
-    monkeypatch.setattr(scan_numba, "LANES_WORK", 1)
+    monkeypatch.setattr(emit_numba, "WORK", 1)
     tape, values = question(loop("h = tanh(h*w + x[t])"), values_of())
     plan = Plan(tape, once=True)
     plan.answer(values)

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any
 
-    from gradcli.execution.scan_numpy import Staged
-    from gradcli.execution.scan_split import Split
+    from gradcli.execution.scan_numpy import Split, Staged
     from gradcli.graph.loop import Body
 
     # impl, position of the result, of the operands, parameters, aligned
@@ -102,7 +101,7 @@ class Scan:
     def split(self) -> Split:
         """What runs turn by turn, and what for many turns at once."""
         if self._split is None:
-            from gradcli.execution.scan_split import Split
+            from gradcli.execution.scan_numpy import Split
 
             last = {node.params["carry"] for node in self.readers if "carry" in node.params}
             ends = [self.body.positions[self.body.nexts[k]] for k in last.difference(self.carries)]

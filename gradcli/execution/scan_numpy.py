@@ -1,21 +1,23 @@
-"""Loops on NumPy's arrays, one block of turns after the other: each stage of `scan_split` for a block at once.
+"""Loops on NumPy's arrays, one block of turns after the other: each stage of a `Split` for a block at once.
 
 Carries that need one another run turn by turn. Single numbers run as Python code printed for them (`emit_python`), or
-as machine code (`scan_numba`, extra `fast`). Arrays run as the ufuncs that the operations' `impl`s are made of, which
-write into memory that all turns share; the states go straight into the rows of their stacks. What cannot be recorded
-runs one operation after the other.
+as machine code (`plans/emit_numba.py`, extra `fast`). Arrays run as the ufuncs that the operations' `impl`s are made
+of, which write into memory that all turns share; the states go straight into the rows of their stacks. What cannot be
+recorded runs one operation after the other.
 """
 
 from __future__ import annotations
 
-from gradcli.execution import scan_numba
+from typing import NamedTuple
+
 from gradcli.execution.emit_python import printed_core
 from gradcli.execution.namespaces import IEEE_DIFFERS, REFUSED, Unavailable
+from gradcli.execution.plans import emit_numba
 from gradcli.execution.plans.ir import live
 from gradcli.execution.plans.tracing import Operations, Unrecordable
-from gradcli.execution.scan_split import CORE, SHIFTED
 from gradcli.execution.scan_turns import ArrayTurns, blocks_of
-from gradcli.graph.node import CONSTANT, is_reader
+from gradcli.graph.loop import readers_by_loop
+from gradcli.graph.node import CONSTANT, LEAF, is_reader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,13 +26,151 @@ if TYPE_CHECKING:
 
     from gradcli.execution.plans.ir import Value
     from gradcli.execution.scan import Scan, Step
-    from gradcli.execution.scan_split import Group
     from gradcli.execution.scan_turns import Blocks
+    from gradcli.graph.loop import Body
 
 BLOCK_ENTRIES = 1 << 19  # of all steps that take a block of turns at once
 MOST_TURNS = 1 << 13  # in a block
 RUNNING_SUM = 1 << 12  # entries of a state, up to which all states of a sum are made by one call
 TURN = 8  # steps of printed code that a turn costs by itself
+
+# --- loop distribution ------------------------------------------------------------------------------------------
+#
+# The carries of a body depend on each other in groups. A group whose carries need one another runs turn by turn; a
+# carry that only adds up is a running sum, and one that is made from other values is these, one turn later. All other
+# steps take all turns at once: those that need no carry before the groups, those that read the states of all turns
+# after them. Of a group only its states are stored; what others read of its steps is computed again, for all turns.
+# (R. Allen, K. Kennedy, Automatic translation of Fortran programs to vector form, 1987.)
+
+SHIFTED, SUMMED, CORE = "shifted", "summed", "core"
+
+
+class Group(NamedTuple):
+    """Carries that need one another, and the positions of the steps between them.
+
+    `reads` is what they read in each turn beside constants: the value that is shifted or added, or all that a core
+    reads; nothing for a carry that is added to itself.
+    """
+
+    kind: str
+    carries: tuple[int, ...]
+    core: tuple[int, ...]
+    reads: tuple[int, ...]
+    constants: tuple[int, ...] = ()
+
+
+class Stage(NamedTuple):
+    """The positions of steps that take all turns at once, then a group that reads them."""
+
+    steps: tuple[int, ...]
+    group: Group | None
+
+
+class Split:
+    """The stages of the loop that computes the steps `order` of a body and reads `carries`.
+
+    `varying` are the positions of what differs from turn to turn, `still` those of the other steps, `stored` the
+    carries whose states before all turns are read. The last stage has no group and gives `outputs`.
+    """
+
+    def __init__(self, body: Body, order: Sequence[int], carries: Sequence[int], outputs: Iterable[int]) -> None:
+        self.body, self.order, self.carries = body, order, carries
+        self.states = len(body.carried)
+        loops = readers_by_loop([body.steps[at] for at in order])
+        self.members = {body.positions[node]: group for group in loops.values() for node in group}
+        self.direct: dict[int, int] = {}  # the carries that each step reads within the turn, as bits
+        self.varying: set[int] = set()
+        self._follow()
+        self.stored: set[int] = set()
+        self.still: list[int] = []
+        self._scheduled: set[int] = set()
+        self.stages = [self._stage(*group) for group in self._groups()]
+        self.stages.append(Stage(self._before(outputs), None))
+
+    def _follow(self) -> None:
+        body = self.body
+        fixed = range(self.states + len(body.rows), len(body.inputs))
+        for at in self.order:
+            step = body.steps[at]
+            if at < self.states:
+                self.direct[at] = 1 << at
+                self.varying.add(at)
+                continue
+            operands = [body.positions[arg] for arg in step.args]
+            self.direct[at] = 0
+            for place in operands:
+                self.direct[at] |= self.direct[place]
+            if (step.primitive is LEAF and at not in fixed) or not self.varying.isdisjoint(operands):
+                self.varying.add(at)
+
+    def _groups(self) -> list[tuple[list[int], list[int]]]:
+        """Carries that need one another, with the positions of the steps between them, in an order that can run."""
+        body = self.body
+        ends = {k: body.positions[body.nexts[k]] for k in self.carries}
+        reach = {k: self.direct[end] for k, end in ends.items()}
+        changed = True
+        while changed:
+            changed = False
+            for k, mask in reach.items():
+                wider = mask
+                for j in reach:
+                    if mask >> j & 1:
+                        wider |= reach[j]
+                if wider != mask:
+                    reach[k], changed = wider, True
+        groups: dict[int, list[int]] = {}
+        for k in reach:
+            first = min([j for j in reach if j == k or (reach[j] >> k & 1 and reach[k] >> j & 1)])
+            groups.setdefault(first, []).append(k)
+        found = []
+        for _, carries in sorted(groups.items(), key=lambda one: (reach[one[0]] | 1 << one[0]).bit_count()):
+            mask = sum([1 << k for k in carries])
+            core: set[int] = set()
+            pending = [ends[k] for k in carries]
+            while pending:
+                at = pending.pop()
+                if at not in core and at >= self.states and self.direct[at] & mask:
+                    core.add(at)
+                    pending += [body.positions[arg] for arg in body.steps[at].args]
+            found.append((carries, sorted(core)))
+        return found
+
+    def _stage(self, carries: list[int], core: list[int]) -> Stage:
+        body = self.body
+        k = carries[0]
+        if not core and len(carries) == 1:
+            end = body.positions[body.nexts[k]]
+            return Stage(self._before([end]), Group(SHIFTED, (k,), (), (end,)))
+        outside = {body.positions[arg] for at in core for arg in body.steps[at].args} - {*carries, *core}
+        constants = {at for at in outside if body.steps[at].primitive is CONSTANT}
+        before = self._before(outside - constants)
+        if len(core) == len(carries) == 1 and body.steps[core[0]].primitive.name == "add":
+            return Stage(before, Group(SUMMED, (k,), tuple(core), tuple(outside)))
+        reads = tuple(sorted(outside - constants))
+        return Stage(before, Group(CORE, tuple(carries), tuple(core), reads, tuple(sorted(constants))))
+
+    def _before(self, positions: Iterable[int]) -> tuple[int, ...]:
+        """The steps that give these for all turns, in order, without those that earlier stages have given."""
+        fresh: set[int] = set()
+        pending = list(positions)
+        while pending:
+            at = pending.pop()
+            if at in self._scheduled:
+                continue
+            self._scheduled.add(at)
+            step = self.body.steps[at]
+            if at < self.states:
+                self.stored.add(at)
+            elif step.args:
+                fresh.add(at)
+                pending += [self.body.positions[arg] for arg in step.args]
+                if at in self.members:  # all readers of a loop at once
+                    pending += [self.body.positions[reader] for reader in self.members[at]]
+        self.still += sorted(fresh - self.varying)
+        return tuple(sorted(fresh & self.varying))
+
+
+# --- cores ----------------------------------------------------------------------------------------------------
 
 
 class Core:
@@ -113,9 +253,9 @@ class Core:
     def _count(self, turns: int) -> None:
         """Compile the turns once enough of them have run; a turn costs as much as some steps, and so does a column."""
         self.done += turns * (len(self.core) + len(self.columns) + TURN)
-        if self.done >= scan_numba.WORK and not self.tried:
+        if self.done >= emit_numba.CORE_WORK and not self.tried:
             self.tried = True
-            self.compiled = scan_numba.compiled_core(self.body, self.order, self.carries, self.columns, self.fixed)
+            self.compiled = emit_numba.compiled_core(self.body, self.order, self.carries, self.columns, self.fixed)
 
     def _on_machine(
         self, columns: Sequence[Any], fixed: Sequence[Any], before: Sequence[Any], turns: int
@@ -170,7 +310,7 @@ class Core:
         """Decide in the first run, so that all runs give the same bits."""
         self._turns = self._record()
         if self._turns is not None and not self.exact:
-            self._lanes = None if self.once else scan_numba.compiled_lanes(self._turns, turns)
+            self._lanes = None if self.once else emit_numba.compiled_lanes(self._turns, turns)
             self._blocks = blocks_of(self._turns, turns) if self._lanes is None else None
         self._prepared = True
 

@@ -8,6 +8,7 @@ beside an infinity.
 
 from __future__ import annotations
 
+from functools import reduce
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,8 @@ from gradcli.execution.plans.ir import (
     PLACE,
     PRODUCT,
     REDUCE,
-    VIEW,
+    SCAN,
+    Access,
     Op,
     Recording,
     Value,
@@ -34,7 +36,7 @@ from gradcli.execution.plans.ir import (
 from gradcli.execution.plans.simplify import Steps
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     Shape = tuple[int, ...]
 
@@ -64,176 +66,49 @@ def around(one: Box, other: Box) -> Box:
     return tuple([(min(a, c), max(b, d)) for (a, b), (c, d) in zip(one, other, strict=True)])
 
 
-def _spread(value: Value, box: Box, shape: Shape) -> Box:
-    """A range of an operand as one of the result, which repeats axes of length 1."""
+def image(axes: Access, box: Box, shape: Shape) -> Box:
+    """The range of a result of this shape for which a range of an operand is read."""
     if box is None:
         return EMPTY
-    lead = len(shape) - len(value.shape)
-    own = [(0, n) if m == 1 else span for span, m, n in zip(box, value.shape, shape[lead:], strict=True)]
-    return (*[(0, n) for n in shape[:lead]], *own)
+    found = [*full(shape)]
+    for (lo, hi), axis in zip(box, axes, strict=True):
+        if axis is not None:
+            j, start, step, spread = axis
+            first, end = -((start - lo * spread) // step), ((hi - 1) * spread - start) // step + 1
+            found[j] = (max(0, first), min(shape[j], end))
+    return tuple(found) if all(lo < hi for lo, hi in found) else EMPTY
 
 
-def _gathered(value: Value, box: Spans) -> Box:
-    """What an operand gives for a range of the result."""
-    lead = len(box) - len(value.shape)
-    return tuple([(0, 1) if m == 1 else span for span, m in zip(box[lead:], value.shape, strict=True)])
+def preimage(axes: Access, box: Spans, shape: Shape) -> Box:
+    """The range of an operand of this shape that is read for a range of the result."""
+    found = [*full(shape)]
+    for i, axis in enumerate(axes):
+        if axis is not None:
+            j, start, step, spread = axis
+            lo, hi = box[j]
+            found[i] = (max(0, (start + lo * step) // spread), min(shape[i], (start + (hi - 1) * step) // spread + 1))
+    return tuple(found) if all(lo < hi or not n for (lo, hi), n in zip(found, shape, strict=True)) else EMPTY
 
 
-def _squeezed(shape: Shape, out: Shape, box: Spans) -> Box:
-    """A range of `shape` in `out`, which differ by axes of length 1; of other shapes nothing is known."""
-    rest = iter([span for span, n in zip(box, shape, strict=True) if n != 1])
-    return tuple([(0, 1) if n == 1 else next(rest) for n in out])
-
-
-def _alike(one: Shape, other: Shape) -> bool:
-    return [n for n in one if n != 1] == [n for n in other if n != 1]
+def read(op: Op, box: Spans) -> list[Box]:
+    """What is read of each operand for a range of the result."""
+    return [preimage(axes, box, arg.shape) for arg, axes in zip(op.args, op.accesses()[0], strict=True)]
 
 
 def supported(op: Op, support: Callable[[Value], Box]) -> Box:
     """Where the result may differ from zero, from where the operands may."""
-    kind, shape = op.kind, op.out.shape
-    whole = full(shape)
-    first = support(op.args[0]) if op.args else whole
-    if kind == ENTRY:
-        boxes = [_spread(arg, support(arg), shape) for arg in op.args]
-        if op.function is np.multiply:
-            return within(boxes[0], boxes[1])
-        if op.function in (np.add, np.subtract):
-            return around(boxes[0], boxes[1])
-        return boxes[0] if op.function is np.true_divide or op.function in ODD else whole
-    if kind == CHOICE:
-        _, x, y = op.args
-        return around(_spread(x, support(x), shape), _spread(y, support(y), shape))
-    if kind in (CAST, COPY):
-        return first
-    if kind == VIEW:
-        return _viewed(op, first)
-    if kind == PLACE:
-        return _placed(op, first)
-    if kind == ADDED:
-        return around(_spread(op.args[0], first, shape), _placed(op, support(op.args[1])))
-    if kind == REDUCE and op.function is np.add:
-        return EMPTY if first is None else tuple([span for i, span in enumerate(first) if i not in op.params])
-    if kind == JOIN:
-        return _joined(op, support)
-    if kind == PRODUCT and (first is None or support(op.args[1]) is None):
-        return EMPTY
-    return whole
-
-
-def _viewed(op: Op, box: Box) -> Box:
-    shape = op.out.shape
-    if box is None:
-        return EMPTY
-    if op.function == "permute":
-        return tuple([box[axis] for axis in op.params])
-    if op.function == "broadcast":
-        return _spread(op.args[0], box, shape)
-    if op.function == "reshape":
-        return _squeezed(op.args[0].shape, shape, box) if _alike(op.args[0].shape, shape) else full(shape)
-    found = []
-    for (lo, hi), part, n in zip(box, index_of(op.params), shape, strict=True):
-        step = part.step or 1
-        if step < 0:
-            return full(shape)
-        found.append((max(0, -((part.start - lo) // step)), min(n, -((part.start - hi) // step))))
-    return tuple(found) if all(lo < hi for lo, hi in found) else EMPTY
-
-
-def _placed(op: Op, box: Box) -> Box:
-    if box is None:
-        return EMPTY
-    if len(box) != len(op.out.shape):
-        return full(op.out.shape)
-    found = []
-    for (lo, hi), part, n in zip(box, index_of(op.params[1]), op.out.shape, strict=True):
-        start, _, step = part.indices(n)
-        if step < 0:
-            return full(op.out.shape)
-        found.append((start + lo * step, start + (hi - 1) * step + 1))
-    return tuple(found)
-
-
-def moved_to_part(op: Op, box: Box) -> Spans:
-    """Where a range of what is placed comes to stand in the result."""
-    found = _placed(op, box)
-    assert found is not None
-    return found
-
-
-def _joined(op: Op, support: Callable[[Value], Box]) -> Box:
-    at, start, found = op.params, 0, EMPTY
-    for arg in op.args:
-        box = support(arg)
-        if box is not None:
-            lo, hi = box[at]
-            found = around(found, (*box[:at], (lo + start, hi + start), *box[at + 1 :]))
-        start += arg.shape[at]
-    return found
-
-
-def demands(op: Op, box: Spans) -> list[Box] | None:
-    """What is read of each operand for a range of the result; None where that is everything for all of the result."""
-    kind = op.kind
-    if kind in (ENTRY, CHOICE, CAST, COPY):
-        return [_gathered(arg, box) for arg in op.args]
-    if kind == REDUCE:
-        rest = iter(box)
-        return [tuple([(0, n) if i in op.params else next(rest) for i, n in enumerate(op.args[0].shape)])]
-    if kind == PRODUCT:
-        inner = (0, op.args[0].shape[-1])
-        return [(*box[:-2], box[-2], inner), (*box[:-2], inner, box[-1])]
-    if kind == PLACE:
-        asked = _asked(op, op.args[0], box)
-        return None if asked is None else [asked[0]]
-    if kind == ADDED:
-        asked = _asked(op, op.args[1], box)
-        return None if asked is None else [_gathered(op.args[0], box), asked[0]]
-    if kind == JOIN:
-        return _split(op, box)
-    return _seen(op, box) if kind == VIEW else None
-
-
-def _seen(op: Op, box: Spans) -> list[Box] | None:
-    """What a view shows in a range of it."""
-    shape = op.args[0].shape
-    if op.function == "permute":
-        return [tuple([box[op.params.index(axis)] for axis in range(len(shape))])]
-    if op.function == "broadcast":
-        return [_gathered(op.args[0], box)]
-    if op.function == "reshape":
-        return [_squeezed(op.out.shape, shape, box)] if _alike(shape, op.out.shape) else None
-    found = []
-    for (lo, hi), part in zip(box, index_of(op.params), strict=True):
-        step = part.step or 1
-        if step < 0:
-            return None
-        found.append((part.start + lo * step, part.start + (hi - 1) * step + 1))
-    return [tuple(found)]
-
-
-def _asked(op: Op, x: Value, box: Spans) -> tuple[Box] | None:
-    """What is read of an array that is placed; None where it is not placed entry beside entry."""
-    if len(x.shape) != len(box):
-        return None
-    found = []
-    for (lo, hi), part, n, m in zip(box, index_of(op.params[1]), op.out.shape, x.shape, strict=True):
-        start, _, step = part.indices(n)
-        if step != 1:
-            return None
-        found.append((max(0, lo - start), min(m, hi - start)))
-    return (tuple(found) if all(lo < hi for lo, hi in found) else EMPTY,)
-
-
-def _split(op: Op, box: Spans) -> list[Box]:
-    """What is read of each of some arrays that are joined."""
-    at, start, found = op.params, 0, []
-    for arg in op.args:
-        n = arg.shape[at]
-        lo, hi = max(box[at][0] - start, 0), min(box[at][1] - start, n)
-        found.append((*box[:at], (lo, hi), *box[at + 1 :]) if lo < hi else EMPTY)
-        start += n
-    return found
+    whole = full(op.out.shape)
+    if not op.args or op.kind in (CALL, SCAN) or (op.kind == REDUCE and op.function is not np.add):
+        return whole
+    boxes = [image(axes, support(arg), op.out.shape) for arg, axes in zip(op.args, op.accesses()[0], strict=True)]
+    if op.kind == PRODUCT or (op.kind == ENTRY and op.function is np.multiply):
+        return within(boxes[0], boxes[1])
+    if op.kind in (ADDED, JOIN) or (op.kind == ENTRY and op.function in (np.add, np.subtract)):
+        return reduce(around, boxes)
+    if op.kind == CHOICE:
+        return around(boxes[1], boxes[2])
+    zero_at_zero = op.kind != ENTRY or op.function is np.true_divide or op.function in ODD
+    return boxes[0] if zero_at_zero else whole
 
 
 WORTH = 1 << 12  # entries that are saved, at least
@@ -258,9 +133,12 @@ def _count(box: Box) -> int:
 
 def _boxes(recording: Recording) -> dict[int, Box]:
     """The range of each value that is computed; none for those that are zero, or that nothing reads."""
-    support: dict[int, Box] = {}
+    support: dict[int, Box] = {}  # of values that may not differ from zero everywhere
     for op in recording.ops:
-        support[op.out.serial] = supported(op, lambda value: _given(support, value))
+        zeros = op.kind == PLACE or any(arg.serial in support or _is_zero(arg) for arg in op.args)
+        box = supported(op, lambda value: _given(support, value)) if zeros else None
+        if zeros and box != full(op.out.shape):
+            support[op.out.serial] = box
     wanted: dict[int, Box] = {}
 
     def want(value: Value, box: Box) -> None:
@@ -270,22 +148,28 @@ def _boxes(recording: Recording) -> dict[int, Box]:
         want(value, full(value.shape))
     found: dict[int, Box] = {}
     for op in reversed(recording.ops):
-        box = within(wanted.get(op.out.serial, EMPTY), support[op.out.serial])
-        if box is None:
+        all_of_it, box = full(op.out.shape), wanted.get(op.out.serial, EMPTY)
+        if op.out.serial in support:
+            box = within(box, support[op.out.serial])
+        if box is None or not op.out.size:
             continue
-        needs = demands(op, box)
-        if needs is None:
-            box, needs = full(op.out.shape), [full(arg.shape) for arg in op.args]
+        if box != all_of_it:
+            box = tuple([n if j in op.accesses()[1] else box[j] for j, n in enumerate(all_of_it)])
         found[op.out.serial] = box
+        narrows = box != all_of_it or op.function == "slice"
+        needs = read(op, box) if narrows else [full(arg.shape) for arg in op.args]
         for arg, need in zip(op.args, needs, strict=True):
-            if need is not EMPTY:
-                want(arg, need)
+            want(arg, need)
     return found
+
+
+def _is_zero(value: Value) -> bool:
+    return value.number is not None and bool(value.number == 0)
 
 
 def _given(support: dict[int, Box], value: Value) -> Box:
     """Where a value may differ from zero."""
-    if value.number is not None and value.number == 0:
+    if _is_zero(value):
         return EMPTY
     return support.get(value.serial, full(value.shape))
 
@@ -343,8 +227,7 @@ class _Cut:
         return steps.place(found, shape, index)
 
     def _parts(self, op: Op, box: Spans) -> list[Value]:
-        needs: Sequence[Box] = demands(op, box) or [full(arg.shape) for arg in op.args]
-        return [self.part(arg, need) for arg, need in zip(op.args, needs, strict=True)]
+        return [self.part(arg, need) for arg, need in zip(op.args, read(op, box), strict=True)]
 
     def _spread(self, value: Value, box: Spans) -> Value:
         """The value in the shape of its range, should a rule have found that all entries are equal."""
@@ -368,62 +251,51 @@ class _Cut:
         return self.steps.make(COPY, None, (x,), None, x.shape, x.dtype)
 
     def _reduce(self, op: Op, box: Spans) -> Value:
-        need = (demands(op, box) or [None])[0] or full(op.args[0].shape)
+        (need,) = read(op, box)
         own = self.boxes.get(op.args[0].serial)
-        if op.function is np.add and own is not None:  # the zeros around need not be added
+        if op.function is np.add and own is not None and need is not None:  # the zeros around need not be added
             need = tuple([b if i in op.params else a for i, (a, b) in enumerate(zip(need, own, strict=True))])
         return self.steps.reduce(op.function, self.part(op.args[0], need), op.params)
 
     def _product(self, op: Op, box: Spans) -> Value:
-        x, y = self._parts(op, box)
-        return self.steps.product(x, y)
+        return self.steps.product(*self._parts(op, box))
 
     def _call(self, op: Op, box: Spans) -> Value:
         return self.steps.call(op.function, op.params, tuple(self._parts(op, box)), op.out.shape, op.out.dtype)
 
     def _place(self, op: Op, box: Spans) -> Value:
-        needs = demands(op, box)
-        if needs is None:
-            return self.steps.place(self.part(op.args[0], full(op.args[0].shape)), op.params[0], index_of(op.params[1]))
-        return (
-            self.steps.number(op.out.dtype.type(0), op.out.shape)
-            if needs[0] is None
-            else self._among(op, box, 0, needs[0])
-        )
+        (need,) = read(op, box)
+        if need is None:
+            return self.steps.number(op.out.dtype.type(0), tuple([hi - lo for lo, hi in box]))
+        return self._among(op, box, 0, need)
+
+    def _added(self, op: Op, box: Spans) -> Value:
+        first, need = read(op, box)
+        total = self.part(op.args[0], first)
+        return total if need is None else self.steps.entry(np.add, total, self._among(op, box, 1, need))
 
     def _among(self, op: Op, box: Spans, position: int, need: Spans) -> Value:
         """What a step places, in the part of the result that a range shows."""
         found = self.part(op.args[position], need)
-        target = moved_to_part(op, need)
-        if target == box:
+        index = list(index_of(op.params[1]))
+        for (lo, hi), axis in zip(need, op.accesses()[0][position], strict=True):
+            if axis is not None and axis.spread == 1:
+                shift = axis.start + box[axis.axis][0]
+                index[axis.axis] = slice(lo - shift, hi - shift, 1)
+        shape = tuple([hi - lo for lo, hi in box])
+        if all((part.start, part.stop, part.step) == (0, n, 1) for part, n in zip(index, shape, strict=True)):
             return found
-        index = tuple([slice(lo - a, hi - a, 1) for (lo, hi), (a, _) in zip(target, box, strict=True)])
-        return self.steps.place(found, tuple([hi - lo for lo, hi in box]), index)
-
-    def _added(self, op: Op, box: Spans) -> Value:
-        needs = demands(op, box)
-        if needs is None:
-            total, x = [self.part(arg, full(arg.shape)) for arg in op.args]
-            return self.steps.entry(np.add, total, self.steps.place(x, op.params[0], index_of(op.params[1])))
-        total = self.part(op.args[0], needs[0])
-        if needs[1] is None:
-            return total
-        return self.steps.entry(np.add, total, self._among(op, box, 1, needs[1]))
+        return self.steps.place(found, shape, tuple(index))
 
     def _join(self, op: Op, box: Spans) -> Value:
-        needs: Sequence[Box] = demands(op, box) or [full(arg.shape) for arg in op.args]
-        parts = [self.part(arg, need) for arg, need in zip(op.args, needs, strict=True) if need is not EMPTY]
+        parts = [self.part(arg, need) for arg, need in zip(op.args, read(op, box), strict=True) if need is not EMPTY]
         return parts[0] if len(parts) == 1 else self.steps.join(parts, op.params)
 
     def _view(self, op: Op, box: Spans) -> Value:
-        needs = demands(op, box)
-        if needs is None:
-            x = self.part(op.args[0], full(op.args[0].shape))
-            return self.steps.view(op.function, x, op.params, op.out.shape)
-        x = self.part(op.args[0], needs[0])
+        (x,) = self._parts(op, box)
         shape = tuple([hi - lo for lo, hi in box])
         if op.function == "slice":
-            key = tuple([("slice", 0, n, part.step or 1) for n, part in zip(x.shape, index_of(op.params), strict=True)])
-            return x if x.shape == shape else self.steps.view("slice", x, key, shape)
-        params = op.params if op.function == "permute" else shape
-        return self.steps.view(op.function, x, params, shape)
+            rows = zip(op.params, op.accesses()[0][0], x.shape, strict=True)
+            key = tuple([part if axis is None else ("slice", 0, n, axis.step) for part, axis, n in rows])
+            return x if x.shape == shape and not op.accesses()[1] else self.steps.view("slice", x, key, shape)
+        return self.steps.view(op.function, x, op.params if op.function == "permute" else shape, shape)

@@ -1,4 +1,4 @@
-"""Loops over blocks as machine code (numba, the extra `fast`): one pass over the entries for all steps of a loop.
+"""Loops as machine code (numba, the extra `fast`): over the entries of blocks, and over the turns of recurrences.
 
 A loop is printed where each of its arrays has one entry for each row that is cut: every value is a local variable.
 Additions and multiplications round as NumPy's do; exp, log, sin, cos and tanh are arithmetic of our own, of which a
@@ -18,16 +18,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradcli.execution.emit_python import Printer, turn_lines
 from gradcli.execution.generated import function
+from gradcli.execution.namespaces import math_
 from gradcli.execution.plans.compile_cache import CompileCache
 from gradcli.execution.plans.ir import CAST, CHOICE, COPY, ENTRY, REDUCE, VIEW, base
 from gradcli.execution.plans.schedule import Loop
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from gradcli.execution.plans.ir import Op, Value
     from gradcli.execution.plans.schedule import Schedule
+    from gradcli.execution.scan_turns import ArrayTurns
+    from gradcli.graph.loop import Body
 
 # --- exp, log, sin, cos, tanh -----------------------------------------------------------------------------------
 #
@@ -410,15 +414,170 @@ def made(text: str) -> Callable[..., None]:
     """The machine code of a text, compiled now or before."""
     known: Callable[..., None] | None = _loops.get(text)
     if known is None:
-        njit, functions = compiled()
-        scope: dict[str, Any] = {
-            "__builtins__": {}, "__name__": __name__, "abs": abs, "range": range, "sqrt": np.sqrt,
-            "copysign": np.copysign, "floor": np.floor, "ceil": np.ceil, "rint": np.rint, "trunc": np.trunc,
-            "INF": INF, "NAN": NAN, **functions,
-        }  # fmt: skip
-        loop = njit(nogil=True, error_model="numpy")(function(text, scope, "loop"))
-        loop._cache = CompileCache(text.encode() + Path(__file__).read_bytes())
         if len(_loops) >= MOST_LOOPS:
             _loops.pop(next(iter(_loops)), None)
-        known = _loops[text] = loop
+        scope = {
+            "abs": abs, "sqrt": np.sqrt, "copysign": np.copysign, "floor": np.floor, "ceil": np.ceil, "rint": np.rint,
+            "trunc": np.trunc, "INF": INF, "NAN": NAN, **compiled()[1],
+        }  # fmt: skip
+        known = _loops[text] = _machine_code(text, scope, __file__)
     return known
+
+
+def _machine_code(text: str, scope: Mapping[str, Any], source: str) -> Callable[..., None]:
+    """The function of a text; its machine code is kept in the user's cache until the functions of `source` change."""
+    names = {"__builtins__": {}, "__name__": __name__, "range": range, **scope}
+    loop: Any = import_module("numba").njit(nogil=True, error_model="numpy")(function(text, names, "loop"))
+    loop._cache = CompileCache(text.encode() + Path(source).read_bytes())
+    return loop  # type: ignore[no-any-return]
+
+
+# --- loops over turns, single numbers ---------------------------------------------------------------------------
+#
+# The text of `emit_python` with arrays around it. Nothing is contracted or reassociated, and functions are those of the
+# C library, as for Python's floats. What numba does not support stays Python code.
+
+CORE_WORK = 30_000_000  # steps of all turns so far, from which on compiling (one to two seconds) is worth it
+CALL = 1 << 10  # entries that are computed while a function of NumPy is called
+ROUNDING_FUNCTIONS = ("floor", "ceil", "trunc", "rint")  # Python's give whole numbers
+HELPERS = (
+    *("sign", "maximum", "minimum", "fmax", "fmin", "heaviside", "logical_and", "logical_or", "logical_xor"),
+    *("expit", "log_expit", "logaddexp", "logit", "xlogy", "xlog1py", "sinc", "square", "mod"),
+)
+_helpers: dict[str, Any] = {}
+
+
+def compiled_core(
+    body: Body, order: Sequence[int], carries: Sequence[int], columns: Sequence[int], fixed: Sequence[int]
+) -> Callable[[int, Any, Any, Any], None] | None:
+    """A function of (turns, states, columns, fixed values); None without numba, or where it lacks an operation.
+
+    `states` [turns + 1, carries] holds the first state and takes those after each turn; `columns` are [columns, turns].
+    """
+    if not is_there():
+        return None
+    numba: Any = import_module("numba")
+    text, functions = _core_text(body, order, carries, columns, fixed)
+    scope = {name: _helper(numba, name.removeprefix("_f_"), value) for name, value in functions.items()}
+    if None in scope.values():
+        return None
+    loop: Any = _machine_code(text, scope, math_.__file__)
+    matrix = numba.float64[:, ::1]
+    try:
+        loop.compile(numba.void(numba.int64, matrix, matrix, numba.float64[::1]))
+    except numba.core.errors.NumbaError:
+        return None
+    return loop  # type: ignore[no-any-return]
+
+
+def _helper(numba: Any, name: str, value: Any) -> Any:
+    """What numba calls for a function of the namespace `math`, or a number; None for what it does not know."""
+    if isinstance(value, float) or getattr(value, "__module__", "") == math.__name__:
+        return value
+    if name in ROUNDING_FUNCTIONS:
+        return getattr(np, name)
+    if name not in HELPERS:
+        return None
+    if name not in _helpers:
+        _helpers[name] = numba.njit(nogil=True, error_model="numpy")(value)
+    return _helpers[name]
+
+
+def _core_text(
+    body: Body, order: Sequence[int], carries: Sequence[int], columns: Sequence[int], fixed: Sequence[int]
+) -> tuple[str, dict[str, Any]]:
+    printer = Printer()
+    lines: list[str] = []
+    ends = [body.positions[body.nexts[k]] for k in carries]
+    words = turn_lines(printer, body, order, (*carries, *columns, *fixed), ends, lines)
+
+    def read(at: int, text: str) -> str:
+        return f"x{at} = {text} != 0.0" if body.steps[at].type.kind == "bool" else f"x{at} = {text}"
+
+    states = [f"x{k}" for k in carries]
+    kept = [
+        f"states[t + 1, {place}] = {f'1.0 if x{k} else 0.0' if body.steps[k].type.kind == 'bool' else f'x{k}'}"
+        for place, k in enumerate(carries)
+    ]
+    turn = [
+        *(read(at, f"columns[{place}, t]") for place, at in enumerate(columns)),
+        *lines,
+        f"{', '.join(states)} = {', '.join(words[body.nexts[k]].text for k in carries)}",
+        *kept,
+    ]
+    whole = [
+        "def loop(turns, states, columns, fixed):",
+        *(f"    {read(k, f'states[0, {place}]')}" for place, k in enumerate(carries)),
+        *(f"    {read(at, f'fixed[{place}]')}" for place, at in enumerate(fixed)),
+        "    for t in range(turns):",
+        *(f"        {line}" for line in turn),
+        "",
+    ]
+    return "\n".join(whole), printer.functions
+
+
+# --- loops over turns, arrays entry by entry --------------------------------------------------------------------
+
+
+class Lanes:
+    """The turns of a recurrence of arrays of one shape, each entry of which is by itself, in machine code."""
+
+    def __init__(self, turns: ArrayTurns, run: Callable[..., None]) -> None:
+        self.turns = turns
+        self._run = run
+        self.shape = turns.carries[0].shape
+
+    def run(
+        self, columns: Sequence[Any], fixed: Sequence[Any], before: Sequence[Any], turns: int
+    ) -> tuple[Sequence[Any], Sequence[Any]]:
+        """The states before each turn and those after the last one."""
+        size = self.turns.carries[0].size
+        states = np.empty((turns + 1, len(before), size))
+        for place, value in enumerate(before):
+            states[0, place] = value.reshape(-1)
+        table = np.empty((len(columns), turns, size))
+        for place, column in enumerate(columns):
+            table[place] = column.reshape(turns, -1)
+        held = np.empty((len(fixed), size))
+        for place, value in enumerate(fixed):
+            held[place] = value.reshape(-1)
+        self._run(turns, size, states[0].copy(), states[1:], table, held)
+        stacks = [states[:, place].reshape(turns + 1, *self.shape) for place in range(len(before))]
+        return [stack[:-1] for stack in stacks], [stack[-1] for stack in stacks]
+
+
+def compiled_lanes(turns: ArrayTurns, count: int) -> Lanes | None:
+    """The machine code of so many turns; None where it is not worth its making, cannot be printed, or without numba."""
+    shape = turns.carries[0].shape
+    size = turns.carries[0].size
+    if not shape or any(one.shape != shape or one.dtype != "float64" for one in turns.carries):
+        return None
+    if count * (size + CALL) * len(turns.ops) < WORK or not is_there():
+        return None
+    names: dict[int, str] = {}
+    lines = []
+    for kind, values in (
+        ("now[{}, e]", turns.carries),
+        ("columns[{}, t, e]", turns.columns),
+        ("fixed[{}, e]", turns.fixed),
+    ):
+        for place, value in enumerate(values):
+            if value.shape not in ((), shape) or value.dtype.kind not in "fb":
+                return None
+            names[value.serial] = f"x{value.serial}"
+            lines.append(f"x{value.serial} = {kind.format(place)}{' != 0.0' if value.dtype.kind == 'b' else ''}")
+
+    def word(value: Value) -> str:
+        return names[value.serial] if value.number is None else literal(value.number.item())
+
+    for op in turns.ops:
+        form = {CHOICE: WHERE, ENTRY: OPERATORS.get(op.function)}.get(op.kind)
+        if form is None or op.out.shape not in ((), shape) or op.out.dtype.kind not in "fb":
+            return None
+        lines.append(f"x{op.out.serial} = {form.format(*map(word, op.args))}")
+        names[op.out.serial] = f"x{op.out.serial}"
+    for place, value in enumerate(turns.nexts):
+        lines.append(f"now[{place}, e] = states[t, {place}, e] = {word(value)}")
+    text = ["def loop(turns, size, now, states, columns, fixed):", "    wide()", "    for t in range(turns):"]
+    text += ["        for e in range(size):", *[f"            {line}" for line in lines], ""]
+    return Lanes(turns, made("\n".join(text)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,7 @@ ENTRY, CHOICE, CAST, VIEW, REDUCE, PRODUCT, PLACE, ADDED, JOIN, COPY, CALL, SCAN
 )  # fmt: skip
 
 
+Links = tuple[list[tuple[int, int, int]], list[tuple[int, int, int, int]]]
 DTYPES = {type(np.dtype(kind)) for kind in ("f8", "f4", "i8", "?")}
 
 
@@ -43,10 +44,25 @@ class Value:
         return f"<%{self.serial} {self.dtype}{list(self.shape)}>"
 
 
+class AxisMap(NamedTuple):
+    """Where the entries of an axis of an operand go along an axis of the result.
+
+    Entry k of the result's `axis` is made of entry (start + k*step)/spread, if that is a whole number and there is one.
+    """
+
+    axis: int
+    start: int = 0
+    step: int = 1
+    spread: int = 1
+
+
+Access = list[AxisMap | None]  # by axis of an operand; None where all its entries may be read for one of the result
+
+
 class Op:
     """One step: what kind it is, the function or the parameters that it has, its operands, its result."""
 
-    __slots__ = ("args", "function", "kind", "node", "out", "params")
+    __slots__ = ("_accesses", "_links", "args", "function", "kind", "node", "out", "params")
 
     def __init__(self, kind: str, function: Any, args: tuple[Value, ...], params: Any, out: Value, node: Any) -> None:
         self.kind = kind
@@ -55,6 +71,31 @@ class Op:
         self.params = params
         self.out = out
         self.node = node
+        self._accesses: tuple[list[Access], set[int]] | None = None
+        self._links: Links | None = None
+
+    def accesses(self) -> tuple[list[Access], set[int]]:
+        """How the step reads each operand, and the axes of the result of which all entries have to be made."""
+        if self._accesses is None:
+            self._accesses = _accesses(self)
+        return self._accesses
+
+    def links(self) -> Links:
+        """Axes along which entry i is made of entry i: (operand, its axis, axis of the result); and those added up.
+
+        The latter are (operand, axis, operand, axis), for a sum over an axis the same one twice.
+        """
+        if self._links is None:
+            along = []
+            for position, (arg, axes) in enumerate(zip(self.args, self.accesses()[0], strict=True)):
+                for i, axis in enumerate(axes if arg.number is None else ()):
+                    plain = axis is not None and axis[1:] == (0, 1, 1)
+                    if axis is not None and plain and arg.shape[i] == self.out.shape[axis.axis] > 1:
+                        along.append((position, i, axis.axis))
+            rank = len(self.out.shape)
+            added = [(0, i, 0, i) for i in self.params] if self.kind == REDUCE else []
+            self._links = along, [(0, rank - 1, 1, rank - 2)] if self.kind == PRODUCT else added
+        return self._links
 
     def __repr__(self) -> str:
         name = getattr(self.function, "__name__", self.function)
@@ -139,3 +180,78 @@ def live(ops: Sequence[Op], outputs: Sequence[Value]) -> list[Op]:
             needed.update([arg.serial for arg in op.args])
     kept.reverse()
     return kept
+
+
+# --- which entries a step reads ---------------------------------------------------------------------------------
+
+
+def _accesses(op: Op) -> tuple[list[Access], set[int]]:
+    kind, rank = op.kind, len(op.out.shape)
+    if kind in (ENTRY, CHOICE, CAST, COPY) or (kind == VIEW and op.function == "broadcast"):
+        return [_repeated(arg.shape, op.out.shape) for arg in op.args], set()
+    if kind == VIEW:
+        return _shown(op)
+    if kind == REDUCE:
+        kept = iter(range(rank))
+        return [[None if i in op.params else AxisMap(next(kept)) for i in range(len(op.args[0].shape))]], set()
+    if kind == PRODUCT:
+        lead: Access = [AxisMap(i) for i in range(rank - 2)]
+        return [[*lead, AxisMap(rank - 2), None], [*lead, None, AxisMap(rank - 1)]], set()
+    if kind == PLACE:
+        axes, fixed = _placed(op, op.args[0])
+        return [axes], fixed
+    if kind == ADDED:
+        axes, fixed = _placed(op, op.args[1])
+        return [_repeated(op.args[0].shape, op.out.shape), axes], fixed
+    if kind == JOIN:
+        found: list[Access] = []
+        start = 0
+        for arg in op.args:
+            found.append([AxisMap(i, -start if i == op.params else 0) for i in range(rank)])
+            start += arg.shape[op.params]
+        return found, set()
+    return [[None] * len(arg.shape) for arg in op.args], set(range(rank))
+
+
+def _repeated(shape: Shape, out: Shape) -> Access:
+    shift = len(out) - len(shape)
+    return [AxisMap(i + shift) if n == out[i + shift] else None for i, n in enumerate(shape)]
+
+
+def _shown(op: Op) -> tuple[list[Access], set[int]]:
+    shape, out = op.args[0].shape, op.out.shape
+    axes: Access = [None] * len(shape)
+    if op.function == "permute":
+        for j, axis in enumerate(op.params):
+            axes[axis] = AxisMap(j)
+        return [axes], set()
+    if op.function == "slice":
+        for i, part in enumerate(index_of(op.params)):
+            if (part.step or 1) > 0:
+                axes[i] = AxisMap(i, part.start, part.step or 1)
+        return [axes], {i for i, axis in enumerate(axes) if axis is None}
+    i, j, before, beside = 0, 0, 1, 1  # a reshape: axes with as many entries in front of them
+    whole = set(range(len(out)))
+    while i < len(shape) and j < len(out):
+        if before == beside and shape[i] == out[j]:
+            axes[i] = AxisMap(j)
+            whole.discard(j)
+            before, beside, i, j = before * shape[i], beside * out[j], i + 1, j + 1
+        elif before * shape[i] <= beside * out[j] and (before < beside or shape[i] == 1 or out[j] != 1):
+            before, i = before * shape[i], i + 1
+        else:
+            beside, j = beside * out[j], j + 1
+    return [axes], whole
+
+
+def _placed(op: Op, x: Value) -> tuple[Access, set[int]]:
+    """How entries that are put among zeros, or added to a part, come to their places."""
+    shape = op.out.shape
+    if len(x.shape) != len(shape):
+        return [None] * len(x.shape), set(range(len(shape)))
+    axes: Access = []
+    for i, (part, n) in enumerate(zip(index_of(op.params[1]), shape, strict=True)):
+        start, stop, step = part.indices(n)
+        filled = step > 0 and x.shape[i] == len(range(start, stop, step))
+        axes.append(AxisMap(i, -start, 1, step) if filled else None)
+    return axes, {i for i, axis in enumerate(axes) if axis is None or axis.spread > 1}

@@ -1,4 +1,4 @@
-"""A tape as steps: operations one by one, loops by the stages of `scan_split` on arrays whose first axis counts turns.
+"""A tape as steps: operations one by one, loops by the stages of `scan_numpy` on arrays whose first axis counts turns.
 
 What takes all turns at once is recorded as any other operation is, and goes through the same passes. A group of carries
 that need one another is one step, which gives the states before all turns. Arrays of turns stand in the order of the
@@ -13,8 +13,7 @@ import numpy as np
 
 from gradcli.execution.plans.ir import SCAN, VIEW, Recording, live
 from gradcli.execution.plans.tracing import Operations, Unrecordable, lead_of, led
-from gradcli.execution.scan_numpy import Core
-from gradcli.execution.scan_split import CORE, SHIFTED
+from gradcli.execution.scan_numpy import CORE, SHIFTED, Core
 from gradcli.graph.node import CONSTANT, DATA, LEAF, is_reader
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from gradcli.execution.evaluate import Tape
     from gradcli.execution.plans.ir import Value
     from gradcli.execution.scan import Scan
-    from gradcli.execution.scan_split import Group
+    from gradcli.execution.scan_numpy import Group
     from gradcli.graph.node import Node
 
     Shape = tuple[int, ...]

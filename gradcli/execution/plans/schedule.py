@@ -14,19 +14,13 @@ from typing import TYPE_CHECKING, Any
 from gradcli.execution.plans.ir import (
     ADDED,
     CALL,
-    CAST,
-    CHOICE,
-    COPY,
-    ENTRY,
-    JOIN,
-    PLACE,
     PRODUCT,
     REDUCE,
     VIEW,
+    AxisMap,
     Op,
     Value,
     base,
-    index_of,
 )
 from gradcli.execution.plans.simplify import simplified
 
@@ -47,72 +41,6 @@ PIECES = 4  # blocks that an array is cut into before they grow
 FEWEST_ROWS = 64  # of a matrix in a block
 
 
-def links(op: Op) -> tuple[list[tuple[int, int, int]], list[tuple[int, int, int, int]]]:
-    """Pairs (operand, its axis, axis of the result), and (operand, axis, operand, axis) that are added up.
-
-    For a sum over an axis the second list holds the axis twice.
-    """
-    kind, out = op.kind, op.out.shape
-    if kind in (ENTRY, CHOICE, CAST, COPY):
-        rank = len(out)
-        found = []
-        for position, arg in enumerate(op.args):
-            if arg.number is None:
-                shift = rank - len(arg.shape)
-                found += [(position, i, i + shift) for i, n in enumerate(arg.shape) if n > 1]
-        return found, []
-    if kind == VIEW:
-        return _links_of_view(op), []
-    if kind == REDUCE:
-        axes = op.params
-        kept = [i for i in range(len(op.args[0].shape)) if i not in axes]
-        return [(0, i, at) for at, i in enumerate(kept)], [(0, i, 0, i) for i in axes]
-    if kind == PRODUCT:
-        rank = len(out)
-        stacks = [(position, i, i) for position in (0, 1) for i in range(rank - 2)]
-        return [*stacks, (0, rank - 2, rank - 2), (1, rank - 1, rank - 1)], [(0, rank - 1, 1, rank - 2)]
-    if kind == PLACE:
-        return _links_of_place(op, 0), []
-    if kind == JOIN:
-        joined = [p for p, arg in enumerate(op.args) if arg.number is None]
-        return [(p, i, i) for p in joined for i in range(len(out)) if i != op.params], []
-    if kind == ADDED:
-        total = op.args[0]
-        own = [(0, i, i) for i in range(len(out)) if total.number is None]
-        return own + _links_of_place(op, 1), []
-    return [], []
-
-
-def _links_of_place(op: Op, position: int) -> list[tuple[int, int, int]]:
-    """The axes that are filled, forwards."""
-    x = op.args[position]
-    if x.number is not None:
-        return []
-    parts = zip(x.shape, op.out.shape, index_of(op.params[1]), strict=True)
-    return [(position, i, i) for i, (n, size, part) in enumerate(parts) if n == size and (part.step or 1) > 0]
-
-
-def _links_of_view(op: Op) -> list[tuple[int, int, int]]:
-    shape, out = op.args[0].shape, op.out.shape
-    if op.function == "permute":
-        return [(0, axis, i) for i, axis in enumerate(op.params)]
-    if op.function == "broadcast":
-        return [(0, i, i) for i, n in enumerate(shape) if n == out[i] and n > 1]
-    if op.function == "slice":
-        return [(0, i, i) for i, n in enumerate(shape) if n == out[i] and op.params[i] == ("slice", 0, n, 1)]
-    found, i, j, before, beside = [], 0, 0, 1, 1  # a reshape: axes with as many entries in front of them
-    while i < len(shape) and j < len(out):
-        if before == beside and shape[i] == out[j]:
-            if shape[i] > 1:
-                found.append((0, i, j))
-            before, beside, i, j = before * shape[i], beside * out[j], i + 1, j + 1
-        elif before * shape[i] <= beside * out[j] and (before < beside or shape[i] == 1 or out[j] != 1):
-            before, i = before * shape[i], i + 1
-        else:
-            beside, j = beside * out[j], j + 1
-    return found
-
-
 class Classes:
     """The classes of axes of a list of steps: each says which axis of a value it cuts, by serials.
 
@@ -126,7 +54,7 @@ class Classes:
         for op in ops:
             if op.kind == CALL:
                 continue
-            along, summed = links(op)
+            along, summed = op.links()
             pairs = [((op.args[p].serial, axis), (op.out.serial, target)) for p, axis, target in along]
             pairs += [((op.args[p].serial, axis), (op.args[q].serial, other)) for p, axis, q, other in summed]
             for place in [place for pair in pairs for place in pair]:
@@ -162,7 +90,7 @@ def follows(op: Op, at: dict[int, int]) -> bool:
     """Whether a step can be taken block by block along a class of axes, which cuts value `serial` at `at[serial]`."""
     if op.kind == CALL or not (op.out.serial in at or any(arg.serial in at for arg in op.args)):
         return False
-    along, summed = links(op)
+    along, summed = op.links()
     linked = {(position, axis) for position, axis, _ in along}
     linked.update((first, axis) for first, axis, _, _ in summed)
     linked.update((second, axis) for _, _, second, axis in summed)
@@ -185,8 +113,7 @@ def follows(op: Op, at: dict[int, int]) -> bool:
 
 def _filled(op: Op, axis: int) -> bool:
     """Whether what is added to a part, a number as well, is added along all of an axis."""
-    step = index_of(op.params[1])[axis].step or 1
-    return op.args[1].shape[axis] == op.out.shape[axis] and step > 0
+    return op.accesses()[0][1][axis] == AxisMap(axis) and op.args[1].shape[axis] == op.out.shape[axis]
 
 
 def sums(op: Op, at: dict[int, int]) -> bool:
