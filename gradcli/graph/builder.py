@@ -281,11 +281,6 @@ class Builder:
             self.allow(type)
         return Node(primitive, args, params, type, count, self.span, self)
 
-    def foresee(self, more: int) -> None:
-        """Raise GradcliError GC505 where so many more nodes, which are sure to come, would be too many."""
-        if self.count + more > self.limit:
-            raise self._too_many()
-
     def _too_many(self) -> GradcliError:
         return error(
             "GC505",
