@@ -207,6 +207,10 @@ NASTY: list[tuple[str, float | None]] = [  # at 0, with the derivative there (No
     ("x*floor(log(abs(log(abs(x)))))", None),
     ("x*atan(1/x)*log(abs(log(abs(x))))", None),
     ("x**3*exp(exp(1/x**2))", None),
+    ("maximum(x**2, abs(x)**0.3)", None),
+    ("max([x**2, abs(x)**0.3])", None),
+    ("minimum(x**2, abs(x)**2.3)", 0.0),
+    ("maximum(x, x + abs(x)**2.3)", 1.0),
 ]  # fmt: skip
 
 

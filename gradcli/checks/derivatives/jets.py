@@ -97,9 +97,15 @@ class DirectionalReading(Reading):
         field: Any = self.field
         field.continuous = node.primitive.name in CONTINUOUS
         try:
-            return super().by_rule(node, xs, rule)
+            found = super().by_rule(node, xs, rule)
         finally:
             field.continuous = False
+        unknown = list(field.unknown)
+        for i, x in enumerate(found.flat if unknown else ()):
+            field.unknown = list(unknown)
+            found.flat[i] = x if isinstance(x, Failure) else field.blurred(x)
+        field.unknown = []
+        return found
 
     def each(self, node: Node, rule: Callable[..., Any], xs: list[Entries]) -> list[Any]:
         apply = self.field.apply

@@ -88,6 +88,10 @@ class Series:
         """Whether no coefficient is known to differ from 0."""
         return bool(self.s.length() == 0)
 
+    def remainder(self) -> Series:
+        """What is not known of it."""
+        return Series(arb_series([0], self.s.prec))
+
     def sign(self) -> int:
         """The sign around the point; raises Tie where the value is exactly 0, Undecided where bits are missing."""
         constant = self.s[0]

@@ -51,6 +51,7 @@ class SeriesField(BallField):
     base: Mapping[Node, Entries]
     signs: list[int]
     continuous: bool  # whether the operation at hand has no jump where a sign changes
+    unknown: list[Any]  # what decided its branches and is 0 as far as it is known
     finite = False  # whether entries move by a finite step: then the signs of balls decide branches too
 
     @classmethod
@@ -60,7 +61,7 @@ class SeriesField(BallField):
         if made is None:
             made = cls.__new__(ComplexField if isinstance(field, ComplexField) else cls)
             made.__dict__.update(field.__dict__)
-            made.continuous = False
+            made.continuous, made.unknown = False, []
             field.__dict__["series"] = made
         made.base = base
         made.signs = []
@@ -71,7 +72,8 @@ class SeriesField(BallField):
     def sign(self, x: Any) -> int:
         if isinstance(x, MOVING):
             if self.continuous and not isinstance(x, Huge) and x.is_unknown():
-                return 1  # whichever way it goes, the result is the same as far as the series go
+                self.unknown.append(x)
+                return 1
             side: int = x.sign()
             self.signs.append(side)
             return side
@@ -118,16 +120,23 @@ class SeriesField(BallField):
         name = node.primitive.name
         try:
             self.continuous = name in CONTINUOUS
-            made = rule(self, *xs, **node.params)
+            made = self.blurred(rule(self, *xs, **node.params))
         except Exception as reason:
             return self.failure_of(node, reason)
         finally:
             self.continuous = False
+            self.unknown.clear()
         if isinstance(made, Series):
             return made if name in CLOSED or made.is_finite() else self._not_smooth(node, made, xs)
         if type(made) is not arb or made.is_finite():
             return made
         return self._not_finite(node, made, constants(xs))
+
+    def blurred(self, made: Any) -> Any:
+        """A result of an operation without jumps, as far as it is the same whichever way unknown signs go."""
+        while self.unknown:
+            made = made + self.unknown.pop().remainder()
+        return made
 
     def _not_smooth(self, node: Node, made: Series, xs: Sequence[Any]) -> Any:
         """What it means that a series is not finite: no value, or a value without a derivative."""
@@ -233,7 +242,7 @@ class ComplexField(SeriesField):
 
     def __init__(self, literals: Literals = EXACT) -> None:
         super().__init__(literals)
-        self.continuous = False
+        self.continuous, self.unknown = False, []
         self.signs = []
         self.base = {}
         self.zero = Complex(arb(0))
@@ -316,11 +325,12 @@ class ComplexField(SeriesField):
         self.testing_zero = name in ZERO_TESTED
         self.continuous = name in CONTINUOUS
         try:
-            made = real(rule(self, *xs, **node.params))
+            made = real(self.blurred(rule(self, *xs, **node.params)))
         except Exception as reason:
             return self.failure_of(node, reason)
         finally:
             self.continuous = False
+            self.unknown.clear()
         if isinstance(made, Complex) and not made.is_finite():
             exact = all(x.is_exact() for x in xs if isinstance(x, Complex)) and not finite_value(made)
             return Failure("undefined" if exact else "undecided", node, f"{name} has no value here")
