@@ -28,6 +28,7 @@ from gradcli.formulas.index_terms import (
     Whole,
     add,
     free,
+    free_of,
     key,
     number,
     over,
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     Rule = Generator[tuple[Node, At], Sum, Sum]
 
 MOST_READ = 4000  # nodes that are read for one formula, again for each place that is fixed in them
+STEPS = "its derivative is a sequence of steps"
 PRODUCTS = {"sqrt": Fraction(1, 2), "rsqrt": Fraction(-1, 2), "square": Fraction(2)}  # powers under other names
 
 
@@ -139,7 +141,7 @@ class Reader:
         ):
             return self._definition(node, at)
         if primitive.internal:
-            return _refused("its derivative is a sequence of steps")
+            return _refused(STEPS)
         if primitive.pointwise:
             return self._call(node, at)
         return self._whole(node, at)
@@ -387,6 +389,20 @@ class Reader:
         whole = Whole(node.primitive.name, tuple(node.params.items()), tuple(args), at)
         return _linear(whole) if node.primitive.kind == "linear" else single(whole)
 
+    def _exponential_along(self, node: Node, at: At) -> Rule:
+        """The derivative of a matrix exponential along a multiple of the identity, which is that multiple of it."""
+        x, direction = node.args
+        own = tuple([self.names.index(n) for n in direction.shape])
+        found = yield direction, own
+        term = found[0] if len(found) == 1 else None
+        along = [one for one in term.factors if isinstance(one[0], Delta)] if term else []
+        if term is None or len(along) != 1 or set(free_of(along[0][0])) != set(own):
+            raise NoFormula(STEPS)
+        rest = (term._replace(factors=tuple([one for one in term.factors if one is not along[0]])),)
+        if set(own) & set(free(rest)):
+            raise NoFormula(STEPS)
+        return times(rest, single(Whole("expm", (), ((own, (yield x, own)),), at)))
+
 
 def _turned(found: Sum, index: Index) -> tuple[Index, Sum] | None:
     """The index and the array of which a sum is the entries from the last to the first."""
@@ -482,4 +498,5 @@ RULES: dict[str, Callable[[Reader, Node, At], Rule]] = {
     "max": Reader._whole,
     "min": Reader._whole,
     EIGENVECTORS: Reader._whole,
+    "frechet": Reader._exponential_along,
 }

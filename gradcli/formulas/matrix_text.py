@@ -380,9 +380,9 @@ class Writer:
         """The sum over the only index of a product of vectors."""
         if len(vector) == 1 and len(vector[0].factors) == 1:
             base, exponent = vector[0].factors[0]
-            if exponent == 1 and isinstance(base, Leaf) and base.at == (index, index):
-                leaf = self._base(base, (index,))
-                return Array(frozenset(), written=Text(leaf.text.replace("diag(", "trace("), ATOM))
+            if exponent == 1 and isinstance(base, (Leaf, Whole)) and base.at == (index, index):
+                diagonal = self._base(base, (index,))
+                return Array(frozenset(), written=Text(diagonal.text.replace("diag(", "trace(", 1), ATOM))
         pair = list(vector)
         if len(pair) == 1 and len(pair[0].factors) == 1 and pair[0].factors[0][1] == 1 and not pair[0].chain:
             text = self._entries(pair, (index,))
