@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import linecache
 import os
+from collections import deque
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from gradcli.eager.running.places import filename_of
 from gradcli.results.findings import Finding
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
     from gradcli.eager.running.places import Line
     from gradcli.eager.running.subjects import Subject
     from gradcli.eager.running.tensors import Entry, Event, Reached, Step, Sweep
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     from gradcli.results.findings import Evidence
 
 
+T = TypeVar("T")
 CURES: dict[str, str] = {
     "never-required": "make the leaf with requires_grad=True, or call requires_grad_() on it before it is used",
     "integer-dtype": "use a floating point dtype: torch.tensor([1., 2.]), or .float() before requires_grad_()",
@@ -127,6 +131,23 @@ def shown(line: Line | None) -> bool:
         return False
     text = linecache.getline(line.file, line.number).strip()
     return text.startswith(("print", "assert", "if ", "while ", "log")) or ".append(" in text
+
+
+def walk(starts: Iterable[T], onward: Callable[[T], Iterable[T]]) -> Iterator[T]:
+    """What can be reached from some places, each place once, the nearest first.
+
+    >>> list(walk([6], lambda n: [n // 2, n // 3] if n > 1 else []))
+    [6, 3, 2, 1]
+    """
+    waiting = deque(starts)
+    seen = set(waiting)
+    while waiting:
+        one = waiting.popleft()
+        yield one
+        for other in onward(one):
+            if other not in seen:
+                seen.add(other)
+                waiting.append(other)
 
 
 class Story:
@@ -256,42 +277,25 @@ class Story:
 
     def side_ends(self, mark: int) -> list[End]:
         """Where ways from a value to a root end, each place once: beside those on which a gradient came."""
-        roots = self.roots()
-        leading: set[int] = set()  # what roots were made from
-        waiting = list(roots)
-        while waiting:
-            one = waiting.pop()
-            if one not in leading:
-                leading.add(one)
-                waiting.extend(self.entries[one].inputs)
+        leading = set(walk(self.roots(), self.operands))  # what roots were made from
+
+        def onward(one: int) -> list[int]:
+            return [use.mark for use in self.users.get(one, ()) if use.mark in leading and self.end_at(use) is None]
+
         found: dict[tuple[str, Line | None], End] = {}
-        seen, waiting = {mark}, [mark]
-        while waiting:
-            for entry in self.users.get(waiting.pop(), ()):
-                if entry.mark in seen or entry.mark not in leading:
-                    continue
-                seen.add(entry.mark)
-                end = self.end_at(entry)
-                if end is None:
-                    waiting.append(entry.mark)
-                else:
+        for one in walk([mark], onward):
+            for entry in self.users.get(one, ()):
+                end = self.end_at(entry) if entry.mark in leading else None
+                if end is not None:
                     found.setdefault((end.reason, end.line), end)
         return list(found.values())
 
     def number_end(self, mark: int) -> End | None:
         """Where something made from a value left the graph, other than to be shown."""
-        seen, waiting = {mark}, [mark]
-        while waiting:
-            following = []
-            for one in waiting:
-                for entry in self.users.get(one, ()):
-                    end = self.end_at(entry)
-                    if end is not None and not shown(end.line):
-                        return end
-                    if entry.mark not in seen:
-                        seen.add(entry.mark)
-                        following.append(entry.mark)
-            waiting = following
+        for one in walk([mark], lambda one: [use.mark for use in self.users.get(one, ())]):
+            for end in map(self.end_at, self.users.get(one, ())):
+                if end is not None and not shown(end.line):
+                    return end
         return None
 
     def number_at(self, line: Line | None) -> End | None:
@@ -312,19 +316,10 @@ class Story:
 
     def end_above(self, mark: int) -> End | None:
         """Where the history of a value that requires no grad was lost."""
-        seen, waiting = {mark}, [mark]
-        while waiting:
-            following = []
-            for one in waiting:
-                entry = self.entries[one]
-                lost = self.end_at(entry)
-                if lost is not None and any(below in self._historic for below in entry.inputs):
-                    return lost
-                for below in entry.inputs:
-                    if below not in seen:
-                        seen.add(below)
-                        following.append(below)
-            waiting = following
+        for entry in map(self.entries.__getitem__, walk([mark], self.operands)):
+            lost = self.end_at(entry)
+            if lost is not None and any(below in self._historic for below in entry.inputs):
+                return lost
         return None
 
     @cached_property
@@ -337,18 +332,13 @@ class Story:
                 found.add(entry.mark)
         return found
 
+    def operands(self, mark: int) -> tuple[int, ...]:
+        """What a value was made from at once."""
+        return self.entries[mark].inputs
+
     def leaves_above(self, mark: int) -> list[int]:
         """The leaves that a value was made from."""
-        seen, waiting, found = {mark}, [mark], []
-        while waiting:
-            entry = self.entries[waiting.pop()]
-            if entry.role == "leaf":
-                found.append(entry.mark)
-            for below in entry.inputs:
-                if below not in seen:
-                    seen.add(below)
-                    waiting.append(below)
-        return sorted(found)
+        return sorted(one for one in walk([mark], self.operands) if self.entries[one].role == "leaf")
 
     # --- backwards ----------------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.eager.why.story import flat_reason, kind_of
+from gradcli.eager.why.story import flat_reason, kind_of, walk
 from gradcli.results.findings import (
     Accumulated,
     AtNode,
@@ -215,35 +215,27 @@ def zero(story: Story, mark: int) -> Iterator[Finding]:
 
 def stoppers(story: Story, sweep: Sweep, mark: int) -> list[Step]:
     """The nodes that received something and sent only zeros towards a leaf."""
-    found: list[Step] = []
-    waiting: list[tuple[str, int]] = [("leaf", mark)]
-    seen = set(waiting)
-    while waiting:
-        for step, norm in story.senders(sweep, waiting.pop()):
-            if step.norm > 0 and norm == 0:
-                found.append(step)
-            elif step.norm == 0 and ("node", step.seq) not in seen:
-                seen.add(("node", step.seq))
-                waiting.append(("node", step.seq))
-    return found
+
+    def onward(target: tuple[str, int]) -> list[tuple[str, int]]:
+        return [("node", step.seq) for step, _ in story.senders(sweep, target) if step.norm == 0]
+
+    targets = walk([("leaf", mark)], onward)
+    return [step for one in targets for step, norm in story.senders(sweep, one) if step.norm > 0 and norm == 0]
 
 
 def hooked(story: Story, sweep: Sweep, mark: int) -> Iterator[tuple[str, Line | None]]:
     """The nodes above a leaf at which only zeros arrived although something was sent to them."""
     steps = {step.seq: step for step in sweep.steps}
-    waiting: list[tuple[str, int]] = [("leaf", mark)]
-    seen = set(waiting)
-    while waiting:
-        target = waiting.pop()
+
+    def onward(target: tuple[str, int]) -> list[tuple[str, int]]:
+        return [("node", step.seq) for step, _ in story.senders(sweep, target)]
+
+    for target in walk([("leaf", mark)], onward):
         senders = story.senders(sweep, target)
         if target[0] == "node" and steps[target[1]].norm == 0 and any(norm > 0 for _, norm in senders):
             yield steps[target[1]].name, steps[target[1]].line
         elif target[0] == "leaf" and len(senders) == 1 and senders[0][1] > 0:
             yield "the leaf", senders[0][0].line
-        for step, _ in senders:
-            if ("node", step.seq) not in seen:
-                seen.add(("node", step.seq))
-                waiting.append(("node", step.seq))
 
 
 # --- NaN and infinity ---------------------------------------------------------------------------------------
@@ -341,18 +333,14 @@ def _forward_origin(story: Story, root: int) -> Finding | None:
 
 def _masked_above(story: Story, root: int) -> Entry | None:
     """The first softmax with rows that are masked throughout above a value, along NaN only."""
-    seen, waiting, found = {root}, [root], None
-    while waiting:
-        entry = story.entries[waiting.pop()]
-        if entry.finite or word(entry) == "inf":
-            continue
-        if entry.masked is not None and (found is None or entry.mark < found.mark):
-            found = entry
-        for below in entry.inputs:
-            if below not in seen:
-                seen.add(below)
-                waiting.append(below)
-    return found
+    entries = story.entries
+
+    def onward(mark: int) -> tuple[int, ...]:
+        return () if entries[mark].finite or word(entries[mark]) == "inf" else entries[mark].inputs
+
+    reached = [entries[mark] for mark in walk([root], onward)]
+    found = [one for one in reached if one.masked is not None and not one.finite and word(one) != "inf"]
+    return min(found, key=lambda entry: entry.mark, default=None)
 
 
 def _masked_rows(story: Story, entry: Entry, subject: str, lead: str) -> Finding:
@@ -596,13 +584,8 @@ def used(story: Story, mark: int) -> bool:
 
 def ancestors(story: Story, marks: set[int]) -> Iterator[int]:
     """The values with a node that some values were made from, and these themselves."""
-    seen, waiting = set(marks), list(marks)
-    while waiting:
-        mark = waiting.pop()
-        if story.entries[mark].seq is None:
-            continue
-        yield mark
-        for below in story.entries[mark].inputs:
-            if below not in seen:
-                seen.add(below)
-                waiting.append(below)
+
+    def onward(mark: int) -> tuple[int, ...]:
+        return () if story.entries[mark].seq is None else story.entries[mark].inputs
+
+    return (mark for mark in walk(marks, onward) if story.entries[mark].seq is not None)
