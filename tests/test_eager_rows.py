@@ -83,3 +83,29 @@ def test_forms_in_place_have_a_row_or_are_listed() -> None:
     torch = pytest.importorskip("torch")
     without_row = [name for name in IN_PLACE if name[:-1] not in OPERATIONS]
     assert all(hasattr(torch.Tensor, name) for name in without_row)
+
+
+# expressions of two vectors x and y and a matrix a, whose nodes save operands and parameters
+SAVING = (
+    *("x * y", "x / y", "x ** y", "x ** 2", "2 ** x", "a @ a", "a @ x", "x @ y", "torch.where(x > 1, x, y)"),
+    *("x.clamp(0.1, 2)", "x.clamp(y, 2 * y)", "x.masked_fill(x > 1, 2.0)", "x.gather(0, torch.tensor([0, 1]))"),
+    *("torch.addcmul(x, x, y)", "torch.addcdiv(x, x, y)", "torch.lerp(x, y, y)", "torch.addmm(a, a, a)", "x.sum(0)"),
+    *("torch.atan2(x, y)", "a.amax(1)", "a.std(1)", "a.logsumexp(1)", "torch.bmm(a[None], a[None])", "x.mean(0)"),
+)
+
+
+@pytest.mark.parametrize("text", SAVING)
+def test_what_a_node_saves_is_called_as_pytorch_calls_it(text: str) -> None:
+    names = []
+    for torch in (gradcli.eager, pytest.importorskip("torch")):
+        x, y = (torch.tensor(entries, requires_grad=True) for entries in ([1.5, 0.5], [0.7, 2.0]))
+        a = torch.tensor([[1.0, 2.0], [3.0, 5.0]], requires_grad=True)
+        node = eval(text, {"torch": torch, "x": x, "y": y, "a": a}).grad_fn
+        names.append({name for name in dir(node) if name.startswith("_saved_")})
+    ours, theirs = names
+    assert ours and ours <= theirs
+
+
+def test_is_nonzero_is_the_truth_of_the_entry() -> None:
+    for torch in (gradcli.eager, pytest.importorskip("torch")):
+        assert [torch.tensor(entry).is_nonzero() for entry in (0.0, 2.0, -0.0)] == [False, True, False]

@@ -1,8 +1,8 @@
 """The node of a declared operation: it runs the derivative rules of the declaration through a plan.
 
 On raw arrays the plan is a function; where a graph is wanted its steps run on tensors, and are recorded in turn. The
-`_saved_*` attributes have PyTorch's names: which values are saved, the plan says, and only the names of arguments that
-are not `self` and `other` stand here.
+`_saved_*` attributes have PyTorch's names: which values are saved, the plan says, what they are called, the row of the
+operation.
 """
 
 from __future__ import annotations
@@ -21,39 +21,17 @@ from gradcli.eager._engine import numpy_kernels
 if TYPE_CHECKING:
     from gradcli.eager._engine.plan import Vjp
 
-_OPERANDS = {
-    "PowBackward0": ("self", "exponent"),
-    "PowBackward1": ("self", "exponent"),
-    "PowBackward2": ("self", "exponent"),
-    "MmBackward0": ("self", "mat2"),
-    "BmmBackward0": ("self", "mat2"),
-    "MvBackward0": ("self", "vec"),
-    "DotBackward0": ("self", "tensor"),
-    "AddmmBackward0": ("input", "mat1", "mat2"),
-    "WhereBackward0": ("condition", "self", "other"),
-    "ClampBackward1": ("self", "min", "max"),
-    "ClampBackward0": ("self", "min", "max"),
-    "ClampMinBackward1": ("self", "min", "max"),
-    "ClampMaxBackward1": ("self", "min", "max"),
-    "MaskedFillBackward0": ("mask", "value", "self"),
-    "GatherBackward0": ("self", "index"),
-}
-_SEVERAL = (
-    "SumBackward1",
-    "MeanBackward1",
-    "AmaxBackward0",
-    "AminBackward0",
-    "LogsumexpBackward0",
-    "StdBackward0",
-    "VarBackward0",
-)
+# by operation, as a node's name begins: what PyTorch calls its operands, and whether `dim` may be several axes; filled
+# from the rows of the table of operations
+OPERANDS: dict[str, tuple[tuple[str, ...], bool]] = {}
+_UNNAMED = (("self", "other", "third"), False)
 _PARAMS = {"axis": "dim", "keepdims": "keepdim", "n": "exponent", "axes": "dims"}
 
 
 def saved_names(node: RuleNode) -> dict[str, Any]:
     """By name the position among the saved values, or the value of a parameter, or None for what was not needed."""
     name = type(node).__name__
-    operands = _OPERANDS.get(name, ("self", "other", "third"))
+    operands, several = OPERANDS.get(name.partition("Backward")[0], _UNNAMED)
     vjp = node.vjp
     found: dict[str, Any] = {}
     for at, i in enumerate(vjp.reads):
@@ -62,7 +40,7 @@ def saved_names(node: RuleNode) -> dict[str, Any]:
         found["_saved_result"] = len(vjp.reads)
     for key, value in vjp.params.items():
         if key in _PARAMS:
-            if key == "axis" and type(value) is int and name in _SEVERAL:
+            if key == "axis" and type(value) is int and several:
                 value = (value,)
             found.setdefault(f"_saved_{_PARAMS[key]}", Fixed(value) if type(value) is int else value)
     for operand in operands[: vjp.count]:

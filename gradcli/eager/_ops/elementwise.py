@@ -319,7 +319,7 @@ def need_mask(mask: Tensor, name: str) -> None:
         raise RuntimeError(f"{name}() only supports boolean masks, but got a mask of dtype {mask.dtype}: use .bool()")
 
 
-@op(inplace=ENTRIES)
+@op(inplace=ENTRIES, saves="mask value self")
 def masked_fill(input: Tensor, mask: Tensor, value: Operand) -> Tensor:
     """A number where the mask holds, else the entries of `input`; RuntimeError for a mask of another dtype."""
     need_mask(mask, "masked_fill")
@@ -394,7 +394,7 @@ def _logit(x: Any, *, eps: float | None) -> Any:
     return catalogue()["log"](x / (1 - x))
 
 
-@op(inplace=ENTRIES)
+@op(inplace=ENTRIES, saves="self min max")
 def clamp_min(input: Tensor, min: Operand) -> Tensor:
     """Entries held above a bound."""
     if input.dtype.kind < 2 and (isinstance(min, int) or (isinstance(min, Tensor) and min.dtype.kind < 2)):
@@ -404,7 +404,7 @@ def clamp_min(input: Tensor, min: Operand) -> Tensor:
     return bounded(input, min, math.inf, "ClampMinBackward0", edges=1, keep_integer=True)
 
 
-@op(inplace=ENTRIES)
+@op(inplace=ENTRIES, saves="self min max")
 def clamp_max(input: Tensor, max: Operand) -> Tensor:
     """Entries held below a bound."""
     if input.dtype.kind < 2 and (isinstance(max, int) or (isinstance(max, Tensor) and max.dtype.kind < 2)):

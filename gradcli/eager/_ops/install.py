@@ -13,6 +13,7 @@ from gradcli.eager._engine import backward as sweep
 from gradcli.eager._engine import fastpath
 from gradcli.eager._engine.arguments import checked, grouped
 from gradcli.eager._engine.record import apply, cast, fitted, with_gradient
+from gradcli.eager._engine.rule_node import OPERANDS
 from gradcli.eager._ops import (
     complex_numbers,
     creation,
@@ -24,7 +25,7 @@ from gradcli.eager._ops import (
     reductions,
     views,
 )
-from gradcli.eager._ops.table import ENTRIES, FUNCTION, LINALG, METHOD, Op, functions_of
+from gradcli.eager._ops.table import ENTRIES, FUNCTION, LINALG, METHOD, Op, functions_of, saved_by
 from gradcli.primitives import catalogue
 
 if TYPE_CHECKING:
@@ -259,7 +260,8 @@ def _is_found(name: str, row: Op, place: str) -> bool:
 
 
 def equip() -> None:
-    """Give the tensor its methods and operators."""
+    """Give the tensor its methods and operators, and nodes the names of what they save."""
+    OPERANDS.update({name.title().replace("_", ""): saved_by(function) for name, function in OPERATIONS.items()})
     methods: dict[str, Any] = {
         name: function for name, function in OPERATIONS.items() if _is_found(name, function.row, METHOD)
     }

@@ -25,7 +25,8 @@ class Op:
     `only`: FUNCTION or METHOD where it is not both; LINALG where `torch.linalg` alone has the name, and `torch` the
     aliases. `inplace`: what its `_` form changes: the ENTRIES, the entries to TRUTHS (ones and zeros), or the SHAPE;
     empty where it has none. `along`: it works along one axis, and takes a tensor without axes too. `fast`: small steps
-    are made of the method, which checks its arguments by itself.
+    are made of the method, which checks its arguments by itself. `saves`: what PyTorch calls the operands of the node,
+    separated by spaces, where they are not the tensors among the arguments in their order.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Op:
     inplace: str = ""
     along: bool = False
     fast: bool = False
+    saves: str = ""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -58,6 +60,16 @@ def described(function: Any, name: str, summary: str, **annotations: str) -> Any
     function.__doc__ = summary
     function.__annotations__.update(annotations)
     return function
+
+
+def saved_by(function: Any) -> tuple[tuple[str, ...], bool]:
+    """What PyTorch calls the operands that the node of an operation saves, and whether `dim` may be several axes."""
+    code, kinds = function.__code__, function.__annotations__
+    names = code.co_varnames[: code.co_argcount]
+    tensors = [name for name in names[1:] if kinds.get(name, "Tensor").startswith(("Tensor", "Operand"))]
+    operands = function.row.saves.split() or [*names[:1], *tensors]
+    several = kinds.get("dim") in ("Dims", "Sizes", "Spread")
+    return tuple(["self" if name == "input" else name for name in operands]), several
 
 
 def functions_of(*modules: Any) -> dict[str, Any]:
