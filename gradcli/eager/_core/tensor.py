@@ -8,6 +8,7 @@ ten times as fast as an array without axes; it becomes an array (`_array`) when 
 from __future__ import annotations
 
 import itertools
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -59,7 +60,7 @@ class Size(tuple[int, ...]):
 
     def numel(self) -> int:
         """The number of entries."""
-        return int(np.prod(self, dtype=np.int64))
+        return math.prod(self)
 
     def __repr__(self) -> str:
         return f"torch.Size({list(self)})"

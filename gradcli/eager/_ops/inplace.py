@@ -7,6 +7,7 @@ over the new history when someone asks, through `AsStridedBackward0`.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -394,7 +395,7 @@ def resize_(self: Tensor, *size: Any) -> Tensor:
     if self.requires_grad:
         raise RuntimeError("cannot resize variables that require grad")
     shape = sizes(size)
-    flat = np.zeros(int(np.prod(shape)), self._raw.dtype)
+    flat = np.zeros(math.prod(shape), self._raw.dtype)
     kept = self._array.reshape(-1)[: flat.size]
     flat[: kept.size] = kept
     self._raw = flat.reshape(shape)

@@ -99,10 +99,10 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
         if ranks[1] == 1:
             return squeeze(matmul(input, unsqueeze(other, 1)), -1)
         lead = tuple(input.shape[:-1])
-        rows = reshape(input, (int(np.prod(lead)), input.shape[-1]))
+        rows = reshape(input, (math.prod(lead), input.shape[-1]))
         return unsafe_view(mm(rows, other), (*lead, other.shape[-1]))
     stacks = np.broadcast_shapes(tuple(input.shape[:-2]), tuple(other.shape[:-2]))
-    count = int(np.prod(stacks))
+    count = math.prod(stacks)
     left = reshape(expand(input, (*stacks, *input.shape[-2:])), (count, *input.shape[-2:]))
     right = reshape(expand(other, (*stacks, *other.shape[-2:])), (count, *other.shape[-2:]))
     return unsafe_view(bmm(left, right), (*stacks, input.shape[-2], other.shape[-1]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -74,9 +75,9 @@ def axis_of(dim: int, rank: int) -> int:
 
 def _complete(x: Tensor, shape: Shape) -> Shape:
     if shape.count(-1) == 1:
-        rest = -int(np.prod(shape))
+        rest = -math.prod(shape)
         shape = tuple([x._array.size // rest if n == -1 and rest else n for n in shape])
-    if int(np.prod(shape)) != x._array.size or any(n < 0 for n in shape):
+    if math.prod(shape) != x._array.size or any(n < 0 for n in shape):
         raise RuntimeError(f"shape {list(shape)} is invalid for input of size {x._array.size}")
     return shape
 
@@ -93,7 +94,8 @@ def view(input: Tensor, *given: Any) -> Tensor:
 
 def _shared(x: Tensor, shape: Shape, node: str) -> Tensor:
     wanted = _complete(x, shape)
-    if not np.may_share_memory(x._array.reshape(wanted), x._array) and x._array.size:
+    array = x._array
+    if not array.flags.c_contiguous and array.size and not np.may_share_memory(array.reshape(wanted), array):
         raise RuntimeError("view() cannot give this shape to the memory of a non-contiguous tensor: use reshape()")
     return viewed(x, _reshaped, {"shape": wanted}, node)
 
@@ -268,9 +270,9 @@ def unflatten(input: Tensor, dim: int, sizes: Sizes) -> Tensor:
 
 def _complete_part(size: int, shape: Shape) -> Shape:
     if shape.count(-1) == 1:
-        rest = -int(np.prod(shape))
+        rest = -math.prod(shape)
         shape = tuple([size // rest if n == -1 and rest else n for n in shape])
-    if int(np.prod(shape)) != size:
+    if math.prod(shape) != size:
         raise RuntimeError(f"unflatten: sizes {list(shape)} do not multiply to {size}")
     return shape
 

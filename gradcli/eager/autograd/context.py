@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import weakref
 from typing import TYPE_CHECKING, Any
 
@@ -149,7 +150,7 @@ class FunctionNode(Node):
                 f"{self.name()} returned a gradient of shape {list(value.shape)}, but expected one expandable to "
                 f"{list(shape)}"
             )
-        if value._raw.size < int(np.prod(shape)):
+        if value._raw.size < math.prod(shape):
             from gradcli.eager._ops.views import expand
 
             value = expand(value, shape)

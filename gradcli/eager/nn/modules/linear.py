@@ -7,6 +7,7 @@ those of the long way.
 
 from __future__ import annotations
 
+import math
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
@@ -206,7 +207,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         _check_product(input, flipped)
         return matmul.mm(input, flipped)
     if input.ndim and input.shape[-1] != weight.shape[1]:
-        rows = int(np.prod(input.shape[:-1], dtype=np.int64))
+        rows = math.prod(input.shape[:-1])
         raise RuntimeError(
             f"mat1 and mat2 shapes cannot be multiplied ({rows}x{input.shape[-1]} and "
             f"{weight.shape[1]}x{weight.shape[0]})"
