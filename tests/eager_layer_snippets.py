@@ -205,6 +205,71 @@ _CALLS = [
     "sum(torch.var_mean(x3[0],1))",
     "sum(torch.std_mean(x3[0],1))",
 ]
+# every layer is called, with options that are not the usual ones
+_CALLS += [
+    f"nn.{layer}(x)"
+    for layer in (
+        *("ReLU()", "ReLU6()", "LeakyReLU(.2)", "ELU(.5)", "SELU()", "CELU(.5)", "Tanh()", "Sigmoid()", "LogSigmoid()"),
+        *("GELU()", "GELU(approximate='tanh')", "SiLU()", "Mish()", "Softplus(2,1)", "Softsign()", "Tanhshrink()"),
+        *("Hardtanh(-.5,.5)", "Hardsigmoid()", "Hardswish()", "Softshrink(.2)", "Hardshrink(.2)", "Threshold(.1,7.)"),
+        *("GLU(1)", "Softmax(1)", "LogSoftmax(-1)", "Softmin(1)", "PReLU(4)", "Identity(3)", "Flatten(1,2)"),
+        *("Unflatten(1,(2,2))", "Conv2d(4,6,3,2,1,1,2)", "Conv2d(4,6,3,bias=False)", "ConvTranspose2d(4,2,3,2,1,1,2)"),
+        *("MaxPool2d(3,2,1,1,ceil_mode=True)", "AvgPool2d(3,2,1,True,False)", "AvgPool2d(2,divisor_override=3)"),
+        *("AdaptiveAvgPool2d((2,3))", "LayerNorm((6,6),1e-3)", "LayerNorm(6,bias=False)", "RMSNorm(6,1e-3)"),
+        *(
+            "GroupNorm(2,4,1e-3,False)",
+            "BatchNorm2d(4,1e-3,.3,False)",
+            "BatchNorm2d(4,track_running_stats=False).eval()",
+        ),
+        *(
+            "InstanceNorm2d(4,1e-3,affine=True)",
+            "Dropout(.4)",
+            "Dropout(.4).eval()",
+            "Dropout2d(.4)",
+            "PixelShuffle(2)",
+        ),
+        *("Linear(6,3,bias=False)", "ReflectionPad2d((1,2,0,1))", "ReplicationPad2d(2)", "ConstantPad2d(1,2.)"),
+        *("Upsample(size=(3,4))", "Upsample(scale_factor=2,mode='bilinear',align_corners=True)"),
+    )
+]
+_CALLS += [
+    f"nn.{layer}(x1)"
+    for layer in (
+        "Conv1d(4,6,3,2,1)",
+        "ConvTranspose1d(4,2,3,2)",
+        "MaxPool1d(3,2,1)",
+        "AvgPool1d(3,2,1)",
+        "BatchNorm1d(4)",
+    )
+]
+_CALLS += [
+    f"nn.{layer}(x.sigmoid(), x.detach().sigmoid())"
+    for layer in (
+        *(
+            "MSELoss(reduction='sum')",
+            "L1Loss()",
+            "SmoothL1Loss(beta=.5)",
+            "HuberLoss('sum',.5)",
+            "BCELoss(reduction='none')",
+        ),
+        *(
+            "BCEWithLogitsLoss(pos_weight=torch.full((6,),2.))",
+            "KLDivLoss(reduction='batchmean')",
+            "CosineSimilarity(2)",
+        ),
+        *(
+            "MSELoss(False)",
+            "L1Loss(reduce=False)",
+            "PairwiseDistance(1,keepdim=True)",
+            "CrossEntropyLoss(label_smoothing=.1)",
+        ),
+    )
+]
+_CALLS += [
+    "nn.Embedding(5,3,padding_idx=1)(torch.tensor([1,4]))",
+    "nn.NLLLoss(ignore_index=1)(x3[0].log_softmax(1),torch.arange(6))",
+]
+_CALLS += ["nn.CrossEntropyLoss(torch.arange(6.),reduction='none')(x3[0],torch.arange(6))", "nn.Conv3d(2,3,2)(x5)"]
 LAYERS = {call: DATA + f"y = {call}" + END for call in _CALLS}
 
 _MODULES = [

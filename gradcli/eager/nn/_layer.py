@@ -176,12 +176,14 @@ class Layer(Module):
         super().__init_subclass__()
         if function is not None:
             cls._function = staticmethod(function)
-            names = list(inspect.signature(function).parameters)[inputs:]
+            arguments = inspect.signature(function).parameters
+            names = list(arguments)[inputs:]
             attributes = {"training", *[one.name for one in cls._options]}
             if "dtype" in attributes:  # the layer has parameters
                 attributes |= {"weight", "bias"}
             cls._arguments = tuple([name for name in names if name in attributes and name not in _OLD_SWITCHES])
-            cls._in_order = list(cls._arguments) == names[: len(cls._arguments)]
+            positional = [name for name in names if arguments[name].kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
+            cls._in_order = list(cls._arguments) == positional[: len(cls._arguments)]
         if isinstance(vars(cls).get("_options"), Options):
 
             def start(self: Any, **options: Any) -> None:

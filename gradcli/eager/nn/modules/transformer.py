@@ -130,8 +130,11 @@ def _attention_mask(mask: Tensor | None, kind: Any) -> Tensor | None:
 # --- attention in several heads ---------------------------------------------------------------------------------------
 
 
-class NonDynamicallyQuantizableLinear(Linear):
+class _OutProjection(Linear):
     """A `Linear` by the name that PyTorch prints inside attention."""
+
+
+_OutProjection.__name__ = "NonDynamicallyQuantizableLinear"
 
 
 class MultiheadAttention(Layer):
@@ -161,7 +164,7 @@ class MultiheadAttention(Layer):
         self.bias_k = self.bias_v = None
         size = 3 * embed_dim
         self._weights(dtype, in_proj_weight=(size, embed_dim), in_proj_bias=(size,) if bias else None)
-        self.out_proj = NonDynamicallyQuantizableLinear(embed_dim, embed_dim, bias=bias, dtype=dtype)
+        self.out_proj = _OutProjection(embed_dim, embed_dim, bias=bias, dtype=dtype)
         init.xavier_uniform_(self.in_proj_weight)
         if bias:
             init.zeros_(self.in_proj_bias)
