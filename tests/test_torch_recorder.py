@@ -369,3 +369,63 @@ def test_a_tensor_that_cannot_be_read_costs_a_note(tmp_path: Path, monkeypatch: 
     assert "MulBackward0 is missing in the record: RuntimeError: no entries" in watch.notes
     assert "the entries of a Tensor were not read: no entries" in watch.notes
     assert "w was not read: no entries" in watch.notes
+
+
+def test_a_parameter_begins_with_the_values_that_it_was_filled_with(tmp_path: Path) -> None:
+    """Not with the memory that `torch.empty` found, whose NaN would be blamed."""
+    path = tmp_path / "file.py"
+    path.write_text(
+        "import torch\n"
+        "norm = torch.nn.LayerNorm(2)\n"
+        "w = torch.nn.Parameter(torch.full((2, 2), float('nan')))\n"
+        "v = torch.nn.Parameter(torch.full((2, 2), float('nan')))\n"
+        "with torch.no_grad():\n    w.fill_(2.0)\n"
+        "v.data.zero_().add_(3.0)\n"
+        "norm(torch.ones(1, 2) @ w @ v).sum().backward()\n"
+    )
+    watch, outcome = recorded(path)
+    leaves = {watch.subjects[one.mark].name: one for one in watch.entries.values() if one.mark in watch.subjects}
+    assert leaves["norm.weight"].value.tolist() == [1.0, 1.0] and leaves["norm.bias"].value.tolist() == [0.0, 0.0]
+    assert leaves["w"].value.tolist() == [[2.0, 2.0]] * 2 and leaves["v"].value.tolist() == [[3.0, 3.0]] * 2
+    assert leaves["w"].finite and outcome.code == 0
+
+
+def test_a_traceback_has_no_frames_of_the_record(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "file.py"
+    path.write_text("import torch\ny = torch.ones(2, requires_grad=True).exp()\ny += 1\ny.sum().backward()\n")
+    assert cli.main(["run", str(path), "--on", "torch", "--trace"]) == 1
+    told = capsys.readouterr().err
+    assert 'file.py", line 4, in <module>\n    y.sum().backward()\n' in told and "_engine_run_backward" in told
+    assert "handle_torch_function" not in told and "overrides.py" not in told and "gradcli" not in told
+
+
+def test_what_runs_in_other_processes_is_said_to_be_outside(tmp_path: Path) -> None:
+    path = tmp_path / "file.py"
+    path.write_text(
+        "import torch\n"
+        "class DistributedDataParallel(torch.nn.Linear):\n    pass\n"
+        "net = DistributedDataParallel(2, 1)\nnet(torch.ones(2)).sum().backward()\n"
+    )
+    assert recorded(path)[0].notes == ["DistributedDataParallel: what its processes exchange is not recorded"]
+
+
+def test_transforms_of_functions_are_said_to_be_outside(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "file.py"
+    path.write_text("import torch\nprint(torch.func.grad(lambda x: x.sin())(torch.ones(())))\n")
+    assert cli.main(["graph", str(path), "--on", "torch"]) == 2
+    assert "inside a transform of torch.func nothing is recorded" in capsys.readouterr().err
+
+
+def test_after_a_step_that_raises_operations_are_recorded_again(tmp_path: Path) -> None:
+    path = tmp_path / "file.py"
+    path.write_text(
+        "import torch\n"
+        "w = torch.ones(2, requires_grad=True)\nopt = torch.optim.SGD([w], lr=0.1)\n"
+        "w.sum().backward()\nopt.param_groups[0]['lr'] = 'fast'\n"
+        "try:\n    opt.step()\nexcept TypeError:\n    pass\n"
+        "opt.zero_grad()\nloss = (w * 3).sum()\nloss.backward()\ny = (w * 5).sum()\ny.backward()\n"
+    )
+    watch, outcome = recorded(path)
+    assert outcome.code == 0 and watch.notes == []
+    assert [len(one.steps) for one in watch.sweeps] == [1, 2, 2]
+    assert [one.name for one in watch.entries.values() if one.name == "MulBackward0"] == ["MulBackward0"] * 2

@@ -105,6 +105,12 @@ OPAQUE = {
     "branch": (lambda x: x**2 if x.sum() > 0 else -x, lambda g, x: 2 * g * x, "branches on values"),
     "item": (lambda x: x**2 * 2 if x[0].item() > 0 else x, lambda g, x: 4 * g * x, "item()"),
     "numpy": (through_numpy, lambda g, x: g * x.cos(), "NumPy"),
+    "a branch that no point takes": (
+        lambda x: x if x.detach().numpy().max() > 20 else torch.log1p(torch.exp(x)),
+        lambda g, x: g * torch.sigmoid(x),
+        "NumPy or Python, which may branch",
+    ),
+    "tolist": (lambda x: x * x if max(x.tolist()) > 3 else 2 * x, lambda g, x: 2 * g, "NumPy or Python"),
     "mask": (lambda x: x * torch.from_numpy((x.detach().numpy() > 0) + 0.0), lambda g, x: g * (x > 0), "NumPy"),
     "backward in numpy": (torch.sin, lambda g, x: g * torch.from_numpy(np.cos(x.detach().numpy())), "NumPy"),
 }
@@ -275,6 +281,129 @@ def test_a_rule_is_recorded_as_an_operation() -> None:
     assert plain.rules == () and evaluate(plain, {"x": [0.0, 0.0, 0.0]}) == [0.0]
     with pytest.raises(GradcliError, match="branches on values"):
         gradcli.record(function(lambda ctx, x: x if x.sum() > 0 else -x, lambda ctx, g: g), X)
+
+
+# --- other uses than that of the recording ------------------------------------------------------------------------
+
+
+def product(ctx: Any, a: Any, b: Any) -> Any:
+    ctx.save_for_backward(a, b)
+    return a @ b
+
+
+def wanted(ctx: Any, g: Any) -> Any:
+    a, b = ctx.saved_tensors
+    return g @ b.t() if ctx.needs_input_grad[0] else None, a.t() @ g if ctx.needs_input_grad[1] else None
+
+
+def forgets(ctx: Any, g: Any) -> Any:
+    a, b = ctx.saved_tensors
+    return (g @ b.t(), a.t() @ g) if all(ctx.needs_input_grad) else (2 * g @ b.t(), a.t() @ g)
+
+
+def fails(ctx: Any, g: Any) -> Any:
+    a, b = ctx.saved_tensors
+    if ctx.needs_input_grad[0]:
+        left = g @ b.t()
+    return left, a.t() @ g
+
+
+def sine_and_cosine(ctx: Any, x: Any) -> Any:
+    ctx.set_materialize_grads(False)
+    ctx.save_for_backward(x)
+    return x.sin(), x.cos()
+
+
+def each(ctx: Any, g: Any, h: Any) -> Any:
+    (x,) = ctx.saved_tensors
+    return (0 if g is None else g * x.cos()) - (0 if h is None else h * x.sin())
+
+
+def both_or_none(ctx: Any, g: Any, h: Any) -> Any:
+    return None if g is None or h is None else each(ctx, g, h)
+
+
+def both_or_error(ctx: Any, g: Any, h: Any) -> Any:
+    return g * ctx.saved_tensors[0].cos() - h * ctx.saved_tensors[0].sin()
+
+
+@pytest.mark.parametrize(
+    ("forward", "backward", "at", "verdicts", "message"),
+    [
+        (product, wanted, (X[None], X[:, None]), ["PROVED", "PROVED"], ""),
+        (product, forgets, (X[None], X[:, None]), ["DISAGREES", "PROVED"], "something else where only a requires"),
+        (
+            product,
+            fails,
+            (X[None], X[:, None]),
+            ["PROVED", "DISAGREES"],
+            "raises where only b requires a gradient: Unb",
+        ),
+        (sine_and_cosine, each, (X,), ["PROVED"], ""),
+        (sine_and_cosine, both_or_none, (X,), ["DISAGREES"], "one by one"),
+        (sine_and_cosine, both_or_error, (X,), ["DISAGREES"], "raises where only result 0 is used: TypeError"),
+    ],
+    ids=lambda one: getattr(one, "__name__", None),
+)
+def test_gradients_that_depend_on_what_is_used(
+    forward: Any, backward: Any, at: Any, verdicts: list[str], message: str
+) -> None:
+    report = check_callable(function(forward, backward), at=at)
+    assert [one.verdict for one in report.checks] == verdicts
+    assert not message or any(message in one.message for one in report.checks), report
+
+
+def test_a_forward_of_jax_that_returns_something_else() -> None:
+    for factor, verdict in ((1.0, "PROVED"), (2.0, "DISAGREES")):
+        rule = jax.custom_vjp(jax.numpy.sin)
+        rule.defvjp(lambda x, factor=factor: (factor * jax.numpy.sin(x), x), lambda x, g: (g * jax.numpy.cos(x),))
+        (check,) = check_callable(rule, at=(np.array([0.5, 1.0]),)).checks
+        assert check.verdict == verdict, check
+    assert check.message.startswith("its value is another where a gradient is taken")
+
+
+@pytest.mark.parametrize(
+    "clip", [lambda g: g.clamp(-9, 9), lambda g: g.clamp(min=0), lambda g: -(-g).clamp(min=0), lambda g: g.sign()]
+)
+def test_a_clipped_cotangent_is_refuted_where_it_is_clipped(clip: Any) -> None:
+    rule = function(keeping(lambda x: (x**2).sum()), saved(lambda g, x: 2 * clip(g) * x))
+    report = check_callable(rule, at=(X,))
+    assert [one.verdict for one in report.checks] == ["DISAGREES"], report
+    if clip(X.new_tensor(3.0)) == 3 == -clip(X.new_tensor(-3.0)):  # right where nothing is clipped
+        assert any("not linear in its cotangent" in one.message for one in report.diagnostics)
+
+
+def test_a_matrix_of_which_one_triangle_is_read_is_judged_as_symmetric() -> None:
+    a = torch.tensor([[2.0, 0.5, 0.25], [0.5, 1.5, -0.5], [0.25, -0.5, 3.0]], dtype=torch.float64)
+
+    def forward(ctx: Any, a: Any) -> Any:
+        factor = torch.linalg.cholesky(a)
+        ctx.save_for_backward(factor)
+        return 2 * factor.diagonal().log().sum()
+
+    def inverse(factor: Any) -> Any:
+        half = torch.linalg.inv(factor)
+        return half.t() @ half
+
+    for backward, verdicts in ((inverse, RIGHT), (torch.linalg.inv, ("DISAGREES",))):
+        report = check_callable(function(forward, saved(lambda g, f, b=backward: g * b(f))), at=(a,))
+        assert [one.verdict in verdicts for one in report.checks] == [True], report
+        assert any("one triangle of a" in one.message for one in report.diagnostics)
+
+
+def test_a_number_that_is_written_under_a_mask() -> None:
+    """As the backward of ReLU in PyTorch's own tutorial does it."""
+
+    def backward(ctx: Any, g: Any) -> Any:
+        (x,) = ctx.saved_tensors
+        sent = g.clone()
+        sent[x < 0] = 0
+        return sent
+
+    rule = function(keeping(lambda x: x.clamp(min=0)), backward)
+    assert [one.verdict for one in check_callable(rule, at=(X,)).checks] == ["PROVED"]
+    wrong = function(keeping(lambda x: x.clamp(max=0)), backward)
+    assert [one.verdict for one in check_callable(wrong, at=(X,)).checks] == ["DISAGREES"]
 
 
 RULE = """

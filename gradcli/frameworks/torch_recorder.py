@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.checks.callables.gradient_libraries import TORCH, untested
 from gradcli.eager.running import Watch
-from gradcli.eager.running.tensors import Size, flat
+from gradcli.eager.running.tensors import Event, Size, flat
 from gradcli.eager.running.watch import SCORES
 from gradcli.frameworks.torch_tensors import TorchTensors, library, name_of, spoken
 
@@ -50,6 +50,7 @@ QUIET = (  # methods that make no tensor
     *("__repr__", "__hash__", "__len__", "__dir__", "backward", "register_hook", "retain_grad", "size", "dim", "numel"),
     *("stride", "is_floating_point", "is_complex", "element_size", "data_ptr"),
 )
+PARALLEL = ("DistributedDataParallel", "FullyShardedDataParallel")
 WRONG_VERSION = re.compile(r"Tensor \[([\d, ]*)\]\].* is at version (\d+)")
 
 
@@ -78,7 +79,14 @@ class TorchWatch(Watch):
         for value in names.values():
             if isinstance(value, self.torch.optim.Optimizer):
                 self.adopted(parameters_of(value))
+            elif type(value).__name__ in PARALLEL and isinstance(value, self.torch.nn.Module):
+                self.note(f"{type(value).__name__}: what its processes exchange is not recorded")
         super().look(names, scope)
+
+    def note(self, text: str) -> None:
+        """Say once what is not recorded."""
+        if text not in self.notes:
+            self.notes.append(text)
 
     def named(self, mark: int, tensor: Any, name: str, scope: str, size: Size | None = None) -> None:
         """Note a tensor as it is now under a name that the file has for it."""
@@ -176,9 +184,12 @@ class TorchWatch(Watch):
     def updated(self, parameters: Sequence[Any]) -> None:
         """An optimizer moved parameters."""
         sizes = [self.tensors.size(x) for x in parameters]  # all norms are on their way before one is read
+        line, begun = self._line(), len(self.sweeps)
         for x, size in zip(parameters, sizes, strict=True):
-            self.changes[tuple(x.shape), x._version] = self._line()
-            self.moved(x, size)
+            mark = self.mark(x)
+            self.changes[tuple(x.shape), x._version] = line
+            self.events.append(Event("changed", mark, line, begun, "step"))
+            self._spoilt(x, mark, size)
 
     def refilled(self, tensor: Any) -> None:
         """A tensor was given other entries through .data, as `module.to()` does it: maybe of another format."""
@@ -207,6 +218,7 @@ class Recorder:
         self.process = os.getpid()
         self.off = False  # whether the mode is off, because a function that it saw is running
         self.stepping = 0
+        self.resume = ExitStack()  # ends a step that the mode does not see
         self.clock: Any = None  # the optimizer whose steps are counted
         self.turn = 0  # steps, or backwards where no optimizer steps
         self.versions: dict[int, list[int]] = {}
@@ -228,6 +240,7 @@ class Recorder:
                 before = vars(owner)[name]
                 setattr(owner, name, value)
                 stack.callback(setattr, owner, name, before)
+            stack.callback(lambda: self.resume.close())  # of a step that raised
             stack.callback(optimizer.register_optimizer_step_pre_hook(self.step_begins).remove)
             stack.callback(optimizer.register_optimizer_step_post_hook(self.step_ended).remove)
             stack.enter_context(self.mode)
@@ -264,9 +277,7 @@ class Recorder:
 
     def compile(self, model: Any = None, **options: Any) -> Any:
         """Stands for torch.compile: the function itself."""
-        note = "torch.compile is left out: what it would compile is recorded as it is written"
-        if note not in self.watch.notes:
-            self.watch.notes.append(note)
+        self.watch.note("torch.compile is left out: what it would compile is recorded as it is written")
         return (lambda function: function) if model is None else model
 
     def _mode(self) -> Any:
@@ -274,6 +285,8 @@ class Recorder:
 
         class Mode(import_module("torch.overrides").TorchFunctionMode):  # type: ignore[misc]
             def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+                if recorder.stepping and recorder.in_step(2):
+                    return func(*args, **(kwargs or {}))
                 return recorder.called(func, args, kwargs or {})
 
         return Mode()
@@ -313,8 +326,7 @@ class Recorder:
                 return note(*args)
         except Exception as problem:
             told = f"{what} is missing in the record: {type(problem).__name__}: {str(problem).partition(chr(10))[0]}"
-            if told not in self.watch.notes:
-                self.watch.notes.append(told)
+            self.watch.note(told)
             return None
 
     def called(self, func: Any, args: Any, kwargs: Any) -> Any:
@@ -323,7 +335,7 @@ class Recorder:
         if handler is not None:
             return handler(func, args, kwargs)
         aside = getattr(func, "__module__", None) == "torch.nn.init"  # a parameter begins where it is first used
-        if aside or not self.sampled or self.in_step(3) or self.tensors.transforming() or os.getpid() != self.process:
+        if aside or not self.sampled or self.tensors.transforming() or os.getpid() != self.process:
             return self.plain(func, args, kwargs)
         name: str = getattr(func, "__name__", "")
         if name == "__get__":
@@ -370,7 +382,7 @@ class Recorder:
         tensors = [x for x in flat([*args[:1], kwargs.get("out", ())]) if self.tensors.is_tensor(x)]
         return [(x, self.watch.mark(x), x._version) for x in tensors if not x.is_inference()]
 
-    def in_step(self, depth: int = 4) -> bool:
+    def in_step(self, depth: int) -> bool:
         """Whether an optimizer calls: what it does to its parameters is one event."""
         return self.stepping > 0 and str(sys._getframe(depth).f_globals.get("__name__")).startswith("torch.optim")
 
@@ -385,21 +397,21 @@ class Recorder:
     def grad_set(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Someone assigns to `.grad`, or deletes it."""
         result = self.plain(func, args, kwargs)
-        if self.tensors.is_tensor(args[0]) and not self.in_step():
+        if self.tensors.is_tensor(args[0]):
             self.guarded(".grad", self.watch.grad_set, args[0], args[1] if len(args) > 1 else None)
         return result
 
     def data_read(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Someone takes `.data`."""
         result = self.plain(func, args, kwargs)
-        if self.sampled and self.tensors.is_tensor(args[0]) and not self.in_step():
+        if self.sampled and self.tensors.is_tensor(args[0]):
             self.guarded(".data", self.watch.cut, ".data", (args[0],), result)
         return result
 
     def data_set(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Someone gives a tensor other entries."""
         result = self.plain(func, args, kwargs)
-        if self.tensors.is_tensor(args[0]) and not self.in_step():
+        if self.tensors.is_tensor(args[0]):
             self.guarded(".data", self.watch.refilled, args[0])
         return result
 
@@ -420,6 +432,7 @@ class Recorder:
 
     def backward(self, outputs: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
         """Stands for PyTorch's engine: hooks on every node, then a backward."""
+        self.resume.close()
         roots = [x for x in outputs if self.tensors.is_tensor(x)]
         if (
             len(roots) < len(outputs)
@@ -544,12 +557,16 @@ class Recorder:
         """An optimizer begins a step."""
         self.stepping += 1
         self.clock = self.clock or optimizer
+        if plain_step(optimizer, args, kwargs):
+            self.resume = stack = ExitStack()
+            stack.enter_context(self.unseen())
         if self.sampled:
             self.versions[id(optimizer)] = [x._version for x in parameters_of(optimizer)]
             self.guarded("a step", self.watch.adopted, parameters_of(optimizer))
 
     def step_ended(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         """An optimizer has made a step."""
+        self.resume.close()
         self.stepping -= 1
         self.guarded("a step", self.stepped, optimizer)
         if optimizer is self.clock:
@@ -566,6 +583,18 @@ class Recorder:
 def parameters_of(optimizer: Any) -> list[Any]:
     """What an optimizer moves."""
     return [x for group in optimizer.param_groups for x in group["params"]]
+
+
+def plain_step(optimizer: Any, args: Any, kwargs: Any) -> bool:
+    """Whether a step runs nothing but PyTorch's own code on plain tensors: no closure, no hooks."""
+    hooks = (*optimizer._optimizer_step_pre_hooks, *optimizer._optimizer_step_post_hooks)
+    return (
+        type(optimizer).__module__.startswith("torch.optim")
+        and len(args) < 2
+        and not kwargs
+        and not hooks
+        and all(type(x).__name__ in ("Tensor", "Parameter") for x in parameters_of(optimizer))
+    )
 
 
 def lost(node: Any) -> str:

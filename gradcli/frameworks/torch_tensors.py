@@ -275,10 +275,10 @@ class TorchTensors(Tensors):
 
     def kept(self, value: Any, extents: bool) -> Any:
         """A copy of a small one, an extent of a large one where these are wanted, or None."""
+        if not extents and value.numel() > SMALL:
+            return None
         far = self.far(value)
-        if far is None:
-            return super().kept(value, extents)
-        return self._extent(far) if extents else None
+        return super().kept(value, extents) if far is None else self._extent(far)
 
     def _extent(self, far: Any) -> Extent:
         far = far.abs() if far.is_complex() else far

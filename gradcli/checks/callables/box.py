@@ -44,6 +44,7 @@ class Box:
     size: int = field(default=0, init=False)
     form: Form | None = field(default=None, init=False)
     changed: set[str] = field(default_factory=set, init=False)  # "f changes its argument x"
+    symmetric: list[str] = field(default_factory=list, init=False)  # matrices of which f reads one triangle
     skipped: list[str] = field(default_factory=list, init=False)  # numbers that the backward pass has no gradient for
     outside: int = field(default=0, init=False)  # calls beside the point that raised
     dtype: str = field(default="float64", init=False)
@@ -122,6 +123,7 @@ class Box:
             *self.library.untested(),
             *self.listener.notes(),
             *sorted(self.changed),
+            *(f"f reads one triangle of {name}: judged for symmetric matrices" for name in self.symmetric),
             *(f"{one.name} is data: f takes it as integers only" for one in self.arguments if one.integers),
             *(self.form.notes if self.form else ()),
         ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from gradcli.checks.callables import step_sequences
 from gradcli.checks.callables.box import OWN, VJP, Box
 from gradcli.checks.callables.call_arguments import COMPLEX, PARTS, is_complex, with_integers
 from gradcli.checks.callables.failures import Failed, OutOfTime
-from gradcli.checks.callables.gradient_libraries import library_of
+from gradcli.checks.callables.gradient_libraries import TORCH, library_of
 from gradcli.checks.callables.judge import Judge
 from gradcli.checks.callables.survey import Survey, rows_of
 from gradcli.checks.decide import finite_differences, sample_points
@@ -38,7 +39,9 @@ def opened(box: Box) -> tuple[Box, Floats]:
     derivative raises, or returns nothing that could be judged.
     """
     try:
-        return box, box.probe()
+        value = box.probe()
+        symmetrised(box, value)
+        return box, value
     except Failed as problem:
         if "a leaf Variable" in problem.reason and not box.library.copies:
             box.library.copies = True
@@ -53,6 +56,39 @@ def opened(box: Box) -> tuple[Box, Floats]:
             except Failed:
                 continue
         raise
+
+
+def symmetrised(box: Box, value: Floats) -> None:
+    """Where f of PyTorch reads one triangle of a symmetric matrix, as a Cholesky factor does, f of its symmetric part.
+
+    What is sent to such a matrix is a gradient among symmetric matrices: entry by entry it is nothing.
+    """
+    if box.library.name != TORCH or box.kind != OWN:
+        return
+    for name in box.names:
+        point = box.x[box.slices[name]].reshape(box.shape_of(name))
+        if sample_points.structure(point)[0] and any(
+            np.array_equal(box.value(stepped(box, name, half(np.abs(point) + 1, shift))), value)
+            for half, shift in ((np.triu, 1), (np.tril, -1))
+        ):
+            box.symmetric.append(name)
+    if box.symmetric:
+        f, names = box.f, [one.name for one in box.arguments if not one.keyword]
+
+        @wraps(f)
+        def of_symmetric(*args: Any, **kwargs: Any) -> Any:
+            given = {**dict(zip(names, args, strict=False)), **kwargs}
+            given |= {name: (given[name] + given[name].mT) / 2 for name in box.symmetric}
+            return f(*(given[name] for name in names), **{name: given[name] for name in kwargs})
+
+        box.f = of_symmetric
+
+
+def stepped(box: Box, name: str, step: Floats) -> Floats:
+    """The point with one argument moved."""
+    x = box.x.copy()
+    x[box.slices[name]] += step.reshape(-1)
+    return x
 
 
 def others(box: Box) -> Iterator[Box]:

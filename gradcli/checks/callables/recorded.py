@@ -27,6 +27,7 @@ from gradcli.checks.oracle.oracle_client import Exact
 from gradcli.checks.scripts import Shown, verdict_on
 from gradcli.checks.subjects import Subject, combined, of_rule, paired
 from gradcli.checks.traced.operations import Opaque
+from gradcli.checks.traced.rule_usage import by_usage
 from gradcli.checks.traced.traced_rule import is_rule, traced_rule
 from gradcli.diagnostics import GradcliError
 from gradcli.graph.builder import building
@@ -53,6 +54,8 @@ MOST_TRACED = 1_024  # entries of an array of PyTorch or JAX: with more, values 
 CLOSE = 1e-12  # two evaluations of the same operations, beside the largest value
 LOOSE = 1e-3  # the same where the function computes in float32 or less
 ROUNDED = 1e-5  # a relative error that numbers of float32 may make
+NONLINEAR = "the backward pass is not linear in its cotangent: judged at one where that shows"
+SCALES = (1.0, -1.0, 2.0**20, 2.0**-20)  # of a cotangent, which a rule must be linear in
 BESIDE = 3  # points at which the recording has to give the function's values
 COTANGENT = "ct"
 DECIDED = ("PROVED", "CERTIFIED", "IMPRECISE", "DISAGREES", "KINK", "BOUNDARY", "DISCONTINUOUS")
@@ -76,6 +79,13 @@ def by_recording(box: Box, found: Message, seed: int, samples: int, witnesses: t
     Of the recording nothing is believed that is not looked at here: the table is read and verified, what is summed up
     is built here, and values and gradient have to be those that the function itself gives.
     """
+    other_use = {str(name): Outcome("DISAGREES", str(told), {}) for name, told in found.pop("used", {}).items()}
+    rigorous = by_program(box, found, seed, samples, witnesses)
+    return rigorous._replace(arguments={**rigorous.arguments, **other_use})
+
+
+def by_program(box: Box, found: Message, seed: int, samples: int, witnesses: tuple[str, ...]) -> Rigorous:
+    """What the oracles decide of the program in a recording."""
     if not found:
         return Rigorous({}, [], [])
     try:
@@ -88,6 +98,8 @@ def by_recording(box: Box, found: Message, seed: int, samples: int, witnesses: t
         inside = [pair for pair in verdicts if pair[0].file is not None]
         own = {str(one.leaf): blamed(verdict, inside) for one, verdict in verdicts if one.file is None}
         notes, undecided = notes_on(program, found, box), [name for name in box.names if name not in own]
+        if any(one.note == NONLINEAR for one in subjects):
+            notes.append(NONLINEAR)
         if undecided and found.get("rule"):
             notes.append(f"{', '.join(undecided)}: judged by values, since no exact oracle decides beyond rounding")
         return Rigorous(own, inside, notes)
@@ -103,8 +115,15 @@ def by_recording(box: Box, found: Message, seed: int, samples: int, witnesses: t
 def recording(box: Box, seed: int) -> Message:
     """The program of a function, its gradients and the rules inside it as plain data; empty where there is none.
 
-    Of a `Function` the forward is the program, and its backward the gradients.
+    Of a `Function` the forward is the program, and its backward the gradients. `used` tells how these depend on which
+    arguments and results are used.
     """
+    used = by_usage(box, seed)
+    return {**program_of(box, seed), **({"used": used} if used else {})}
+
+
+def program_of(box: Box, seed: int) -> Message:
+    """The recording without what depends on its use."""
     if box.library.name in (TORCH, JAX, NUMPY):
         return of_framework(box, seed)
     record = getattr(sys.modules.get(EAGER), "record", None)
@@ -265,6 +284,8 @@ def read(box: Box, found: Message, seed: int) -> tuple[Program, list[Subject], l
         shared: dict[str, Any] = {"output": total, "target": target, "note": note, "surfaces": surfaces}
         subjects.append(Subject(kind, gradients[name], values, moving, leaf=name, text=name, **shared))
     if by_hand:
+        if arriving:
+            values = nonlinear_at(subjects, list(arriving.values()))
         rest = np.zeros if arriving else np.ones
         pieces = [values[arriving[k]] if k in arriving else rest(one.type.shape) for k, one in enumerate(outputs)]
         same_rule(box, subjects, np.concatenate([piece.reshape(-1) for piece in pieces]), loose)
@@ -413,6 +434,28 @@ def same_values(box: Box, program: Program, outputs: Sequence[Node], seed: int, 
         found = np.concatenate([part.reshape(-1) for part in evaluated(outputs, values)])
         if not same_value(found, own, LOOSE if loose else CLOSE):
             raise Unfit("its recording does not give the same values")
+
+
+def nonlinear_at(subjects: Sequence[Subject], cotangents: Sequence[str]) -> dict[str, Any]:
+    """The values that rules are judged at: where one clips what arrives, a cotangent at which that is wrong.
+
+    A proof near one cotangent says nothing of those that are clipped.
+    """
+    given = subjects[0].values
+    for one in subjects:
+        assert one.output is not None and one.target is not None
+        pair = [*derivatives.grad(one.output, [one.target]), one.judged]
+        for scale in SCALES:
+            values = {**given, **{name: np.asarray(scale * given[name]) for name in cotangents}}
+            exact, claimed = (part.reshape(-1) for part in evaluated(pair, values))
+            if not same_value(claimed, exact):
+                (base,) = evaluated([one.judged], given)
+                if same_value(claimed, scale * base.reshape(-1)):
+                    break  # wrong, but linear
+                for other in subjects:
+                    other.values, other.note = values, NONLINEAR
+                return values
+    return given
 
 
 def same_gradient(box: Box, subjects: Sequence[Subject], total: Node, outputs: Sequence[Node]) -> None:

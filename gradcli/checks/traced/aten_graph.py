@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 import warnings
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 FACTORIES = ("zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full", "empty_like", "new_empty")
 MOST_ENTRIES = 5_000  # of an array that does not depend on the point and whose entries Python may read
+READS = ("numpy", "__array__", "tolist", "__dlpack__")  # what shows Python the entries of a tensor
 CHECKS = ("_linalg_check_errors", "_assert_async", "_assert_scalar", "_assert_tensor_metadata")  # of what has run
 SUMS = ("index_add", "scatter_add", "embedding_dense_backward", "col2im")  # what adds up entries at positions
 
@@ -38,7 +40,7 @@ def traced(function: Callable[..., Any], example: Sequence[Any]) -> Any:
             proxy_tensor.CONSTANT_NUMEL_LIMIT = MOST_ENTRIES
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return make_fx(function, decomposition_table=decompositions())(*example)
+            return make_fx(watched(function), decomposition_table=decompositions())(*example)
     except Opaque:
         raise
     except Exception as problem:
@@ -49,6 +51,26 @@ def traced(function: Callable[..., Any], example: Sequence[Any]) -> Any:
     finally:
         if limit is not None:
             proxy_tensor.CONSTANT_NUMEL_LIMIT = limit
+
+
+def watched(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, where NumPy and Python may only read what does not depend on the point."""
+    mode: Any = import_module("torch.overrides").TorchFunctionMode
+
+    class Watched(mode):  # type: ignore[misc]
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            if getattr(func, "__name__", "") in READS and args[0].numel():
+                try:
+                    args[0].detach().reshape(-1)[0].item()  # the tracer knows the constants, and refuses others
+                except RuntimeError:
+                    raise Opaque("it hands values to NumPy or Python, which may branch on them") from None
+            return func(*args, **(kwargs or {}))
+
+    def inside(*args: Any) -> Any:
+        with Watched():
+            return function(*args)
+
+    return inside
 
 
 def decompositions() -> dict[Any, Any]:
@@ -221,6 +243,8 @@ class Reading:
         values, space = one.meta.get("val"), target.namespace
         kinds = kinds_of(values, self.single)
         followed = isinstance(bound.get("index"), Cell)  # positions depend on the point
+        if name == "index_put" and is_mask(bound):
+            return masked(self.builder, {key: unwrapped(x) for key, x in bound.items()})
         if (name in SUMS and not followed) or (name == "index_put" and bound.get("accumulate")):
             return self.added(target, one, args, kwargs)
         row = ATEN.get(name)
@@ -343,6 +367,24 @@ class Reading:
         if bias is None:
             return found
         return pointwise("add", [found, operations.shaped(bias, (out, *(1,) * rank))], self.builder)
+
+
+def is_mask(bound: Mapping[str, Any]) -> bool:
+    """Whether one number is written where a mask is true, as in `g[x < 0] = 0`."""
+    values, indices = unwrapped(bound["values"]), bound["indices"]
+    size = values.type.size if isinstance(values, Node) else values.numel()
+    return size == 1 and len(indices) == 1 and isinstance(indices[0], Cell) and indices[0].node.type.kind == "bool"
+
+
+def masked(builder: Builder, bound: Mapping[str, Any]) -> Node:
+    """The array with the number where the mask is true; the mask may have fewer axes."""
+    (mask,), value = bound["indices"], bound["values"]
+    x = bound["self"] if isinstance(bound["self"], Node) else constant(builder, numbers(bound["self"]))
+    value = operations.shaped(value if isinstance(value, Node) else constant(builder, numbers(value)), ())
+    if bound["accumulate"]:
+        value = pointwise("add", [x, value], builder)
+    mask = operations.shaped(mask, mask.type.shape + (1,) * (len(x.type.shape) - len(mask.type.shape)))
+    return pointwise("where", [mask, value, x], builder)
 
 
 # --- small things -------------------------------------------------------------------------------------------------

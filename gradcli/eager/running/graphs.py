@@ -199,11 +199,9 @@ def drawing(graphs: Graphs, lines: Sequence[str]) -> Graph:
     `lines` are those of the file. Raises GradcliError (GC721) where the file built no graph.
     """
     if not graphs.forward:
-        raise error(
-            "GC721",
-            f"{visible(graphs.file, 200)} built no graph",
-            help="an operation leaves a node where one of its operands requires a gradient",
-        )
+        told = "an operation leaves a node where one of its operands requires a gradient"
+        told += "; inside a transform of torch.func nothing is recorded" if graphs.on else ""
+        raise error("GC721", f"{visible(graphs.file, 200)} built no graph", help=told)
     back = graphs.backwards[-1] if graphs.backwards else None
     reached = None if back is None else beneath(graphs.forward, back)
     kept = [one for one in graphs.forward if reached is None or one.number in reached]

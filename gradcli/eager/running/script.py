@@ -209,6 +209,7 @@ def _forget() -> dict[str, Any]:
 
 
 PACKAGE = str(Path(__file__).resolve().parents[2])
+DISPATCHED = "handle_torch_function"
 DEBUG = "GRADCLI_DEBUG"  # set: tracebacks show the frames of this package too
 INTERRUPTED = 130
 
@@ -363,7 +364,12 @@ def _strip(told: traceback.TracebackException) -> None:
         if id(one) in seen:
             continue
         seen.add(id(one))
-        kept = [frame for frame in one.stack if not _ours(frame.filename)]
+        kept: list[traceback.FrameSummary] = []
+        for frame in one.stack:
+            if not _ours(frame.filename):
+                kept.append(frame)
+            elif kept and kept[-1].name == DISPATCHED:  # PyTorch's way to the recorder, with the function it is for
+                del kept[-2:]
         one.stack[:] = kept
         waiting += [other for other in (one.__cause__, one.__context__, *(one.exceptions or ())) if other is not None]
 

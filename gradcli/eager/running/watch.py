@@ -84,6 +84,7 @@ class Record:
         self.tensors = Tensors() if tensors is None else tensors
         self.folder = (folder, os.path.realpath(folder) + os.sep)  # the files in it are the user's own
         self.entries: dict[int, Entry] = {}
+        self.used: set[int] = set()  # numbers of what an operation has read
         self.sweeps: list[Sweep] = []
         self.events: list[Event] = []
         self.grads: dict[int, int] = {}  # number of a .grad: number of its tensor
@@ -187,6 +188,7 @@ class Record:
             return known  # a function that has ended told its name just now
         entry.mark, entry.role, entry.name, entry.inputs = next(_numbers), role, name, inputs
         entry.below = tuple([entries[mark].size for mark in inputs])
+        self.used.update(inputs if role == "operation" else ())
         entry.mode = self.tensors.mode()
         entry.inside, entry.sweeps = bool(self.open), len(self.sweeps)
         entry.wanted, entry.zeros, entry.spoilt, entry.masked = False, None, None, None
@@ -243,10 +245,15 @@ class Record:
         self._spoilt(tensor, mark, size)
 
     def _spoilt(self, tensor: Any, mark: int, size: Size | None = None) -> None:
-        """Note that NaN or infinity was written into a tensor that keeps its place in the record."""
+        """Note that NaN or infinity was written into a tensor that keeps its place in the record.
+
+        A leaf that nothing has read yet begins with its new values: those of `torch.empty` are none.
+        """
         entry, size = self.entries[mark], self.tensors.size(tensor) if size is None else size
         if entry.finite and not size.finite:
             entry.size, entry.below, entry.spoilt, entry.value = size, (), self._line(), None
+        elif entry.role == "leaf" and mark not in self.used:
+            entry.size, entry.value = size, self.tensors.facts(tensor, self.extents).value
 
     def adopted(self, tensors: Sequence[Any]) -> None:
         """An optimizer was given tensors to move."""
