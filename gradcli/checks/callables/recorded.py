@@ -436,12 +436,12 @@ def same_values(box: Box, program: Program, outputs: Sequence[Node], seed: int, 
             raise Unfit("its recording does not give the same values")
 
 
-def nonlinear_at(subjects: Sequence[Subject], cotangents: Sequence[str]) -> dict[str, Any]:
+def nonlinear_at(subjects: Sequence[Subject], cotangents: Sequence[str]) -> dict[str, Floats]:
     """The values that rules are judged at: where one clips what arrives, a cotangent at which that is wrong.
 
     A proof near one cotangent says nothing of those that are clipped.
     """
-    given = subjects[0].values
+    given = dict(subjects[0].values)
     for one in subjects:
         assert one.output is not None and one.target is not None
         pair = [*derivatives.grad(one.output, [one.target]), one.judged]
