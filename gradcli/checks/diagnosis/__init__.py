@@ -5,8 +5,8 @@ Nothing here judges. It explains what the oracles have refuted, and so it may re
 | module | what it tries |
 |---|---|
 | `ratios` | zero, a constant factor, a sign, leaves exchanged, a transpose |
-| `error_model` | the table of mistakes in one rule, `derivation` the derivation with each of them in it |
-| `rederivation` | which mistake gives exactly the claim, in words |
+| `error_model` | the table of mistakes in one rule |
+| `rederivation` | the derivation with each of them in it: which gives exactly the claim |
 | `special_arrays` | right for symmetric or diagonal arrays only, or on one side of a kink only |
 | `source_edits` | the one change of the claim's own formula that makes it right |
 | `blame` | which operation of the engine, or which hand-written rule, is wrong |

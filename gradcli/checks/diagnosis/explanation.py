@@ -178,7 +178,7 @@ def compared(judged: Judgement) -> list[Reading]:
         return []
     right, claimed, *rest = (values[node][sound] for node in (*nodes, *parts))
     near = ratios.rounded(right, claimed)
-    if near is not None and near.name == "rounded constant":
+    if near is not None:
         return [near]
     found = ratios.against(right, claimed, dict(zip(parts, rest, strict=True)))[:2]
-    return found or ratios.of_entries([*map(Comparison, right, claimed)]) or ([near] if near is not None else [])
+    return found or ratios.of_entries([*map(Comparison, right, claimed)])

@@ -139,7 +139,6 @@ LISTED = 4
 DIGITS = 4  # a claim that is right to so many digits, and no further, holds a rounded constant
 LONGEST = 100  # text of a subexpression that is worth reading
 MOST_TOGETHER = 100_000  # numbers that are compared at once
-NEAR = 0.01  # what is nearer than this everywhere is an approximation
 
 
 def against(right: Floats, claimed: Floats, values: Mapping[Node, Floats]) -> list[Reading]:
@@ -189,9 +188,8 @@ def _tried(right: Floats, claimed: Floats, parts: Mapping[Node | Pair, Floats]) 
     found: list[tuple[int, Reading]] = []
     with np.errstate(all="ignore"):
         ratio = right / claimed
-        gap = claimed - right
         counts = ~((right == 0) & (claimed == 0))
-        for (part, value), lacks, extra, away in _simple_factors(ratio, gap, counts, parts):
+        for (part, value), lacks, extra in _simple_factors(ratio, counts, parts):
             text = _text(part)
             if "..." in text:
                 continue  # what cannot be written down is no reading
@@ -202,8 +200,6 @@ def _tried(right: Floats, claimed: Floats, parts: Mapping[Node | Pair, Floats]) 
             if extra is not None:
                 told = f"consistent with a factor: the claim has the factor {_times(1 / extra, text)} too much"
                 found.append((weight, Reading("extra factor", told, node=text)))
-            if away is not None:
-                found.append((weight + 2, _difference(away, text)))
     found.sort(key=lambda one: one[0])
     shortest: dict[str, Reading] = {}
     for _, reading in found:  # whatever else lacks the same factor is equal to it at all points
@@ -221,20 +217,21 @@ def _lifted(value: Floats, like: Floats) -> Floats | None:
 
 
 def _simple_factors(
-    ratio: Floats, gap: Floats, counts: NDArray[np.bool_], parts: Mapping[Node | Pair, Floats]
-) -> Iterator[tuple[tuple[Node | Pair, Floats], Fraction | None, Fraction | None, Fraction | None]]:
-    """Parts with the simple numbers that ratio/part, ratio*part and gap/part are; not those that give none."""
+    ratio: Floats, counts: NDArray[np.bool_], parts: Mapping[Node | Pair, Floats]
+) -> Iterator[tuple[tuple[Node | Pair, Floats], Fraction | None, Fraction | None]]:
+    """Parts with the simple numbers that ratio/part and ratio*part are; not those that give none."""
     items = list(parts.items())
     rows = max(1, MOST_TOGETHER // max(ratio.size, 1))
     for start in range(0, len(items), rows):
         some = items[start : start + rows]
         values = np.stack([np.broadcast_to(value, ratio.shape) for _, value in some])
-        lacking, extra = _simple(ratio / values, counts), _simple(ratio * values, counts)
-        away = _simple(gap / values, (gap != 0) | (values != 0))
-        for item, lacks, has, parted in zip(some, lacking, extra, away, strict=True):
-            has = None if isinstance(item[0], Pair) and item[0].sign == "/" else has  # the other quotient lacks it
-            if not (lacks is None and has is None and parted is None):
-                yield item, lacks, has, parted
+        for item, lacks, extra in zip(
+            some, _simple(ratio / values, counts), _simple(ratio * values, counts), strict=True
+        ):
+            if isinstance(item[0], Pair) and item[0].sign == "/":
+                extra = None  # the other quotient lacks it
+            if lacks is not None or extra is not None:
+                yield item, lacks, extra
 
 
 def _simple(quotients: Floats, counts: NDArray[np.bool_]) -> list[Fraction | None]:
@@ -255,17 +252,6 @@ def _simple(quotients: Floats, counts: NDArray[np.bool_]) -> list[Fraction | Non
 def _times(factor: Fraction, text: str) -> str:
     sign = "-" if factor < 0 else ""
     return f"{sign}`{text}`" if abs(factor) == 1 else f"{factor} times `{text}`"
-
-
-def _difference(factor: Fraction, text: str) -> Reading:
-    told = {
-        -1: ("missing term", f"the term `{text}` is missing"),
-        1: ("extra term", f"the term `{text}` is too much"),
-        2: ("wrong sign", f"the sign of the term `{text}` is wrong: it is to be subtracted"),
-        -2: ("wrong sign", f"the sign of the term `{text}` is wrong: it is to be added"),
-    }.get(int(factor) if factor.denominator == 1 else 0)
-    name, words = told or ("difference", f"the claim is the right value plus {_times(factor, text)}")
-    return Reading(name, f"consistent with a term: {words}", node=text)
 
 
 # --- entries ------------------------------------------------------------------------------------------------
@@ -375,14 +361,11 @@ def _near(one: Floats, other: Floats) -> NDArray[np.bool_]:
 
 
 def rounded(right: Floats, claimed: Floats) -> Reading | None:
-    """A claim that is right to some digits everywhere, but not exactly: a rounded constant, or an approximation."""
+    """A claim that is right to some digits everywhere, but not exactly: it holds a rounded constant."""
     with np.errstate(all="ignore"):
         size = np.maximum(np.abs(right), np.abs(claimed))
         off = float(np.max(np.where(size > 0, np.abs(right - claimed) / size, 0.0)))
-    if not 0 < off < NEAR:
+    digits = int(-np.log10(off)) if 0 < off < 1 else 0
+    if digits < DIGITS:
         return None
-    digits = int(-np.log10(off))
-    if digits >= DIGITS:
-        return Reading("rounded constant", f"consistent with a rounded constant: the claim is right to {digits} digits")
-    text = f"consistent with an approximation: the claim is near, right to {digits} digits, and not equal"
-    return Reading("approximation", text)
+    return Reading("rounded constant", f"consistent with a rounded constant: the claim is right to {digits} digits")

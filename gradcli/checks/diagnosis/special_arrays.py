@@ -12,7 +12,7 @@ import numpy as np
 
 from gradcli.checks.decide.floats import evaluator
 from gradcli.checks.diagnosis.diagnosis_context import dependents
-from gradcli.checks.diagnosis.ratios import Reading
+from gradcli.checks.diagnosis.ratios import Reading, span_of
 from gradcli.checks.formatting import node_text
 from gradcli.graph.node import LEAF, Node, reachable
 
@@ -41,46 +41,30 @@ def diagonal(x: Floats) -> Floats:
     return np.diag(np.diag(x))
 
 
-def mirrored(x: Floats) -> Floats:
-    return (x + x[::-1]) / 2
-
-
-SHAPES: tuple[tuple[str, int, str, Callable[[Floats], Floats]], ...] = (
-    ("symmetric matrix", 2, "is symmetric", symmetric),
-    ("diagonal matrix", 2, "is diagonal", diagonal),
-    ("reversed vector", 1, "reads the same backwards", mirrored),
+SHAPES: tuple[tuple[str, str, Callable[[Floats], Floats]], ...] = (
+    ("symmetric matrix", "is symmetric", symmetric),
+    ("diagonal matrix", "is diagonal", diagonal),
 )
 
 
 def by_structure(judged: Judgement) -> list[Reading]:
-    """The array that a claim takes for a special one: at most one reading."""
+    """The square matrix that a claim takes for a special one: at most one reading."""
     order = reachable([judged.right, judged.claimed])
-    arrays = {rank: _arrays(judged, order, rank) for _, rank, _, _ in SHAPES}
-    values = judged.values(order) if any(arrays.values()) else None
+    matrices = [node for node in order if node.type.kind == "float" and node.type.rank == 2]
+    matrices = [node for node in matrices if node.shape[0] == node.shape[1] > 1]
+    matrices = [node for node in matrices if node not in (judged.right, judged.claimed)]
+    matrices.sort(key=lambda node: (len(node.args) > 0, node.serial))  # inputs first
+    values = judged.values(order) if matrices else None
     if values is None:
         return []
     above = dependents(order)
-    for name, rank, words, change in SHAPES:
-        for array in arrays[rank]:
+    for name, words, change in SHAPES:
+        for array in matrices[:MOST_ARRAYS]:
             if _agree(judged, array, change, above[array], values):
                 what = node_text(array, 40) if array.primitive is LEAF or array.args else "a constant"
                 told = f"consistent with an array taken for another one: the claim is right where `{what}` {words}"
-                span = array.span if array.args else None
-                return [Reading(name, told, node=what, span=None if span is None else list(span))]
+                return [Reading(name, told, node=what, span=span_of(array) if array.args else None)]
     return []
-
-
-def _arrays(judged: Judgement, order: Sequence[Node], rank: int) -> list[Node]:
-    """Vectors, or square matrices, that are not what is compared; inputs first."""
-    found = [
-        node
-        for node in order
-        if node.type.kind == "float"
-        and node.type.rank == rank
-        and node.shape[0] == node.shape[-1] > 1
-        and node not in (judged.right, judged.claimed)
-    ]
-    return sorted(found, key=lambda node: (len(node.args) > 0, node.serial))[:MOST_ARRAYS]
 
 
 def _agree(
@@ -147,10 +131,7 @@ def by_branch(
                 text = node_text(zero)
                 told = f"consistent with a branch that was forgotten: the claim is right where {text} {words[0]} 0, "
                 told += f"and wrong where {text} {words[1]} 0"
-                span = surfaces[position].node.span
-                return Reading(
-                    "right on one branch", told, node=node_text(zero), span=None if span is None else list(span)
-                )
+                return Reading("right on one branch", told, node=text, span=span_of(surfaces[position].node))
     return None
 
 

@@ -333,23 +333,15 @@ def ended(child: Runner, python: str, lenient: bool) -> Report:
     what = child.role or "f" if child.phase == RUNNING else "the module"
     if not child.phase:
         raise error("GC999", f"the process for Python code does not start (exit code {code})")
-    place = crash_place(b"".join(child.rest))
-    evidence: dict[str, object] = {"role": what}
-    if place:
-        evidence["place"] = place
-    verdict = "INCONCLUSIVE"
-    found: tuple[Diagnostic, ...] = ()
-    if late:
-        told = f"{what} did not come back within {child.seconds:g} s and was stopped"
-    else:
+    file, title = file_of(python), visible(python, 200)
+    if not late:
         how = f"with signal {signal_name(-code)}" if code < 0 else f"with exit code {code}"
-        told = f"{what} ended the process {how}"
-        where = f" ({place})" if place else ""
-        verdict, found = "ERROR", (Diagnostic("GC733", told + where),)
-    passed = late and lenient
-    file = file_of(python)
-    check = Check("callable", file, None, "callable", None, verdict, evidence, told, found, None, passed)
-    return summarised(visible(python, 200), [check], child.output.notes())
+        place = crash_place(b"".join(child.rest))
+        return failed(Failed(what, f"{what} ended the process {how}", place=place), title, file, None)
+    message = f"{what} did not come back within {child.seconds:g} s and was stopped"
+    evidence: dict[str, object] = {"role": what}
+    found = Check("callable", file, None, "callable", None, "INCONCLUSIVE", evidence, message, passed=lenient)
+    return summarised(title, [found])
 
 
 def signal_name(number: int) -> str:
