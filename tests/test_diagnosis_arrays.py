@@ -99,6 +99,21 @@ def test_readings_are_the_same_each_time() -> None:
     assert diagnosed(script)
 
 
+MATRIX = {"X": [[1.0, 2.0, 0.3], [-1.0, 0.5, 0.7], [0.2, 1.1, -0.9]]}
+ENTRIES: list[tuple[str, str, str]] = [
+    ("sum(X**2)", "0*X + 2*sum(X, axis=0)", "a gradient summed over axis 0 that should not be"),
+    ("sum(X**2)", "flip(2*X)", "entries in reverse order along every axis: a kernel flipped?"),
+    ("sum(X**2)", "2*X[::-1]", "entries in reverse order along axis 0"),
+]
+
+
+@pytest.mark.parametrize(("formula", "claim", "told"), ENTRIES)
+def test_entries_that_stand_elsewhere_are_read(formula: str, claim: str, told: str) -> None:
+    (found,) = (one for one in check_script(formula, at=MATRIX, claims={"X": claim}).checks if one.kind == "claim")
+    readings: Any = found.evidence["diagnosis"]
+    assert found.verdict == "DISAGREES" and readings[0]["text"].endswith(told)
+
+
 # --- blame ----------------------------------------------------------------------------------------------------
 
 

@@ -17,11 +17,8 @@ from gradcli.checks.callables.call_arguments import arguments_of
 from gradcli.checks.callables.examine import examined, not_judged, opened
 from gradcli.checks.callables.failures import Failed, Listener
 from gradcli.checks.callables.gradient_libraries import (
-    EAGER,
     JAX,
-    NUMPY,
     TITLES,
-    TORCH,
     is_function_class,
     library_at,
     library_of,
@@ -105,36 +102,37 @@ def check_callable(
     >>> [one.verdict for one in report.checks]
     ['PROVED']
     """
-    chosen = parse_witnesses(witnesses)
+    options = Options(samples, seed, rtol, parse_witnesses(witnesses), require, allow_kink, lenient)
     with boxed(
         f, grad, at=at, jac=jac, vjp=vjp, names=names, wrt=wrt, timeout=timeout, dtype=dtype, stage=stage
     ) as box:
-        shown = title or f"{told(f)}({', '.join(one.name for one in box.arguments)})"
-        place = line_of(f)
+        about = About(title or f"{told(f)}({', '.join(one.name for one in box.arguments)})", file, line_of(f))
         arguments = box.arguments
         try:
             box, value = opened(box)
         except Failed as problem:
-            return failed(problem, shown, file, place)
-        options = {"require": {require}, "allow_kink": allow_kink, "lenient": lenient}
-        judged = Judged(shown, file, place, arguments, samples, seed, rtol, chosen)
-        return report_on(box, value, judged, lambda seed: recording_of(box, seed), options)
+            return failed(problem, about)
+        return report_on(box, value, about, arguments, options, lambda seed: recording_of(box, seed))
 
 
-class Judged(NamedTuple):
-    """What is judged of a function: its name, where it stands, its arguments, how many points beside the given one.
+class Options(NamedTuple):
+    """How a function is judged, and what counts as good, as in `check_callable`."""
 
-    `witnesses` are those that are shown.
-    """
-
-    shown: str
-    file: str | None
-    line: int | None
-    arguments: Sequence[Argument]
     samples: int
     seed: int | None
     rtol: float
-    witnesses: tuple[str, ...] = ()
+    witnesses: tuple[str, ...]
+    require: str | None
+    allow_kink: bool
+    lenient: bool
+
+
+class About(NamedTuple):
+    """What a report calls a function, and where that stands."""
+
+    title: str
+    file: str | None
+    line: int | None
 
 
 @contextmanager
@@ -175,39 +173,38 @@ def boxed(
 def report_on(
     box: Box,
     value: Floats,
-    judged: Judged,
+    about: About,
+    arguments: Sequence[Argument],
+    options: Options,
     record: Callable[[int], dict[str, Any]],
-    options: dict[str, Any],
 ) -> Report:
-    """The report on a function that has been called once, and gave `value`; `record` gives its recording."""
-    shown, file, place, arguments = judged.shown, judged.file, judged.line, judged.arguments
-    chosen = seed_of(shown, arguments) if judged.seed is None else judged.seed
-    exact, rules, remarks = (
-        recorded(box, record(chosen), chosen, judged.samples, judged.witnesses)
-        if box.library.name in (EAGER, TORCH, JAX, NUMPY) and not judged.rtol
-        else ({}, [], [])
-    )
+    """The report on a function that has been called once, and gave `value`.
+
+    `arguments` are those before that call; `record` gives its recording.
+    """
+    seed = seed_of(about.title, arguments) if options.seed is None else options.seed
+    exact, rules, remarks = ({}, [], []) if options.rtol else recorded(box, record(seed), seed, options)
     if exact.keys() >= {*box.names}:
         verdicts = exact
         remarks = [*remarks, *not_judged(box)]
     else:
-        verdicts, more = examined(box, value, chosen, judged.samples, judged.rtol)
+        verdicts, more = examined(box, value, seed, options.samples, options.rtol)
         verdicts, remarks = {**verdicts, **exact}, [*remarks, *more]
     remarks = [*box.remarks(), *remarks, *nothing_sent(box, verdicts)]
     points = {one.name: np.asarray(one.array) for one in arguments if one.array is not None}
     where = point_text(points, box.names or list(points))
-    found = [(f"callable:{name}", "callable", name, file, place, one) for name, one in verdicts.items()]
+    found = [(f"callable:{name}", "callable", name, about.file, about.line, one) for name, one in verdicts.items()]
     found += [(f"vjp:{rule.text}", "vjp", str(rule.leaf), rule.file, rule.line, one) for rule, one in rules]
     checks = []
-    for identity, kind, name, its_file, line, one in found:
-        shown_with = {"at": where, "seed": chosen, "library": TITLES[box.library.name]}
-        evidence = plain({**shown_with, **selected(one.evidence, judged.witnesses)})
+    for identity, kind, name, file, line, one in found:
+        shown = {"at": where, "seed": seed, "library": TITLES[box.library.name]}
+        evidence = plain({**shown, **selected(one.evidence, options.witnesses)})
         if box.outside and kind == "callable":
             evidence["outside"] = "f raises at some points beside the given one"
-        passed = acceptable(one, **options)
-        checks.append(Check(identity, its_file, line, kind, name, one.verdict, evidence, one.message, passed=passed))
+        passed = acceptable(one, {options.require}, options.allow_kink, options.lenient)
+        checks.append(Check(identity, file, line, kind, name, one.verdict, evidence, one.message, passed=passed))
     notes = [Diagnostic("GC734", visible(text, 300), severity="note") for text in dict.fromkeys(remarks)]
-    return summarised(shown, checks, notes)
+    return summarised(about.title, checks, notes)
 
 
 def derivative_of(grad: Derivative, jac: Derivative, vjp: Any) -> tuple[str, Callable[..., Any] | None]:
@@ -230,20 +227,18 @@ def derivative_of(grad: Derivative, jac: Derivative, vjp: Any) -> tuple[str, Cal
 
 def recording_of(box: Box, seed: int) -> dict[str, Any]:
     """The program of a function as plain data; empty where it cannot be recorded."""
-    if box.library.name not in (EAGER, TORCH, JAX, NUMPY):
-        return {}
     from gradcli.checks.callables.recorded import recording  # with all that judges scripts
 
     return recording(box, seed)
 
 
 def recorded(
-    box: Box, found: dict[str, Any], seed: int, samples: int, witnesses: tuple[str, ...]
+    box: Box, found: dict[str, Any], seed: int, options: Options
 ) -> tuple[dict[str, Outcome], list[tuple[Subject, Outcome]], list[str]]:
     """The verdicts on what was recorded: on the arguments, and on the backwards of Functions inside; and notes."""
     from gradcli.checks.callables.recorded import by_recording  # with all that judges scripts
 
-    return by_recording(box, found, seed, samples, witnesses)
+    return by_recording(box, found, seed, options.samples, options.witnesses)
 
 
 def nothing_sent(box: Box, verdicts: dict[str, Outcome]) -> Iterator[str]:
@@ -258,19 +253,16 @@ def nothing_sent(box: Box, verdicts: dict[str, Outcome]) -> Iterator[str]:
         yield f"the backward pass sends nothing to {', '.join(silent)}: if that is data, add --wrt {','.join(others)}"
 
 
-def failed(problem: Failed, shown: str, file: str | None, line: int | None) -> Report:
+def failed(problem: Failed, about: About) -> Report:
     """The report on a function that could not be run."""
     told_at = f" ({problem.place})" if problem.place else ""
     diagnostic = Diagnostic("GC733", f"{problem.reason}{told_at}", help=problem.help)
-    evidence: dict[str, object] = {"role": problem.role}
-    if problem.place:
-        evidence["place"] = problem.place
-    if problem.help:
-        evidence["help"] = problem.help
-    check = Check(
-        "callable", file, line, "callable", None, "ERROR", evidence, problem.reason, (diagnostic,), None, False
+    evidence: dict[str, object] = {"role": problem.role, "place": problem.place, "help": problem.help}
+    evidence = {key: value for key, value in evidence.items() if value}
+    place = (about.file, about.line, "callable", None)
+    return summarised(
+        about.title, [Check("callable", *place, "ERROR", evidence, problem.reason, (diagnostic,), passed=False)]
     )
-    return summarised(shown, [check])
 
 
 def told(f: Any) -> str:
@@ -290,9 +282,9 @@ def line_of(f: Any) -> int | None:
     return int(code.co_firstlineno) if code is not None else None
 
 
-def seed_of(shown: str, arguments: Sequence[Argument]) -> int:
+def seed_of(title: str, arguments: Sequence[Argument]) -> int:
     """A seed from the name of the function and the point."""
-    digest = sha256(shown.encode())
+    digest = sha256(title.encode())
     for one in arguments:
         if one.array is not None:
             digest.update(np.ascontiguousarray(one.array).tobytes())

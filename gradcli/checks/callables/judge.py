@@ -16,7 +16,7 @@ from gradcli.checks.callables.failures import OutOfTime
 from gradcli.checks.callables.step_sequences import bent, suspicious, vertical
 from gradcli.checks.decide import kinks
 from gradcli.checks.decide.case import Outcome
-from gradcli.checks.diagnosis.ratios import Comparison, Reading, of_entries, readings
+from gradcli.checks.diagnosis.ratios import Comparison, Reading, alike, of_entries, readings
 from gradcli.checks.formatting import counted, position
 from gradcli.checks.witnesses import black_box
 from gradcli.results.curves import StepSequence
@@ -416,7 +416,8 @@ class Judge:
         if known.right.size < FEW:
             again = [one.factor for one in readings(self.elsewhere(name), sizes, largest=LARGEST)]
             found = [one for one in found if one.factor in (None, "-1", *again)]
-        return found or _missing_factor(known, arrays, box.size > 1) or of_entries([known], what)
+        found = found or _missing_factor(known, arrays, box.size > 1) or of_entries([known], what)
+        return found or alike([known])
 
     def known(self, name: str) -> Comparison | None:
         """Slopes, bounds and claim of an argument, where every entry was seen; of several outputs as their Jacobian."""

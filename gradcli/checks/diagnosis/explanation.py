@@ -180,5 +180,6 @@ def compared(judged: Judgement) -> list[Reading]:
     near = ratios.rounded(right, claimed)
     if near is not None:
         return [near]
-    found = ratios.against(right, claimed, dict(zip(parts, rest, strict=True)))[:2]
-    return found or ratios.of_entries([*map(Comparison, right, claimed)])
+    pairs = [*map(Comparison, right, claimed)]
+    against = ratios.against(right, claimed, dict(zip(parts, rest, strict=True)))[:2]
+    return ratios.of_entries(pairs) or against or ratios.alike(pairs)

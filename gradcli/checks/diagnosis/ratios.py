@@ -276,7 +276,7 @@ def of_entries(pairs: Sequence[Comparison], what: str = "gradient") -> list[Read
     if order is not None:
         return [order]
     wrong = np.any([one.misses(one.claimed) for one in pairs], axis=0)
-    return [_some(pairs, wrong)] if 0 < wrong.sum() < wrong.size else _alike(pairs)
+    return [_some(pairs, wrong)] if 0 < wrong.sum() < wrong.size else []
 
 
 def _ways(shape: Sequence[int]) -> Iterator[tuple[str, Callable[[Floats], Floats]]]:
@@ -310,7 +310,7 @@ def _some(pairs: Sequence[Comparison], wrong: NDArray[np.bool_]) -> Reading:
     return Reading(name, text, factor=None if factor is None else str(factor))
 
 
-def _alike(pairs: Sequence[Comparison]) -> list[Reading]:
+def alike(pairs: Sequence[Comparison]) -> list[Reading]:
     """A claim that is the same for every entry, or off by the same."""
     if all(one.claimed.size > 2 and np.ptp(one.claimed) == 0 for one in pairs):
         return [Reading("constant", "consistent with one number for every entry, where the derivative has several")]

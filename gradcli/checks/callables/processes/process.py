@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.checks.callables.api import Judged, failed, report_on
+from gradcli.checks.callables.api import About, Options, failed, report_on
 from gradcli.checks.callables.failures import KEPT, Failed, innermost
 from gradcli.checks.callables.processes import runner
 from gradcli.checks.callables.processes.remote_calls import RemoteBox, receive, send
@@ -75,7 +75,7 @@ def check_target(
             checked_target(text)
     if dtype == "complex128":
         raise error("GC732", "functions of complex numbers are not checked", help="check real and imaginary parts")
-    chosen = parse_witnesses(witnesses)
+    options = Options(samples, seed, 0.0, parse_witnesses(witnesses), require, allow_kink, lenient)
     started = monotonic()
     point, notes = read_point(at, limits)
     arrays = {name: np.asarray(array_of(value)) for name, value in point.items()}
@@ -86,7 +86,7 @@ def check_target(
     with Runner(seconds) as child:
         try:
             first = child.exchange(request)
-            report, heard = judged(child, first, arrays, samples, seed, (require, allow_kink, lenient), chosen)
+            report, heard = judged(child, first, arrays, options)
         except Lost:
             report, heard = None, []
     if report is None:
@@ -117,10 +117,7 @@ def judged(
     child: Runner,
     first: Message,
     arrays: Mapping[str, NDArray[Any]],
-    samples: int,
-    seed: int | None,
-    accepted: tuple[str | None, bool, bool],
-    witnesses: tuple[str, ...],
+    options: Options,
 ) -> tuple[Report, list[str]]:
     """The report on a function that runs in `child`, and what its module prints; `first` is the answer to the request.
 
@@ -128,21 +125,17 @@ def judged(
     """
     if "refusal" in first:
         raise GradcliError(*map(diagnostic, first["refusal"]))
-    require, allow_kink, lenient = accepted
-    options = {"require": {require}, "allow_kink": allow_kink, "lenient": lenient}
     try:
         file = None if first["file"] is None else str(first["file"])
-        line = None if first["line"] is None else int(first["line"])
+        about = About(str(first["title"]), file, None if first["line"] is None else int(first["line"]))
         heard = [str(text) for text in first["heard"]]
-        title = str(first["title"])
         if "failure" in first:
-            return failed(failure(first), title, file, line), heard
+            return failed(failure(first), about), heard
         box = RemoteBox(first, arrays, child.exchange, child.seconds)
         value = np.asarray(first["value"], dtype=np.float64).reshape(box.size)
-        about = Judged(title, file, line, box.given_arguments, samples, seed, 0.0, witnesses)
-        return report_on(box, value, about, box.recording, options), heard
+        return report_on(box, value, about, box.given_arguments, options, box.recording), heard
     except Interrupted as stop:
-        return failed(failure(stop.message), title, file, None), heard
+        return failed(failure(stop.message), about), heard
     except (KeyError, TypeError, ValueError, AttributeError) as problem:
         if os.environ.get("GRADCLI_DEBUG"):
             raise
@@ -337,7 +330,7 @@ def ended(child: Runner, python: str, lenient: bool) -> Report:
     if not late:
         how = f"with signal {signal_name(-code)}" if code < 0 else f"with exit code {code}"
         place = crash_place(b"".join(child.rest))
-        return failed(Failed(what, f"{what} ended the process {how}", place=place), title, file, None)
+        return failed(Failed(what, f"{what} ended the process {how}", place=place), About(title, file, None))
     message = f"{what} did not come back within {child.seconds:g} s and was stopped"
     evidence: dict[str, object] = {"role": what}
     found = Check("callable", file, None, "callable", None, "INCONCLUSIVE", evidence, message, passed=lenient)
