@@ -12,7 +12,7 @@ import pytest
 
 import gradcli
 from gradcli import GradcliError, check_callable
-from gradcli.checks.callables import recorded
+from gradcli.checks import scripts
 from gradcli.checks.callables.processes.process import check_target
 from gradcli.checks.oracle import oracle_client
 from gradcli.checks.scripts import check_program
@@ -235,7 +235,7 @@ def test_large_arrays_and_slow_oracles_leave_the_verdict_to_values(monkeypatch: 
     def late(*_: Any) -> Any:
         raise oracle_client.TimeOver(1.0)
 
-    monkeypatch.setattr(recorded, "judge", late)
+    monkeypatch.setattr(scripts, "judge", late)
     report = check_callable(rule, at=(X,))
     assert [one.verdict for one in report.checks] == ["DISAGREES"]
     assert any("no exact oracle decides" in one.message for one in report.diagnostics)
