@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, cast, overload
 
 from gradcli import checks
 from gradcli.batch.totals import Totals
-from gradcli.rendering import plain, tabular, verdicts
+from gradcli.rendering import plain, tabular
 from gradcli.rendering.document import Style
+from gradcli.rendering.documents import verdicts
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -206,9 +206,10 @@ class CheckItem(pytest.Item):
         from dataclasses import replace
 
         from gradcli.commands._replay import replay
-        from gradcli.rendering import plain, verdicts
+        from gradcli.rendering import plain
         from gradcli.rendering.diagnostics import render
         from gradcli.rendering.document import Style, document
+        from gradcli.rendering.documents import verdicts
 
         reasons = render(check.diagnostics) if check.verdict == "ERROR" and check.diagnostics else ""
         if reasons and check.expected is None:
@@ -224,7 +225,7 @@ class CheckItem(pytest.Item):
 
 def message(check: Check) -> str:
     """The verdict and what was found, on one line."""
-    from gradcli.rendering.verdicts import headline
+    from gradcli.rendering.documents.verdicts import headline
 
     return " ".join(f"{check.verdict}: {headline(check, 'failing')}".split())
 

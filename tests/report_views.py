@@ -8,8 +8,8 @@ from typing import Any
 
 from gradcli.batch.totals import Totals
 from gradcli.commands._views import View
-from gradcli.rendering import verdicts
 from gradcli.rendering.document import Column, Grid
+from gradcli.rendering.documents import verdicts
 from gradcli.rendering.formats import rows, writer, written
 
 

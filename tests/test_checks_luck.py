@@ -151,8 +151,8 @@ def test_matrices_beside_the_checked_leaf_and_equalities(script: str, where: str
 
 def test_the_warning_is_shown_in_tables_and_cards() -> None:
     from gradcli.rendering.document import Style
+    from gradcli.rendering.documents.verdicts import reports
     from gradcli.rendering.plain import render
-    from gradcli.rendering.verdicts import reports
 
     report = check_script("sum(inv(A))", at={"A": [[4.0, 1.0], [1.0, 3.0]]}, claims={"A": "-inv(A)@ones(2, 2)@inv(A)"})
     for found, show in (([report], "failing"), ([report], "all"), ([report, report], "failing")):

@@ -17,7 +17,7 @@ from gradcli.calculator.planning import plan_question
 from gradcli.execution.plans import emit_numba
 from gradcli.execution.plans.numpy_plan import Plan
 from gradcli.graph.node import is_reader
-from gradcli.rendering import planned
+from gradcli.rendering.documents import planned
 from gradcli.results.plan_reports import PlanLoop
 from tests.forced import LOOPS as FORCED
 from tests.forced import patches

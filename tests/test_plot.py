@@ -12,7 +12,7 @@ import pytest
 from gradcli import cli
 from gradcli.calculator.plotting import plot
 from gradcli.diagnostics import GradcliError
-from gradcli.rendering import braille, plain, plots
+from gradcli.rendering import plain, plots
 from gradcli.rendering.document import Style
 from tests.test_rendering_schema import validator
 
@@ -55,7 +55,7 @@ def test_a_slope_is_shown_where_there_is_a_value() -> None:
 @pytest.mark.parametrize(("script", "gaps"), [("tan(x)", 2), ("1/(x - 0.3)", 1), ("tanh(40*x)", 0), ("x**3", 0)])
 def test_a_curve_has_a_gap_at_a_pole(script: str, gaps: int) -> None:
     found = plot(script)
-    low, high = plots.margin(braille.span(found.value))
+    low, high = plots.margin(plots.span(found.value))
     shown = plots.without_poles(found.value, found.gradient["x"], high - low)
     assert sum(map(math.isnan, shown)) == gaps
 
@@ -87,7 +87,7 @@ def test_a_plot_follows_the_width_of_the_terminal(cells: int) -> None:
 
 
 def test_a_dot_stands_where_its_point_is() -> None:
-    canvas = braille.Canvas(10, 5, (0, 1), (0, 1))
+    canvas = plots.Canvas(10, 5, (0, 1), (0, 1))
     for x, y in ((0, 0), (1, 1)):
         canvas.dot(*canvas.spot(x, y))
     rows = canvas.lines()
@@ -96,15 +96,15 @@ def test_a_dot_stands_where_its_point_is() -> None:
 
 def test_lines_of_equal_value_are_circles_around_a_minimum() -> None:
     xs = [at / 20 - 1 for at in range(41)]
-    canvas = braille.Canvas(40, 20, (-1, 1), (-1, 1))
-    braille.contours(xs, xs, [[x * x + y * y for y in xs] for x in xs], [0.49], canvas)
+    canvas = plots.Canvas(40, 20, (-1, 1), (-1, 1))
+    plots.contours(xs, xs, [[x * x + y * y for y in xs] for x in xs], [0.49], canvas)
     dots = [
         (2 * column + across, 4 * row + down)
         for row, cells in enumerate(canvas.cells)
         for column, cell in enumerate(cells)
         for down in range(4)
         for across in range(2)
-        if cell & braille.DOTS[down][across]
+        if cell & plots.DOTS[down][across]
     ]
     assert len(dots) > 100
     for across, down in dots:

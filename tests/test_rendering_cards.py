@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from gradcli.checks import check_callable, check_script
-from gradcli.rendering import plain, verdicts
+from gradcli.rendering import plain
 from gradcli.rendering.document import Style
+from gradcli.rendering.documents import verdicts
 
 
 def text(report: Any, show: str = "failing") -> str:

@@ -25,8 +25,8 @@ from gradcli.commands.why import view as why_view
 from gradcli.eager import running, why
 from gradcli.eager.why.story import CURES
 from gradcli.language import read_source
-from gradcli.rendering.convergence import convergence
 from gradcli.rendering.document import Style
+from gradcli.rendering.documents.convergence import convergence
 from gradcli.results import findings
 from gradcli.results.curves import step_sequence
 from tests.corpus import corpus

@@ -17,7 +17,8 @@ from test_rendering_snapshots import VIEWS
 from gradcli import rendering
 from gradcli.codes import CODES
 from gradcli.diagnostics import Diagnostic, Span
-from gradcli.rendering import catalogue, machine
+from gradcli.rendering import machine
+from gradcli.rendering.documents import catalogue
 from gradcli.results.calculations import Evaluation, Gradient
 
 FOLDER = Path(rendering.__file__).parent / "schema"

@@ -19,9 +19,10 @@ from gradcli.codes import CODES
 from gradcli.commands._views import View, calculation
 from gradcli.commands.trace import planned_view
 from gradcli.diagnostics import Diagnostic, Span
-from gradcli.rendering import catalogue, diagnostics, machine, plain, tables, tabular
-from gradcli.rendering import trace as listing
+from gradcli.rendering import diagnostics, machine, plain, tables, tabular
 from gradcli.rendering.document import Document, Style
+from gradcli.rendering.documents import catalogue
+from gradcli.rendering.documents import trace as listing
 from tests.report_views import report_view
 
 FOLDER = Path(__file__).parent / "snapshots" / "rendering"

@@ -25,7 +25,7 @@ from gradcli.checks.oracle.oracle_client import Oracle, TimeOver
 from gradcli.checks.report import VERDICTS
 from gradcli.commands._acceptance import outcome
 from gradcli.diagnostics import Diagnostic, GradcliError
-from gradcli.rendering.verdicts import SENTENCES
+from gradcli.rendering.documents.verdicts import SENTENCES
 from tests.processes import below, runs
 from tests.report_views import text
 

@@ -11,8 +11,8 @@ from test_rendering_snapshots import on_terminal
 from gradcli import calculator, cli
 from gradcli.calculator.folding import MOVING
 from gradcli.rendering import plain
-from gradcli.rendering import trace as listing
 from gradcli.rendering.document import Style
+from gradcli.rendering.documents import trace as listing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,8 +11,8 @@ import pytest
 import gradcli.eager
 from gradcli.eager import running, why
 from gradcli.eager._core import events
-from gradcli.rendering import listings, reasons
 from gradcli.rendering.document import Style
+from gradcli.rendering.documents import listings, reasons
 from tests.eager_snippets import SNIPPETS
 from tests.eager_snippets_more import MORE
 from tests.test_eager_against_torch import agree, left_by

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from gradcli.checks import report as reports
     from gradcli.commands._shared import Output
     from gradcli.diagnostics import Diagnostic
-    from gradcli.rendering import formats, verdicts
+    from gradcli.rendering import formats
+    from gradcli.rendering.documents import verdicts
 
     class Sink(Protocol):
         """Takes every report, and the totals at the end."""

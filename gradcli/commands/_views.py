@@ -10,8 +10,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from gradcli.diagnostics import Diagnostic
-    from gradcli.rendering import calculus, formulas, machine
+    from gradcli.rendering import machine
     from gradcli.rendering.document import Document, Grid, Style
+    from gradcli.rendering.documents import calculus, formulas
     from gradcli.results.calculations import Derivation
 
     Payload = dict[str, Any]

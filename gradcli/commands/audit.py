@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from gradcli.audit import command as commands
     from gradcli.audit import saved_points as points
     from gradcli.commands._shared import Output
-    from gradcli.rendering import audits, formats, machine
+    from gradcli.rendering import formats, machine
+    from gradcli.rendering.documents import audits
 else:
     audit_report, commands, points = room("audit_report"), room("audited_command"), room("saved_points")
     batch = room("batch")

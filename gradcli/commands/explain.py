@@ -12,7 +12,8 @@ from gradcli.diagnostics import did_you_mean, error, visible
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from gradcli.commands._shared import Output
-    from gradcli.rendering import catalogue, machine
+    from gradcli.rendering import machine
+    from gradcli.rendering.documents import catalogue
 else:
     catalogue, machine = room("catalogue"), room("machine")
 

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from gradcli import primitives
     from gradcli.commands._shared import Output
     from gradcli.primitives import plugins
-    from gradcli.rendering import catalogue, machine
+    from gradcli.rendering import machine
+    from gradcli.rendering.documents import catalogue
 else:
     package, primitives, plugins = room("package"), room("primitives"), room("plugins")
     catalogue, machine = room("catalogue"), room("machine")

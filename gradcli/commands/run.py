@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gradcli.commands._shared import Output
     from gradcli.eager import running
     from gradcli.frameworks import torch_recorder
-    from gradcli.rendering import listings
+    from gradcli.rendering.documents import listings
     from gradcli.rendering.graphs import formats
 else:
     formats, listings = room("formats"), room("listings")

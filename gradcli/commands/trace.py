@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from gradcli import calculator
     from gradcli.calculator import quiz as quizzes
     from gradcli.commands._shared import Output
-    from gradcli.rendering import machine, planned
-    from gradcli.rendering import trace as listing
+    from gradcli.rendering import machine
+    from gradcli.rendering.documents import planned
+    from gradcli.rendering.documents import trace as listing
     from gradcli.results.calculations import Trace
     from gradcli.results.plan_reports import PlanReport
 else:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from gradcli.commands._shared import Output
     from gradcli.eager import running
     from gradcli.eager import why as watching
-    from gradcli.rendering import reasons
+    from gradcli.rendering.documents import reasons
     from gradcli.results.findings import Explanation
 else:
     calculator, running = room("calculator"), room("running")

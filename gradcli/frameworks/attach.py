@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 from gradcli import graph
 from gradcli.eager import running, why
 from gradcli.frameworks.torch_recorder import TorchWatch
-from gradcli.rendering import plain, reasons, tabular
+from gradcli.rendering import plain, tabular
 from gradcli.rendering.document import Style
+from gradcli.rendering.documents import reasons
 from gradcli.rendering.graphs import formats
 
 if TYPE_CHECKING:

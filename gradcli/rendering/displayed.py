@@ -5,8 +5,9 @@ from __future__ import annotations
 from html import escape as escaped
 from importlib.util import find_spec
 
-from gradcli.rendering import calculus, formulas, plain, planned, plots, trace
+from gradcli.rendering import plain, plots
 from gradcli.rendering.document import Document, Facts, Formula, Grid, Line, Style
+from gradcli.rendering.documents import calculus, formulas, planned, trace
 from gradcli.rendering.graphs import formats
 
 TYPE_CHECKING = False

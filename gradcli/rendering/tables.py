@@ -12,8 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from gradcli.rendering.document import Facts, Grid, Line, separate
+from gradcli.rendering.documents.verdicts import DOUBTFUL, GOOD
 from gradcli.rendering.text import visible, width
-from gradcli.rendering.verdicts import DOUBTFUL, GOOD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

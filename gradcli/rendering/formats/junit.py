@@ -6,11 +6,11 @@ Inconclusive checks count as skipped. A run that ended early has one more suite,
 
 from __future__ import annotations
 
-from gradcli.rendering.cards import evidence_facts
 from gradcli.rendering.document import Style
+from gradcli.rendering.documents.cards import evidence_facts
+from gradcli.rendering.documents.verdicts import sentence, subject, title
 from gradcli.rendering.formats.issues import incomplete
 from gradcli.rendering.text import visible
-from gradcli.rendering.verdicts import sentence, subject, title
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

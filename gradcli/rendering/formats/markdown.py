@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from gradcli.rendering import verdicts
+from gradcli.rendering.documents import verdicts
 from gradcli.rendering.formats.issues import incomplete, issues
 from gradcli.rendering.text import visible
 

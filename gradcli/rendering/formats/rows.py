@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from gradcli.rendering.documents.verdicts import place, sentence
 from gradcli.rendering.machine import check_fields, opening, text
 from gradcli.rendering.tabular import csv_rows
-from gradcli.rendering.verdicts import place, sentence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

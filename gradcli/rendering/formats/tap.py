@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 
+from gradcli.rendering.documents.verdicts import subject, title
 from gradcli.rendering.formats.issues import incomplete, issues
 from gradcli.rendering.text import visible
-from gradcli.rendering.verdicts import subject, title
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from gradcli.rendering.calculus import head
 from gradcli.rendering.document import Column, Document, Facts, Grid, Line, Style, document
+from gradcli.rendering.documents.calculus import head
 from gradcli.results.plan_reports import PlanLoop
 
 TYPE_CHECKING = False

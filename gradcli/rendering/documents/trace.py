@@ -10,8 +10,8 @@ import sys
 from itertools import zip_longest
 
 from gradcli.graph.exact import count_text
-from gradcli.rendering.calculus import entry_rows, head, unused
 from gradcli.rendering.document import Column, Document, Facts, Grid, Line, Style, document
+from gradcli.rendering.documents.calculus import entry_rows, head, unused
 from gradcli.rendering.graphs.numbers import extent_of
 from gradcli.rendering.tabular import is_number
 from gradcli.rendering.values import derivative, inline, number, shape_of, size_of

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gradcli.batch.totals import Totals
-from gradcli.rendering.cards import TABLES, card, table_card
 from gradcli.rendering.document import GAP, Column, Document, Grid, Line, Style, document
+from gradcli.rendering.documents.cards import TABLES, card, table_card
 from gradcli.rendering.text import visible
 
 TYPE_CHECKING = False

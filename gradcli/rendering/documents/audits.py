@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from gradcli.rendering.cards import card
 from gradcli.rendering.document import GAP, Column, Document, Grid, Line, Style, document
+from gradcli.rendering.documents.cards import card
+from gradcli.rendering.documents.verdicts import READ
 from gradcli.rendering.machine import check_fields, opening
 from gradcli.rendering.text import visible
 from gradcli.rendering.values import jsonable
-from gradcli.rendering.verdicts import READ
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 
-from gradcli.rendering.convergence import convergence
 from gradcli.rendering.diagnostics import bare, headline, snippet
 from gradcli.rendering.document import GAP, Column, Facts, Grid, Line, Style
+from gradcli.rendering.documents.convergence import convergence
 from gradcli.rendering.values import inline, number
 from gradcli.results.curves import step_sequence
 
