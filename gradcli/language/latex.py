@@ -14,6 +14,7 @@ import re
 
 from gradcli.diagnostics import Diagnostic, GradcliError, did_you_mean, visible
 from gradcli.language.source import LINE_END, Source
+from gradcli.records import NamedTuple
 
 MATHEMATICS = re.compile(r"\\[A-Za-z,;:!|{}()\[\]]|\$[^$]+\$|[\^_][ \t]*\{")
 STRING = re.compile(r"\"[^\"\r\n]*\"|'[^'\r\n]*'")
@@ -132,29 +133,16 @@ SIDES = "write a name, a function such as f(x), or a derivative such as \\frac{\
 SUM, PRODUCT, POWER, ATOM = range(4)  # how tightly the text of a part is bound
 
 
-class Part:
+class Part(NamedTuple):
     """A translated part: its text, how tightly it binds, and what juxtaposition with it means."""
 
-    __slots__ = ("bind", "capital", "column", "matrix", "number", "text", "transposed")
-
-    def __init__(
-        self,
-        text: str,
-        bind: int = ATOM,
-        *,
-        matrix: bool = False,
-        transposed: bool = False,
-        number: bool = False,
-        capital: bool = False,
-        column: bool = False,
-    ) -> None:
-        self.text = text
-        self.bind = bind
-        self.matrix = matrix  # a product with what follows is a matrix product
-        self.transposed = transposed
-        self.number = number
-        self.column = column  # a bold vector: in front of a transposed one it makes a matrix
-        self.capital = capital  # a letter, perhaps behind a number, that may stand for a matrix
+    text: str
+    bind: int = ATOM
+    matrix: bool = False  # a product with what follows is a matrix product
+    transposed: bool = False
+    number: bool = False
+    capital: bool = False  # a letter, perhaps behind a number, that may stand for a matrix
+    column: bool = False  # a bold vector: in front of a transposed one it makes a matrix
 
     def within(self, bind: int) -> str:
         """The text where at least this binding is needed."""
