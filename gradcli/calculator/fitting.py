@@ -1,4 +1,4 @@
-"""Compares values with what is expected of them: equal shapes, equal values, leaves that do not occur; broadcasts."""
+"""Compares given values with what is expected: shapes, names of leaves, and how values are broadcast."""
 
 from __future__ import annotations
 

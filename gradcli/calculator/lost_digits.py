@@ -1,4 +1,4 @@
-"""Digits that floats lost: exact values beside them, where a running error analysis of a scalar program doubts them.
+"""Exact values beside floats that may have lost their digits, by a running error analysis of a scalar program.
 
 In that analysis each operation adds half a unit in the last place of its result to a first-order bound on the error of
 its value, and passes on the errors of its operands times its slope, which is measured by a second call of the

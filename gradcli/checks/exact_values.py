@@ -1,4 +1,4 @@
-"""The exact values of nodes beside their floats: which floats are wrong, and the operation that lost their digits.
+"""Computes the exact values of nodes beside their floats: which floats are wrong, and what lost their digits.
 
 Values are enclosed by the oracle, in its own process, without any derivative rule beyond the program itself.
 """

@@ -1,4 +1,4 @@
-"""PyTorch's `torch.distributions`, as far as policies and latent variables need it: laws to draw from and to learn."""
+"""PyTorch's `torch.distributions`: the distributions that policy gradients and latent variables need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether two computations are the same formula: both read in index notation, and their difference multiplied out."""
+"""Decides whether two computations are one formula: their difference in index notation, multiplied out, is zero."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names for parts of formulas that are long or that stand in them more than once.
+"""Finds names for the parts of a formula that are long or stand in it more than once.
 
 `inv(S) @ x + y @ inv(S)` becomes `M @ x + y @ M` where `M = inv(S)`. Names that a script has already come first.
 """

@@ -1,4 +1,4 @@
-"""Expressions in place of names and of other expressions, in the text of a formula."""
+"""Substitutes expressions for names and for other expressions in the text of a formula."""
 
 from __future__ import annotations
 

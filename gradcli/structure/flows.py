@@ -1,4 +1,4 @@
-"""Sets of columns, one for each row, and their arithmetic: moved, added up, united.
+"""Sets of columns, one for each row of a matrix, and operations on them: move, add up, unite.
 
 A `Flow` says for each entry of an array which entries of the inputs may reach it. Rows and columns count entries in
 C order. Too many pairs raise `TooDense`, because then nothing can be saved.

@@ -1,4 +1,4 @@
-"""Runs the `entries` rule of an operation on sets of positions instead of entries.
+"""Runs the `entries` rule of an operation on sets of positions instead of values.
 
 A rule that only moves or adds up entries describes the pattern completely. A rule that computes with entries is
 refused, and the walk then reads the operation in another way.

@@ -1,4 +1,4 @@
-"""Propagates a move of single entries through a graph, and computes only the entries that change.
+"""Propagates a change of single entries through a graph, and computes only the entries that it changes.
 
 Of every node only the entries that something reaches are recomputed, all of them in one call: pairs of an entry and
 what has moved. Operations on numbers run on the pairs; sums and products with a matrix add up what has changed;

@@ -1,4 +1,4 @@
-"""What a Python function is: its name, the line it stands in, and the objects that it holds."""
+"""Identifies a Python function: its name, the line it stands in, and the objects that it holds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a claim about nodes at a point is an identity: proved, or why not.
+"""Proves that a claim about nodes at a point is an identity, or says why it could not.
 
 A claimed derivative is compared with the derivation of the value's form, an equality with the other side's form. A
 difference that is not zero refutes nothing. A proof names the signs on which it rests, and the leaves that it took as

@@ -1,4 +1,4 @@
-"""A point that is not smooth: KINK, BOUNDARY or DISCONTINUOUS, or nothing where it is smooth after all.
+"""Decides whether a point that may not be smooth is a KINK, a BOUNDARY or DISCONTINUOUS, or smooth after all.
 
 Ties are exact, and slopes and jumps are coefficients of expansions on both sides. What these leave open is
 INCONCLUSIVE: no step of a difference reaches a logarithm of a logarithm.

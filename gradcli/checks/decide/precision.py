@@ -1,4 +1,4 @@
-"""How many units in the last place the floats of a right rule are off, and IMPRECISE where that is too many.
+"""Measures how many units in the last place the floats of a right rule are off: IMPRECISE where that is too many.
 
 The rule is right; only the number is judged here, entry by entry, and the node that loses the digits is named.
 """

@@ -1,4 +1,4 @@
-"""Both sides of a refuted claim at some points, for everything that explains it."""
+"""Evaluates both sides of a refuted claim at some points, for everything that explains it."""
 
 from __future__ import annotations
 

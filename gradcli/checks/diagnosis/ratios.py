@@ -1,4 +1,4 @@
-"""Simple patterns in a wrong gradient: zero, a factor, a sign, exchanged leaves, a transpose, ratios to its parts."""
+"""Finds simple patterns in a wrong gradient: zero, a factor, a sign, swapped leaves, a transpose, ratios to parts."""
 
 from __future__ import annotations
 

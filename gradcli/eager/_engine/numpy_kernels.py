@@ -1,4 +1,4 @@
-"""Faster equivalents of what NumPy does in more passes than needed.
+"""Kernels on NumPy arrays that need fewer passes over memory than NumPy's own functions.
 
 Generated functions call these in place of what a declaration says, where the result is the same to the last bit, or,
 for the sigmoid, as good as the formula.

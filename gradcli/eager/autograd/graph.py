@@ -1,4 +1,4 @@
-"""What belongs to recorded graphs themselves: hooks on what nodes save, their nodes and edges, version counters."""
+"""PyTorch's `torch.autograd.graph`: hooks on saved tensors, nodes and edges of recorded graphs, version counters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PyTorch's `torch.func`: functions that make functions of derivatives, and functions of stacks."""
+"""PyTorch's `torch.func`: transforms of functions, such as `grad`, `vjp`, `jvp`, `jacrev` and `vmap`."""
 
 from __future__ import annotations
 

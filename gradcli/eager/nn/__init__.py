@@ -1,4 +1,4 @@
-"""PyTorch's `torch.nn`: modules, parameters, losses, and how they start.
+"""PyTorch's `torch.nn`: modules, parameters, losses and initialization.
 
 Begin with `modules/`, which has one file a family of layers. `_module.py` is the base of all, `_container.py` holds
 modules, `_layer.py` records a formula as one node and declares layers by their functions.

@@ -1,4 +1,4 @@
-"""The tensors of a run by names that a reader of the file knows, and parameters that a module does not register.
+"""Names for the tensors of a run, as the file calls them, and parameters that a module does not register.
 
 Those stand in a plain list, dictionary or tuple, or are a plain tensor.
 """

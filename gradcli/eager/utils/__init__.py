@@ -1,4 +1,4 @@
-"""PyTorch's `torch.utils`: what of it belongs to gradients, and batches of data."""
+"""PyTorch's `torch.utils`: activation checkpointing, data sets and data loaders."""
 
 from __future__ import annotations
 

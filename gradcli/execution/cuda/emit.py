@@ -1,4 +1,4 @@
-"""Lines of CUDA C for entries that are wanted: one variable for each value.
+"""Emits CUDA C for the entries that a kernel computes: one line and one variable for each value.
 
 A value that is in memory is loaded; any other one is computed from its operands where it is wanted, so slices, entries
 among zeros, joined arrays and repeated entries cost no memory: they only say which entry is read. Additions, products,

@@ -1,4 +1,4 @@
-"""Kernels are compiled and launched, one by one or as one CUDA graph; other steps are calls of CuPy.
+"""Compiles and launches kernels, one by one or as one CUDA graph; other steps are calls of CuPy.
 
 A launch costs some microseconds, whatever it does. So a graph pays where many kernels do little: at least `FEWEST`
 launches more than there are inputs to copy, at most `MOST_BYTES` in all arrays, no call of a library between them, and

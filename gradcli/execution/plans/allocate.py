@@ -1,4 +1,4 @@
-"""Memory: a place in one piece of it for each result of steps in order, and a pool for the memory of long results.
+"""Allocates memory: a place in one block for each result of the steps, and a pool for the memory of long results.
 
 Places are used again as soon as nobody reads what stands there. The system clears a fresh page when it is first written
 to, which for long arrays takes longer than their computation: so the pool gives memory of former results, to which

@@ -1,4 +1,4 @@
-"""Memory and functions bound to a schedule: a workspace, to be run as often as wanted.
+"""Runs a schedule: binds memory and functions to its steps in a workspace, which runs any number of times.
 
 Small inputs are copied to fixed places, so that most steps are bound to their arrays once. What changes from run to run
 (large inputs, large outputs, blocks of arrays) is looked up in a table when a step is taken. In a loop every thread has

@@ -1,4 +1,4 @@
-"""Steps become fewer while they are made: equal ones are one, numbers are folded, repeated entries are computed once.
+"""Simplifies steps while they are recorded: equal steps are one, numbers are folded, repeated entries computed once.
 
 The rules are local and change the order of roundings at most. `simplified` then counts truth values that were added up
 as numbers.

@@ -1,4 +1,4 @@
-"""Images of other forms, rows and volumes too: in a frame, resized, with channels as pixels."""
+"""Layers that resize images: interpolation, and channels rearranged as pixels (`PixelShuffle`)."""
 
 from __future__ import annotations
 
