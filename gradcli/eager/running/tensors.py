@@ -1,4 +1,4 @@
-"""Reads tensors for the record of a run: their numbers, flags, nodes, formats and entries.
+"""What the record of a run keeps (values, nodes that ran, backwards, events; no tensor), and how it reads tensors.
 
 `Tensors` reads those of this package. The adaptor of the installed PyTorch overrides what differs there, so that one
 record, and one set of reasons and pictures, serves both.

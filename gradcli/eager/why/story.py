@@ -137,7 +137,7 @@ def walk(starts: Iterable[T], onward: Callable[[T], Iterable[T]]) -> Iterator[T]
     """What can be reached from some places, each place once, the nearest first.
 
     >>> list(walk([6], lambda n: [n // 2, n // 3] if n > 1 else []))
-    [6, 3, 2, 1]
+    [6, 3, 2, 1, 0]
     """
     waiting = deque(starts)
     seen = set(waiting)

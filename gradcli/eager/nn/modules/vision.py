@@ -1,4 +1,4 @@
-"""Layers that resize images: interpolation, and channels rearranged as pixels (`PixelShuffle`)."""
+"""Images, rows and volumes in other forms: padded, resized by interpolation, with channels as pixels."""
 
 from __future__ import annotations
 
