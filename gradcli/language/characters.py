@@ -36,8 +36,21 @@ LATIN = dict(
     )
 )
 # signs of mathematics that are read as operators
-OPERATORS = {"−": "-", "×": "*", "·": "*", "⋅": "*", "÷": "/", "≤": "<=", "≥": ">=", "≠": "!=", "‖": "||"}
+OPERATORS = {
+    "−": "-",
+    "×": "*",
+    "⊙": "*",
+    "·": "*",
+    "⋅": "*",
+    "÷": "/",
+    "≤": "<=",
+    "≥": ">=",
+    "≠": "!=",
+    "‖": "||",
+    "∥": "||",
+}
 POWERS = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹ⁿ", "0123456789n", strict=True))
+ACCENTS = {"\u0302": "hat", "\u0303": "tilde", "\u0304": "bar", "\u0307": "dot"}
 SUBSCRIPTS = dict(zip("₀₁₂₃₄₅₆₇₈₉", "0123456789", strict=True))  # of names: x₁ is x_1
 SIGNS = {
     sign: meant
@@ -68,6 +81,15 @@ SIGNS = {
 }
 HINTS = {
     "⁻": "write x**-1 or exp(-x), or inv(A) for the inverse of a matrix",
+    "⟨": "write x @ y for an inner product",
+    "⌊": "write floor(x)",
+    "⌈": "write ceil(x)",
+    "⊗": "write kron(A, B) or outer(x, y)",
+    "±": "write + or -",
+    "≈": "write = or ==",
+    "∫": "integrals are not supported",
+    "°": "write x*pi/180 for an angle in degrees",
+    **dict.fromkeys(SUBSCRIPTS, "a number below the line belongs to a name, as in x₁; norms are norm(x), norm(x, 1)"),
     "?": "write where(condition, a, b) to choose between two values",
     "{": "dictionaries and sets are not supported; write a list as [a, b]",
     "}": "dictionaries and sets are not supported; write a list as [a, b]",
@@ -115,6 +137,8 @@ def stray(text: str, at: int, span: Span) -> Diagnostic:
             hint = "the text was not UTF-8 where it came from"
             return Diagnostic("GC102", f"the text holds {character_name(char)}", span, (), hint)
         return Diagnostic("GC103", f"the text holds an invisible {character_name(char)}", span, (), "delete it")
+    import unicodedata
+
     if char in HINTS:
         return Diagnostic("GC105", f"unexpected `{char}`", span, (), HINTS[char])
     shown = f"`{char}`, {character_name(char)}," if drawable(char) else character_name(char)
@@ -124,11 +148,14 @@ def stray(text: str, at: int, span: Span) -> Diagnostic:
     if meant is not None:
         message = f"{shown} is not `{visible(meant)}`"
         return Diagnostic("GC104", message, span, (), f"type `{visible(meant)}`")
+    letter, *marks = list(unicodedata.normalize("NFD", text[at - 1 : at] + char if char in ACCENTS else char))
+    if len(marks) == 1 and marks[0] in ACCENTS and letter.isalpha():
+        return Diagnostic(
+            "GC105", f"{shown} is not a letter of a name", span, (), f"write {letter}_{ACCENTS[marks[0]]}"
+        )
     if char.isalpha():
         hint = "names are ASCII letters, digits, _ and Greek letters"
         return Diagnostic("GC105", f"{shown} is not a letter of a name", span, (), hint)
-    import unicodedata
-
     fraction = unicodedata.normalize("NFKC", char).split("\u2044")  # ½
     over = f"write {'/'.join(fraction)}" if len(fraction) == 2 else None
     return Diagnostic("GC105", f"{shown} is not part of the language", span, (), over)

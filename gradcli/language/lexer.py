@@ -30,6 +30,7 @@ PYTHON_WORDS = (
     *("as", "async", "await", "break", "class", "continue", "del", "except", "finally", "from", "global"),
     *("import", "is", "lambda", "nonlocal", "pass", "raise", "try", "while", "with", "yield"),
 )
+PAIRED = frozenset("∂∇∑∏∫⟨⌊⌈⁻")  # signs that seldom stand alone
 STRING_PREFIXES = ("b", "br", "f", "fr", "r", "rb", "u")  # of Python
 RESERVED = {word: word for word in (*LANGUAGE_WORDS, *PYTHON_WORDS)}
 
@@ -38,7 +39,7 @@ WORD = rf"[A-Za-z_{GREEK}][A-Za-z0-9_{GREEK}]*"
 TOKEN = re.compile(
     rf"""[ \t]*+(?:
       ({WORD})
-    | ((?:{DIGITS}(?:\.(?:{DIGITS})?)?|\.{DIGITS})(?:[eE][+-]?{DIGITS})?)
+    | ((?:{DIGITS}(?:\.(?:{DIGITS})?)?|\.{DIGITS})(?:[eE][+−-]?{DIGITS})?)
     | (\*\*=?|===?|!==?|<=|>=|<>|<<|>>|=>|=<|\+=|-=|\*=|//=?|/=|@=|\^=|%=|&=|\|=|&&|\|\||->|:=|\.\.\.
        |[-+*/@^=<>()\[\],:;.%&|~!])
     | (\r\n|\n|\r)
@@ -161,6 +162,7 @@ class Lexer:
                         kinds.append(reserved(word, NAME))
                     elif group == IS_NUMBER:
                         kinds.append(NUMBER)
+                        word = word.replace("−", "-")  # 1e−3
                     else:
                         kinds.append(word)
                         if word in "([":
@@ -272,7 +274,8 @@ class Lexer:
         elif char in SUBSCRIPTS and self.tokens.kinds[-1:] == [NAME] and not text[at - 1].isspace():
             while end < self.end and text[end] in SUBSCRIPTS:
                 end += 1
-            self.tokens.texts[-1] += "_" + "".join(SUBSCRIPTS[one] for one in text[at:end])
+            below = "".join(SUBSCRIPTS[one] for one in text[at:end])
+            self.tokens.texts[-1] += below if self.tokens.texts[-1] == "log" else f"_{below}"
         elif char == "ᵀ":
             self.add(".", ".", line, column)
             self.add(NAME, "T", line, column)
@@ -285,7 +288,7 @@ class Lexer:
     def is_prime(self, at: int, closed: bool) -> bool:
         """Whether a quotation mark stands directly behind a value, as in x'*A*x and f'(x); f'a' is a string."""
         text, kinds, texts = self.text, self.tokens.kinds, self.tokens.texts
-        if text[at] != "'" or not kinds or text[at - 1].isspace() or kinds[-1] not in (NAME, ")", "]"):
+        if text[at] not in "'′" or not kinds or text[at - 1].isspace() or kinds[-1] not in (NAME, ")", "]"):
             return False
         empty = text.startswith("''(", at)  # f''(x)
         return empty or not (closed and texts[-1].lower() in STRING_PREFIXES)
@@ -326,8 +329,8 @@ class Lexer:
             self.braces = max(0, self.braces - (end - at))
             return end
         self.braces += end - at if text[at] == "{" else 0
-        again = line in self.tokens.broken and text[at] in "∂∇" and text.count(text[at], at - column + 1, at)
-        if not again:  # the two of ∂f/∂x are one error
+        before = text[at - column + 1 : at]
+        if line not in self.tokens.broken or not PAIRED.intersection(before):  # ∂f/∂x, ∑ᵢ xᵢ, ⌊x⌋ are one error each
             self.tokens.diagnostics.append(stray(text, at, span))
         self.tokens.broken.add(line)
         return end

@@ -244,6 +244,8 @@ def after_operand(kinds: list[str], texts: list[str], i: int, touching: bool, ca
         if kind == "(":
             return "GC114", f"missing operator between {left} and `(`", "only a name can be called; write `*`"
         hint = "write `*` for a product"
+        if texts[i] == "mod":
+            return "GC114", f"missing operator between {left} and `mod`", f"write mod({shown(texts[i - 1])}, ...)"
         if texts[i - 2 : i] == [".", "T"]:
             return "GC114", f"missing operator between `.T` and {token}", "write `@` for a product, as in x.T @ A"
         if before == NAME and kind != NUMBER:
