@@ -319,3 +319,20 @@ _MODULES = [
     "nn.TripletMarginLoss(margin=-1)",
 ]
 LAYER_MODULES = {call: f"nn = torch.nn\ntorch.manual_seed(5)\nm = {call}\n" + _STATE for call in _MODULES}
+# subclasses that call the constructor of a layer, or change what it calls
+_SUBCLASSES = {
+    "nn.Conv2d": "def __init__(self, *a, **k):\n        super().__init__(*a, **k)\n        self.extra = nn.Parameter(torch.ones(1))\nm = One(1, 2, 3, padding=1)",
+    "nn.Linear": "def __init__(self, n):\n        super().__init__(n, n, bias=False)\n    def reset_parameters(self):\n        nn.init.ones_(self.weight)\nm = One(3)",
+    "nn.LSTM": "def __init__(self):\n        super().__init__(input_size=2, hidden_size=3, num_layers=2)\nm = One()",
+    "nn.BatchNorm1d": "def __init__(self, n):\n        super().__init__(n, affine=False)\nm = One(3)",
+    "nn.CrossEntropyLoss": "def __init__(self):\n        super().__init__(weight=torch.tensor([1.0, 2.0]))\nm = One()",
+    "nn.Embedding": "def __init__(self, n):\n        super().__init__(n, 4, padding_idx=0)\nm = One(3)",
+    "nn.MultiheadAttention": "def __init__(self):\n        super().__init__(4, 2, batch_first=True)\nm = One()",
+    "nn.ReLU": "def __init__(self):\n        super().__init__(inplace=True)\nm = One()",
+}  # fmt: skip
+LAYER_MODULES |= {
+    f"a subclass of {base}": f"nn = torch.nn\ntorch.manual_seed(5)\nclass One({base}):\n    {body}\n"
+    + _STATE
+    + "del One\n"
+    for base, body in _SUBCLASSES.items()
+}
