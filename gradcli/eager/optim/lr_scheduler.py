@@ -412,26 +412,18 @@ class SequentialLR(LRScheduler):
     """
 
     _held = ("optimizer", "_schedulers")
-
     _arguments = options("optimizer, schedulers, milestones, last_epoch=-1")
 
     def _start(  # type: ignore[override]
         self, optimizer: Optimizer, schedulers: Sequence[LRScheduler], milestones: Sequence[int], last_epoch: int
     ) -> None:
-        if len(schedulers) < 1:
-            raise ValueError("SequentialLR expects at least one scheduler, but got no scheduler.")
         for i, one in enumerate(schedulers):
             if not hasattr(one, "optimizer"):
                 raise TypeError(f"SequentialLR at index {i} should have `optimizer` as its attribute.")
-            if isinstance(one, ReduceLROnPlateau):
+            if isinstance(one, ReduceLROnPlateau) or optimizer is not one.optimizer:
                 raise ValueError(
-                    "SequentialLR does not support `ReduceLROnPlateau` scheduler, which needs a metric at every step, "
-                    f"but got one at index {i}"
-                )
-            if optimizer is not one.optimizer:
-                raise ValueError(
-                    f"SequentialLR expects all schedulers to belong to the same optimizer, but {type(one).__name__} at "
-                    f"index {i} belongs to another one"
+                    "SequentialLR takes schedulers of its own optimizer that need no metric, which "
+                    f"{type(one).__name__} at index {i} is not"
                 )
         self._schedulers, self.optimizer = schedulers, optimizer
         if len(milestones) != len(schedulers) - 1:
