@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gradcli.execution import scan_turns
 from gradcli.execution.plans import run, schedule, thread_pool
 from gradcli.lowering import loops
 
@@ -24,10 +23,9 @@ BLOCKS: list[Change] = [
     (run, "SMALL", 16),  # arrays that change from run to run
     (run, "WORTH_A_THREAD", 0),
 ]
-LOOPS: list[Change] = [  # of few turns and nodes are nodes of the graph, and linear ones run in blocks
+LOOPS: list[Change] = [  # of few turns and nodes are nodes of the graph
     (loops, "FEWEST", 4),
     (loops, "NODE_FROM", {inf: 0}),
-    (scan_turns, "FEWEST", 8),
 ]
 
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gradcli.execution import scan_numpy
 from gradcli.execution.plans import allocate, emit_numba, emit_numpy, numpy_plan, run, schedule
 
 if TYPE_CHECKING:
@@ -46,7 +45,6 @@ PASSES: dict[str, Pass] = {
         "entries that no output reads are not computed",
         ((numpy_plan, "restricted", _unchanged),),
     ),
-    "linear": Pass("linear recurrences are solved in blocks of turns", ((scan_numpy, "blocks_of", _none),)),
     "marks": Pass(
         "ties and masks are counted as truth values",
         ((schedule, "simplified", lambda ops, *_: list(ops)),),

@@ -320,8 +320,6 @@ def _passes_of_plan(plan: Plan) -> Iterator[PlanPass]:
     events = plan.schedule.events
     loops = [one for one in events if isinstance(one, Loop)]
     recurrences = [op.function.core for op in events if isinstance(op, Op) and op.kind == SCAN]
-    if linear := sum([core.linear for core in recurrences]):
-        yield PlanPass("linear", f"{_counted(linear, 'recurrence')} a*x + b: blocks of turns side by side")
     if loops:
         yield PlanPass("blocks", f"{_counted(len(loops), 'loop')} over blocks of arrays that stay in cache")
     if any(loop.code is not None for loop in loops) or any(core.native for core in recurrences):

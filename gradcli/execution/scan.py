@@ -119,8 +119,7 @@ class Scan:
     def turns(self, xp: Any, args: Sequence[Any], ranks: Sequence[int]) -> Iterator[tuple[int, list[Any]]]:
         """Each turn with the values of its steps by position, in the order in which the turns run.
 
-        It is the same list each time. What no reader needs is None. An operation that refuses its operands raises one
-        of REFUSED, with its step as the attribute `node`.
+        It is the same list each time. What no reader needs is None.
         """
         body, carries = self.body, self.carries
         work = self.work(xp)
@@ -137,16 +136,7 @@ class Scan:
                 values[at] = array[(..., turn, *rest)]
             if work.index is not None:
                 values[work.index] = float(turn) if xp.name == "math" else xp.array(float(turn))
-            at = 0
-            try:
-                for impl, at, operands, params, aligned in work.steps:
-                    xs: Any = [values[place] for place in operands]
-                    if aligned:
-                        xs = xp.aligned(xs, params["ranks"])
-                    values[at] = impl(xp, *xs, **params)
-            except REFUSED as reason:
-                vars(reason).setdefault("node", work.node_at(at))
-                raise
+            work.take(work.steps, values)
             state = [values[place] for place in nexts]
             yield turn, values
 
@@ -154,10 +144,10 @@ class Scan:
 class Work:
     """The operations of one turn, bound to a namespace."""
 
-    __slots__ = ("body", "extras", "index", "leaders", "rows", "start", "steps")
+    __slots__ = ("body", "extras", "index", "leaders", "rows", "start", "steps", "xp")
 
     def __init__(self, xp: Any, body: Body, order: Sequence[int]) -> None:
-        self.body = body
+        self.xp, self.body = xp, body
         steps = body.steps
         states, stacks = len(body.carried), len(body.rows)
         self.rows = [at for at in order if states <= at < states + stacks]
@@ -189,6 +179,22 @@ class Work:
                 if not primitive.pointwise:
                     params = {**params, "ranks": tuple([len(arg.shape) for arg in step.args])}
                 self.steps.append((primitive.impl, at, operands, params, primitive.aligned and xp.name != "math"))
+
+    def take(self, steps: Sequence[Step], values: list[Any]) -> None:
+        """Put the values of some steps beside those that they read.
+
+        An operation that refuses its operands raises one of REFUSED, with its step as the attribute `node`.
+        """
+        xp, at = self.xp, 0
+        try:
+            for impl, at, operands, params, aligned in steps:
+                xs: Any = [values[place] for place in operands]
+                if aligned:
+                    xs = xp.aligned(xs, params["ranks"])
+                values[at] = impl(xp, *xs, **params)
+        except REFUSED as reason:
+            vars(reason).setdefault("node", self.node_at(at))
+            raise
 
     def chosen(self, positions: Iterable[int]) -> list[Step]:
         """The operations that give the steps with these positions, in the order of the turn."""

@@ -15,7 +15,7 @@ from gradcli.execution.namespaces import IEEE_DIFFERS, REFUSED, Unavailable
 from gradcli.execution.plans import emit_numba
 from gradcli.execution.plans.ir import live
 from gradcli.execution.plans.tracing import Operations, Unrecordable
-from gradcli.execution.scan_turns import ArrayTurns, blocks_of
+from gradcli.execution.scan_turns import ArrayTurns
 from gradcli.graph.loop import readers_by_loop
 from gradcli.graph.node import CONSTANT, LEAF, is_reader
 
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from gradcli.execution.plans.ir import Value
-    from gradcli.execution.scan import Scan, Step
-    from gradcli.execution.scan_turns import Blocks
+    from gradcli.execution.scan import Scan
     from gradcli.graph.loop import Body
 
 BLOCK_ENTRIES = 1 << 19  # of all steps that take a block of turns at once
@@ -199,14 +198,8 @@ class Core:
         self.tried = False  # to compile it
         self.once = False  # then no machine code is made of arrays
         self._turns: ArrayTurns | None = None
-        self._blocks: Blocks | None = None
         self._lanes: Any = None
         self._prepared = False
-
-    @property
-    def linear(self) -> bool:
-        """Whether the turns run in blocks side by side."""
-        return self._blocks is not None
 
     @property
     def native(self) -> bool:
@@ -231,10 +224,6 @@ class Core:
             self._prepare(turns)
         if self._lanes is not None:
             return self._lanes.run(columns, fixed, before, turns)  # type: ignore[no-any-return]
-        if self._blocks is not None:
-            solved = self._blocks.run(columns, fixed, before, turns)
-            if solved is not None:
-                return solved
         if self._turns is not None:
             try:
                 return self._turns.run(columns, fixed, before, turns, store)
@@ -284,24 +273,15 @@ class Core:
             library.empty((turns if store else 0, *body.steps[k].shape), dtype=xp.kind_type(body.steps[k].type.kind))
             for k in self.carries
         ]
-        at = 0
-        try:
-            for turn in range(turns):
-                for k, stack in zip(self.carries, stacks, strict=True) if store else ():
-                    stack[turn] = local[k]
-                for place, column in zip(self.columns, columns, strict=True):
-                    local[place] = column[turn]
-                for impl, at, operands, params, aligned in steps:
-                    xs: Any = [local[place] for place in operands]
-                    if aligned:
-                        xs = xp.aligned(xs, params["ranks"])
-                    local[at] = impl(xp, *xs, **params)
-                after = [local[end] for end in self.ends]
-                for k, value in zip(self.carries, after, strict=True):
-                    local[k] = value
-        except REFUSED as reason:
-            vars(reason).setdefault("node", work.node_at(at))
-            raise
+        for turn in range(turns):
+            for k, stack in zip(self.carries, stacks, strict=True) if store else ():
+                stack[turn] = local[k]
+            for place, column in zip(self.columns, columns, strict=True):
+                local[place] = column[turn]
+            work.take(steps, local)
+            after = [local[end] for end in self.ends]
+            for k, value in zip(self.carries, after, strict=True):
+                local[k] = value
         return stacks if store else None, [local[k] for k in self.carries]
 
     # --- arrays --------------------------------------------------------------------------------------------------
@@ -309,9 +289,8 @@ class Core:
     def _prepare(self, turns: int) -> None:
         """Decide in the first run, so that all runs give the same bits."""
         self._turns = self._record()
-        if self._turns is not None and not self.exact:
-            self._lanes = None if self.once else emit_numba.compiled_lanes(self._turns, turns)
-            self._blocks = blocks_of(self._turns, turns) if self._lanes is None else None
+        if self._turns is not None and not self.exact and not self.once:
+            self._lanes = emit_numba.compiled_lanes(self._turns, turns)
         self._prepared = True
 
     def _record(self) -> ArrayTurns | None:
@@ -386,7 +365,7 @@ class Staged:
         values: list[Any] = self.work.start.copy()
         rows = range(len(body.carried), len(body.carried) + len(body.rows))
         values[rows.stop : len(args)] = args[rows.stop :]
-        self._compute(self.still, values)
+        self.work.take(self.still, values)
         state = {k: args[k] for k in scan.carries}
         outputs = [at for at in dict.fromkeys(scan.stacked) if at >= 0]
         stacks = {
@@ -402,7 +381,7 @@ class Staged:
             if self.index >= 0:
                 values[self.index] = library.arange(low, high, dtype=self.xp.float_type)[:: -1 if scan.reverse else 1]
             for steps, group in self.stages:
-                self._compute(steps, values)
+                self.work.take(steps, values)
                 if group is not None:
                     group.run(values, state, stop - start)
             for at, stack in stacks.items():
@@ -418,18 +397,6 @@ class Staged:
                 by_turn = end in self.varying and value.ndim > len(body.steps[end].shape)
                 found.append(value[-1] if by_turn else value)
         return [one.copy() if getattr(one, "base", None) is not None else one for one in found]
-
-    def _compute(self, steps: Iterable[Step], values: list[Any]) -> None:
-        xp, at = self.xp, 0
-        try:
-            for impl, at, operands, params, aligned in steps:
-                xs: Any = [values[place] for place in operands]
-                if aligned:
-                    xs = xp.aligned(xs, params["ranks"])
-                values[at] = impl(xp, *xs, **params)
-        except REFUSED as reason:
-            vars(reason).setdefault("node", self.work.node_at(at))
-            raise
 
     def column(self, values: Sequence[Any], at: int, turns: int) -> Any:
         """The values of a step in all turns of a block."""
