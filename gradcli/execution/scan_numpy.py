@@ -198,13 +198,13 @@ class Core:
         self.tried = False  # to compile it
         self.once = False  # then no machine code is made of arrays
         self._turns: ArrayTurns | None = None
-        self._lanes: Any = None
+        self._native: Any = None
         self._prepared = False
 
     @property
     def native(self) -> bool:
         """Whether the turns run as machine code."""
-        return self._lanes is not None or self.compiled is not None
+        return self._native is not None or self.compiled is not None
 
     def run(
         self, columns: Sequence[Any], fixed: Sequence[Any], before: Sequence[Any], turns: int, store: bool
@@ -222,8 +222,8 @@ class Core:
                 return self._typed(stacks, after)
         if not self._prepared:
             self._prepare(turns)
-        if self._lanes is not None:
-            return self._lanes.run(columns, fixed, before, turns)  # type: ignore[no-any-return]
+        if self._native is not None:
+            return self._native.run(columns, fixed, before, turns)  # type: ignore[no-any-return]
         if self._turns is not None:
             try:
                 return self._turns.run(columns, fixed, before, turns, store)
@@ -290,7 +290,7 @@ class Core:
         """Decide in the first run, so that all runs give the same bits."""
         self._turns = self._record()
         if self._turns is not None and not self.exact and not self.once:
-            self._lanes = emit_numba.compiled_lanes(self._turns, turns)
+            self._native = emit_numba.compiled_turns(self._turns, turns)
         self._prepared = True
 
     def _record(self) -> ArrayTurns | None:

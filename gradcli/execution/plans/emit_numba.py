@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import os
 from importlib import import_module
+from math import prod
 from pathlib import Path
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
@@ -22,13 +23,14 @@ from gradcli.execution.emit_python import Printer, turn_lines
 from gradcli.execution.generated import function
 from gradcli.execution.namespaces import math_
 from gradcli.execution.plans.compile_cache import CompileCache
-from gradcli.execution.plans.ir import CAST, CHOICE, COPY, ENTRY, REDUCE, VIEW, base
+from gradcli.execution.plans.emit_numpy import places, shown
+from gradcli.execution.plans.ir import ADDED, CAST, CHOICE, COPY, ENTRY, JOIN, PLACE, REDUCE, VIEW, Op, base
 from gradcli.execution.plans.schedule import Loop
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from gradcli.execution.plans.ir import Op, Value
+    from gradcli.execution.plans.ir import Value
     from gradcli.execution.plans.schedule import Schedule
     from gradcli.execution.scan_turns import ArrayTurns
     from gradcli.graph.loop import Body
@@ -410,15 +412,15 @@ MOST_LOOPS = 512  # whose machine code is kept
 _loops: dict[str, Any] = {}
 
 
-def made(text: str) -> Callable[..., None]:
-    """The machine code of a text, compiled now or before."""
+def made(text: str, functions: Mapping[str, Any] | None = None) -> Callable[..., None]:
+    """The machine code of a text, compiled now or before; `functions` are further ones that it calls."""
     known: Callable[..., None] | None = _loops.get(text)
     if known is None:
         if len(_loops) >= MOST_LOOPS:
             _loops.pop(next(iter(_loops)), None)
         scope = {
             "abs": abs, "sqrt": np.sqrt, "copysign": np.copysign, "floor": np.floor, "ceil": np.ceil, "rint": np.rint,
-            "trunc": np.trunc, "INF": INF, "NAN": NAN, **compiled()[1],
+            "trunc": np.trunc, "INF": INF, "NAN": NAN, **compiled()[1], **(functions or {}),
         }  # fmt: skip
         known = _loops[text] = _machine_code(text, scope, __file__)
     return known
@@ -516,68 +518,159 @@ def _core_text(
     return "\n".join(whole), printer.functions
 
 
-# --- loops over turns, arrays entry by entry --------------------------------------------------------------------
+# --- loops over turns, arrays -----------------------------------------------------------------------------------
+#
+# Every entry of every array is a local variable, so views, joined arrays and entries among zeros cost nothing. Where
+# each entry is by itself, the text has one of them, in a loop over all.
+
+MOST_ENTRIES = 400  # of all arrays of a turn that are written out: compiling takes some milliseconds for each
+ENTRYWISE = (ENTRY, CHOICE, CAST, COPY)
 
 
-class Lanes:
-    """The turns of a recurrence of arrays of one shape, each entry of which is by itself, in machine code."""
+class CompiledTurns:
+    """The turns of a recurrence in machine code."""
 
     def __init__(self, turns: ArrayTurns, run: Callable[..., None]) -> None:
-        self.turns = turns
         self._run = run
-        self.shape = turns.carries[0].shape
+        self._carries = turns.carries
+        self._ends = np.cumsum([0, *(carry.size for carry in turns.carries)]).tolist()
+        columns = [np.zeros((1, *one.shape)) for one in turns.columns]
+        fixed, before = [[np.zeros(one.shape) for one in values] for values in (turns.fixed, turns.carries)]
+        self.run(columns, fixed, before, 1)  # compiled for these types
 
     def run(
         self, columns: Sequence[Any], fixed: Sequence[Any], before: Sequence[Any], turns: int
     ) -> tuple[Sequence[Any], Sequence[Any]]:
         """The states before each turn and those after the last one."""
-        size = self.turns.carries[0].size
-        states = np.empty((turns + 1, len(before), size))
-        for place, value in enumerate(before):
-            states[0, place] = value.reshape(-1)
-        table = np.empty((len(columns), turns, size))
-        for place, column in enumerate(columns):
-            table[place] = column.reshape(turns, -1)
-        held = np.empty((len(fixed), size))
-        for place, value in enumerate(fixed):
-            held[place] = value.reshape(-1)
-        self._run(turns, size, states[0].copy(), states[1:], table, held)
-        stacks = [states[:, place].reshape(turns + 1, *self.shape) for place in range(len(before))]
-        return [stack[:-1] for stack in stacks], [stack[-1] for stack in stacks]
+        states = np.empty((turns + 1, self._ends[-1]))
+        states[0] = _line(before)
+        table = np.concatenate([np.empty((turns, 0)), *(column.reshape(turns, -1) for column in columns)], 1)
+        self._run(turns, states, table, _line(fixed))
+        found = []
+        for start, end, carry in zip(self._ends, self._ends[1:], self._carries, strict=False):
+            found.append(states[:, start:end].reshape(turns + 1, *carry.shape).astype(carry.dtype, copy=False))
+        return [one[:-1] for one in found], [one[-1] for one in found]
 
 
-def compiled_lanes(turns: ArrayTurns, count: int) -> Lanes | None:
+def _line(arrays: Sequence[Any]) -> Any:
+    """The entries of arrays, one after the other."""
+    return np.concatenate([np.empty(0), *(np.asarray(one).reshape(-1) for one in arrays)])
+
+
+def compiled_turns(turns: ArrayTurns, count: int) -> CompiledTurns | None:
     """The machine code of so many turns; None where it is not worth its making, cannot be printed, or without numba."""
-    shape = turns.carries[0].shape
-    size = turns.carries[0].size
-    if not shape or any(one.shape != shape or one.dtype != "float64" for one in turns.carries):
+    entries = sum([op.out.size for op in turns.ops if op.kind != VIEW])
+    if count * (entries + CALL * len(turns.ops)) < WORK or not is_there():
         return None
-    if count * (size + CALL) * len(turns.ops) < WORK or not is_there():
-        return None
-    names: dict[int, str] = {}
-    lines = []
-    for kind, values in (
-        ("now[{}, e]", turns.carries),
-        ("columns[{}, t, e]", turns.columns),
-        ("fixed[{}, e]", turns.fixed),
-    ):
-        for place, value in enumerate(values):
-            if value.shape not in ((), shape) or value.dtype.kind not in "fb":
-                return None
-            names[value.serial] = f"x{value.serial}"
-            lines.append(f"x{value.serial} = {kind.format(place)}{' != 0.0' if value.dtype.kind == 'b' else ''}")
-
-    def word(value: Value) -> str:
-        return names[value.serial] if value.number is None else literal(value.number.item())
-
-    for op in turns.ops:
-        form = {CHOICE: WHERE, ENTRY: OPERATORS.get(op.function)}.get(op.kind)
-        if form is None or op.out.shape not in ((), shape) or op.out.dtype.kind not in "fb":
+    try:
+        printer = _TurnPrinter(turns)
+        read = sum([value.size for value in (*turns.carries, *turns.columns, *turns.fixed)])
+        if printer.lane is None and entries + read > MOST_ENTRIES:
             return None
-        lines.append(f"x{op.out.serial} = {form.format(*map(word, op.args))}")
-        names[op.out.serial] = f"x{op.out.serial}"
-    for place, value in enumerate(turns.nexts):
-        lines.append(f"now[{place}, e] = states[t, {place}, e] = {word(value)}")
-    text = ["def loop(turns, size, now, states, columns, fixed):", "    wide()", "    for t in range(turns):"]
-    text += ["        for e in range(size):", *[f"            {line}" for line in lines], ""]
-    return Lanes(turns, made("\n".join(text)))
+        return CompiledTurns(turns, made(printer.printed(), printer.functions))
+    except (Unprintable, import_module("numba").core.errors.NumbaError):
+        return None
+
+
+class _TurnPrinter:
+    """The lines of one turn while they are written; `names` has a word for each entry of each value.
+
+    `lane` is the shape of all arrays where each entry is by itself; then the one that is written stands for all.
+    """
+
+    def __init__(self, turns: ArrayTurns) -> None:
+        self.turns = turns
+        self.names: dict[int, Any] = {}
+        self.lines: list[str] = []
+        self.functions: dict[str, Any] = {}  # those of NumPy for which the text has no word
+        first = turns.carries[0].shape
+        values = [*turns.carries, *turns.columns, *turns.fixed, *(op.out for op in turns.ops)]
+        alike = all(value.shape in ((), first) for value in values) and all(one.shape == first for one in turns.carries)
+        self.lane = first if alike and first and all(op.kind in ENTRYWISE for op in turns.ops) else None
+
+    def printed(self) -> str:
+        """The text of a function of (turns, states, columns, fixed)."""
+        turns = self.turns
+        self._read(turns.fixed, "fixed[{}]")
+        places = self._read(turns.carries, "states[t, {}]")
+        self._read(turns.columns, "columns[t, {}]")
+        for op in turns.ops:
+            self.names[op.out.serial] = self._step(op)
+        nexts = [word for value in turns.nexts for word in self._words(value).reshape(-1)]
+        self.lines += [f"states[t + 1, {place}] = {word}" for place, word in zip(places, nexts, strict=True)]
+        lines = ["def loop(turns, states, columns, fixed):", "    wide()", "    for t in range(turns):"]
+        indent = " " * 8
+        if self.lane is not None:
+            lines.append(f"        for e in range({prod(self.lane)}):")
+            indent += " " * 4
+        return "\n".join([*lines, *(indent + line for line in self.lines), ""])
+
+    def _read(self, values: Sequence[Value], text: str) -> list[str]:
+        """Read arrays whose entries stand one after the other; the places of these entries."""
+        places: list[str] = []
+        start = 0
+        for value in values:
+            if value.dtype not in (np.float64, np.bool_):
+                raise Unprintable(str(value))
+            truth = " != 0.0" if value.dtype.kind == "b" else ""
+            words = self.names[value.serial] = np.empty(self._shape(value), object)
+            for number, at in enumerate(np.ndindex(words.shape)):
+                places.append(f"{start} + e" if value.shape and self.lane else str(start + number))
+                words[at] = self._line(text.format(places[-1]) + truth)
+            start += value.size
+        return places
+
+    def _shape(self, value: Value) -> tuple[int, ...]:
+        """The shape of the words for a value."""
+        return value.shape if self.lane is None else ()
+
+    def _words(self, value: Value) -> Any:
+        if value.number is None:
+            return self.names[value.serial]
+        return np.full(self._shape(value), literal(value.number.item()), object)
+
+    def _line(self, text: str) -> str:
+        self.lines.append(f"x{len(self.lines)} = {text}")
+        return f"x{len(self.lines) - 1}"
+
+    def _step(self, op: Op) -> Any:
+        """The words of what a step gives."""
+        if op.out.dtype.kind not in "fb":
+            raise Unprintable(str(op))
+        xs, shape = [self._words(arg) for arg in op.args], self._shape(op.out)
+        if op.kind == VIEW:
+            return shown(op, xs[0], shape)
+        if op.kind == JOIN:
+            return np.concatenate(xs, op.params)
+        if op.kind == REDUCE:
+            rows = np.moveaxis(xs[0], op.params, range(len(op.params))).reshape(-1, *shape)
+            total = rows[:1].reshape(shape)
+            for row in rows[1:]:
+                total = self._each(self._form(op, op.args * 2), shape, total, row)
+            return total
+        if op.kind in (PLACE, ADDED):
+            out = xs[0].copy() if op.kind == ADDED else np.full(shape, literal(op.out.dtype.type(0).item()), object)
+            index = places(op, op.args[-1])
+            part = np.broadcast_to(xs[-1], out[index].shape)
+            out[index] = part if op.kind == PLACE else self._each("({} + {})", part.shape, out[index], part)
+            return out
+        return self._each(self._form(op, op.args), shape, *xs)
+
+    def _each(self, form: str, shape: tuple[int, ...], *xs: Any) -> Any:
+        """A line for each entry."""
+        spread = [np.broadcast_to(x, shape) for x in xs]
+        out = np.empty(shape, object)
+        for at in np.ndindex(shape):
+            out[at] = self._line(form.format(*[x[at] for x in spread]))
+        return out
+
+    def _form(self, op: Op, args: Sequence[Value]) -> str:
+        """How a step is written; functions that the text has no word for are NumPy's."""
+        alike = Op(ENTRY, op.function, tuple(args), None, op.out, op.node) if op.kind == REDUCE else op
+        if op.function in SINES:
+            return f"sincos_far_({{}})[{SINES[op.function]}]"
+        if op.kind == ENTRY and op.function not in OPERATORS:
+            name = f"{op.function.__name__}_of"
+            self.functions[name] = op.function
+            return f"{name}({', '.join(['{}'] * len(args))})"
+        return _form(alike)
