@@ -31,10 +31,7 @@ if TYPE_CHECKING:
     Kernel = Callable[..., Any]
 
 BITS = {8: np.int64, 4: np.int32}  # whole numbers of the size of a float
-FEW = 9_000  # entries of a matrix up to which a library uses one thread for its product with a vector
 LARGEST_POWER = 1024
-LONGEST = 1 << 12  # terms that are added one after the other, and not in pairs
-NARROW = 64  # columns up to which a reduction of rows is faster on columns
 SPARSE = 16  # a mask that holds this rarely is guessed well by the processor, so that a copy under it is fast
 SHORT = 1 << 16  # bytes of a constant that is worth a copy without gaps
 LONG = 1 << 10  # entries from which choosing by bits is faster than a copy under a mask
@@ -42,43 +39,9 @@ LONG = 1 << 10  # entries from which choosing by bits is faster than a copy unde
 UNSAFE = {np.negative, np.isfinite, np.isnan, np.isinf, np.signbit}  # NumPy 2.4: wrong in results with gaps (AVX-512)
 
 
-def kernel(op: Op, blocked: bool = False) -> Kernel:
+def kernel(op: Op) -> Kernel:
     """The function of a step; it may be called with any operands of the same kind, such as blocks."""
-    if op.kind == REDUCE and op.function is np.add and op.args[0].dtype.kind == "b":
-        return counted(op)
-    if op.kind == REDUCE and (blocked or op.args[0].size <= FEW):
-        short = _short(op)
-        if short is not None:
-            return short
     return KERNELS[op.kind](op)
-
-
-def _short(op: Op) -> Kernel | None:
-    """A reduction of the last or the first axis by what is faster: a product with ones, a sweep over columns."""
-    reduce, axes, rank = op.function.reduce, op.params, len(op.args[0].shape)
-    if op.out.dtype.kind != "f" or op.args[0].dtype != op.out.dtype or rank < 2:
-        return None
-    if op.function is np.add and axes in ((0,), (rank - 1,)):
-        ones = np.ones(LONGEST, op.out.dtype)
-
-        def total(x: Any, out: Any) -> None:
-            count = x.shape[axes[0]]
-            if not 1 < count <= LONGEST:
-                reduce(x, axes, None, out)
-            elif axes[0]:
-                out[...] = np.matmul(x.reshape(-1, count), ones[:count]).reshape(out.shape)
-            else:
-                out[...] = np.matmul(ones[:count], x.reshape(count, -1)).reshape(out.shape)
-
-        return total
-    if axes == (rank - 1,) and 1 < op.args[0].shape[-1] <= NARROW:
-
-        def columns(x: Any, out: Any) -> None:
-            if x.size:
-                out[...] = reduce(np.ascontiguousarray(x.reshape(-1, x.shape[-1]).T), 0).reshape(out.shape)
-
-        return columns
-    return None
 
 
 def ties(x: Any, best: Any, out: Any) -> None:
@@ -192,6 +155,8 @@ def _is_zero(value: Value) -> bool:
 
 
 def _reduce(op: Op) -> Kernel:
+    if op.function is np.add and op.args[0].dtype.kind == "b":
+        return counted(op)
     reduce, axes = op.function.reduce, op.params
     return lambda x, out: reduce(x, axes, None, out)
 

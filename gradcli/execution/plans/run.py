@@ -336,7 +336,7 @@ class Blocks:
         self.stretches = min(FEWER if large else STRETCHES, blocks)
         ends = [loop.rows * (blocks * i // self.stretches) for i in range(self.stretches)] + [loop.count]
         self.within = [_cut(first, last, loop) for first, last in pairwise(ends)]  # the blocks of each stretch
-        products = any(_by_library(op) for op in loop.ops)
+        products = any(op.kind == PRODUCT for op in loop.ops)
         work = sum(max([op.out.size, *[arg.size for arg in op.args]]) for op in loop.ops)
         self.alone = work < WORTH_A_THREAD * threads or (products and setters() is None)
         self.threads = 1 if self.alone else min(threads, self.stretches)
@@ -394,12 +394,6 @@ def _outside(loop: Loop) -> dict[int, Value]:
 def _cut(first: int, last: int, loop: Loop) -> list[slice]:
     """Blocks in order."""
     return [slice(start, min(start + loop.rows, loop.count)) for start in range(first, last, loop.rows)]
-
-
-def _by_library(op: Op) -> bool:
-    """Whether a step may call a library that has threads of its own: sums of rows are products with ones."""
-    rows = op.kind == REDUCE and op.function is np.add and len(op.args[0].shape) > 1
-    return rows or op.kind == PRODUCT
 
 
 def combine(op: Op) -> Any:
@@ -493,7 +487,7 @@ class Frame(Arrays):
             op = self.loop.ops[0]
             self.call(code.run, [self.find(op, value) for value in (*code.inputs, *code.outputs)])
         for op in self.loop.ops if code is None else code.sums:
-            self.bind(op, kernel(op, blocked=True))
+            self.bind(op, kernel(op))
         self.empty = dict.fromkeys(self.late)
         self.sums = [
             (self.cells[op.out.serial], blocks.parts[op.out.serial], entry(combine(op))) for op in self.loop.summed
