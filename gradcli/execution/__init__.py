@@ -10,5 +10,4 @@ arrays, which NumPy or machine code takes block by block; `cuda/` prints kernels
 - Where the values that are alive at once exceed 256 MiB, the forward pass is cut into about sqrt(n) pieces, and a piece
   is computed once more when the backward pass reads it (`checkpoints.py`).
 - Functions made of text come from `generated.py` alone.
-- Files of points are read, never mapped: mapped pages count as memory of the process.
 """
