@@ -91,21 +91,21 @@ def forged(box, seed):
 recorded.recording = forged
 import sys
 sys.modules["gradcli.checks.callables.api"].recording_of = forged
-sys.modules["gradcli.checks.callables.processes.runner"].recording_of = forged
+sys.modules["gradcli.checks.callables.runner"].recording_of = forged
 """,
     "a recording of nonsense": """
 import sys
-sys.modules["gradcli.checks.callables.processes.runner"].recording_of = lambda box, seed: {
+sys.modules["gradcli.checks.callables.runner"].recording_of = lambda box, seed: {
     "flat": {"version": 1, "nodes": [["exp", [7], {}, "float", [], None]], "outputs": [0], "leaves": [], "data": {}},
     "outputs": [0], "gradients": {"x": 0}, "rules": []}
 """,
     "a recording of other names": """
 import sys
-sys.modules["gradcli.checks.callables.processes.runner"].recording_of = lambda box, seed: {"flat": None, "PROVED": True}
+sys.modules["gradcli.checks.callables.runner"].recording_of = lambda box, seed: {"flat": None, "PROVED": True}
 """,
     "a recording that is not a table": """
 import sys
-sys.modules["gradcli.checks.callables.processes.runner"].recording_of = lambda box, seed: {"unfit": ["PROVED"]}
+sys.modules["gradcli.checks.callables.runner"].recording_of = lambda box, seed: {"unfit": ["PROVED"]}
 """,
 }
 
@@ -146,7 +146,7 @@ def test_answers_of_nonsense_are_an_error(
     answer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    patch = f"import sys\nsys.modules['gradcli.checks.callables.processes.runner'].answer = lambda *args: {ANSWERS[answer]}\n"
+    patch = f"import sys\nsys.modules['gradcli.checks.callables.runner'].answer = lambda *args: {ANSWERS[answer]}\n"
     (tmp_path / "losses.py").write_text(NUMPY + patch)
     assert cli.main(["check", "--python", "losses.py:f", "--grad", "losses.py:df", "--at", "x=[1.5,-2]"]) == 2
     assert capsys.readouterr().err.startswith("error[GC733]: the process that runs the function answers nonsense")
@@ -167,7 +167,7 @@ def test_a_recording_is_proved_from_outside(
 def test_arrays_cross_the_pipe_as_they_are() -> None:
     from io import BytesIO
 
-    from gradcli.checks.callables.processes import remote_calls
+    from gradcli.checks.callables import runner
 
     sent = {
         "x": np.array([[1.5, np.nan, -0.0], [np.inf, 5e-324, -1e308]]),
@@ -177,17 +177,17 @@ def test_arrays_cross_the_pipe_as_they_are() -> None:
         "text": "a\nb",
     }
     stream = BytesIO()
-    remote_calls.send(stream, sent)
-    remote_calls.send(stream, {"next": 1})
+    runner.send(stream, sent)
+    runner.send(stream, {"next": 1})
     stream.write(b"Fatal Python error: Segmentation fault\n")
     stream.seek(0)
-    found, rest = remote_calls.receive(stream), []
+    found, rest = runner.receive(stream), []
     assert found is not None and found.keys() == sent.keys() and found["text"] == "a\nb"
     for name in ("x", "n", "none", "number"):
         assert found[name].dtype == sent[name].dtype and found[name].shape == sent[name].shape
         assert found[name].tobytes() == sent[name].tobytes()
-    assert remote_calls.receive(stream) == {"next": 1}
-    assert remote_calls.receive(stream, rest) is None and rest == [b"Fatal Python error: Segmentation fault\n"]
+    assert runner.receive(stream) == {"next": 1}
+    assert runner.receive(stream, rest) is None and rest == [b"Fatal Python error: Segmentation fault\n"]
     for line in (
         b'{"x": {"dtype": "<f8", "shape": [3], "data": "AAAA"}}\n',
         b'{"x": {"dtype": "O", "shape": [1], "data": ""}}\n',
@@ -197,6 +197,6 @@ def test_arrays_cross_the_pipe_as_they_are() -> None:
         b"[1]\n",
         b"[" * 100_000 + b"\n",
     ):
-        assert remote_calls.receive(BytesIO(line)) is None
+        assert runner.receive(BytesIO(line)) is None
     with pytest.raises(TypeError):
-        remote_calls.send(BytesIO(), {"x": np.array([{}], dtype=object)})
+        runner.send(BytesIO(), {"x": np.array([{}], dtype=object)})

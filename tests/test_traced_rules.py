@@ -13,7 +13,7 @@ import pytest
 import gradcli
 from gradcli import GradcliError, check_callable
 from gradcli.checks import scripts
-from gradcli.checks.callables.processes.process import check_target
+from gradcli.checks.callables.process import check_target
 from gradcli.checks.oracle import oracle_client
 from gradcli.checks.scripts import check_program
 from gradcli.execution.evaluate import evaluate

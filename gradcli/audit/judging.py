@@ -18,7 +18,7 @@ from gradcli.checks.callables.api import boxed, check_callable
 from gradcli.checks.callables.call_arguments import numbers, parameters
 from gradcli.checks.callables.examine import opened
 from gradcli.checks.callables.failures import Failed, OutOfTime, describe
-from gradcli.checks.callables.processes.remote_calls import packed
+from gradcli.checks.callables.runner import packed
 from gradcli.diagnostics import GradcliError
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from gradcli.checks.callables.api import check_callable
-    from gradcli.checks.callables.processes.process import check_target
+    from gradcli.checks.callables.process import check_target
     from gradcli.checks.report import Check, Report, refused
     from gradcli.checks.scripts import check_names, check_script
     from gradcli.checks.witnesses import parse_witnesses
@@ -36,7 +36,7 @@ _ROOMS = {
     "check_callable": "gradcli.checks.callables.api",
     "check_names": "gradcli.checks.scripts",
     "check_script": "gradcli.checks.scripts",
-    "check_target": "gradcli.checks.callables.processes.process",
+    "check_target": "gradcli.checks.callables.process",
     "parse_witnesses": "gradcli.checks.witnesses",
     "refused": "gradcli.checks.report",
 }

@@ -1,6 +1,6 @@
 """`check_callable`: a report with a verdict for each argument of a Python function with a hand-written derivative.
 
-The function runs in this process, whatever it does: `processes` runs it in one of its own.
+The function runs in this process, whatever it does: `process` runs it in one of its own.
 """
 
 from __future__ import annotations

@@ -82,10 +82,7 @@ def _explained(
         return []
     if any(one.name == "zero" for one in cheap):
         return cheap
-    case = judged.case
-    domains = {case.own_leaf or "": case.subject.domain}
-    surfaces = case.subject.surfaces
-    branch = by_branch(surfaces, judged.right, judged.claimed, case.values, judged.names, domains, case.seed)
+    branch = by_branch(judged)
     if branch is not None:
         return [branch]
     held = [one for one in cheap if one.name == "constant factor" and not judged.holds_elsewhere(_number(one))]

@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from gradcli.checks.decide.kinks import Surface
     from gradcli.checks.diagnosis.diagnosis_context import Judgement
-    from gradcli.graph.domain import Interval
     from gradcli.graph.node import Node
 
     Floats = NDArray[np.floating[Any]]
@@ -92,29 +90,21 @@ ENOUGH = 3  # comparisons on each side
 MOST_SURFACES = 12
 
 
-def by_branch(
-    surfaces: Sequence[Surface],
-    right: Node,
-    claimed: Node,
-    values: Values,
-    names: Sequence[str],
-    domains: Mapping[str, Interval | None],
-    seed: int,
-) -> Reading | None:
+def by_branch(judged: Judgement) -> Reading | None:
     """The surface on one side of which the claim is right, and on the other side wrong."""
-    zeros = list({surface.zero: surface for surface in surfaces})[:MOST_SURFACES]
-    if not zeros or not names:
+    surfaces = list({surface.zero: surface for surface in judged.case.subject.surfaces}.values())[:MOST_SURFACES]
+    if not surfaces or not judged.names:
         return None
     same: list[NDArray[np.bool_]] = []
     known: list[list[Floats]] = []
-    at = evaluator([right, claimed, *zeros])
-    for place in drawn(values, names, domains, seed):
+    at = evaluator([judged.right, judged.claimed, *(surface.zero for surface in surfaces)])
+    for place in drawn(judged):
         gradient, claim, *found = at(place)
         if np.isfinite(gradient).all() and np.isfinite(claim).all():
             scale = np.maximum(np.abs(gradient).max(initial=0.0), np.abs(claim).max(initial=0.0))
             same.append(np.abs(gradient - claim) <= CLOSE * scale)
             known.append(found)
-    for position, zero in enumerate(zeros):
+    for position, surface in enumerate(surfaces):
         sides: dict[int, list[bool]] = {1: [], -1: []}
         for agree, found in zip(same, known, strict=True):
             side = np.sign(found[position])
@@ -128,26 +118,25 @@ def by_branch(
             continue
         for sign, words in ((1, (">", "<")), (-1, ("<", ">"))):
             if all(sides[sign]) and not any(sides[-sign]):
-                text = node_text(zero)
+                text = node_text(surface.zero)
                 told = f"consistent with a branch that was forgotten: the claim is right where {text} {words[0]} 0, "
                 told += f"and wrong where {text} {words[1]} 0"
-                return Reading("right on one branch", told, node=text, span=span_of(surfaces[position].node))
+                return Reading("right on one branch", told, node=text, span=span_of(surface.node))
     return None
 
 
-def drawn(
-    values: Values, names: Sequence[str], domains: Mapping[str, Interval | None], seed: int
-) -> list[dict[str, Floats]]:
-    """Points all around the given one: each entry of the named leaves times -3 to 3, inside its domain."""
-    generator = np.random.default_rng(seed)
+def drawn(judged: Judgement) -> list[dict[str, Floats]]:
+    """Points all around the given one: each entry of what moves times -3 to 3, inside its domain."""
+    case = judged.case
+    generator = np.random.default_rng(case.seed)
     found = []
     for _ in range(DRAWN):
-        place = dict(values)
-        for name in names:
-            value = values[name]
+        place = dict(case.values)
+        for name in judged.names:
+            value = case.values[name]
             scale = np.where(value == 0, 1.0, np.abs(value))
             made = scale * generator.uniform(-3.0, 3.0, value.shape)
-            domain = domains.get(name)
+            domain = case.subject.domain if name == case.own_leaf else None
             if domain is not None:
                 inside = np.vectorize(lambda x, domain=domain: domain.contains(float(x)), otypes=[bool])(made)
                 made = np.where(inside, made, value)

@@ -19,11 +19,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradcli.checks.callables import runner
 from gradcli.checks.callables.api import About, Options, failed, report_on
-from gradcli.checks.callables.failures import KEPT, Failed, innermost
-from gradcli.checks.callables.processes import runner
-from gradcli.checks.callables.processes.remote_calls import RemoteBox, receive, send
-from gradcli.checks.callables.processes.runner import RUNNING, file_of
+from gradcli.checks.callables.box import Box
+from gradcli.checks.callables.call_arguments import Argument
+from gradcli.checks.callables.failures import KEPT, Failed, OutOfTime, innermost
+from gradcli.checks.callables.gradient_libraries import TITLES, Library
+from gradcli.checks.callables.runner import RUNNING, file_of, receive, send
 from gradcli.checks.oracle.child_process import CODE, QUIET
 from gradcli.checks.report import Check, Report, summarised, timed
 from gradcli.checks.witnesses import parse_witnesses
@@ -31,7 +33,7 @@ from gradcli.diagnostics import Diagnostic, GradcliError, error, visible
 from gradcli.points import array_of, read_point
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Self
 
     from numpy.typing import NDArray
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from gradcli.language.limits import Limits
 
     Message = dict[str, Any]
+    Floats = NDArray[np.floating[Any]]
 
 START = 60.0  # seconds for our own imports, on the slowest of machines
 GRACE = 1.0  # beyond the time that the check allows itself
@@ -150,6 +153,83 @@ def failure(message: Message) -> Failed:
     """Why a function cannot be run."""
     role, reason, place, help = message["failure"]
     return Failed(str(role), str(reason), place=place, help=help)
+
+
+class RemoteBox(Box):
+    """A box whose calls are messages; `exchange` sends one and gives the answer, or raises where there is none."""
+
+    def __init__(
+        self, opened: Message, arrays: Mapping[str, Floats], exchange: Callable[[Message], Message], seconds: float
+    ) -> None:
+        self.exchange = exchange
+        self.seconds = seconds
+        self.ends = monotonic() + seconds
+        self.kind = str(opened["kind"])
+        self.library = Library()
+        self.library.name = str(opened["library"])
+        if self.library.name not in TITLES:
+            raise ValueError("an unknown library")
+        self.given_arguments = [argument(arrays, *one) for one in opened["given"]]  # before f was called
+        self.arguments = [argument(arrays, *one) for one in opened["arguments"]]
+        shape = opened["shape"]
+        self.shape = None if shape is None else tuple(map(int, shape))
+        self.size = int(opened["size"])
+        self.dtype = str(opened["dtype"])
+        self.skipped = [str(name) for name in opened["skipped"]]
+        self.float32 = bool(opened["float32"])
+        self.outside = 0
+        self._claimed = opened["claimed"]
+        self._lay_out([str(name) for name in opened["names"]])
+        if not self.x.size:
+            raise ValueError("nothing moves")
+
+    @property
+    def claimed(self) -> str | None:
+        """The kind of the numbers that the derivative returns."""
+        return None if self._claimed is None else str(self._claimed)
+
+    def value(self, x: Floats) -> Floats:
+        """The outputs at a point beside the given one; NaN where f raises. Raises OutOfTime."""
+        if monotonic() > self.ends:
+            raise OutOfTime
+        return self._numbers(self.size, {"ask": "value", "x": x})
+
+    def again(self) -> Floats:
+        """The outputs at the given point once more."""
+        return self._numbers(self.size, {"ask": "again"})
+
+    def pullback(self, x: Floats, weights: Floats, at_the_point: bool = False) -> Floats:
+        """The derivative of a combination of the outputs, flat. Raises Failed."""
+        question = {"ask": "pullback", "x": x, "weights": weights, "at_the_point": at_the_point}
+        return self._numbers(self.x.size, question)
+
+    def recording(self, seed: int) -> Message:
+        """The program of a function of gradcli's own tensors as plain data."""
+        return self.exchange({"ask": "recording", "seed": seed})
+
+    def remarks(self) -> list[str]:
+        """Notes on the calls so far."""
+        answer = self.exchange({"ask": "remarks"})
+        self.outside = int(answer["outside"])
+        return [str(text) for text in answer["remarks"]]
+
+    def _numbers(self, size: int, question: Message) -> Floats:
+        answer = self.exchange(question)
+        if "late" in answer:
+            raise OutOfTime
+        if "failed" in answer:
+            role, reason, place, help = answer["failed"]
+            raise Failed(str(role), str(reason), place=place, help=help)
+        found = answer["found"]
+        if found.shape != (size,):
+            raise ValueError(f"an answer of {found.size} numbers, not {size}")
+        return np.asarray(found, dtype=np.float64)
+
+
+def argument(arrays: Mapping[str, Floats], name: str, moves: bool, keyword: bool) -> Argument:
+    """An argument with the numbers that this side knows of it."""
+    array = np.asarray(arrays[name], dtype=np.float64) if moves else None
+    return Argument(str(name), None, array, bool(keyword))
 
 
 class Lost(Exception):

@@ -1,5 +1,7 @@
 """The process in which a user's code runs: it receives calls through a pipe and returns values and gradients.
 
+Messages are lines of JSON with arrays of numbers in them. Nothing is pickled, and nothing that this process sends is run.
+
 This is the only module here that loads a user's file. It may crash, hang or be killed at any time: `process` starts
 it, follows its messages, and ends it. It judges nothing.
 """
@@ -13,21 +15,31 @@ import os
 import signal
 import sys
 import warnings
+from base64 import b64decode, b64encode
+from json import dumps, loads
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
 
 from gradcli.checks.callables.api import boxed, line_of, recording_of
 from gradcli.checks.callables.call_arguments import takes_cotangent
 from gradcli.checks.callables.examine import opened
-from gradcli.checks.callables.failures import Failed, Listener, called
-from gradcli.checks.callables.processes.remote_calls import answer, description, receive, send
+from gradcli.checks.callables.failures import Failed, Listener, OutOfTime, called
 from gradcli.diagnostics import Diagnostic, GradcliError, did_you_mean, error, visible
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import ModuleType
 
+    from gradcli.checks.callables.box import Box
+    from gradcli.checks.callables.call_arguments import Argument
+
+    Message = dict[str, Any]
 
 LOADING, RUNNING = "load", "run"
+KINDS = "fciub"  # numbers and truth values
+MOST_LINES = 1_000
 MOST_FILES = 1 << 12  # numbers of open files that a process which has just begun may have
 
 
@@ -188,3 +200,88 @@ def file_of(target: str) -> str | None:
 def list_of(one: Diagnostic) -> list[Any]:
     """A diagnostic as plain data."""
     return [one.code, one.message, one.help, one.severity]
+
+
+# --- questions and answers --------------------------------------------------------------------------------------------
+
+
+def description(box: Box, given: list[Argument]) -> Message:
+    """What the other side has to know of a box that has been opened; `given` are its arguments before that."""
+    return {
+        "kind": box.kind,
+        "library": box.library.name,
+        "given": [[one.name, one.array is not None, one.keyword] for one in given],
+        "arguments": [[one.name, one.array is not None, one.keyword] for one in box.arguments],
+        "names": box.names,
+        "shape": None if box.shape is None else list(box.shape),
+        "size": box.size,
+        "dtype": box.dtype,
+        "skipped": box.skipped,
+        "float32": box.float32,
+        "claimed": box.claimed,
+    }
+
+
+def answer(box: Box, question: Message, record: Callable[[Box, int], Message]) -> Message:
+    """The answer to one question."""
+    ask = question["ask"]
+    if ask == "recording":
+        return record(box, int(question["seed"]))
+    if ask == "remarks":
+        return {"remarks": box.remarks(), "outside": box.outside}
+    try:
+        if ask == "value":
+            return {"found": box.value(question["x"])}
+        if ask == "again":
+            return {"found": box.again()}
+        return {"found": box.pullback(question["x"], question["weights"], bool(question["at_the_point"]))}
+    except OutOfTime:
+        return {"late": True}
+    except Failed as problem:
+        return {"failed": [problem.role, problem.reason, problem.place, problem.help]}
+
+
+# --- messages ---------------------------------------------------------------------------------------------------------
+
+
+def send(stream: IO[bytes], message: Message) -> None:
+    """Write one message, which may hold arrays of numbers. Raises OSError where nobody reads any more."""
+    stream.write(dumps(message, default=packed).encode() + b"\n")
+    stream.flush()
+
+
+def receive(stream: IO[bytes], rest: list[bytes] | None = None) -> Message | None:
+    """The next message; None where there are no more. Lines that are none, such as a crash's, are left in `rest`."""
+    while line := stream.readline():
+        try:
+            message = loads(line, object_hook=with_array) if line.endswith(b"\n") else None
+        except (ValueError, TypeError, RecursionError):
+            message = None
+        if isinstance(message, dict):
+            return message
+        if rest is not None and len(rest) < MOST_LINES:
+            rest.append(line)
+    return None
+
+
+def packed(array: Any) -> Message:
+    """An array of numbers as JSON. Raises TypeError for anything else.
+
+    >>> with_array(packed(np.array([1.5, np.nan])))
+    array([1.5, nan])
+    """
+    array = np.asarray(array)
+    if array.dtype.kind not in KINDS:
+        raise TypeError(f"an array of {array.dtype} holds no numbers")
+    data = b64encode(np.ascontiguousarray(array).tobytes()).decode()
+    return {"dtype": array.dtype.str, "shape": list(array.shape), "data": data}
+
+
+def with_array(value: Message) -> Any:
+    """The array of its JSON, any other object as it is. Raises TypeError or ValueError for an array without numbers."""
+    if value.keys() != {"dtype", "shape", "data"}:
+        return value
+    dtype = np.dtype(str(value["dtype"]))
+    if dtype.kind not in KINDS:
+        raise TypeError(f"an array of {dtype} holds no numbers")
+    return np.ndarray(tuple(map(int, value["shape"])), dtype, b64decode(value["data"])).copy()

@@ -1,4 +1,0 @@
-"""Calls of Python functions in a process of their own.
-
-`process` owns it, `runner` runs in it, `remote_calls` are the messages.
-"""
