@@ -1,6 +1,6 @@
 """The process in which a user's code runs: it receives calls through a pipe and returns values and gradients.
 
-Messages are lines of JSON with arrays of numbers in them. Nothing is pickled, and nothing that this process sends is run.
+Messages are lines of JSON with arrays of numbers in them. Nothing is pickled; what this process sends is never run.
 
 This is the only module here that loads a user's file. It may crash, hang or be killed at any time: `process` starts
 it, follows its messages, and ends it. It judges nothing.
