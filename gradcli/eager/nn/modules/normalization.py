@@ -110,13 +110,12 @@ def batch_norm(
 
 
 def _follow(input: Tensor, mean: Tensor, var: Tensor, momentum: float, count: int) -> None:
-    axes = tuple([i for i in range(input.ndim) if i != 1])
-    array = input._array
-    here = array.mean(axis=axes, dtype=np.float64, keepdims=True)
-    away = array - here.astype(array.dtype)
+    array = input._array.reshape(*input.shape[:2], -1)
+    wide = np.promote_types(array.dtype, np.float32)
+    here = array.sum(-1, dtype=wide).sum(0, dtype=np.float64) / count  # along memory first, which is fast
+    away = array - here.astype(array.dtype)[:, None]
     away *= away
-    spread = away.sum(axis=axes, dtype=np.float64) / (count - 1)
-    here = here.reshape(-1)
+    spread = away.sum(-1, dtype=wide).sum(0, dtype=np.float64) / (count - 1)
     for running, new in ((mean, here), (var, spread)):
         array_of = running._array
         array_of *= array_of.dtype.type(1 - momentum)
