@@ -31,8 +31,6 @@ ERRORS: dict[str, type[Exception]] = {
     "loader: a stream with an order": ValueError,
     "Function: a default without its gradient": RuntimeError,
     "Function: an unknown argument": TypeError,
-    "edge: an edge that is not reached": RuntimeError,
-    "edge: grad from an edge without a seed": RuntimeError,
     "module: functional_call with an unknown module": AttributeError,
     "module: functional_call in place of a number": TypeError,
     "module: functional_call that is strict": RuntimeError,

@@ -112,7 +112,7 @@ class GradientEdge(NamedTuple):
 
     node: Any
     output_nr: int
-    ownership_token: Any = None  # PyTorch's name; here the shape and format of the tensor
+    ownership_token: Any = None
 
 
 class Extra:

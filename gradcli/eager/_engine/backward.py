@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import weakref
 from heapq import heappop, heappush
-from itertools import zip_longest
 from sys import getrefcount
 from threading import RLock
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,7 @@ import numpy as np
 
 from gradcli.eager._core import anomaly_mode, events, tracer
 from gradcli.eager._core.modes import SILENT, SPECIAL, state, sweeps, warn
-from gradcli.eager._core.node import GradientEdge, Node
+from gradcli.eager._core.node import Node
 from gradcli.eager._core.tensor import Handle, Tensor
 from gradcli.eager._engine.record import copied
 from gradcli.eager._engine.rule_node import fit, fitted_tensor, source_of
@@ -481,10 +480,10 @@ def backward(
         if (kind is np.float32 or kind is np.float64) and tensors._requires and not tensors._special and _unwatched():
             _swept([tensors._node or tensors], [kind(1)], bool(retain_graph))  # what a training step does
             return
-    roots = ends_of(tensors, gradients)
+    roots = tensors_of(tensors)
     chosen = None
     if inputs is not None:
-        chosen = ends_of(inputs)
+        chosen = tensors_of(inputs)
         if not chosen:
             raise RuntimeError("inputs= of backward() cannot be empty")
         if not all(x.requires_grad for x in chosen):
@@ -503,30 +502,13 @@ def backward(
                 add_to_grad(x, value, create_graph)
 
 
-def ends_of(given: Any, seeds: Any = None) -> tuple[Tensor, ...]:
-    """The tensors that are meant: one or several, or edges of the graph, for which tensors stand in."""
-    xs = (given,) if isinstance(given, (Tensor, GradientEdge)) else tuple(given)
-    if not any(isinstance(x, GradientEdge) for x in xs):
-        return xs
-    first = [seeds] if isinstance(seeds, Tensor) else list(seeds or ())
-    found = []
-    for x, seed in zip_longest(xs, first[: len(xs)]):
-        if isinstance(x, GradientEdge):
-            leaf = getattr(x.node, "variable", None)
-            x = _stand_in(x, seed) if leaf is None else leaf
-        found.append(x)
-    return tuple(found)
-
-
-def _stand_in(edge: GradientEdge, seed: Tensor | None) -> Tensor:
-    """A tensor whose gradient arrives at an edge, of the shape of the one that the edge was taken from."""
-    like = edge.ownership_token
-    if like is None:
-        like = ((), np.dtype(np.float32)) if seed is None else (seed._raw.shape, seed._raw.dtype)
-    shape, kind = like
-    found = Tensor(np.broadcast_to(kind.type(0), shape))
-    found._requires, found._edge = True, (edge.node, edge.output_nr)
-    return found
+def tensors_of(given: Any) -> tuple[Tensor, ...]:
+    """One tensor or several as a tuple; TypeError for anything else."""
+    xs = (given,) if isinstance(given, Tensor) else tuple(given)
+    for x in xs:
+        if not isinstance(x, Tensor):
+            raise TypeError(f"gradients are those of tensors by tensors, and this is {type(x).__name__}")
+    return xs
 
 
 def seeds_of(roots: Sequence[Tensor], gradients: Any) -> list[Tensor]:

@@ -6,19 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.eager._core.modes import warn
 from gradcli.eager._core.tensor import Tensor
-from gradcli.eager._engine.backward import ends_of, run, seeds_of
+from gradcli.eager._engine.backward import run, seeds_of, tensors_of
 from gradcli.eager._ops.creation import zeros_like
 from gradcli.eager._ops.joining import stack, unbind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gradcli.eager._core.node import GradientEdge
-
 
 def grad(
-    outputs: Tensor | GradientEdge | Sequence[Tensor | GradientEdge],
-    inputs: Tensor | GradientEdge | Sequence[Tensor | GradientEdge],
+    outputs: Tensor | Sequence[Tensor],
+    inputs: Tensor | Sequence[Tensor],
     grad_outputs: Any = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
@@ -34,7 +32,7 @@ def grad(
     """
     if not only_inputs:
         warn("only_inputs=False is no longer done: call backward() to fill .grad", FutureWarning)
-    roots, targets = ends_of(outputs, grad_outputs), ends_of(inputs)
+    roots, targets = tensors_of(outputs), tensors_of(inputs)
     if not targets:
         raise RuntimeError("grad requires non-empty inputs")
     if materialize_grads and allow_unused is False:

@@ -72,8 +72,7 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     if not tensor.requires_grad:
         raise RuntimeError("there is no gradient edge for a tensor that does not require grad")
     node = tensor.grad_fn
-    kind = (tensor._raw.shape, tensor._raw.dtype)
-    return GradientEdge(accumulator(tensor) if node is None else node, tensor.output_nr, kind)
+    return GradientEdge(accumulator(tensor) if node is None else node, tensor.output_nr)
 
 
 __all__ = [
