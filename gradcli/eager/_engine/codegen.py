@@ -189,9 +189,6 @@ def _parts(node: Node, uses: dict[Node, int]) -> tuple[list[Node], list[Node]]:
     return parts, inner
 
 
-_SMALL = 4096  # up to so many entries a repeated number is written out, which is faster than a view without strides
-
-
 _REDUCTIONS = {"sum": numpy_kernels.added_up, "max": numpy_kernels.largest}
 _ALONG = {"take_along_axis": numpy_kernels.taken_along, "put_along_add": numpy_kernels.put_along}
 
@@ -251,8 +248,6 @@ def _called(script: Script, name: str, xs: tuple[Any, ...], options: dict[str, A
         sums = numpy_kernels.sums_of(xs[0].known, options.get("axis", ()), script.kind)
         if sums is not None:
             return f"{script.name(sums)}({texts[0]})"
-    if name == "maximum" and len(xs) == 2 and not isinstance(xs[1], _Spy) and xs[1] == 0 and script.kind.kind == "f":
-        return f"{script.name(numpy_kernels.rectified)}({texts[0]}, {_plain(script, xs[1])})"
     if name == "sum" and options.get("axis") in (-1, (-1,)) and set(options) <= {"axis", "keepdims"}:
         return f"{script.name(numpy_kernels.along_rows)}({texts[0]}, {script.name(options.get('keepdims', False))})"
     if name == "expand_dims" and not options:
@@ -270,11 +265,6 @@ def _called(script: Script, name: str, xs: tuple[Any, ...], options: dict[str, A
     if name in _REDUCTIONS and "axis" in options and set(options) <= {"axis", "keepdims"}:
         how = ", ".join(f"{key}={script.name(value)}" for key, value in options.items())
         return f"{script.name(_REDUCTIONS[name])}({texts[0]}, {how})"
-    if name == "broadcast_to" and not options:
-        shape = tuple(xs[1])
-        small = script.backward and math.prod(shape) <= _SMALL and math.prod(xs[0].shape) == 1  # a value may be a view
-        repeated = numpy_kernels.written_out if small else np.broadcast_to
-        return f"{script.name(repeated)}({texts[0]}, {script.name(shape)})"
     if name == "cast":
         if xs[1] != "float":
             raise _Opaque

@@ -7,7 +7,7 @@ for the sigmoid, as good as the formula.
 from __future__ import annotations
 
 import math
-from functools import cache, lru_cache, partial
+from functools import lru_cache, partial
 from sys import getrefcount
 from typing import Any
 
@@ -19,7 +19,6 @@ _SHORT = 64  # an axis up to so long is searched across, not along
 _FEW = 16  # an axis up to so long is gone through entry by entry
 _LARGE = 4096  # entries from which on a detour pays
 _BLOCK = 256  # rows that are added up one after the other
-_WIDE = 2**16  # entries that stay in the cache
 
 added_up: Any = np.add.reduce
 _largest: Any = np.maximum.reduce
@@ -162,27 +161,6 @@ def along_rows(x: Any, keepdims: bool) -> Any:
         found = x.dot(_ones(x.shape[1], x.dtype))
         return found.reshape(-1, 1) if keepdims else found
     return added_up(x, axis=-1, keepdims=keepdims)
-
-
-@cache
-def _zeros(kind: Any) -> Any:
-    found = np.zeros(_WIDE, kind)
-    found.flags.writeable = False
-    return found
-
-
-def rectified(x: Any, zero: Any) -> Any:
-    """max(x, 0): NumPy compares with an array twice as fast as with a number, as long as both are in the cache."""
-    if x.__class__ is np.ndarray and _LARGE <= x.size <= _WIDE:
-        return np.maximum(x, _zeros(x.dtype)[: x.size].reshape(x.shape))
-    return np.maximum(x, zero)
-
-
-def written_out(x: Any, shape: tuple[int, ...]) -> Any:
-    """One number, repeated."""
-    found = np.empty(shape, x.dtype)
-    found[...] = x
-    return found
 
 
 @lru_cache(64)
