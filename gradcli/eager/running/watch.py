@@ -76,8 +76,8 @@ NOTHING = Facts(False, None, "", (), Size(0.0, True), None)  # known of a value 
 _numbers = itertools.count()  # never reset: a number belongs to one record
 
 
-class Record:
-    """The record of one run, as far as values and their changes go."""
+class Watch:
+    """The record of one run; with `extents`, large arrays leave their smallest and largest entry."""
 
     def __init__(self, folder: str, extents: bool = False, tensors: Tensors | None = None) -> None:
         self.extents = extents
@@ -174,9 +174,6 @@ class Record:
         """No function runs any more: hold no frame."""
         if self.calls is not None:
             self.calls.clear()
-
-    def ended(self, functions: Sequence[FrameType]) -> None:
-        """Functions of the file have come to their end, with these frames."""
 
     def _enter(self, tensor: Any, role: str, name: str, inputs: tuple[int, ...]) -> Entry:
         entry, entries = Entry(), self.entries
@@ -292,10 +289,6 @@ class Record:
 
     def _own(self, filename: str) -> bool:
         return filename == "<stdin>" or (filename.startswith(self.folder) and "site-packages" not in filename)
-
-
-class Watch(Record):
-    """The record of one run; with `extents`, large arrays leave their smallest and largest entry."""
 
     # --- backwards ------------------------------------------------------------------------------------------------
 
