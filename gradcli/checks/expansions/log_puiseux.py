@@ -419,6 +419,9 @@ class Huge:
         self.g = g
         self.side = side
 
+    def __getattr__(self, name: str) -> Any:
+        raise Unbounded(f"{name} of what grows faster than every power")
+
     def __add__(self, other: Any) -> Any:
         if isinstance(other, Huge):
             raise Unbounded("a sum of what grows faster than every power")
