@@ -4,6 +4,7 @@
 derivatives, `algebra/` proves equalities, `diagnosis/` explains what was refuted. Decisions:
 
 - Exact readings read `ball`, `symbolic` and `entries` rules, else the definition. A value that detach holds stays held.
+- A complex entry is two real ones. Both sides of a tie are log-Puiseux expansions; what these leave open stays open.
 - A box is cut until every piece of it is decided; a proof at one point serves all pieces that take the same branches.
 - Decimals as written may excuse a difference where that holds beside the point too; an equality by luck of the point
   passes with a warning and a counterexample.
