@@ -420,6 +420,8 @@ class Huge:
         self.side = side
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # python-flint asks any object for these
+            raise AttributeError(name)
         raise Unbounded(f"{name} of what grows faster than every power")
 
     def __add__(self, other: Any) -> Any:
