@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -195,9 +196,9 @@ class Case:
             self._floats[key] = evaluator(nodes, self.dtype, self.backend)
         return self._floats[key](values)
 
-    def doubles(self, nodes: Sequence[Node], values: Values | None = None) -> list[Floats]:
+    def doubles(self, nodes: Sequence[Node]) -> list[Floats]:
         """The values of some nodes in double precision, whatever is judged."""
-        return evaluated(nodes, self.values if values is None else values, "complex128" if self.plane else "float64")
+        return evaluated(nodes, self.values, "complex128" if self.plane else "float64")
 
     def made(self, values: Values, node: Node | None = None) -> Floats:
         """The entries of what is judged, or of a node beside it, in floats: of complex ones dL/dx and dL/dy in turn."""
@@ -227,8 +228,8 @@ class Case:
         name = f"{self.own_leaf or self.subject.text}{position(entry // 2, self.target.type.shape)}"
         return f"{('real', 'imag')[entry % 2]}({name})"
 
-    def beside(self, entries: Sequence[int] | None = None, most: int | None = None) -> list[dict[str, Floats]]:
-        """Points near the given one where only the checked leaf, or some of its entries, has moved.
+    def beside(self, most: int | None = None) -> list[dict[str, Floats]]:
+        """Points near the given one where only the checked leaf has moved.
 
         At most so many, or three times as many as are wanted. There are none for a bare number or a claim with a
         tolerance: these speak of one point.
@@ -237,14 +238,7 @@ class Case:
         if name is None or self.number or self.subject.rtol is not None or not self.samples:
             return []
         near = sample_points.nearby(self.values[name], self.subject.domain, self.samples, self.seed)
-        found = []
-        for moved, _ in zip(near, range(most or 3 * self.samples), strict=False):
-            if entries is not None and len(entries) < moved.size:
-                kept = self.values[name].copy()
-                kept.reshape(-1)[list(entries)] = moved.reshape(-1)[list(entries)]
-                moved = kept
-            found.append({**self.values, name: moved})
-        return found
+        return [{**self.values, name: moved} for moved in islice(near, most or 3 * self.samples)]
 
     def counterexample(self, values: Values, answer: Answer) -> tuple[str, Evidence, Answer]:
         """Where it was, the counterexample as evidence, and the entry of an answer that refutes."""

@@ -6,6 +6,7 @@ is written although float64 holds another number. What does not survive is equal
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -120,7 +121,11 @@ def by_luck(case: Case) -> bool:
     if case.own_leaf is not None or case.number or case.plane:
         return False
     names = leaf_names([case.target]) & set(case.subject.moving)
-    places = [values for name in sorted(names) for values in points_beside(case, name, 1)]
+    places = [
+        {**case.values, name: moved}
+        for name in sorted(names)
+        for moved in islice(sample_points.nearby(case.values[name], None, 1, case.seed), 1)
+    ]
     answer = case.compare(places, decimal=True, wide=True)
     return any(usable(one) and "!" in one["relations"] for one in answer.get("points", []))
 
@@ -156,12 +161,6 @@ def off_structure(case: Case, proof: Mapping[str, Any]) -> tuple[str, Evidence]:
             warning = f"; warning: wrong where {name} is not {word}: {place} {what} {exact}, not {claimed}"
             return warning, {"not_in_general": {"where": f"{name} is not {word}", **evidence["counterexample"]}}
     return "", {}
-
-
-def points_beside(case: Case, name: str, count: int) -> list[dict[str, Any]]:
-    """The point with one leaf moved, by decimals of a few digits."""
-    near = sample_points.nearby(case.values[name], None, count, case.seed)
-    return [{**case.values, name: moved} for moved, _ in zip(near, range(count), strict=False)]
 
 
 def near_enough(case: Case, answer: Answer) -> Outcome | None:

@@ -141,13 +141,11 @@ def shortened(x: Floats, digits: int) -> Floats:
     return np.array(flat, dtype=np.float64).reshape(x.shape)
 
 
-def shortest(
-    x: Floats, domain: Interval | None, holds: Callable[[Floats], bool], tries: Sequence[int] = (1, 2, 3)
-) -> Floats:
+def shortest(x: Floats, domain: Interval | None, holds: Callable[[Floats], bool]) -> Floats:
     """The value of a leaf with fewer digits for which something still holds, or the value itself."""
     if all(len(repr(float(entry)).strip("-")) <= 4 for entry in x.reshape(-1)):
         return x
-    for digits in tries:
+    for digits in (1, 2, 3):
         candidate = shortened(x, digits)
         if inside(domain, candidate) and structure(candidate) == structure(x) and holds(candidate):
             return candidate
