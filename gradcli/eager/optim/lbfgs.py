@@ -9,6 +9,7 @@ of the bracket away from its ends where progress stalls.
 from __future__ import annotations
 
 import math
+from collections import deque
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 Array = Any
+History = deque[tuple[Array, Array, float]]  # steps, changes of the gradient, 1 / their product
 
 # how much the value must fall, how much the slope must flatten, and how often the line search looks
 _LOWER, _FLATTER, _MOST = 1e-4, 0.9, 25
@@ -70,9 +72,11 @@ class LBFGS(DeclaredOptimizer):
         with no_grad():
             return self._iterate(closure)
 
-    def _loss(self, closure: Callable[[], Any]) -> Any:
+    def _looked(self, closure: Callable[[], Any]) -> tuple[Any, Array]:
+        """The loss where the parameters are, and its gradient."""
         with enable_grad():
-            return closure()
+            loss = closure()
+        return loss, self._gradient()
 
     def _along(self, closure: Callable[[], Any], direction: Array) -> Callable[[float], _Point]:
         """The loss along a direction from where the parameters are; they are there again afterwards."""
@@ -80,78 +84,65 @@ class LBFGS(DeclaredOptimizer):
 
         def look(at: float) -> _Point:
             self._go(at, direction)
-            value = self._loss(closure).item()
-            gradient = self._gradient()
+            loss, gradient = self._looked(closure)
             for x, kept in zip(self._params, here, strict=True):
                 x._array[...] = kept
-            return _Point(at, value, gradient, float(gradient @ direction))
+            return _Point(at, loss.item(), gradient, float(gradient @ direction))
 
         return look
 
     def _iterate(self, closure: Callable[[], Any]) -> Any:
         group, state = self.param_groups[0], self.state[self._params[0]]
-        state.setdefault("func_evals", 0)
-        state.setdefault("n_iter", 0)
-        first = self._loss(closure)
+        tolerance, search = group["tolerance_change"], group["line_search_fn"]
+        first, grad = self._looked(closure)
         loss, calls = first.item(), 1
-        state["func_evals"] += 1
-        grad = self._gradient()
+        evaluations = state.get("func_evals", 0)
+        state.update(func_evals=evaluations + 1, n_iter=state.get("n_iter", 0))
         if np.abs(grad).max(initial=0) <= group["tolerance_grad"]:
             return first
         direction, length, before = (_array(state.get(name)) for name in ("d", "t", "prev_flat_grad"))
-        steps, changes = ([_array(one) for one in state.get(name, [])] for name in ("old_stps", "old_dirs"))
-        inverse, before_loss = list(state.get("ro", [])), state.get("prev_loss")
-        scale = state.get("H_diag", 1.0)
+        kept = zip(*[state.get(name, []) for name in ("old_stps", "old_dirs", "ro")], strict=True)
+        history: History = deque([(_array(step), _array(change), one) for step, change, one in kept])
+        before_loss, scale = state.get("prev_loss"), state.get("H_diag", 1.0)
         for i in range(group["max_iter"]):
             state["n_iter"] += 1
             if state["n_iter"] == 1:
-                direction, steps, changes, inverse, scale = -grad, [], [], [], 1.0
+                direction, scale = -grad, 1.0
             else:
                 change, step = grad - before, direction * length
                 curvature = float(change @ step)
                 if curvature > 1e-10:
-                    if len(changes) == group["history_size"]:
-                        for kept in (changes, steps, inverse):
-                            kept.pop(0)
-                    changes.append(change)
-                    steps.append(step)
-                    inverse.append(1.0 / curvature)
+                    if len(history) == group["history_size"]:
+                        history.popleft()
+                    history.append((step, change, 1.0 / curvature))
                     scale = curvature / float(change @ change)
-                direction = _two_loops(grad, changes, steps, inverse, scale)
+                direction = _two_loops(grad, history, scale)
+            length = group["lr"] if state["n_iter"] > 1 else min(1.0, 1.0 / float(np.abs(grad).sum())) * group["lr"]
             before, before_loss = grad.copy(), loss
-            if state["n_iter"] == 1:
-                length = min(1.0, 1.0 / float(np.abs(grad).sum())) * group["lr"]
-            else:
-                length = group["lr"]
             slope = float(grad @ direction)
-            if slope > -group["tolerance_change"]:
+            if slope > -tolerance:
                 break
-            if group["line_search_fn"] is not None:
-                if group["line_search_fn"] != "strong_wolfe":
-                    raise RuntimeError("only 'strong_wolfe' is supported")
-                start = _Point(0.0, loss, grad, slope)
-                reach = float(np.abs(direction).max(initial=0))
-                chosen, looked = _strong_wolfe(
-                    self._along(closure, direction), start, length, reach, group["tolerance_change"]
-                )
+            if search is None:
+                self._go(length, direction)
+                if i != group["max_iter"] - 1:
+                    value, grad = self._looked(closure)
+                    loss, calls = value.item(), calls + 1
+            elif search == "strong_wolfe":
+                start, reach = _Point(0.0, loss, grad, slope), float(np.abs(direction).max(initial=0))
+                chosen, looked = _strong_wolfe(self._along(closure, direction), start, length, reach, tolerance)
                 loss, grad, length = chosen.value, chosen.gradient, chosen.at
                 self._go(length, direction)
                 calls += looked
-                state["func_evals"] += looked
             else:
-                self._go(length, direction)
-            if group["line_search_fn"] is None and i != group["max_iter"] - 1:
-                loss = self._loss(closure).item()
-                grad = self._gradient()
-                calls += 1
-                state["func_evals"] += 1
+                raise RuntimeError("only 'strong_wolfe' is supported")
             small = np.abs(grad).max(initial=0) <= group["tolerance_grad"]
-            still = np.abs(direction * length).max(initial=0) <= group["tolerance_change"]
-            flat = abs(loss - before_loss) < group["tolerance_change"]
-            if calls >= group["max_eval"] or small or still or flat:
+            still = np.abs(direction * length).max(initial=0) <= tolerance
+            if calls >= group["max_eval"] or small or still or abs(loss - before_loss) < tolerance:
                 break
-        state.update(d=Tensor(direction), t=length, old_dirs=_tensors(changes), old_stps=_tensors(steps), ro=inverse)
-        state.update(H_diag=scale, prev_flat_grad=Tensor(before), prev_loss=before_loss)
+        steps, changes, inverse = ([row[i] for row in history] for i in range(3))
+        state.update(d=Tensor(direction), t=length)
+        state.update(old_dirs=[*map(Tensor, changes)], old_stps=[*map(Tensor, steps)], ro=inverse)
+        state.update(func_evals=evaluations + calls, H_diag=scale, prev_flat_grad=Tensor(before), prev_loss=before_loss)
         return first
 
 
@@ -159,20 +150,15 @@ def _array(value: Any) -> Any:
     return value._array if isinstance(value, Tensor) else value
 
 
-def _tensors(arrays: list[Array]) -> list[Tensor]:
-    return [Tensor(array) for array in arrays]
-
-
-def _two_loops(grad: Array, changes: list[Array], steps: list[Array], inverse: list[float], scale: float) -> Array:
+def _two_loops(grad: Array, history: History, scale: float) -> Array:
     """The direction: minus the gradient times the inverse of the curvature that the last steps show."""
-    found = -grad
-    shares = [0.0] * len(changes)
-    for i in range(len(changes) - 1, -1, -1):
-        shares[i] = float(steps[i] @ found) * inverse[i]
-        found = found - shares[i] * changes[i]
+    found, shares = -grad, []
+    for step, change, inverse in reversed(history):
+        shares.append(float(step @ found) * inverse)
+        found = found - shares[-1] * change
     found = found * scale
-    for i, (change, step) in enumerate(zip(changes, steps, strict=True)):
-        found = found + step * (shares[i] - float(change @ found) * inverse[i])
+    for step, change, inverse in history:
+        found = found + step * (shares.pop() - float(change @ found) * inverse)
     return found
 
 
