@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from flint import arb, arb_series, ctx
 
-from gradcli.checks.derivatives.claim_comparison import agrees
+from gradcli.checks.derivatives.claim_comparison import ClaimComparison, agrees
 from gradcli.checks.derivatives.derivative_query import DerivativeQuery, Fields, PointEvaluation
 from gradcli.checks.evaluate import ball_numbers, balls
 from gradcli.checks.evaluate.interpretation import Failure, Tie, UndefinedAt
@@ -262,6 +262,23 @@ def witness(text: str, at: dict[str, Any], leaf: str) -> bool | None:
     with ball_numbers.precision(128):
         here.exact(128)
     return agrees(here, here.partials)
+
+
+def test_claims_about_one_derivative_share_what_is_read() -> None:
+    """A second claim walks no line again, at a point where the first one has; elsewhere it does."""
+    program, point = lowered("exp(x)*sin(x*y)", {"x": 2.0, "y": 3.0})
+    target = program.leaves["x"].node
+    query, fields = DerivativeQuery(program.outputs[0], target, ("x", "y")), Fields()
+    comparison = ClaimComparison(query, target, fields)
+    first = comparison.given(point, [])[1]
+    lines = dict(query.lines)
+    for walk in lines.values():
+        walk.along = None  # type: ignore[method-assign,assignment]  # it is not called again
+    again = ClaimComparison(query, target, fields).given(point, [])[1]
+    assert first["given"] == again["given"] and first["digits"] is again["digits"] is True
+    assert query.lines == lines and len(query.known) == 1
+    comparison.beside(None, {**point, "x": ([2.5], ())})
+    assert len(query.known) == 2 and len(query.lines) == len(lines) + 1
 
 
 def test_digits_see_a_wrong_partial() -> None:

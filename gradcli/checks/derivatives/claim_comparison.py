@@ -109,7 +109,10 @@ class ClaimComparison:
         answer["given"] = found
         affordable = not self.loops or self.query.paths.cost <= MOST_DIFFERENCED
         if not tied and not self.query.wholesale and self.query.second is None and affordable:
-            answer["digits"] = agrees(here, here.partials)
+            known = self.query.digits
+            if here.key not in known:
+                known[here.key] = agrees(here, here.partials)
+            answer["digits"] = known[here.key]
         if self.query.plane and not tied:
             with precision(START_BITS):
                 found_so = [here.lines(START_BITS).holomorphic(k) for k in range(min(self.query.target.type.size, FEW))]

@@ -20,7 +20,7 @@ from gradcli.checks.expansions.series_fields import ComplexField
 from gradcli.graph.node import LEAF, reachable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Mapping, Sequence
 
     from gradcli.checks.evaluate.balls import BallField, Literals, Point
     from gradcli.checks.evaluate.evaluation import Steps
@@ -33,6 +33,8 @@ TIE_BITS = (ball_numbers.START_BITS, 512, 2048)  # at a tie: the last ones tell 
 WHOLESALE = 8  # walks that they take, roughly
 MOST_TOTAL = 8_000_000  # operations on single entries for one enclosure
 MOST_STEPS = 400_000  # or where the series of all entries would take so many steps
+MOST_KNOWN = 32  # points and precisions whose partials are kept
+MOST_LINES, MOST_ENTRIES = 8, 1000  # whose lines are kept too, where a program has no more entries than that
 
 
 class Fields:
@@ -87,6 +89,11 @@ class DerivativeQuery:
         total = self.paths.cost * (WHOLESALE if many else count)
         if total > MOST_TOTAL:
             raise Unsupported(f"some {total:,} operations on entries, more than {MOST_TOTAL:,}")
+        self.is_small = sum(node.type.size for node in self.paths.all) <= MOST_ENTRIES
+        # What one claim has read, for the next: lines, signs and partials, whether differences agree with these.
+        self.lines: dict[Hashable, DirectionalJets] = {}
+        self.known: dict[Hashable, tuple[list[int], Mapping[int, Any]]] = {}
+        self.digits: dict[Hashable, bool | None] = {}
         self._together: DependencyCone | None = None
         self._beyond: dict[Node, Steps] = {}
 
@@ -131,6 +138,8 @@ class PointEvaluation:
         self.rough: Tied | None = None  # along a direction in which many entries move
         self.fields = fields
         self.literals = literals
+        self.place = repr(point)
+        self.key: Hashable = None  # of the last partials
         self._lines: tuple[int, DirectionalJets] | None = None
 
     def _field(self, bits: int, printed: bool = False) -> BallField:
@@ -139,7 +148,13 @@ class PointEvaluation:
     def lines(self, bits: int) -> DirectionalJets:
         """The lines through the point; to be used with so many bits set."""
         if self._lines is None or self._lines[0] != bits:
-            self._lines = (bits, self._through(self.query.paths, bits))
+            known, key = self.query.lines, (bits, self.literals, self.place)
+            found = known.get(key) or self._through(self.query.paths, bits)
+            if self.query.is_small:
+                if len(known) == MOST_LINES:
+                    known.clear()
+                known[key] = found
+            self._lines = (bits, found)
         return self._lines[1]
 
     @property
@@ -155,21 +170,28 @@ class PointEvaluation:
         return ball_numbers.with_bits(lambda bits: self.lines(bits).value, work=self.query.paths.cost)
 
     def exact(self, bits: int) -> Mapping[int, Any]:
-        """The partial derivatives by the requested entries: balls or Failures."""
+        """The partial derivatives by the requested entries: balls or Failures; read once for all claims about them."""
+        known = self.query.known
+        self.key = (bits, self.literals, tuple(sorted(self.joined)), self.place)
+        if self.key not in known:
+            found = self._exact(bits)
+            if len(known) == MOST_KNOWN:
+                del known[next(iter(known))]
+            known[self.key] = found
+        self.signs, self.partials = known[self.key]
+        return self.partials
+
+    def _exact(self, bits: int) -> tuple[list[int], Mapping[int, Any]]:
+        """The signs that decide branches, and the partials."""
         if self.query.second is not None and not self.joined:
-            return self._second(self.query.second, bits)
+            paths = self.query.second
+            lines = DirectionalJets(self._field(bits), paths, self.point)
+            start = paths.size - self.query.target.type.size
+            return lines.signs, {i: lines.second(0, start + i) for i in self.query.entries}
         lines = self.lines(bits)
         lines.signs = []
         found = {i: self._joined(lines, i) if i in self.joined else lines.partial(i) for i in self.query.entries}
-        self.signs, self.partials = lines.signs, found
-        return found
-
-    def _second(self, paths: DependencyCone, bits: int) -> Mapping[int, Any]:
-        lines = DirectionalJets(self._field(bits), paths, self.point)
-        start = paths.size - self.query.target.type.size
-        found = {i: lines.second(0, start + i) for i in self.query.entries}
-        self.signs, self.partials = lines.signs, found
-        return found
+        return lines.signs, found
 
     def claimed(self, node: Node) -> Callable[[int], Mapping[int, Any]]:
         """The entries of a node at this point, for so many bits; the decimals of this one may count to their digits."""
