@@ -57,3 +57,11 @@ def test_references_name_everything(pages: object) -> None:
 
 def test_the_citation_has_the_version() -> None:
     assert f"\nversion: {gradcli.__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+
+
+def test_long_commands_go_on_at_an_option(pages: object) -> None:
+    command = 'gradcli check "x**2" --claim "x = 2*x" ' + "--at x=1.5 " * 7
+    lines = pages.wrapped(command.strip()).splitlines()  # type: ignore[attr-defined]
+    assert len(lines) > 1 and max(map(len, lines)) <= pages.WIDEST + 2  # type: ignore[attr-defined]
+    assert " ".join(line.strip().removesuffix(" \\") for line in lines) == command.strip()
+    assert pages.wrapped("gradcli eval 2") == "gradcli eval 2"  # type: ignore[attr-defined]

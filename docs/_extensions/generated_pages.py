@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]  # commands run here, so that they may name samples
 DRAWINGS = Path(__file__).parents[1] / "_generated"
 FENCE = re.compile(r"^```\{(gradcli|python|picture|reference)\}[ ]*(.*)\n((?:.*\n)*?)```$", re.MULTILINE)
+WIDEST = 82  # characters of a command that a page shows without scrolling
 ENVIRONMENT = {
     **os.environ,
     "COLUMNS": "100",
@@ -82,8 +83,23 @@ def console(_: str, body: str) -> str:
     session = []
     for command in commands:
         printed = run(["-m", *shlex.split(command)], code if command is commands[-1] else 0)
-        session.append(f"$ {command}\n{printed.rstrip()}\n")
+        session.append(f"$ {wrapped(command)}\n{printed.rstrip()}\n")
     return "```console\n" + "\n".join(session) + "```"
+
+
+def wrapped(command: str) -> str:
+    """A command of one long line on several, each but the first with an option."""
+    if len(command) <= WIDEST or "\n" in command:
+        return command
+    first, *options = command.split(" --")
+    lines = [first]
+    for option in options:
+        together = f"{lines[-1]} --{option}"
+        if len(together) + 4 <= WIDEST:
+            lines[-1] = together
+        else:
+            lines.append(f"--{option}")
+    return " \\\n    ".join(lines)
 
 
 def python(_: str, body: str) -> str:
