@@ -336,7 +336,7 @@ BETTER = 8.0  # by what factor the error must shrink
 MOST_NEW = 50_000
 
 
-class Spelling(NamedTuple):
+class Rewrite(NamedTuple):
     """Part of a program, what to write instead, and the error that is left then, in ulp."""
 
     old: str
@@ -367,8 +367,8 @@ class _Try(NamedTuple):
     ulps: float
 
 
-def better(case: Case, values: Values, entry: int, exact: float, poor: float) -> list[Spelling]:
-    """Spellings that help at a point, for the entry whose float is `poor` ulp off the exact value; the best first."""
+def better(case: Case, values: Values, entry: int, exact: float, poor: float) -> list[Rewrite]:
+    """Rewrites that help at a point, for the entry whose float is `poor` ulp off the exact value; the best first."""
     subject = case.subject
     root = subject.output if subject.kind == "gradient" else subject.judged
     if root is None or len(reachable([root])) > MOST_STEPS:
@@ -399,7 +399,7 @@ def _tries(case: Case, root: Node, values: Values, entry: int, exact: float) -> 
     builder.simplifying = False  # a program is evaluated as it is written
     try:
         for node in order:
-            pairs += [pair for new in other_spellings(node) if (pair := _as_said(case, names, node, new)) is not None]
+            pairs += [pair for new in alternatives(node) if (pair := _as_said(case, names, node, new)) is not None]
         groups: list[tuple[_Pair, ...]] = [(pair,) for pair in pairs]
         first = {pair.part: pair for pair in reversed(pairs)}
         if len(first) > 1:
@@ -423,7 +423,7 @@ def _as_said(case: Case, names: Names, part: Node, new: Node) -> _Pair | None:
     return None if old is None or other is None else _Pair(part, other[1], old[0], other[0])
 
 
-def other_spellings(node: Node) -> Iterator[Node]:
+def alternatives(node: Node) -> Iterator[Node]:
     """Other ways to write one node, on its builder, which must be open: worth trying, no more."""
     for rule in RULES:
         found = rule(node)
@@ -455,11 +455,11 @@ def _within(node: Node, made: Mapping[Node, Node]) -> Node:
     return again.get(node, node)
 
 
-def _proved(case: Case, tries: Sequence[_Try]) -> list[Spelling]:
+def _proved(case: Case, tries: Sequence[_Try]) -> list[Rewrite]:
     """The rewrites whose parts are all proved equal."""
     tries = tries[:MOST_PROOFS]
     nodes = [node for one in tries for pair in one.pairs for node in (pair.part, pair.new)]
-    found: list[Spelling] = []
+    found: list[Rewrite] = []
     if not nodes:
         return found
     exact = case.exact.beside(nodes)
@@ -475,15 +475,15 @@ def _proved(case: Case, tries: Sequence[_Try]) -> list[Spelling]:
             if all(hows):
                 old = "; ".join(pair.old_text for pair in one.pairs)
                 new = "; ".join(pair.new_text for pair in one.pairs)
-                found.append(Spelling(old, new, one.ulps, hows[0] or ""))
+                found.append(Rewrite(old, new, one.ulps, hows[0] or ""))
     finally:
         case.exact.oracle.load(case.exact.table.flat)
     return _worth_showing(found)
 
 
-def _worth_showing(found: Sequence[Spelling]) -> list[Spelling]:
+def _worth_showing(found: Sequence[Rewrite]) -> list[Rewrite]:
     """The best rewrite, and others of one part that are as good."""
-    shown: list[Spelling] = []
+    shown: list[Rewrite] = []
     for one in found:
         if not shown or (";" not in one.new and one.ulps <= 2 * shown[0].ulps + 2):
             shown.append(one)
