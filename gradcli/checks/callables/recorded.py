@@ -326,7 +326,7 @@ def rule_of(one: Message, nodes: Sequence[Node]) -> Subject:
     return Subject(
         "vjp",
         nodes[one["judged"]],
-        {str(name): np.asarray(value) for name, value in one["values"].items()},
+        {str(name): np.asarray(value, dtype=np.float64) for name, value in one["values"].items()},
         [str(name) for name in one["moving"]],
         leaf=str(one["leaf"]),
         line=None if one["line"] is None else int(one["line"]),
