@@ -90,20 +90,11 @@ def test_an_option_of_the_magic_that_there_is_not() -> None:
         notebook.answer("--att x=1", "x", {})
 
 
-@pytest.mark.peers
-@pytest.mark.filterwarnings("ignore")
-def test_a_notebook_is_executed(monkeypatch: pytest.MonkeyPatch) -> None:
+def executed(monkeypatch: pytest.MonkeyPatch, cells: list[str]) -> Any:
+    """The notebook of these cells after it ran."""
     nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
     pytest.importorskip("ipykernel")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), *sys.path]))
-    cells = [
-        "%load_ext gradcli\nx, y = 2.0, 3.0",
-        "%%grad\n(x*y + x)**2",
-        "%grad derive x**2",
-        "%%grad graph\nx*y",
-        "import gradcli\ngradcli.trace('x*y', at={'x': 2, 'y': 3})",
-        "%grad x +",
-    ]
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text) for text in cells])
     kernel = {"argv": [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"], "display_name": "x"}
     folder = Path(os.environ.get("TMPDIR", "/tmp"))
@@ -112,10 +103,41 @@ def test_a_notebook_is_executed(monkeypatch: pytest.MonkeyPatch) -> None:
 
     manager = AsyncKernelManager(kernel_name="here")
     manager._kernel_spec = KernelSpec(**kernel, language="python")
-    nbclient.NotebookClient(book, km=manager, timeout=120, resources={"metadata": {"path": str(folder)}}).execute()
-    outputs = [cell["outputs"] for cell in book.cells]
+    nbclient.NotebookClient(book, km=manager, timeout=240, resources={"metadata": {"path": str(folder)}}).execute()
+    json.dumps(book)
+    return [cell["outputs"] for cell in book.cells]
+
+
+@pytest.mark.peers
+@pytest.mark.filterwarnings("ignore")
+def test_a_notebook_is_executed(monkeypatch: pytest.MonkeyPatch) -> None:
+    cells = [
+        "%load_ext gradcli\nx, y = 2.0, 3.0",
+        "%%grad\n(x*y + x)**2",
+        "%grad derive x**2",
+        "%%grad graph\nx*y",
+        "import gradcli\ngradcli.trace('x*y', at={'x': 2, 'y': 3})",
+        "%grad x +",
+    ]
+    outputs = executed(monkeypatch, cells)
     assert "64.0" in outputs[1][0]["data"]["text/html"] or "64" in outputs[1][0]["data"]["text/html"]
     assert "text/latex" in outputs[2][0]["data"] and "image/svg+xml" in outputs[3][0]["data"]
     assert "Backward" in outputs[4][0]["data"]["text/html"]
     assert "GC" in outputs[5][0]["text"] and outputs[5][0]["name"] == "stderr"
-    json.dumps(book)
+
+
+@pytest.mark.peers
+@pytest.mark.filterwarnings("ignore")
+def test_pytorch_is_watched_in_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    cells = [
+        "import gradcli, torch\nnet, x = torch.nn.Linear(2, 1), torch.ones(3, 2)\n"
+        "def held(x):\n    with torch.no_grad():\n        return net(x)",
+        "bias = torch.zeros(1, requires_grad=True)\nwith gradcli.watch(net) as w:\n"
+        "    loss = (held(x) + bias).sum()\n    loss.backward()",
+        "w.why('weight')",
+        "gradcli.graph(loss)",
+    ]
+    outputs = executed(monkeypatch, cells)
+    assert "no_grad at Cell In[1], line 5: `net(x)`" in outputs[2][0]["data"]["text/plain"]
+    assert "image/svg+xml" in outputs[3][0]["data"] and "bias" in outputs[3][0]["data"]["text/plain"]

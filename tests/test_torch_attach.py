@@ -154,3 +154,13 @@ def test_without_pytorch_one_line_names_the_extra(monkeypatch: pytest.MonkeyPatc
 def test_importing_gradcli_does_not_import_pytorch() -> None:
     text = "import sys, gradcli; gradcli.watch; gradcli.draw; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", text], check=True, timeout=60)
+
+
+def test_a_graph_is_that_of_its_tensor_alone(model: Any) -> None:
+    other = model(torch.ones(1, 4)).exp()
+    hidden = model(torch.ones(2, 4))
+    drawn = str(gradcli.graph((hidden * 2).sum()))
+    assert "hidden: " in drawn and "exp" not in drawn and other.requires_grad
+    leaf = torch.ones(2)
+    with pytest.raises(GradcliError, match="GC721"):
+        gradcli.graph(leaf)

@@ -457,3 +457,20 @@ def test_a_missing_framework_names_the_extra(tmp_path: Any) -> None:
     (tmp_path / "rules.py").write_text("import jax")
     report = check_target(f"{tmp_path / 'rules.py'}:f", at=["x=1"])
     assert report.checks[0].verdict == "ERROR" and "gradcli[peers]" in str(report.checks[0].diagnostics[0].help)
+
+
+def test_a_gradient_of_nan_where_the_function_stands_still() -> None:
+    """The mistake of `where`: the branch that is not taken divides by zero."""
+
+    def root(x: Any) -> Any:
+        return torch.where(x > 0, x.clamp(min=0).sqrt(), torch.zeros_like(x))
+
+    for safe, verdicts in ((True, ["PROVED"]), (False, ["DISAGREES"])):
+
+        def back(g: Any, x: Any, safe: bool = safe) -> Any:
+            inner = torch.where(x > 0, x, torch.ones_like(x)) if safe else x
+            return (g / (2 * inner.sqrt())) * (x > 0)
+
+        report = check_callable(function(keeping(root), saved(back)), at=(X,))
+        assert [one.verdict for one in report.checks] == verdicts, report
+    assert "gives nan, differences give 0.0" in report.checks[0].message

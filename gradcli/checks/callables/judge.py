@@ -158,7 +158,7 @@ class Judge:
         plain = [w for w in wrong if w.entry is not None and w.state == "differs"]
         single = [w for w in plain if not self.row_names[w.row].startswith("a ")]
         one = next(iter((*single, *plain, *wrong)))
-        if one.state == "not finite" and one.ladder.estimate.reason is not None:
+        if one.state == "not finite" and one.ladder.estimate.reason not in (None, step_sequences.STILL):
             told = (
                 f"{self.label(name, one)} is {one.claimed}, and differences cannot decide: {one.ladder.estimate.reason}"
             )

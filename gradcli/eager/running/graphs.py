@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradcli.diagnostics import error, visible
-from gradcli.eager.running.places import filename_of
+from gradcli.eager.running.places import file_name, filename_of
 from gradcli.results.graph_vertices import Graph, Vertex
 
 if TYPE_CHECKING:
@@ -190,7 +190,7 @@ def elsewhere(line: Line | None, path: str) -> str:
     """The name of a line's file where that is not the one that was run."""
     if line is None or filename_of(path) == line.file:
         return ""
-    return os.path.basename(line.file)
+    return file_name(line.file)
 
 
 def drawing(graphs: Graphs, lines: Sequence[str]) -> Graph:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dis
 import linecache
 import os
+import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradcli.results.graph_vertices import Group
@@ -34,6 +35,13 @@ class Line(NamedTuple):
 def filename_of(path: str) -> str:
     """The name that code from a path carries; `-` is standard input."""
     return "<stdin>" if path == "-" else os.path.abspath(path)
+
+
+def file_name(file: str) -> str:
+    """What people call a file: its name without folders; of a notebook's cell `Cell In[3]`."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    cell = getattr(getattr(shell, "compile", None), "format_code_name", lambda file: None)(file)
+    return " ".join(cell) if cell else os.path.basename(file)
 
 
 MOST_CODES = 1024  # functions whose lines are kept
@@ -195,8 +203,8 @@ class Calls:
         for loop in around:
             if loop not in running:
                 line = statement_in(level.frame.f_code, loop.start)
-                file = os.path.basename(line.file)
-                whole = Group(self._next(), line.text.rstrip(":"), f"{file}, line {line.number}")
+                place = f"{file_name(line.file)}, line {line.number}"
+                whole = Group(self._next(), line.text.rstrip(":"), place)
                 running[loop] = whole, self._group("turn 1")
         level.loops = {loop: running[loop] for loop in around}
         level.groups = (*level.outer, *(group for loop in around for group in level.loops[loop]))

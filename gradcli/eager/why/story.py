@@ -7,12 +7,11 @@ record may hold a million operations.
 from __future__ import annotations
 
 import linecache
-import os
 from collections import deque
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from gradcli.eager.running.places import filename_of
+from gradcli.eager.running.places import file_name, filename_of
 from gradcli.results.findings import Finding
 
 if TYPE_CHECKING:
@@ -164,9 +163,8 @@ class Story:
         """A place as people read it: ``line 3: `x.detach()` ``."""
         if line is None:
             return "an unknown line"
-        where = (
-            f"line {line.number}" if line.file == self.path else f"{os.path.basename(line.file)}, line {line.number}"
-        )
+        where = "" if line.file == self.path else f"{file_name(line.file)}, "
+        where += f"line {line.number}"
         return f"{where}: `{line.text}`" if line.text else where
 
     def called(self, mark: int) -> str:
