@@ -25,7 +25,7 @@ class set_detect_anomaly:
         sweeps.anomaly, sweeps.check_nan = self.before
 
 
-class detect_anomaly:
+class detect_anomaly(set_detect_anomaly):
     """Within this context a backward that meets NaN raises RuntimeError and names the forward line that is to blame.
 
     A gradient that is infinite gets a UserWarning with its line, and backward goes on.
@@ -39,11 +39,7 @@ class detect_anomaly:
         )
 
     def __enter__(self) -> None:
-        self.before = (sweeps.anomaly, sweeps.check_nan)
-        sweeps.anomaly, sweeps.check_nan = True, self.check_nan
-
-    def __exit__(self, *exc: object) -> None:
-        sweeps.anomaly, sweeps.check_nan = self.before
+        super().__init__(True, self.check_nan)
 
 
 def is_anomaly_enabled() -> bool:
@@ -65,18 +61,15 @@ def inspect(node: Node, cts: list[Any], results: list[Any]) -> None:
         if raw is None or raw.dtype.kind not in "fc":
             continue
         if np.isnan(raw).any():
-            warn(
-                f"the gradient of {node.name()} is NaN; its operation is at {spoken(node.place)}{_forward(node)}",
-                UserWarning,
-            )
+            warn(f"the gradient of {node.name()} is NaN; its operation is at {_origin(node)}", UserWarning)
             raise RuntimeError(
                 f"{node.name()} returned nan values in its {at}th output; the operation that it belongs to is at "
-                f"{spoken(node.place)}{_forward(node)}"
+                f"{_origin(node)}"
             )
         if np.isinf(raw).any() and not any(ct is not None and np.isinf(_array(ct)).any() for ct in cts):
             warn(
                 f"{node.name()} returned infinite values in its {at}th output; the operation that it belongs to is at "
-                f"{spoken(node.place)}{_forward(node)}",
+                f"{_origin(node)}",
                 UserWarning,
             )
 
@@ -85,13 +78,11 @@ def _array(value: Any) -> Any:
     return value._raw if isinstance(value, Tensor) else value
 
 
-def _forward(node: Node) -> str:
-    """What was wrong with the forward values already, as far as the node saved them."""
+def _origin(node: Node) -> str:
+    """Where the operation of a node stands, and what was wrong with the forward values that the node saved."""
     for one in node.saved or ():
         raw = getattr(one, "_raw", None)
-        if raw is not None and raw.dtype.kind in "fc":
-            if np.isnan(raw).any():
-                return ", and a value that it saved in forward is NaN already"
-            if np.isinf(raw).any():
-                return ", and a value that it saved in forward is infinite already"
-    return ""
+        if raw is not None and raw.dtype.kind in "fc" and not np.isfinite(raw).all():
+            what = "NaN" if np.isnan(raw).any() else "infinite"
+            return f"{spoken(node.place)}, and a value that it saved in forward is {what} already"
+    return spoken(node.place)
