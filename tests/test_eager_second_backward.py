@@ -29,6 +29,7 @@ DIFFERENT = frozenset(
         "F.adaptive_avg_pool2d(x,(2,3))",
         "F.adaptive_avg_pool2d(x,(None,4))",
         "F.adaptive_avg_pool2d(x,4)",
+        *("nn.AdaptiveAvgPool2d((2,3))(x)", "nn.ReflectionPad2d((1,2,0,1))(x)", "nn.ReplicationPad2d(2)(x)"),
     }
 )
 
