@@ -71,7 +71,7 @@ class Arrays:
         if self.late.isdisjoint(serials):
             self.program.append(partial(function, *[self.cells[serial] for serial in serials]))
         else:
-            self.program.append(partial(LATE.get(len(serials), _late), function, self.cells, *serials))
+            self.program.append(partial(_late, function, self.cells, serials))
 
     def find(self, op: Op, value: Value) -> int:
         """The serial under which a step finds an operand; numbers get a cell for each kind of use."""
@@ -98,19 +98,8 @@ class Arrays:
             self.cells[out] = shown(op, self.cells[source], shape)
 
 
-def _late(function: Callable[..., Any], cells: Cells, *serials: int) -> None:
+def _late(function: Callable[..., Any], cells: Cells, serials: Sequence[int]) -> None:
     function(*[cells[serial] for serial in serials])
-
-
-def _late_2(function: Callable[..., Any], cells: Cells, x: int, out: int) -> None:
-    function(cells[x], cells[out])
-
-
-def _late_3(function: Callable[..., Any], cells: Cells, x: int, y: int, out: int) -> None:
-    function(cells[x], cells[y], cells[out])
-
-
-LATE: dict[int, Callable[..., None]] = {2: _late_2, 3: _late_3}
 
 
 def _show(op: Op, cells: Cells, source: int, out: int, shape: tuple[int, ...]) -> None:
