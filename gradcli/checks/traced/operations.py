@@ -449,6 +449,23 @@ def triangle(
     return solved(swapped(half, -2, -1) if transposed else half, other, left)
 
 
+def of_factor(x: Any, upper: bool = False) -> Node:
+    """The matrix of a Cholesky factor, of which one triangle is read."""
+    half = x.builder.call("triu" if upper else "tril", x, k=0)
+    other = swapped(half, -2, -1)
+    return contracted(other, half) if upper else contracted(half, other)
+
+
+def inverse_of_factor(x: Node, upper: bool = False) -> Node:
+    return x.builder.call("inv", of_factor(x, upper))
+
+
+def solved_by_factor(other: Any, factor: Any, upper: bool = False) -> Node:
+    builder = _builder(other, factor)
+    factor = factor if isinstance(factor, Node) else constant(builder, factor)
+    return solved(of_factor(factor, upper), other)
+
+
 FLOATS = {
     "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "cbrt", "sin", "cos", "tan", "asin",
     "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sigmoid", "erf", "erfc", "erfinv", "lgamma",
@@ -575,6 +592,8 @@ TABLE = (
     Row(symmetric_factor, "", "cholesky"),
     Row(solved, "_linalg_solve_ex linalg_solve"),
     Row(triangle, "linalg_solve_triangular"),
+    Row(inverse_of_factor, "cholesky_inverse"),
+    Row(solved_by_factor, "_cholesky_solve_helper cholesky_solve"),
     Row(taken, "gather"),
     Row(put, "scatter"),
     Row(put_up, "scatter_add"),
