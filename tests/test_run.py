@@ -89,6 +89,20 @@ def test_a_file_runs_as_python_runs_it(tmp_path: Path, text: str) -> None:
     assert ours == theirs
 
 
+@pytest.mark.parametrize("command", [("why",), ("graph",), ("run", "--trace")])
+def test_a_file_that_fails_shows_its_own_traceback_and_what_was_seen(
+    command: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "file.py"
+    file.write_text(
+        "import torch\nw = torch.ones(2, requires_grad=True)\n(w * w).sum().backward()\nw @ torch.ones(3)\n"
+    )
+    assert cli.main([*command, str(file), "--on", "gradcli"]) == 1
+    told = capsys.readouterr()
+    assert told.err.startswith("Traceback") and told.err.count("File ") == 1 and f'"{file}", line 4' in told.err
+    assert "RuntimeError: cannot multiply" in told.err and "w" in told.out.split()
+
+
 def test_an_interrupt_is_130(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(tmp_path, "raise KeyboardInterrupt") == 130
     assert "KeyboardInterrupt" in capsys.readouterr().err

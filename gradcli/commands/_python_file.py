@@ -45,7 +45,7 @@ def recorded(
 ) -> tuple[Outcome, running.Watch, str]:
     """Run a file; what it left, the record, and the name of its PyTorch, empty for our own tensors.
 
-    `quiet`: what it prints is not shown, and a traceback neither.
+    `quiet`: what it prints is not shown, and a traceback neither (`show_failure`).
     """
     folder = os.path.dirname(os.path.abspath(file)) + os.sep
     if not torch:
@@ -79,3 +79,12 @@ def run(
         return running.run_file(file, args, watch=watch, dtype=dtype, alias=alias)
     with running.hushed():
         return running.run_file(file, args, watch=watch, dtype=dtype, alias=alias, tell=False)
+
+
+def show_failure(output: Output, outcome: Outcome) -> None:
+    """Say why a file whose output is hidden has failed: its traceback, or the code that it gave to `exit`."""
+    if isinstance(outcome.error, SystemExit):
+        if outcome.code:
+            output.say(f"the file ended with {running.told(outcome.error)}")
+    elif outcome.error is not None:
+        running.report(outcome.error)

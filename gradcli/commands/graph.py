@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gradcli.commands import room
 from gradcli.commands._declaration import Declaration, Operand, Option
-from gradcli.commands._python_file import EVERY, ON, on_torch, recorded
+from gradcli.commands._python_file import EVERY, ON, on_torch, recorded, show_failure
 from gradcli.commands._shared import EVALUATION, evaluation, presentation
 from gradcli.commands._views import View
 from gradcli.diagnostics import error
@@ -83,8 +83,7 @@ def ran(output: Output, file: str, torch: bool, every: int) -> tuple[int, Graph]
     outcome, watch, framework = recorded(
         output, file, (), torch=torch, every=every, dtype="float32", extents=True, quiet=True
     )
-    if outcome.code and outcome.error is not None:
-        output.say(f"gradcli graph: the file ended with {running.told(outcome.error)}")
+    show_failure(output, outcome)
     graphs = running.graphs_of(watch, file)._replace(on=framework)
     return int(outcome.code), running.drawing(graphs, running.lines(file))
 

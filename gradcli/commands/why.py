@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gradcli.commands import room
 from gradcli.commands._declaration import Declaration, Operand, Option
-from gradcli.commands._python_file import EVERY, ON, on_torch, recorded
+from gradcli.commands._python_file import EVERY, ON, on_torch, recorded, show_failure
 from gradcli.commands._shared import OUTPUT, evaluation
 from gradcli.commands._views import View
 from gradcli.diagnostics import error
@@ -72,9 +72,8 @@ def why(
         extents=False,
         quiet=True,
     )
+    show_failure(output, outcome)
     show(output, watching.explain(watch, file, outcome.error, tensor)._replace(on=framework))
-    if outcome.code and outcome.error is not None:
-        output.say(f"gradcli why: the file ended with {running.told(outcome.error)}")
     return int(outcome.code)
 
 

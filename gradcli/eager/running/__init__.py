@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 from gradcli.eager.running.graphs import Graphs, drawing, graphs_of
-from gradcli.eager.running.script import Finder, Outcome, aliases, hushed, installed, lines, read, run_file, told
+from gradcli.eager.running.script import (
+    Finder,
+    Outcome,
+    aliases,
+    hushed,
+    installed,
+    lines,
+    read,
+    report,
+    run_file,
+    told,
+)
 from gradcli.eager.running.watch import Watch
 
 __all__ = [
@@ -18,6 +29,7 @@ __all__ = [
     "installed",
     "lines",
     "read",
+    "report",
     "run_file",
     "told",
 ]

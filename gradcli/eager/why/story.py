@@ -75,7 +75,7 @@ CURES: dict[str, str] = {
     "unregistered": "use $use: a module finds parameters in attributes that are a Module, a Parameter, or one of "
     "torch.nn's lists and dictionaries of these",
     "returned-none": "return a gradient for it from backward, at its place among forward's arguments",
-    "stopped": "`gradcli run` shows the traceback",
+    "stopped": "correct that line; the traceback is on standard error",
 }
 STEPS = ("Round", "Sign", "Floor", "Ceil", "Trunc", "Heaviside", "Sgn")
 FLAT_FAR_OUT = ("Sigmoid", "Tanh", "Softmax", "Erf", "Softplus", "Gelu", "Elu", "LogSigmoid")
