@@ -92,7 +92,9 @@ def outcome(request: Mapping[str, Any], cache: QuestionCache) -> Any:
         if command is None:
             told = "the request has no command"
         else:
-            told = f"unknown command `{visible(command)}`" if isinstance(command, str) else "the command is no string"
+            told = (
+                f"unknown command `{visible(command)}`" if isinstance(command, str) else "the command is not a string"
+            )
         raise error("GC902", told, help=f"the commands are {', '.join(COMMANDS)}")
     script = request.get("script")
     if not isinstance(script, str):

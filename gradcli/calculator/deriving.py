@@ -290,7 +290,7 @@ def along(
         raise error("GC721", f"--direction moves one leaf, and there are {', '.join(leaves)}", help="choose with --wrt")
     if name in taken or not name.isidentifier():
         raise error(
-            "GC721", f"--direction {visible(name)} is no new name", help="take a name that is not in the script"
+            "GC721", f"--direction {visible(name)} is not a new name", help="take a name that is not in the script"
         )
     (output, *others) = lowered.program.outputs
     if others:

@@ -57,7 +57,7 @@ class Question(NamedTuple):
                 self.script, at=self.at, wrt=[], claims={self.leaf: claim}, limits=self.limits, seed=SEED
             )
         except (GradcliError, ValueError, AssertionError) as problem:
-            reason = problem.diagnostics[0].message if isinstance(problem, GradcliError) else "it is no expression"
+            reason = problem.diagnostics[0].message if isinstance(problem, GradcliError) else "it is not an expression"
             return Judgement(None, [reason])
         (check,) = [one for one in report.checks if one.kind == "claim"]
         if check.verdict in HELD:

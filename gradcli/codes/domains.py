@@ -86,7 +86,7 @@ DOMAINS: dict[str, CodeDoc] = {
         "a mistake in a derivation",
         "Applying the rule wrongly at this operation gives the claimed gradient. A note of check.",
         "One mistake at one place is the usual way to get a derivative wrong. The note is consistent with the claim at "
-        "every point that was tried, but that is no proof.",
+        "every point that was tried, but that is not a proof.",
         "y = sin(2*x)\nassert grad(y, x) == cos(2*x)  # with --at x=0.3",
         "Compare with the corrected formula that check prints.",
     ),

@@ -27,7 +27,7 @@ def _linear(found: Sum, name: str, names: Names) -> Iterator[Term]:
     for term in found:
         carriers = [factor for factor in term.factors if reads(factor[0], name)]
         if len(carriers) != 1 or carriers[0][1] != 1:
-            raise NoFormula("it is no linear map")
+            raise NoFormula("it is not a linear map")
         base = carriers[0][0]
         if isinstance(base, Leaf):
             yield term

@@ -66,7 +66,7 @@ def _group(path: str, name: str, entries: Mapping[tuple[int, ...], int]) -> Grou
     if len(ranks) > 1 or prod(shape) != len(entries):
         raise error(
             "GC618",
-            f"{visible(path)}: the columns of {visible(name)} are no whole array",
+            f"{visible(path)}: the columns of {visible(name)} are not a whole array",
             help=f"give every entry once: {visible(name)}[0], {visible(name)}[1], ...",
         )
     return Group(name, shape, tuple(entries[index] for index in sorted(entries)))

@@ -365,10 +365,10 @@ class Expansion(ExpansionFunctions):
         if faster_than_powers(grown.lead()[0]):
             return Huge(self) if grown.sign() > 0 else flat()
         if not set(grown.terms) <= {LOGARITHM, LOGLOG}:
-            raise Unbounded("the exponential of what is no multiple of a logarithm")
+            raise Unbounded("the exponential of what is not a multiple of a logarithm")
         power, turned = (rational(grown.terms.get(key, arb(0))) for key in (LOGARITHM, LOGLOG))
         if power is None or turned is None:
-            raise Unbounded("a power whose exponent is no short number")
+            raise Unbounded("a power whose exponent is not a short number")
         return around * Expansion({(-power, -turned, Fraction(0)): arb(1)})
 
     def expm1(self) -> Any:

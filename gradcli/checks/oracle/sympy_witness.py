@@ -250,7 +250,7 @@ class ScriptPrinter(StrPrinter):  # type: ignore[misc]  # SymPy has no types
         name = NAMES.get(name, name)
         declared = functions().get(name)
         if declared is None or not declared.pointwise or declared.static:
-            raise Unsupported(f"{name} is no function of one value")
+            raise Unsupported(f"{name} is not a function of one value")
         return f"{name}({', '.join([self._print(arg) for arg in expression.args])})"
 
     _print_Abs = _print_loggamma = _print_Function  # noqa: N815  # the names that SymPy looks for

@@ -194,7 +194,7 @@ class Reading:
 
         target = one.target
         if not hasattr(target, "_schema"):
-            raise Opaque(f"it calls {getattr(target, '__name__', target)}, which is no operation of PyTorch")
+            raise Opaque(f"it calls {getattr(target, '__name__', target)}, which is not an operation of PyTorch")
         if torch.Tag.nondeterministic_seeded in target.tags:
             raise Opaque(f"it draws random numbers ({packet(target)})")
         space = target.namespace

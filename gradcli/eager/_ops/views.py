@@ -195,7 +195,7 @@ def t(input: Tensor) -> Tensor:
 def reversed_axes(x: Tensor) -> Tensor:
     """`.T`: all axes in the opposite order; UserWarning unless it is a matrix."""
     if x.ndim not in (0, 2):
-        once("T", ".T of a tensor that is no matrix is deprecated: use .mT, or permute() for all axes")
+        once("T", ".T of a tensor that is not a matrix is deprecated: use .mT, or permute() for all axes")
     return viewed(x, _permuted, {"axes": tuple(range(-1, -x.ndim - 1, -1))}, "PermuteBackward0")
 
 

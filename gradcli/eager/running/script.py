@@ -246,7 +246,7 @@ def run_file(
 
     `alias`: `torch` means these tensors. `dtype`: the default format of floats. `watch` records the run. `tell`:
     print the traceback. The path `-` is standard input. Raises GradcliError where the file cannot be read (GC601) or is
-    no Python file (GC721).
+    not a Python file (GC721).
     """
     source = read(path)
     where = filename_of(path)
@@ -292,7 +292,7 @@ def read(path: str) -> bytes:
     if os.path.isdir(path):
         raise error("GC601", f"cannot read {shown}: is a directory", help="name one file in it")
     if not path.endswith(".py"):
-        raise error("GC721", f"{shown} is no Python file: its name does not end in .py")
+        raise error("GC721", f"{shown} is not a Python file: its name does not end in .py")
     try:
         return Path(path).read_bytes()
     except OSError as problem:
