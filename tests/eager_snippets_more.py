@@ -72,6 +72,7 @@ MORE |= {
 _DUAL = "import torch.autograd.forward_ad as fwAD\nx = torch.tensor([0.5, 1.5], dtype=torch.float64)\nt = torch.tensor([1., 2.], dtype=torch.float64)\n"
 for _text in (
     "d.sin()", "d * d", "d * x", "x / d", "d ** 3", "d.sum()", "d.mean()", "d.exp().log()", "d @ d", "d.reshape(2, 1)", "d[0]", "torch.stack([d, d])", "d.softmax(0)", "d.relu()", "2 - d", "d.norm()", "d.float()", "d.clone()", "d.detach()", "d.cumsum(0)", "torch.where(d > 1, d, x)", "d.max()", "d.max(0).values", "d.prod()", "d.T", "d.unbind()[1]", "d + 1", "1 / d",
+    "(d * 1).mul_(2)", "(d * 1).add_(d)", "d.clone().fill_(3.)",
 ):  # fmt: skip
     MORE[f"dual {_text}"] = (
         _DUAL + f"with fwAD.dual_level():\n    d = fwAD.make_dual(x, t)\n    y = {_text}\n    p, q = fwAD.unpack_dual(y)\n    p, q = p.clone(), None if q is None else q.clone()\ndel d, y, fwAD\n"

@@ -215,7 +215,9 @@ class Tensor(Conversions):
     _leaf_hooks: Any = None  # those of its AccumulateGrad
     _retains = False
     _accumulator: weakref.ref[Node] | None = None
-    _tangent: Any = None  # of a dual tensor
+    _own_tangent: Any = None
+    _dual_root = False  # of a view: tangents of its base are none of its own, as for what `make_dual` returns
+    _dual_base: Tensor | None = None  # of a view of such a tensor: that tensor
     _is_number = False  # whether it stands for a number of a formula
     _is_param = False  # whether it is printed as a parameter
     _stands_for: Tensor | None = None  # of an unpacked leaf: the leaf whose gradient its gradient is
@@ -371,6 +373,13 @@ class Tensor(Conversions):
         """Take over the history of the base where the memory has been changed in place."""
         if self._base is not None and self._counter.value != self._seen and self._base._requires:
             self._take_over()
+
+    @property
+    def _tangent(self) -> Any:
+        """The tangent of a dual tensor; that of a view is a view of its base's."""
+        if self._own_tangent is None and self._base is not None and state.dual is not None:
+            state.dual.look_up(self)
+        return self._own_tangent
 
     def is_inference(self) -> bool:
         """Whether it was made in inference mode."""

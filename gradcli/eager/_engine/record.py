@@ -185,7 +185,7 @@ def record(
     result = Tensor(out)
     if state._grad and not state._inference and out.dtype.kind in "fc":
         attach(result, xs, arrays, plan, name, kind, edges, mixed)
-    if state.dual is not None:
+    if state.dual is not None and not view:  # the tangent of a view is a view
         state.dual.passed(plan, xs, arrays, kind, result)
     if events.current is not None:
         events.current.operation(name, xs, result)

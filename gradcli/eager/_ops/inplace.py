@@ -20,7 +20,7 @@ from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine.arguments import checked, sizes
 from gradcli.eager._engine.backward import hand_over
 from gradcli.eager._engine.plan import plan_of
-from gradcli.eager._engine.record import cast, noded, record
+from gradcli.eager._engine.record import cast, copied, noded, record
 from gradcli.eager._engine.rule_node import fitted, fitted_tensor, renamed, source_of
 from gradcli.eager._ops import indexing
 from gradcli.eager._ops.elementwise import where
@@ -40,12 +40,14 @@ def change(x: Tensor, function: Callable[[Tensor], Tensor], others: tuple[Any, .
     tracked = recording() and (x.requires_grad or any(isinstance(y, Tensor) and y.requires_grad for y in others))
     if tracked:
         refuse(x)
-    if any(isinstance(y, Tensor) and y._tangent is not None for y in (x, *others)):
-        raise RuntimeError("forward mode cannot follow a change in place: write the result into a new tensor")
-    old = x
-    if tracked:
+    old, tangent = x, x._tangent
+    if tracked or tangent is not None:
         old = Tensor(x._array.copy(), x.requires_grad)
         old._edge = x._current_edge()
+        if tangent is not None:
+            before = Tensor(tangent._array.copy(), tangent.requires_grad)
+            before._edge = tangent._current_edge()
+            state.dual.give(old, before)
         if events.current is not None:
             events.current.same(old, x)
     result = function(old)
@@ -63,6 +65,8 @@ def change(x: Tensor, function: Callable[[Tensor], Tensor], others: tuple[Any, .
     if x._inference and not modes.is_inference_mode_enabled():  # too late for the entries, as in PyTorch
         raise RuntimeError("an inference tensor cannot be changed in place outside inference mode; clone() it first")
     x._counter.bump(place())
+    if state.dual is not None and x._raw.dtype.kind in "fc":
+        state.dual.changed(x, result._tangent)
     if tracked and result.requires_grad:
         rewrite(x, cast(result, x.dtype))
     if events.current is not None:
@@ -196,6 +200,13 @@ def overwritten(old: Tensor, value: Any, name: str, edges: int) -> Tensor:
         sources = (source_of(old), source_of(value) if isinstance(value, Tensor) else None)[:edges]
         source = (array.shape, array.dtype) if flows else None
         noded((result,), OverwriteNode, name, sources, shape=old._array.shape, kind=old._array.dtype, source=source)
+    moved = value._tangent if isinstance(value, Tensor) else None
+    if state.dual is not None and (moved is not None or old._tangent is not None):
+        kind = old._array.dtype
+        still = Tensor(np.zeros(old._array.shape, kind))
+        if moved is not None:
+            moved = copied(fitted_tensor(moved, old._array.shape, kind), "CloneBackward0")
+        state.dual.give(result, still if moved is None else moved)
     if events.current is not None:
         events.current.operation(name, (value,), result)
     return result
@@ -223,7 +234,7 @@ def detach_(self: Tensor) -> Tensor:
     if self._base is not None:
         raise RuntimeError("a view cannot be detached in place: use detach()")
     self._edge, self._requires, self._retains = None, False, False
-    self._tangent = None
+    self._own_tangent = None
     return self
 
 
@@ -344,13 +355,13 @@ def _reshaping(name: str, function: Callable[..., Tensor]) -> Callable[..., Tens
             raise RuntimeError(f"{name}_() on a view is not supported: use {name}()")
         if recording() and self.requires_grad:
             refuse(self)
-        if self._tangent is not None:
-            raise RuntimeError(f"forward mode cannot follow {name}_(): use {name}()")
         old = Tensor(self._array, self._requires, self._counter)
         old._edge = self._edge
         found = function(old, *args)
         self._counter.bump(place())
         self._raw = found._raw
+        if state.dual is not None:
+            state.dual.moved(self, function, args)
         if found._node is not None:
             self._edge = renamed(found, _IN_PLACE[type(found._node).__name__])._edge
         return self

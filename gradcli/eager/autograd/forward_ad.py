@@ -2,7 +2,7 @@
 
 The tangent of a result comes from the plan of the operation, which the forward transform derives from the same
 declarations as reverse mode. Tangents are tensors: with recording on, their own history is kept, so that a reverse
-sweep over a tangent gives second derivatives. A dual tensor cannot be changed in place.
+sweep over a tangent gives second derivatives.
 """
 
 from __future__ import annotations
@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gradcli.eager._core import dtypes
-from gradcli.eager._core.modes import state
+from gradcli.eager._core.modes import enable_grad, state
 from gradcli.eager._core.node import Saved
 from gradcli.eager._core.tensor import Tensor
-from gradcli.eager._engine.record import apply, cast
+from gradcli.eager._engine.record import apply, cast, copied
 from gradcli.eager._engine.rule_node import number
-from gradcli.eager._ops.views import expand, view
+from gradcli.eager._ops.inplace import copy_
+from gradcli.eager._ops.views import expand, follow, view, viewed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 
 class Level:
@@ -33,7 +34,12 @@ class Level:
 
     def give(self, x: Tensor, tangent: Tensor) -> None:
         """Make x a dual tensor."""
-        x._tangent = tangent
+        if x._raw.ndim > 1 and tangent._raw.strides != x._raw.strides:  # a view of x must have one of the tangent
+            tangent = copied(tangent, "CloneBackward0")
+            laid_out = np.empty_like(x._raw, tangent._raw.dtype)
+            laid_out[...] = tangent._raw
+            tangent._raw = laid_out
+        x._own_tangent = tangent
         x._special = True
         self.given.append(x)
         for one in (x._node.saved or ()) if x._node is not None else ():
@@ -41,10 +47,40 @@ class Level:
                 one.tangent = tangent  # the node reads its result without the tensor
                 self.kept.append(one)
 
+    def look_up(self, x: Tensor) -> None:
+        """Give a view the tangent that its base has, seen as the view sees its base."""
+        base, path = _base_of(x)
+        if base is None or base._own_tangent is None:
+            return
+        with _without_level(), enable_grad():
+            tangent = viewed(base._own_tangent, follow, {"path": path}, "AsStridedBackward0")
+        self.give(x, tangent)
+
+    def changed(self, x: Tensor, tangent: Tensor | None) -> None:
+        """Write the tangent of what was written into x; None for zeros. That of its base changes with it."""
+        if x._tangent is None:
+            if tangent is None:
+                return
+            base, _ = _base_of(x)
+            if base is None:
+                self.give(x, tangent)
+                return
+            self.give(base, Tensor(np.zeros(base._raw.shape, base._raw.dtype)))
+        held = x._tangent
+        with _without_level():
+            copy_(held, 0 if tangent is None else tangent)
+
+    def moved(self, x: Tensor, function: Callable[..., Tensor], args: tuple[Any, ...]) -> None:
+        """Move the entries of the tangent as those of x were moved."""
+        if x._tangent is not None:
+            with _without_level():
+                tangent = copied(function(x._tangent, *args), "CloneBackward0")
+            self.give(x, tangent)
+
     def close(self) -> None:
         """Take all tangents away."""
         for x in self.given:
-            x._tangent = None
+            x._own_tangent = None
             x._special = x._base is not None or x._inference or (x._node is not None and x._node.outputs > 1)
         for one in self.kept:
             one.tangent = None
@@ -62,6 +98,9 @@ class Level:
             return
         with _without_level():
             tangent = self._tangent(plan, moving, xs, arrays, kind, result)
+            shared = any(moves and tangent is x._tangent for x, moves in zip(xs, moving, strict=True))
+            if shared or tangent._base is not None:  # each is changed in place with its own tensor
+                tangent = copied(tangent, "CloneBackward0")
         self.give(result, tangent)
 
     def _tangent(
@@ -86,6 +125,14 @@ class Level:
 
         (tangent,) = steps.on_operands(kind, values, number, applied)
         return tangent if tangent._raw.shape == result._raw.shape else expand(tangent, result._raw.shape)
+
+
+def _base_of(x: Tensor) -> tuple[Tensor | None, tuple[Any, ...]]:
+    """The tensor whose tangent that of a view is a part of, and which part; None for what is no view."""
+    if x._dual_root:
+        return None, ()
+    base = x._dual_base
+    return (x._base, x._path) if base is None else (base, x._path[len(base._path) :])
 
 
 @contextlib.contextmanager
@@ -138,6 +185,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     now = state.dual
     with _without_level():
         found = view(tensor, tuple(tensor.shape))
+    found._dual_root = True
     now.give(found, tangent)
     return found
 
@@ -157,4 +205,5 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
         return UnpackedDualTensor(tensor, None)
     with _without_level():
         primal = view(tensor, tuple(tensor.shape))
+    primal._dual_root = True
     return UnpackedDualTensor(primal, tensor._tangent)
