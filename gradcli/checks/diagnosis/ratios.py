@@ -126,7 +126,7 @@ def _factor(factor: Fraction, sizes: Sequence[int], what: str) -> Reading:
     text = f"consistent with a constant factor: the right {what} is {factor} of the claim"
     if factor.denominator == 1:
         text = f"consistent with a constant factor: the right {what} is {factor} times the claim"
-    counts = [n for n in dict.fromkeys(sizes) if n > 2 and abs(factor) in (n, Fraction(1, n))]
+    counts = [n for n in dict.fromkeys(sizes) if n > 2 and (abs(factor) == n or factor.denominator == n)]
     if counts:
         text += f" (there are {counts[0]} entries: is a mean or a sum meant?)"
     return Reading("constant factor", text, str(factor))

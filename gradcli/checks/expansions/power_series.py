@@ -273,6 +273,9 @@ class Series:
     def erf(self) -> Any:
         return Series(self.s.erf())
 
+    def erfi(self) -> Any:
+        return Series(self.s.erfi())
+
     def erfc(self) -> Any:
         return Series(self.s.erfc())
 
