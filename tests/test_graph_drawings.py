@@ -174,7 +174,7 @@ def test_a_python_file_without_a_backward(tmp_path: Path, capsys: pytest.Capture
         (NETWORK, ["--at", "x=1"], 2, "--at is for scripts"),
         (NETWORK, ["--view", "gradient"], 2, "--view gradient is for scripts"),
         (NETWORK + "raise SystemExit(3)\n", [], 3, ""),
-        (NETWORK + "1/0\n", [], 1, "net.py\", line 10"),
+        (NETWORK + "1/0\n", [], 1, 'net.py", line 10'),
     ],
 )
 def test_python_files_that_cannot_be_drawn(
