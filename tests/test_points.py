@@ -147,7 +147,7 @@ def test_shared_values_and_values_only(tmp_path: Path, capsys: pytest.CaptureFix
         ("x\n1\n", "x*y", "GC202", "`y` has no value"),
         ("u,v\n1,2\n", "x*y", "GC618", "no column belongs to a leaf"),
         ("x,x\n1,2\n", "x*y", "GC618", "two columns x"),
-        ("w[0],w[2]\n1,2\n", "sum(w)", "GC618", "no whole array"),
+        ("w[0],w[2]\n1,2\n", "sum(w)", "GC618", "not a whole array"),
         ("x+1,y\n1,2\n", "x*y", "GC202", "no such column (it has x+1, y)"),
         ("1,2,3\n", "x*y", "GC618", "3 columns, and the script has x, y"),
         ("x,y\n1,2\n", "[x, y]", "GC307", "scalar"),

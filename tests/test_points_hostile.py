@@ -43,7 +43,7 @@ TEXTS: dict[str, tuple[bytes, str, str]] = {
     "a control sequence in a name": (b"x,\x1b[31my\n1,2\n", "GC202", "\\x1b[31my"),
     "text that runs backwards in a name": ("x,\u202ey\n1,2\n".encode(), "GC202", "\\u202ey"),
     "a column without a name": (b"x,\n1,2\n", "GC202", "it has x, column 2"),
-    "an array with holes": (b"w[3],y\n1,2\n", "GC618", "no whole array"),
+    "an array with holes": (b"w[3],y\n1,2\n", "GC618", "not a whole array"),
     "an index below 0": (b"w[-1],y\n1,2\n", "GC202", "it has w[-1], y"),
     "thousands of columns": (b",".join(b"a%d" % i for i in range(3000)) + b"\n", "GC618", "no column belongs"),
     "noise": (np.random.default_rng(1).bytes(4000), "GC614", "UTF-8"),
