@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +119,25 @@ def test_reports_of_an_interrupted_run(folder: Path) -> None:
     taken += work.rest()
     assert list(summary(taken, folder)) == list(EXPECTED)[: len(taken)]
     assert work.totals.files == len(taken)
+
+
+def test_a_signal_waits_until_a_report_is_delivered_and_counted(folder: Path) -> None:
+    """Else a report that is counted and not written makes a partial report file look complete."""
+    delivered = []
+
+    def deliver(report: Any) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        delivered.append(report)
+
+    work = Run(find_cases([str(folder)]), jobs=1, deliver=deliver)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            list(work.reports())
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert len(delivered) == work.totals.files == 1
 
 
 def test_no_scripts(tmp_path: Path) -> None:

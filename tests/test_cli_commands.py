@@ -51,9 +51,11 @@ def rooms(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> SimpleNamespace:
             asked.append(("run", options, told))
             self.totals = Totals(selected=len(cases))
             self.opened: set[str] = set()
+            self.deliver = told["deliver"]
 
         def reports(self) -> Iterator[Any]:
             for one in found.paths:
+                self.deliver(one)
                 self.totals.add(one)
                 yield one
 

@@ -8,7 +8,9 @@ how much of the run the journal knew.
 from __future__ import annotations
 
 import os
-from contextlib import closing
+import signal
+import threading
+from contextlib import closing, contextmanager
 from json import dumps, loads
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -38,9 +40,9 @@ class Run:
 
     `options` are those of `checks.check_script`. `jobs` is the number of workers (default: one per processor), `memory`
     the MiB that each may use. `adjust` changes a report as soon as it is there, as a baseline does, and `settle` when
-    it is its turn. `progress` is called with (done, total, name of a case, number of cases that failed). With
-    `fail_fast` the run ends after the first case that failed. `cluster` is the address of a Dask scheduler whose
-    workers judge in place of processes of this machine.
+    it is its turn; `deliver` writes it then, before it is counted. `progress` is called with (done, total, name of a
+    case, number of cases that failed). With `fail_fast` the run ends after the first case that failed. `cluster` is the
+    address of a Dask scheduler whose workers judge in place of processes of this machine.
     """
 
     def __init__(
@@ -55,6 +57,7 @@ class Run:
         fail_fast: bool = False,
         adjust: Callable[[Report], Report] = unchanged,
         settle: Callable[[Report], Report] = unchanged,
+        deliver: Callable[[Report], None] | None = None,
         progress: Callable[[int, int, str, int], None] | None = None,
     ) -> None:
         self.cases = cases
@@ -66,6 +69,7 @@ class Run:
         self.fail_fast = fail_fast
         self.adjust = adjust
         self.settle = settle
+        self.deliver = deliver
         self.progress = progress
         self.totals = Totals(selected=len(cases))
         self.opened: set[str] = set()  # data files that scripts have read, or looked for
@@ -166,12 +170,37 @@ class Run:
 
     def _counted(self, report: Report) -> Report:
         report = self.settle(report)
-        self.totals.add(report)
+        with undisturbed():
+            if self.deliver is not None:
+                self.deliver(report)
+            self.totals.add(report)
         return report
 
     def _show(self, name: str) -> None:
         if self.progress is not None:
             self.progress(self._done, len(self.cases), name, self._failed)
+
+
+ENDING = ("SIGINT", "SIGTERM", "SIGHUP")  # signals that end a run in order
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Signals that end a run are handled once this is done. A mask would not do: another thread may get the signal."""
+    waiting: list[int] = []
+    numbers = [getattr(signal, name) for name in ENDING if hasattr(signal, name)]
+    handlers = {number: handler for number in numbers if callable(handler := signal.getsignal(number))}
+    if threading.current_thread() is not threading.main_thread():
+        handlers = {}  # signals do not reach other threads
+    try:
+        for number in handlers:
+            signal.signal(number, lambda number, _: waiting.append(number))
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    for number in waiting[:1]:
+        signal.raise_signal(number)
 
 
 def packed(report: Report) -> bytes:

@@ -179,6 +179,7 @@ def many(
             fail_fast=running.fail_fast,
             adjust=accepted.adjust,
             settle=accepted.settle,
+            deliver=where.take,
             progress=output.progress,
         )
         reported(work, where)
@@ -233,15 +234,15 @@ def one(
 
 
 def reported(run: Any, sinks: Reporting) -> None:
-    """Hand the reports of a run to their sinks; where the run is interrupted, what is there is written first."""
+    """Run to the end and finish the reports; where the run is interrupted, what is there is written first."""
     try:
-        for report in run.reports():
-            sinks.take(report)
+        for _ in run.reports():
+            pass
     except BaseException as stop:  # Ctrl-C or a signal that ends the process in order; a lost cluster, a full disk
         if isinstance(stop, Exception) and not isinstance(stop, GradcliError):
             raise
-        for report in run.rest():
-            sinks.take(report)
+        for _ in run.rest():
+            pass
         if run.totals.files < run.totals.selected:
             run.totals.stopped = stop.diagnostics[0].message if isinstance(stop, GradcliError) else "interrupted"
         sinks.finish(run.totals)
