@@ -60,10 +60,11 @@ def operation(
 
     Without a formula, `value` and `partials` are needed, and the operation is applied entry by entry. `value` computes
     floats: either `value(x, ...)` on NumPy arrays, such as a function of SciPy, or `value(xp, x, ...)` with NumPy's
-    functions in `xp`, which then also runs on Python's floats, CuPy and JAX. `partials` gives the derivative by each
-    argument as text, in the arguments, `out` (the value) and any operation, this one included. `symbolic(sp, x, ...)`
-    is the value in SymPy and `ball(fl, x, ...)` in balls of python-flint (`fl.integer(2)`, `x.exp()`); without `ball`,
-    `check` compares with finite differences. Write them independently of `value`: what is written twice can be checked.
+    functions in `xp`, which then also runs on Python's floats, CuPy and JAX. `partials` gives the derivative with
+    respect to each argument as text, in the arguments, `out` (the value) and any operation, this one included.
+    `symbolic(sp, x, ...)` is the value in SymPy and `ball(fl, x, ...)` in balls of python-flint (`fl.integer(2)`,
+    `x.exp()`); without `ball`, `check` compares with finite differences. Write them independently of `value`: what is
+    written twice can be checked.
 
     `domain` is an interval for each argument, such as "(0, inf)". `kinks` maps an expression that is zero where the
     operation is not smooth to the derivative that is taken there, in words. `sample` gives each argument's bounds
@@ -152,7 +153,11 @@ def _partials(name: str, parameters: Mapping[str, Any], partials: Mapping[str, s
     rules = [Formula(name, partials[argument], (*parameters, OUT)) for argument in parameters]
     for argument, rule in zip(parameters, rules, strict=True):
         if not rule.pointwise:
-            raise _unfit(name, f"the partial by {argument} is not computed entry by entry", "declare it by a formula")
+            raise _unfit(
+                name,
+                f"the partial with respect to {argument} is not computed entry by entry",
+                "declare it by a formula",
+            )
     return lambda *xs, out: tuple([rule(*xs, out) for rule in rules])
 
 

@@ -97,7 +97,7 @@ def judge(formula: Formula, point: Point) -> Iterator[str]:
     for check in gradients:
         counts[f"gradient {check.verdict}"] += 1
         if check.verdict not in (*GOOD, "INCONCLUSIVE"):
-            yield f"the gradient by {check.leaf} is {check.verdict}: {check.message}"
+            yield f"the gradient with respect to {check.leaf} is {check.verdict}: {check.message}"
     for check, one in zip(claims, wanted, strict=True):
         counts[f"{one.kind} {check.verdict}"] += 1
         if one.kind == "claim":

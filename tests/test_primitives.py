@@ -29,7 +29,7 @@ CASELESS = {
     "linspace": "made of numbers known while lowering",
     "rand": "made of sizes and a seed",
     "randn": "made of sizes and a seed",
-    "name": "only a script that differentiates by an intermediate makes it: tests/test_lowering.py",
+    "name": "only a script that differentiates with respect to an intermediate makes it: tests/test_lowering.py",
     "fftfreq": "made of numbers known while lowering",
     "rfftfreq": "made of numbers known while lowering",
     "last": "only loops make it, with a body: tests/test_loops.py holds its laws",

@@ -20,7 +20,7 @@ SIZE = 1200
 
 
 def wholesale(text: str, at: dict[str, Any], error: Any = None, seed: int = 3) -> dict[str, Any]:
-    """The comparison of the engine's gradient by w, times 1 + error, with series along random directions."""
+    """The comparison of the engine's gradient with respect to w, times 1 + error, with series along random directions."""
     program, point = lowered(text, at)
     output, target = program.outputs[0], program.leaves["w"].node
     judged = derivatives.grad(output, [target])[0]

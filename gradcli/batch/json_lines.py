@@ -142,7 +142,7 @@ DECODER = JSONDecoder(parse_constant=_refuse)
 
 
 class QuestionCache:
-    """Prepared questions by script, command, names to differentiate by, and the shapes of the point.
+    """Prepared questions by script, command, names to differentiate with respect to, and the shapes of the point.
 
     A script whose shape hangs on a value (a loop bound, an index) is prepared again where that value differs.
     """

@@ -1,8 +1,8 @@
 """The calculator: one function each for values, gradients, Hessians, Jacobians, formulas, traces and graphs.
 
 Every function takes the script (a text or a `Source`), and by keyword the point `at` (a mapping of numbers, nested
-lists or arrays, or texts as for `--at`), the leaves `wrt` to differentiate by (default: all that are not const),
-`dtype` ("float64", "float32", "complex128"), `backend` ("auto", "numpy", "cupy", "jax") and `limits`.
+lists or arrays, or texts as for `--at`), the leaves `wrt` to differentiate with respect to (default: all that are not
+const), `dtype` ("float64", "float32", "complex128"), `backend` ("auto", "numpy", "cupy", "jax") and `limits`.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def grad(
     The gradient in a leaf has the leaf's shape. `relax` permits rewrites that may round far worse.
     With `exact`, where floats lost their digits, the result holds the enclosed values beside them.
     Raises GradcliError as `evaluate` does, GC307 where the output is no
-    scalar, GC209 where there is nothing to differentiate by.
+    scalar, GC209 where there is nothing to differentiate with respect to.
 
     >>> grad("(x*y+x)**2", at={"x": 2, "y": 3}).gradient
     {'x': 64.0, 'y': 32.0}

@@ -171,8 +171,8 @@ def derive(
     `style` is that of formulas of numbers: "simplified", "factored", or "derived", which is how the rules make them.
     `quantity` is "gradient", "jacobian" or "hessian"; with `order` a gradient by numbers goes on to higher derivatives.
     With `direction`, a name, there is the derivative along it in place of the gradient (`x along v`), and for "hessian"
-    the Hessian times it as well (`x,x along v`). With `steps` the first derivative by each leaf has the lines of its
-    derivation.
+    the Hessian times it as well (`x,x along v`). With `steps` the first derivative with respect to each leaf has the
+    lines of its derivation.
     Raises GradcliError for a script that cannot be lowered, and GC511 where no leaf has a closed form.
 
     >>> derive("mean((A@x - b)**2)", wrt=["x"]).formula  # doctest: +SKIP
@@ -218,7 +218,7 @@ def with_parts(found: Derivation, source: Source, limits: Limits) -> Derivation:
 
 
 def with_steps(found: Derivation, source: Source, limits: Limits) -> Derivation:
-    """The derivations with the lines that lead to the first derivative by each leaf."""
+    """The derivations with the lines that lead to the first derivative with respect to each leaf."""
     leaves = [leaf for leaf in found.formula if "," not in leaf]
     subject = subject_of(source, leaves, found.assumes, limits, scalar=False)
     sizes = subject.primes(0)
@@ -238,7 +238,7 @@ def with_steps(found: Derivation, source: Source, limits: Limits) -> Derivation:
 
 
 def questions(script: str | Source, found: Derivation, limits: LimitsLike = None) -> Iterator[Question]:
-    """A question for the gradient by each leaf of a script whose gradient has been derived."""
+    """A question for the gradient with respect to each leaf of a script whose gradient has been derived."""
     source = script if isinstance(script, Source) else Source(script)
     bounds = limits_of(limits)
     subject = subject_of(source, None, found.assumes, bounds)
@@ -275,7 +275,7 @@ def along(
     twice: bool,
     limits: Limits,
 ) -> Derivation:
-    """The derivative by one leaf along a direction, and with `twice` the Hessian times the direction.
+    """The derivative with respect to one leaf along a direction, and with `twice` the Hessian times the direction.
 
     The first is the gradient of `sum(jvp(y, x, v)*u)` by u, which has the shape of y, the second that of
     `jvp(y, x, v)` by x.

@@ -63,7 +63,10 @@ def lost_digits(
         shown["value"] = [lost.exact.get(i) for i in range(count)] if count > 1 else lost.exact[0]
     gradient = {name: lost.exact[count + i] for i, name in enumerate(names) if count + i in lost.exact}
     shown |= {"gradient": gradient} if gradient else {}
-    whose = [*(["the value"] if "value" in shown else []), *(f"the gradient by {name}" for name in gradient)]
+    whose = [
+        *(["the value"] if "value" in shown else []),
+        *(f"the gradient with respect to {name}" for name in gradient),
+    ]
     message = f"{' and '.join(whose)} lost its digits" if len(whose) == 1 else f"{', '.join(whose)} lost their digits"
     where = f" in {lost.text}" if lost.text else ""
     span = None if lost.node is None else lost.node.span

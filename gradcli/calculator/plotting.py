@@ -39,8 +39,9 @@ def plot(
 ) -> Curves:
     """The function with its derivatives over a range of one leaf, or over ranges of two.
 
-    `claim`, a script for the derivative by the one leaf, is computed beside it. With `steps`, central differences at
-    the point by their step are computed instead. A range that is not given is 3 to both sides of the point.
+    `claim`, a script for the derivative with respect to the one leaf, is computed beside it. With `steps`, central
+    differences at the point by their step are computed instead. A range that is not given is 3 to both sides of the
+    point.
 
     Raises GradcliError where there are not one or two leaves that are numbers (GC721), and as `grad` does.
 

@@ -128,28 +128,33 @@ def scalar_output(lowered: Lowered, instead: str = "jacobian") -> Node:
 
 
 def leaf_names(lowered: Lowered) -> tuple[str, ...]:
-    """The leaves to differentiate by; raises GradcliError GC209 where there is none."""
+    """The leaves to differentiate with respect to; raises GradcliError GC209 where there is none."""
     if lowered.wrt:
         return lowered.wrt
     free = [name for name, leaf in lowered.program.leaves.items() if not leaf.const]
     if free:
-        raise error("GC209", "no name is given to differentiate by", help="the leaves are: " + ", ".join(free))
+        raise error(
+            "GC209", "no name is given to differentiate with respect to", help="the leaves are: " + ", ".join(free)
+        )
     for name, span in lowered.reassigned.items():
         raise error(
             "GC209",
-            f"nothing is left to differentiate by: `{visible(name)}` is assigned again here, so it is a constant",
+            f"nothing is left to differentiate with respect to: `{visible(name)}` is assigned again here, so "
+            "it is a constant",
             span,
             help=f"give the new value another name, and `{visible(name)}` stays a leaf",
             source=lowered.source,
         )
     for note in lowered.notes:
         if note.code == "GC311":
-            message = f"nothing is left to differentiate by: {note.message}"
-            hint = "where(condition, a, b) chooses without reading a value; or differentiate by another name"
+            message = f"nothing is left to differentiate with respect to: {note.message}"
+            hint = (
+                "where(condition, a, b) chooses without reading a value; or differentiate with respect to another name"
+            )
             raise error("GC209", message, note.span, help=hint, source=lowered.source)
     raise error(
         "GC209",
-        "nothing to differentiate by: the script has no leaf",
+        "nothing to differentiate with respect to: the script has no leaf",
         None,
         help="use a name: x**2, with --at x=3",
         source=lowered.source,

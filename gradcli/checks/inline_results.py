@@ -103,7 +103,7 @@ def found(lowered: Lowered, subjects: Sequence[Subject], wrt: Sequence[str] | No
         else:
             known = gradients if one.item == "grad" else checks
             guess = did_you_mean(name, known)
-            problem = f"no {'gradient by' if one.item == 'grad' else 'check of'} `{visible(name)}`"
+            problem = f"no {'gradient with respect to' if one.item == 'grad' else 'check of'} `{visible(name)}`"
             hint = f"did you mean `{guess}`?" if guess else f"there are: {', '.join(known) or 'none'}"
         if problem:
             problems.append(Diagnostic("GC136", problem, one.span, (), hint))

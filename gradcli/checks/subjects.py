@@ -134,8 +134,8 @@ class Subject:
     """What is judged: `judged` is claimed to be the gradient of `output` with respect to `target`.
 
     For an equality `output` and `target` are None, and `left` is claimed to equal `judged`. `engine` is the engine's
-    own gradient where somebody else's is judged, and `others` its gradients by other leaves of the same shape.
-    `derived` tells what the script's derivative operators made, `names` what it calls its intermediates.
+    own gradient where somebody else's is judged, and `others` its gradients with respect to other leaves of the same
+    shape. `derived` tells what the script's derivative operators made, `names` what it calls its intermediates.
     """
 
     kind: str

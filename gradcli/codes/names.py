@@ -48,11 +48,11 @@ NAMES: dict[str, CodeDoc] = {
         "Name a leaf; the message lists them.",
     ),
     "GC207": CodeDoc(
-        "cannot differentiate by this",
+        "cannot differentiate with respect to this",
         "grad and its relatives are given a constant, an expression or a name that is assigned several times.",
         "A derivative is taken by one variable, and each variable has one place where it gets its value.",
         "grad(x**2, x + 1)",
-        "Give the expression a name of its own and differentiate by that; leave out const.",
+        "Give the expression a name of its own and differentiate with respect to that; leave out const.",
     ),
     "GC208": CodeDoc(
         "name already taken",
@@ -62,7 +62,7 @@ NAMES: dict[str, CodeDoc] = {
         "Move the assignment above the first use, or choose another name.",
     ),
     "GC209": CodeDoc(
-        "nothing to differentiate by",
+        "nothing to differentiate with respect to",
         "The script has no leaf, or each of them became a constant because it is assigned again or read as a size.",
         "A gradient has one entry for each leaf; without any it is empty.",
         "x = 3\nx = x**2\nx",
@@ -70,10 +70,11 @@ NAMES: dict[str, CodeDoc] = {
     ),
     "GC210": CodeDoc(
         "leaf that is only an exponent",
-        "A name with a whole-number value stands only as an exponent, and is differentiated by. This is a note.",
+        "A name with a whole-number value stands only as an exponent, and a gradient with respect to it is "
+        "asked for. This is a note.",
         "As a leaf it makes x**n a power of positive bases only; as a constant, an integer power of any base.",
         "n = 3\nx**n  # with --at x=2",
-        "Write const n = 3 unless the derivative by the exponent is wanted.",
+        "Write const n = 3 unless the derivative with respect to the exponent is wanted.",
     ),
     "GC211": CodeDoc(
         "value that nothing uses",

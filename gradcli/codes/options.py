@@ -114,9 +114,9 @@ OPTIONS: dict[str, CodeDoc] = {
     "GC732": CodeDoc(
         "function and point do not fit",
         "An argument has no value or does not exist, none holds floats, or there is no derivative to judge.",
-        "A function is called with the values of the point, and differentiated by the floats among them.",
+        "A function is called with the values of the point, and differentiated with respect to the floats among them.",
         "x  # in Python: gradcli.check_callable(script, at={'x': 2.0})",
-        "Give every argument a value, floats where it is differentiated by, and one derivative.",
+        "Give every argument a value, floats where a derivative is wanted, and pass one derivative.",
     ),
     "GC733": CodeDoc(
         "function could not be checked",

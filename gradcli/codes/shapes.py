@@ -77,10 +77,11 @@ SHAPES: dict[str, CodeDoc] = {
     ),
     "GC311": CodeDoc(
         "leaf that shapes the program",
-        "A leaf is read as a size, index, bound, condition or parameter: a note; an error if it is differentiated by.",
+        "A leaf is read as a size, index, bound, condition or parameter: a note; an error if a gradient with "
+        "respect to it is asked for.",
         "Another value would be another program, so such a leaf is a constant and has no derivative.",
         "n = 3\ns = 0\nfor i in range(n): s = s + x**i\ngrad(s*n, n)",
-        "Use two names: one that is const, one that is differentiated by.",
+        "Use two names: a const one for the size, another one to differentiate.",
     ),
     "GC312": CodeDoc(
         "number of values",

@@ -84,7 +84,7 @@ EVALUATION = (
     Option(
         "--wrt",
         metavar="NAMES",
-        help="Leaves to differentiate by, such as x,y. Default: every leaf that is not const.",
+        help="Leaves to differentiate with respect to, such as x,y. Default: every leaf that is not const.",
     ),
     Option(
         "--dtype",

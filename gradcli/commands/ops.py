@@ -74,7 +74,7 @@ def executed(one: Any) -> list[tuple[str, Any]]:
 
 
 def derivatives(one: Any) -> dict[str, str]:
-    """The partial derivative by each argument of an elementwise operation, as the engine derives it."""
+    """The partial derivative with respect to each argument of an elementwise operation, as the engine derives it."""
     if one.kind != "elementwise" or one.arity is None:
         return {}
     leaves = one.argument_names()

@@ -73,7 +73,7 @@ class Program:
         return self._order
 
     def wrt(self, names: Sequence[str] | None = None) -> dict[str, Node]:
-        """The leaves to differentiate by: the named ones, or all that are not const."""
+        """The leaves to differentiate with respect to: the named ones, or all that are not const."""
         if names is None:
             return {name: leaf.node for name, leaf in self.leaves.items() if not leaf.const}
         return {name: self.leaves[name].node for name in names}

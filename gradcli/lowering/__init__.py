@@ -6,8 +6,8 @@ a stack machine, so no depth recurses; functions are inlined, and equal calls ar
 - An `if` may read sizes, loop indices, const names, and scalar leaves with a whole default, which become const with a
   note. Any other condition on a leaf is an error that proposes `where`: the branch would hide half of the derivative.
 - `const` takes literals, files and other constants; a leaf that is read as a size, index or bound becomes const, and no
-  leaf is both read so and differentiated by. Sizes, bounds and axes are exact fractions (`statics.py`).
-- `grad` in a script differentiates by a leaf or by a name that is assigned once.
+  leaf is both read so and differentiated. Sizes, bounds and axes are exact fractions (`statics.py`).
+- `grad` in a script differentiates with respect to a leaf, or to a name that is assigned once.
 - A hand-written rule (`def f.vjp`) may not read leaves other than its operands: their gradient would be lost.
 - Claims are read for errors everywhere, but their sizes count only where they are judged.
 """
@@ -55,12 +55,12 @@ def lower(
     """The program of a script.
 
     `at` gives values (numbers, nested lists, arrays) to leaves and thereby their shapes; `wrt` names the leaves to
-    differentiate by, default all that are not const; `claims` are hand-written gradients, a script per leaf.
-    `claiming` says what becomes of the claims of the script: "kept", "read" for their errors only (a claim may be too
-    large where the rest is not), or "skipped". `loops` says which become nodes: "auto" those that would make very many
-    nodes if their turns were written out, "node" all from 32 turns on, "unroll" none. `shapes` are assumed for free
-    names without values; without it these are numbers. `random_arrays` without a seed stand before those of the script.
-    Raises GradcliError with every error of the script.
+    differentiate with respect to, default all that are not const; `claims` are hand-written gradients, a script per
+    leaf. `claiming` says what becomes of the claims of the script: "kept", "read" for their errors only (a claim may be
+    too large where the rest is not), or "skipped". `loops` says which become nodes: "auto" those that would make very
+    many nodes if their turns were written out, "node" all from 32 turns on, "unroll" none. `shapes` are assumed for
+    free names without values; without it these are numbers. `random_arrays` without a seed stand before those of the
+    script. Raises GradcliError with every error of the script.
 
     >>> lowered = lower(parse("const k = 3; w = [1, 2]; sum(k*w)"))
     >>> lowered.wrt, lowered.text

@@ -66,7 +66,7 @@ def _claim(lowerer: Lowerer, statement: s.Assert, left_syntax: s.Expression, rig
                 f"the sides of the claim are {left.type} and {right.type}",
                 test.span,
                 labels=((left_syntax.span, str(left.type)), (right_syntax.span, str(right.type))),
-                help="a gradient has the shape of what is differentiated by",
+                help="a gradient has the shape of the name it belongs to",
             ) from None
     leaf = None
     if derivative is not None and derivative[1].primitive is LEAF:

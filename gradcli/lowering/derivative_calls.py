@@ -47,7 +47,7 @@ def call_derivative(lowerer: Lowerer, syntax: Call, args: Sequence[Any], keyword
     if not (isinstance(target, Node) and (target.primitive is LEAF or target.primitive.name == "name")):
         raise error(
             "GC207",
-            f"{name} differentiates by a leaf, or by a name that is assigned once",
+            f"{name} differentiates with respect to a leaf, or to a name that is assigned once",
             syntax.args[1].span,
             help="give the expression a name of its own, or make it a leaf",
         )
@@ -88,7 +88,8 @@ def _list_target(lowerer: Lowerer, target: ScriptList, syntax: Call) -> Node:
     size, read = target.size, target.tagged_size
     if target.tagged is not None and read != size:
         message = (
-            f"{syntax.function.id} differentiates by a list, which had {read} of its {size} entries when it was read"
+            f"{syntax.function.id} differentiates with respect to a list, which had {read} of its {size} "
+            "entries when it was read"
         )
         raise error("GC207", message, syntax.args[1].span, help="read it only after the last append")
     return target.as_array(lowerer)

@@ -41,7 +41,7 @@ NEED_SHAPES = ("GC301", "GC302", "GC303", "GC305", "GC309", "GC321")
 class Lowerer(Names):
     """The pass itself. `library` is what scripts may call; `leaves_allowed` is off in a claim, which assigns no leaf.
 
-    `targets` are the names that something is differentiated by, `assigned` the places where each name is assigned,
+    `targets` are the names to differentiate with respect to, `assigned` the places where each name is assigned,
     `appended` the names that hold lists, all of the function that is being inlined, else of the script. `ruled` are
     the operations made of hand-written rules, `scanned` what is known of the bodies of functions, `repeated` the
     values of their calls. `claiming` and `loops` are as in `lower`.
@@ -192,7 +192,7 @@ class Lowerer(Names):
     # --- loops and branches ---------------------------------------------------------------------------
 
     def _grown(self, statement: s.For) -> frozenset[tuple[int, str]]:
-        """The lists that a loop appends to, as far as it matters: where something is differentiated by one."""
+        """The lists that a loop appends to, where it matters: where one of them is differentiated."""
         if self.appended.keys().isdisjoint(self.targets):
             return frozenset()
         return frozenset([(len(self.inside), name) for name in appended_names(statement.body)])

@@ -1,6 +1,6 @@
 """Resolves the names of a script: leaves, intermediates, constants, and what is read exactly.
 
-A free name becomes a leaf. No leaf may be both read statically and differentiated by.
+A free name becomes a leaf. No leaf may be both read statically and differentiated.
 """
 
 from __future__ import annotations
@@ -226,7 +226,7 @@ class Names:
         self.fixed_leaves += 1
 
     def differentiated(self, target: Node, span: Span | None) -> None:
-        """Take note that the script differentiates by this node; raises GradcliError for a constant."""
+        """Take note that the script differentiates with respect to this node; raises GradcliError for a constant."""
         if target.primitive is not LEAF:
             return
         name = target.params["name"]
@@ -236,7 +236,13 @@ class Names:
         if known is not None and known.const:
             labels = () if known.span is None else ((known.span, "declared here"),)
             message = f"`{visible(name)}` is const: it is never differentiated"
-            raise error("GC207", message, span, labels=labels, help="leave out const, or differentiate by another name")
+            raise error(
+                "GC207",
+                message,
+                span,
+                labels=labels,
+                help="leave out const, or differentiate with respect to another name",
+            )
         self._gradient_spans[name] = span
 
     def _conflict(self, name: str, static: Span | None, gradient: Span | None) -> None:
@@ -267,7 +273,7 @@ class Names:
                 self.notes.append(
                     Diagnostic(
                         "GC210",
-                        f"`{visible(name)}` is only an exponent, and is differentiated by",
+                        f"`{visible(name)}` is only an exponent, and the gradient is taken with respect to it",
                         self.leaves[name].span or self.uses.get(name),
                         help=f"if it is a fixed whole number, write const {visible(name)} = {value:g}",
                         severity="note",

@@ -1,4 +1,4 @@
-"""Scans a script before it is lowered: how often a name is assigned, what is closed, what is differentiated by."""
+"""Scans a script before it is lowered: how often a name is assigned, what is closed, which names are differentiated."""
 
 from __future__ import annotations
 

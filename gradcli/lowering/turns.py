@@ -196,7 +196,7 @@ class Trace:
         return moves(lowerer, after) or leaf in self.leaves([after])
 
     def differentiate(self, lowerer: Lowerer, output: Node, target: Node) -> None:
-        """End the trace where a derivative by a variable would have to go through turns before."""
+        """End the trace where a derivative with respect to a variable would have to go through turns before."""
         if self.owns(target):
             raise Untraceable
         if target.serial > self.first:

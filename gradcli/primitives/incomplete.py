@@ -1,7 +1,7 @@
 """The regularized incomplete gamma and beta functions of x, with SciPy's arguments.
 
-Their derivatives by the parameters `a` and `b` have no closed form, so these are numbers that are known before a script
-runs: a leaf that stands there becomes const, as one that is read as a size does.
+Their derivatives with respect to the parameters `a` and `b` have no closed form, so these are numbers that are known
+before a script runs: a leaf that stands there becomes const, as one that is read as a size does.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ class Judge:
         self.precise = DIGITS.get(digits, DIGITS["float64"])
 
     def verdict(self, name: str) -> Outcome:
-        """The verdict on the gradient by one argument."""
+        """The verdict on the gradient with respect to one argument."""
         try:
             if self.survey.unfinished:  # how far it came depends on the machine, and a verdict does not
                 raise OutOfTime
@@ -412,7 +412,7 @@ class Judge:
         others = {other: self.known(other) for other in box.slices if other != name} if box.size == 1 else {}
         twins = {key: [one.right] for key, one in others.items() if one is not None and sharp(one)}
         what = "Jacobian" if box.size > 1 else "gradient"
-        found = readings([known], sizes, twins, what, "arguments: the claim is the gradient by", LARGEST)
+        found = readings([known], sizes, twins, what, "arguments: the claim is the gradient with respect to", LARGEST)
         if known.right.size < FEW:
             again = [one.factor for one in readings(self.elsewhere(name), sizes, largest=LARGEST)]
             found = [one for one in found if one.factor in (None, "-1", *again)]

@@ -242,7 +242,7 @@ def message(program: Program, outputs: Sequence[Node], gradients: Mapping[str, N
 
 
 def read(box: Box, found: Message, seed: int) -> tuple[Program, list[Subject], list[Subject]]:
-    """The program of a recording, the gradients by the arguments, and the rules inside it. Raises Unfit."""
+    """The program of a recording, the gradients with respect to the arguments, and the rules inside it."""
     try:
         program, nodes = restore_nodes(found["flat"], catalogue())
         verify(nodes)

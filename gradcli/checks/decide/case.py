@@ -173,11 +173,13 @@ class Case:
 
     @cached_property
     def name(self) -> dict[str, Any] | None:
-        """The derivative by all entries; None for an equality, and where the oracle does not hold the graph."""
+        """The derivative with respect to all entries; None for an equality, and where the oracle does not hold the
+        graph.
+        """
         return None if self.subject.output is None or self.exact.refused is not None else self.derivative()
 
     def derivative(self, entries: Sequence[int] | None = None) -> dict[str, Any]:
-        """The name of the derivative by these entries of the target, or by all, for the oracle."""
+        """The name of the derivative with respect to these entries of the target, or by all, for the oracle."""
         one = self.subject
         return self.exact.derive(
             self.output, self.target, one.moving, self.values, entries, self.seed, one.inner, self.plane

@@ -1,7 +1,8 @@
 """Float values of nodes at points, and nodes as functions of some entries, for finite differences.
 
 What a derivative does not move is an input of the function: `detach(x)` stays at its value, `ste(value, surrogate)`
-moves as its surrogate does, and an intermediate value that is differentiated by becomes an input of its own.
+moves as its surrogate does, and an intermediate value that is differentiated with respect to becomes an input of its
+own.
 """
 
 from __future__ import annotations

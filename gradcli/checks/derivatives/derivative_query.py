@@ -170,7 +170,9 @@ class PointEvaluation:
         return ball_numbers.with_bits(lambda bits: self.lines(bits).value, work=self.query.paths.cost)
 
     def exact(self, bits: int) -> Mapping[int, Any]:
-        """The partial derivatives by the requested entries: balls or Failures; read once for all claims about them."""
+        """The partial derivatives with respect to the requested entries: balls or Failures; read once for all claims
+        about them.
+        """
         known = self.query.known
         self.key = (bits, self.literals, tuple(sorted(self.joined)), self.place)
         if self.key not in known:

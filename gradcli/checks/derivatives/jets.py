@@ -193,7 +193,7 @@ class DirectionalJets:
         return True if all(gap.rad() < arb(2) ** -40 * size for gap in gaps) else None
 
     def partial(self, i: int) -> Any:
-        """The partial derivative by an entry of the target: a ball or a Failure."""
+        """The partial derivative with respect to an entry of the target: a ball or a Failure."""
         return coefficient(self.along({i: 1}), 1)
 
     def slope(self, direction: Direction) -> Any:

@@ -97,7 +97,7 @@ class Judgement:
         return made
 
     def others(self) -> dict[str, Node]:
-        """The gradients by other leaves of the same shape, whose place a claim may have taken."""
+        """The gradients with respect to other leaves of the same shape, whose place a claim may have taken."""
         subject = self.case.subject
         if subject.output is None or subject.target is None:
             return {}

@@ -176,7 +176,9 @@ def part(one: Passed, factor: Fraction, made: Derivation) -> Found:
         brings = brings or (operation == "power" and node.params["n"] < 0)
         brings = brings or (isinstance(other, int | Fraction) and other < 0)
         name = "quotient sign" if operation == "div" and position else "wrong sign"
-        return Found(name, f"the sign of the derivative by {arg} is lost", 1 if brings else 2, node, one, factor)
+        return Found(
+            name, f"the sign of the derivative with respect to {arg} is lost", 1 if brings else 2, node, one, factor
+        )
     if isinstance(other, int | Fraction) and other != 0 and not (operation == "div" and position):
         inverse = operation == "div"
         if factor == (other if inverse else 1 / Fraction(other)):

@@ -200,7 +200,7 @@ class Session:
         return answer
 
     def on_enclosure(self, derivative: Any) -> Answer:
-        """The derivative by one entry, with as many bits as it takes for 56 good ones."""
+        """The derivative with respect to one entry, with as many bits as it takes for 56 good ones."""
         query = self._query(derivative)
         (entry,) = query.entries
         here = PointEvaluation(query, self.fields, _point(derivative["point"]))
