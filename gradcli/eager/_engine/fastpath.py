@@ -49,11 +49,14 @@ NODE = """
             r._node = n
             r._requires = True"""
 
-SILENT = """
+SOURCE = "None if m else source_of({x}) if {x}._special else ({x}._node or {x}) if {x}._requires else None"
+
+RESULT = """
             r = new(Tensor)
             r._raw = out
             r._count = None
-            if m or not ({needed}):
+            {sources}
+            if {none}:
                 r._node = None
                 r._requires = False
                 return r"""
@@ -62,7 +65,7 @@ ONE = (
     """
 def {name}(input):
     m = state.mode
-    if m < 2 and isinstance(input, Tensor) and not input._special:
+    if m < 2 and isinstance(input, Tensor) and not input._inference:
         a = input._raw
         k = a.__class__
         if k is float32 or k is float64:
@@ -74,10 +77,10 @@ def {name}(input):
             if not double and d is not F32:
                 return long_way(input)
             out = {text}"""
-    + SILENT.format(needed="input._requires").replace("\n    ", "\n")
+    + RESULT.format(sources=f"s = {SOURCE.format(x='input')}", none="s is None").replace("\n    ", "\n")
     + """
         n = Made()
-        n.ins = (input._node or input,)
+        n.ins = (s,)
         n.vjp = (vjps64[1] or made64(1)) if double else (vjps32[1] or made32(1))
         n.broadcast_to = None
         {kept}
@@ -93,12 +96,12 @@ TWO = (
     """
 def {name}({signature}):
     m = state.mode
-    if m < 2{guard} and isinstance(input, Tensor) and not input._special:
+    if m < 2{guard} and isinstance(input, Tensor) and not input._inference:
         a = input._raw
         k = a.__class__
         if isinstance(other, Tensor):
             b = other._raw
-            if other._special:
+            if other._inference:
                 return long_way({call})
             if k is b.__class__ and (k is float32 or k is float64):
                 double = k is float64
@@ -114,21 +117,22 @@ def {name}({signature}):
                 except (ValueError, TypeError):
                     return long_way({call})
                 broadcast_to = None if a.shape == b.shape else ((a.shape, d), (b.shape, d))"""
-    + SILENT.format(needed="input._requires or other._requires")
+    + RESULT.format(
+        sources=f"s = {SOURCE.format(x='input')}\n            t = {SOURCE.format(x='other')}",
+        none="s is None and t is None",
+    )
     + """
             n = Made()
-            if not other._requires:
+            n.ins = (s, t)
+            if t is None:
                 i = 1
-                n.ins = (input._node or input, None)
                 {kept1}
-            elif input._requires:
-                i = 3
-                n.ins = (input._node or input, other._node or other)
-                {kept3}
-            else:
+            elif s is None:
                 i = 2
-                n.ins = (None, other._node or other)
                 {kept2}
+            else:
+                i = 3
+                {kept3}
             n.broadcast_to = broadcast_to
             n.vers = {vers}
         elif other.__class__ is float or other.__class__ is int:
@@ -143,11 +147,11 @@ def {name}({signature}):
                 y = (array64 if double else array32)[other]
             b = y._raw
             out = {text}"""
-    + SILENT.format(needed="input._requires")
+    + RESULT.format(sources=f"s = {SOURCE.format(x='input')}", none="s is None")
     + """
             i = 1
             n = Made()
-            n.ins = (input._node or input, None)
+            n.ins = (s, None)
             {kept1n}
             n.broadcast_to = None
             n.vers = {vers1n}

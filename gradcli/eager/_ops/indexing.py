@@ -29,16 +29,18 @@ if TYPE_CHECKING:
 _INDEX_KINDS = (np.dtype(np.int64), np.dtype(np.int32), np.dtype(np.bool_))
 
 
-def _sliced(x: Any, *, axis: int, start: int, step: int, size: int) -> Any:
+def sliced(x: Any, *, axis: int, start: int, step: int, size: int) -> Any:
+    """Part of an axis of a graph operand."""
     rank = len(x.shape)
     starts, steps, counts = [0] * rank, [1] * rank, list(x.shape)
     starts[axis], steps[axis], counts[axis] = start, step, size
     return catalogue()["slice"](x, start=tuple(starts), step=tuple(steps), size=tuple(counts))
 
 
-def _selected(x: Any, *, axis: int, at: int) -> Any:
+def selected(x: Any, *, axis: int, at: int) -> Any:
+    """One position of an axis of a graph operand."""
     shape = tuple(n for i, n in enumerate(x.shape) if i != len(x.shape) + axis)
-    return catalogue()["reshape"](_sliced(x, axis=axis, start=at, step=1, size=1), shape=shape)
+    return catalogue()["reshape"](sliced(x, axis=axis, start=at, step=1, size=1), shape=shape)
 
 
 @op()
@@ -48,7 +50,7 @@ def select(input: Tensor, dim: int, index: int) -> Tensor:
     size = input.shape[axis]
     if not -size <= index < size:
         raise IndexError(f"index {index} is out of bounds for dimension {dim} with size {size}")
-    return viewed(input, _selected, {"axis": axis, "at": index % size}, "SelectBackward0")
+    return viewed(input, selected, {"axis": axis, "at": index % size}, "SelectBackward0")
 
 
 @op()
@@ -146,7 +148,7 @@ def _same(x: Any) -> Any:
 def narrow_by(x: Tensor, dim: int, start: int, step: int, size: int) -> Tensor:
     """A slice along one axis."""
     params = {"axis": axis_of(dim, x.ndim), "start": start, "step": step, "size": size}
-    return viewed(x, _sliced, params, "SliceBackward0")
+    return viewed(x, sliced, params, "SliceBackward0")
 
 
 def getitem(x: Tensor, index: Any) -> Tensor:

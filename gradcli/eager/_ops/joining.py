@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.eager._core import events
-from gradcli.eager._core.modes import recording
+from gradcli.eager._core.modes import SPECIAL, recording, state
 from gradcli.eager._core.node import Node
 from gradcli.eager._core.tensor import Size, Tensor
 from gradcli.eager._engine.arguments import sizes
 from gradcli.eager._engine.record import noded, operation, record
 from gradcli.eager._engine.rule_node import source_of
-from gradcli.eager._ops.indexing import Shape, fixed, flat, index_select, narrow, numbers, picked, select
+from gradcli.eager._ops.indexing import Shape, fixed, flat, index_select, narrow, numbers, picked, selected, sliced
 from gradcli.eager._ops.table import ENTRIES, FUNCTION, METHOD, op
-from gradcli.eager._ops.views import atleast_2d, axis_of, expand, permute, reshape, unsqueeze, view, viewed
+from gradcli.eager._ops.views import atleast_2d, axis_of, expand, permute, reshape, shared, unsqueeze, view, viewed
 from gradcli.primitives import catalogue
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from gradcli.eager._engine.arguments import Dims, Sizes, Tensors
 
@@ -138,9 +138,31 @@ class PartsNode(Node):
         for ct, shape in zip(cts, self.shapes, strict=True):
             if ct is None:
                 ct = np.zeros(shape, self.type)
-            parts.append(ct if isinstance(ct, Tensor) else Tensor(ct))
-        whole = stack(parts, self.axis) if self.name() == "UnbindBackward0" else cat(parts, self.axis)
-        return [whole if create_graph else whole._array]
+            parts.append(ct)
+        unbound = self.name() == "UnbindBackward0"
+        if not create_graph:
+            return [np.stack(parts, self.axis) if unbound else np.concatenate(parts, self.axis)]
+        parts = [ct if isinstance(ct, Tensor) else Tensor(ct) for ct in parts]
+        return [stack(parts, self.axis) if unbound else cat(parts, self.axis)]
+
+
+def _views(x: Tensor, axis: int, places: list[Any]) -> list[Tensor]:
+    """The parts at some places of an axis, each of which is a position or a range, as views."""
+    parts = []
+    plain = state.mode != SPECIAL and not x._inference
+    for place in places:
+        index, node = place, "SelectBackward0"
+        function: Callable[..., Any] = selected
+        params = {"axis": axis, "at": place}
+        if not isinstance(place, int):
+            index, function, node = slice(place.start, place.stop), sliced, "SliceBackward0"
+            params = {"axis": axis, "start": place.start, "step": 1, "size": len(place)}
+        if plain:
+            part = Tensor(x._array[(..., index, *[slice(None)] * (-1 - axis))])
+            parts.append(shared(x, part, function, params))
+        else:
+            parts.append(viewed(x, function, params, node))
+    return parts
 
 
 def _apart(x: Tensor, parts: list[Tensor], axis: int, name: str) -> tuple[Tensor, ...]:
@@ -162,8 +184,7 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     if not input.ndim:
         input._current_edge()  # a view that may not be used says so first
         raise IndexError("a 0-d tensor cannot be unbound")
-    parts = [select(input, axis, i) for i in range(input.shape[axis])]
-    return _apart(input, parts, axis, "UnbindBackward0")
+    return _apart(input, _views(input, axis, list(range(input.shape[axis]))), axis, "UnbindBackward0")
 
 
 @op()
@@ -188,11 +209,9 @@ def split_as(input: Tensor, split_size_or_sections: Sizes, dim: int, node: str) 
         name = "SplitWithSizesBackward0"
         if sum(counts) != size:
             raise RuntimeError(f"split_with_sizes expects sizes that sum to {size}, not {counts}")
-    parts, start = [], 0
-    for count in counts:
-        parts.append(narrow(input, axis, start, count))
-        start += count
-    return _apart(input, parts, axis, name)
+    ends = list(itertools.accumulate(counts))
+    places = [range(end - count, end) for end, count in zip(ends, counts, strict=True)]
+    return _apart(input, _views(input, axis, places), axis, name)
 
 
 @op()

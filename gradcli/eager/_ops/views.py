@@ -34,6 +34,11 @@ def viewed(x: Tensor, function: Callable[..., Any], params: dict[str, Any], node
             if state.dual is not None and x._tangent is not None:
                 state.dual.give(result, viewed(x._tangent, function, params, node))
             return result
+    return shared(x, result, function, params)
+
+
+def shared(x: Tensor, result: Tensor, function: Callable[..., Any], params: dict[str, Any]) -> Tensor:
+    """A tensor on the memory of x, which a movement made, as a view of x or of its base."""
     counter = result._count = x._count or x._counter
     result._special = True
     if x._base is None:
