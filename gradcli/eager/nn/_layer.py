@@ -1,4 +1,4 @@
-"""Functions of layers as single nodes, and layers, each declared by its options and its function.
+"""Functions of layers as single nodes, windows of images, and layers, declared by their options and functions.
 
 `fused` and `by_entry` record a formula of declared operations as one node with PyTorch's name; its derivatives of every
 order are those of the operations. `layer("Softplus", softplus)` is a module whose constructor takes the options of
@@ -9,6 +9,7 @@ parameters too.
 from __future__ import annotations
 
 import inspect
+import itertools
 import math
 import types
 from functools import update_wrapper
@@ -25,12 +26,15 @@ from gradcli.eager._ops.creation import empty
 from gradcli.eager.nn import init
 from gradcli.eager.nn._module import Module
 from gradcli.eager.nn.parameter import Parameter
+from gradcli.primitives import catalogue
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 
 F = TypeVar("F", bound="Callable[..., Any]")
+Sizes = tuple[int, ...]
+Rows = tuple[Sizes, ...]
 
 
 def fused(
@@ -147,6 +151,55 @@ def reduced(loss: Tensor, reduction: str) -> Tensor:
 def reduced_in_graph(loss: Any, reduction: str) -> Any:
     """`reduced` inside a formula."""
     return loss if reduction == "none" else declared(reduction, loss)
+
+
+# --- windows of images as slices, in graph operations -----------------------------------------------------------------
+
+
+def spread(value: Any, count: int, what: str) -> Sizes:
+    """One whole number for each axis. RuntimeError for another count, TypeError for what is no whole number."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return (value,) * count
+    if not isinstance(value, (tuple, list)) or not all(isinstance(n, int) for n in value):
+        raise TypeError(f"{what} must be a whole number or a tuple of them, not {value!r}")
+    if len(value) == 1:
+        return tuple(value) * count
+    if len(value) != count:
+        raise RuntimeError(f"expected {what} to be a single integer value or a list of {count} values, but got {value}")
+    return tuple(value)
+
+
+def places_of(kernel: Sizes, dilation: Sizes) -> Iterator[Sizes]:
+    """Where each entry of a kernel stands in a window, in C order."""
+    for place in itertools.product(*[range(n) for n in kernel]):
+        yield tuple([at * gap for at, gap in zip(place, dilation, strict=True)])
+
+
+def taken(x: Any, start: Sizes, step: Sizes, size: Sizes) -> Any:
+    """Slices along the last axes; the axes before them stay whole."""
+    lead = len(x.shape) - len(start)
+    return catalogue()["slice"](
+        x, start=(0,) * lead + start, step=(1,) * lead + step, size=tuple(x.shape[:lead]) + size
+    )
+
+
+def put(x: Any, start: Sizes, step: Sizes, size: Sizes) -> Any:
+    """The transpose of `taken`: entries at their places among zeros of this size."""
+    lead = len(x.shape) - len(start)
+    shape = tuple(x.shape[:lead]) + size
+    if shape == tuple(x.shape):
+        return x
+    return catalogue()["unslice"](x, shape=shape, start=(0,) * lead + start, step=(1,) * lead + step)
+
+
+def picked(x: Any, *, rows: Rows) -> Any:
+    """Entries by their positions along each of the last axes."""
+    for i, at in enumerate(rows):
+        x = catalogue()["take_static"](x, indices=at, axis=i - len(rows))
+    return x
+
+
+# --- layers -----------------------------------------------------------------------------------------------------------
 
 
 def weighted(text: str, **defaults: Any) -> Options:

@@ -11,20 +11,20 @@ from typing import Any
 from gradcli.eager.nn import _container, _lazy
 from gradcli.eager.nn._module import Module
 from gradcli.eager.nn.modules import (
+    _recurrent,
     activation,
     conv,
     dropout,
     linear,
     loss,
     normalization,
+    padding,
     pooling,
-    recurrent,
     transformer,
-    vision,
 )
 
 FAMILIES = (
-    *(activation, linear, conv, pooling, vision, normalization, dropout, recurrent, transformer, loss),
+    *(activation, linear, conv, pooling, padding, normalization, dropout, _recurrent, transformer, loss),
     *(_container, _lazy),
 )
 

@@ -14,26 +14,38 @@ from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine.record import declared, record
 from gradcli.eager._ops.table import described
 from gradcli.eager._ops.views import squeeze, unsqueeze
-from gradcli.eager.nn._layer import Affine, checks, dense, layer, need_tensor, weighted
-from gradcli.eager.nn._windows import (
+from gradcli.eager.nn._layer import (
+    Affine,
     Sizes,
-    edged,
-    exchanged,
+    checks,
+    dense,
+    layer,
+    need_tensor,
     places_of,
     put,
-    reshaped,
     spread,
     taken,
+    weighted,
 )
-from gradcli.eager.nn.modules.vision import pad as pad_frame
+from gradcli.eager.nn.modules.padding import pad
 from gradcli.primitives import catalogue
 from gradcli.primitives.broadcasting import together
+
+
+def _exchanged(x: Any) -> Any:
+    """The first two axes _exchanged."""
+    rank = len(x.shape)
+    return catalogue()["permute"](x, axes=(1 - rank, -rank, *range(2 - rank, 0)))
+
+
+def _reshaped(x: Any, *shape: int) -> Any:
+    return declared("reshape", x, shape=tuple(shape))
 
 
 def _columns(x: Any, kernel: Sizes, stride: Sizes, dilation: Sizes, out: Sizes) -> Any:
     """(N, C, *S) to (N, C, K, L): for each place of the kernel the entries that it meets."""
     lead = x.shape[:2]
-    parts = [reshaped(taken(x, start, stride, out), *lead, 1, math.prod(out)) for start in places_of(kernel, dilation)]
+    parts = [_reshaped(taken(x, start, stride, out), *lead, 1, math.prod(out)) for start in places_of(kernel, dilation)]
     return parts[0] if len(parts) == 1 else x.bind(catalogue()["concat"], tuple(parts), {"axis": -2})
 
 
@@ -41,21 +53,22 @@ def _convolved(
     x: Any, weight: Any, bias: Any, *, stride: Sizes, padding: Sizes, dilation: Sizes, out: Sizes, groups: int
 ) -> Any:
     (batch, channels), (filters, _, *kernel) = x.shape[:2], weight.shape
-    columns = _columns(edged(x, padding, padding), tuple(kernel), stride, dilation, out)
+    full = tuple([n + 2 * edge for n, edge in zip(x.shape[2:], padding, strict=True)])
+    columns = _columns(put(x, padding, (1,) * len(full), full), tuple(kernel), stride, dilation, out)
     rows, length = channels // groups * math.prod(kernel), math.prod(out)
     if groups == 1:
-        found = declared("matmul", reshaped(weight, filters, rows), reshaped(columns, batch, rows, length))
+        found = declared("matmul", _reshaped(weight, filters, rows), _reshaped(columns, batch, rows, length))
     else:
-        left = reshaped(weight, groups, filters // groups, rows)
-        found = declared("matmul", left, reshaped(columns, batch, groups, rows, length))
-        found = reshaped(found, batch, filters, length)
-    return reshaped(_biased(found, bias), batch, filters, *out)
+        left = _reshaped(weight, groups, filters // groups, rows)
+        found = declared("matmul", left, _reshaped(columns, batch, groups, rows, length))
+        found = _reshaped(found, batch, filters, length)
+    return _reshaped(_biased(found, bias), batch, filters, *out)
 
 
 def _biased(x: Any, bias: Any) -> Any:
     if not bias.shape:
         return x
-    one, other = together(x, reshaped(bias, bias.shape[0], *(1,) * (len(x.shape) - 2)), verb="add")
+    one, other = together(x, _reshaped(bias, bias.shape[0], *(1,) * (len(x.shape) - 2)), verb="add")
     return one + other
 
 
@@ -64,17 +77,17 @@ def _spread_out(
 ) -> Any:
     (batch, channels, *inner), (_, each, *kernel) = x.shape, weight.shape
     count, length = math.prod(kernel), batch * math.prod(inner)
-    columns = reshaped(exchanged(x), groups, channels // groups, length)
-    left = reshaped(weight, groups, channels // groups, each * count).mT
-    found = reshaped(declared("matmul", left, columns), groups * each, count, batch, *inner)
+    columns = _reshaped(_exchanged(x), groups, channels // groups, length)
+    left = _reshaped(weight, groups, channels // groups, each * count).mT
+    found = _reshaped(declared("matmul", left, columns), groups * each, count, batch, *inner)
     full = tuple([n + 2 * edge for n, edge in zip(out, padding, strict=True)])
     whole = None
     for at, start in enumerate(places_of(tuple(kernel), dilation)):
         part = taken(found, (at, 0, *(0,) * len(inner)), (1,) * (2 + len(inner)), (1, batch, *inner))
-        part = put(reshaped(part, groups * each, batch, *inner), start, stride, full)
+        part = put(_reshaped(part, groups * each, batch, *inner), start, stride, full)
         whole = part if whole is None else whole + part
     trimmed = taken(whole, padding, (1,) * len(out), out) if any(padding) else whole
-    return _biased(exchanged(trimmed), bias)
+    return _biased(_exchanged(trimmed), bias)
 
 
 def _checked(name: str, input: Tensor, weight: Tensor, bias: Tensor | None, axes: int, transposed: bool) -> None:
@@ -125,7 +138,7 @@ def _named_padding(name: str, input: Tensor, padding: str, reach: Sizes, stride:
             "padding='same' with a kernel of even length and odd dilation pads one side more: the input is copied",
             UserWarning,
         )
-        input = pad_frame(input, [n for extra in reversed(rest) for n in (0, extra)])
+        input = pad(input, [n for extra in reversed(rest) for n in (0, extra)])
     return input, tuple([(n - 1) // 2 for n in reach])
 
 
@@ -271,7 +284,7 @@ class _Forward(_ConvNd):
         """The convolution with the filters, plus the bias."""
         padding: Any = self.padding
         if self.padding_mode != "zeros":
-            input, padding = pad_frame(input, self._frame(), self.padding_mode), 0
+            input, padding = pad(input, self._frame(), self.padding_mode), 0
         more = (self.stride, padding, self.dilation, self.groups)
         found: Tensor = type(self)._function(input, self.weight, self.bias, *more)
         return found

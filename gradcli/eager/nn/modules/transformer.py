@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -25,9 +25,6 @@ from gradcli.eager.nn.modules.dropout import Dropout, dropout
 from gradcli.eager.nn.modules.linear import Linear, linear
 from gradcli.eager.nn.modules.normalization import LayerNorm
 from gradcli.primitives.broadcasting import stretch
-
-if TYPE_CHECKING:
-    pass
 
 
 def _attended(q: Any, k: Any, v: Any, *masks: Any, scale: float) -> Any:
