@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from gradcli.checks.all_sizes import OpenSizes
     from gradcli.checks.decide.boxes import Box
     from gradcli.checks.oracle.oracle_client import Oracle
     from gradcli.graph.program import Program
@@ -113,10 +114,13 @@ def check_script(
         return summarised(lowered.text, found, notes, script_source.path)
     if wanted:
         exact = Exact(oracle, [node for subject in wanted for node in subject.nodes()], timeout, prove)
+        sizes = open_sizes(exact, ready, at, claims, limits_of(limits), shown) if prove and not in_plane else None
         for subject in wanted:
             own = subject.settings or settings
             exact.seconds = own.timeout
             subject, outcome = verdict_on(exact, subject, own.samples, shown, {} if in_plane else sides, dodge)
+            if sizes is not None and subject.kind == "claim":
+                outcome = sizes.beyond(outcome)
             if beat is not None:
                 beat()
             outcomes.append((subject, outcome))
@@ -138,6 +142,32 @@ class Shown(NamedTuple):
     backend: str = "numpy"
     witnesses: tuple[str, ...] = ()
     steps: bool = False
+
+
+def open_sizes(
+    exact: Exact,
+    ready: Prepared,
+    at: Mapping[str, Any] | Sequence[str],
+    claims: Mapping[str, str] | None,
+    limits: Limits,
+    shown: Shown,
+) -> OpenSizes | None:
+    """What is known of the claims of a script for other sizes than those of the point, where it declares any arrays."""
+    lowered = ready.lowered
+    if not lowered.claims or not any(getattr(one, "shape", None) for one in lowered.script.statements):
+        return None
+    from gradcli.checks.all_sizes import OpenSizes
+
+    def claims_of(other: Lowered) -> list[Subject]:
+        values = place(other, shown.seed, {}, shown.dtype)
+        assert values is not None  # no value is complex that was not before
+        return [one for one in subjects(other, values, shown.seed) if one.kind == "claim"]
+
+    def judged(one: Subject) -> Outcome:
+        bare = shown._replace(witnesses=(), steps=False)
+        return verdict_on(exact.beside(one.nodes()), one, ready.settings.samples, bare)[1]
+
+    return OpenSizes(lowered, read_point(at, limits)[0], claims, limits, claims_of, judged)
 
 
 def verdict_on(

@@ -74,8 +74,8 @@ class Reader:
     `called` are nodes with names of their own, beside the leaves.
     """
 
-    def __init__(self, called: Mapping[Node, str] | None = None) -> None:
-        self.names = Names()
+    def __init__(self, called: Mapping[Node, str] | None = None, names: Names | None = None) -> None:
+        self.names = names or Names()
         self.called = dict(called or {})
         self.known: dict[Any, tuple[At, Sum]] = {}
         self.written: dict[Node, Node] = {}  # definitions

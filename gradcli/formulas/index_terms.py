@@ -181,6 +181,10 @@ class Names:
         self.count += 1
         return Index(self.count, size)
 
+    def repeated(self, term: Term, index: Index) -> Term:
+        """The sum over all values of an index that a term does not read."""
+        return term._replace(coefficient=term.coefficient * index.size)
+
     def put(self, found: Sum, changes: Mapping[Index, Index | int]) -> Sum:
         """A sum with other free indices; its bound indices are new ones. What stays as it is stays the same object."""
         made = tuple([one for term in found for one in self._term(term, changes)])
@@ -464,7 +468,7 @@ def over(found: Sum, index: Index, names: Names) -> Sum:
 def _over_term(term: Term, index: Index, names: Names) -> Sum:
     readers = [place for place, (base, _) in enumerate(term.factors) if index in free_of(base)]
     if not readers:
-        return (term._replace(coefficient=term.coefficient * index.size),)
+        return (names.repeated(term, index),)
     for place in readers:
         base, exponent = term.factors[place]
         if isinstance(base, Delta) and exponent > 0:

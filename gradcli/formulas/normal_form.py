@@ -1,26 +1,55 @@
-"""Decides whether two computations are one formula: their difference in index notation, multiplied out, is zero."""
+"""The normal form of sums in index notation, and whether two computations have the same one.
+
+Everything is multiplied out, functions are written by few others, and no numerator contains the first term of its
+denominator: `sigmoid(u)` is 1 - 1/(1 + exp(u)). A sum that has no term left then is 0 wherever it has a value.
+"""
 
 from __future__ import annotations
 
+from fractions import Fraction
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gradcli.formulas.index_reading import Reader
-from gradcli.formulas.index_terms import ONE, Call, Group, NoFormula, add, base_key, key, merged, scaled, single
+from gradcli.formulas.index_terms import (
+    ONE,
+    ZERO,
+    Call,
+    Delta,
+    Group,
+    Index,
+    NoFormula,
+    Number,
+    Term,
+    Whole,
+    add,
+    base_key,
+    free_of,
+    key,
+    merged,
+    number,
+    over,
+    power,
+    scaled,
+    single,
+    term_key,
+    times,
+    value_of,
+)
 from gradcli.formulas.matrix_rules import split_products
 from gradcli.formulas.recognition import shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
+    from collections.abc import Callable, Mapping, Sequence
 
     from gradcli.formulas.index_reading import At
     from gradcli.formulas.index_terms import Factor, Names, Sum
     from gradcli.graph.node import Node
 
-MOST_TERMS = 400  # of a difference that is multiplied out
+MOST_TERMS = 400  # of a sum that is multiplied out
 MOST_ENTRIES = 9  # of an array that is compared entry by entry
 MOST_POWER = 9  # of a bracket that is multiplied out
+HALF = Fraction(1, 2)
 
 
 def same_form(one: Node, other: Node, called: Mapping[Node, str] | None = None) -> bool:
@@ -38,7 +67,7 @@ def same_form(one: Node, other: Node, called: Mapping[Node, str] | None = None) 
         last = axes[len(axes) - rank :]
         left = reader.entry(one, axes)
         right = reader.entry(other, tuple([0 if n == 1 else i for n, i in zip(other.shape, last, strict=True)]))
-        if key(left) == key(right):
+        if key(left) == key(right) or vanishes(add(left, scaled(right, -1)), reader.names):
             return True
         left, right = (shortened(split_products(part, reader.names), reader.names) for part in (left, right))
         return vanishes(add(left, scaled(right, -1)), reader.names)
@@ -54,56 +83,256 @@ def same_form(one: Node, other: Node, called: Mapping[Node, str] | None = None) 
         return False
 
 
-def vanishes(found: Sum, names: Names) -> bool:
-    """Whether a sum is 0 once its brackets are multiplied out over one denominator."""
-    below: dict[str, Factor] = {}
-    for term in found:
-        for base, exponent in term.factors:
-            own = base_key(base, {})
-            if exponent < 0 and (own not in below or exponent < below[own][1]):
-                below[own] = (base, exponent)
-    inverse = [(base, -exponent) for base, exponent in below.values()]
-    whole = tuple([merged(term.coefficient, (*term.factors, *inverse), term.bound) for term in found])
-    return not shortened(multiplied_out(whole, names), names)
+# --- functions that are written by others ---------------------------------------------------------------------------
 
 
-def multiplied_out(found: Sum, names: Names) -> Sum:
-    """A sum without brackets that are factors; raises NoFormula where it has too many terms."""
-    parts: list[Sum] = []
+def exponential(x: Sum) -> Sum:
+    """exp(x)."""
+    return single(Call("exp", (), (x,)))
+
+
+def function(name: str) -> Callable[[Sum], Sum]:
+    """What makes the function of this name of a sum."""
+    return lambda x: single(Call(name, (), (x,)))
+
+
+def square(x: Sum) -> Sum:
+    """x**2."""
+    return times(x, x)
+
+
+FORMS: dict[str, Callable[..., Sum]] = {
+    "sigmoid": lambda x: power(add(ONE, exponential(scaled(x, -1))), -1),
+    "tanh": lambda x: add(ONE, scaled(power(add(ONE, exponential(scaled(x, 2))), -1), -2)),
+    "cosh": lambda x: scaled(add(exponential(x), exponential(scaled(x, -1))), HALF),
+    "sinh": lambda x: scaled(add(exponential(x), scaled(exponential(scaled(x, -1)), -1)), HALF),
+    "softplus": lambda x: single(Call("log", (), (add(ONE, exponential(x)),))),
+    "expm1": lambda x: add(exponential(x), number(-1)),
+    "log1p": lambda x: single(Call("log", (), (add(ONE, x),))),
+    "tan": lambda x: times(function("sin")(x), power(function("cos")(x), -1)),
+    "silu": lambda x: times(x, power(add(ONE, exponential(scaled(x, -1))), -1)),
+    "logaddexp": lambda x, y: single(Call("log", (), (add(exponential(x), exponential(y)),))),
+    "hypot": lambda x, y: power(add(square(x), square(y)), HALF),
+}
+
+
+# --- multiplying out ------------------------------------------------------------------------------------------------
+
+
+def expanded(found: Sum, names: Names) -> Sum:
+    """A sum with nothing left in brackets that can be multiplied out, inside functions as well."""
+    parts = []
     count = 0
     for term in found:
-        terms: Sum = (merged(term.coefficient, [factor for factor in term.factors if not opens(factor)], term.bound),)
-        for base, exponent in filter(opens, term.factors):
-            for _ in range(int(exponent)):
-                made = []
-                for x in terms:
-                    for y in names.put(multiplied_out(inside(base), names), {}):
-                        made.append(
-                            merged(x.coefficient * y.coefficient, (*x.factors, *y.factors), (*x.bound, *y.bound))
-                        )
-                count += len(made)
-                if count > MOST_TERMS:
-                    raise NoFormula("it has too many terms")
-                terms = add(tuple(made))
-        parts.append(terms)
-    return add(*parts)
+        product: Sum = (Term(term.coefficient, (), term.bound),)
+        for base, exponent in term.factors:
+            product = multiplied(product, _factor(base, exponent, names), names)
+            count += len(product)
+            if count > MOST_TERMS:
+                raise NoFormula("it has too many terms")
+        parts.append(product)
+    return add(*[_settled(term, names) for term in add(*parts)])
 
 
-def opens(factor: Factor) -> bool:
-    """Whether a factor is a bracket to a whole power, or stands for one."""
-    base, exponent = factor
-    return inside(base) != () and 0 < exponent <= MOST_POWER and exponent.denominator == 1
+def multiplied(one: Sum, other: Sum, names: Names) -> Sum:
+    """The product of two sums, term by term."""
+    made = []
+    for x in one:
+        for y in names.put(other, {}):
+            made.append(merged(x.coefficient * y.coefficient, (*x.factors, *y.factors), (*x.bound, *y.bound)))
+    return tuple(made)
 
 
-def inside(base: Any) -> Sum:
-    """What is in a bracket; sigmoid(-u) is 1 - sigmoid(u). Nothing for another base."""
+def _settled(term: Term, names: Names) -> Sum:
+    """A term without sums over deltas, and over indices that nothing reads."""
+    deltas = [base for base, _ in term.factors if isinstance(base, Delta)]
+    if any(exponent < 0 for base, exponent in term.factors if isinstance(base, Delta)):
+        raise NoFormula("it divides by entries of an identity matrix")
+    for index in term.bound:
+        if not any(index in free_of(base) for base, _ in term.factors) or any(index in delta for delta in deltas):
+            rest = term._replace(bound=tuple([i for i in term.bound if i != index]))
+            return add(*[_settled(one, names) for one in over((rest,), index, names)])
+    for delta in deltas:  # between two indices that stay: everything else reads the first of them
+        kept, gone = sorted(delta, key=lambda i: i.number if isinstance(i, Index) else -1)
+        others = tuple([factor for factor in term.factors if factor[0] != delta])
+        if isinstance(gone, Index) and any(gone in free_of(base) for base, _ in others):
+            (moved,) = names.put((term._replace(factors=others),), {gone: kept}) or (None,)
+            if moved is None:
+                return ZERO
+            return _settled(merged(moved.coefficient, (*moved.factors, (delta, Fraction(1))), moved.bound), names)
+    factors = [(base, Fraction(1) if isinstance(base, Delta) else exponent) for base, exponent in term.factors]
+    return (term._replace(factors=tuple(factors)),)
+
+
+def _factor(base: Any, exponent: Fraction, names: Names) -> Sum:
+    """A power, multiplied out."""
     if isinstance(base, Group):
-        return base.inside
-    if isinstance(base, Call) and base.name == "sigmoid":
-        opposite = scaled(base.args[0], -1)
-        if key(opposite) < key(base.args[0]):
-            return add(ONE, scaled(single(base._replace(args=(opposite,))), -1))
-    return ()
+        return _raised(expanded(base.inside, names), exponent, names)
+    if isinstance(base, Whole):
+        arrays = tuple([(own, expanded(arg, names)) for own, arg in base.args])
+        return single(base._replace(args=arrays), exponent)
+    if not isinstance(base, Call):
+        return single(base, exponent)
+    args = tuple([expanded(arg, names) for arg in base.args])
+    if base.name in FORMS and not base.params:
+        return _raised(expanded(FORMS[base.name](*args), names), exponent, names)
+    if base.name == "exp":
+        return _product([(_exponential(term), term.coefficient * exponent) for term in args[0]])
+    if base.name == "log" and len(args[0]) == 1 and (logarithm := _logarithm(args[0][0])) is not None:
+        return _raised(logarithm, exponent, names)
+    if base.name == "pow":
+        return _power(args, exponent)
+    if base.name == "sin" and exponent >= 2 and exponent.denominator == 1:
+        square = add(ONE, scaled(single(Call("cos", (), args), 2), -1))
+        return multiplied(square, _factor(base, exponent - 2, names), names)
+    return single(base._replace(args=args), exponent) if exponent else ONE
 
 
-__all__ = ["same_form"]
+def _exponential(term: Term) -> Any:
+    """The base of which the exponential of a term is a power."""
+    one = term._replace(coefficient=Fraction(1))
+    return Call("exp", (), ((one,),)) if term.factors else Number("e")
+
+
+def _logarithm(term: Term) -> Sum | None:
+    """The logarithm of a product of exponentials."""
+    exponentials = all(isinstance(base, Call) and base.name == "exp" for base, _ in term.factors)
+    if term.coefficient != 1 or term.bound or not exponentials:
+        return None
+    return add(*[scaled(base.args[0], exponent) for base, exponent in term.factors])
+
+
+def _power(args: tuple[Sum, ...], exponent: Fraction) -> Sum:
+    """x**(n + 2) as x**n times x**2."""
+    x, n = args
+    whole = [term for term in n if not term.factors and term.coefficient.denominator == 1]
+    rest = tuple([term for term in n if term not in whole])
+    if not rest:
+        return power(x, (value_of(n) or 0) * exponent)
+    found = single(Call("pow", (), (x, rest)), exponent)
+    return times(found, power(x, whole[0].coefficient * exponent)) if whole else found
+
+
+def _product(factors: Sequence[Factor]) -> Sum:
+    return (merged(Fraction(1), factors),)
+
+
+def _raised(inside: Sum, exponent: Fraction, names: Names) -> Sum:
+    """A power of a sum that is multiplied out: of a bracket the first coefficient is 1, and no exponent negative."""
+    if exponent == 0:
+        return ONE
+    if not inside:
+        if exponent < 0:
+            raise NoFormula("it divides by 0")
+        return ZERO
+    if len(inside) == 1 and not inside[0].bound:
+        return power(inside, exponent)
+    whole = exponent.denominator == 1
+    if exponent >= 1:
+        if exponent > MOST_POWER:
+            raise NoFormula("its powers are too high")
+        found = ONE
+        for _ in range(int(exponent)):
+            found = multiplied(found, inside, names)
+            if len(found) > MOST_TERMS:
+                raise NoFormula("it has too many terms")
+        return found if whole else multiplied(found, _raised(inside, exponent - int(exponent), names), names)
+    ordered = sorted(inside, key=lambda term: term_key(term, {}))
+    first = ordered[0].coefficient
+    number_before = first if whole else abs(first)
+    common = _lowest(ordered) if whole else []
+    inverse = [(base, -e) for base, e in common]
+    rest = [merged(term.coefficient / number_before, (*term.factors, *inverse), term.bound) for term in ordered]
+    before = multiplied(power(number(number_before), exponent), _product([(b, e * exponent) for b, e in common]), names)
+    if len(rest) == 1 and not rest[0].bound:
+        return multiplied(before, power(tuple(rest), exponent), names)
+    return multiplied(before, single(Group(tuple(rest)), exponent), names)
+
+
+def _lowest(terms: Sequence[Term]) -> list[Factor]:
+    """What all terms have in common, with the lowest exponent that a base has; a term without it has exponent 0."""
+    tables = [{base_key(base, {}): exponent for base, exponent in term.factors} for term in terms]
+    bound = {index for term in terms for index in term.bound}
+    bases = {base_key(base, {}): base for term in terms for base, _ in term.factors}
+    found = []
+    for own, base in bases.items():
+        exponent = min(table.get(own, Fraction(0)) for table in tables)
+        if exponent and bound.isdisjoint(free_of(base)):
+            found.append((base, exponent))
+    return found
+
+
+# --- whether a sum is 0 ---------------------------------------------------------------------------------------------
+
+
+def vanishes(found: Sum, names: Names) -> bool:
+    """Whether a sum is 0 wherever it has a value; False proves nothing."""
+    try:
+        found = _divided(expanded(split_products(found, names), names), names)
+        if not found:
+            return True
+        below: dict[str, Factor] = {}
+        for term in found:
+            for base, exponent in term.factors:
+                own = base_key(base, {})
+                # a denominator that reads a bound index belongs to the terms of that sum alone
+                if exponent < 0 and set(free_of(base)).isdisjoint(term.bound):
+                    below[own] = min(below.get(own, (base, exponent)), (base, exponent), key=lambda one: one[1])
+        inverse = [(base, -exponent) for base, exponent in below.values()]
+        whole = tuple([merged(term.coefficient, (*term.factors, *inverse), term.bound) for term in found])
+        return not _divided(expanded(whole, names), names)
+    except NoFormula:
+        return False
+
+
+def _divided(found: Sum, names: Names) -> Sum:
+    """A sum in which no numerator contains the first term of its denominator."""
+    for _ in range(MOST_TERMS):
+        for place, term in enumerate(found):
+            quotient = _quotient(term, names)
+            if quotient is not None:
+                found = add(found[:place], found[place + 1 :], *[_settled(one, names) for one in quotient])
+                break
+        else:
+            return found
+    raise NoFormula("it has too many terms")
+
+
+def _quotient(term: Term, names: Names) -> Sum | None:
+    for base, exponent in term.factors:
+        if not (isinstance(base, Group) and exponent <= -1):
+            continue
+        if len(base.inside) == 1:
+            reduced = _sum_over_itself(term, base)
+            if reduced is not None:
+                return (reduced,)
+            continue
+        lead = max(base.inside, key=lambda one: (len(one.factors), sum(e for _, e in one.factors), term_key(one, {})))
+        if lead.bound or not lead.factors:
+            continue
+        known = {base_key(one, {}): e for one, e in term.factors}
+        if not all(e > 0 and known.get(base_key(one, {}), Fraction(0)) >= e for one, e in lead.factors):
+            continue
+        inverse = [(one, -e) for one, e in lead.factors]
+        left = merged(term.coefficient / lead.coefficient, (*term.factors, *inverse), term.bound)
+        rest = tuple([one for one in base.inside if one is not lead])
+        raised = merged(left.coefficient, (*left.factors, (base, Fraction(1))), left.bound)
+        return add((raised,), multiplied((left,), scaled(rest, -1), names))
+    return None
+
+
+def _sum_over_itself(term: Term, base: Group) -> Term | None:
+    """sum(x)/sum(x) as 1, where the first sum is part of a longer product."""
+    (inside,) = base.inside
+    if len(inside.bound) != 1:
+        return None
+    for index in term.bound:
+        own = [factor for factor in term.factors if index in free_of(factor[0])]
+        if key((Term(inside.coefficient, tuple(own), (index,)),)) == key(base.inside):
+            left = [factor for factor in term.factors if index not in free_of(factor[0])]
+            bound = tuple([i for i in term.bound if i != index])
+            return merged(term.coefficient / inside.coefficient, (*left, (base, Fraction(1))), bound)
+    return None
+
+
+__all__ = ["expanded", "exponential", "function", "multiplied", "same_form", "square", "vanishes"]

@@ -254,7 +254,9 @@ def _closed_value(lowerer: Lowerer, value: s.Expression) -> Any:
 def _shape(lowerer: Lowerer, sizes: tuple[s.Expression, ...]) -> Shape:
     shape = []
     for size in sizes:
-        n = lowerer.static(evaluate(lowerer, size), size.span)
+        node = evaluate(lowerer, size)
+        n = lowerer.open_shapes.size_of(node)
+        n = lowerer.static(node, size.span) if n is None else n
         if type(n) is not int or n < 0:
             raise error("GC306", f"a size must be a whole number, not {number_text(n)}", size.span)
         shape.append(n)
@@ -290,13 +292,14 @@ def _name_sizes(lowerer: Lowerer, sizes: tuple[s.Expression, ...], value: Any, l
             continue
         if len(given) == len(sizes):
             n = given[axis]
+            lowerer.scope[size.id] = lowerer.builder.constant(n)
         else:
             n = lowerer.open_shapes.size(size.id, len(lowerer.sizes))
+            lowerer.scope[size.id] = lowerer.open_shapes.node(lowerer, size.id, n)
             message = f"`{visible(size.id)}` is a free size: {n} is chosen here"
             if lowerer.open_shapes.chosen:
                 lowerer.notes.append(Diagnostic("GC311", message, size.span, severity="note"))
         lowerer.sizes[size.id] = n
-        lowerer.scope[size.id] = lowerer.builder.constant(n)
 
 
 def _domain(lowerer: Lowerer, domain: s.Domain) -> Interval:

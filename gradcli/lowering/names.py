@@ -55,6 +55,14 @@ class OpenShapes:
         """The size that a symbol stands for; `others` were chosen before it."""
         return 2 + others
 
+    def node(self, names: Names, name: str, size: int) -> Node:
+        """What a symbol is where the script computes with it."""
+        return names.builder.constant(size)
+
+    def size_of(self, node: Any) -> int | None:
+        """The size that a node stands for, if it is the one of a symbol and no constant."""
+        return None
+
 
 class Names:
     """The state of names; `scope` holds what the script has assigned so far, `local` the names of a function."""

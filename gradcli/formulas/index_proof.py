@@ -1,0 +1,321 @@
+"""Proofs for all sizes: a claim and the derivative that it is about as sums of products in index notation.
+
+Both are read from graphs whose sizes are primes that stand for symbols. The derivative comes from a table of its own,
+as `d x[k] / d x[i] = delta[k, i]`; no derivative rule is read. What is left of the difference once it is multiplied out
+is 0 for all sizes from 1 on, wherever both sides have a value, if no term is left.
+
+A step holds for every size, or it is not taken: no comparison is decided, no axis is cut, and a number that depends on
+sizes is a product of symbols. What is not in the tables stays an unknown function, which nothing is known of.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from gradcli.formulas.index_reading import Reader
+from gradcli.formulas.index_terms import (
+    EIGENVECTORS,
+    ONE,
+    ZERO,
+    Call,
+    Delta,
+    Group,
+    Index,
+    Leaf,
+    Names,
+    NoFormula,
+    Number,
+    Term,
+    Whole,
+    add,
+    key,
+    merged,
+    number,
+    over,
+    power,
+    scaled,
+    single,
+    times,
+)
+from gradcli.formulas.normal_form import HALF, expanded, exponential, function, multiplied, square, vanishes
+from gradcli.graph.builder import building
+from gradcli.graph.node import CONSTANT, LEAF, reachable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from gradcli.formulas.index_reading import At, Rule
+    from gradcli.formulas.index_terms import Factor, Sum
+    from gradcli.graph.node import Node
+
+
+class SymbolicNames(Names):
+    """Indices whose sizes are made of primes that stand for symbols; `axes` are the sizes that there were."""
+
+    def __init__(self, symbols: Mapping[int, str]) -> None:
+        super().__init__()
+        self.symbols = symbols
+        self.axes: dict[int, str] = {}
+
+    def index(self, size: int) -> Index:
+        if size not in self.axes:
+            self.axes[size] = key(self.in_sizes(Fraction(size)))
+        return super().index(size)
+
+    def repeated(self, term: Term, index: Index) -> Term:
+        (size,) = self.in_sizes(Fraction(index.size))
+        return merged(term.coefficient * size.coefficient, (*term.factors, *size.factors), term.bound)
+
+    def in_sizes(self, value: Fraction) -> Sum:
+        """A number that operations made of sizes, as the 1/n of an average and the 1/(n - 1) of a variance."""
+        found = ONE
+        for size, symbol in self.symbols.items():
+            whole = single(Number(f"size {symbol}"))
+            for factor, meaning in ((size, whole), ((size - 1) // 2, scaled(add(whole, number(-1)), HALF))):
+                for part, exponent in ((value.numerator, 1), (value.denominator, -1)):
+                    while part and part % factor == 0:
+                        part //= factor
+                        value /= Fraction(factor) ** exponent
+                        found = times(found, power(meaning, exponent))
+        return scaled(found, value)
+
+
+class Identity(NamedTuple):
+    """Two readings of one claim: `text` is the same at every size if the program is, `difference` is to vanish."""
+
+    text: str
+    difference: Sum
+    names: Names
+
+    def holds(self) -> bool:
+        """Whether no term of the difference is left."""
+        return vanishes(self.difference, self.names)
+
+
+def identity(output: Node, target: Node | None, right: Node, symbols: Mapping[int, str]) -> Identity:
+    """The claim that `right` is the gradient of `output` by the leaf `target`, or without one equals `output`.
+
+    `symbols` names the sizes, primes p of which (p - 1)/2 is prime too; leaves of these names stand for the sizes.
+    Raises NoFormula where one of the nodes cannot be read for all sizes.
+    """
+    names = SymbolicNames(symbols)
+    reader = SymbolicReader(names)
+    with building(right.builder, reachable([output, right])):
+        axes = tuple([0 if n == 1 else names.index(n) for n in right.shape])
+        left = expanded(reader.entry(output, axes if target is None else ()), names)
+        other = expanded(reader.entry(right, axes), names)
+        text = f"{key(left)} == {key(other)} for {', '.join(names.axes.values())}"
+        if target is not None:
+            left = Derivation(target.params["name"], axes, names).of(left)
+    return Identity(text, add(left, scaled(other, -1)), names)
+
+
+# --- reading --------------------------------------------------------------------------------------------------------
+
+
+class SymbolicReader(Reader):
+    """Reads what holds at every size; raises NoFormula for the rest."""
+
+    def __init__(self, names: SymbolicNames) -> None:
+        super().__init__(None, names)
+        self.names: SymbolicNames = names
+
+    def _rule(self, node: Node, at: At) -> Rule:
+        name = node.primitive.name
+        if node.primitive is LEAF or node.primitive is CONSTANT or name in PLAIN:
+            return super()._rule(node, at)
+        if node.builder.vocabulary.get(name) is not node.primitive:  # a function with a rule by hand is its value
+            return self._same(node, at)
+        if name in OWN:
+            return OWN[name](self, node, at)
+        if name in REFUSED or node.primitive.name == EIGENVECTORS:
+            return _refused(f"it reads `{name}`")
+        if node.primitive.pointwise:
+            return self._call(node, at)
+        if node.primitive.kind == "composite" and not node.primitive.internal:
+            return self._definition(node, at)
+        return self._whole(node, at)
+
+    def _input(self, node: Node, at: At) -> Rule:
+        if node.primitive is LEAF and not node.shape and node.params["name"] in self.names.symbols.values():
+            yield from ()
+            return single(Number(f"size {node.params['name']}"))
+        if node.primitive is CONSTANT and not isinstance(node.params["value"], str):
+            yield from ()
+            return self.names.in_sizes(Fraction(node.params["value"]))
+        return (yield from super()._input(node, at))
+
+    def _cast(self, node: Node, at: At) -> Rule:
+        if node.params["kind"] != "float":
+            raise NoFormula("it reads whole numbers")
+        return (yield node.args[0], at)
+
+    def _where(self, node: Node, at: At) -> Rule:
+        """`where(u == 0, 0, sqrt(u))`, which is sqrt(u); no other condition is read."""
+        condition, one, other = node.args
+        if condition.primitive.name == "equal" and one.constant == 0 and condition.args[1].constant == 0:
+            if other.primitive.name == "sqrt" and other.args[0] is condition.args[0]:
+                return (yield other, at)
+        raise NoFormula("it has a condition")
+
+    def _norm(self, node: Node, at: At) -> Rule:
+        inner, bound = self._lane(node, at)
+        entry = yield node.args[0], inner
+        total = power(entry, 2)
+        for index in bound:
+            total = over(total, index, self.names)
+        return power(total, HALF)
+
+    def _logsumexp(self, node: Node, at: At) -> Rule:
+        inner, bound = self._lane(node, at)
+        return single(Call("log", (), (self._exponentials((yield node.args[0], inner), bound),)))
+
+    def _softmax(self, node: Node, at: At) -> Rule:
+        """An exponential over their sum, or the logarithm of that."""
+        axes = [axis % len(at) for axis in node.params["axis"]]
+        inner, bound = self._lane(node, tuple([i for axis, i in enumerate(at) if axis not in axes]))
+        total = self._exponentials((yield node.args[0], inner), bound)
+        own = yield node.args[0], at
+        if node.primitive.name == "softmax":
+            return times(single(Call("exp", (), (own,))), power(total, -1))
+        return add(own, scaled(single(Call("log", (), (total,))), -1))
+
+    def _solve(self, node: Node, at: At) -> Rule:
+        matrix, right = node.args
+        if len(matrix.shape) != 2 or len(right.shape) != 2:
+            raise NoFormula("it has more than two axes")
+        own = tuple([self.names.index(n) for n in matrix.shape])
+        inner = self.names.index(matrix.shape[1])
+        inverse = single(Whole("inv", (), ((own, (yield matrix, own)),), (at[0], inner)))
+        return over(times(inverse, (yield right, (inner, at[1])), entries=False), inner, self.names)
+
+    def _lane(self, node: Node, at: At) -> tuple[At, list[Index]]:
+        """The indices of the operand that an entry of a reduction reads, and those of them that it runs over."""
+        shape = node.args[0].shape
+        inner = list(at)
+        bound = []
+        for axis in sorted(axis % len(shape) for axis in node.params["axis"]):
+            index: Index | int = 0 if shape[axis] == 1 else self.names.index(shape[axis])
+            inner.insert(axis, index)
+            bound += [index] if isinstance(index, Index) else []
+        return tuple(inner), bound
+
+    def _exponentials(self, entry: Sum, bound: Sequence[Index]) -> Sum:
+        total = single(Call("exp", (), (entry,)))
+        for index in bound:
+            total = over(total, index, self.names)
+        return total
+
+
+def _refused(reason: str) -> Rule:
+    yield from ()
+    raise NoFormula(reason)
+
+
+PLAIN = frozenset(
+    ["name", "add", "sub", "neg", "mul", "div", "power", "pow", "sqrt", "rsqrt", "square", "sum", "matmul"]
+    + ["permute", "broadcast", "reshape", "slice", "unslice", "data"]
+)
+# what compares entries, or hides them from a derivative
+REFUSED = frozenset(["equal", "not_equal", "and", "or", "not", "detach", "frechet", "concat"])
+OWN: dict[str, Callable[[SymbolicReader, Node, At], Rule]] = {
+    "cast": SymbolicReader._cast,
+    "where": SymbolicReader._where,
+    "norm": SymbolicReader._norm,
+    "logsumexp": SymbolicReader._logsumexp,
+    "softmax": SymbolicReader._softmax,
+    "log_softmax": SymbolicReader._softmax,
+    "solve": SymbolicReader._solve,
+}
+
+
+# --- the derivative -------------------------------------------------------------------------------------------------
+
+
+class Derivation:
+    """Derivatives by one entry of a leaf, of sums that are multiplied out."""
+
+    def __init__(self, leaf: str, at: At, names: Names) -> None:
+        self.leaf = leaf
+        self.at = at
+        self.names = names
+
+    def of(self, found: Sum) -> Sum:
+        """The derivative of a sum, multiplied out."""
+        parts = []
+        for term in found:
+            for place, (base, exponent) in enumerate(term.factors):
+                rest = (*term.factors[:place], (base, exponent - 1), *term.factors[place + 1 :])
+                left = (merged(term.coefficient * exponent, rest, term.bound),)
+                parts.append(multiplied(left, self._base(base), self.names))
+        return expanded(add(*parts), self.names)
+
+    def _base(self, base: Any) -> Sum:
+        if isinstance(base, Leaf):
+            return self._leaf(base)
+        if isinstance(base, Group):
+            return self.of(base.inside)
+        if isinstance(base, Call):
+            return self._call(base)
+        return self._whole(base) if isinstance(base, Whole) else ZERO
+
+    def _leaf(self, base: Leaf) -> Sum:
+        if base.name != self.leaf:
+            return ZERO
+        factors: list[Factor] = []
+        for own, other in zip(base.at, self.at, strict=True):
+            if isinstance(own, int) and isinstance(other, int):
+                if own != other:
+                    return ZERO
+            elif own != other:
+                factors.append((Delta(own, other), Fraction(1)))
+        return (Term(Fraction(1), tuple(factors), ()),)
+
+    def _call(self, base: Call) -> Sum:
+        inner = [self.of(arg) for arg in base.args]
+        if not any(inner):
+            return ZERO
+        if base.name == "pow":
+            x, n = base.args
+            by_base = multiplied(multiplied(n, power(x, -1), self.names), inner[0], self.names)
+            by_exponent = multiplied(single(Call("log", (), (x,))), inner[1], self.names) if inner[1] else ZERO
+            return multiplied(single(base), add(by_base, by_exponent), self.names)
+        if base.name not in DERIVATIVES:
+            raise NoFormula(f"it differentiates `{base.name}`")
+        return multiplied(DERIVATIVES[base.name](*base.args), inner[0], self.names)
+
+    def _whole(self, base: Whole) -> Sum:
+        moved = []
+        for own, arg in base.args:
+            fresh = tuple([self.names.index(i.size) for i in own])
+            moved.append((fresh, self.of(self.names.put(arg, dict(zip(own, fresh, strict=True))))))
+        if not any(change for _, change in moved):
+            return ZERO
+        if base.name not in ("inv", "det", "logabsdet"):
+            raise NoFormula(f"it differentiates `{base.name}`")
+        (((row, column), change),) = moved
+        if base.name == "inv":  # -inv(A) dA inv(A)
+            above, below = base._replace(at=(base.at[0], row)), base._replace(at=(column, base.at[1]))
+            found = scaled(multiplied(single(above), multiplied(change, single(below), self.names), self.names), -1)
+        else:  # sum(inv(A).T * dA), for a determinant times it
+            found = multiplied(single(Whole("inv", (), base.args, (column, row))), change, self.names)
+            found = found if base.name == "logabsdet" else multiplied(single(base), found, self.names)
+        return over(over(found, row, self.names), column, self.names)
+
+
+DERIVATIVES: dict[str, Callable[[Sum], Sum]] = {  # of functions of one number that the forms below leave
+    "exp": exponential,
+    "log": lambda x: power(x, -1),
+    "sin": function("cos"),
+    "cos": lambda x: scaled(function("sin")(x), -1),
+    "abs": function("sign"),
+    "relu": lambda x: single(Call("greater", (), (x, ZERO))),
+    "arctan": lambda x: power(add(ONE, square(x)), -1),
+    "arcsin": lambda x: power(add(ONE, scaled(square(x), -1)), -HALF),
+    "arccos": lambda x: scaled(power(add(ONE, scaled(square(x), -1)), -HALF), -1),
+    "erf": lambda x: times(scaled(single(Number("pi"), -HALF), 2), exponential(scaled(square(x), -1))),
+}
+
+
+__all__ = ["Identity", "identity"]

@@ -1,0 +1,202 @@
+"""Claims with symbolic sizes: proved for all of them where an identity of matrices suffices, and else not said to be."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gradcli.checks import check_script
+from gradcli.checks.all_sizes import Sizes, known_sizes
+from gradcli.diagnostics import GradcliError
+from gradcli.execution.evaluate import evaluate
+from gradcli.language.limits import DEFAULT_LIMITS
+from gradcli.language.parser import parse
+from gradcli.language.source import Source
+from gradcli.lowering import lower
+from gradcli.lowering.ranks import FixedShapes
+
+HEAD = (
+    "A[m, n] in real; B[n, n] in real; C[m, n] in real; x[n] in real; y[n] in real; b[m] in real; lam in positive; "
+    "loss = mean((A@x - b)**2)\n"
+)
+RIGHT = [
+    "grad(loss, x) == 2/m*A.T@(A@x - b)",
+    "grad(loss, A) == 2/len(b)*outer(A@x - b, x)",
+    "grad(loss, b) == -2*(A@x - b)/shape(A)[0]",
+    "grad(sum((A@x - b)**2) + lam*x@x, x) == 2*(A.T@A + lam*eye(n))@x - 2*A.T@b",
+    "grad(x@B@x, x) == (B + B.T)@x",
+    "grad(log(det(B)), B) == inv(B).T",
+    "grad(trace(inv(B)), B) == -(inv(B)@inv(B)).T",
+    "grad(x@inv(B)@y, B) == -outer(inv(B).T@x, inv(B)@y)",
+    "grad(x@solve(B, y), y) == solve(B.T, x)",
+    "grad(mean(log(1 + exp(-b*(A@x)))), x) == -A.T@(b*sigmoid(-b*(A@x)))/m",
+    "grad(sum(softplus(A@x) - b*(A@x)), x) == A.T@(sigmoid(A@x) - b)",
+    "grad(logsumexp(A@x), x) == A.T@softmax(A@x)",
+    "grad(norm(A@x - b), x) == A.T@(A@x - b)/norm(A@x - b)",
+    "grad(var(x), x) == 2*(x - mean(x))/n",
+    "grad(var(x, ddof=1), x) == 2*(x - mean(x))/(n - 1)",
+    "grad(std(x), x) == (x - mean(x))/(n*std(x))",
+    "grad(sum(tanh(A@x)), A) == outer(1/cosh(A@x)**2, x)",
+    "grad(mean(x), x) == ones(n)/n",
+    "grad(sum(relu(A@x)), x) == A.T@(A@x > 0)",
+    "grad(trace(A.T@C), A) == C",
+    "grad(trace(B@B), B) == 2*B.T",
+    "grad(x@y/(norm(x)*norm(y)), x) == y/(norm(x)*norm(y)) - (x@y)*x/(norm(x)**3*norm(y))",
+    "grad(mean((softmax(x) - y)**2), x) == 2/n*softmax(x)*((softmax(x) - y) - sum(softmax(x)*(softmax(x) - y)))",
+    "grad(sum(sigmoid(x)), x) == sigmoid(x)*(1 - sigmoid(x))",
+    "grad(sum(A, axis=0)@y, A) == outer(ones(m), y)",
+    "grad(mod(m, 2)*sum(x), x) == mod(m, 2)*ones(n)",
+    "grad(einsum('i,ij,j->', b, A, x), x) == A.T@b",
+    "A@x == x@A.T",
+    "trace(B) == sum(diag(B))",
+    "sum(outer(x, x)) == sum(x)**2",
+]
+# right at the sizes that are chosen, which are 2 and 3, and nowhere else
+LUCKY = [
+    "grad(loss, x) == 2/2*A.T@(A@x - b)",
+    "grad(mean(x), x) == ones(n)/3",
+    "grad(sum(x)*n, x) == 3*ones(n)",
+    "grad(sum(x**m), x) == 2*x",
+    "grad(mod(m, 2)*sum(x), x) == 0*x",
+    "grad(loss, x) == 2/(n - 1)*A.T@(A@x - b)",
+]
+# right at every size, and more than identities of matrices
+BEYOND = [
+    ("grad(sum(cumsum(x)), x) == n - cumsum(ones(n)) + 1", "it calls `cumsum`"),
+    ("grad(sum(max(A, axis=1)), A) == (A == max(A, axis=1, keepdims=True))", "it calls `max`"),
+    ("grad(sum(x**m), x) == m*x**(m - 1)", "a size decides what it computes"),
+    ("grad(sum(x[0:]**2), x) == 2*x", "it reads part of an array"),
+    ("grad(sum(sin(x)**2), x) == sin(2*x)", "no identity of matrices proves it"),
+]
+SIZES = [(1, 1), (1, 2), (2, 1), (2, 3), (3, 2), (4, 4)]
+
+
+def known(text: str, at: dict[str, Any] | None = None) -> list[Sizes]:
+    lowered = lower(parse(Source(text)), at=at or {})
+    return known_sizes(lowered, at or {}, None, DEFAULT_LIMITS)
+
+
+def sides_at(text: str, m: int, n: int, seed: int) -> tuple[Any, Any]:
+    """Both sides of a claim, evaluated at these sizes."""
+    lowered = lower(parse(Source(text)), shapes=FixedShapes({}, {"m": m, "n": n}))
+    generator = np.random.default_rng(seed)
+    shapes = {name: leaf.node.shape for name, leaf in lowered.program.leaves.items()}
+    values = {name: generator.uniform(0.3, 1.7, shape) for name, shape in shapes.items()}
+    if "B" in values:
+        values["B"] = values["B"] + 2 * n * np.eye(n)
+    (claim,) = lowered.claims
+    return tuple(np.asarray(one) for one in evaluate([claim.left, claim.right], values))
+
+
+@pytest.mark.parametrize("claim", RIGHT)
+def test_identities_are_proved_for_all_sizes(claim: str) -> None:
+    (found,) = known(f"{HEAD}assert {claim}")
+    assert (found.reason, found.sizes) == (None, {"m": 2, "n": 3})
+
+
+@pytest.mark.parametrize("claim", RIGHT)
+def test_what_is_proved_for_all_sizes_holds_at_each(claim: str) -> None:
+    """Every claim with one token changed: what is still said to be proved has equal sides at each of some sizes."""
+    tokens = re.findall(r"[A-Za-z]\w*|\d+|\S", claim)
+    changes = {
+        "m": "n",
+        "n": "m",
+        "2": "3",
+        "1": "2",
+        "+": "-",
+        "-": "+",
+        "x": "y",
+        "y": "x",
+        "softmax": "exp",
+        "C": "A",
+    }
+    proved = 0
+    other_tokens = [[*tokens[:i], changes.get(one, one), *tokens[i + 1 :]] for i, one in enumerate(tokens)]
+    for changed in dict.fromkeys(["".join(one) for one in [tokens, *other_tokens]]):
+        text = f"{HEAD}assert {changed}"
+        try:
+            (found,) = known(text)
+        except GradcliError:
+            continue
+        if found.reason is not None:
+            continue
+        proved += 1
+        for seed, (m, n) in enumerate(SIZES):
+            with np.errstate(all="ignore"):
+                left, right = sides_at(text, m, n, seed)
+            defined = np.isfinite(left) & np.isfinite(right)
+            assert np.allclose(left[defined], right[defined], rtol=1e-7, atol=1e-9), (text, m, n)
+    assert proved
+
+
+def test_what_a_report_says_of_sizes() -> None:
+    report = check_script(f"{HEAD}assert {RIGHT[0]}\nassert {BEYOND[0][0]}")
+    one, other = [check for check in report.checks if check.kind == "claim"]
+    assert (one.verdict, one.message) == ("PROVED", "equal by algebra, for all m and n")
+    assert one.evidence["sizes"] == {"all": True, "point": {"m": 2, "n": 3}}
+    assert other.verdict == "PROVED" and other.message == (
+        "equal by algebra; for m = 2, n = 3 and m = 3, n = 5, not proved for all: it calls `cumsum`"
+    )
+    assert other.evidence["sizes"] == {
+        "all": False, "point": {"m": 2, "n": 3}, "beside": {"m": 3, "n": 5}, "reason": "it calls `cumsum`"
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("claim", LUCKY)
+def test_right_at_the_chosen_sizes_alone_is_wrong(claim: str) -> None:
+    report = check_script(f"{HEAD}assert {claim}")
+    (check,) = [check for check in report.checks if check.kind == "claim"]
+    assert check.verdict == "DISAGREES" and not check.passed
+    assert check.message.startswith("right for m = 2, n = 3, but for m = 3, n = 5 ")
+    assert check.evidence["sizes"]["wrong"] == {"m": 3, "n": 5}  # type: ignore[index]
+
+
+def test_right_at_sizes_that_were_given_passes_and_says_so() -> None:
+    text = "A[m, n] in real; x[n] in real\nassert grad(mean(A@x), x) == sum(A, axis=0)/2"
+    report = check_script(text, at={"A": [[1, 2, 3], [4, 5, 6]]})
+    (check,) = [check for check in report.checks if check.kind == "claim"]
+    assert check.passed and check.message == "equal by algebra; for m = 2, n = 3, but not for m = 3, n = 5"
+
+
+def test_right_for_square_matrices_only() -> None:
+    text = "A[m, n] in real; x[n] in real\nassert grad(sum(A@(A@x)), x) == (A@A).T@ones(n)"
+    report = check_script(text, at={"A": [[1, 2], [3, 4]]})
+    (check,) = [check for check in report.checks if check.kind == "claim"]
+    assert check.passed and "not proved for all: it is refused where sizes differ" in check.message
+    (found,) = known(text.replace("A[m, n]", "A[n, n]"))
+    assert found.reason is None
+
+
+@pytest.mark.parametrize(("claim", "reason"), BEYOND)
+def test_what_is_no_identity_of_matrices(claim: str, reason: str) -> None:
+    (found,) = known(f"{HEAD}assert {claim}")
+    assert found.reason == reason
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("A[n] in real\nn = 3\nassert grad(sum(A), A) == ones(3)", None),
+        ("A[n] in real\ns = 0\nfor i in range(n): s = s + i\nassert grad(s*sum(A), A) == 3*ones(n)", "it has a loop"),
+        ("A[n] in real\ndef f(n): return sum(eye(n)) + sum(A)\nassert grad(f(3), A) == ones(3)", None),
+        ("A[n] in real\ndef f(A): return sum(A)/len(A)\nassert grad(f(A), A) == ones(n)/n", "it calls `len`"),
+        ("A[n] in real\nassert grad(sum(A)*detach(sum(A)), A) == sum(A)*ones(n)", "it reads `detach`"),
+        ("A[n] in real\nassert grad(sum(where(A > 0, A, 0)), A) == (A > 0)", None),
+        ("A[n] in real\nassert grad(sum([A[0], A[0]]), A) == 2*concatenate([ones(1), zeros(n - 1)])", None),
+    ],
+)
+def test_scripts_whose_graph_may_depend_on_sizes(text: str, reason: str | None) -> None:
+    try:
+        found = known(text)
+    except GradcliError:
+        return
+    for one in found:
+        assert one.reason is not None and (reason is None or one.reason.startswith(reason))
+
+
+def test_nothing_is_said_where_no_size_is_open() -> None:
+    assert known("A[2, 3] in real\nassert grad(sum(A), A) == ones(2, 3)") == []
+    assert known("x in real\nassert grad(x**2, x) == 2*x") == []
