@@ -85,6 +85,58 @@ def test_forms_in_place_have_a_row_or_are_listed() -> None:
     assert all(hasattr(torch.Tensor, name) for name in without_row)
 
 
+# what operations are called with: matrices a and b, a vector v
+CALLED_WITH = ("a", "ab", "vv", "a0", "abb", "v")
+# what PyTorch builds of other nodes, or names by the kind of an operand
+OTHER_NODES = {
+    *("bernoulli", "normal", "unique", "rsub", "xlogy", "cholesky", "combinations", "vecdot", "view_as_complex"),
+    *("diff", "matrix_power"),  # of no difference, to the power 0: a copy there
+}
+
+
+def node_of(torch: Any, name: str, letters: str) -> str | None:
+    """The name of the node that an operation leaves; None for none."""
+    entries = {"a": [[0.3, 0.7], [0.2, 0.9]], "b": [[0.4, 0.1], [0.6, 0.35]], "v": [0.4, 0.1]}
+    xs = [torch.tensor(entries[one], requires_grad=True) if one in entries else int(one) for one in letters]
+    function = next(getattr(room, name) for room in (torch, torch.linalg, torch.Tensor) if hasattr(room, name))
+    found = function(*xs)
+    node = getattr(found[0] if isinstance(found, tuple) else found, "grad_fn", None)
+    return None if node is None else node.name()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_nodes_are_pytorchs_and_those_of_the_row() -> None:
+    torch, compared = pytest.importorskip("torch"), 0
+    for name in set(ROWS) - OTHER_NODES:
+        for letters in CALLED_WITH:
+            try:
+                theirs = node_of(torch, name, letters)
+            except (AttributeError, TypeError, RuntimeError, IndexError, ValueError):
+                continue
+            if theirs is None or name.endswith("_"):
+                continue
+            if name in ("pinv", "pinverse") and letters == "a0":  # an rcond
+                continue
+            ours, row = node_of(gradcli.eager, name, letters), OPERATIONS[name]
+            assert ours == theirs, (name, letters)
+            if row.row.node or hasattr(row, "rule"):
+                assert ours.startswith(row.row.kind), (name, letters)
+            compared += 1
+    assert compared > 250
+
+
+def test_a_formula_is_called_as_a_function_of_its_arguments() -> None:
+    torch = gradcli.eager
+    x, y = torch.tensor([1.0, 2.0]), torch.tensor([3.0, 5.0])
+    for found in (torch.lerp(x, y, 0.5), torch.lerp(x, weight=0.5, end=y), torch.lerp(weight=0.5, end=y, input=x)):
+        assert found.tolist() == [2.0, 3.5]
+    assert torch.addcmul(x, x, y, value=2).tolist() == [7.0, 22.0]
+    assert torch.cumsum(y, 0, dtype=torch.float64).dtype is torch.float64
+    for wrong in (lambda: torch.lerp(x, y), lambda: torch.lerp(x, y, 0.5, 1), lambda: torch.addcmul(x, x, y, scale=2)):
+        with pytest.raises(TypeError):
+            wrong()
+
+
 # expressions of two vectors x and y and a matrix a, whose nodes save operands and parameters
 SAVING = (
     *("x * y", "x / y", "x ** y", "x ** 2", "2 ** x", "a @ a", "a @ x", "x @ y", "torch.where(x > 1, x, y)"),

@@ -16,7 +16,7 @@ from gradcli.eager._engine.arguments import checked
 from gradcli.eager._engine.record import named, one_node, operation, record
 from gradcli.eager._ops.matmul import cross, matmul, vecdot  # noqa: F401 - names of torch.linalg too
 from gradcli.eager._ops.reductions import norm, vector_norm  # noqa: F401
-from gradcli.eager._ops.table import LINALG, functions_of, op
+from gradcli.eager._ops.table import LINALG, formula, functions_of, op
 from gradcli.eager._ops.views import axis_of
 from gradcli.primitives import catalogue
 
@@ -51,7 +51,7 @@ def _sound(x: Tensor, name: str, what: str) -> Tensor:
     return x
 
 
-@op("inverse", only=LINALG)
+@op("inverse", only=LINALG, node="LinalgInvEx")
 def inv(A: Tensor) -> Tensor:
     """The inverse; LinAlgError for a singular matrix."""
     found = _of_square("inv", "inv", "LinalgInvExBackward0", A)
@@ -60,7 +60,7 @@ def inv(A: Tensor) -> Tensor:
     return found
 
 
-@op()
+@op(node="LinalgDet")
 def det(A: Tensor) -> Tensor:
     """The determinant."""
     return _of_square("det", "det", "LinalgDetBackward0", A)
@@ -73,7 +73,7 @@ class Slogdet(NamedTuple):
     logabsdet: Tensor
 
 
-@op()
+@op(node="LinalgSlogdet")
 def slogdet(A: Tensor) -> Slogdet:
     """The sign of the determinant, and the logarithm of its absolute value."""
     sign = _of_square("slogdet", "slogdet_sign", "LinalgSlogdetBackward0", A)
@@ -91,7 +91,7 @@ def logdet(input: Tensor) -> Tensor:
     return found
 
 
-@op(only=LINALG)
+@op(only=LINALG, node="LinalgSolveEx")
 def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
     """The X with A X = B; B is a vector, or a matrix of right-hand sides."""
     _square(A, "solve")
@@ -107,7 +107,7 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
     return found
 
 
-@op()
+@op(node="LinalgCholeskyEx")
 def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
     """The lower triangular L with A = L L^T; LinAlgError unless A is positive definite."""
     found = _of_square("cholesky", "cholesky", "LinalgCholeskyExBackward0", A)
@@ -126,13 +126,13 @@ class Eigh(NamedTuple):
     eigenvectors: Tensor
 
 
-@op(only=LINALG)
+@op(only=LINALG, node="LinalgEigh")
 def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
     """The eigenvalues of a symmetric matrix, in ascending order."""
     return one_node("LinalgEighBackward0", _of_square("eigvalsh", "eigvalsh", "LinalgEighBackward0", A), None)[0]
 
 
-@op(only=LINALG)
+@op(only=LINALG, node="LinalgEigh")
 def eigh(A: Tensor, UPLO: str = "L") -> Eigh:
     """The eigenvalues of a symmetric matrix in ascending order, and their vectors."""
     values = _of_square("eigh", "eigvalsh", "LinalgEighBackward0", A)
@@ -148,7 +148,7 @@ class Qr(NamedTuple):
     R: Tensor
 
 
-@op(only=LINALG)
+@op(only=LINALG, node="LinalgQr")
 def qr(A: Tensor, mode: str = "reduced") -> Qr:
     """A = Q R with orthogonal columns Q and an upper triangle R."""
     if mode != "reduced":
@@ -162,7 +162,7 @@ def _triangle(A: Any) -> Any:
     return catalogue()["triu"](catalogue()["qr_q"](A).mT @ A, k=0)  # below it there is rounding only
 
 
-@op(only=LINALG)
+@op(only=LINALG, node="LinalgSvd")
 def svdvals(A: Tensor) -> Tensor:
     """The singular values, in descending order."""
     return one_node("LinalgSvdBackward0", None, _singular(A), None)[0]
@@ -180,7 +180,7 @@ class Svd(NamedTuple):
     Vh: Tensor
 
 
-@op(only=LINALG)
+@op(only=LINALG, node="LinalgSvd")
 def svd(A: Tensor, full_matrices: bool = True) -> Svd:
     """A = U diag(S) Vh with orthogonal columns U and rows Vh; only for `full_matrices=False` or square matrices."""
     if full_matrices and A.shape[-1] != A.shape[-2]:
@@ -215,7 +215,7 @@ def matrix_power(A: Tensor, n: int) -> Tensor:
     return found
 
 
-@op()
+@op(node="LinalgMatrixExp")
 def matrix_exp(A: Tensor) -> Tensor:
     """The exponential of a square matrix."""
     return _of_square("matrix_exp", "expm", "LinalgMatrixExpBackward0", A)
@@ -247,16 +247,11 @@ def matrix_norm(A: Tensor, ord: Order = "fro", dim: Sizes = (-2, -1), keepdim: b
     raise RuntimeError(f"linalg.matrix_norm: order {ord!r} is not supported")
 
 
-@op("pinverse", only=LINALG)
-def pinv(A: Tensor) -> Tensor:
+@formula("pinverse", pointwise=False, only=LINALG, node="LinalgPinv")
+def pinv(A: Tensor) -> Any:
     """The pseudoinverse of a matrix of full rank: (A^T A)^-1 A^T, or A^T (A A^T)^-1."""
-    tall = A.shape[-2] >= A.shape[-1]
-    return record(_pinv, (A,), {"tall": tall}, "LinalgPinvBackward0", pointwise=False)
-
-
-def _pinv(A: Any, *, tall: bool) -> Any:
     inverse = catalogue()["inv"]
-    return inverse(A.mT @ A) @ A.mT if tall else A.mT @ inverse(A @ A.mT)
+    return inverse(A.mT @ A) @ A.mT if A.shape[-2] >= A.shape[-1] else A.mT @ inverse(A @ A.mT)
 
 
 _FUNCTIONS = {name: checked(one) for name, one in functions_of(sys.modules[__name__]).items() if name in globals()}

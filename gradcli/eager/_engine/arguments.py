@@ -193,7 +193,8 @@ def checked(function: Any, method: bool = False, floating: bool = False, call: A
     if not isinstance(function, FunctionType):
         return function
     call = call or function
-    code, said = function.__code__, function.__annotations__
+    rule = getattr(function, "rule", function)  # of a formula: what says the arguments
+    code, said = rule.__code__, rule.__annotations__
     names = code.co_varnames[: code.co_argcount]
     only = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
     by_name = {name: _TESTS[said[name]] for name in (*names, *only) if said.get(name) in _TESTS and name not in _LOOSE}
@@ -209,7 +210,7 @@ def checked(function: Any, method: bool = False, floating: bool = False, call: A
     title = function.__name__
     row = getattr(function, "row", None)  # of the table of operations
     along = row is not None and row.along
-    least = code.co_argcount - len(function.__defaults__ or ())
+    least = code.co_argcount - len(rule.__defaults__ or ())
     most = 1000 if code.co_flags & _VARARGS else code.co_argcount
 
     def called(*args: Any, **kwargs: Any) -> Any:
@@ -275,7 +276,8 @@ def checked(function: Any, method: bool = False, floating: bool = False, call: A
 
 def _alone(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A function along an axis, of a tensor without axes: it counts as one with a single entry."""
-    code, values = function.__code__, function.__defaults__ or ()
+    rule = getattr(function, "rule", function)
+    code, values = rule.__code__, rule.__defaults__ or ()
     names = code.co_varnames[: code.co_argcount]
     usual = dict(zip(reversed(names), reversed(values), strict=False))
     dim = {**usual, **dict(zip(names, args, strict=False)), **kwargs}.get("dim")

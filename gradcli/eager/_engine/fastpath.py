@@ -408,8 +408,13 @@ _SHARED["array32"], _SHARED["array64"] = Numbers(F32, True), Numbers(F64, True)
 _SHARED["scalar32"], _SHARED["scalar64"] = Numbers(F32, False), Numbers(F64, False)
 
 
-def _expression(scripts: list[Script], primitive: Any, args: tuple[str, ...], params: dict[str, Any]) -> str:
-    texts = [script.applied(primitive, args, [None] * len(args), params) for script in scripts]
+def _expression(scripts: list[Script], function: Any, args: tuple[str, ...], params: dict[str, Any]) -> str:
+    """The text of a declared operation, or of a formula of such operations, on named operands."""
+    if hasattr(function, "impl"):
+        texts = [script.applied(function, args, [None] * len(args), params) for script in scripts]
+    else:
+        forward = plan_of(function, (), ("float",) * len(args), params, True).forward
+        texts = [f"{script.name(forward.function(script.kind))}({', '.join(args)})[0]" for script in scripts]
     return texts[0] if texts[0] == texts[1] else f"({texts[1]} if double else {texts[0]})"
 
 

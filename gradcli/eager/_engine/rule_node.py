@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 # from the rows of the table of operations
 OPERANDS: dict[str, tuple[tuple[str, ...], bool]] = {}
 _UNNAMED = (("self", "other", "third"), False)
-_PARAMS = {"axis": "dim", "keepdims": "keepdim", "n": "exponent", "axes": "dims"}
+_PARAMS = {"axis": "dim", "dim": "dim", "keepdims": "keepdim", "keepdim": "keepdim", "n": "exponent", "axes": "dims"}
 
 
 def saved_names(node: RuleNode) -> dict[str, Any]:
@@ -40,7 +40,7 @@ def saved_names(node: RuleNode) -> dict[str, Any]:
         found["_saved_result"] = len(vjp.reads)
     for key, value in vjp.params.items():
         if key in _PARAMS:
-            if key == "axis" and type(value) is int and several:
+            if key in ("axis", "dim") and type(value) is int and several:
                 value = (value,)
             found.setdefault(f"_saved_{_PARAMS[key]}", Fixed(value) if type(value) is int else value)
     for operand in operands[: vjp.count]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine.record import with_gradient
-from gradcli.eager._engine.rule_node import fitted_tensor
+from gradcli.eager._engine.rule_node import fitted_tensor, renamed
 from gradcli.eager._ops.table import FUNCTION, described, op
 
 if TYPE_CHECKING:
@@ -74,12 +74,11 @@ def abs_(input: Tensor) -> Tensor:
     return with_gradient(Tensor(np.abs(input._raw)), (input,), "AbsBackward0", gradient, save=True)
 
 
-@op()
+@op(why="step-function")
 def sgn(input: Tensor) -> Tensor:
     """z / |z|, and 0 at 0; the sign of real numbers."""
-
     if input.dtype.kind < 3:
-        return input.sign()  # type: ignore[no-any-return]
+        return renamed(input.sign(), "SgnBackward0")
     size = np.abs(input._raw)
     raw = np.where(size == 0, 0, input._raw / np.where(size == 0, 1, size)).astype(input._raw.dtype)
 
@@ -97,7 +96,8 @@ def angle(input: Tensor) -> Tensor:
     """The argument of complex numbers; 0 or pi for real ones."""
     if input.dtype.kind < 3:
         raw = np.where(np.isnan(input._raw), input._raw, np.where(input._raw < 0, np.pi, 0.0))
-        return Tensor(raw.astype(input._raw.dtype if input.dtype.kind == 2 else np.float32)[()])
+        result = Tensor(raw.astype(input._raw.dtype if input.dtype.kind == 2 else np.float32)[()])
+        return with_gradient(result, (input,), "AngleBackward0", lambda ct: (ct * 0,))
 
     def gradient(ct: Tensor, x: Tensor) -> tuple[Tensor]:
         squared = real(x * conj(x))

@@ -1,6 +1,7 @@
 """Operations that work entry by entry: arithmetic, functions of one number, comparisons, bounds.
 
-An operation that is declared, or a formula of declared operations, is a row of `_unary`, `_binary` or `_formula`.
+An operation that is declared is a name in `ROWS`; one that is a formula of declared operations, a function below
+`@formula`.
 """
 
 from __future__ import annotations
@@ -15,83 +16,55 @@ from gradcli.eager._core.events import noted
 from gradcli.eager._core.modes import once, recording
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine import fastpath
-from gradcli.eager._engine.record import GradientNode, apply, cast, noded, record
+from gradcli.eager._engine.record import GradientNode, apply, cast, declared, noded, record
 from gradcli.eager._engine.rule_node import source_of
-from gradcli.eager._ops.table import ENTRIES, FUNCTION, TRUTHS, described, op
+from gradcli.eager._ops.complex_numbers import abs_
+from gradcli.eager._ops.table import ENTRIES, FUNCTION, TRUTHS, as_tensor_or_number, described, formula, op
 from gradcli.primitives import catalogue
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from gradcli.eager._engine.arguments import Operand
 
 
-def as_tensor_or_number(x: Any) -> Any:
-    """An operand: a tensor as it is, an array's scalar as a number; TypeError for anything else."""
-    if isinstance(x, (Tensor, int, float, complex)):
-        return x
-    if isinstance(x, np.generic):
-        return x.item()
-    raise TypeError(f"operands are tensors and numbers, not {type(x).__name__}")
+# --- rows of declared operations ------------------------------------------------------------------------------
 
 
-# --- rows of declared operations and of formulas --------------------------------------------------------------
+def _rows(names: str, other: str = "", **columns: Any) -> dict[str, Any]:
+    """Declared operations of a tensor, and of another operand where `other` says what that is.
 
-
-def _unary(names: str, **columns: Any) -> dict[str, Any]:
-    """Declared operations of one tensor, separated by spaces; `asin=arcsin` has an alias."""
-    return {
-        name: op(alias, **columns)(_of_one(name)) for name, _, alias in (one.partition("=") for one in names.split())
-    }
-
-
-def _of_one(name: str) -> Any:
-    primitive = catalogue()[name]
-
-    def long_way(input: Tensor) -> Tensor:
-        if not isinstance(input, Tensor):
-            raise TypeError(f"{name}() needs a tensor, not {type(input).__name__}")
-        if name == "abs" and input.dtype.kind == 3:
-            from gradcli.eager._ops.complex_numbers import abs_
-
-            return abs_(input)
-        return apply(primitive, (input,), {})
-
-    return described(fastpath.unary(name, primitive, primitive.node_name({}), long_way), name, primitive.summary)
-
-
-def _binary(names: str, kind: str = "Operand", **columns: Any) -> dict[str, Any]:
-    """Declared operations of two operands of a kind; `lt:less=less` is the declared `less`, and has that as alias."""
+    The names are separated by spaces; `lt:less=less` is the declared `less`, and has that as alias.
+    """
     found = {}
     for one in names.split():
         name, _, alias = one.partition("=")
         name, _, ours = name.partition(":")
-        found[name] = op(alias, **columns)(_of_two(name, catalogue()[ours or name], kind))
+        found[name] = op(alias, **columns)(_of(name, catalogue()[ours or name], other))
     return found
 
 
-def _of_two(name: str, primitive: Any, kind: str) -> Any:
-    def function(input: Any, other: Any) -> Tensor:
+def _of(
+    name: str, primitive: Any, other: str = "", long_way: Any = None, scaled: bool = False, summary: str = ""
+) -> Any:
+    """The function of a declared operation; where it has a derivative, a short way is made of the declaration."""
+
+    def of_one(input: Tensor) -> Tensor:
+        if not isinstance(input, Tensor):
+            raise TypeError(f"{name}() needs a tensor, not {type(input).__name__}")
+        return apply(primitive, (input,), {})
+
+    def of_two(input: Any, other: Any) -> Tensor:
         return apply(primitive, (as_tensor_or_number(input), as_tensor_or_number(other)), {})
 
-    return described(function, name, primitive.summary, input=kind, other=kind)
-
-
-def _formula(name: str, formula: Callable[[Any], Any], summary: str, node: str = "", **columns: Any) -> Any:
-    """An operation of one tensor that is a formula of declared operations."""
-    node = node or f"{name.capitalize()}Backward0"
-
-    def function(input: Tensor) -> Tensor:
-        return record(formula, (input,), {}, node, pointwise=True)
-
-    return op(**columns)(described(function, name, summary))
-
-
-def _by_operand(name: str, x: Tensor, other: Any, formula: Any) -> Tensor:
-    """A formula of a tensor and an operand, whose node says whether that is a tensor: `FmodBackward1`."""
-    several = isinstance(other, Tensor)
-    xs, node = (x, as_tensor_or_number(other)), f"{name}Backward{int(several)}"
-    return record(formula, xs, {}, node, pointwise=True, keep_integer=True, edges=None if several else 1)
+    kinds = dict.fromkeys(("input", "other"), other) if other else {}
+    found = long_way or (of_two if other else of_one)
+    if primitive.kind != "nondifferentiable":
+        node = primitive.node_name({})
+        found = (
+            fastpath.binary(name, primitive, node, found, scaled)
+            if other
+            else fastpath.unary(name, primitive, node, found)
+        )
+    return described(found, name, summary or primitive.summary, **kinds)
 
 
 def _tested(name: str, summary: str, **columns: Any) -> Any:
@@ -107,20 +80,30 @@ def _tested(name: str, summary: str, **columns: Any) -> Any:
     return op(**columns)(described(of_two if two else function, name, summary))
 
 
+def _abs(input: Tensor) -> Tensor:
+    if not isinstance(input, Tensor):
+        raise TypeError(f"abs() needs a tensor, not {type(input).__name__}")
+    return abs_(input) if input.dtype.kind == 3 else apply(catalogue()["abs"], (input,), {})
+
+
 ROWS: dict[str, Any] = {
-    **_unary(
-        "exp exp2 expm1 log log2 log10 log1p sqrt rsqrt sin cos tan asin=arcsin acos=arccos atan=arctan sinh cosh tanh "
-        "asinh=arcsinh acosh=arccosh atanh=arctanh erf erfc erfinv lgamma digamma sigmoid sinc",
+    **_rows(
+        "exp exp2 expm1 log log2 log10 log1p sqrt rsqrt sin cos tan asin=arcsin acos=arccos atan=arctan sinh cosh "
+        "asinh=arcsinh acosh=arccosh atanh=arctanh erfc erfinv lgamma digamma sinc neg=negative",
         inplace=ENTRIES,
     ),
-    **_unary("neg=negative abs=absolute sign floor ceil trunc=fix round", inplace=ENTRIES),
-    **_unary("relu", inplace=ENTRIES),
-    **_binary("atan2=arctan2 hypot", "Tensor", inplace=ENTRIES),
-    **_binary("xlogy", inplace=ENTRIES),
-    **_binary("logaddexp maximum minimum", "Tensor"),
-    **_binary(
+    **_rows("tanh sigmoid erf", inplace=ENTRIES, why="saturated"),
+    **_rows("sign floor ceil trunc=fix round", inplace=ENTRIES, why="step-function"),
+    **_rows("relu", inplace=ENTRIES, why="dead-relu"),
+    "abs": op("absolute", inplace=ENTRIES)(_of("abs", catalogue()["abs"], long_way=_abs)),
+    **_rows("atan2=arctan2 hypot", "Tensor", inplace=ENTRIES),
+    **_rows("xlogy", "Operand", inplace=ENTRIES),
+    **_rows("logaddexp", "Tensor"),
+    **_rows("maximum minimum", "Tensor", why="not-selected"),
+    **_rows(
         "lt:less=less le:less_equal=less_equal gt:greater=greater ge:greater_equal=greater_equal eq:equal "
         "ne:not_equal=not_equal",
+        "Operand",
         inplace=TRUTHS,
     ),
     **{name: _tested(name, f"Where entries are {name[2:]}.") for name in ("isnan", "isinf", "isfinite", "isreal")},
@@ -133,10 +116,29 @@ ROWS: dict[str, Any] = {
     "logical_xor": _tested("logical_xor", "Where exactly one is not zero.", inplace=TRUTHS),
 }
 
-reciprocal = _formula("reciprocal", lambda x: 1 / x, "1 / input.", inplace=ENTRIES)
-frac = _formula("frac", lambda x: x - catalogue()["trunc"](x), "The part after the point.", inplace=ENTRIES)
-deg2rad = _formula("deg2rad", lambda x: x * (math.pi / 180), "Degrees as radians.", "Deg2RadBackward0", inplace=ENTRIES)
-rad2deg = _formula("rad2deg", lambda x: x * (180 / math.pi), "Radians as degrees.", "Rad2DegBackward0", inplace=ENTRIES)
+
+@formula(inplace=ENTRIES)
+def reciprocal(input: Tensor) -> Any:
+    """1 / input."""
+    return 1 / input
+
+
+@formula(inplace=ENTRIES)
+def frac(input: Tensor) -> Any:
+    """The part after the point."""
+    return input - declared("trunc", input)
+
+
+@formula(inplace=ENTRIES)
+def deg2rad(input: Tensor) -> Any:
+    """Degrees as radians."""
+    return input * (math.pi / 180)
+
+
+@formula(inplace=ENTRIES)
+def rad2deg(input: Tensor) -> Any:
+    """Radians as degrees."""
+    return input * (180 / math.pi)
 
 
 # --- comparisons of whole tensors ------------------------------------------------------------------------------
@@ -176,16 +178,13 @@ def _scaled_sum(name: str, sign: int) -> Any:
             return record(_add_scaled, xs, {"alpha": sign * alpha}, node, pointwise=True, keep_integer=True)
         return apply(catalogue()[name], xs, {})
 
-    return _short(name, long_way, f"input {'+' if sign > 0 else '-'} alpha * other.", True)
+    row = op("subtract" if sign < 0 else "", inplace=ENTRIES, why="" if sign < 0 else "masks")
+    summary = f"input {'-' if sign < 0 else '+'} alpha * other."
+    return row(_of(name, catalogue()[name], "Operand", long_way, True, summary))
 
 
 def _add_scaled(x: Any, y: Any, *, alpha: float) -> Any:
     return x + y * alpha
-
-
-def _short(name: str, long_way: Callable[..., Tensor], summary: str, scaled: bool = False) -> Any:
-    primitive = catalogue()[name]
-    return described(fastpath.binary(name, primitive, primitive.node_name({}), long_way, scaled), name, summary)
 
 
 def _mul(input: Any, other: Any) -> Tensor:
@@ -199,27 +198,18 @@ def _div(input: Any, other: Any) -> Tensor:
     return _mul(reciprocal(two), one)
 
 
-add = op(inplace=ENTRIES)(_scaled_sum("add", 1))
-sub = op("subtract", inplace=ENTRIES)(_scaled_sum("sub", -1))
-mul = op("multiply", inplace=ENTRIES)(_short("mul", _mul, "input * other."))
-true_divide = op(name="true_divide", inplace=ENTRIES)(
-    _short("div", _div, "input / other; a number over a tensor is the number times the reciprocal.")
-)
+add, sub = _scaled_sum("add", 1), _scaled_sum("sub", -1)
+mul = op("multiply", inplace=ENTRIES, why="times-zero")(_of("mul", catalogue()["mul"], "Operand", _mul))
+true_divide = op(name="true_divide", inplace=ENTRIES)(_of("div", catalogue()["div"], "Operand", _div))
 
 
-@op(only=FUNCTION)
-def rsub(input: Tensor, other: Operand) -> Tensor:
+@formula(only=FUNCTION, whole=True, variant="input")
+def rsub(input: Tensor, other: Operand) -> Any:
     """other - input, for a number: one node with one edge."""
-    return record(
-        _rsub, (input, as_tensor_or_number(other)), {}, "RsubBackward1", pointwise=True, keep_integer=True, edges=1
-    )
+    return other - input
 
 
-def _rsub(x: Any, y: Any) -> Any:
-    return y - x
-
-
-@op("divide", inplace=ENTRIES)
+@op("divide", inplace=ENTRIES, why="times-zero")
 def div(input: Operand, other: Operand, *, rounding_mode: str | None = None) -> Tensor:
     """input / other; rounded down ('floor') or towards zero ('trunc') where that is requested."""
     if rounding_mode is None:
@@ -292,13 +282,13 @@ def square(input: Tensor) -> Tensor:
     return pow(input, 2)
 
 
-@op(inplace=ENTRIES)
-def remainder(input: Tensor, other: Operand) -> Tensor:
+@formula(inplace=ENTRIES, whole=True, variant="other")
+def remainder(input: Tensor, other: Operand) -> Any:
     """What is left of a division rounded down; it has the sign of the divisor."""
-    return _by_operand("Remainder", input, other, catalogue()["mod"])
+    return declared("mod", input, other)
 
 
-@op(only=FUNCTION)
+@op(only=FUNCTION, why="not-selected masks branches")
 def where(condition: Tensor, input: Operand | None = None, other: Operand | None = None) -> Any:
     """The entries of `input` where the condition holds, else those of `other`; without them, where it holds."""
     if (input is None) is not (other is None):
@@ -319,7 +309,7 @@ def need_mask(mask: Tensor, name: str) -> None:
         raise RuntimeError(f"{name}() only supports boolean masks, but got a mask of dtype {mask.dtype}: use .bool()")
 
 
-@op(inplace=ENTRIES, saves="mask value self")
+@op(inplace=ENTRIES, saves="mask value self", why="not-selected masks branches")
 def masked_fill(input: Tensor, mask: Tensor, value: Operand) -> Tensor:
     """A number where the mask holds, else the entries of `input`; RuntimeError for a mask of another dtype."""
     need_mask(mask, "masked_fill")
@@ -327,7 +317,7 @@ def masked_fill(input: Tensor, mask: Tensor, value: Operand) -> Tensor:
     return record(catalogue()["where"], xs, {}, "MaskedFillBackward0", edges=(2,))
 
 
-@op("clip", inplace=ENTRIES)
+@op("clip", inplace=ENTRIES, why="not-selected")
 def clamp(input: Tensor, min: Operand | None = None, max: Operand | None = None) -> Tensor:
     """Entries held between two bounds, either of which may be missing."""
     if min is None and max is None:
@@ -375,23 +365,19 @@ def fmod(input: Tensor, other: Operand) -> Tensor:
             raise RuntimeError("ZeroDivisionError: integer division by zero")
         kind = np.result_type(input._raw.dtype, divisor.dtype) if isinstance(other, Tensor) else input._raw.dtype
         return Tensor(np.asarray(np.fmod(input._array, divisor)).astype(kind))
-    return _by_operand("Fmod", input, other, _fmod)
+    return _fmod(input, other)
 
 
-def _fmod(x: Any, y: Any) -> Any:
-    return x - catalogue()["trunc"](x / y) * y
+@formula(name="fmod", whole=True, variant="other")
+def _fmod(input: Tensor, other: Operand) -> Any:
+    return input - declared("trunc", input / other) * other
 
 
-@op(inplace=ENTRIES)
-def logit(input: Tensor, eps: float | None = None) -> Tensor:
+@formula(inplace=ENTRIES)
+def logit(input: Tensor, eps: float | None = None) -> Any:
     """log(x / (1 - x)), with x held between eps and 1 - eps."""
-    return record(_logit, (input,), {"eps": eps}, "LogitBackward0", pointwise=True)
-
-
-def _logit(x: Any, *, eps: float | None) -> Any:
-    if eps is not None:
-        x = catalogue()["clamp"](x, eps, 1 - eps)
-    return catalogue()["log"](x / (1 - x))
+    x = input if eps is None else declared("clamp", input, eps, 1 - eps)
+    return declared("log", x / (1 - x))
 
 
 @op(inplace=ENTRIES, saves="self min max")
@@ -444,7 +430,7 @@ def refused(x: Tensor, others: tuple[Any, ...], name: str) -> Tensor:
     return x
 
 
-@op(inplace=ENTRIES)
+@op(inplace=ENTRIES, why="step-function")
 def heaviside(input: Tensor, values: Tensor) -> Tensor:
     """0 below zero, 1 above, and `values` at zero; it has no derivative."""
     found = Tensor(np.heaviside(input._raw, values._raw).astype(input._raw.dtype))
@@ -467,7 +453,7 @@ def _floor_divide(input: Any, other: Any) -> Tensor:
     return Tensor(np.floor(record(catalogue()["div"], xs, {}, "DivBackward0")._raw))
 
 
-@op(only=FUNCTION, inplace=ENTRIES)
+@op(only=FUNCTION, inplace=ENTRIES, why="dead-relu")
 def threshold(input: Tensor, threshold: float, value: float) -> Tensor:
     """A number where entries are not above a threshold."""
     high = Tensor(np.asarray(input._raw > threshold))
@@ -522,34 +508,19 @@ def bitwise_not(input: Tensor) -> Tensor:
 # --- three operands --------------------------------------------------------------------------------------------
 
 
-@op(inplace=ENTRIES)
-def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) -> Tensor:
+@formula(inplace=ENTRIES, whole=True)
+def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) -> Any:
     """input + value * tensor1 * tensor2, entry by entry."""
-    xs = (input, tensor1, tensor2)
-    return record(_addcmul, xs, {"value": value}, "AddcmulBackward0", pointwise=True, keep_integer=True)
+    return input + (tensor1 * tensor2 if value == 1 else tensor1 * tensor2 * value)
 
 
-def _addcmul(x: Any, one: Any, other: Any, *, value: float) -> Any:
-    return x + (one * other if value == 1 else one * other * value)
-
-
-@op(inplace=ENTRIES)
-def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) -> Tensor:
+@formula(inplace=ENTRIES)
+def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) -> Any:
     """input + value * tensor1 / tensor2, entry by entry."""
-    return record(_addcdiv, (input, tensor1, tensor2), {"value": value}, "AddcdivBackward0", pointwise=True)
+    return input + (tensor1 / tensor2 if value == 1 else tensor1 / tensor2 * value)
 
 
-def _addcdiv(x: Any, one: Any, other: Any, *, value: float) -> Any:
-    return x + (one / other if value == 1 else one / other * value)
-
-
-@op(inplace=ENTRIES)
-def lerp(input: Tensor, end: Tensor, weight: Operand) -> Tensor:
+@formula(inplace=ENTRIES, variant="weight")
+def lerp(input: Tensor, end: Tensor, weight: Operand) -> Any:
     """input + weight * (end - input): between the two."""
-    several = isinstance(weight, Tensor)
-    xs = (input, end, as_tensor_or_number(weight))
-    return record(_lerp, xs, {}, f"LerpBackward{int(several)}", pointwise=True, edges=3 if several else 2)
-
-
-def _lerp(x: Any, end: Any, weight: Any) -> Any:
-    return x + weight * (end - x)
+    return input + weight * (end - input)

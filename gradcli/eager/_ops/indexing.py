@@ -15,7 +15,7 @@ from gradcli.eager._engine.record import cast, of_node, record
 from gradcli.eager._engine.rule_node import FixedNode, RuleNode
 from gradcli.eager._ops.elementwise import need_mask
 from gradcli.eager._ops.reductions import Found, sort
-from gradcli.eager._ops.table import ENTRIES, op
+from gradcli.eager._ops.table import ENTRIES, METHOD, op
 from gradcli.eager._ops.views import axis_of, expand, reshape, unsqueeze, viewed
 from gradcli.primitives import catalogue
 from gradcli.primitives.indexing import index as graph_index
@@ -43,7 +43,7 @@ def selected(x: Any, *, axis: int, at: int) -> Any:
     return catalogue()["reshape"](sliced(x, axis=axis, start=at, step=1, size=1), shape=shape)
 
 
-@op()
+@op(why="not-selected spreads")
 def select(input: Tensor, dim: int, index: int) -> Tensor:
     """The part at one position of an axis."""
     axis = axis_of(dim, input.ndim)
@@ -53,7 +53,7 @@ def select(input: Tensor, dim: int, index: int) -> Tensor:
     return viewed(input, selected, {"axis": axis, "at": index % size}, "SelectBackward0")
 
 
-@op()
+@op(node="Slice", why="not-selected")
 def narrow(input: Tensor, dim: int, start: int, length: int) -> Tensor:
     """The part of an axis from a position on."""
     size = input.shape[axis_of(dim, input.ndim)]
@@ -151,6 +151,7 @@ def narrow_by(x: Tensor, dim: int, start: int, step: int, size: int) -> Tensor:
     return viewed(x, sliced, params, "SliceBackward0")
 
 
+@op(name="__getitem__", only=METHOD, fast=True, node="Index", saves="self indices", why="not-selected")
 def getitem(x: Tensor, index: Any) -> Tensor:
     """x[index], for every index of PyTorch's."""
     items = _items(index)
@@ -547,7 +548,7 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     return placed(input, positions, getitem(reshape(source, (-1,)), slice(positions.size)), "MaskedScatterBackward0")
 
 
-@op(inplace=ENTRIES)
+@op(inplace=ENTRIES, why="masks")
 def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
     """The tensor with entries put, or added, where index tensors say."""
     if not accumulate:

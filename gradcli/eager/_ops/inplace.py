@@ -24,7 +24,7 @@ from gradcli.eager._engine.record import cast, copied, noded, record
 from gradcli.eager._engine.rule_node import fitted, fitted_tensor, renamed, source_of
 from gradcli.eager._ops import indexing
 from gradcli.eager._ops.elementwise import where
-from gradcli.eager._ops.table import ENTRIES, SHAPE, TRUTHS, described
+from gradcli.eager._ops.table import ENTRIES, METHOD, SHAPE, TRUTHS, described, op
 from gradcli.eager._ops.views import follow
 
 if TYPE_CHECKING:
@@ -212,23 +212,27 @@ def overwritten(old: Tensor, value: Any, name: str, edges: int) -> Tensor:
     return result
 
 
+@op(only=METHOD)
 def copy_(self: Tensor, src: Operand, non_blocking: bool = False) -> Tensor:
     """Replace the entries by those of another tensor, repeated to the shape and changed to the format."""
     return change(self, lambda old: overwritten(old, src, "CopyBackwards", 2), (src,))
 
 
+@op()
 def zero_(self: Tensor) -> Tensor:
     """Replace the entries by zeros."""
     self._added = 0
     return change(self, lambda old: overwritten(old, 0, "ZeroBackward0", 1))
 
 
+@op(node="Fill", why="masks")
 def fill_(self: Tensor, value: Operand) -> Tensor:
     """Replace the entries by a number, or by that of a 0-d tensor."""
     name, edges = ("FillBackward3", 2) if isinstance(value, Tensor) else ("FillBackward2", 1)
     return change(self, lambda old: overwritten(old, value, name, edges), (value,))
 
 
+@op()
 def detach_(self: Tensor) -> Tensor:
     """Forget the history; RuntimeError for a view."""
     if self._base is not None:
@@ -238,7 +242,7 @@ def detach_(self: Tensor) -> Tensor:
     return self
 
 
-def _drawn(name: str, node: str, draw: Callable[..., Any]) -> Callable[..., Tensor]:
+def _drawn(name: str, node: str, draw: Callable[..., Any]) -> Any:
     def in_place(self: Tensor, *args: Any, generator: Any = None, **options: Any) -> Tensor:
         source = generator or random.default_generator
         raw = np.asarray(draw(source, self, *args, **options)).astype(self._raw.dtype)
@@ -246,9 +250,7 @@ def _drawn(name: str, node: str, draw: Callable[..., Any]) -> Callable[..., Tens
             raw = random.laid_out(raw, self._array)
         return change(self, lambda old: overwritten(old, Tensor(raw), node, 1))
 
-    in_place.__name__ = in_place.__qualname__ = name
-    in_place.__doc__ = f"Replace the entries by random numbers: `{name}`."
-    return in_place
+    return op(only=METHOD)(described(in_place, name, f"Replace the entries by random numbers: `{name}`."))
 
 
 def _normal(source: Any, x: Tensor, mean: float = 0.0, std: float = 1.0) -> Any:
@@ -274,6 +276,12 @@ def _random(source: Any, x: Tensor, low: int = 0, high: int | None = None) -> An
 def _exponential(source: Any, x: Tensor, lambd: float = 1.0) -> Any:
     return -np.log1p(-source.rand((x._raw.size,), "float64")) / lambd
 
+
+normal_ = _drawn("normal_", "NormalBackward0", _normal)
+uniform_ = _drawn("uniform_", "UniformBackward0", _uniform)
+bernoulli_ = _drawn("bernoulli_", "BernoulliBackward2", _bernoulli)
+random_ = _drawn("random_", "RandomBackward2", _random)
+exponential_ = _drawn("exponential_", "ExponentialBackward0", _exponential)
 
 _DIRECT = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "true_divide": np.divide}
 
@@ -369,6 +377,7 @@ def _reshaping(name: str, function: Callable[..., Tensor]) -> Callable[..., Tens
     return in_place
 
 
+@op(only=METHOD)
 def fill_diagonal_(self: Tensor, fill_value: Operand, wrap: bool = False) -> Tensor:
     """Replace the entries of the diagonal by a number."""
     if self.ndim < 2:
@@ -381,6 +390,7 @@ def fill_diagonal_(self: Tensor, fill_value: Operand, wrap: bool = False) -> Ten
     )
 
 
+@op(name="__setitem__", only=METHOD, fast=True, node="CopySlices", why="masks")
 def setitem(x: Tensor, index: Any, value: Any) -> None:
     """x[index] = value."""
     target, value, put = indexing.assignment(x, index, value)
@@ -390,6 +400,7 @@ def setitem(x: Tensor, index: Any, value: Any) -> None:
         change(x, put, (value,))
 
 
+@op(only=METHOD)
 def resize_(self: Tensor, *size: Any) -> Tensor:
     """Another number of entries; RuntimeError for a tensor that requires grad."""
     if self.requires_grad:
@@ -411,16 +422,3 @@ def form_of(function: Any) -> Callable[..., Tensor]:
     form = _FORMS[function.row.inplace](name, function)
     described(form, f"{name}_", f"`{name}`, written into the tensor itself.")
     return form
-
-
-FORMS: dict[str, Any] = {
-    function.__name__: function
-    for function in (
-        *(copy_, zero_, fill_, detach_, fill_diagonal_, resize_),
-        _drawn("normal_", "NormalBackward0", _normal),
-        _drawn("uniform_", "UniformBackward0", _uniform),
-        _drawn("bernoulli_", "BernoulliBackward2", _bernoulli),
-        _drawn("random_", "RandomBackward2", _random),
-        _drawn("exponential_", "ExponentialBackward0", _exponential),
-    )
-}

@@ -231,11 +231,10 @@ def _operator(function: Any, swapped: bool = False, other_kinds: Any = NotImplem
 
 
 OPERATIONS = functions_of(
-    *(linalg, elementwise, reductions, views, joining, indexing, matmul), *(complex_numbers, creation)
+    *(linalg, elementwise, reductions, views, joining, indexing, matmul), *(complex_numbers, creation, inplace)
 )
 IN_PLACE = {f"{name}_": inplace.form_of(function) for name, function in OPERATIONS.items() if function.row.inplace}
-IN_PLACE.update(inplace.FORMS)
-_MORE_FORMS = ["zero_", "fill_", "detach_", "clamp_min_", "clamp_max_", "index_put_", "xlogy_", "threshold_", "addmv_"]
+_MORE_FORMS = ["clamp_min_", "clamp_max_", "index_put_", "xlogy_", "threshold_", "addmv_"]
 
 
 def functions() -> dict[str, Any]:
@@ -252,7 +251,8 @@ def _is_of_one(form: str) -> bool:
     function = OPERATIONS.get(form[:-1])
     if function is None or function.row.inplace != ENTRIES:
         return False
-    return bool(function.__code__.co_argcount - len(function.__defaults__ or ()) == 1)
+    rule = getattr(function, "rule", function)
+    return bool(rule.__code__.co_argcount - len(rule.__defaults__ or ()) == 1)
 
 
 def _is_found(name: str, row: Op, place: str) -> bool:
@@ -261,7 +261,7 @@ def _is_found(name: str, row: Op, place: str) -> bool:
 
 def equip() -> None:
     """Give the tensor its methods and operators, and nodes the names of what they save."""
-    OPERANDS.update({name.title().replace("_", ""): saved_by(function) for name, function in OPERATIONS.items()})
+    OPERANDS.update({function.row.kind: saved_by(function) for function in OPERATIONS.values()})
     methods: dict[str, Any] = {
         name: function for name, function in OPERATIONS.items() if _is_found(name, function.row, METHOD)
     }
@@ -288,7 +288,7 @@ def equip() -> None:
     methods.update(__eq__=_operator(p["eq"], other_kinds=False), __ne__=_operator(p["ne"], other_kinds=True))
     methods.update({f"__{name}__": p[f"bitwise_{name}"] for name in ("and", "or", "xor")})
     methods.update(__neg__=p["neg"], __abs__=p["abs"], __invert__=elementwise.inverted, __matmul__=matmul.matmul)
-    methods.update(__getitem__=indexing.getitem, __setitem__=inplace.setitem, __contains__=contains, __iter__=iterated)
+    methods.update(__contains__=contains, __iter__=iterated)
     methods.update(backward=backward, register_hook=sweep.hook_on, retain_grad=sweep.retain, __reduce_ex__=reduce)
     methods.update(bind=staticmethod(apply), _entries=staticmethod(creation.entries_of))
     methods.update(_take_over=inplace.renew, _fitted=fitted, to=to, cuda=cuda, type=type_, view=view)

@@ -12,10 +12,10 @@ from gradcli.eager._core.modes import SPECIAL, recording, state
 from gradcli.eager._core.node import Node
 from gradcli.eager._core.tensor import Size, Tensor
 from gradcli.eager._engine.arguments import sizes
-from gradcli.eager._engine.record import noded, operation, record
+from gradcli.eager._engine.record import declared, noded, operation, record
 from gradcli.eager._engine.rule_node import source_of
 from gradcli.eager._ops.indexing import Shape, fixed, flat, index_select, narrow, numbers, picked, selected, sliced
-from gradcli.eager._ops.table import ENTRIES, FUNCTION, METHOD, op
+from gradcli.eager._ops.table import ENTRIES, FUNCTION, METHOD, formula, op
 from gradcli.eager._ops.views import atleast_2d, axis_of, expand, permute, reshape, shared, unsqueeze, view, viewed
 from gradcli.primitives import catalogue
 
@@ -74,15 +74,13 @@ def flip(input: Tensor, *given: Any, dims: Any = None) -> Tensor:
     return record(operation("flip"), (input,), {"axis": sizes(given, dims, "dims")}, "FlipBackward0", keep_integer=True)
 
 
-@op()
-def roll(input: Tensor, shifts: Sizes, dims: Dims = None) -> Tensor:
+@formula(pointwise=False, whole=True)
+def roll(input: Tensor, shifts: Sizes, dims: Dims = None) -> Any:
     """The entries moved along axes; what leaves at one end enters at the other."""
-    axis = tuple(dims) if isinstance(dims, (list, tuple)) else dims
-    shift = tuple(shifts) if isinstance(shifts, (list, tuple)) else shifts
-    return record(operation("roll"), (input,), {"shift": shift, "axis": axis}, "RollBackward0", keep_integer=True)
+    return declared("roll", input, shift=shifts, axis=dims)
 
 
-@op(only=METHOD)
+@op(only=METHOD, why="spreads")
 def repeat(input: Tensor, *given: Any, repeats: Any = None) -> Tensor:
     """The tensor repeated as a whole, so many times along each axis. RuntimeError for fewer numbers than axes."""
     times = sizes(given, repeats, "repeats")
@@ -103,22 +101,22 @@ def tile(input: Tensor, *given: Any, dims: Any = None) -> Tensor:
     return repeat(input, (1,) * (input.ndim - len(times)) + times)
 
 
-@op(inplace=ENTRIES)
-def tril(input: Tensor, diagonal: int = 0) -> Tensor:
+@formula(pointwise=False, whole=True, inplace=ENTRIES)
+def tril(input: Tensor, diagonal: int = 0) -> Any:
     """The entries on and below a diagonal, zeros above."""
-    return record(operation("tril"), (input,), {"k": diagonal}, "TrilBackward0", keep_integer=True)
+    return declared("tril", input, k=diagonal)
 
 
-@op(inplace=ENTRIES)
-def triu(input: Tensor, diagonal: int = 0) -> Tensor:
+@formula(pointwise=False, whole=True, inplace=ENTRIES)
+def triu(input: Tensor, diagonal: int = 0) -> Any:
     """The entries on and above a diagonal, zeros below."""
-    return record(operation("triu"), (input,), {"k": diagonal}, "TriuBackward0", keep_integer=True)
+    return declared("triu", input, k=diagonal)
 
 
-@op()
-def trace(input: Tensor) -> Tensor:
+@formula(pointwise=False, whole=True)
+def trace(input: Tensor) -> Any:
     """The sum of the diagonal of a matrix."""
-    return record(operation("trace"), (input,), {}, "TraceBackward0", keep_integer=True)
+    return declared("trace", input)
 
 
 # --- several results ---------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from gradcli.eager._ops.elementwise import mul
 from gradcli.eager._ops.joining import diagonal
 from gradcli.eager._ops.reductions import graph_norm
 from gradcli.eager._ops.reductions import sum as summed
-from gradcli.eager._ops.table import ENTRIES, FUNCTION, LINALG, op
+from gradcli.eager._ops.table import ENTRIES, FUNCTION, LINALG, formula, op
 from gradcli.eager._ops.views import axis_of, expand, permute, reshape, squeeze, unsafe_view, unsqueeze, view
 from gradcli.primitives import catalogue
 
@@ -50,26 +50,26 @@ def _tensors(name: str, one: Any, other: Any) -> None:
 _MM = (operation("matmul"), "MmBackward0", None, False)
 
 
-@op(fast=True)
+@op(fast=True, why="times-zero mixes")
 def mm(input: Tensor, mat2: Tensor) -> Tensor:
     """The product of two matrices."""
     known = again(_MM, input, mat2)
     return _product("mm", input, mat2) if known is None else known
 
 
-@op(fast=True)
+@op(fast=True, why="times-zero mixes")
 def mv(input: Tensor, vec: Tensor) -> Tensor:
     """A matrix times a vector."""
     return _product("mv", input, vec)
 
 
-@op(fast=True)
+@op(fast=True, why="times-zero")
 def dot(input: Tensor, tensor: Tensor) -> Tensor:
     """The sum of the products of two vectors."""
     return _product("dot", input, tensor)
 
 
-@op(fast=True)
+@op(fast=True, why="times-zero mixes")
 def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     """The products of two stacks of matrices."""
     return _product("bmm", input, mat2)
@@ -139,19 +139,19 @@ def _added(name: str, ranks: tuple[int, int], xs: tuple[Tensor, Tensor, Tensor],
     return record(_added_product, xs, factors, f"{name.capitalize()}Backward0", keep_integer=True, pointwise=False)
 
 
-@op(inplace=ENTRIES)
+@op(inplace=ENTRIES, why="times-zero mixes")
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """beta * input + alpha * (the product of two matrices)."""
     return _added("addmm", (2, 2), (input, mat1, mat2), beta=beta, alpha=alpha)
 
 
-@op(inplace=ENTRIES)
+@op(inplace=ENTRIES, why="times-zero mixes")
 def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """beta * input + alpha * (a matrix times a vector)."""
     return _added("addmv", (2, 1), (input, mat, vec), beta=beta, alpha=alpha)
 
 
-@op(inplace=ENTRIES)
+@op(inplace=ENTRIES, why="times-zero mixes")
 def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """beta * input + alpha * (the products of two stacks of matrices)."""
     return _added("baddbmm", (3, 3), (input, batch1, batch2), beta=beta, alpha=alpha)
@@ -214,45 +214,34 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
     return unsafe_view(mul(left, right), shape)
 
 
-@op()
-def cross(input: Tensor, other: Tensor, dim: int = -1) -> Tensor:
+@formula(pointwise=False, whole=True, node="LinalgCross")
+def cross(input: Tensor, other: Tensor, dim: int = -1) -> Any:
     """The cross product of vectors of three entries."""
-    if input.shape[dim] != 3 or other.shape[dim] != 3:
+    axis = axis_of(dim, len(input.shape))
+    if input.shape[axis] != 3 or other.shape[axis] != 3:
         raise RuntimeError(f"linalg.cross: inputs dimension {dim} must have length 3")
-    axis = axis_of(dim, input.ndim)
-    return record(_cross, (input, other), {"axis": axis}, "LinalgCrossBackward0", keep_integer=True, pointwise=False)
 
-
-def _cross(x: Any, y: Any, *, axis: int) -> Any:
     def turned(v: Any, by: int) -> Any:
         return declared("roll", v, shift=-by, axis=axis)
 
-    return turned(x, 1) * turned(y, 2) - turned(x, 2) * turned(y, 1)
+    return turned(input, 1) * turned(other, 2) - turned(input, 2) * turned(other, 1)
 
 
-@op()
-def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
+@formula(pointwise=False)
+def dist(input: Tensor, other: Tensor, p: float = 2) -> Any:
     """The p-norm of a difference."""
-    return record(_dist, (input, other), {"p": float(p)}, "DistBackward0", pointwise=False)
+    shape = np.broadcast_shapes(tuple(input.shape), tuple(other.shape))
+    return graph_norm(_raised(input, shape) - _raised(other, shape), ord=p, axis=None, keepdims=False)
 
 
-@op(only=FUNCTION)
-def cdist(x1: Tensor, x2: Tensor, p: float = 2.0) -> Tensor:
+@formula(pointwise=False, only=FUNCTION)
+def cdist(x1: Tensor, x2: Tensor, p: float = 2.0) -> Any:
     """The distances between the rows of two matrices."""
-    return record(_cdist, (x1, x2), {"p": float(p)}, "CdistBackward0", pointwise=False)
-
-
-def _dist(x: Any, y: Any, *, p: float) -> Any:
-    shape = np.broadcast_shapes(tuple(x.shape), tuple(y.shape))
-    return graph_norm(_raised(x, shape) - _raised(y, shape), ord=p, axis=None, keepdims=False)
-
-
-def _cdist(x: Any, y: Any, *, p: float) -> Any:
     reshape = catalogue()["reshape"]
-    *lead, rows, size = x.shape
-    *other, columns, _ = y.shape
+    *lead, rows, size = x1.shape
+    *other, columns, _ = x2.shape
     shape = (*np.broadcast_shapes(tuple(lead), tuple(other)), rows, columns, size)
-    one, two = reshape(x, shape=(*lead, rows, 1, size)), reshape(y, shape=(*other, 1, columns, size))
+    one, two = reshape(x1, shape=(*lead, rows, 1, size)), reshape(x2, shape=(*other, 1, columns, size))
     return graph_norm(_raised(one, shape) - _raised(two, shape), ord=p, axis=-1, keepdims=False)
 
 

@@ -12,7 +12,7 @@ from gradcli.eager._core.modes import warn
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine.record import cast, declared, kind_of, named, of_node, one_node, operation, record
 from gradcli.eager._ops.elementwise import ROWS
-from gradcli.eager._ops.table import ENTRIES, FUNCTION, LINALG, described, op
+from gradcli.eager._ops.table import ENTRIES, FUNCTION, LINALG, described, formula, op
 from gradcli.primitives import catalogue
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def converted(input: Tensor, dtype: dtypes.dtype | None) -> Tensor:
     return input if dtype is None else cast(input, dtype)
 
 
-@op()
+@op(why="spreads")
 def sum(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: dtypes.dtype | None = None) -> Tensor:
     """The sum of the entries, over all axes or some."""
     input = converted(input, dtype)
@@ -55,7 +55,7 @@ def sum(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: dtypes
     return found if dtype is None else as_asked(found, dtype)
 
 
-@op()
+@op(why="spreads")
 def mean(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: dtypes.dtype | None = None) -> Tensor:
     """The average of the entries; RuntimeError for whole numbers."""
     input = converted(input, dtype)
@@ -159,10 +159,10 @@ def _truth(function: Any, x: Tensor, dim: Any, keepdim: bool) -> Tensor:
     return noted(function.__name__, (x,), Tensor(found))
 
 
-@op()
-def logsumexp(input: Tensor, dim: Sizes, keepdim: bool = False) -> Tensor:
+@formula(pointwise=False)
+def logsumexp(input: Tensor, dim: Sizes, keepdim: bool = False) -> Any:
     """The logarithm of the sum of exponentials."""
-    return reduced("logsumexp", input, dim, keepdim, "LogsumexpBackward0")
+    return declared("logsumexp", input, axis=axes_of(dim), keepdims=keepdim)
 
 
 @op()
@@ -171,44 +171,40 @@ def count_nonzero(input: Tensor, dim: Dims = None) -> Tensor:
     return Tensor(np.asarray(np.count_nonzero(input._array, axis=axes_of(dim))))
 
 
-@op()
-def softmax(input: Tensor, dim: int, dtype: dtypes.dtype | None = None) -> Tensor:
+@formula(pointwise=False, why="saturated")
+def softmax(input: Tensor, dim: int, dtype: dtypes.dtype | None = None) -> Any:
     """Exponentials divided by their sum along an axis."""
-    return record(operation("softmax"), (converted(input, dtype),), {"axis": dim}, "SoftmaxBackward0")
+    return declared("softmax", input, axis=dim)
 
 
-@op()
-def log_softmax(input: Tensor, dim: int, dtype: dtypes.dtype | None = None) -> Tensor:
+@formula(pointwise=False)
+def log_softmax(input: Tensor, dim: int, dtype: dtypes.dtype | None = None) -> Any:
     """The logarithm of softmax."""
-    return record(operation("log_softmax"), (converted(input, dtype),), {"axis": dim}, "LogSoftmaxBackward0")
+    return declared("log_softmax", input, axis=dim)
 
 
-@op(inplace=ENTRIES, along=True)
-def cumsum(input: Tensor, dim: int, *, dtype: dtypes.dtype | None = None) -> Tensor:
+@formula(pointwise=False, whole=True, inplace=ENTRIES, along=True)
+def cumsum(input: Tensor, dim: int, *, dtype: dtypes.dtype | None = None) -> Any:
     """Running sums along an axis."""
-    found = record(operation("cumsum"), (converted(input, dtype),), {"axis": dim}, "CumsumBackward0", keep_integer=True)
-    return as_asked(found, dtype)
+    return declared("cumsum", input, axis=dim)
 
 
-@op(inplace=ENTRIES, along=True)
-def cumprod(input: Tensor, dim: int, *, dtype: dtypes.dtype | None = None) -> Tensor:
+@formula(pointwise=False, whole=True, inplace=ENTRIES, along=True)
+def cumprod(input: Tensor, dim: int, *, dtype: dtypes.dtype | None = None) -> Any:
     """Running products along an axis."""
-    found = record(
-        operation("cumprod"), (converted(input, dtype),), {"axis": dim}, "CumprodBackward0", keep_integer=True
-    )
-    return as_asked(found, dtype)
+    return declared("cumprod", input, axis=dim)
 
 
-@op()
-def amax(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
+@formula(pointwise=False, whole=True, why="not-selected")
+def amax(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Any:
     """The largest entry; several share the gradient."""
-    return reduced("amax", input, dim, keepdim, "AmaxBackward0", keep_integer=True)
+    return declared("amax", input, axis=axes_of(dim), keepdims=keepdim)
 
 
-@op()
-def amin(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
+@formula(pointwise=False, whole=True, why="not-selected")
+def amin(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Any:
     """The smallest entry; several share the gradient."""
-    return reduced("amin", input, dim, keepdim, "AminBackward0", keep_integer=True)
+    return declared("amin", input, axis=axes_of(dim), keepdims=keepdim)
 
 
 class Found(NamedTuple):
@@ -260,13 +256,13 @@ def _extreme(name: str, x: Tensor, dim: Any, keepdim: bool) -> Any:
     return _chosen(x, at, dim, f"{name.capitalize()}Backward0", keepdim)
 
 
-@op(along=True)
+@op(along=True, why="not-selected")
 def max(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
     """The largest entry; along an axis also its position; of two tensors entry by entry."""
     return _extreme("max", input, dim, keepdim)
 
 
-@op(along=True)
+@op(along=True, why="not-selected")
 def min(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
     """The smallest entry; along an axis also its position; of two tensors entry by entry."""
     return _extreme("min", input, dim, keepdim)
@@ -286,7 +282,7 @@ def sort(input: Tensor, dim: int = -1, descending: bool = False) -> Found:
     return _chosen(input, np.argsort(array, axis=dim, kind="stable"), dim, "SortBackward0", True)
 
 
-@op()
+@op(node="Sort")
 def msort(input: Tensor) -> Tensor:
     """The entries in order along the first axis."""
     return sort(input, 0)[0]
@@ -315,7 +311,7 @@ def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tens
     return _place_of("argmin", input, dim, keepdim)
 
 
-@op(only=LINALG)
+@op(only=LINALG, node="LinalgVectorNorm", saves="self")
 def vector_norm(x: Tensor, ord: Number = 2, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """The p-norm of the entries: the p-th root of the sum of p-th powers; the largest for inf, the count for 0."""
     if dtype is not None:
@@ -346,7 +342,7 @@ def graph_norm(x: Any, *, ord: float, axis: Any, keepdims: bool) -> Any:
     return known["pow"](total, 1 / ord)
 
 
-@op()
+@op(node="LinalgVectorNorm")
 def norm(
     input: Tensor, p: Order = "fro", dim: Dims = None, keepdim: bool = False, dtype: dtypes.dtype | None = None
 ) -> Tensor:

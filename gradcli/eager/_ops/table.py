@@ -1,20 +1,28 @@
 """The table of operations; the row of an operation is the decorator of its function.
 
-`@op(...)` above a function is its row. `install.py` makes the names of `torch`, the methods and the `_` forms from the
-rows; the checks of arguments read them too.
+`@op(...)` above a function is its row. `@formula(...)` is the row of a function that is a formula: it is called with
+nodes of a graph, and what it returns is one node of PyTorch's. `install.py` makes the names of `torch`, the methods and
+the `_` forms from the rows; the checks of arguments, the names of what nodes save and `gradcli why` read them too.
 """
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from gradcli.eager._core.tensor import Tensor
+from gradcli.eager._engine import fastpath
+from gradcli.eager._engine.record import cast, record
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
-FUNCTION, METHOD, LINALG = "function", "method", "linalg"  # `only`
+FUNCTION, METHOD, LINALG, LAYER = "function", "method", "linalg", "layer"  # `only`
 ENTRIES, TRUTHS, SHAPE = "entries", "truths", "shape"  # `inplace`
 
 
@@ -23,10 +31,13 @@ class Op:
     """One operation: its names, where they are found, and what it takes.
 
     `only`: FUNCTION or METHOD where it is not both; LINALG where `torch.linalg` alone has the name, and `torch` the
-    aliases. `inplace`: what its `_` form changes: the ENTRIES, the entries to TRUTHS (ones and zeros), or the SHAPE;
-    empty where it has none. `along`: it works along one axis, and takes a tensor without axes too. `fast`: small steps
-    are made of the method, which checks its arguments by itself. `saves`: what PyTorch calls the operands of the node,
-    separated by spaces, where they are not the tensors among the arguments in their order.
+    aliases; LAYER for what `torch.nn.functional` has. `inplace`: what its `_` form changes: the ENTRIES, the entries to
+    TRUTHS (ones and zeros), or the SHAPE; empty where it has none. `along`: it works along one axis, and takes a tensor
+    without axes too. `fast`: the method checks its arguments by itself. `node`: how the names of its nodes begin, where
+    that is not its own name. `saves`: what PyTorch calls the operands of the node, separated by spaces, where they are
+    not the tensors among the arguments in their order. `why`: how `gradcli why` reads a node that sends nothing on (a
+    reason: "step-function", "dead-relu", "saturated", "not-selected", "times-zero"), and whether it "spreads" one
+    gradient over entries, "mixes" entries by weights, "branches", or "masks": an infinity comes in there on purpose.
     """
 
     name: str
@@ -35,12 +46,19 @@ class Op:
     inplace: str = ""
     along: bool = False
     fast: bool = False
+    node: str = ""
     saves: str = ""
+    why: str = ""
 
     @property
     def names(self) -> tuple[str, ...]:
         """Its name and its aliases."""
         return (self.name, *self.aliases)
+
+    @property
+    def kind(self) -> str:
+        """How the names of its nodes begin: `Relu` of `ReluBackward0`."""
+        return self.node or self.name.title().replace("_", "")
 
 
 def op(aliases: str = "", **columns: Any) -> Callable[[F], F]:
@@ -54,6 +72,64 @@ def op(aliases: str = "", **columns: Any) -> Callable[[F], F]:
     return with_row
 
 
+def formula(
+    aliases: str = "", *, variant: str = "", whole: bool = False, pointwise: bool = True, **columns: Any
+) -> Callable[[Callable[..., Any]], Callable[..., Tensor]]:
+    """The row of an operation that is a formula of declared operations: its tensors are operands, all else parameters.
+
+    `variant`: the argument that gives the node the number 1, as in `FmodBackward1`: an operand that is a tensor, or a
+    parameter that is not None. `whole`: whole numbers stay whole. `pointwise`: it works entry by entry. An argument
+    `dtype` is the format to compute in.
+    """
+
+    def with_row(rule: Callable[..., Any]) -> Callable[..., Tensor]:
+        arguments = inspect.signature(rule)
+        names = tuple(arguments.parameters)
+        operands = tuple([name for name in names if rule.__annotations__.get(name) in ("Tensor", "Operand")])
+        parameters = names[len(operands) :]
+        defaults = {name: arguments.parameters[name].default for name in parameters}
+        places = len(names) - len(rule.__kwdefaults__ or ())
+        count, known = len(operands), frozenset(parameters)
+        name = columns.pop("name", rule.__name__)
+        row = Op(name, tuple(aliases.split()), **columns)
+        kind = row.kind
+
+        def function(*args: Any, **options: Any) -> Tensor:
+            if not count <= len(args) <= places or not options.keys() <= known:
+                bound = arguments.bind(*args, **options)
+                args = tuple([bound.arguments.pop(name) for name in operands])
+                options = bound.arguments
+            options = {**defaults, **dict(zip(parameters, args[count:], strict=False)), **options}
+            options = {name: tuple(x) if isinstance(x, list) else x for name, x in options.items()}
+            dtype = options.pop("dtype", None)
+            xs = tuple([x if isinstance(x, Tensor) else as_tensor_or_number(x) for x in args[:count]])
+            if dtype is not None:
+                xs = (cast(xs[0], dtype), *xs[1:])
+            several = isinstance(xs[operands.index(variant)], Tensor) if variant in operands else options.get(variant)
+            node = f"{kind}Backward{int(several is not None and several is not False)}"
+            edges = tuple([i for i, x in enumerate(xs) if isinstance(x, Tensor)])
+            found = record(rule, xs, options, node, pointwise=pointwise, keep_integer=whole, edges=edges)
+            return found if dtype is None or found.dtype is dtype else cast(found, dtype)
+
+        made: Any = function
+        if pointwise and names == operands and count == 1:
+            made = fastpath.unary(name, rule, f"{kind}Backward0", function)
+        made = described(made, name, rule.__doc__ or "", **rule.__annotations__)
+        made.row, made.rule, made.__wrapped__ = row, rule, rule
+        return made  # type: ignore[no-any-return]
+
+    return with_row
+
+
+def as_tensor_or_number(x: Any) -> Any:
+    """An operand: a tensor as it is, an array's scalar as a number; TypeError for anything else."""
+    if isinstance(x, (Tensor, int, float, complex)):
+        return x
+    if isinstance(x, np.generic):
+        return x.item()
+    raise TypeError(f"operands are tensors and numbers, not {type(x).__name__}")
+
+
 def described(function: Any, name: str, summary: str, **annotations: str) -> Any:
     """A function that was made of a row, with its name, its documentation and the kinds of its arguments."""
     function.__name__ = function.__qualname__ = name
@@ -64,7 +140,8 @@ def described(function: Any, name: str, summary: str, **annotations: str) -> Any
 
 def saved_by(function: Any) -> tuple[tuple[str, ...], bool]:
     """What PyTorch calls the operands that the node of an operation saves, and whether `dim` may be several axes."""
-    code, kinds = function.__code__, function.__annotations__
+    rule = getattr(function, "rule", function)
+    code, kinds = rule.__code__, rule.__annotations__
     names = code.co_varnames[: code.co_argcount]
     tensors = [name for name in names[1:] if kinds.get(name, "Tensor").startswith(("Tensor", "Operand"))]
     operands = function.row.saves.split() or [*names[:1], *tensors]
@@ -77,7 +154,8 @@ def functions_of(*modules: Any) -> dict[str, Any]:
     functions = [
         one
         for module in modules
-        for value in vars(module).values()
+        for name, value in vars(module).items()
+        if not name.startswith("_")
         for one in (value.values() if isinstance(value, dict) else (value,))
         if isinstance(getattr(one, "row", None), Op)
     ]

@@ -91,7 +91,7 @@ def _reshaped(x: Any, *, shape: Shape) -> Any:
     return catalogue()["reshape"](x, shape=shape)
 
 
-@op(only=METHOD, fast=True)
+@op(only=METHOD, fast=True, why="spreads")
 def view(input: Tensor, *given: Any) -> Tensor:
     """The same memory in another shape; RuntimeError where only a copy could have it."""
     return _shared(input, sizes(given), "ViewBackward0")
@@ -151,7 +151,7 @@ def squeeze(input: Tensor, dim: Dims = None) -> Tensor:
     return viewed(input, _reshaped, {"shape": shape}, "SqueezeBackward1")
 
 
-@op(inplace=SHAPE)
+@op(inplace=SHAPE, why="spreads")
 def unsqueeze(input: Tensor, dim: int) -> Tensor:
     """A new axis of size 1."""
     at = axis_of(dim, input.ndim + 1) + input.ndim + 1
@@ -166,7 +166,7 @@ def _permuted(x: Any, *, axes: Shape) -> Any:
     return catalogue()["permute"](x, axes=axes) if axes else x
 
 
-@op()
+@op(why="spreads")
 def permute(input: Tensor, *given: Any, dims: Any = None) -> Tensor:
     """The axes in another order."""
     wanted = sizes(given, dims, "dims")
@@ -176,7 +176,7 @@ def permute(input: Tensor, *given: Any, dims: Any = None) -> Tensor:
     return viewed(input, _permuted, {"axes": order}, "PermuteBackward0")
 
 
-@op("swapaxes swapdims", inplace=SHAPE)
+@op("swapaxes swapdims", inplace=SHAPE, why="spreads")
 def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
     """Two axes exchanged."""
     return _exchanged(input, dim0, dim1, "TransposeBackward0")
@@ -193,7 +193,7 @@ def _exchanged(x: Tensor, dim0: int, dim1: int, node: str) -> Tensor:
 _TURNED = {"axes": (-1, -2)}
 
 
-@op(inplace=SHAPE, fast=True)
+@op(inplace=SHAPE, fast=True, why="spreads")
 def t(input: Tensor) -> Tensor:
     """The transpose of a matrix; vectors and numbers as they are."""
     if input._raw.ndim == 2:
@@ -220,7 +220,7 @@ def _expanded(x: Any, *, shape: Shape) -> Any:
     return catalogue()["broadcast"](x, shape=shape)
 
 
-@op(only=METHOD, fast=True)
+@op(only=METHOD, fast=True, why="spreads")
 def expand(input: Tensor, *given: Any, size: Any = None, implicit: bool = False) -> Tensor:
     """Axes of size 1 repeated without memory of their own; -1 keeps a size."""
     wanted = list(sizes(given, size))

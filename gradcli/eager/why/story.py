@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import linecache
 from collections import deque
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from gradcli.eager._ops.install import OPERATIONS
+from gradcli.eager._ops.table import functions_of
+from gradcli.eager.nn.modules import activation, conv
 from gradcli.eager.running.places import file_name, filename_of
 from gradcli.results.findings import Finding
 
@@ -77,24 +80,6 @@ CURES: dict[str, str] = {
     "returned-none": "return a gradient for it from backward, at its place among forward's arguments",
     "stopped": "correct that line; the traceback is on standard error",
 }
-STEPS = ("Round", "Sign", "Floor", "Ceil", "Trunc", "Heaviside", "Sgn")
-FLAT_FAR_OUT = ("Sigmoid", "Tanh", "Softmax", "Erf", "Softplus", "Gelu", "Elu", "LogSigmoid")
-CHOICES = (
-    "Clamp",
-    "Where",
-    "MaskedFill",
-    "Select",
-    "Index",
-    "Slice",
-    "Max",
-    "Min",
-    "Amax",
-    "Amin",
-    "Maximum",
-    "Minimum",
-)
-PRODUCTS = ("Mul", "Mm", "Mv", "Dot", "Bmm", "Addmm", "Addmv", "Baddbmm", "Div")
-RELUS = ("Relu", "LeakyRelu", "Threshold")
 
 
 def kind_of(node: str) -> str:
@@ -102,18 +87,23 @@ def kind_of(node: str) -> str:
     return node.partition("Backward")[0]
 
 
+@cache
+def _readings() -> dict[str, set[str]]:
+    """What the rows of operations and of layers say about nodes, by their kind."""
+    found: dict[str, set[str]] = {}
+    for function in (*OPERATIONS.values(), *functions_of(activation, conv).values()):
+        found.setdefault(function.row.kind, set()).update(function.row.why.split())
+    return found
+
+
+def reads(node: str, word: str) -> bool:
+    """Whether a node is read so, as the row of its operation says: it "spreads", "mixes", "masks" or "branches"."""
+    return word in _readings().get(kind_of(node), ())
+
+
 def flat_reason(node: str) -> str:
-    """Why a node sends nothing on although something arrived."""
-    kind = kind_of(node)
-    if kind in STEPS:
-        return "step-function"
-    if kind in RELUS:
-        return "dead-relu"
-    if kind in FLAT_FAR_OUT:
-        return "saturated"
-    if kind in CHOICES:
-        return "not-selected"
-    return "times-zero" if kind in PRODUCTS else "flat"
+    """Why a node sends nothing on although something arrived: the reason in the row of its operation."""
+    return next((word for word in _readings().get(kind_of(node), ()) if word in CURES), "flat")
 
 
 class End(NamedTuple):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.eager.why.story import flat_reason, kind_of, walk
+from gradcli.eager.why.story import flat_reason, reads, walk
 from gradcli.results.findings import (
     Accumulated,
     AtNode,
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
 
 TINY, SMALL_BESIDE, HUGE = 1e-9, 1e-7, 1e6
-SPREADING = ("Sum", "Mean", "Expand", "Repeat", "Unsqueeze", "View", "Select", "T", "Permute", "Transpose")
-MIXING = ("Mm", "Addmm", "Mv", "Addmv", "Bmm", "Baddbmm", "Convolution")
 STEPS_SHOWN = 12
 
 
@@ -49,7 +47,7 @@ def faded(story: Story, mark: int) -> Finding | None:
     if not (one.norm < TINY * sweep.steps[0].norm or (one.norm < SMALL_BESIDE * largest and one.norm < SMALL_BESIDE)):
         return None
     way = strongest_way(story, sweep, mark)
-    first = next((i for i in range(len(way)) if kind_of(way[i][0].name) not in SPREADING), 0)
+    first = next((i for i in range(len(way)) if not reads(way[i][0].name, "spreads")), 0)
     start = next((i for i in range(first, len(way)) if all(way[i][2] > 2 * later[2] for later in way[i + 1 :])), first)
     sharpest = max(range(len(way)), key=lambda i: way[i][0].norm / max(way[i][2], 1e-300))
     flat = flat_reason(way[sharpest][0].name) == "saturated" and way[sharpest][0].norm > 1e6 * way[sharpest][2]
@@ -58,7 +56,7 @@ def faded(story: Story, mark: int) -> Finding | None:
     if not flat and way[sharpest][0].norm > 1e6 * way[sharpest][2]:
         at, reason, how = way[sharpest][0], "flat", "almost all of it in this operation"
         onwards = way[sharpest][1][0] == "node"  # to a bias, sums may cancel out; that is no trouble
-        if onwards and kind_of(at.name) in MIXING and len({one.to for one in at.sent}) == len(at.sent):
+        if onwards and reads(at.name, "mixes") and len({one.to for one in at.sent}) == len(at.sent):
             reason, how = "vanishing", f"{how}: the matrix that it multiplies by is next to nothing"
     elif not flat:
         how += mostly(way, -1)
@@ -78,7 +76,7 @@ def blown_up(story: Story, mark: int) -> Finding | None:
         return None
     way = strongest_way(story, sweep, mark)
     growing = [i for i in range(len(way)) if way[i][2] > 2 * way[i][0].norm]
-    start = next((i for i in growing if kind_of(way[i][0].name) not in SPREADING), growing[0] if growing else 0)
+    start = next((i for i in growing if not reads(way[i][0].name, "spreads")), growing[0] if growing else 0)
     at = way[start][0]
     return story.find(
         "exploding",
@@ -145,7 +143,6 @@ def shown(way: Way) -> tuple[NodeNorm, ...]:
 
 
 QUIET = {"flat", "times-zero", "not-selected"}  # ordinary zeros: told only to someone who asks
-MASKS = ("MaskedFill", "Where", "Add", "CopySlices", "IndexPut", "Fill")  # how an infinity comes in on purpose
 DEAD_SHARE = 0.5
 GROWN = 1e3  # times: gradients that grew so much from update to update diverge
 
@@ -295,7 +292,7 @@ def _forward_origin(story: Story, root: int) -> Finding | None:
         mark, joined = waiting.pop()
         entry = story.entries[mark]
         if not entry.finite and (entry.calm or not entry.inputs):
-            if joined or (entry.inputs and kind_of(entry.name) not in MASKS):
+            if joined or (entry.inputs and not reads(entry.name, "masks")):
                 origins.append(entry)
         for below in entry.inputs:
             if below not in seen:
@@ -402,7 +399,7 @@ def _backward_origin(story: Story, sweep: Sweep, step: Step, subject: str) -> Fi
     made = next((one for one in story.entries.values() if one.seq == step.seq and one.masked is not None), None)
     if made is not None:
         return _masked_rows(story, made, subject, "$it.grad is NaN")
-    branch = next((one for one in sweep.steps if kind_of(one.name) in ("Where", "MaskedFill") and one.norm), None)
+    branch = next((one for one in sweep.steps if reads(one.name, "branches") and one.norm), None)
     if step.stuck and branch is not None:
         return story.find(
             "nan-branch",

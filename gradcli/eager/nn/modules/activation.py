@@ -17,7 +17,7 @@ from gradcli.eager._engine.record import cast, declared
 from gradcli.eager._ops import elementwise, reductions
 from gradcli.eager._ops import inplace as in_place
 from gradcli.eager._ops.creation import full
-from gradcli.eager._ops.table import described
+from gradcli.eager._ops.table import LAYER, described, op
 from gradcli.eager.nn._layer import (
     Layer,
     by_entry,
@@ -62,10 +62,11 @@ def sigmoid(input: Tensor) -> Tensor:
     return result
 
 
-def _activation(node: str, floating: bool = True) -> Callable[[Any], Any]:
+def _activation(node: str, floating: bool = True, why: str = "") -> Callable[[Any], Any]:
     """Make an activation of a formula of declared operations: it takes a tensor, and perhaps works in its place.
 
-    Its arguments are those of the formula, which is called with nodes of a graph. `floating`: for floats only.
+    Its arguments are those of the formula, which is called with nodes of a graph. `floating`: for floats only; `why`:
+    as in a row of the table of operations.
     """
 
     def made(formula: Any) -> Any:
@@ -81,7 +82,8 @@ def _activation(node: str, floating: bool = True) -> Callable[[Any], Any]:
 
             return in_place.change(input, run) if inplace else run(input)
 
-        return checked(formula, floating=floating, call=function)
+        row = op(only=LAYER, node=node.partition("Backward")[0], why=why)
+        return checked(row(formula), floating=floating, call=function)
 
     return made
 
@@ -101,13 +103,13 @@ mish = _declared("mish", "MishBackward0", "x times tanh(softplus(x)).")
 hardsigmoid = _declared("hardsigmoid", "HardsigmoidBackward0", "A sigmoid of three straight lines.", False)
 
 
-@_activation("LeakyReluBackward0")
+@_activation("LeakyReluBackward0", why="dead-relu")
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Any:
     """Positive entries as they are, others times the slope."""
     return declared("leaky_relu", input, negative_slope)
 
 
-@_activation("EluBackward{inplace:d}")
+@_activation("EluBackward{inplace:d}", why="saturated")
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Any:
     """Positive entries as they are, others alpha*(exp(x) - 1)."""
     return declared("elu", input, alpha)
@@ -121,7 +123,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Any:
     return declared("elu", input / alpha, 1) * alpha
 
 
-@_activation("GeluBackward0")
+@_activation("GeluBackward0", why="saturated")
 def gelu(input: Tensor, *, approximate: str = "none") -> Any:
     """x times the normal distribution function, exact or with a tanh (`approximate="tanh"`)."""
     if approximate not in ("none", "tanh"):
@@ -129,13 +131,13 @@ def gelu(input: Tensor, *, approximate: str = "none") -> Any:
     return declared("gelu", input, approximate=approximate)
 
 
-@_activation("LogSigmoidBackward0")
+@_activation("LogSigmoidBackward0", why="saturated")
 def logsigmoid(input: Tensor) -> Any:
     """The logarithm of the logistic function."""
     return declared("logsigmoid", input)
 
 
-@_activation("SoftplusBackward0")
+@_activation("SoftplusBackward0", why="saturated")
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Any:
     """log(1 + exp(beta*x))/beta, and x itself where beta*x is above the threshold."""
     scaled = input * beta

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from gradcli.eager._core.modes import warn
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine.record import declared, record
-from gradcli.eager._ops.table import described
+from gradcli.eager._ops.table import LAYER, described, op
 from gradcli.eager._ops.views import squeeze, unsqueeze
 from gradcli.eager.nn._layer import (
     Affine,
@@ -185,7 +185,7 @@ def _conv(axes: int, images: str) -> Any:
     >>> {name}(x.view(1, 1, *ones, 3), filters.view(1, 1, *ones, 2)).flatten()
     tensor([-1., -2.])
     """
-    return checks(described(convolve, name, doc))
+    return checks(op(only=LAYER, node="Convolution", why="mixes")(described(convolve, name, doc)))
 
 
 conv1d, conv2d, conv3d = _conv(1, "(N, C, L)"), _conv(2, "(N, C, H, W)"), _conv(3, "(N, C, D, H, W)")
