@@ -46,7 +46,6 @@ SKIPPED = frozenset(
         "dropout",
         "backward",
         "dropout2d",
-        "gumbel_softmax",
         "bernoulli_",
         "random_",
         "normal_",

@@ -26,8 +26,7 @@ class _Holder(Module):
 
     @property
     def _held(self) -> dict[str, Any]:
-        held: dict[str, Any] = self.__dict__[self._table]
-        return held
+        return self.__dict__[self._table]
 
     def _put(self, name: str, value: Any) -> None:
         """Hold a module under a name, or a parameter; a plain tensor becomes one."""

@@ -70,23 +70,26 @@ def by_entry(
 
 def checks(function: F) -> F:
     """The function with a check of its arguments in front, by its annotations."""
-    found: F = checked(function)
-    return found
+    return checked(function)
 
 
 def needs_floats(function: F) -> F:
     """`checks`, and NotImplementedError for a tensor of whole numbers."""
-    found: F = checked(function, floating=True)
-    return found
+    return checked(function, floating=True)
 
 
-def shifted(x: Tensor, by: float, node: str = "AddBackward1") -> Tensor:
-    """The tensor plus a number that is no operand, as PyTorch's own composites add one."""
-    return by_entry(_raised, (x,), node, by=by)
+def with_number(operation: str, x: Tensor, number: float, node: str) -> Tensor:
+    """An operation of a tensor and a number that is no operand, as PyTorch's own composites have them."""
+    return by_entry(_with_number, (x,), node, operation=operation, number=number)
 
 
-def _raised(x: Any, *, by: float) -> Any:
-    return x + by
+def _with_number(x: Any, *, operation: str, number: float) -> Any:
+    return declared(operation, x, number)
+
+
+def shifted(x: Tensor, by: float) -> Tensor:
+    """The tensor plus a number that is no operand."""
+    return with_number("add", x, by, "AddBackward1")
 
 
 def need_tensor(x: Any, function: str) -> Tensor:
@@ -136,16 +139,14 @@ def old_switches(function: F) -> F:
 
     found: Any = update_wrapper(called, function)
     found.__signature__ = signature
-    wrapped: F = found
-    return wrapped
+    return found
 
 
 def reduced(loss: Tensor, reduction: str) -> Tensor:
     """The mean, the sum, or the losses as they are, each with its own node."""
     if reduction == "none":
         return loss
-    found: Tensor = loss.mean() if reduction == "mean" else loss.sum()
-    return found
+    return loss.mean() if reduction == "mean" else loss.sum()
 
 
 def reduced_in_graph(loss: Any, reduction: str) -> Any:
@@ -335,7 +336,4 @@ def layer(
         "_tensors": tuple([one.name for one in arguments if one.annotation == "Tensor | None"]),
         **{f"_{attribute}": value for attribute, value in attributes.items()},
     }
-    found: type[Any] = types.new_class(
-        name, (base,), {"function": function, "inputs": inputs}, lambda space: space.update(body)
-    )
-    return found
+    return types.new_class(name, (base,), {"function": function, "inputs": inputs}, lambda space: space.update(body))

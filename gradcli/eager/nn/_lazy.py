@@ -25,6 +25,7 @@ class _Lazy(Module):
 
     cls_to_become: type[Module]
     size: str
+    dim: int  # of the input, which has this size
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(0, *args, **kwargs)  # type: ignore[call-arg]
@@ -62,7 +63,7 @@ class _Lazy(Module):
 
     def _size_of(self, input: Tensor) -> int:
         """The size that the layer takes over from its input."""
-        return int(input.shape[1])
+        return int(input.shape[self.dim])
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         self.initialize_parameters(*args[:1], **({} if args else {"input": kwargs["input"]}))
@@ -71,16 +72,7 @@ class _Lazy(Module):
         return self(*args, **kwargs)
 
 
-class _LazyLinear(_Lazy):
-    size = "in_features"
-
-    def _size_of(self, input: Tensor) -> int:
-        return int(input.shape[-1])
-
-
 class _LazyConv(_Lazy):
-    size = "in_channels"
-
     def _size_of(self, input: Tensor) -> int:
         axes: int = self._axes
         if input.ndim not in (axes + 1, axes + 2):
@@ -88,28 +80,23 @@ class _LazyConv(_Lazy):
                 f"Expected {axes + 1}D (unbatched) or {axes + 2}D (batched) input to {type(self).__name__}, "
                 f"but got input of size: {list(input.shape)}"
             )
-        return int(input.shape[-axes - 1])
+        return super()._size_of(input)
 
 
-class _LazyNorm(_Lazy):
-    size = "num_features"
-
-
-def _lazy(base: type[_Lazy], layer: type[Module]) -> Any:
+def _lazy(layer: type[Module], size: str, dim: int, base: type[_Lazy] = _Lazy) -> Any:
     """`layer` whose size of the input is that of the first one."""
-    name, doc = f"Lazy{layer.__name__}", f"`{layer.__name__}` whose `{base.size}` are those of the first input."
-    return type(
-        name, (base, layer), {"__module__": __name__, "__qualname__": name, "__doc__": doc, "cls_to_become": layer}
-    )
+    name, doc = f"Lazy{layer.__name__}", f"`{layer.__name__}` whose `{size}` are those of the first input."
+    body = {"__module__": __name__, "__qualname__": name, "__doc__": doc, "cls_to_become": layer}
+    return type(name, (base, layer), {**body, "size": size, "dim": dim})
 
 
-LazyLinear = _lazy(_LazyLinear, linear.Linear)
-LazyConv1d = _lazy(_LazyConv, conv.Conv1d)
-LazyConv2d = _lazy(_LazyConv, conv.Conv2d)
-LazyConv3d = _lazy(_LazyConv, conv.Conv3d)
-LazyConvTranspose1d = _lazy(_LazyConv, conv.ConvTranspose1d)
-LazyConvTranspose2d = _lazy(_LazyConv, conv.ConvTranspose2d)
-LazyConvTranspose3d = _lazy(_LazyConv, conv.ConvTranspose3d)
-LazyBatchNorm1d = _lazy(_LazyNorm, normalization.BatchNorm1d)
-LazyBatchNorm2d = _lazy(_LazyNorm, normalization.BatchNorm2d)
-LazyBatchNorm3d = _lazy(_LazyNorm, normalization.BatchNorm3d)
+LazyLinear = _lazy(linear.Linear, "in_features", -1)
+LazyConv1d = _lazy(conv.Conv1d, "in_channels", -2, _LazyConv)
+LazyConv2d = _lazy(conv.Conv2d, "in_channels", -3, _LazyConv)
+LazyConv3d = _lazy(conv.Conv3d, "in_channels", -4, _LazyConv)
+LazyConvTranspose1d = _lazy(conv.ConvTranspose1d, "in_channels", -2, _LazyConv)
+LazyConvTranspose2d = _lazy(conv.ConvTranspose2d, "in_channels", -3, _LazyConv)
+LazyConvTranspose3d = _lazy(conv.ConvTranspose3d, "in_channels", -4, _LazyConv)
+LazyBatchNorm1d = _lazy(normalization.BatchNorm1d, "num_features", 1)
+LazyBatchNorm2d = _lazy(normalization.BatchNorm2d, "num_features", 1)
+LazyBatchNorm3d = _lazy(normalization.BatchNorm3d, "num_features", 1)

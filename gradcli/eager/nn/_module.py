@@ -390,8 +390,7 @@ class Module:
             found = getattr(found, name)
             if not isinstance(found, Module):
                 raise AttributeError(f"`{name}` is not an nn.Module")
-        result: Module = found
-        return result
+        return found
 
     def get_parameter(self, target: str) -> Parameter:
         """The parameter with a dotted name; AttributeError where there is none."""
@@ -407,8 +406,7 @@ class Module:
         owner = self.get_submodule(path)
         if name not in owner._buffers:
             raise AttributeError(f"`{name}` is not a buffer")
-        found: Tensor = getattr(owner, name)
-        return found
+        return getattr(owner, name)
 
     # --- changes of the whole tree -------------------------------------------------------------------------------
 

@@ -1,7 +1,6 @@
 """PyTorch's `torch.optim`: optimizers and schedules of their learning rates.
 
-Begin with `_gradient_descent.py`, which has the optimizers but LBFGS. `optimizer.py` has their base class and the
-arithmetic of rules, `lr_scheduler.py` all schedulers.
+`optimizer.py` has the base class and all optimizers but LBFGS, `lr_scheduler.py` all schedulers.
 """
 
 from __future__ import annotations
@@ -10,9 +9,8 @@ from typing import Any
 
 from gradcli.eager._core.unsupported import missing
 from gradcli.eager.optim import lr_scheduler
-from gradcli.eager.optim._gradient_descent import SGD, Adadelta, Adagrad, Adam, AdamW, RMSprop
 from gradcli.eager.optim.lbfgs import LBFGS
-from gradcli.eager.optim.optimizer import Optimizer
+from gradcli.eager.optim.optimizer import SGD, Adadelta, Adagrad, Adam, AdamW, Optimizer, RMSprop
 
 __all__ = ["Adadelta", "Adagrad", "Adam", "AdamW", "LBFGS", "Optimizer", "RMSprop", "SGD", "lr_scheduler"]
 

@@ -48,14 +48,11 @@ def _parts(x: Tensor, count: int) -> tuple[Tensor, ...]:
     return split_as(x, x.shape[-1] // count, -1, "UnsafeSplitBackward0")
 
 
-def _tanh(given: Tensor, state: State, own: tuple[Any, Any]) -> State:
-    found: Tensor = (linear(state[0], *own) + given).tanh()
-    return (found,)
+def _plain(nonlinearity: str) -> Step:
+    def step(given: Tensor, state: State, own: tuple[Any, Any]) -> State:
+        return (getattr(linear(state[0], *own) + given, nonlinearity)(),)
 
-
-def _relu(given: Tensor, state: State, own: tuple[Any, Any]) -> State:
-    found: Tensor = (linear(state[0], *own) + given).relu()
-    return (found,)
+    return step
 
 
 def _lstm(given: Tensor, state: State, own: tuple[Any, Any]) -> State:
@@ -88,8 +85,8 @@ class _Kind(NamedTuple):
 
 
 _KINDS = {
-    "RNN_TANH": _Kind(1, 1, _tanh),
-    "RNN_RELU": _Kind(1, 1, _relu),
+    "RNN_TANH": _Kind(1, 1, _plain("tanh")),
+    "RNN_RELU": _Kind(1, 1, _plain("relu")),
     "LSTM": _Kind(4, 2, _lstm),
     "GRU": _Kind(3, 1, _gru),
 }

@@ -52,14 +52,12 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
 
 def tanh(input: Tensor) -> Tensor:
     """The hyperbolic tangent of each entry."""
-    result: Tensor = elementwise.ROWS["tanh"](input)
-    return result
+    return elementwise.ROWS["tanh"](input)
 
 
 def sigmoid(input: Tensor) -> Tensor:
     """The logistic function of each entry."""
-    result: Tensor = elementwise.ROWS["sigmoid"](input)
-    return result
+    return elementwise.ROWS["sigmoid"](input)
 
 
 def _activation(node: str, floating: bool = True, why: str = "") -> Callable[[Any], Any]:
@@ -147,8 +145,7 @@ def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Any:
 @checks
 def softsign(input: Tensor) -> Tensor:
     """x/(1 + |x|), from three nodes."""
-    result: Tensor = input / (need_tensor(input, "softsign").abs() + 1)
-    return result
+    return input / (need_tensor(input, "softsign").abs() + 1)
 
 
 @checks
@@ -174,15 +171,13 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
     """Entries held between two bounds; the slope at a bound is 0."""
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
-    result: Tensor = _held(input, min_val, max_val, inplace)
-    return result
+    return _held(input, min_val, max_val, inplace)
 
 
 @checks
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """Entries held between 0 and 6."""
-    result: Tensor = _held(input, 0.0, 6.0, inplace)
-    return result
+    return _held(input, 0.0, 6.0, inplace)
 
 
 @_activation("HardswishBackward0")
@@ -272,19 +267,6 @@ def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dty
 def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """softmax(-x)."""
     return reductions.softmax(-_converted(input, dtype), _dim(input, dim, "softmin"))
-
-
-@checks
-def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
-    """A random choice by softmax of noisy scores; `hard` gives a one-hot choice with the gradient of the soft one."""
-    noise = -need_tensor(logits, "gumbel_softmax").detach().clone().exponential_().log()
-    soft = softmax((logits + noise) / tau, dim)
-    if not hard:
-        return soft
-    at = soft.detach().max(dim, keepdim=True)[1]
-    chosen = logits.new_zeros(tuple(logits.shape)).scatter(dim, at, 1.0)
-    found: Tensor = chosen - soft.detach() + soft
-    return found
 
 
 # --- layers --------------------------------------------------------------------------------------------------

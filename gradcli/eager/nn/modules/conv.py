@@ -286,8 +286,7 @@ class _Forward(_ConvNd):
         if self.padding_mode != "zeros":
             input, padding = pad(input, self._frame(), self.padding_mode), 0
         more = (self.stride, padding, self.dilation, self.groups)
-        found: Tensor = type(self)._function(input, self.weight, self.bias, *more)
-        return found
+        return type(self)._function(input, self.weight, self.bias, *more)
 
     def _frame(self) -> list[int]:
         """The frame of copies around the input, the last axis first."""
@@ -315,8 +314,7 @@ class _Backward(_ConvNd):
         """
         added = self.output_padding if output_size is None else self._added(input, list(output_size))
         more = (self.stride, self.padding, added, self.groups, self.dilation)
-        found: Tensor = type(self)._function(input, self.weight, self.bias, *more)
-        return found
+        return type(self)._function(input, self.weight, self.bias, *more)
 
     def _added(self, input: Tensor, wanted: list[int]) -> tuple[int, ...]:
         """The `output_padding` that gives an output of the wanted size."""

@@ -216,8 +216,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         found = matmul.matmul(input, flipped)
         return found if bias is None else found + bias
     rows_of = input.reshape(-1, input.shape[-1]) if 0 not in input.shape else input.reshape(0, input.shape[-1])
-    result: Tensor = _addmm(bias, rows_of, flipped).view((*input.shape[:-1], weight.shape[0]))
-    return result
+    return _addmm(bias, rows_of, flipped).view((*input.shape[:-1], weight.shape[0]))
 
 
 class Identity(Module):
@@ -330,15 +329,13 @@ class Embedding(Layer, function=embedding):
 
 def _flatten(input: Tensor, start_dim: int = 1, end_dim: int = -1) -> Tensor:
     """Some neighbouring axes as one; the first, the batch, stays."""
-    result: Tensor = input.flatten(start_dim, end_dim)
-    return result
+    return input.flatten(start_dim, end_dim)
 
 
 def _unflatten(input: Tensor, dim: int, unflattened_size: Sequence[int]) -> Tensor:
     """One axis as several."""
     at = dim % input.ndim
-    result: Tensor = input.reshape(*input.shape[:at], *unflattened_size, *input.shape[at + 1 :])
-    return result
+    return input.reshape(*input.shape[:at], *unflattened_size, *input.shape[at + 1 :])
 
 
 Flatten = layer("Flatten", _flatten)

@@ -22,7 +22,6 @@ from gradcli.eager._ops.elementwise import ROWS as POINTWISE
 from gradcli.eager._ops.reductions import norm
 from gradcli.eager.nn._layer import (
     Layer,
-    by_entry,
     checks,
     fused,
     layer,
@@ -34,6 +33,7 @@ from gradcli.eager.nn._layer import (
     reduction_of,
     refuse_grad,
     shifted,
+    with_number,
 )
 from gradcli.primitives.broadcasting import together
 from gradcli.primitives.positions import take_along
@@ -360,14 +360,6 @@ def _check_classes(input: Tensor, target: Tensor, weight: Tensor | None) -> None
         raise RuntimeError(f"weight must have one entry for each of the {classes} classes, not {list(weight.shape)}")
 
 
-def _scaled(x: Any, *, factor: float) -> Any:
-    return x * factor
-
-
-def _divided(x: Any, *, by: int) -> Any:
-    return x / by
-
-
 _LOG_SOFTMAX = (operation("log_softmax"), "LogSoftmaxBackward0", None, False, 1)
 
 
@@ -425,8 +417,7 @@ def cross_entropy(
 def _per_class(weight: Tensor, scores: Tensor, axis: int) -> Tensor:
     shape = [1] * scores.ndim
     shape[axis] = -1
-    result: Tensor = weight.view(tuple(shape))
-    return result
+    return weight.view(tuple(shape))
 
 
 def _of_probabilities(
@@ -442,7 +433,7 @@ def _of_probabilities(
     total: Tensor = -loss.sum(axis) if reduction == "none" else -loss.sum()
     if reduction != "mean":
         return total
-    return by_entry(_divided, (total,), "DivBackward1", by=max(scores.numel() // scores.shape[axis], 1))
+    return with_number("div", total, max(scores.numel() // scores.shape[axis], 1), "DivBackward1")
 
 
 def _smoothed(
@@ -468,8 +459,8 @@ def _smoothed(
             count = (weight.detach()[(target * kept).reshape(-1)] * kept.reshape(-1)).sum()
         soft = soft / count
     factors = ((hard, 1 - smoothing), (soft, smoothing / scores.shape[axis]))
-    scaled = [by_entry(_scaled, (x,), "MulBackward1", factor=factor) for x, factor in factors]
-    return scaled[0] + scaled[1]
+    one, other = [with_number("mul", x, factor, "MulBackward1") for x, factor in factors]
+    return one + other
 
 
 @checks
@@ -488,8 +479,7 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
         raise RuntimeError("one_hot of no entries needs num_classes")
     if numbers is not None and numbers.size and numbers.max() >= num_classes:
         raise RuntimeError(f"class values must be smaller than num_classes, {num_classes}")
-    result: Tensor = (tensor.detach().unsqueeze(-1) == from_numpy(np.arange(num_classes))).long()
-    return result
+    return (tensor.detach().unsqueeze(-1) == from_numpy(np.arange(num_classes))).long()
 
 
 # --- distances --------------------------------------------------------------------------------------------------------
@@ -537,8 +527,7 @@ def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -
     """Vectors along an axis divided by their length, or by eps where they are shorter."""
     if p != 2:
         raise RuntimeError(f"normalize divides by the length (p=2); p={p} is not supported: divide by norm(p, dim)")
-    result: Tensor = input / _lengths(input, dim).clamp_min(eps).expand_as(input)
-    return result
+    return input / _lengths(input, dim).clamp_min(eps).expand_as(input)
 
 
 @checks
@@ -550,8 +539,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
         with no_grad():
             size.clamp_(min=eps)
         directions.append(x / size)
-    result: Tensor = (directions[0] * directions[1]).sum(dim)
-    return result
+    return (directions[0] * directions[1]).sum(dim)
 
 
 # --- layers -------------------------------------------------------------------------------------------------------

@@ -175,8 +175,7 @@ def instance_norm(
     rows = input.view(1, batch * channels, *sizes)
     factor, shift = (None if w is None else w.repeat(batch) for w in (weight, bias))
     scaled = batch_norm(rows, None, None, factor, shift, True, momentum, eps)
-    found: Tensor = scaled.view(input.shape)
-    return found
+    return scaled.view(input.shape)
 
 
 @checks
@@ -314,8 +313,7 @@ class _InstanceNorm(_ChannelNorm):
         """The channels of each sample in normal form. ValueError for another number of axes."""
         self._check(input)
         if input.ndim == self._ranks[0]:
-            single: Tensor = self.forward(input.unsqueeze(0)).squeeze(0)
-            return single
+            return self.forward(input.unsqueeze(0)).squeeze(0)
         return instance_norm(input, weight=self.weight, bias=self.bias, eps=self.eps)
 
 

@@ -94,8 +94,7 @@ def scaled_dot_product_attention(
         scores = (query @ key.mT) * by
         scores = scores if attn_mask is None else scores + attn_mask
         weights = scores.softmax(-1) if blind is None else scores.softmax(-1).masked_fill(blind, 0.0)
-        found: Tensor = dropout(weights, dropout_p) @ value
-        return found
+        return dropout(weights, dropout_p) @ value
     masks = [] if attn_mask is None else [cast(attn_mask, query.dtype)]
     masks += [] if blind is None else [cast(blind.logical_not(), query.dtype)]
     name = "ScaledDotProductFlashAttentionForCpuBackward0"
@@ -120,8 +119,7 @@ def _attention_mask(mask: Tensor | None, kind: Any) -> Tensor | None:
     if mask.dtype.kind == 1:
         raise AssertionError(f"a mask must have dtype torch.bool, or a float format, but has {mask.dtype}")
     zeros = Tensor(np.zeros(mask._raw.shape, kind))
-    found: Tensor = where(mask, float("-inf"), zeros)
-    return found
+    return where(mask, float("-inf"), zeros)
 
 
 # --- attention in several heads ---------------------------------------------------------------------------------------
@@ -325,12 +323,10 @@ class TransformerEncoderLayer(Layer):
         found, _ = self.self_attn(
             x, x, x, attn_mask=mask, key_padding_mask=padding, need_weights=False, is_causal=is_causal
         )
-        result: Tensor = self.dropout1(found)
-        return result
+        return self.dropout1(found)
 
     def _fed(self, x: Tensor) -> Tensor:
-        result: Tensor = self.dropout2(self.linear2(self.dropout(self.activation(self.linear1(x)))))
-        return result
+        return self.dropout2(self.linear2(self.dropout(self.activation(self.linear1(x)))))
 
 
 class TransformerEncoder(Layer):
@@ -364,8 +360,7 @@ class TransformerEncoder(Layer):
                 src_key_padding_mask=src_key_padding_mask,
                 is_causal=bool(is_causal) and mask is not None,
             )
-        result: Tensor = src if self.norm is None else self.norm(src)
-        return result
+        return src if self.norm is None else self.norm(src)
 
 
 def _whole_because(layer: Module) -> str:
