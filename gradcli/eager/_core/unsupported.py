@@ -60,7 +60,7 @@ INSTEAD = {
     "nn.MultiLabelSoftMarginLoss": "torch.nn.BCEWithLogitsLoss does the same",
     "nn.PoissonNLLLoss": "(x.exp() - target * x).mean() does the same",
     "nn.GaussianNLLLoss": "0.5 * (var.log() + (x - target) ** 2 / var).mean() does the same",
-    "nn.functional.gumbel_softmax": "torch.softmax((logits - (-torch.rand_like(logits).log()).log()) / tau, -1) does the same",
+    "nn.functional.gumbel_softmax": "torch.softmax((x - (-torch.rand_like(x).log()).log()) / tau, -1) does the same",
     "optim.NAdam": "torch.optim.Adam is its nearest kin",
     "optim.RAdam": "torch.optim.Adam with a warm-up of its rate is its nearest kin",
     "optim.ASGD": "torch.optim.SGD, and a running mean of the parameters, do the same",
