@@ -152,6 +152,7 @@ class Subject:
     others: Mapping[str, Node] = field(default_factory=dict)
     domain: Interval | None = None
     rtol: float | None = None
+    rounding: float = 0.0  # a relative error of constants of many digits, which were computed before the graph was seen
     expect: str | None = None
     note: str | None = None
     group: int | None = None

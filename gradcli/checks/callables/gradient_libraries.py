@@ -126,11 +126,27 @@ class Tensors(Library):
         pairs = [(one, seed) for one, seed in zip(values, seeds, strict=True) if one.requires_grad]
         if not pairs:
             raise Failed("f", "no result of f requires a gradient", help="is it computed under no_grad, or detached?")
-        targets = [arguments[name] for name in names]
-        grads = self.module.autograd.grad(
-            [one for one, _ in pairs], targets, [seed for _, seed in pairs], allow_unused=True
-        )
-        return list(grads)
+        return sent_back(self.module, pairs, [arguments[name] for name in names])
+
+
+def sent_back(module: Any, pairs: Sequence[tuple[Any, Any]], targets: Sequence[Any]) -> list[Any]:
+    """What results of tensors, each with a cotangent, send back to some tensors; None where nothing arrives.
+
+    The backward of one more Function sends the cotangents: given to `autograd.grad`, they would make PyTorch import
+    SymPy to compare their shapes.
+    """
+
+    class Ending(module.autograd.Function):  # type: ignore[misc]
+        @staticmethod
+        def forward(ctx: Any, *ends: Any) -> Any:
+            return module.zeros(())
+
+        @staticmethod
+        def backward(ctx: Any, _: Any) -> Any:
+            return tuple(cotangent for _, cotangent in pairs)
+
+    end = Ending.apply(*(one for one, _ in pairs))
+    return list(module.autograd.grad(end, targets, allow_unused=True))
 
 
 class Jax(Library):

@@ -53,6 +53,7 @@ MOST_NODES, MOST_ENTRIES = 3_000, 5_000  # of a program that is worth it: what i
 MOST_TRACED = 1_024  # entries of an array of PyTorch or JAX: with more, values answer sooner
 CLOSE = 1e-12  # two evaluations of the same operations, beside the largest value
 LOOSE = 1e-3  # the same where the function computes in float32 or less
+CONSTANT = 2.0**-50  # a relative error of the constants of a graph, each of which may have been rounded a few times
 ROUNDED = 1e-5  # a relative error that numbers of float32 may make
 NONLINEAR = "the backward pass is not linear in its cotangent: judged at one where that shows"
 SCALES = (1.0, -1.0, 2.0**20, 2.0**-20)  # of a cotangent, which a rule must be linear in
@@ -282,6 +283,7 @@ def read(box: Box, found: Message, seed: int) -> tuple[Program, list[Subject], l
         kind, moving = "gradient" if not by_hand else "vjp" if arriving else "claim", tuple(box.names)
         moving = (*moving, *arriving.values()) if by_hand else moving
         shared: dict[str, Any] = {"output": total, "target": target, "note": note, "surfaces": surfaces}
+        shared["rounding"] = 0.0 if box.library.name == EAGER else CONSTANT
         subjects.append(Subject(kind, gradients[name], values, moving, leaf=name, text=name, **shared))
     if by_hand:
         if arriving:
@@ -301,19 +303,18 @@ def stands(found: Message, one: Subject, verdict: Outcome) -> bool:
     """Whether a verdict on a graph of PyTorch or JAX holds for the function.
 
     Such a graph does not show what is detached, or computed under no_grad. Inside a rule nothing else is expected; of
-    any other function only what is right counts. Constants were rounded before the graph was recorded, so a difference
-    that rounding makes refutes nothing.
+    any other function only what is right counts. Where it computes in float32 or less, its constants are rounded to as
+    many digits, and a difference that this makes refutes nothing.
     """
     if verdict.verdict in ("PROVED", "CERTIFIED", "IMPRECISE"):
         return True
     if not found.get("rule"):
         return False
-    if verdict.verdict != "DISAGREES":
+    if verdict.verdict != "DISAGREES" or not found.get("formats"):
         return True
     assert one.output is not None and one.target is not None
-    rounding = ROUNDED if found.get("formats") else 1e-14
     exact, claimed = evaluated([*derivatives.grad(one.output, [one.target]), one.judged], one.values)
-    return not bool(np.abs(exact - claimed).max(initial=0.0) <= rounding * np.abs(exact).max(initial=0.0))
+    return not bool(np.abs(exact - claimed).max(initial=0.0) <= ROUNDED * np.abs(exact).max(initial=0.0))
 
 
 def single(box: Box) -> bool:

@@ -188,8 +188,8 @@ class Case:
     def compare(self, places: Sequence[Values], **question: Any) -> Answer:
         """What is judged against the derivative, or the left side, at some points, to the tolerance of the subject."""
         subject = self.subject
-        about = {"name": self.name, "left": subject.left, "plane": self.plane, "rtol": subject.rtol}
-        return self.exact.compare(subject.judged, places, **{**about, **question})
+        about = {"left": subject.left, "plane": self.plane, "rtol": subject.rtol, "rounding": subject.rounding}
+        return self.exact.compare(subject.judged, places, **{"name": self.name, **about, **question})
 
     def floats(self, nodes: Sequence[Node], values: Values) -> list[Floats]:
         """The values of some nodes in the arithmetic that is judged."""

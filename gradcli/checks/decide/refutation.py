@@ -100,8 +100,8 @@ def to_the_digits(case: Case, readings: set[str]) -> Outcome:
 def reading(case: Case, values: Values, answer: Answer) -> str | None:
     """How both sides can be equal after all: rounded "constants", or "decimals" as written; None if they cannot.
 
-    "branch" where a rounded constant leaves open which branch is taken and both sides are equal to 12 digits: such a
-    point neither refutes nor explains.
+    "branch" where a rounded constant leaves open which branch is taken, in some entries, and where both sides differ
+    they are equal to 12 digits: such a point neither refutes nor explains.
     """
     undecided = False
     for decimal in (False,) if case.plane else (False, True):
@@ -112,7 +112,8 @@ def reading(case: Case, values: Values, answer: Answer) -> str | None:
         if point["region"] and rescued(point):
             return "decimals" if decimal else "constants"
         undecided |= not decimal and (not point["region"] or set(point["relations"]) <= UNDECIDED)
-    near = rescued({**answer, "relations": OPEN * len(answer["relations"])}, NEAR)
+    disjoint = "".join(OPEN if relation == "!" else "=" for relation in answer["relations"])
+    near = rescued({**answer, "relations": disjoint}, NEAR)
     return BRANCH if undecided and near and case.rounded_constants() else None
 
 

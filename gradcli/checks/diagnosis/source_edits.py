@@ -140,6 +140,8 @@ def by_edits(judged: Judgement) -> list[Reading]:
         return []
     right = values[judged.right]
     slack = CLOSE * np.maximum(np.abs(right), np.abs(right).max() * 1e-6)
+    if (np.abs(values[judged.claimed] - right) <= slack).all():
+        return []  # too near for edits to be told apart
     good: list[Edit] = []
     for part, tried in edits.items():
         changed = [values[edit.instead] for edit in tried]

@@ -112,14 +112,15 @@ NOISE = 2.0**-24  # of the largest carry: a ball around 0 of this size is noise,
 class Literals(NamedTuple):
     """How decimals are read: as what they are, if nothing else is said.
 
-    `wide` gives literals of many digits a radius of one unit of the last digit, `printed` gives every decimal of
-    three digits or more a radius of half a unit. `decimal` reads leaves and data as the shortest decimals of their
-    doubles, the way people write them.
+    `wide` gives literals of many digits a radius of one unit of the last digit, and of `rounding` times their size
+    where that is more; `printed` gives every decimal of three digits or more a radius of half a unit. `decimal` reads
+    leaves and data as the shortest decimals of their doubles, the way people write them.
     """
 
     wide: bool = False
     decimal: bool = False
     printed: bool = False
+    rounding: float = 0.0
 
 
 EXACT = Literals()
@@ -171,6 +172,8 @@ class BallField(Field):
             return named[value]() if value in named else Failure("undefined", None, f"the constant {value}")
         exact = self.number(value)
         unit = last_unit(value) if self.literals.wide else None
+        if unit is not None:
+            unit = max(unit, abs(Fraction(value)) * Fraction(self.literals.rounding))
         if unit is None and self.literals.printed:
             unit = last_unit(value, FEW_DIGITS)
             unit = None if unit is None else unit / 2

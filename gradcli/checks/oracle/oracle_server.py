@@ -159,12 +159,13 @@ class Session:
         decimal: bool = False,
         wide: bool = False,
         printed: bool = False,
+        rounding: float = 0.0,
         plane: bool = False,
         rtol: float | None = None,
     ) -> Answer:
         """At each point: the exact entries (a derivative, or the node `left`) against those of the node `right`."""
         judged = self.nodes[right]
-        literals = Literals(wide, decimal, printed)
+        literals = Literals(wide, decimal, printed, rounding)
         if derivative is not None:
             query = self._query(derivative)
             judging = ClaimComparison(query, judged, self.fields, rtol, literals)

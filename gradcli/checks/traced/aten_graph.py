@@ -1,12 +1,12 @@
-"""Records a function of PyTorch tensors as a graph of aten's operations, and reads such a graph as nodes of ours.
+"""Records a function of PyTorch tensors as nodes of ours, while it runs.
 
-`make_fx` records below autograd: of a backward written by hand come the operations that it runs, whatever it saves.
-What of a graph does not depend on the point is computed by PyTorch itself and becomes constants.
+A dispatch mode sees every operation below autograd: of a backward written by hand those that it runs, whatever it
+saves. Each is run, and where an operand depends on the point, the table says which nodes its results are. All other
+tensors are constants. Tensors that share memory are parts of one node, so what is written in place shows in all views.
 """
 
 from __future__ import annotations
 
-import operator
 import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -16,324 +16,355 @@ import numpy as np
 from gradcli.checks.traced import operations
 from gradcli.checks.traced.operations import ATEN, Opaque, added_up, constant, entries, moved, of_kind, pointwise
 from gradcli.graph.node import Node
+from gradcli.primitives.broadcasting import stretch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
 
     from gradcli.graph.builder import Builder
 
+    Places = NDArray[np.int64]
+
 FACTORIES = ("zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full", "empty_like", "new_empty")
-MOST_ENTRIES = 5_000  # of an array that does not depend on the point and whose entries Python may read
 READS = ("numpy", "__array__", "tolist", "__dlpack__")  # what shows Python the entries of a tensor
 CHECKS = ("_linalg_check_errors", "_assert_async", "_assert_scalar", "_assert_tensor_metadata")  # of what has run
 SUMS = ("index_add", "scatter_add", "embedding_dense_backward", "col2im")  # what adds up entries at positions
+MOST_ENTRIES = 4_096  # that are sent one by one to see where each is added
+COUNTS = ("nonzero", "masked_select", "_unique2", "unique_dim", "unique_consecutive", "bincount", "histc")
+BRANCHES = "it branches on values, or reads them with item()"
 
 
-def traced(function: Callable[..., Any], example: Sequence[Any]) -> Any:
-    """The graph of a function at an example; Opaque where Python looks at values."""
-    from torch.fx.experimental import proxy_tensor
+def recorded(
+    builder: Builder, function: Callable[..., Any], inputs: Sequence[Node], example: Sequence[Any], formats: list[str]
+) -> list[Node | None]:
+    """What a function returns at an example, as nodes; `inputs` are those of the example.
 
-    make_fx: Any = proxy_tensor.make_fx
-    limit = getattr(proxy_tensor, "CONSTANT_NUMEL_LIMIT", None)
-    try:
-        if limit is not None:  # what does not depend on the point may be read: one_hot reads the largest label
-            proxy_tensor.CONSTANT_NUMEL_LIMIT = MOST_ENTRIES
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return make_fx(watched(function), decomposition_table=decompositions())(*example)
-    except Opaque:
-        raise
-    except Exception as problem:
-        text = str(problem)
-        if "data-dependent" in text or "value out of a tracing tensor" in text or "_local_scalar_dense" in text:
-            raise Opaque("it branches on values, or reads them with item()") from None
-        raise Opaque(f"it cannot be traced: {type(problem).__name__}: {(text.splitlines() or [''])[0][:120]}") from None
-    finally:
-        if limit is not None:
-            proxy_tensor.CONSTANT_NUMEL_LIMIT = limit
+    Formats of fewer digits than float64 that it computes in are added to `formats`. Raises Opaque for what no node
+    stands for.
+    """
+    overrides, dispatch = import_module("torch.overrides"), import_module("torch.utils._python_dispatch")
+    recording = Recording(builder, formats)
 
-
-def watched(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, where NumPy and Python may only read what does not depend on the point."""
-    mode: Any = import_module("torch.overrides").TorchFunctionMode
-
-    class Watched(mode):  # type: ignore[misc]
+    class Functions(overrides.TorchFunctionMode):  # type: ignore[misc, name-defined]
         def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            if getattr(func, "__name__", "") in READS and args[0].numel():
-                try:
-                    args[0].detach().reshape(-1)[0].item()  # the tracer knows the constants, and refuses others
-                except RuntimeError:
-                    raise Opaque("it hands values to NumPy or Python, which may branch on them") from None
+            if getattr(func, "__name__", "") in READS and recording.depends(args[0]) and args[0].numel():
+                recording.refuse("it hands values to NumPy or Python, which may branch on them")
             return func(*args, **(kwargs or {}))
 
-    def inside(*args: Any) -> Any:
-        with Watched():
-            return function(*args)
-
-    return inside
-
-
-def decompositions() -> dict[Any, Any]:
-    """How PyTorch itself makes operations that the table does not have of ones that it has."""
-    from torch._decomp import decomposition_table
-
-    return {
-        op: made
-        for op, made in decomposition_table.items()
-        if hasattr(op, "_schema") and packet(op) not in ATEN and not op._schema.is_mutable and not is_view(op)
-    }
-
-
-def is_view(target: Any) -> bool:
-    """Whether an operation returns entries of an argument in the same memory."""
-    return any(a.alias_info is not None and not a.alias_info.is_write for a in target._schema.arguments)
-
-
-def packet(target: Any) -> str:
-    """The name of an operation without its overload: `add` of `aten.add_.Tensor` too."""
-    name = str(target._schema.name).partition("::")[2]
-    return name.rstrip("_") if name.endswith("_") and not name.endswith("__") else name
-
-
-def alike(one: Any, other: Any) -> bool:
-    """Whether two graphs are the same, constants included: what Python did between the operations shows there."""
-    import torch
-
-    nodes, others = list(one.graph.nodes), list(other.graph.nodes)
-    if len(nodes) != len(others):
-        return False
-    for a, b in zip(nodes, others, strict=True):
-        if a.op != b.op or (a.op != "get_attr" and a.target != b.target):
+    class Operations(dispatch.TorchDispatchMode):  # type: ignore[misc, name-defined]
+        @classmethod
+        def _should_skip_dynamo(cls) -> bool:  # else the first operation imports the compiler: a second
             return False
-        if a.op == "get_attr":
-            x, y = getattr(one, a.target), getattr(other, b.target)
-            if x.shape != y.shape or x.dtype != y.dtype or not torch.equal(torch.nan_to_num(x), torch.nan_to_num(y)):
-                return False
-        elif repr(a.args) != repr(b.args) or repr(a.kwargs) != repr(b.kwargs):
-            return False
-    return True
+
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return recording.call(self, func, args, kwargs or {})
+
+    try:
+        with warnings.catch_warnings(), Functions():
+            warnings.simplefilter("ignore")
+            for node, x in zip(inputs, example, strict=True):
+                recording.hold(x, node)
+            with Operations():
+                found = function(*example)
+    except Opaque as problem:
+        raise recording.refused or problem from None
+    except Exception as problem:
+        text = (str(problem).splitlines() or [""])[0][:120]
+        raise recording.refused or Opaque(f"it cannot be traced: {type(problem).__name__}: {text}") from None
+    if recording.refused is not None:  # the function went on
+        raise recording.refused
+    return [None if x is None else recording.node(x) for x in found]
 
 
-class Cell:
-    """A tensor while a graph is read: its node, and of which other tensor it is a view at which positions."""
+class Memory:
+    """Memory that depends on the point: nodes, and which of their entries, counted through, stands where; -1 for none.
 
-    def __init__(self, node: Node, base: Cell | None = None, places: Any = None) -> None:
-        self.own, self.base, self.places = node, base, places
-        self.version: int = base.root.version if base else 0
+    There are no nodes where nothing is known of an operation's result. `version` counts the writes.
+    """
 
-    @property
-    def root(self) -> Cell:
-        return self.base.root if self.base else self
+    def __init__(self, node: Node | None, x: Any) -> None:
+        self.parts, self.dtype, self.version = [] if node is None else [node], x.dtype, 0
+        self.order: Places = np.full(x.untyped_storage().nbytes() // x.element_size(), -1)
+        if node is not None:
+            self.order[positions(x).reshape(-1)] = np.arange(x.numel())
 
-    @property
-    def node(self) -> Node:
-        """The value now: of a view, of what its base holds now."""
-        if self.base is not None and self.version != self.root.version:
-            self.own = entries(self.own.builder, [self.root.own], self.places.reshape(-1), self.own.type.shape)
-            self.version = self.root.version
-        return self.own
+    def read(self, x: Any, builder: Builder) -> Node:
+        """The node of a tensor in this memory."""
+        parts, places = used(self.parts, self.order[positions(x)])
+        if (places < 0).any():
+            raise Opaque("it uses a result of an operation that is not read")
+        return entries(builder, parts, places.reshape(-1), tuple(x.shape))
 
-    def write(self, value: Node) -> None:
-        """The value after an operation in place, seen by the base and all of its views."""
-        root = self.root
-        if root is not self:
-            count = root.own.type.size
-            order = np.arange(count)
-            order[self.places.reshape(-1)] = count + np.arange(self.own.type.size)
-            root.own = entries(value.builder, [root.own, value], order, root.own.type.shape)
-        root.version += 1
-        self.own, self.version = value, root.version
+    def write(self, x: Any, node: Node) -> None:
+        """What the memory holds once a node was written into a tensor in it."""
+        count = sum(part.type.size for part in self.parts)
+        self.order[positions(x).reshape(-1)] = count + np.arange(node.type.size)
+        self.parts, self.order = used([*self.parts, node], self.order)
+        self.version += 1
 
 
-class Reading:
-    """Reads one graph: each of its values is a tensor that does not depend on the point, or a cell with a node."""
+def used(parts: Sequence[Node], places: Places) -> tuple[list[Node], Places]:
+    """The nodes that some of the entries at these places belong to, and the places in them alone."""
+    kept, found, start, count = [], np.full(places.shape, -1), 0, 0
+    for part in parts:
+        here = (places >= start) & (places < start + part.type.size)
+        if here.any():
+            kept.append(part)
+            found[here] = places[here] - start + count
+            count += part.type.size
+        start += part.type.size
+    return kept, found
 
-    def __init__(self, builder: Builder, graph: Any, inputs: Sequence[Node], single: list[str]) -> None:
-        self.builder, self.graph, self.inputs, self.single = builder, graph, list(inputs), single
-        targets = [one.target for one in graph.graph.nodes if hasattr(one.target, "_schema")]
-        self.written = any(target._schema.is_mutable for target in targets)  # whether something is changed in place
 
-    def outputs(self) -> list[Any]:
-        """What the graph returns: nodes, and None where nothing is returned."""
-        env: dict[Any, Any] = {}
-        given = iter(self.inputs)
-        for one in self.graph.graph.nodes:
-            if one.op == "placeholder":
-                env[one] = Cell(next(given))
-            elif one.op == "get_attr":
-                env[one] = getattr(self.graph, one.target).detach().clone()
-            elif one.op == "call_function":
-                args, kwargs = replaced((one.args, one.kwargs), env)
-                if one.target is operator.getitem:
-                    env[one] = args[0][args[1]]
-                else:
-                    env[one] = self.call(one, args, kwargs)
-                    if self.written and is_tensor(env[one]) and env[one].is_floating_point():
-                        env[one] = Cell(constant(self.builder, self.numbers(env[one])))  # it may be filled later
-            elif one.op == "output":
-                found = replaced(one.args[0], env)
-                found = found if isinstance(found, (list, tuple)) else [found]
-                return [self.node(x) for x in found]
-        return []
+class Recording:
+    """What is known of the tensors while a function runs."""
 
-    def node(self, x: Any) -> Any:
-        if isinstance(x, Cell):
-            return x.node
-        return None if x is None else constant(self.builder, self.numbers(x))
+    def __init__(self, builder: Builder, formats: list[str]) -> None:
+        self.builder, self.formats = builder, formats
+        self.refused: Opaque | None = None  # the first time
+        self.memories: dict[int, Memory] = {}  # by the identity of the memory
+        self.nodes: dict[int, tuple[Node, int]] = {}  # by the identity of the tensor, with the version of its memory
+        self.made: set[int] = set()  # memory that does not depend on the point and was made while the function ran
+        self.alive: list[Any] = []  # tensors: an identity is not used again while they are
+
+    def refuse(self, reason: str) -> None:
+        """Raise Opaque; the function may catch it, so it is remembered."""
+        problem = Opaque(reason)
+        self.refused = self.refused or problem
+        raise problem
+
+    # --- tensors ----------------------------------------------------------------------------------------------
+
+    def depends(self, x: Any) -> bool:
+        return is_tensor(x) and memory_of(x) in self.memories
+
+    def node(self, x: Any) -> Node:
+        """The node of a tensor as it is now; a constant where it does not depend on the point."""
+        memory = self.memories.get(memory_of(x))
+        if memory is None:
+            return constant(self.builder, self.numbers(x))
+        known = self.nodes.get(id(x))
+        if known is not None and known[1] == memory.version:
+            return known[0]
+        if x.dtype != memory.dtype:
+            raise Opaque("it reads the bits of its numbers")
+        node = memory.read(x, self.builder)
+        self.keep(x, node, memory)
+        return node
+
+    def keep(self, x: Any, node: Node, memory: Memory) -> None:
+        self.nodes[id(x)] = node, memory.version
+        self.alive.append(x)
+
+    def hold(self, x: Any, node: Node | None) -> None:
+        """Remember the node of a tensor, which is new, or a view of one that is known."""
+        memory = self.memories.get(memory_of(x))
+        if memory is None:
+            memory = self.memories[memory_of(x)] = Memory(node, x)
+            self.alive.append(x)
+        if node is not None and x.dtype == memory.dtype:
+            self.keep(x, node, memory)
+
+    def write(self, x: Any, node: Node) -> None:
+        """Remember that a tensor holds something else now, and with it all that share its memory."""
+        memory = self.memories[memory_of(x)]
+        if x.dtype != memory.dtype:
+            raise Opaque("it writes the bits of its numbers")
+        memory.write(x, node)
+        self.keep(x, node, memory)
 
     def numbers(self, x: Any) -> Any:
         """The entries of a tensor that does not depend on the point; remembers rounded ones of fewer digits."""
         found = numbers(x)
         if is_tensor(x) and x.is_floating_point() and str(x.dtype) != "torch.float64" and (found * 256 % 1).any():
-            self.single.append(str(x.dtype).removeprefix("torch."))
+            self.formats.append(str(x.dtype).removeprefix("torch."))
         return found
 
-    def call(self, one: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """The result of one operation."""
+    def read(self, x: Any) -> Any:
+        """Arguments with nodes in place of the tensors that depend on the point."""
+        return replaced(x, lambda one: self.node(one) if self.depends(one) else one)
+
+    # --- operations -------------------------------------------------------------------------------------------
+
+    def call(self, mode: Any, target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Run an operation, and remember what its results are."""
+        try:
+            return self.called(mode, target, args, kwargs)
+        except Opaque as problem:
+            self.refused = self.refused or problem
+            raise
+
+    def called(self, mode: Any, target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         import torch
 
-        target = one.target
         if not hasattr(target, "_schema"):
             raise Opaque(f"it calls {getattr(target, '__name__', target)}, which is not an operation of PyTorch")
+        name, space = packet(target), target.namespace
         if torch.Tag.nondeterministic_seeded in target.tags:
-            raise Opaque(f"it draws random numbers ({packet(target)})")
-        space = target.namespace
+            raise Opaque(f"it draws random numbers ({name})")
+        if name in FACTORIES or not any(map(self.depends, tensors_in((args, kwargs)))):
+            outside = {memory_of(x) for x in tensors_in((args, kwargs))} - self.made
+            found = target(*args, **kwargs)
+            self.alive.append(found)
+            self.made |= {memory_of(x) for x in tensors_in(found)} - outside
+            return found
         if space not in ("aten", "prims"):
-            raise Opaque(f"it calls {space}::{packet(target)}, whose implementation cannot be recorded")
-        cells = list(inside((args, kwargs)))
-        name = packet(target)
+            raise Opaque(f"it calls {space}::{name}, whose implementation cannot be recorded")
         if name in CHECKS:
             return None
-        if not cells:
-            return target(*args, **kwargs)
-        if name in FACTORIES:
-            like = torch.zeros(args[0].node.type.shape, dtype=one.args[0].meta["val"].dtype)
-            return target(like, *args[1:], **kwargs)
-        given = dict(zip((a.name for a in target._schema.arguments), args, strict=False)) | dict(kwargs)
-        bound = {a.name: given.get(a.name, a.default_value) for a in target._schema.arguments}
-        found = self.result(name, target, one, bound, args, kwargs)
-        return self.held(target, one, found, args, kwargs)
+        if name in COUNTS:
+            raise Opaque(f"how many entries {name} gives depends on the point")
+        if name not in ATEN and not target._schema.is_mutable and not is_view(target):
+            with mode:  # PyTorch itself makes it of operations that the table may have
+                found = decomposed(target, args, kwargs)
+            if found is not NotImplemented:
+                return found
+        return self.recorded(target, args, kwargs)
 
-    def held(self, target: Any, one: Any, found: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """The results as cells: of an operation in place the changed one, of a view one that follows its base."""
-        if target._schema.is_mutable:
-            if not isinstance(args[0], Cell):
-                raise Opaque("a tensor from outside is changed in place")
-            args[0].write(operations.shaped(operations.expanded(found, args[0].own.type.shape), found.type.shape))
-            return args[0]
-        if isinstance(found, list):
-            return [None if x is None else Cell(x) for x in found]
-        base = args[0] if args and isinstance(args[0], Cell) else None
-        if not is_view(target) or base is None or not isinstance(found, Node):
-            return Cell(found) if isinstance(found, Node) else found
-        import torch
+    def recorded(self, target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Run an operation some of whose operands depend on the point."""
+        schema = target._schema.arguments
+        given = dict(zip((a.name for a in schema), args, strict=False)) | dict(kwargs)
+        written = [given[a.name] for a in schema if a.alias_info is not None and a.alias_info.is_write]
+        if len(written) > 1:
+            raise Opaque(f"the operation aten::{packet(target)} is not read where it writes several tensors")
+        for x in written:
+            self.begin_writing(x)
+        operands, options = self.read(args), {key: self.read(x) for key, x in kwargs.items() if key != "out"}
+        bound = {a.name: self.read(given.get(a.name, a.default_value)) for a in schema if not a.is_out}
+        results = target(*args, **kwargs)
+        several = results if isinstance(results, (list, tuple)) else [results]
+        if not all(x is None or is_tensor(x) for x in several):
+            raise Opaque(BRANCHES)
+        nodes = self.results(target, bound, operands, options, several)
+        if written:
+            (x,), node = written, nodes[0]
+            assert node is not None
+            self.write(x, stretch(of_kind(node, kind_of(x)), tuple(x.shape)))
+            return results
+        for x, node in zip(several, nodes, strict=True):
+            if x is not None:
+                self.hold(x, node)
+        return results
 
-        count = torch.arange(base.root.own.type.size).reshape(base.root.own.type.shape)
-        places = count if base.base is None else torch.from_numpy(base.places)
-        try:
-            there = target(places, *args[1:], **kwargs)
-        except (RuntimeError, TypeError):
-            return Cell(found)
-        return Cell(found, base, there.numpy()) if isinstance(there, torch.Tensor) else Cell(found)
+    def begin_writing(self, x: Any) -> None:
+        """Before a tensor is written: memory that did not depend on the point does from here on, as a whole."""
+        if memory_of(x) in self.memories:
+            return
+        if memory_of(x) not in self.made:
+            raise Opaque("a tensor from outside is changed in place")
+        whole = x.as_strided((x.untyped_storage().nbytes() // x.element_size(),), (1,), 0)
+        self.hold(whole, constant(self.builder, self.numbers(whole)))
 
-    def result(
-        self, name: str, target: Any, one: Any, bound: dict[str, Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
-    ) -> Any:
-        """The nodes of an operation, by its row of the table or by what it moves where."""
-        values, space = one.meta.get("val"), target.namespace
-        kinds = kinds_of(values, self.single)
-        followed = isinstance(bound.get("index"), Cell)  # positions depend on the point
-        if name == "index_put" and is_mask(bound):
-            return masked(self.builder, {key: unwrapped(x) for key, x in bound.items()})
-        if (name in SUMS and not followed) or (name == "index_put" and bound.get("accumulate")):
-            return self.added(target, one, args, kwargs)
-        row = ATEN.get(name)
+    def results(
+        self, target: Any, bound: dict[str, Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], found: Sequence[Any]
+    ) -> list[Node | None]:
+        """The nodes of the results of an operation, by its row of the table or by what it moves where."""
+        name, row = packet(target), ATEN.get(packet(target))
+        followed = isinstance(bound.get("index"), Node)  # positions depend on the point
+        unread = Opaque(f"the operation {target.namespace}::{name} is not read")
+        nodes: Any
+        if row is None and is_view(target) and all(memory_of(x) in self.memories for x in found):
+            return [None] * len(found)  # where their entries stand in memory tells which they are
         if bound.get("reduce") is not None and followed:
-            raise Opaque(f"the operation {space}::{name} is not read where its positions depend on the point")
-        if name == "convolution":
-            found: Any = self.convolved(bound)
+            raise Opaque(f"{unread} where its positions depend on the point")
+        if name == "index_put" and is_mask(bound):
+            nodes = self.masked(bound)
+        elif (name in SUMS and not followed) or (name == "index_put" and bound.get("accumulate")):
+            nodes = self.added(target, args, kwargs)
+        elif name == "convolution":
+            nodes = self.convolved(bound)
         elif row is None or (name in ("gather", "scatter") and not followed):
-            found = self.moved(name, target, args, kwargs)
+            nodes = self.moved(target, args, kwargs)
         else:
-            own = {"dim" if key == "dims" and space == "prims" else key: unwrapped(x) for key, x in bound.items()}
-            found = self.by_row(row, own, target)
-        several = isinstance(found, (list, tuple))
-        pieces = [
-            of_kind(node, kind) if isinstance(node, Node) else node
-            for node, kind in zip(found if several else [found], kinds, strict=False)
-        ]
-        expected = values if isinstance(values, (list, tuple)) else [values]
-        pieces += [None] * (len(expected) - len(pieces))
-        for piece, value in zip(pieces, expected, strict=True):
-            if isinstance(piece, Node) and is_tensor(value) and piece.type.shape != tuple(value.shape):
-                raise Opaque(f"the operation {space}::{name} is not read")
-        return pieces if isinstance(values, (list, tuple)) else pieces[0]
+            nodes = self.by_row(row, bound, target)
+        nodes = list(nodes) if isinstance(nodes, (list, tuple)) else [nodes]
+        for k, (x, node) in enumerate(zip(found, nodes, strict=False)):
+            if x is not None and str(x.dtype) != "torch.float64" and x.is_floating_point():
+                self.formats.append(str(x.dtype).removeprefix("torch."))
+            if x is None or node is None:
+                continue
+            nodes[k] = of_kind(node, kind_of(x))
+            if node.type.shape != tuple(x.shape) and not target._schema.is_mutable:
+                raise unread
+        return [*nodes[: len(found)], *[None] * (len(found) - len(nodes))]
 
     def by_row(self, row: operations.Row, bound: dict[str, Any], target: Any) -> Any:
+        """The nodes that a row of the table gives: its function takes what has its parameters' names, then operands."""
         bound = {key: constant(self.builder, self.numbers(x)) if is_tensor(x) else x for key, x in bound.items()}
+        if "dims" in bound and target.namespace == "prims":
+            bound["dim"] = bound.pop("dims")
         if isinstance(row.ours, str):
             schema = target._schema.arguments
             xs = [bound[a.name] for a in schema if str(a.type) in ("Tensor", "number", "Scalar") and a.name in bound]
             return pointwise(row.ours, [x for x in xs if x is not None], self.builder)
-        names = row.ours.__code__.co_varnames[: row.ours.__code__.co_argcount + row.ours.__code__.co_kwonlyargcount]
-        first = names[0]
+        code = row.ours.__code__
+        names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         order = list(bound)
-        given = {first: bound[order[0]]}
-        rest = [key for key in order[1:] if key not in names and (isinstance(bound[key], Node))]
+        given = {names[0]: bound[order[0]]}
+        rest = [key for key in order[1:] if key not in names and isinstance(bound[key], Node)]
         free = [name for name in names[1:] if name not in bound]
         given |= {key: value for key, value in bound.items() if key in names}
         given |= dict(zip(free, [bound[key] for key in rest], strict=False))
-        if row.ours.__code__.co_flags & 8:
+        if code.co_flags & 8:
             given |= {key: value for key, value in bound.items() if key in ("dim", "keepdim", "correction", "unbiased")}
         return row.ours(**given)
 
     # --- what only moves entries, or adds them up -----------------------------------------------------------------
 
-    def moved(self, name: str, target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    def moved(self, target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Node]:
+        """An operation that only moves entries about."""
         import torch
 
-        cells = list(inside((args, kwargs)))
+        live = list(dict.fromkeys(nodes_in((args, kwargs))))
 
         def run(arrays: list[Any]) -> Any:
-            stand = dict(zip(map(id, cells), map(torch.from_numpy, arrays), strict=True))
-            own_args, own_kwargs = replaced_cells((args, kwargs), stand)
+            stand = dict(zip(live, map(torch.from_numpy, arrays), strict=True))
+            own_args, own_kwargs = replaced((args, kwargs), lambda x: stand.get(x, x) if isinstance(x, Node) else x)
             found = target(*own_args, **own_kwargs)
             return [one.numpy() for one in (found if isinstance(found, (list, tuple)) else [found])]
 
         try:
-            nodes = moved(self.builder, [cell.node for cell in cells], run)
+            return moved(self.builder, live, run)
         except Exception as problem:  # whatever an operation raises on numbers that are none of its own
             if isinstance(problem, Opaque) and str(problem):
                 raise
-            raise Opaque(f"the operation {target.namespace}::{name} is not read") from None
-        several = any("[]" in str(r.type) or "List" in str(r.type) for r in target._schema.returns)
-        return nodes if several or len(nodes) > 1 else nodes[0]
+            raise Opaque(f"the operation {target.namespace}::{packet(target)} is not read") from None
 
-    def added(self, target: Any, one: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """An operation that adds up entries at positions: the positions are what its derivative moves back."""
+    def added(self, target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Node:
+        """An operation that adds up entries at positions: where each goes is seen by sending it alone."""
         import torch
 
-        cells = list(inside((args, kwargs)))
-        shape = tuple(one.meta["val"].shape)
-        numbers = torch.arange(1.0, one.meta["val"].numel() + 1, dtype=torch.float64).reshape(shape)
-        parts = []
-        leaves = [torch.zeros(cell.node.type.shape, dtype=torch.float64, requires_grad=True) for cell in cells]
-        stand = dict(zip(map(id, cells), leaves, strict=True))
-        own_args, own_kwargs = replaced_cells((args, kwargs), stand)
-        base = args[0] if isinstance(args[0], torch.Tensor) else None
-        if base is not None and base.dtype.is_floating_point and base.any():
-            parts.append(constant(self.builder, base.numpy()))
-        found = target(*[x + 0 if is_tensor(x) and x.is_floating_point() else x for x in own_args], **own_kwargs)
-        if not found.requires_grad:
-            raise Opaque(f"the operation aten::{packet(target)} is not read")
-        back = torch.autograd.grad(found, leaves, numbers, allow_unused=True)
-        for cell, places in zip(cells, back, strict=True):
-            if places is None or (places != places.round()).any() or places.min() < 1 or places.max() > numbers.numel():
-                raise Opaque(f"the operation aten::{packet(target)} is not read")
-            parts.append(added_up(self.builder, cell.node, places.reshape(-1).long().numpy() - 1, shape))
-        result = parts[0]
-        for part in parts[1:]:
-            result = pointwise("add", [result, part], self.builder)
+        live = list(dict.fromkeys(nodes_in((args, kwargs))))
+        unread = Opaque(f"the operation aten::{packet(target)} is not read")
+
+        def run(*arrays: Any) -> Any:
+            stand = dict(zip(live, arrays, strict=True))
+            own_args, own_kwargs = replaced((args, kwargs), lambda x: stand.get(x, x) if isinstance(x, Node) else x)
+            return target(*own_args, **own_kwargs).double().numpy()
+
+        nothing = [torch.zeros(node.type.shape, dtype=torch.float64) for node in live]
+        if sum(node.type.size for node in live) > MOST_ENTRIES:
+            raise Opaque(f"{unread} for more than {MOST_ENTRIES:,} entries")
+        base = run(*nothing)
+        result = constant(self.builder, base)
+        for k, node in enumerate(live):
+            places = np.full(node.type.size, -1)
+            for i in range(node.type.size):
+                alone = [x.clone() for x in nothing]
+                alone[k].view(-1)[i] = 1.0
+                gap = (run(*alone) - base).reshape(-1)
+                there = np.flatnonzero(gap)
+                if len(there) > 1 or (len(there) == 1 and gap[there[0]] != 1):
+                    raise unread
+                places[i] = there[0] if len(there) else -1
+            sent = np.flatnonzero(places >= 0)
+            if not sent.size:
+                continue
+            parts = entries(self.builder, [node], sent, sent.shape)
+            result = pointwise("add", [result, added_up(self.builder, parts, places[sent], base.shape)], self.builder)
         return result
 
     def convolved(self, bound: dict[str, Any]) -> Node:
@@ -342,7 +373,7 @@ class Reading:
 
         if bound["transposed"]:
             raise Opaque("the operation aten::convolution is not read where it is transposed")
-        x, weight, bias = (self.node(bound[key]) for key in ("input", "weight", "bias"))
+        x, weight = (self.operand(bound[key]) for key in ("input", "weight"))
         groups, kernel = int(bound["groups"]), weight.type.shape[2:]
         rank = len(kernel)
 
@@ -364,27 +395,24 @@ class Reading:
         space, taps = "uvw"[:rank], "xyz"[:rank]
         found = operations.summed(f"ngc{space}{taps},goc{taps}->ngo{space}", patches, kernels)
         found = operations.shaped(found, (found.type.shape[0], out, *found.type.shape[3:]))
-        if bias is None:
+        if bound["bias"] is None:
             return found
-        return pointwise("add", [found, operations.shaped(bias, (out, *(1,) * rank))], self.builder)
+        bias = operations.shaped(self.operand(bound["bias"]), (out, *(1,) * rank))
+        return pointwise("add", [found, bias], self.builder)
 
+    def masked(self, bound: Mapping[str, Any]) -> Node:
+        """The array with a number where the mask is true, as in `g[x < 0] = 0`; the mask may have fewer axes."""
+        (mask,) = bound["indices"]
+        x, value = (self.operand(bound[key]) for key in ("self", "values"))
+        value = operations.shaped(value, ())
+        if bound["accumulate"]:
+            value = pointwise("add", [x, value], self.builder)
+        mask = operations.shaped(mask, mask.type.shape + (1,) * (len(x.type.shape) - len(mask.type.shape)))
+        return pointwise("where", [mask, value, x], self.builder)
 
-def is_mask(bound: Mapping[str, Any]) -> bool:
-    """Whether one number is written where a mask is true, as in `g[x < 0] = 0`."""
-    values, indices = unwrapped(bound["values"]), bound["indices"]
-    size = values.type.size if isinstance(values, Node) else values.numel()
-    return size == 1 and len(indices) == 1 and isinstance(indices[0], Cell) and indices[0].node.type.kind == "bool"
-
-
-def masked(builder: Builder, bound: Mapping[str, Any]) -> Node:
-    """The array with the number where the mask is true; the mask may have fewer axes."""
-    (mask,), value = bound["indices"], bound["values"]
-    x = bound["self"] if isinstance(bound["self"], Node) else constant(builder, numbers(bound["self"]))
-    value = operations.shaped(value if isinstance(value, Node) else constant(builder, numbers(value)), ())
-    if bound["accumulate"]:
-        value = pointwise("add", [x, value], builder)
-    mask = operations.shaped(mask, mask.type.shape + (1,) * (len(x.type.shape) - len(mask.type.shape)))
-    return pointwise("where", [mask, value, x], builder)
+    def operand(self, x: Any) -> Node:
+        """A node, or the node of a tensor that does not depend on the point."""
+        return x if isinstance(x, Node) else constant(self.builder, self.numbers(x))
 
 
 # --- small things -------------------------------------------------------------------------------------------------
@@ -392,6 +420,22 @@ def masked(builder: Builder, bound: Mapping[str, Any]) -> Node:
 
 def is_tensor(x: Any) -> bool:
     return hasattr(x, "detach") and hasattr(x, "dtype")
+
+
+def memory_of(x: Any) -> int:
+    """The identity of the memory of a tensor, which its views share."""
+    if str(x.layout) != "torch.strided":
+        raise Opaque(f"it computes with tensors of layout {x.layout}")
+    return int(x.untyped_storage()._cdata)
+
+
+def positions(x: Any) -> Places:
+    """Where the entries of a tensor stand in its memory."""
+    import torch
+
+    count = torch.arange(x.untyped_storage().nbytes() // x.element_size())
+    found: Places = count.as_strided(x.shape, x.stride(), x.storage_offset()).numpy()
+    return found
 
 
 def numbers(x: Any) -> Any:
@@ -402,64 +446,64 @@ def numbers(x: Any) -> Any:
         raise Opaque("it computes with complex numbers")
     if x.is_floating_point():
         x = x.double()
-    return x.detach().cpu().numpy()
+    return x.detach().cpu().numpy().copy()
 
 
-def unwrapped(x: Any) -> Any:
-    if isinstance(x, (list, tuple)):
-        return type(x)(map(unwrapped, x))
-    return x.node if isinstance(x, Cell) else x
+def kind_of(x: Any) -> str:
+    """Whether a tensor is of floats, whole numbers or truths."""
+    if x.is_complex():
+        raise Opaque("it computes with complex numbers")
+    return "float" if x.is_floating_point() else "bool" if str(x.dtype) == "torch.bool" else "int"
 
 
-def inside(x: Any) -> Any:
-    """The cells in arguments, each once."""
-    seen: dict[int, Cell] = {}
-
-    def look(x: Any) -> None:
-        if isinstance(x, Cell):
-            seen[id(x)] = x
-        elif isinstance(x, dict):
-            look(list(x.values()))
-        elif isinstance(x, (list, tuple)):
-            for one in x:
-                look(one)
-
-    look(x)
-    return seen.values()
+def is_mask(bound: Mapping[str, Any]) -> bool:
+    """Whether one number is written where a mask is true."""
+    values, indices = bound["values"], bound["indices"]
+    size = values.type.size if isinstance(values, Node) else values.numel()
+    return size == 1 and len(indices) == 1 and isinstance(indices[0], Node) and indices[0].type.kind == "bool"
 
 
-def replaced(x: Any, env: Mapping[Any, Any]) -> Any:
-    """Arguments of a graph's node with values in place of nodes."""
+def is_view(target: Any) -> bool:
+    """Whether an operation returns entries of an argument in the same memory."""
+    return any(a.alias_info is not None and not a.alias_info.is_write for a in target._schema.arguments)
+
+
+def packet(target: Any) -> str:
+    """The name of an operation without its overload: `add` of `aten.add_.Tensor` too."""
+    name = str(target._schema.name).partition("::")[2]
+    return name.rstrip("_") if name.endswith("_") and not name.endswith("__") else name
+
+
+def decomposed(target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """The result of an operation that PyTorch itself makes of others; NotImplemented where it does not."""
+    from torch._decomp import decomposition_table
+
+    if target in decomposition_table:
+        return decomposition_table[target](*args, **kwargs)
+    return target.decompose(*args, **kwargs)
+
+
+def replaced(x: Any, how: Callable[[Any], Any]) -> Any:
+    """Arguments of an operation with other values in place of some."""
     if isinstance(x, dict):
-        return {key: replaced(value, env) for key, value in x.items()}
+        return {key: replaced(value, how) for key, value in x.items()}
     if isinstance(x, (list, tuple)):
-        return type(x)([replaced(one, env) for one in x]) if type(x) in (list, tuple) else [replaced(y, env) for y in x]
-    try:
-        return env.get(x, x)
-    except TypeError:
-        return x
+        return [replaced(one, how) for one in x] if isinstance(x, list) else tuple(replaced(one, how) for one in x)
+    return how(x)
 
 
-def replaced_cells(x: Any, stand: Mapping[int, Any]) -> Any:
-    """Arguments with tensors in place of cells."""
-    if isinstance(x, dict):
-        return {key: replaced_cells(value, stand) for key, value in x.items()}
-    if isinstance(x, (list, tuple)):
-        return type(x)([replaced_cells(one, stand) for one in x])
-    return stand[id(x)] if isinstance(x, Cell) else x
+def leaves_of(x: Any) -> Iterator[Any]:
+    """Arguments or results of an operation, one by one."""
+    if isinstance(x, (list, tuple, dict)):
+        for one in x.values() if isinstance(x, dict) else x:
+            yield from leaves_of(one)
+    else:
+        yield x
 
 
-def kinds_of(values: Any, single: list[str]) -> list[str]:
-    """Whether each result is of floats, whole numbers or truths; remembers formats of fewer digits."""
-    found = []
-    for one in values if isinstance(values, (list, tuple)) else [values]:
-        if one is None or not is_tensor(one):
-            found.append("float")
-            continue
-        if one.is_complex():
-            raise Opaque("it computes with complex numbers")
-        if one.is_floating_point() and str(one.dtype) != "torch.float64":
-            single.append(str(one.dtype).removeprefix("torch."))
-        is_float = one.is_floating_point()
-        found.append("float" if is_float else "bool" if str(one.dtype) == "torch.bool" else "int")
-    return found
+def tensors_in(x: Any) -> Iterator[Any]:
+    return filter(is_tensor, leaves_of(x))
+
+
+def nodes_in(x: Any) -> Iterator[Node]:
+    return (one for one in leaves_of(x) if isinstance(one, Node))

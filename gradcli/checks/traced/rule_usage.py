@@ -14,7 +14,7 @@ import numpy as np
 
 from gradcli.checks.callables.box import OWN
 from gradcli.checks.callables.failures import describe
-from gradcli.checks.callables.gradient_libraries import EAGER, JAX, TORCH, is_tensor
+from gradcli.checks.callables.gradient_libraries import EAGER, JAX, TORCH, is_tensor, sent_back
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -59,9 +59,8 @@ def of_torch(box: Box, seed: int) -> Iterator[tuple[str, str]]:
         chosen = pairs if which is None else pairs[which : which + 1]
         found = [None for _ in names]
         if chosen:
-            seeds = [module.tensor(ct, dtype=one.dtype).to(one.device) for one, ct in chosen]
-            ends = [one for one, _ in chosen]
-            found = module.autograd.grad(ends, [arguments[name] for name in names], seeds, allow_unused=True)
+            seeded = [(one, module.tensor(ct, dtype=one.dtype).to(one.device)) for one, ct in chosen]
+            found = sent_back(module, seeded, [arguments[name] for name in names])
         return len(pairs), {name: part_of(box, name, one) for name, one in zip(names, found, strict=True)}
 
     try:

@@ -16,7 +16,15 @@ import numpy as np
 from gradcli.checks.callables.box import JACOBIAN, OWN, PAIR, VJP
 from gradcli.checks.callables.call_arguments import Form
 from gradcli.checks.callables.failures import Failed
-from gradcli.checks.callables.gradient_libraries import JAX, NUMPY, TORCH, is_function_class, is_tensor, kind_of
+from gradcli.checks.callables.gradient_libraries import (
+    JAX,
+    NUMPY,
+    TORCH,
+    is_function_class,
+    is_tensor,
+    kind_of,
+    sent_back,
+)
 from gradcli.checks.traced import aten_graph, jaxpr_graph, numpy_graph
 from gradcli.checks.traced.operations import Opaque, constant, shaped
 from gradcli.diagnostics import GradcliError
@@ -103,9 +111,8 @@ def second_points(box: Box, seed: int) -> list[Floats]:
 def call(box: Box, moved: Sequence[Any]) -> Any:
     """f with tensors for the arguments that are judged, and the others as they are given."""
     given = box.given(box.x, False)
-    if box.library.name == TORCH:  # a copy in the graph, whose entries Python may read: it does not move
-        lifted = sys.modules[TORCH].ops.aten.lift_fresh_copy.default
-        given = {name: lifted(value) if is_tensor(value) else value for name, value in given.items()}
+    if box.library.name == TORCH:  # of its own, into which it may write
+        given = {name: value.clone() if is_tensor(value) else value for name, value in given.items()}
     return box.spread(box.f, {**given, **dict(zip(box.names, moved, strict=True))})
 
 
@@ -150,33 +157,34 @@ def of_torch(box: Box, builder: Builder, leaves: list[Node], seed: int) -> tuple
         with torch.enable_grad():
             moved = [one.detach().requires_grad_() for one in given[len(places) :]]
             results = results_at(moved)
-            ends = [results[k] for k in places]
-            sent = torch.autograd.grad(ends, moved, list(given[: len(places)]), allow_unused=True) if ends else []
-        return [*(one.detach() for one in results), *(one if one is not None else None for one in sent)]
+            pairs = [(results[k], ct) for k, ct in zip(places, given, strict=False)]
+            sent = sent_back(torch, pairs, moved) if pairs else []
+        return [*(one.detach() for one in results), *sent]
 
     def cotangents(seed: int) -> list[Any]:
         draw = np.random.default_rng(seed)
         return [torch.from_numpy(draw.uniform(0.5, 1.5, shapes[k])).to(first[k].dtype) for k in places]
 
-    def tensors_at(x: Floats) -> list[Any]:
-        return [torch.from_numpy(array).to(kind) for array in arrays_at(box, x)]
+    sent = sent_to(builder, shapes, places)
+    formats: list[str] = []
 
-    graph = aten_graph.traced(both, [*cotangents(seed), *tensors_at(box.x)])
+    def nodes_at(x: Floats, seed: int) -> list[Any]:
+        tensors = [torch.from_numpy(array).to(kind) for array in arrays_at(box, x)]
+        return aten_graph.recorded(builder, both, [*sent.values(), *leaves], [*cotangents(seed), *tensors], formats)
+
+    found = nodes_at(box.x, seed)
     reason = "it cannot be traced at a second point"
     for x in second_points(box, seed):
         try:
-            other = aten_graph.traced(both, [*cotangents(seed + 1), *tensors_at(x)])
+            other = nodes_at(x, seed + 1)
         except Opaque as problem:
             reason = str(problem)
             continue
-        if not aten_graph.alike(graph, other):
+        if found != other:
             raise Opaque("traced at two points it gives two graphs: does it compute with NumPy, or keep state?")
         break
     else:
         raise Opaque(reason)
-    sent = sent_to(builder, shapes, places)
-    formats: list[str] = []
-    found = aten_graph.Reading(builder, graph, [*sent.values(), *leaves], formats).outputs()
     outputs, back = found[: len(first)], found[len(first) :]
     return outputs, sent, _gradients(box, builder, leaves, back), formats
 
