@@ -14,7 +14,8 @@ from __future__ import annotations
 import os
 import re
 import sys
-from contextlib import ExitStack, contextmanager
+import weakref
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -47,8 +48,8 @@ ATTENTION = (
     "ScaledDotProductFlashAttentionForCpuBackward0"  # what attention with a mask is called, whichever kernel runs
 )
 QUIET = (  # methods that make no tensor
-    *("__repr__", "__hash__", "__len__", "__dir__", "backward", "register_hook", "retain_grad", "size", "dim", "numel"),
-    *("stride", "is_floating_point", "is_complex", "element_size", "data_ptr"),
+    *("__repr__", "__hash__", "__len__", "__dir__", "backward", "register_hook", "size", "dim", "numel", "stride"),
+    *("is_floating_point", "is_complex", "element_size", "data_ptr"),
 )
 PARALLEL = ("DistributedDataParallel", "FullyShardedDataParallel")
 WRONG_VERSION = re.compile(r"Tensor \[([\d, ]*)\]\].* is at version (\d+)")
@@ -62,7 +63,6 @@ class TorchWatch(Watch):
     def __init__(self, torch: Any, folder: str, extents: bool = False, every: int = 1) -> None:
         super().__init__(folder, extents, TorchTensors(torch))
         self.torch, self.every = torch, every
-        self.made: dict[int, int] = {}  # number of a node: mark of the value that it stands for
         self.changes: dict[tuple[tuple[int, ...], int], Line | None] = {}  # shape and version: who changed it so
         self.unseen: dict[int, Entry] = {}  # number of a node inside a composite: its entry, until a tensor holds it
         self.notes = untested(TORCH, str(torch.__version__))
@@ -125,14 +125,13 @@ class TorchWatch(Watch):
         if node is not None:
             name = name_of(node)
             edges, reached = self.beneath(node)
-            if not reached.issuperset(edges):  # nodes of a composite lie between
+            inputs = [mark for mark in inputs if mark in reached or not self.entries[mark].requires]
+            if not reached.issuperset(edges) or sum(mark in reached for mark in inputs) != len(edges):
+                # nodes of a composite lie between, or an operand gave no more than its shape
                 inputs = [*edges, *[mark for mark in inputs if mark not in reached]]
-            elif not inputs:
-                inputs = edges
         entry = self._enter(result, "operation", name, tuple(inputs))
         entry.wanted = wanted or node is not None
         if entry.seq is not None:
-            self.made[entry.seq] = entry.mark
             self.unseen.pop(entry.seq, None)
         return entry
 
@@ -141,6 +140,7 @@ class TorchWatch(Watch):
         number, made = self.tensors.number, self.made
         reached: set[int] = set()
         marks: dict[int, int] = {}  # of leaves, by the number of their AccumulateGrad
+        inner: list[Any] = []
         pending = [(one, False) for one, _ in node.next_functions if one is not None]
         while pending:
             one, below = pending.pop()
@@ -153,11 +153,24 @@ class TorchWatch(Watch):
             elif below:
                 inputs = [made.get(number(x), marks.get(number(x), -1)) for x, _ in one.next_functions if x is not None]
                 made[at] = self.between(one, at, tuple(inputs))
+                inner.append(one)
             else:
                 pending.append((one, True))
                 pending += [(x, False) for x, _ in one.next_functions if x is not None]
+        if inner and self.extents:
+            self.read_saved([node, *inner])
         edges = [number(one) for one, _ in node.next_functions if one is not None]
         return [made.get(at, marks.get(at, -1)) for at in edges], reached
+
+    def read_saved(self, nodes: Sequence[Any]) -> None:
+        """Read values inside a composite from what its nodes have saved, unless hooks that pack it would see that."""
+        if self.tensors.packing():
+            return
+        for node in nodes:
+            for value in saved(node):
+                entry = self.unseen.get(self.tensors.seq(value) or 0) if self.tensors.is_tensor(value) else None
+                if entry is not None:
+                    self.seen(entry, value)
 
     def between(self, node: Any, number: int, inputs: tuple[int, ...]) -> int:
         """The mark of a value inside a composite: no one has seen more of it than its node."""
@@ -173,8 +186,9 @@ class TorchWatch(Watch):
         """A tensor, which had this number before, was changed in place."""
         tensors = self.tensors
         self.changes[tuple(tensor.shape), tensor._version] = self._line()
-        self.changing(tensor, before, name)
-        if tensors.recording() and tensor.grad_fn is not None:
+        rewritten = tensors.recording() and tensor.grad_fn is not None
+        self.changing(tensor, before, name, rewritten)
+        if rewritten:
             wanted = any(map(tensors.requires, operands))
             self.computed(name, [before if x is tensor else self.mark(x) for x in operands], wanted, tensor)
             base = tensors.base(tensor)
@@ -222,6 +236,7 @@ class Recorder:
         self.clock: Any = None  # the optimizer whose steps are counted
         self.turn = 0  # steps, or backwards where no optimizer steps
         self.versions: dict[int, list[int]] = {}
+        self.keeping: dict[int, Any] = {}  # number of a node: a reference to its result, which keeps its gradient
         self.handlers = self._handlers()
         self.mode = self._mode()
         self.unseen = self.torch._C.DisableTorchFunction  # what the record itself reads is no part of the run
@@ -302,7 +317,7 @@ class Recorder:
             self.torch.autograd.grad: self.plain,
             self.torch.autograd.backward: self.plain,
         }
-        return found | {getattr(tensor, name): self.plain for name in QUIET}
+        return found | {getattr(tensor, name): self.plain for name in QUIET} | {tensor.retain_grad: self.retained}
 
     # --- operations -----------------------------------------------------------------------------------------------
 
@@ -415,6 +430,13 @@ class Recorder:
             self.guarded(".data", self.watch.refilled, args[0])
         return result
 
+    def retained(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Someone makes a tensor that is no leaf keep its gradient."""
+        result = self.plain(func, args, kwargs)
+        if self.tensors.is_tensor(args[0]) and args[0].retains_grad:
+            self.keeping[self.tensors.number(args[0].grad_fn)] = weakref.ref(args[0])
+        return result
+
     def ruled(self, cls: Any, args: Sequence[Any], result: Any) -> None:
         """A Function was applied."""
         if not self.sampled or self.tensors.transforming():
@@ -482,7 +504,7 @@ class Recorder:
         targets = [x for x in inputs if self.tensors.is_tensor(x)] if inputs else None
         fills = bool(options.get("accumulate_grad")) and targets is None
         self.watch.sweep(roots, targets, bool(retain), bool(create), fills)
-        return [self.hooked(node, targets is not None) for node in self.nodes(roots)]
+        return list(map(self.hooked, self.nodes(roots)))
 
     def nodes(self, roots: Sequence[Any]) -> list[Any]:
         """Every node that a backward may visit."""
@@ -500,7 +522,7 @@ class Recorder:
         """Where a backward begins: the node of a tensor, or what accumulates into a leaf."""
         return self.torch.autograd.graph.get_gradient_edge(tensor).node
 
-    def hooked(self, node: Any, targeted: bool) -> Any:
+    def hooked(self, node: Any) -> Any:
         """A hook on a node, as its handle."""
         if hasattr(node, "variable"):
             return node.register_hook(partial(self.arrived, node.variable))
@@ -515,18 +537,19 @@ class Recorder:
         number = self.tensors.number(node)
         mark = self.watch.made.get(number)
         line = None if mark is None else self.watch.entries[mark].line
-        return node.register_hook(partial(self.ran, number, name_of(node), line, to, targeted))
+        return node.register_hook(partial(self.ran, number, name_of(node), line, to))
 
-    def ran(
-        self, number: int, name: str, line: Line | None, to: list[Any], targeted: bool, sent: Any, arrived: Any
-    ) -> None:
+    def ran(self, number: int, name: str, line: Line | None, to: list[Any], sent: Any, arrived: Any) -> None:
         """A node ran in a backward."""
         results = [
             (where, value)
             for where, value in zip(to, sent, strict=False)
-            if where is not None and (self.tensors.is_tensor(value) or (value is None and not targeted))
+            if where is not None and (value is None or self.tensors.is_tensor(value))
         ]
         operands = [x for x in arrived if self.tensors.is_tensor(x)]
+        kept = self.keeping[number]() if number in self.keeping else None
+        if kept is not None and operands:
+            self.guarded("a gradient", self.watch.accumulated, kept, operands[0])
         self.guarded(name, self.watch.step, number, name, line, operands, results)
 
     def arrived(self, leaf: Any, sent: Any, arrived: Any) -> None:
@@ -599,13 +622,25 @@ def plain_step(optimizer: Any, args: Any, kwargs: Any) -> bool:
 
 def lost(node: Any) -> str:
     """What a node says where it cannot give what it saved; nothing where it can."""
-    names = [name for name in dir(node) if name.startswith("_saved_")] or ["saved_tensors"]
-    for name in names:
+    for name in saved_names(type(node)):
         try:
             getattr(node, name, None)
         except RuntimeError as problem:
             return str(problem)
     return ""
+
+
+def saved(node: Any) -> Iterator[Any]:
+    """What a node has saved and not lost."""
+    for name in saved_names(type(node)):
+        with suppress(RuntimeError):
+            yield from flat([getattr(node, name, None)])
+
+
+@cache
+def saved_names(kind: type) -> list[str]:
+    """The attributes in which nodes of a class give what they saved."""
+    return [name for name in dir(kind) if name.startswith("_saved_")] or ["saved_tensors"]
 
 
 @cache

@@ -92,6 +92,7 @@ class TorchTensors(Tensors):
         self._wrapped = getattr(functorch, "is_functorch_wrapped_tensor", lambda value: False)
         self._batched = getattr(functorch, "is_legacy_batchedtensor", lambda value: False)
         self._level = getattr(functorch, "maybe_current_level", lambda: None)
+        self._packed = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", lambda traced: True)
 
     # --- tensors --------------------------------------------------------------------------------------------------
 
@@ -106,6 +107,10 @@ class TorchTensors(Tensors):
     def transforming(self) -> bool:
         """Whether a transform of torch.func runs: its values have no entries."""
         return self._level() is not None
+
+    def packing(self) -> bool:
+        """Whether hooks pack what nodes save (`saved_tensors_hooks`, a checkpoint), and unpack it where it is read."""
+        return bool(self._packed(True))
 
     def batched(self, gradients: Any) -> bool:
         """Whether a backward starts from several gradients at once (`is_grads_batched`)."""

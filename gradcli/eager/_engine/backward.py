@@ -336,10 +336,13 @@ class Watch:
         """Which nodes have to run: those on a path to a target."""
         self.needed = needed = set()
         for node in sorted(self.nodes.values(), key=lambda node: node._seq):
-            for source in node.ins:
-                if source is not None and (_key(source) in self.wanted or id(_vertex(source)) in needed):
-                    needed.add(id(node))
-                    break
+            if any(map(self._leads, node.ins)):
+                needed.add(id(node))
+
+    def _leads(self, source: Any) -> bool:
+        """Whether a target is reached through an edge."""
+        assert self.needed is not None
+        return source is not None and (_key(source) in self.wanted or id(_vertex(source)) in self.needed)
 
     def start(self, leaves: dict[int, list[Any]]) -> None:
         """The leaves among the roots that no node leads to run first."""
@@ -390,6 +393,9 @@ class Watch:
             results: list[Any] = [None] * len(node.ins)
         else:
             results = node.run(cts, self.create)
+            if self.needed is not None:
+                pairs = zip(node.ins, results, strict=False)
+                results = [value if self._leads(source) else None for source, value in pairs]
         extra = node.extra
         if extra is not None and extra.hooks:
             before = self._tensors(cts)
@@ -398,10 +404,10 @@ class Watch:
                 changed = hook(sent, before)
                 if changed is not None:
                     results = [self._raw(value) for value in answered(changed, sent, f"a hook of {node.name()}")]
-        if sweeps.anomaly:
-            anomaly_mode.inspect(node, cts, results)
         if events.current is not None:
             events.current.ran(node, cts, results)
+        if sweeps.anomaly:
+            anomaly_mode.inspect(node, cts, results)
         if not self.retain:
             node.release()
         return results

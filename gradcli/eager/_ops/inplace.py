@@ -67,10 +67,13 @@ def change(x: Tensor, function: Callable[[Tensor], Tensor], others: tuple[Any, .
     x._counter.bump(place())
     if state.dual is not None and x._raw.dtype.kind in "fc":
         state.dual.changed(x, result._tangent)
-    if tracked and result.requires_grad:
-        rewrite(x, cast(result, x.dtype))
+    tracked = tracked and result.requires_grad
+    if tracked:
+        result = cast(result, x.dtype)
     if events.current is not None:
-        events.current.changed(x, result)
+        events.current.changed(x, result, tracked)
+    if tracked:
+        rewrite(x, result)
     return x
 
 
@@ -131,6 +134,8 @@ def rewrite(x: Tensor, result: Tensor) -> None:
     plan = plan_of(follow, (hit.shape,), ("bool",), {"path": x._path}, False)
     plan.forward.on_arrays(hit.dtype, [hit])[0][...] = True
     noded((base,), CopySlices, "CopySlices", (source_of(base), written), hit=Tensor(hit), path=x._path)
+    if events.current is not None:
+        events.current.rewritten(base)
     x._renew()
 
 

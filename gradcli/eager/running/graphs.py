@@ -101,16 +101,16 @@ class Graphs(NamedTuple):
 
 
 def graphs_of(watch: Watch, path: str) -> Graphs:
-    """The graphs of a run, numbered in the order in which they were built."""
-    shown = {mark: entry for mark, entry in watch.entries.items() if entry.seq is not None}
-    shown = {mark: entry for mark, entry in shown.items() if not entry.inside}
-    leaves = {
-        mark: watch.entries[mark]
-        for entry in shown.values()
-        for mark in entry.inputs
-        if watch.entries[mark].seq is None and watch.entries[mark].requires
-    }
-    order = sorted([*leaves.values(), *shown.values()], key=lambda entry: entry.mark)
+    """The graphs of a run, numbered in the order in which they were built, a leaf before what first reads it."""
+    built: dict[int, Entry] = {}
+    for mark, entry in watch.entries.items():
+        if entry.seq is None or entry.inside:
+            continue
+        for one in map(watch.entries.__getitem__, entry.inputs):
+            if one.seq is None and one.requires:
+                built.setdefault(one.mark, one)
+        built[mark] = entry
+    order = list(built.values())
     index = {entry.mark: i for i, entry in enumerate(order)}
     by_seq = {entry.seq: index[entry.mark] for entry in order if entry.seq is not None}
     names = {mark: subject.name for mark, subject in watch.subjects.items()}

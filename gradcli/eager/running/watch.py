@@ -67,6 +67,12 @@ def names_at_end(frame: FrameType, owners: set[int]) -> dict[str, Any]:
     return names
 
 
+def number_of(source: Any) -> int:
+    """The number of the node that a gradient goes to; 0 for a leaf."""
+    seq: int = source._seq
+    return seq if seq >= 0 else source.node._seq  # type: ignore[no-any-return]
+
+
 SCORES = {  # which operand of a softmax holds the scores, or of attention the mask that is added to them
     "SoftmaxBackward0": 0,
     "LogSoftmaxBackward0": 0,
@@ -84,6 +90,7 @@ class Watch:
         self.tensors = Tensors() if tensors is None else tensors
         self.folder = (folder, os.path.realpath(folder) + os.sep)  # the files in it are the user's own
         self.entries: dict[int, Entry] = {}
+        self.made: dict[int, int] = {}  # number of a node: number of the value that it stands for
         self.used: set[int] = set()  # numbers of what an operation has read
         self.sweeps: list[Sweep] = []
         self.events: list[Event] = []
@@ -197,6 +204,8 @@ class Watch:
             if name == "ReluBackward0":
                 entry.zeros = self.tensors.zero_units(tensor)
             self.tensors.set_mark(tensor, entry.mark)
+            if entry.seq is not None:
+                self.made[entry.seq] = entry.mark
         entries[entry.mark] = entry
         return entry
 
@@ -206,20 +215,20 @@ class Watch:
         """From now on a tensor stands for what another one stands for."""
         self.tensors.set_mark(tensor, self.mark(other))
 
-    def changed(self, tensor: Any, result: Any) -> None:
-        """A tensor was changed in place; `result` is what was computed for it."""
-        tensors = self.tensors
+    def changed(self, tensor: Any, result: Any, rewritten: bool) -> None:
+        """A tensor was changed in place; `result` is what was computed for it, and may become its history."""
         before, made = self.mark(tensor), self.mark(result)
-        self.changing(tensor, before, self.entries[made].name)
-        if not tensors.recording() or tensors.seq(tensor) is None:
-            return  # no new history: a leaf that an optimizer moves stays the same leaf
-        tensors.set_mark(tensor, made)
-        base = tensors.base(tensor)
-        if base is not None:
-            held = self.mark(base)
-            self._enter(base, "operation", "CopySlices", (held, made))
+        self.changing(tensor, before, self.entries[made].name, rewritten)
+        if rewritten and self.tensors.base(tensor) is None:
+            self.tensors.set_mark(tensor, made)
 
-    def changing(self, tensor: Any, before: int, name: str) -> None:
+    def rewritten(self, base: Any) -> None:
+        """A view of a tensor was changed in place, which has a new history for it."""
+        node = base._edge[0]
+        reads = [self.made[number_of(x)] if x._seq else self.mark(x) for x in node.ins if x is not None]
+        self._enter(base, "operation", type(node).__name__, tuple(reads))
+
+    def changing(self, tensor: Any, before: int, name: str, rewritten: bool) -> None:
         """Note a change of a tensor that had a number before; one without a new history may have been spoilt."""
         changed = before
         while changed in self.shared:
@@ -229,7 +238,7 @@ class Watch:
             self._event("changed", changed, name)
         else:
             self._event("zeroed" if self.tensors.is_zero(tensor) else "altered", owner, name)
-        if not self.tensors.recording() or self.tensors.seq(tensor) is None:
+        if not rewritten:
             self._spoilt(tensor, changed)
             base = self.tensors.base(tensor)
             if base is not None:
@@ -321,9 +330,8 @@ class Watch:
         sent = []
         for source, value in zip(node.ins, results, strict=False):
             if source is not None:
-                seq = source._seq
-                to = ("node", seq if seq > 0 else source.node._seq) if seq else ("leaf", self.mark(source))
-                sent.append((to, value))
+                number = number_of(source)
+                sent.append((("node", number) if number else ("leaf", self.mark(source)), value))
         line = None if node._code is None else line_in(node._code, node._at)
         self.step(node._seq, type(node).__name__, line, cts, sent)
 
@@ -340,15 +348,16 @@ class Watch:
             [tensors.arrived(ct, extents) for ct in arrived],
             tensors.kept(arrived[0], extents) if len(arrived) == 1 else None,
         )
+        sweep = self.open[-1]
         for to, value in results:
             if value is None:
-                step.withheld.append(to)
+                if sweep.targets is None:  # else it may be on no path to a target
+                    step.withheld.append(to)
                 continue
             size = tensors.sent(value, extents) if to[0] == "node" else tensors.size(value, extents)
             step.sent.append(Sent(to, size, tensors.kept(value, extents)))
             if arrived:
                 tensors.note_stuck(step, arrived[0], value, size)
-        sweep = self.open[-1]
         sweep.steps.append(step)
         sweep.seqs.add(seq)
 
