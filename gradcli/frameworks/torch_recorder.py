@@ -64,7 +64,7 @@ class TorchWatch(Watch):
         super().__init__(folder, extents, TorchTensors(torch))
         self.torch, self.every = torch, every
         self.changes: dict[tuple[tuple[int, ...], int], Line | None] = {}  # shape and version: who changed it so
-        self.unseen: dict[int, Entry] = {}  # number of a node inside a composite: its entry, until a tensor holds it
+        self.unseen: dict[tuple[int, int], Entry] = {}  # place of a value inside a composite, until a tensor holds it
         self.notes = untested(TORCH, str(torch.__version__))
 
     @contextmanager
@@ -98,11 +98,14 @@ class TorchWatch(Watch):
     # --- values ---------------------------------------------------------------------------------------------------
 
     def unknown(self, tensor: Any) -> Entry:
-        """The entry of a tensor that is new to the record; it may have a history."""
-        if tensor.grad_fn is None:
-            return super().unknown(tensor)
-        between = self.unseen.pop(self.tensors.number(tensor.grad_fn), None)
-        return self.computed("", (), False, tensor) if between is None else self.seen(between, tensor)
+        """The entry of a tensor that is new to the record; it may be a value inside a composite."""
+        place = self.tensors.place(tensor)
+        between = self.unseen.pop(place, None) if place is not None else None
+        return super().unknown(tensor) if between is None else self.seen(between, tensor)
+
+    def of_node(self, tensor: Any) -> Entry:
+        """The entry of a result of an operation that nobody reported."""
+        return self.computed("", (), False, tensor)
 
     def seen(self, entry: Entry, tensor: Any) -> Entry:
         """The entry of a value inside a composite, now that a tensor holds it."""
@@ -121,7 +124,7 @@ class TorchWatch(Watch):
 
     def computed(self, name: str, inputs: Sequence[int], wanted: bool, result: Any) -> Entry:
         """A result was made from values of these numbers, through one node, several, or none."""
-        node = result.grad_fn
+        node = self.tensors.node(result)
         if node is not None:
             name = name_of(node)
             edges, reached = self.beneath(node)
@@ -131,62 +134,68 @@ class TorchWatch(Watch):
                 inputs = [*edges, *[mark for mark in inputs if mark not in reached]]
         entry = self._enter(result, "operation", name, tuple(inputs))
         entry.wanted = wanted or node is not None
-        if entry.seq is not None:
-            self.unseen.pop(entry.seq, None)
         return entry
 
     def beneath(self, node: Any) -> tuple[list[int], set[int]]:
         """The marks of what a node reads, and which of these, or of those under new nodes, had one before."""
-        number, made = self.tensors.number, self.made
-        reached: set[int] = set()
-        marks: dict[int, int] = {}  # of leaves, by the number of their AccumulateGrad
-        inner: list[Any] = []
-        pending = [(one, False) for one, _ in node.next_functions if one is not None]
+        before: set[int] = set()
+        inner: dict[Any, int] = {}  # new nodes, and which of their results is read
+        pending = list(node.next_functions)
         while pending:
-            one, below = pending.pop()
-            at = number(one)
-            if at in made or at in marks:
-                reached.add(made.get(at, marks.get(at, -1)))
-            elif hasattr(one, "variable"):
-                marks[at] = self.mark(one.variable)
-                reached.add(marks[at])
-            elif below:
-                inputs = [made.get(number(x), marks.get(number(x), -1)) for x, _ in one.next_functions if x is not None]
-                made[at] = self.between(one, at, tuple(inputs))
-                inner.append(one)
-            else:
-                pending.append((one, True))
-                pending += [(x, False) for x, _ in one.next_functions if x is not None]
+            one, at = pending.pop()
+            mark = None if one is None else self.mark_of(one, at)
+            if mark is not None:
+                before.add(mark)
+            elif one is not None and one not in inner:
+                inner[one] = at
+                pending += one.next_functions
+        for one in sorted(inner, key=lambda one: one._sequence_nr()):
+            self.between(one, inner[one])
         if inner and self.extents:
             self.read_saved([node, *inner])
-        edges = [number(one) for one, _ in node.next_functions if one is not None]
-        return [made.get(at, marks.get(at, -1)) for at in edges], reached
+        return self.edges(node), before
+
+    def mark_of(self, node: Any, at: int) -> int | None:
+        """The mark of a result of a node, or of the leaf that a node adds to; None where the record has none."""
+        if hasattr(node, "variable"):
+            return self.mark(node.variable)
+        marks = self.made.get(self.tensors.number(node))
+        return marks.get(at, next(iter(marks.values()))) if marks else None
+
+    def edges(self, node: Any) -> list[int]:
+        """The marks of what a node reads."""
+        marks = [self.mark_of(one, at) for one, at in node.next_functions if one is not None]
+        return [mark for mark in marks if mark is not None]
 
     def read_saved(self, nodes: Sequence[Any]) -> None:
         """Read values inside a composite from what its nodes have saved, unless hooks that pack it would see that."""
         if self.tensors.packing():
             return
-        for node in nodes:
-            for value in saved(node):
-                entry = self.unseen.get(self.tensors.seq(value) or 0) if self.tensors.is_tensor(value) else None
-                if entry is not None:
-                    self.seen(entry, value)
+        for value in [value for node in nodes for value in saved(node) if self.tensors.is_tensor(value)]:
+            entry = self.unseen.get(self.tensors.place(value) or (0, 0))
+            if entry is not None:
+                self.seen(entry, value)
 
-    def between(self, node: Any, number: int, inputs: tuple[int, ...]) -> int:
-        """The mark of a value inside a composite: no one has seen more of it than its node."""
-        entry = self._enter(None, "operation", name_of(node), inputs)
+    def between(self, node: Any, at: int) -> None:
+        """Enter a value inside a composite: no one has seen more of it than its node."""
+        entry = self._enter(None, "operation", name_of(node), tuple(self.edges(node)))
+        number = self.tensors.number(node)
         entry.seq, entry.requires, entry.wanted, entry.size = number, True, True, Size(0.0, True)
         known = getattr(node, "_input_metadata", None)
         if known:
-            entry.shape, entry.dtype = tuple(known[0].shape), spoken(known[0].dtype)
-        self.unseen[number] = entry
-        return entry.mark
+            entry.shape, entry.dtype = tuple(known[at].shape), spoken(known[at].dtype)
+        self.unseen[number, at], self.made[number] = entry, {at: entry.mark}
+
+    def line_of(self, node: Any) -> Line | None:
+        """The line that made a node."""
+        mark = self.mark_of(node, 0)
+        return None if mark is None else self.entries[mark].line
 
     def wrote(self, name: str, operands: Sequence[Any], tensor: Any, before: int) -> None:
         """A tensor, which had this number before, was changed in place."""
         tensors = self.tensors
         self.changes[tuple(tensor.shape), tensor._version] = self._line()
-        rewritten = tensors.recording() and tensor.grad_fn is not None
+        rewritten = tensors.recording() and tensors.node(tensor) is not None
         self.changing(tensor, before, name, rewritten)
         if rewritten:
             wanted = any(map(tensors.requires, operands))
@@ -382,8 +391,10 @@ class Recorder:
 
     def made(self, name: str, operands: list[Any], result: Any) -> None:
         """An operation gave a result."""
-        if result.is_leaf and (result.requires_grad or not operands):
+        if self.tensors.node(result) is None and (result.requires_grad or not operands):
             return  # made from nothing, or the leaf that it is
+        if self.tensors.mark(result) in self.watch.entries:
+            return  # what was there before, as `y._base`
         entry = self.watch.applied(title(name), operands, result)
         kind = ATTENTION if name == "scaled_dot_product_attention" else entry.name
         if kind in SCORES and len(operands) > SCORES[kind] and not entry.finite:
@@ -433,9 +444,15 @@ class Recorder:
     def retained(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Someone makes a tensor that is no leaf keep its gradient."""
         result = self.plain(func, args, kwargs)
-        if self.tensors.is_tensor(args[0]) and args[0].retains_grad:
-            self.keeping[self.tensors.number(args[0].grad_fn)] = weakref.ref(args[0])
+        if self.tensors.is_tensor(args[0]):
+            self.keep(args[0])
         return result
+
+    def keep(self, tensor: Any) -> None:
+        """Note that a tensor keeps its gradient: no leaf has a hook that would tell."""
+        number = self.tensors.seq(tensor)
+        if number is not None:
+            self.keeping[number] = weakref.ref(tensor)
 
     def ruled(self, cls: Any, args: Sequence[Any], result: Any) -> None:
         """A Function was applied."""
@@ -446,9 +463,8 @@ class Recorder:
             if self.tensors.is_tensor(x) and not (x.is_leaf and x.requires_grad):
                 self.watch.applied(f"{cls.__name__}Backward", operands, x)
                 if x.grad_fn is not None:
-                    saved = getattr(x.grad_fn, "saved_tensors", ())
                     backward = cls.vjp if cls.backward is self.torch.autograd.Function.backward else cls.backward
-                    self.watch.ruled(x, cls.__name__, backward, ["its result" if y is x else y for y in saved])
+                    self.watch.ruled(x, cls.__name__, backward, getattr(x.grad_fn, "saved_tensors", ()))
 
     # --- backwards ------------------------------------------------------------------------------------------------
 
@@ -502,6 +518,8 @@ class Recorder:
     def begun(self, roots: Sequence[Any], inputs: Any, retain: Any, create: Any, options: dict[str, Any]) -> list[Any]:
         """Record that a backward begins, and hang hooks on its nodes, whose handles are given back."""
         targets = [x for x in inputs if self.tensors.is_tensor(x)] if inputs else None
+        for x in (targets or ()) if options.get("accumulate_grad") else ():
+            self.keep(x)
         fills = bool(options.get("accumulate_grad")) and targets is None
         self.watch.sweep(roots, targets, bool(retain), bool(create), fills)
         return list(map(self.hooked, self.nodes(roots)))
@@ -534,9 +552,7 @@ class Recorder:
                 to.append(("leaf", self.watch.mark(one.variable)))
             else:
                 to.append(("node", self.tensors.number(one)))
-        number = self.tensors.number(node)
-        mark = self.watch.made.get(number)
-        line = None if mark is None else self.watch.entries[mark].line
+        number, line = self.tensors.number(node), self.watch.line_of(node)
         return node.register_hook(partial(self.ran, number, name_of(node), line, to))
 
     def ran(self, number: int, name: str, line: Line | None, to: list[Any], sent: Any, arrived: Any) -> None:
@@ -567,8 +583,7 @@ class Recorder:
             waiting = [node for node in nodes if self.tensors.number(node) not in ran and not hasattr(node, "variable")]
             waiting.sort(key=lambda node: -node._sequence_nr())
             node = next((node for node in waiting if said in lost(node)), None)
-            mark = None if node is None else self.watch.made.get(self.tensors.number(node))
-            line = None if mark is None else self.watch.entries[mark].line
+            line = None if node is None else self.watch.line_of(node)
             version = WRONG_VERSION.search(problem)
             key = None if version is None else (tuple(map(int, re.findall(r"\d+", version[1]))), int(version[2]))
             changed = self.watch.changes.get(key) if key is not None else None
@@ -622,7 +637,7 @@ def plain_step(optimizer: Any, args: Any, kwargs: Any) -> bool:
 
 def lost(node: Any) -> str:
     """What a node says where it cannot give what it saved; nothing where it can."""
-    for name in saved_names(type(node)):
+    for name in saved_names(node.__class__):
         try:
             getattr(node, name, None)
         except RuntimeError as problem:
@@ -632,13 +647,13 @@ def lost(node: Any) -> str:
 
 def saved(node: Any) -> Iterator[Any]:
     """What a node has saved and not lost."""
-    for name in saved_names(type(node)):
+    for name in saved_names(node.__class__):
         with suppress(RuntimeError):
             yield from flat([getattr(node, name, None)])
 
 
 @cache
-def saved_names(kind: type) -> list[str]:
+def saved_names(kind: Any) -> list[str]:
     """The attributes in which nodes of a class give what they saved."""
     return [name for name in dir(kind) if name.startswith("_saved_")] or ["saved_tensors"]
 

@@ -135,10 +135,22 @@ class TorchTensors(Tensors):
         """Whether it requires grad."""
         return bool(tensor.requires_grad)
 
+    def node(self, tensor: Any) -> Any:
+        """The node that made it; a view that was made and written to under no_grad refuses to say that it has none."""
+        try:
+            return tensor.grad_fn
+        except RuntimeError:
+            return None
+
     def seq(self, tensor: Any) -> int | None:
         """The number of the node that made it."""
-        node = tensor.grad_fn
+        node = self.node(tensor)
         return None if node is None else self.number(node)
+
+    def place(self, tensor: Any) -> tuple[int, int] | None:
+        """The number of the node that made it, and which of its results it is."""
+        node = self.node(tensor)
+        return None if node is None else (self.number(node), tensor.output_nr)
 
     def number(self, node: Any) -> int:
         """The number of a node, which it carries in its metadata: those of PyTorch are counted by thread."""
@@ -154,7 +166,7 @@ class TorchTensors(Tensors):
 
     def grad(self, tensor: Any) -> Any:
         """Its `.grad`, unnoticed."""
-        return tensor.grad if tensor.is_leaf or tensor.retains_grad else None
+        return tensor.grad if self.node(tensor) is None or tensor.retains_grad else None
 
     def added(self, tensor: Any) -> int:
         """How many backwards have added into its `.grad` since that was None or zero."""
@@ -172,9 +184,9 @@ class TorchTensors(Tensors):
 
     def flags(self, tensor: Any) -> Flags:
         """What a reader of the file sees of it."""
-        node = tensor.grad_fn
+        node = self.node(tensor)
         return Flags(
-            tensor.is_leaf,
+            node is None,
             tensor.requires_grad,
             tensor.retains_grad,
             tensor.is_floating_point() or tensor.is_complex(),

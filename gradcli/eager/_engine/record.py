@@ -406,6 +406,8 @@ def one_node(name: str, *results: Tensor | None) -> tuple[Tensor, ...]:
     for i, x in enumerate(results):
         if x is not None:
             x._requires, x._edge = True, (node, i)
+            if events.current is not None:
+                events.current.given_node(x)
     return tuple(found)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.eager._core import dtypes
+from gradcli.eager._core import dtypes, events
 from gradcli.eager._core.modes import state
 from gradcli.eager._core.node import Node, Output, Packed, Saved, class_named, saved_result
 from gradcli.eager._core.tensor import Tensor
@@ -234,4 +234,6 @@ def renamed(x: Tensor, name: str) -> Tensor:
     """The same tensor, whose node has another name."""
     if isinstance(x._node, RuleNode):
         x._node.__class__ = class_named(RuleNode, name)
+        if events.current is not None:
+            events.current.given_node(x)
     return x

@@ -427,7 +427,7 @@ def refused(x: Tensor, others: tuple[Any, ...], name: str) -> Tensor:
     if x.dtype.kind >= 2:
         sources = [source_of(one) for one in others if isinstance(one, Tensor)]
         noded((x,), GradientNode, "NotImplemented", sources, gradient=gradient)
-    return x
+    return noted("NotImplemented", others, x)
 
 
 @op(inplace=ENTRIES, why="step-function")

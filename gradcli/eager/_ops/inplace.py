@@ -135,7 +135,7 @@ def rewrite(x: Tensor, result: Tensor) -> None:
     plan.forward.on_arrays(hit.dtype, [hit])[0][...] = True
     noded((base,), CopySlices, "CopySlices", (source_of(base), written), hit=Tensor(hit), path=x._path)
     if events.current is not None:
-        events.current.rewritten(base)
+        events.current.of_node(base)
     x._renew()
 
 

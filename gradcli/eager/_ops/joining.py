@@ -147,7 +147,7 @@ class PartsNode(Node):
 def _views(x: Tensor, axis: int, places: list[Any]) -> list[Tensor]:
     """The parts at some places of an axis, each of which is a position or a range, as views."""
     parts = []
-    plain = state.mode != SPECIAL and not x._inference
+    plain = (state.mode != SPECIAL or state.recorder_only) and not x._inference
     for place in places:
         index, node = place, "SelectBackward0"
         function: Callable[..., Any] = selected

@@ -318,6 +318,11 @@ class Tensors:
         edge = tensor._edge
         return None if edge is None else edge[0].seq
 
+    def place(self, tensor: Any) -> tuple[int, int] | None:
+        """The number of the node that made it, and which of its results it is."""
+        edge = tensor._edge
+        return None if edge is None else (edge[0].seq, edge[1])
+
     def base(self, tensor: Any) -> Any:
         """The tensor that it is a view of, or None."""
         return tensor._base

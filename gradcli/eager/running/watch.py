@@ -67,10 +67,11 @@ def names_at_end(frame: FrameType, owners: set[int]) -> dict[str, Any]:
     return names
 
 
-def number_of(source: Any) -> int:
-    """The number of the node that a gradient goes to; 0 for a leaf."""
-    seq: int = source._seq
-    return seq if seq >= 0 else source.node._seq  # type: ignore[no-any-return]
+def end_of(source: Any) -> tuple[int, int]:
+    """Where an edge leads: the number of a node, and which of its results; (0, 0) for a leaf or for nowhere."""
+    if source is None or source._seq >= 0:
+        return (0 if source is None else source._seq, 0)
+    return (source.node._seq, source.nr)
 
 
 SCORES = {  # which operand of a softmax holds the scores, or of attention the mask that is added to them
@@ -90,7 +91,7 @@ class Watch:
         self.tensors = Tensors() if tensors is None else tensors
         self.folder = (folder, os.path.realpath(folder) + os.sep)  # the files in it are the user's own
         self.entries: dict[int, Entry] = {}
-        self.made: dict[int, int] = {}  # number of a node: number of the value that it stands for
+        self.made: dict[int, dict[int, int]] = {}  # number of a node: the numbers of its results, by their places
         self.used: set[int] = set()  # numbers of what an operation has read
         self.sweeps: list[Sweep] = []
         self.events: list[Event] = []
@@ -123,8 +124,27 @@ class Watch:
         return mark
 
     def unknown(self, tensor: Any) -> Entry:
-        """The entry of a tensor that is new to the record."""
-        return self._enter(tensor, "leaf", "", ())
+        """The entry of a tensor that is new to the record: a leaf, or another object for what is in it."""
+        place = self.tensors.place(tensor)
+        if place is None:
+            return self._enter(tensor, "leaf", "", ())
+        mark = self.made.get(place[0], {}).get(place[1])
+        if mark is None:
+            return self.of_node(tensor)
+        self.tensors.set_mark(tensor, mark)
+        return self.entries[mark]
+
+    def of_node(self, tensor: Any) -> Entry:
+        """The entry of a result of an operation that nobody reported."""
+        node = tensor._edge[0]
+        reads = []
+        for x in node.ins:
+            number, at = end_of(x)
+            mark = self.made.get(number, {}).get(at) if number else None if x is None else self.mark(x)
+            reads += [] if mark is None else [mark]
+        entry = self._enter(tensor, "operation", type(node).__name__, tuple(reads))
+        entry.wanted = True
+        return entry
 
     def operation(self, name: str, xs: Sequence[Any], result: Any) -> None:
         """An operation gave a result, with or without a node."""
@@ -143,12 +163,19 @@ class Watch:
             if tensors.is_tensor(scores):
                 made.masked = tensors.masked_rows(scores, result)
 
+    def given_node(self, result: Any) -> None:
+        """A result has another node, or another name for it, than when it was reported."""
+        entry, (number, at) = self.entries[self.mark(result)], self.tensors.place(result) or (0, 0)
+        entry.name, entry.seq = type(result._edge[0]).__name__, number
+        self.made.setdefault(number, {})[at] = entry.mark
+
     def ruled(self, result: Any, name: str, backward: Any, saved: Sequence[Any]) -> None:
         """A result has a rule of its own, of a class of this name with a backward, and saved these values."""
         code = getattr(backward, "__code__", None)
         line = None if code is None else Line(code.co_filename, code.co_firstlineno, "")
+        own = self.tensors.mark(result)
         marks = [self.mark(x) if self.tensors.is_tensor(x) else None for x in saved if x is not None]
-        self.rules[self.tensors.mark(result)] = Rule(name, line, tuple(marks))
+        self.rules[own] = Rule(name, line, tuple([None if mark == own else mark for mark in marks]))
 
     def cut(self, how: str, xs: Sequence[Any], result: Any | None) -> None:
         """Values left the graph: by detach(), item(), numpy() and the like."""
@@ -204,8 +231,9 @@ class Watch:
             if name == "ReluBackward0":
                 entry.zeros = self.tensors.zero_units(tensor)
             self.tensors.set_mark(tensor, entry.mark)
-            if entry.seq is not None:
-                self.made[entry.seq] = entry.mark
+            place = self.tensors.place(tensor)
+            if place is not None:
+                self.made.setdefault(place[0], {})[place[1]] = entry.mark
         entries[entry.mark] = entry
         return entry
 
@@ -221,12 +249,6 @@ class Watch:
         self.changing(tensor, before, self.entries[made].name, rewritten)
         if rewritten and self.tensors.base(tensor) is None:
             self.tensors.set_mark(tensor, made)
-
-    def rewritten(self, base: Any) -> None:
-        """A view of a tensor was changed in place, which has a new history for it."""
-        node = base._edge[0]
-        reads = [self.made[number_of(x)] if x._seq else self.mark(x) for x in node.ins if x is not None]
-        self._enter(base, "operation", type(node).__name__, tuple(reads))
 
     def changing(self, tensor: Any, before: int, name: str, rewritten: bool) -> None:
         """Note a change of a tensor that had a number before; one without a new history may have been spoilt."""
@@ -330,7 +352,7 @@ class Watch:
         sent = []
         for source, value in zip(node.ins, results, strict=False):
             if source is not None:
-                number = number_of(source)
+                number, _ = end_of(source)
                 sent.append((("node", number) if number else ("leaf", self.mark(source)), value))
         line = None if node._code is None else line_in(node._code, node._at)
         self.step(node._seq, type(node).__name__, line, cts, sent)
