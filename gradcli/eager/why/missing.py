@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gradcli.eager.why.story import is_float
 from gradcli.results.findings import AtNode, Saved, Unregistered
 
 if TYPE_CHECKING:
@@ -51,21 +52,16 @@ def found(story: Story, loose: Loose, count: int) -> Finding:
     line = loose.line or story.entries[loose.tensors[0]].line
     use = LAYERS[loose.kind] if loose.layers else PARAMETERS[loose.kind]
     root = loose.name.partition(".")[0]
+    several = (loose.layers or count) > 1
     parameters = f"{count} parameter{'s' if count > 1 else ''}"
+    place = f"in the {loose.kind} `{loose.attribute}` of {loose.module} {'are' if several else 'is'} not registered"
     if loose.kind == "tensor":
-        what = f"the tensor `{loose.attribute}` of {loose.module} is no Parameter"
-        which = "it"
+        what, which = f"the tensor `{loose.attribute}` of {loose.module} is no Parameter", "it"
     elif loose.layers:
-        several = loose.layers > 1
-        what = (
-            f"{loose.layers} layer{'s' if several else ''} in the {loose.kind} `{loose.attribute}` of {loose.module} "
-        )
-        what += f"{'are' if several else 'is'} not registered"
+        what = f"{loose.layers} layer{'s' if several else ''} {place}"
         which = f"{'their' if several else 'its'} {parameters}"
     else:
-        what = f"{parameters} in the {loose.kind} `{loose.attribute}` of {loose.module} "
-        what += f"{'are' if count > 1 else 'is'} not registered"
-        which = "them" if count > 1 else "it"
+        what, which = f"{parameters} {place}", "them" if several else "it"
     user = "optimizer" if story.watch.optimised or not loose.registered else "update"
     told = f"{what}: {root}.parameters(), and so the {user}, leaves {which} out ({story.at(line)})"
     evidence = Unregistered(loose.module, loose.attribute, loose.kind, loose.layers, count, f"torch.nn.{use}")
@@ -125,12 +121,8 @@ def reason(story: Story, mark: int) -> Finding | None:
         leaves = [story.called(leaf) for leaf in story.leaves_above(mark)]
         if entry.role == "leaf":
             return story.none("never-required", name, entry.line, "it never required grad")
-        return story.none(
-            "never-required",
-            name,
-            entry.line,
-            f"nothing that it was made from requires grad ({', '.join(dict.fromkeys(leaves))})",
-        )
+        told = f"nothing that it was made from requires grad ({', '.join(dict.fromkeys(leaves))})"
+        return story.none("never-required", name, entry.line, told)
     if not subject.leaf and not subject.retains:
         return not_leaf(story, mark, name)
     dropped = [event for event in story.timeline(mark) if event.kind in ("added", "dropped")]
@@ -205,46 +197,28 @@ def stops(story: Story, problem: BaseException | None) -> Iterator[Finding]:
     """Why the file could not go on."""
     if problem is None or isinstance(problem, SystemExit):
         return
-    watch = story.watch
+    watch, at = story.watch, story.at(story.watch.last)
     ours = isinstance(problem, RuntimeError) and watch.fault == watch.last  # not one that the file caught before
     if ours and watch.refusal is not None:
         yield refused(story, watch.refusal)
     elif ours and watch.stop is not None:
         why, node, line, changed = watch.stop
-        carried = why == "changed" and any(sweep.retain and not sweep.create for sweep in watch.sweeps[:-1])
-        if carried:
-            told = (
-                f"backward stopped: {story.at(changed)} changed in place what {node} at {story.at(line)} had saved in "
-            )
-            told += "an earlier step, whose graph is walked again"
-            yield story.find("changed-carried", None, changed, told, Saved(node, line.number if line else None))
-        elif why == "changed":
-            yield story.find(
-                "changed-in-place",
-                None,
-                changed,
-                f"backward stopped: {story.at(changed)} changed in place what {node} at {story.at(line)} had saved",
-                Saved(node, None if line is None else line.number),
-            )
-        else:
-            yield story.find(
-                "freed",
-                None,
-                watch.last,
-                f"backward stopped at {story.at(watch.last)}: an earlier backward had freed what {node} at "
-                f"{story.at(line)} saved",
-                Saved(node, None if line is None else line.number),
-            )
+        lost = f"what {node} at {story.at(line)}"
+        reason, where = "freed", watch.last
+        told = f"backward stopped at {at}: an earlier backward had freed {lost} saved"
+        if why == "changed":
+            reason, where = "changed-in-place", changed
+            told = f"backward stopped: {story.at(changed)} changed in place {lost} had saved"
+            if any(sweep.retain and not sweep.create for sweep in watch.sweeps[:-1]):
+                reason = "changed-carried"
+                told += " in an earlier step, whose graph is walked again"
+        yield story.find(reason, None, where, told, Saved(node, None if line is None else line.number))
     elif isinstance(problem, RuntimeError) and "inference tensors cannot be saved" in str(problem).lower():
-        told = (
-            f"the file stopped at {story.at(watch.last)}: a tensor made in inference_mode has to be saved for backward"
-        )
+        told = f"the file stopped at {at}: a tensor made in inference_mode has to be saved for backward"
         yield story.find("inference", None, watch.last, told)
     else:
-        told = str(problem).partition("\n")[0]
-        yield story.find(
-            "stopped", None, watch.last, f"the file stopped at {story.at(watch.last)}: {type(problem).__name__}: {told}"
-        )
+        told = f"the file stopped at {at}: {type(problem).__name__}: " + str(problem).partition("\n")[0]
+        yield story.find("stopped", None, watch.last, told)
 
 
 def refused(story: Story, root: int) -> Finding:
@@ -257,25 +231,17 @@ def refused(story: Story, root: int) -> Finding:
     if end is None and not late:
         end = next(filter(None, (story.left_before(one) for one in above)), None)
     name = "this tensor" if entry.role == "leaf" and not subject.name else name
+    reason, line = "never-required", entry.line
     if not subject.floating:
-        return story.find("integer-dtype", name, entry.line, f"cannot go backward from $it: it is {subject.dtype}")
-    if end is not None:
-        found = ended(story, name, end)
-        return found._replace(
-            message="cannot go backward from $it: " + found.message.removeprefix("$it.grad is None: ")
-        )
-    if late:
+        reason, told = "integer-dtype", f"it is {subject.dtype}"
+    elif end is not None:
+        reason, line, told = end.reason, end.line, f"{end.what} at {story.at(end.line)}"
+    elif late:
         told = f"{story.called(late[0])} requires grad now, and did not when it was used"
-        return story.find("never-required", name, entry.line, f"cannot go backward from $it: {told}")
-    leaves = list(dict.fromkeys(story.called(leaf) for leaf in above))
-    whole = [leaf for leaf in above if not story.entries[leaf].dtype.startswith(("float", "complex", "bfloat"))]
-    if whole and len(whole) == len(above):
-        kinds = ", ".join(dict.fromkeys(f"{story.called(leaf)} is {story.entries[leaf].dtype}" for leaf in whole))
-        told = f"cannot go backward from $it: {kinds}, and only floats can require grad"
-        return story.find("integer-dtype", name, entry.line, told)
-    return story.find(
-        "never-required",
-        name,
-        entry.line,
-        f"cannot go backward from $it: nothing that it was made from requires grad ({', '.join(leaves)})",
-    )
+    elif above and not any(is_float(story.entries[leaf].dtype) for leaf in above):
+        kinds = ", ".join(dict.fromkeys(f"{story.called(leaf)} is {story.entries[leaf].dtype}" for leaf in above))
+        reason, told = "integer-dtype", f"{kinds}, and only floats can require grad"
+    else:
+        leaves = ", ".join(dict.fromkeys(map(story.called, above)))
+        told = f"nothing that it was made from requires grad ({leaves})"
+    return story.find(reason, name, line, f"cannot go backward from $it: {told}")

@@ -114,6 +114,11 @@ class End(NamedTuple):
     what: str
 
 
+def is_float(dtype: str) -> bool:
+    """Whether tensors of a format can require grad."""
+    return dtype.startswith(("float", "complex", "bfloat"))
+
+
 def shown(line: Line | None) -> bool:
     """Whether a line only shows, stores or tests a number, as far as its first word tells."""
     if line is None:
@@ -255,7 +260,7 @@ class Story:
             return End("inference", entry.line, "it was computed in inference_mode")
         if entry.mode == "no_grad":
             return End("no-grad", entry.line, "it was computed under no_grad")
-        if not entry.dtype.startswith(("float", "complex", "bfloat")):
+        if not is_float(entry.dtype):
             return End("step-function", entry.line, f"the result is {entry.dtype}, a step function of its operand")
         return End("step-function", entry.line, "the operation has no derivative")
 

@@ -60,13 +60,8 @@ def faded(story: Story, mark: int) -> Finding | None:
             reason, how = "vanishing", f"{how}: the matrix that it multiplies by is next to nothing"
     elif not flat:
         how += mostly(way, -1)
-    return story.find(
-        reason,
-        story.called(mark),
-        at.line,
-        f"$it.grad has norm {one.norm:.3g}: it vanishes from {at.name} at {story.at(at.line)} on ({how})",
-        GradientPath(norm=one.norm, norms=shown(way)),
-    )
+    told = f"$it.grad has norm {one.norm:.3g}: it vanishes from {at.name} at {story.at(at.line)} on ({how})"
+    return story.find(reason, story.called(mark), at.line, told, GradientPath(norm=one.norm, norms=shown(way)))
 
 
 def blown_up(story: Story, mark: int) -> Finding | None:
@@ -78,14 +73,11 @@ def blown_up(story: Story, mark: int) -> Finding | None:
     growing = [i for i in range(len(way)) if way[i][2] > 2 * way[i][0].norm]
     start = next((i for i in growing if not reads(way[i][0].name, "spreads")), growing[0] if growing else 0)
     at = way[start][0]
-    return story.find(
-        "exploding",
-        story.called(mark),
-        at.line,
+    told = (
         f"$it.grad has norm {one.norm:.3g}: it grows from {at.name} at {story.at(at.line)} on "
-        f"({len(way)} operations on the way{mostly(way, 1)})",
-        GradientPath(norm=one.norm, norms=shown(way)),
+        f"({len(way)} operations on the way{mostly(way, 1)})"
     )
+    return story.find("exploding", story.called(mark), at.line, told, GradientPath(norm=one.norm, norms=shown(way)))
 
 
 def mostly(way: Way, sign: int) -> str:
@@ -181,32 +173,23 @@ def zero(story: Story, mark: int) -> Iterator[Finding]:
         looked = [event for event in story.timeline(mark) if event.kind in ("zero", "none", "read")]
         if any(event.kind == "added" for event in events) and looked and looked[-1].kind == "zero":
             line = events[-1].line
-            yield story.find(
-                "zeroed",
-                name,
-                line,
-                f"$it.grad is zero: backward filled it, then it was set to zero at {story.at(line)}",
-            )
+            told = f"$it.grad is zero: backward filled it, then it was set to zero at {story.at(line)}"
+            yield story.find("zeroed", name, line, told)
         return
     sweep = story.last_sweep(mark)
     if sweep is None:
         return
-    told: set[tuple[str, Any]] = set()
+    seen: set[tuple[str, Any]] = set()
     for step in stoppers(story, sweep, mark):
         reason = flat_reason(step.name)
-        if (reason, step.line) not in told:
-            told.add((reason, step.line))
-            yield story.find(
-                reason,
-                name,
-                step.line,
-                f"$it.grad is zero: {step.name} at {story.at(step.line)} sends nothing on",
-                AtNode(step.name),
-            )
-    for node, at in () if told else hooked(story, sweep, mark):
-        told.add(("hook", at))
+        if (reason, step.line) not in seen:
+            seen.add((reason, step.line))
+            told = f"$it.grad is zero: {step.name} at {story.at(step.line)} sends nothing on"
+            yield story.find(reason, name, step.line, told, AtNode(step.name))
+    for node, at in () if seen else hooked(story, sweep, mark):
+        seen.add(("hook", at))
         yield story.find("hook", name, at, f"$it.grad is zero: a hook made it so, before {node} at {story.at(at)}")
-    if not told:
+    if not seen:
         yield story.find("flat", name, sweep.line, "$it.grad is zero: what came along the different paths cancels out")
 
 
@@ -319,13 +302,9 @@ def _forward_origin(story: Story, root: int) -> Finding | None:
         return story.find(
             "nan-data", name, first.line, f"$it holds {what} from the start; it is first used at {story.at(first.line)}"
         )
-    return story.find(
-        "nan-forward",
-        story.called(root),
-        first.line,
-        f"$it is not finite: the first {what} appears in {first.name} at {story.at(first.line)}",
-        Operands(first.name, tuple(story.called(mark) for mark in first.inputs)),
-    )
+    told = f"$it is not finite: the first {what} appears in {first.name} at {story.at(first.line)}"
+    operands = Operands(first.name, tuple([story.called(mark) for mark in first.inputs]))
+    return story.find("nan-forward", story.called(root), first.line, told, operands)
 
 
 def _masked_above(story: Story, root: int) -> Entry | None:
@@ -347,14 +326,12 @@ def _masked_rows(story: Story, entry: Entry, subject: str, lead: str) -> Finding
     mask = _mask_of(story, entry)
     by = f", masked at {story.at(mask)}" if mask is not None and mask != entry.line else ""
     where = f"{rows} of the {of} rows" if of > 1 else "the only row"
-    return story.find(
-        "masked-row",
-        subject,
-        entry.line,
+    told = (
         f"{lead}: {where} of {entry.name} at {story.at(entry.line)} {'is' if rows == 1 else 'are'} -inf throughout"
-        f"{by}; the softmax of such a row is NaN",
-        Masked(entry.name, rows, of, None if mask is None else mask.number),
+        f"{by}; the softmax of such a row is NaN"
     )
+    evidence = Masked(entry.name, rows, of, None if mask is None else mask.number)
+    return story.find("masked-row", subject, entry.line, told, evidence)
 
 
 def _mask_of(story: Story, softmax: Entry) -> Line | None:
@@ -401,23 +378,18 @@ def _backward_origin(story: Story, sweep: Sweep, step: Step, subject: str) -> Fi
         return _masked_rows(story, made, subject, "$it.grad is NaN")
     branch = next((one for one in sweep.steps if reads(one.name, "branches") and one.norm), None)
     if step.stuck and branch is not None:
-        return story.find(
-            "nan-branch",
-            subject,
-            step.line,
+        told = (
             f"$it.grad is NaN: {step.name} at {story.at(step.line)} multiplies an infinite slope by the zero gradient "
-            f"of a branch that was not taken at {story.at(branch.line)}",
-            Branch(step.name, None if branch.line is None else branch.line.number),
+            f"of a branch that was not taken at {story.at(branch.line)}"
         )
+        evidence = Branch(step.name, None if branch.line is None else branch.line.number)
+        return story.find("nan-branch", subject, step.line, told, evidence)
     how = "an infinite slope times a gradient of zero" if step.stuck else "the slope is not finite there"
-    return story.find(
-        "nan-backward",
-        subject,
-        step.line,
+    told = (
         f"$it.grad is not finite: on the way back the first NaN or inf appears in {step.name} at {story.at(step.line)} "
-        f"({how})",
-        AtNode(step.name),
+        f"({how})"
     )
+    return story.find("nan-backward", subject, step.line, told, AtNode(step.name))
 
 
 # --- dead units ---------------------------------------------------------------------------------------------
@@ -439,14 +411,11 @@ def dead_units(story: Story) -> Iterator[Finding]:
     for (line, at, _), zeros in layers.items():
         share = float(zeros.mean())
         if share >= DEAD_SHARE and rows[line, at, len(zeros)] > 1 and len(zeros) > 1:
-            yield story.find(
-                "dead-relu",
-                None,
-                line,
+            told = (
                 f"{int(zeros.sum())} of {len(zeros)} units of the relu at {story.at(line)} are zero for every input: "
-                "no gradient passes them",
-                DeadUnits(share=share, units=len(zeros)),
+                "no gradient passes them"
             )
+            yield story.find("dead-relu", None, line, told, DeadUnits(share=share, units=len(zeros)))
 
 
 LOOP = 3  # backwards at one line that make a loop
@@ -497,13 +466,8 @@ def added_up(story: Story, mark: int, asked: bool) -> Finding | None:
         told = f"$it.grad is the sum of {total} backwards, never zeroed in between"
         told += " although the tensor changed in between" if stale else ""
         told += ", while others were" if left_out and not stale else ""
-    return story.find(
-        "accumulated",
-        story.called(mark),
-        line,
-        f"{told}; the last is {story.at(line)}",
-        Accumulated(backwards=total, factor=count),
-    )
+    told = f"{told}; the last is {story.at(line)}"
+    return story.find("accumulated", story.called(mark), line, told, Accumulated(backwards=total, factor=count))
 
 
 def same(one: Reached, other: Reached) -> bool:
@@ -531,13 +495,8 @@ def kept_graphs(story: Story) -> Iterator[Finding]:
             told = "no later backward uses the graphs that it keeps"
         else:
             continue
-        yield story.find(
-            "retain-graph",
-            None,
-            line,
-            f"a loop passes retain_graph=True {len(sweeps)} times at {story.at(line)}: {told}, so memory grows",
-            Retained(times=len(sweeps), nodes=(sizes[0], sizes[-1])),
-        )
+        told = f"a loop passes retain_graph=True {len(sweeps)} times at {story.at(line)}: {told}, so memory grows"
+        yield story.find("retain-graph", None, line, told, Retained(times=len(sweeps), nodes=(sizes[0], sizes[-1])))
 
 
 def _again(story: Story, sweep: Sweep) -> bool:
@@ -549,29 +508,21 @@ def _again(story: Story, sweep: Sweep) -> bool:
 def histories(story: Story) -> Iterator[Finding]:
     """Names that hold the graphs of several losses."""
     roots = {mark for sweep in story.watch.sweeps if sweep.accumulate for mark, _, _ in sweep.roots}
-    holders: dict[str, set[int]] = {name: set(marks) for name, marks in story.watch.holders.items()}
-    for name, marks in holders.items():
+    for name, holding in story.watch.holders.items():
+        marks = set(holding)
         held = {mark for mark in ancestors(story, marks) if mark in roots}
         held = held or {mark for mark in marks if not story.entries[mark].shape and not used(story, mark)}
         walked = {at for mark in marks for at in story.walked.get(story.entries[mark].seq, ())[:1]}
-        if len(held) < LOOP <= len(walked):
-            line = story.entries[max(marks)].line
-            told = f"$it keeps the graphs of {len(walked)} backwards alive; the newest was made at {story.at(line)}"
-            operations = sum(1 for _ in ancestors(story, marks))
-            yield story.find("history", name, line, told, Histories(graphs=len(walked), operations=operations))
-        if len(held) >= LOOP:
-            line = next(
-                (use.line for mark in sorted(marks, reverse=True) for use in [story.entries[mark]] if use.line), None
-            )
-            nodes = sum(1 for _ in ancestors(story, marks))
-            yield story.find(
-                "history",
-                name,
-                line,
-                f"$it keeps the graphs of {len(held)} losses alive ({nodes} operations); the newest was made at "
-                f"{story.at(line)}",
-                Histories(graphs=len(held), operations=nodes),
-            )
+        graphs = len(held) if len(held) >= LOOP else len(walked)
+        if graphs < LOOP:
+            continue
+        line = story.entries[max(marks)].line
+        operations = sum(1 for _ in ancestors(story, marks))
+        what = (
+            f"{graphs} losses alive ({operations} operations)" if graphs == len(held) else f"{graphs} backwards alive"
+        )
+        told = f"$it keeps the graphs of {what}; the newest was made at {story.at(line)}"
+        yield story.find("history", name, line, told, Histories(graphs=graphs, operations=operations))
 
 
 def used(story: Story, mark: int) -> bool:
