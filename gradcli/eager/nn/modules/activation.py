@@ -145,13 +145,13 @@ def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Any:
 @checks
 def softsign(input: Tensor) -> Tensor:
     """x/(1 + |x|), from three nodes."""
-    return input / (need_tensor(input, "softsign").abs() + 1)
+    return input / (input.abs() + 1)
 
 
 @checks
 def tanhshrink(input: Tensor) -> Tensor:
     """x - tanh(x), from two nodes."""
-    return input - tanh(need_tensor(input, "tanhshrink"))
+    return input - tanh(input)
 
 
 # --- straight lines: the slope at a corner is PyTorch's ------------------------------------------------------

@@ -20,7 +20,6 @@ from gradcli.eager.nn._layer import (
     checks,
     dense,
     layer,
-    need_tensor,
     places_of,
     put,
     spread,
@@ -91,8 +90,6 @@ def _spread_out(
 
 
 def _checked(name: str, input: Tensor, weight: Tensor, bias: Tensor | None, axes: int, transposed: bool) -> None:
-    need_tensor(input, name)
-    need_tensor(weight, name)
     if weight.ndim != axes + 2:
         raise RuntimeError(f"expected {axes + 2}D weight for {name}, but got weight of size: {list(weight.shape)}")
     if input.ndim not in (axes + 1, axes + 2):

@@ -9,7 +9,7 @@ import numpy as np
 from gradcli.eager import random as streams
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._ops.inplace import change
-from gradcli.eager.nn._layer import Layer, checks, layer, need_tensor
+from gradcli.eager.nn._layer import Layer, checks, layer
 
 
 def _check_probability(p: float) -> None:
@@ -38,7 +38,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     tensor([0., 0., 2., 0.])
     """
     _check_probability(p)
-    if not training or p == 0 or not need_tensor(input, "dropout").numel():
+    if not training or p == 0 or not input.numel():
         return input
     kind = input.dtype.np
     if p == 1:

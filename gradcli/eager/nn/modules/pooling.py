@@ -24,7 +24,6 @@ from gradcli.eager.nn._layer import (
     checks,
     fused,
     layer,
-    need_tensor,
     picked,
     places_of,
     put,
@@ -56,7 +55,6 @@ def _windows(
     name: str, input: Tensor, axes: int, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil: bool
 ) -> _Windows:
     """The windows on a tensor. RuntimeError for sizes that do not fit, or do not leave an entry."""
-    need_tensor(input, name)
     if input.ndim not in (axes + 1, axes + 2):
         raise RuntimeError(
             f"Expected {axes + 1}D or {axes + 2}D input to {name}, but got input of size: {list(input.shape)}"
@@ -240,7 +238,6 @@ def _adapted(x: Any, *, out: Sizes) -> Any:
 @checks
 def adaptive_avg_pool2d(input: Tensor, output_size: Wished) -> Tensor:
     """Averages over windows that fill (N, C, H, W) in so many rows and columns."""
-    need_tensor(input, "adaptive_avg_pool2d")
     if output_size in (1, (1, 1), [1, 1]) and input.ndim >= 2:
         return mean(input, (-2, -1), True)
     if input.ndim not in (3, 4):
@@ -281,7 +278,6 @@ def interpolate(
     >>> interpolate(torch.tensor([[[0.0, 4.0]]]), scale_factor=2, mode="linear")
     tensor([[[0., 1., 3., 4.]]])
     """
-    need_tensor(input, "interpolate")
     if mode not in ("nearest", "linear", "bilinear"):
         raise RuntimeError(f"interpolate with mode={mode!r} is not supported: only nearest, linear, bilinear are")
     if antialias:

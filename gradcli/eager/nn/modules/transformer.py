@@ -18,7 +18,7 @@ from gradcli.eager._ops.joining import split
 from gradcli.eager._ops.matmul import baddbmm
 from gradcli.eager.nn import init
 from gradcli.eager.nn._container import ModuleList
-from gradcli.eager.nn._layer import Layer, checks, fused, need_tensor, weighted
+from gradcli.eager.nn._layer import Layer, checks, fused, weighted
 from gradcli.eager.nn._module import Module
 from gradcli.eager.nn.modules.activation import gelu, relu
 from gradcli.eager.nn.modules.dropout import Dropout, dropout
@@ -68,8 +68,6 @@ def scaled_dot_product_attention(
     A mask of truth values says where to look, another one is added; `is_causal` forbids to look at later keys.
     A query that may look at no key gets zeros. RuntimeError for sizes that do not fit.
     """
-    for x in (query, key, value):
-        need_tensor(x, "scaled_dot_product_attention")
     if enable_gqa:
         raise RuntimeError("scaled_dot_product_attention: enable_gqa is not supported")
     if min(query.ndim, key.ndim, value.ndim) < 2:
