@@ -12,9 +12,8 @@ import numpy as np
 from gradcli.eager._core.modes import no_grad, warn
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._core.tracer import known
-from gradcli.eager._engine.fastpath import again
 from gradcli.eager._engine.numpy_kernels import in_range
-from gradcli.eager._engine.record import declared, operation
+from gradcli.eager._engine.record import declared
 from gradcli.eager._engine.rule_node import renamed
 from gradcli.eager._ops import reductions
 from gradcli.eager._ops.creation import from_numpy
@@ -59,13 +58,6 @@ def _mse(x: Any, y: Any, *, reduction: str) -> Any:
     return reduced_in_graph(away * away, reduction)
 
 
-def _mse_again(input: Any, target: Any, reduction: str) -> Tensor | None:
-    """The loss of tensors of one shape and format, where it was taken of such before."""
-    if not isinstance(input, Tensor) or not isinstance(target, Tensor) or input._raw.shape != target._raw.shape:
-        return None
-    return again((_mse, "MseLossBackward0", None, False, reduction), input, target)
-
-
 @old_switches
 def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
     """The mean of squared differences; UserWarning where the shapes differ.
@@ -74,10 +66,6 @@ def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean", weight: Ten
     >>> mse_loss(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0]))
     tensor(2.)
     """
-    if weight is None and reduction != "none":
-        done = _mse_again(input, target, reduction)
-        if done is not None:
-            return done
     reduction_of(reduction)
     _compared(input, target)
     if weight is not None:
@@ -360,25 +348,6 @@ def _check_classes(input: Tensor, target: Tensor, weight: Tensor | None) -> None
         raise RuntimeError(f"weight must have one entry for each of the {classes} classes, not {list(weight.shape)}")
 
 
-_LOG_SOFTMAX = (operation("log_softmax"), "LogSoftmaxBackward0", None, False, 1)
-
-
-def _entropy_again(input: Any, target: Any, reduction: str) -> Tensor | None:
-    """The cross entropy of a matrix of scores, where it was taken of such before and every class exists."""
-    if not isinstance(input, Tensor) or not isinstance(target, Tensor):
-        return None
-    scores, labels = input._raw, target._raw
-    if scores.ndim != 2 or labels.__class__ is not np.ndarray or labels.ndim != 1 or scores.__class__ is not np.ndarray:
-        return None
-    if labels.dtype != np.int64 or not len(labels) or not in_range(labels, scores.shape[1]):
-        return None
-    logarithms = again(_LOG_SOFTMAX, input)
-    if logarithms is None:
-        return None
-    done = again((_nll, "NllLossBackward0", 1, False, None, reduction), logarithms, target)
-    return nll_loss(logarithms, target, reduction=reduction) if done is None else done
-
-
 @old_switches
 def cross_entropy(
     input: Tensor,
@@ -397,10 +366,6 @@ def cross_entropy(
     >>> cross_entropy(torch.zeros(2, 4), torch.tensor([0, 3]))
     tensor(1.3863)
     """
-    if weight is None and not label_smoothing and ignore_index < 0:
-        done = _entropy_again(input, target, reduction)
-        if done is not None:
-            return done
     need_tensor(input, "cross_entropy"), need_tensor(target, "cross_entropy")
     reduction_of(reduction)
     if not 0.0 <= label_smoothing <= 1.0:
