@@ -1,8 +1,8 @@
 """Random smooth graphs at many points: the engine's gradient against the checker's differences, without a false alarm.
 
 A graph is built directly, without text, and judged at 100 points at once. The ladders of all points are one batch; a
-fast copy of the arithmetic of `checks.decide.finite_differences` only sorts out what is far from an alarm, and every other case goes
-to `checks.decide.finite_differences.judge` itself, whose word counts. Forward mode and, now and then, the whole check say theirs too.
+fast copy of the arithmetic of `checks.differences` only sorts out what is far from an alarm, and every other case goes
+to a `Survey` itself, whose word counts. Forward mode and, now and then, the whole check say theirs too.
 Functions are smooth everywhere, so every rule is right unless the engine has a fault: an alarm is a false one. Only
 where the float itself has lost digits (IMPRECISE in balls) and differences are nearer to the truth may they contradict
 it.
@@ -21,12 +21,13 @@ import numpy as np
 import pytest
 
 from gradcli.checks import check_script
-from gradcli.checks.decide import finite_differences
+from gradcli.checks.differences import step_sequences
 from gradcli.execution.evaluate import Tape
 from gradcli.graph.builder import building
 from gradcli.graph.node import reachable
 from gradcli.transforms import derivatives
 from tests.random_programs import Direct, make
+from tests.surveys import Told, surveyed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -129,26 +130,26 @@ def near_an_alarm(case: Case, x: Floats, gradient: Floats) -> Floats:
     """The points whose ladders are not far inside what the product allows, or have a gap."""
     moved = case.moved
     scale = np.where(x[:, moved] == 0, 1.0, np.abs(x[:, moved]))
-    first = 2.0 ** np.floor(np.log2(finite_differences.FIRST * scale))  # [points, moved]
-    steps = first[:, :, None] * finite_differences.RATIO ** -np.arange(finite_differences.STEPS)
+    first = 2.0 ** np.floor(np.log2(step_sequences.FIRST * scale))  # [points, moved]
+    steps = first[:, :, None] * step_sequences.RATIO ** -np.arange(step_sequences.STEPS)
     unit = np.spacing(np.maximum(2.0 * np.abs(x[:, moved]), first))[:, :, None]
-    steps = np.maximum(np.rint(finite_differences.ODD * steps / unit), 1.0) * unit
+    steps = np.maximum(np.rint(step_sequences.ODD * steps / unit), 1.0) * unit
     rows = np.repeat(x[:, None, None, None, :], len(moved), axis=1)
-    rows = np.repeat(np.repeat(rows, finite_differences.STEPS, axis=2), 4, axis=3)
+    rows = np.repeat(np.repeat(rows, step_sequences.STEPS, axis=2), 4, axis=3)
     for column, entry in enumerate(moved):
-        rows[:, column, :, :, entry] += steps[:, column, :, None] * finite_differences.OFFSETS
+        rows[:, column, :, :, entry] += steps[:, column, :, None] * step_sequences.OFFSETS
     values = case.values(rows.reshape(-1, x.shape[1])).reshape(*steps.shape, 4)
     with np.errstate(all="ignore"):
         slope = (8.0 * (values[..., 2] - values[..., 1]) - (values[..., 3] - values[..., 0])) / (12.0 * steps)
-        rounding = 3.0 * finite_differences.EPSILON * np.abs(values).max(axis=-1) / steps
+        rounding = 3.0 * step_sequences.EPSILON * np.abs(values).max(axis=-1) / steps
         gaps = np.abs(np.diff(slope, axis=-1))
         ends = np.full((*gaps.shape[:-1], 1), np.inf)
         error = np.maximum(np.concatenate([gaps, ends], -1), np.concatenate([ends, gaps], -1)) + rounding
         best = np.argmin(error, axis=-1)[..., None]
         estimate = np.take_along_axis(slope, best, -1)[..., 0]
-        bound = 4.0 * np.take_along_axis(error, best, -1)[..., 0] + 8.0 * finite_differences.EPSILON * np.abs(estimate)
+        bound = 4.0 * np.take_along_axis(error, best, -1)[..., 0] + 8.0 * step_sequences.EPSILON * np.abs(estimate)
         found = gradient[:, moved]
-        slack = bound + 64 * finite_differences.EPSILON * np.abs(found)
+        slack = bound + 64 * step_sequences.EPSILON * np.abs(found)
         fine = (np.abs(found - estimate) <= MARGIN * slack) & np.isfinite(values).all(axis=(-1, -2))
     TABLE["ladders"] += fine.size
     return np.asarray(~fine.all(axis=1))
@@ -183,11 +184,11 @@ def judge(seed: int) -> None:
     TABLE["graphs"] += 1
 
 
-def product(case: Case, row: Floats, gradient: Floats) -> finite_differences.Numerical:
-    return finite_differences.judge(case.at(row), row[case.moved], gradient[case.moved], None, case.seed)
+def product(case: Case, row: Floats, gradient: Floats) -> Told:
+    return surveyed(case.at(row), row[case.moved], gradient[case.moved], case.seed)
 
 
-def weighed(case: Case, row: Floats, gradient: Floats, told: finite_differences.Numerical, extreme: bool) -> None:
+def weighed(case: Case, row: Floats, gradient: Floats, told: Told, extreme: bool) -> None:
     """An alarm, unless the number is bad: the check calls it imprecise, and differences are nearer to the truth."""
     if extreme:  # 1 + x**4 is 1 for a tiny x, and sin(1e7 + x) does not see x: no difference of values can know that
         TABLE["extreme: differs"] += 1

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gradcli.checks.callables.api import check_callable
-from gradcli.checks.callables.failures import Failed, OutOfTime
+from gradcli.checks.callables.failures import Failed
+from gradcli.checks.differences.survey import OutOfTime
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

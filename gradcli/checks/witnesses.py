@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.checks.decide import finite_differences
 from gradcli.checks.decide.case import Case, parts_of
-from gradcli.checks.decide.finite_differences import FAR, HIDDEN
 from gradcli.checks.decide.floats import LIMIT_ULPS, evaluated, moving, ulps
+from gradcli.checks.differences import step_sequences
+from gradcli.checks.differences.step_sequences import suspicious
+from gradcli.checks.differences.survey import FAR
 from gradcli.checks.formatting import position
 from gradcli.checks.oracle.oracle_client import NoAnswer
 from gradcli.diagnostics import did_you_mean, error, visible
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from gradcli.checks.decide.case import Outcome
+    from gradcli.checks.differences.step_sequences import Differences
+    from gradcli.checks.differences.survey import Finding
     from gradcli.checks.oracle.oracle_client import Exact
     from gradcli.checks.subjects import Subject
 
@@ -149,12 +152,16 @@ def sympy(case: Case, entry: int) -> Row:
 def finite_difference(case: Case, entry: int) -> Row:
     """Central differences of the value in float64, with a bound on their error."""
     f, x = moving(case.output, [case.target], case.values)
-    estimate = finite_differences.by_entries(f, x, [entry], case.subject.domain)[0]
-    if estimate.reason is None and not isfinite(estimate.doubt):
+    (seen,) = step_sequences.by_entries(f, x, [entry], case.subject.domain)
+    if seen.estimate.reason is None and suspicious(seen):
         return {"reason": "the slopes on both sides of the point differ"}
-    if estimate.reason is not None:
-        return {"reason": estimate.reason}
-    return {"value": repr(estimate.value), "bound": estimate.bound, "doubt": estimate.doubt}
+    return differences_row(seen)
+
+
+def differences_row(seen: Differences) -> Row:
+    """The row of finite differences; `seen` is taken out again where they are compared with what is judged."""
+    value, bound, reason = seen.estimate
+    return {"value": repr(float(value)), "bound": bound, "seen": seen} if reason is None else {"reason": reason}
 
 
 ASKED: dict[str, Callable[[Case, int], Row | None]] = {
@@ -168,19 +175,17 @@ ASKED: dict[str, Callable[[Case, int], Row | None]] = {
 # --- a black box --------------------------------------------------------------------------------------------------
 
 
-def black_box(judged: str, claimed: float, estimate: finite_differences.Estimate, entry: str) -> Row:
+def black_box(judged: str, one: Finding, entry: str) -> Row:
     """What can be said of a function that only has values: the claim, and the differences."""
-    if estimate.reason is None:
-        row: Row = {"value": repr(float(estimate.value)), "bound": estimate.bound, "doubt": estimate.doubt}
-        row |= agreement(claimed, row, "float64")
-    else:
-        row = {"reason": estimate.reason}
+    row = differences_row(one.seen)
+    if "value" in row:
+        row |= agreement(one.claimed, row, "float64")
     none = {"reason": "a black box: it has values, and no formula"}
     rows = {"enclosure": none, "sympy": none, "differences": row}
     return {
         "entry": entry,
         "rows": [
-            {"witness": judged, "value": repr(float(claimed))},
+            {"witness": judged, "value": repr(float(one.claimed))},
             *({"witness": NAMES[name], **told} for name, told in rows.items()),
         ],
     }
@@ -205,8 +210,9 @@ def agreement(judged: float, row: Row, dtype: str) -> Row:
     """How many digits of a witness agree with what is judged, and whether it agrees as far as it can tell."""
     value = float(row["value"])
     gap = abs(judged - value)
-    if "doubt" in row:
-        agrees = gap <= max(FAR * row["bound"], row.pop("doubt"), HIDDEN * abs(value))
+    if "seen" in row:
+        seen = row.pop("seen")
+        agrees = gap <= FAR * row["bound"] or not step_sequences.contradicts(seen, judged)
     else:
         agrees = ulps(judged, value, dtype) <= LIMIT_ULPS
     large = not isfinite(value)  # a number that no double holds
@@ -245,8 +251,8 @@ def step_sequence(subject: Subject, evidence: Mapping[str, Any], dtype: str = "f
     exact = known(evidence, x.size)
     entry = farthest(claimed, exact)
     d = np.eye(1, x.size, entry)[0]
-    room = finite_differences.room_of(subject.domain, float(x[entry]))
-    steps = finite_differences.first_step(x, d, room) * finite_differences.RATIO ** -np.arange(STEPS)
+    room = float(step_sequences.rooms(subject.domain, x)[entry])
+    steps = step_sequences.first_step(x, d, room) * step_sequences.RATIO ** -np.arange(STEPS)
     if not steps[0] > 0:
         return None
     rows = x + (steps[:, None] * np.array([1.0, -1.0])).reshape(-1)[:, None] * d

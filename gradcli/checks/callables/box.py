@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.checks.callables.call_arguments import Argument, Form, of_one_object, takes_cache, takes_cotangent_alone
-from gradcli.checks.callables.failures import Failed, Listener, OutOfTime, called
+from gradcli.checks.callables.failures import Failed, Listener, called
 from gradcli.checks.callables.gradient_libraries import array_of
+from gradcli.checks.differences.survey import OutOfTime
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -116,6 +117,10 @@ class Box:
             self.outside += 1
             return np.full(self.size, np.nan)
         return found
+
+    def values(self, points: Floats) -> Floats:
+        """The outputs at some points, a row each."""
+        return np.array([self.value(x) for x in points])
 
     def remarks(self) -> list[str]:
         """Notes on the calls so far: prints, warnings, changed arguments, the derivative's form."""

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.checks.callables import step_sequences
 from gradcli.checks.callables.box import OWN, VJP, Box
 from gradcli.checks.callables.call_arguments import COMPLEX, PARTS, is_complex, with_integers
-from gradcli.checks.callables.failures import Failed, OutOfTime
+from gradcli.checks.callables.failures import Failed
 from gradcli.checks.callables.gradient_libraries import TORCH, library_of
-from gradcli.checks.callables.judge import Judge
-from gradcli.checks.callables.survey import Survey, rows_of
-from gradcli.checks.decide import finite_differences, sample_points
+from gradcli.checks.callables.judge import BlackBox
+from gradcli.checks.decide import sample_points
 from gradcli.checks.decide.case import Outcome
+from gradcli.checks.differences.step_sequences import noise_of, seeded_directions
+from gradcli.checks.differences.survey import OutOfTime, Survey, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -126,15 +126,20 @@ def judged(box: Box, value: Floats, seed: int, samples: int, rtol: float, notes:
         return alike(box, "INCONCLUSIVE", fickle)
     if box.kind == VJP or (box.kind == OWN and box.size > 1):
         notes += linearity(box, weights, claims)
-    d = finite_differences.seeded_directions(box.x, 1, seed)[0]
-    noise = np.maximum(step_sequences.noise_of(box.value, box.x, d, value), scatter)
-    survey = Survey(box, box.x, weights, claims, np.abs(weights) @ noise, seed, rtol)
+    d = seeded_directions(box.x, 1, seed)[0]
+    noise = np.maximum(noise_of(box.values, box.x, d, value), scatter)
+    survey = Survey(box.values, box.x, box.slices, weights, claims, np.abs(weights) @ noise, seed, rtol)
     survey.look()
     steady = not scatter.any() and np.array_equal(value, box.again())
     if not steady:
         notes.append("f gives different values at the same point: is it random, or does it keep state?")
-    judge = Judge(survey, lambda name: list(beside(box, survey, name, samples)), row_names, steady, digits(box))
-    return {name: judge.verdict(name) for name in box.names}
+
+    def verdict(name: str) -> Outcome:
+        return BlackBox(
+            box, survey, name, lambda: list(beside(box, survey, name, samples)), row_names, steady, digits(box)
+        ).verdict()
+
+    return {name: verdict(name) for name in box.names}
 
 
 def unfit(box: Box, value: Floats) -> dict[str, Outcome]:
@@ -233,12 +238,11 @@ def beside(box: Box, survey: Survey, name: str, samples: int) -> Iterator[Survey
             if not np.isfinite(value).all():
                 continue
             claims = np.array([box.pullback(x, row) for row in survey.weights])
-            other = Survey(box, x, survey.weights, claims, survey.noise, survey.seed, survey.rtol)
+            other = Survey(box.values, x, box.slices, survey.weights, claims, survey.noise, survey.seed, survey.rtol)
             d = np.zeros(x.size)
-            d[part] = finite_differences.seeded_directions(x, 1, survey.seed)[0][part]
+            d[part] = seeded_directions(x, 1, survey.seed)[0][part]
             other.lacks = lacks
-            other.joint = other.along(d)
-            other.settle()
+            other.look_along([d])
         except Failed:
             continue
         yield other

@@ -10,6 +10,7 @@ import traceback
 import warnings
 from typing import TYPE_CHECKING, Any
 
+from gradcli.checks.differences.survey import OutOfTime
 from gradcli.diagnostics import visible
 
 if TYPE_CHECKING:
@@ -31,10 +32,6 @@ class Failed(Exception):
         self.reason = reason
         self.place = place
         self.help = help
-
-
-class OutOfTime(Exception):
-    """The time for the check is over."""
 
 
 class Sink(io.TextIOBase):

@@ -17,11 +17,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gradcli.checks.callables.box import OWN
-from gradcli.checks.callables.failures import OutOfTime, describe
+from gradcli.checks.callables.failures import describe
 from gradcli.checks.callables.gradient_libraries import EAGER, JAX, NUMPY, TORCH, is_function_class
-from gradcli.checks.decide import finite_differences, kinks
+from gradcli.checks.decide import kinks
 from gradcli.checks.decide.case import Outcome
 from gradcli.checks.decide.floats import LIMIT_ULPS, evaluated
+from gradcli.checks.differences.step_sequences import seeded_directions
+from gradcli.checks.differences.survey import OutOfTime
 from gradcli.checks.oracle import oracle_client
 from gradcli.checks.oracle.oracle_client import Exact
 from gradcli.checks.scripts import Shown, verdict_on
@@ -425,7 +427,7 @@ def large(program: Program, nodes: Sequence[Node]) -> None:
 
 def same_values(box: Box, program: Program, outputs: Sequence[Node], seed: int, loose: bool = False) -> None:
     """Unfit unless the recording gives the function's values at the point and at points beside it."""
-    ways = [np.zeros(box.x.size), *(0.01 * d for d in finite_differences.seeded_directions(box.x, BESIDE, seed))]
+    ways = [np.zeros(box.x.size), *(0.01 * d for d in seeded_directions(box.x, BESIDE, seed))]
     for way in ways:
         x = box.x + way
         values = at_point(program)

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.checks.decide import kinks
 from gradcli.checks.decide.case import Outcome
 from gradcli.checks.decide.floats import evaluated
-from gradcli.checks.decide.kinks import Behaviour, describe, on
+from gradcli.checks.decide.kinks import describe, on
 from gradcli.checks.decide.refutation import refuted
+from gradcli.checks.differences.both_sides import Behaviour
+from gradcli.checks.differences.both_sides import inside as between
 from gradcli.checks.formatting import counted, node_text
 from gradcli.diagnostics import Diagnostic
 
@@ -100,7 +101,7 @@ def rough_outcome(
         evidence |= {"value": seen.value, "limits": list(seen.limits)}
         message = f"the value jumps here: {message}" if message else "the value jumps here"
     elif seen.verdict == "KINK":
-        inside = evidence["inside"] = kinks.inside(returned, seen)
+        inside = evidence["inside"] = between(returned, seen)
         message += f": slopes {slopes(seen)}"
         if all(one is not None and one == other for one, other in zip(seen.left, seen.right, strict=True)):
             message += "; the partials exist, but there is no derivative in other directions"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.checks.decide import finite_differences, sample_points
+from gradcli.checks.decide import sample_points
 from gradcli.checks.decide.case import (
     RIGHT,
     Case,
@@ -25,11 +25,9 @@ from gradcli.checks.decide.case import (
     three_numbers,
     usable,
 )
-from gradcli.checks.decide.finite_differences import seeded_directions
-from gradcli.checks.decide.floats import evaluated, moving
-from gradcli.checks.decide.kinks import on
 from gradcli.checks.decide.nonsmooth import at_a_tie, off_a_smooth_tie, open_tie
-from gradcli.checks.decide.precision import float_quality, float_tie
+from gradcli.checks.decide.numerical import by_differences
+from gradcli.checks.decide.precision import float_quality
 from gradcli.checks.decide.refutation import (
     explained,
     explained_away,
@@ -40,10 +38,10 @@ from gradcli.checks.decide.refutation import (
     refuted,
     to_the_digits,
 )
+from gradcli.checks.differences.step_sequences import seeded_directions
 from gradcli.checks.evaluate.evaluation import steps
-from gradcli.checks.formatting import plain, point_text, position, shortened_list, told_apart
+from gradcli.checks.formatting import plain, shortened_list, told_apart
 from gradcli.checks.oracle.oracle_client import TimeOver
-from gradcli.checks.subjects import forward
 from gradcli.graph.node import is_reader, reachable
 
 if TYPE_CHECKING:
@@ -53,9 +51,6 @@ if TYPE_CHECKING:
     from gradcli.checks.oracle.oracle_client import Exact, NoAnswer
     from gradcli.checks.subjects import Subject
     from gradcli.graph.node import Node
-
-
-ORDER = ("silent", "agrees", "near", "differs")  # of what differences say, the worst last
 
 
 def judge(
@@ -83,126 +78,6 @@ def derivative(case: Case) -> Outcome:
         case.evidence["subject"] = case.subject.note
     found = case.infinite_leaf() or by_series(case)
     return found if found is not None else by_differences(case)
-
-
-# --- by finite differences ------------------------------------------------------------------------------------------
-
-
-def by_differences(case: Case) -> Outcome:
-    """The verdict from values alone."""
-    if case.target not in reachable([case.output]):
-        return independent(case)
-    places: list[Values] = [case.values, *(case.nearby or case.beside()[: case.samples])]
-    seen = [differenced(case, values, case.subject.judged) for values in places]
-    case.evidence |= {"basis": "numerical", "steps": finite_differences.STEPS}
-    if any(one.state in ("differs", "near") for one in seen):
-        return parted(case, places, seen)
-    spoken = [one for one in seen if one.state == "agrees"]
-    if not spoken and not case.smooth_tie:
-        case.tried["differences"] = seen[0].reason or "silent"
-        return Outcome("INCONCLUSIVE", f"differences cannot decide: {seen[0].reason}", {})
-    tie = None if case.smooth_tie else float_tie(case)
-    if tie is not None:
-        reason = f"the point lies on a kink ({on(tie)}), where differences decide nothing"
-        case.tried["differences"] = reason
-        return Outcome("INCONCLUSIVE", reason, {"float_kink": on(tie)})
-    bound = max((one.bound for one in spoken), default=0.0)
-    case.tried["differences"] = f"agree at {points_told(len(spoken))}"
-    evidence: Evidence = {"points": len(spoken), "bound": bound, "covered": seen[0].covered}
-    if not modes_agree(case):
-        return Outcome("INCONCLUSIVE", "forward and reverse mode differ, though differences agree", evidence)
-    message = f"differences agree at {points_told(len(spoken))} to {bound:.1g}"
-    if seen[0].state == "silent" and case.smooth_tie:
-        message = f"differences from both sides agree at the point, and at {points_told(len(spoken))} nearby"
-    elif seen[0].state == "silent":
-        message += f"; at the point itself they cannot decide ({seen[0].reason})"
-    exact = case.tried.get("series", case.tried.get("balls"))
-    if exact is not None and not case.smooth_tie:
-        message += f"; not certified: {exact}"
-    return Outcome("AGREES", message, evidence)
-
-
-def differenced(case: Case, values: Values, judged: Node) -> finite_differences.Numerical:
-    """What differences say of a gradient at one point."""
-    if case.plane:
-        f, x = moving(case.output, [case.target], values)
-        return finite_differences.judge(f, x, case.made(values, judged), None, case.seed, case.subject.rtol)
-    f, x = moving(case.output, [case.target], values)
-    found = evaluated([judged], values)[0]
-    many = x.size > finite_differences.ALL_ENTRIES
-    moved = finite_differences.apart(case.output, case.target, values) if many else None
-    alone = many and values is case.values and finite_differences.affordable(case.output, x.size)
-    return finite_differences.judge(f, x, found, case.subject.domain, case.seed, case.subject.rtol, moved, alone)
-
-
-def parted(case: Case, places: Sequence[Values], seen: Sequence[finite_differences.Numerical]) -> Outcome:
-    """Differences contradict what is judged."""
-    subject = case.subject
-    reason = max(seen, key=lambda one: ORDER.index(one.state)).reason
-    case.tried["differences"] = f"contradict: {reason}"
-    if subject.engine is not None and not case.plane and all(one.state in ("differs", "silent") for one in seen):
-        engine = [differenced(case, values, subject.engine) for values in places]
-        answer = case.compare(places, name=None, left=subject.engine, wide=True)
-        both = [
-            (values, p)
-            for values, one, p in zip(places, engine, answer.get("points", []), strict=False)
-            if one.state == "agrees" and usable(p) and "!" in p["relations"]
-        ]
-        if len(both) > 1 or (both and len(places) == 1):
-            return numerically_wrong(case, *both[0])
-    if seen[0].state in ("agrees", "silent"):
-        return Outcome("INCONCLUSIVE", f"differences contradict it at a point nearby: {reason}", {})
-    return Outcome("INCONCLUSIVE", f"differences contradict it, and no exact oracle could decide: {reason}", {})
-
-
-def numerically_wrong(case: Case, values: Values, answer: Answer) -> Outcome:
-    """A claim that balls part from an engine which differences confirm."""
-    where, evidence, first = case.counterexample(values, answer)
-    shape = case.subject.judged.type.shape
-    exact, claimed = (
-        np.array([np.nan if x is None else x for x in answer[side]]).reshape(shape) for side in ("exact", "claimed")
-    )
-    read = explained(case, [values], [exact], [claimed])
-    if read:
-        evidence["diagnosis"] = [reading_evidence(reading) for reading in read]
-    exact_digits, claimed_digits = told_apart(first["exact"], first["claimed"])
-    message = (
-        f"the claim{where} is {claimed_digits}; balls part it from the engine's {exact_digits}, "
-        "and differences confirm the engine"
-    )
-    return Outcome("DISAGREES", message + (f"; {read[0].text}" if read else ""), evidence, notes(read))
-
-
-def modes_agree(case: Case) -> bool:
-    """Whether forward mode gives what reverse mode gives, in floats; only the engine's own gradient has modes."""
-    if case.subject.kind != "gradient" or case.plane:
-        return True
-    tangent, direction = forward(case.subject, case.seed)
-    moved, judged = evaluated([tangent, case.subject.judged], case.values)
-    terms = (judged * direction).reshape(-1)
-    gap = abs(float(moved) - float(terms.sum()))
-    agree = not np.isfinite(gap) or gap <= 1e-9 * max(float(np.abs(terms).sum()), 1e-300)
-    case.tried["modes"] = "forward and reverse mode agree" if agree else "forward and reverse mode differ"
-    return bool(agree)
-
-
-def independent(case: Case) -> Outcome:
-    """The output does not depend on the target: the gradient is zero."""
-    if case.plane:
-        zero = not leaf_names([case.subject.judged]) and not case.made(case.values).any()
-        answer: Answer = {"entries": [[{"sign": 0}]] if zero else [[]]}
-    else:
-        answer = case.exact.values([case.subject.judged], case.values)
-    entries = answer.get("entries", [[]])[0]
-    if entries and all(entry.get("sign") == 0 for entry in entries):
-        return Outcome("PROVED", "the output does not depend on it: the gradient is zero", {"independent": True})
-    wrong = next((i for i, entry in enumerate(entries) if entry.get("sign") in (-1, 1)), None)
-    if wrong is None:
-        return Outcome("INCONCLUSIVE", answer.get("reason", "the claim could not be evaluated"), {})
-    where = position(wrong, case.subject.judged.type.shape)
-    found = {"at": point_text(case.values, case.exact.used), "entry": where, "exact": "0"}
-    evidence: Evidence = {"counterexample": {**found, "claimed": entries[wrong]["digits"]}}
-    return Outcome("DISAGREES", f"the output does not depend on it: the gradient{where} is 0", evidence)
 
 
 MOST_WORK = 400_000  # entries of all nodes at all points beside the given one; a count, so that reports do not vary

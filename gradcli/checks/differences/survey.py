@@ -1,4 +1,4 @@
-"""Compares each claimed slope of a black box with step sequences: agrees, near, differs, or unknown.
+"""Compares every claimed slope at a point with differences: agrees, near, differs, or unknown.
 
 First random directions in which everything moves, then every entry. The entries of a large array are looked at in
 groups that move together, each along a random direction of its own: entries whose terms are about as large share a
@@ -13,21 +13,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gradcli.checks.callables import step_sequences
-from gradcli.checks.callables.failures import OutOfTime
-from gradcli.checks.decide import finite_differences
-from gradcli.checks.decide.finite_differences import ALL_ENTRIES, DIRECTIONS, EPSILON, FAR, SOME_ENTRIES, Estimate
+from gradcli.checks.differences import step_sequences
+from gradcli.checks.differences.step_sequences import EPSILON, Differences, Estimate, seeded_directions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from numpy.typing import NDArray
+    from gradcli.checks.differences.step_sequences import Floats, Function
+    from gradcli.graph.domain import Interval
 
-    from gradcli.checks.callables.box import Box
-    from gradcli.checks.callables.step_sequences import Ladder
-
-    Floats = NDArray[np.floating[Any]]
-
+DIRECTIONS = 3
+ALL_ENTRIES = 48  # up to so many entries each has a step sequence of its own
+SOME_ENTRIES = 16
+FAR = 30.0  # a difference of so many slacks is no accident of rounding
 ROUNDINGS = 64  # a gradient may be off by so many roundings
 GROUP = 16  # entries that move together, or as many more as
 MOST_GROUPS = 64  # groups leave; and fewer groups where
@@ -40,15 +38,20 @@ OUTPUTS = 8  # up to so many outputs each is judged; of more some, and combinati
 SMALL, SLIGHT = 1e-6, 1e-3  # beside the largest slope, for what does not move and for what noise hides
 CROOKED = 0.8315789  # no power of two: a periodic function must not look the same from every step
 REST = 0.25  # how far the other entries move along a second direction
+COMBINED = "a combination of all outputs"
+
+
+class OutOfTime(Exception):
+    """The time for the check is over."""
 
 
 class Finding(NamedTuple):
-    """A claimed slope and what its step sequence saw; `entry` is None along a direction, `row` counts combinations."""
+    """A claimed slope and the differences; `entry` is None along a direction, `row` counts combinations of outputs."""
 
     row: int
     entry: int | None
     claimed: float
-    ladder: Ladder
+    seen: Differences
     state: str  # "agrees", "near", "differs", "silent", "still" or "not finite"
     ratio: float  # of the gap to the slack
     slack: float
@@ -56,7 +59,7 @@ class Finding(NamedTuple):
     @property
     def gap(self) -> float:
         """How far the claim is from what was seen."""
-        return abs(self.claimed - self.ladder.estimate.value)
+        return abs(self.claimed - self.seen.estimate.value)
 
 
 class Group(NamedTuple):
@@ -72,17 +75,28 @@ class Survey:
     """Everything found at one point."""
 
     def __init__(
-        self, box: Box, x: Floats, weights: Floats, claims: Floats, noise: Floats, seed: int, rtol: float
+        self,
+        f: Function,
+        x: Floats,
+        slices: Mapping[str, slice],
+        weights: Floats,
+        claims: Floats,
+        noise: Floats,
+        seed: int,
+        rtol: float = 0.0,
+        domain: Interval | None = None,
     ) -> None:
-        self.box = box
+        self.f = f
         self.x = x
-        self.weights = weights
+        self.slices = slices  # where each argument stands in x
+        self.weights = weights  # of the outputs, a row for each combination that is judged
         self.claims = claims  # [rows, entries]
         with np.errstate(all="ignore"):
-            self.here = weights @ box.value(x)
+            self.here = weights @ step_sequences.evaluated(f, x[None])[0]
         self.noise = noise
         self.seed = seed
         self.rtol = rtol
+        self.rooms = step_sequences.rooms(domain, x)
         self.joint: list[Finding] = []
         self.entries: list[Finding] = []
         self.own: dict[str, list[Finding]] = {}  # of large arrays beside others: directions in which they alone move
@@ -95,37 +109,40 @@ class Survey:
     def look(self, joint: int = DIRECTIONS) -> None:
         """Directions first, then the entries of every argument; stops where the time is over."""
         try:
-            for d in self.directions(joint):
-                self.joint += self.along(d)
-            for name, part in self.box.slices.items():
+            self.joint += self.along(self.directions(joint))
+            for name, part in self.slices.items():
                 if part.stop - part.start > ALL_ENTRIES:
-                    if len(self.box.slices) > 1:
+                    if len(self.slices) > 1:
                         ways = [_only(d, range(part.start, part.stop)) for d in self.directions(joint)]
-                        self.own[name] = [one for d in ways for one in self.along(d)]
+                        self.own[name] = self.along(ways)
                     self.look_in_groups(name)
-                for i in self.choice(name):
-                    self.entries += self.by_entry(i)
+                self.entries += self.by_entries(list(self.choice(name)))
         except OutOfTime:
             self.unfinished = True
         self.settle()
 
+    def look_along(self, ways: Sequence[Floats]) -> None:
+        """A few directions, and nothing else."""
+        self.joint = self.along(ways)
+        self.settle()
+
     def look_in_groups(self, name: str) -> None:
         """The entries of a large array in groups. Raises OutOfTime."""
-        part = self.box.slices[name]
+        part = self.slices[name]
         size = part.stop - part.start
         terms = np.nan_to_num(np.abs(self.claims[:, part]).max(axis=0)) * (np.abs(self.x[part]) + (self.x[part] == 0))
         order = part.start + np.argsort(-terms, kind="stable")
         most = min(-(-size // GROUP), MOST_GROUPS, max(1, MOST_MOVED // (step_sequences.CALLS * self.x.size)))
-        way = finite_differences.seeded_directions(self.x, 1, self.seed + 2)[0]
+        way = seeded_directions(self.x, 1, self.seed + 2)[0]
         waiting = np.array_split(order, most)[::-1]
         halves, dumb = MOST_HALVES, 0
         self.groups[name] = agreeing = []
         while waiting and dumb < DUMB:
             entries = waiting.pop()
             if entries.size == 1:
-                self.entries += self.by_entry(int(entries[0]))
+                self.entries += self.by_entries([int(entries[0])])
                 continue
-            found = self.along(_only(way, entries))
+            found = self.along([_only(way, entries)])
             if all(one.state == "agrees" for one in found):
                 agreeing.append(self.group(found, entries, part, way))
             elif not agreeing and all(one.state == "silent" for one in found):
@@ -139,39 +156,48 @@ class Survey:
         with np.errstate(all="ignore"):
             terms = np.abs(self.claims * way)
             slack = np.array([one.slack for one in found])
-            beside = (np.nan_to_num(slack / size, nan=0.0).max() for size in
-                      (terms[:, part].max(axis=1), terms[:, entries].min(axis=1)))  # fmt: skip
-        return Group(entries, found, *map(float, beside))
+            sizes = terms[:, part].max(axis=1), terms[:, entries].min(axis=1)
+            largest, smallest = [float(np.nan_to_num(slack / size, nan=0.0).max()) for size in sizes]
+        return Group(entries, found, largest, smallest)
 
     def directions(self, count: int) -> list[Floats]:
         """Random directions in which everything moves; of one number, both ways and a shorter step."""
         if self.x.size == 1:
             size = np.where(self.x == 0, 1.0, np.abs(self.x))
             return [size * factor for factor in (1.0, -1.0, 0.6, -0.6, 0.8)[:count]]
-        return finite_differences.seeded_directions(self.x, count, self.seed)
+        return seeded_directions(self.x, count, self.seed)
 
-    def along(self, d: Floats) -> list[Finding]:
-        """The findings of every row along a direction."""
-        found = step_sequences.climb(self.box.value, self.x, d, self.weights, self.here, self.noise)
+    def along(self, ways: Sequence[Floats]) -> list[Finding]:
+        """The findings of every row along some directions."""
         with np.errstate(all="ignore"):
-            claimed = self.claims @ d
-            terms = np.abs(self.claims) @ np.abs(d)
-        return [self.finding(k, None, float(claimed[k]), one, float(terms[k])) for k, one in enumerate(found)]
+            reach = [float((self.rooms[d != 0] / np.abs(d[d != 0])).min(initial=np.inf)) for d in ways]
+            claimed = [self.claims @ d for d in ways]
+            terms = [np.abs(self.claims) @ np.abs(d) for d in ways]
+        found = step_sequences.differences(self.f, self.x, ways, self.weights, self.here, self.noise, reach)
+        return [
+            self.finding(k, None, float(claimed[i][k]), one, float(terms[i][k]))
+            for i, rows in enumerate(found)
+            for k, one in enumerate(rows)
+        ]
 
-    def by_entry(self, i: int) -> list[Finding]:
-        """The findings of every row by one entry."""
-        found = step_sequences.climb_entry(
-            self.box.value, self.x, i, self.scale(i), self.weights, self.here, self.noise
-        )
-        return [self.finding(k, i, float(self.claims[k, i]), one, 0.0) for k, one in enumerate(found)]
+    def by_entries(self, entries: Sequence[int]) -> list[Finding]:
+        """The findings of every row by some entries."""
+        ways = [np.eye(1, self.x.size, i)[0] for i in entries]
+        reach, sizes = [float(self.rooms[i]) for i in entries], [self.scale(i) for i in entries]
+        found = step_sequences.differences(self.f, self.x, ways, self.weights, self.here, self.noise, reach, sizes)
+        return [
+            self.finding(k, i, float(self.claims[k, i]), one, 0.0)
+            for i, rows in zip(entries, found, strict=True)
+            for k, one in enumerate(rows)
+        ]
 
-    def finding(self, row: int, entry: int | None, claimed: float, one: Ladder, terms: float) -> Finding:
-        """How a claim stands to a step sequence."""
-        value, bound, reason = one.estimate[:3]
+    def finding(self, row: int, entry: int | None, claimed: float, one: Differences, terms: float) -> Finding:
+        """How a claim stands to differences; `terms` is the size of what it adds up."""
+        value, bound, reason = one.estimate
         typical = 0.0
         if one.steps.size:
             typical = float((np.ptp(one.values, axis=1) / one.steps).max()) / 4.0
-        slack = bound + max(self.rtol, ROUNDINGS * EPSILON) * abs(claimed)
+        slack = bound + ROUNDINGS * EPSILON * abs(claimed) + self.rtol * max(abs(claimed), terms)
         slack += 16.0 * EPSILON * (terms + typical)
         gap = abs(claimed - value)
         if not math.isfinite(claimed):
@@ -189,29 +215,36 @@ class Survey:
         other entries are steep. Where nothing moves, nothing is said.
         """
         both = (*self.joint, *self.entries)
-        moved = [abs(one.ladder.estimate.value) * self.scale_of(one) for one in both
-                 if one.state in ("agrees", "near", "differs") and not one.ladder.still]  # fmt: skip
+        moved = [abs(one.seen.estimate.value) * self.scale_of(one) for one in both
+                 if one.state in ("agrees", "near", "differs") and not one.seen.still]  # fmt: skip
         largest = max((value for value in moved if math.isfinite(value)), default=0.0)
         groups = (one.findings for found in self.groups.values() for one in found)
         for found in (self.joint, self.entries, *groups):
             for position, one in enumerate(found):
-                if one.ladder.still and one.state != "not finite":
-                    floor = one.ladder.estimate.bound * self.scale_of(one)
+                if one.seen.still and one.state != "not finite":
+                    floor = one.seen.estimate.bound * self.scale_of(one)
                     if not (largest > 0 and floor <= SMALL * largest):
                         found[position] = one._replace(state="still", ratio=0.0)
-                elif one.state == "silent" and one.ladder.errors.size:
-                    best = int(np.argmin(one.ladder.errors))
-                    bound = 4.0 * float(one.ladder.errors[best])
-                    gap = abs(one.claimed - float(one.ladder.slopes[best]))
+                elif one.state == "silent" and one.seen.errors.size:
+                    best = int(np.argmin(one.seen.errors))
+                    bound = 4.0 * float(one.seen.errors[best])
+                    gap = abs(one.claimed - float(one.seen.slopes[best]))
                     if gap <= bound and bound * self.scale_of(one) <= SLIGHT * largest:
-                        seen = Estimate(float(one.ladder.slopes[best]), bound)
-                        found[position] = one._replace(state="agrees", ladder=one.ladder._replace(estimate=seen))
+                        estimate = Estimate(float(one.seen.slopes[best]), bound)
+                        found[position] = one._replace(state="agrees", seen=one.seen._replace(estimate=estimate))
+
+    def findings(self, name: str) -> tuple[list[Finding], list[Finding]]:
+        """What was found of an argument: by single entries, and all that says something of it."""
+        part = self.slices[name]
+        own = [one for one in self.entries if part.start <= (one.entry or 0) < part.stop]
+        found = [*own, *(self.joint if len(self.slices) == 1 or not own else self.own.get(name, ()))]
+        return own, found + [one for group in self.groups.get(name, ()) for one in group.findings]
 
     # --- choosing ------------------------------------------------------------------------------------------
 
     def scale(self, i: int) -> float:
         """The size of the array that an entry belongs to: a step that its own size may be too small for."""
-        piece = next(self.x[part] for part in self.box.slices.values() if part.start <= i < part.stop)
+        piece = next(self.x[part] for part in self.slices.values() if part.start <= i < part.stop)
         size = float(np.sqrt(np.mean(piece**2))) if piece.size > 1 else 0.0
         return size if size > 0 else 1.0
 
@@ -221,7 +254,7 @@ class Survey:
 
     def choice(self, name: str) -> Iterator[int]:
         """The entries of an argument that get a step sequence of their own, beside those that a group led to."""
-        part = self.box.slices[name]
+        part = self.slices[name]
         size = part.stop - part.start
         if size <= ALL_ENTRIES:
             yield from range(part.start, part.stop)
@@ -237,14 +270,29 @@ class Survey:
         """Another direction for the same finding: the entry, and all others a little; for a number, the other way."""
         if one.entry is None and self.x.size > 1:
             return CROOKED * self.directions(DIRECTIONS + 1)[-1]
-        d = REST * finite_differences.seeded_directions(self.x, 1, self.seed + 1)[0]
+        d = REST * seeded_directions(self.x, 1, self.seed + 1)[0]
         i = one.entry or 0
-        part = next(part for part in self.box.slices.values() if part.start <= i < part.stop)
+        part = next(part for part in self.slices.values() if part.start <= i < part.stop)
         if part.stop - part.start > ALL_ENTRIES:  # one entry does not show among all of them
             mates = np.random.default_rng(self.seed + 1).choice(part.stop - part.start, MATES, replace=False)
             d = _only(d, part.start + mates)
         d[i] = -CROOKED * (abs(float(self.x[i])) or self.scale(i))
         return d
+
+
+def contradicted(one: Finding) -> bool:
+    """Whether a claim is contradicted by more than chance explains."""
+    return one.state == "differs" and step_sequences.contradicts(one.seen, one.claimed)
+
+
+def together(found: Sequence[Finding], sure: Callable[[Finding], bool] = contradicted) -> str:
+    """What some findings say in one word: "not finite", "differs" (one is sure to), "near", "agrees" or "silent"."""
+    states = {one.state for one in found}
+    if "not finite" in states:
+        return "not finite"
+    if any(map(sure, found)):
+        return "differs"
+    return "near" if states & {"differs", "near"} else "agrees" if "agrees" in states else "silent"
 
 
 def rows_of(size: int, seed: int) -> tuple[Floats, list[str]]:
@@ -259,7 +307,7 @@ def rows_of(size: int, seed: int) -> tuple[Floats, list[str]]:
         chosen = sorted(generator.choice(size, OUTPUTS, replace=False).tolist())
     units = np.zeros((len(chosen), size))
     units[range(len(chosen)), list(chosen)] = 1.0
-    names = [*(f"output {i}" for i in chosen), *("a combination of all outputs" for _ in mixed)]
+    names = [*(f"output {i}" for i in chosen), *(COMBINED for _ in mixed)]
     return np.concatenate([units, mixed]), names
 
 
