@@ -200,3 +200,10 @@ def test_scripts_whose_graph_may_depend_on_sizes(text: str, reason: str | None) 
 def test_nothing_is_said_where_no_size_is_open() -> None:
     assert known("A[2, 3] in real\nassert grad(sum(A), A) == ones(2, 3)") == []
     assert known("x in real\nassert grad(x**2, x) == 2*x") == []
+
+
+def test_a_claim_of_the_command_line_reads_sizes() -> None:
+    text = "A[m, n] in real; x[n] in real; b[m] in real; mean((A@x - b)**2)"
+    claims = {"x": "r = A@x - b; 2/m*A.T@r", "b": "-2/len(b)*(A@x - b)"}
+    found = [check for check in check_script(text, claims=claims).checks if check.kind == "claim"]
+    assert [check.message for check in found] == ["equal by algebra, for all m and n"] * 2

@@ -97,6 +97,26 @@ def test_a_singularity_between_two_floats_is_named(script: str, verdict: str, wh
     assert low <= where <= high and found.evidence["at"]["x"] == where
 
 
+ONES = [[1.0, 1.0], [1.0, 1.0]]
+
+
+@pytest.mark.parametrize(
+    ("script", "at", "verdict", "where"),
+    [
+        ("relu(x*y - 0.37)", {"x": 1.0, "y": 1.0}, "KINK", "x = 0.37, y = 1.0"),
+        ("1/(x*y - 0.31)", {"x": 1.0, "y": 1.0}, "BOUNDARY", "x = 0.31, y = 1.0"),
+        ("sum(relu(A - 0.3721))", {"A": ONES}, "KINK", "A = [[0.3721, 1.0], [1.0, 1.0]]"),
+        ("abs(sum(A) - 0.31)", {"A": ONES}, "KINK", "A = "),
+        ("where(x < y - 0.1, x*y, 1)", {"x": 0.3, "y": 0.9}, "DISCONTINUOUS", "x = 0.8, y = 0.9"),
+    ],
+)
+def test_a_singularity_of_several_entries_is_named(script: str, at: Any, verdict: str, where: str) -> None:
+    for found in verdicts(script, at=at, box=dict.fromkeys(at, (0.0, 1.0))):
+        assert found.verdict == verdict and not found.passed, found.message
+        assert found.leaf == "y" or f"in the box, near {where}" in found.message
+        assert found.message.startswith("in the box, near ")
+
+
 @pytest.mark.parametrize(
     ("script", "slope", "where"),
     [

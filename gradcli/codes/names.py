@@ -15,7 +15,7 @@ NAMES: dict[str, CodeDoc] = {
     "GC202": CodeDoc(
         "name without a value",
         "A name has neither a value at this point nor one in the script.",
-        "A formula has no value until each of its variables has one. A claim sees leaves and --at names only.",
+        "A formula has no value until each of its variables has one. A claim sees leaves, sizes and --at names only.",
         "x + y  # with --at x=1",
         "Give it one, as in --at x=1,y=2, or a default in the script: y = 2.",
     ),

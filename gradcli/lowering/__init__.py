@@ -149,7 +149,7 @@ def _unknown_leaf(lowerer: Lowerer, name: str) -> GradcliError:
 
 
 def _claim(lowerer: Lowerer, leaf: str, text: str, limits: Limits) -> Claim:
-    """A hand-written gradient: a script of its own that sees the leaves and the names of the point, nothing else."""
+    """A hand-written gradient: a script of its own that sees the leaves, their sizes, and the names of the point."""
     source = Source(text, f"<claim for {leaf}>")
     if leaf not in lowerer.leaves:
         raise _unknown_leaf(lowerer, leaf)
@@ -165,6 +165,7 @@ def _claim(lowerer: Lowerer, leaf: str, text: str, limits: Limits) -> Claim:
     inner.builder, inner.loops = lowerer.builder, lowerer.loops
     inner.leaves, inner.values = dict(lowerer.leaves), lowerer.values
     inner.scope = {name: known.node for name, known in lowerer.leaves.items()}
+    inner.scope |= {name: lowerer.scope[name] for name in lowerer.sizes}
     inner.leaves_allowed = False
     inner.run()
     for name, known in inner.leaves.items():
@@ -175,7 +176,7 @@ def _claim(lowerer: Lowerer, leaf: str, text: str, limits: Limits) -> Claim:
                     "GC202",
                     f"the claim reads `{visible(name)}`, which is not a leaf of the script",
                     inner.uses.get(name),
-                    help=f"did you mean `{guess}`?" if guess else "a claim sees leaves and --at names only",
+                    help=f"did you mean `{guess}`?" if guess else "a claim sees leaves, sizes and --at names only",
                     source=source,
                 )
             known.const = True

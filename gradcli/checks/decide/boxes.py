@@ -37,6 +37,7 @@ ROUGH = ("KINK", "BOUNDARY", "DISCONTINUOUS", "UNDEFINED", "DISAGREES")
 TOLERANCE = 1e-3
 MOST_ENTRIES = 64
 MOST_PIECES = 20_000
+FIRST_PIECES = 400  # of a box of several entries, before a line through it is looked at
 MOST_REGIONS = 8
 
 
@@ -85,11 +86,11 @@ def on_box(exact: Exact, subject: Subject, outcome: Outcome, box: Box, judge: Ju
 
     parts = [sides]
 
-    def asked(tolerance: float | None) -> Any:
+    def asked(tolerance: float | None, pieces: int = MOST_PIECES) -> Any:
         exact.begin()
         answers: list[Any] = []
         for part in parts:
-            answers.append(covered(exact, subject, part, tolerance))
+            answers.append(covered(exact, subject, part, tolerance, pieces))
             if answers[-1].get("state") != "settled":
                 break
         return together(answers)
@@ -105,7 +106,14 @@ def on_box(exact: Exact, subject: Subject, outcome: Outcome, box: Box, judge: Ju
     def elsewhere(place: list[float]) -> Outcome:
         return judge(subject.at(at(place)))
 
-    answer = asked(None)
+    several = sum(subject.values[name].size for name in names) > 1
+    answer = asked(None, FIRST_PIECES if several else MOST_PIECES)
+    if several and answer.get("state") == "open":
+        crossed = on_a_line(exact, subject, answer["open"], sides, at)
+        if crossed is not None:
+            found, there = crossed
+            return near(found, outcome, {"box": told}, {name: there[name] for name in names})
+        answer = asked(None)
     evidence = {"box": told, **({} if "problem" in answer else {"pieces": answer["pieces"]})}
     told_of, proved_at_ties = "", True
     if answer.get("state") == "open":
@@ -114,7 +122,7 @@ def on_box(exact: Exact, subject: Subject, outcome: Outcome, box: Box, judge: Ju
             found = elsewhere(place)
             if found.verdict in ROUGH:
                 return moved(found, outcome, evidence, names, at(place))
-        if sum(subject.values[name].size for name in names) == 1 and answer["left"] == len(answer["open"]):
+        if not several and answer["left"] == len(answer["open"]):
             low, high = sides[names[0]]
             found_at: list[Bracket] = []
             for piece_low, piece_high in merged([piece[0] for piece in answer["open"]]):
@@ -127,7 +135,8 @@ def on_box(exact: Exact, subject: Subject, outcome: Outcome, box: Box, judge: Ju
                     else:
                         found = classified(exact, subject, one, low, high, at)
                         if found.verdict not in GOOD:
-                            return near(found, outcome, evidence, names[0], one)
+                            there = at([shortest_inside(one.low, one.high)])
+                            return near(found, outcome, evidence, {names[0]: there[names[0]]})
                     found_at.append(one)
             if found_at:
                 parts = [{names[0]: part} for part in parts_between(low, high, found_at)]
@@ -160,12 +169,12 @@ def on_box(exact: Exact, subject: Subject, outcome: Outcome, box: Box, judge: Ju
     return open_box(outcome, told, message, evidence)
 
 
-def covered(exact: Exact, subject: Subject, part: Box, tolerance: float | None) -> Any:
+def covered(exact: Exact, subject: Subject, part: Box, tolerance: float | None, pieces: int) -> Any:
     """What balls say of a subject on a box: settled, open, refuted or undefined; see `subdivision`."""
     assert subject.output is not None and subject.target is not None
     name = exact.derive(subject.output, subject.target, subject.moving, subject.values)
     box = {leaf: list(sides) for leaf, sides in part.items()}
-    about = {"box": box, "tolerance": tolerance, "pieces": MOST_PIECES}
+    about = {"box": box, "tolerance": tolerance, "pieces": pieces}
     return exact.ask("cover", derivative=name, right=subject.judged, point=subject.values, **about)
 
 
@@ -193,14 +202,39 @@ def merged(pieces: list[Any]) -> list[tuple[float, float]]:
     return found
 
 
-def near(found: Outcome, before: Outcome, evidence: dict[str, Any], name: str, one: Bracket) -> Outcome:
+def near(found: Outcome, before: Outcome, evidence: dict[str, Any], place: Values) -> Outcome:
     """A singularity between two neighbouring floats of the box."""
-    place = shortest_inside(one.low, one.high)
+    known = {name: value.tolist() for name, value in place.items()}
+    where = ", ".join(f"{name} = {value!r}" for name, value in known.items())
     if found.verdict not in ROUGH:
-        return open_box(before, evidence["box"], f"near {name} = {place!r}: {found.message}", evidence)
-    known = {**before.evidence.get("at", {}), name: place}
-    message = f"in the box, near {name} = {place!r}: {found.message}"
-    return found._replace(message=message, evidence={**found.evidence, **evidence, "at": known})
+        return open_box(before, evidence["box"], f"near {where}: {found.message}", evidence)
+    message = f"in the box, near {where}: {found.message}"
+    evidence = {**found.evidence, **evidence, "at": {**before.evidence.get("at", {}), **known}}
+    return found._replace(message=message, evidence=evidence)
+
+
+def on_a_line(
+    exact: Exact, subject: Subject, pieces: Sequence[Any], sides: Box, at: At
+) -> tuple[Outcome, dict[str, Any]] | None:
+    """A singularity and where it is, on lines along the leaf of the derivative through the point or an open piece."""
+    assert subject.target is not None
+    own = [float(x) for name in sides for x in subject.values[name].reshape(-1)]
+    start = 0
+    for name, (low, high) in sides.items():
+        size = subject.values[name].size
+        for through in (own, *[[shortest_inside(*side) for side in pieces[place]] for place in (0, -1)]):
+            for entry in range(size if name == subject.target.name else 0):
+
+                def line(x: list[float], middle: list[float] = through, place: int = start + entry) -> dict[str, Any]:
+                    return at([*middle[:place], *x, *middle[place + 1 :]])
+
+                for one in brackets(exact, subject, low, high, line):
+                    if one.low < one.high:
+                        found = classified(exact, subject, one, low, high, line, entry)
+                        if found.verdict in ROUGH:
+                            return found, line([shortest_inside(one.low, one.high)])
+        start += size
+    return None
 
 
 def proved_everywhere(exact: Exact, subject: Subject, regions: list[Any], at: Any) -> bool:
@@ -255,8 +289,9 @@ def box_told(box: Mapping[str, Any]) -> str:
 
 
 def pieces_told(names: list[str], pieces: list[Any]) -> str:
-    """Where open pieces lie, by their first interval."""
-    return ", ".join(f"{names[0]} in [{piece[0][0]:.6g}, {piece[0][1]:.6g}]" for piece in pieces[:2])
+    """Where open pieces lie, by the intervals of a few entries."""
+    shown = [[f"{low:.6g} to {high:.6g}" for low, high in piece[:3]] for piece in pieces[:2]]
+    return f"{', '.join(names)} in " + " and ".join([" x ".join(one) for one in shown])
 
 
 def dodged(subject: Subject, outcome: Outcome, seed: int, samples: int, judge: Judge) -> tuple[Subject, Outcome]:
@@ -300,17 +335,18 @@ def brackets(exact: Exact, subject: Subject, low: float, high: float, at: At) ->
     """Where arguments of kinks and divisors change their sign between two floats, in ascending order."""
     found = []
     nodes = candidates(exact, subject)
-    signs = {end: signs_of(exact, list(nodes), at([end])) for end in (low, high)}
-    for i, (node, surface) in enumerate(nodes.items()):
-        if signs[low][i] is not None and signs[high][i] is not None and signs[low][i] * signs[high][i] < 0:
-            narrow = bisected(exact, node, low, high, signs[low][i], at)
-            if narrow is not None:
-                found.append(Bracket(node, surface, *narrow))
+    below, above = (signs_of(exact, list(nodes), at([end])) for end in (low, high))
+    for (node, surface), left, right in zip(nodes.items(), below, above, strict=True):
+        for entry, signs in enumerate(zip(left, right, strict=True)):
+            if None not in signs and signs[0] * signs[1] < 0:
+                narrow = bisected(exact, node, entry, low, high, signs[0], at)
+                if narrow is not None:
+                    found.append(Bracket(node, surface, *narrow))
     return sorted(found, key=lambda one: one.low)
 
 
 def candidates(exact: Exact, subject: Subject) -> dict[Node, Surface | None]:
-    """Scalar nodes at whose zeros the output may be singular, with the kink that each belongs to."""
+    """Nodes at whose zeros the output may be singular, with the kink that each belongs to."""
     assert subject.output is not None
     found: dict[Node, Surface | None] = {one.zero: one for one in subject.surfaces}
     for node in reachable([subject.output]):
@@ -326,25 +362,27 @@ def candidates(exact: Exact, subject: Subject) -> dict[Node, Surface | None]:
             if factor not in found:
                 found[factor] = surface
                 pending.append((factor, surface))
-    scalar = {node: surface for node, surface in found.items() if not node.type.shape and node in exact.rows}
-    return dict(list(scalar.items())[:MOST_CANDIDATES])
+    small = {node: surface for node, surface in found.items() if node.type.size <= MOST_ENTRIES and node in exact.rows}
+    return dict(list(small.items())[:MOST_CANDIDATES])
 
 
 def signs_of(exact: Exact, nodes: Sequence[Node], values: dict[str, Any]) -> list[Any]:
-    """The signs of scalar nodes: -1, 0, 1, or None where they are not known."""
+    """The signs of the entries of nodes: -1, 0, 1, or None where they are not known."""
     answer = exact.values(nodes, values)
     if "problem" in answer:
-        return [None] * len(nodes)
-    return [row[0].get("sign") for row in answer["entries"]]
+        return [[None] * node.type.size for node in nodes]
+    return [[entry.get("sign") for entry in row] for row in answer["entries"]]
 
 
-def bisected(exact: Exact, node: Node, low: float, high: float, sign: int, at: At) -> tuple[float, float] | None:
-    """The neighbouring floats between which a node changes its sign, or twice the float at which it is 0."""
+def bisected(
+    exact: Exact, node: Node, entry: int, low: float, high: float, sign: int, at: At
+) -> tuple[float, float] | None:
+    """The neighbouring floats between which an entry changes its sign, or twice the float at which it is 0."""
     for _ in range(MOST_STEPS):
         middle = low + (high - low) / 2
         if not low < middle < high:
             return low, high
-        there = signs_of(exact, [node], at([middle]))[0]
+        there = signs_of(exact, [node], at([middle]))[0][entry]
         if there is None:
             return None
         if there == 0:
@@ -367,11 +405,13 @@ def parts_between(low: float, high: float, found: Sequence[Bracket]) -> Iterator
         yield start, high
 
 
-def classified(exact: Exact, subject: Subject, one: Bracket, low: float, high: float, at: At) -> Outcome:
+def classified(
+    exact: Exact, subject: Subject, one: Bracket, low: float, high: float, at: At, entry: int = 0
+) -> Outcome:
     """What happens between two neighbouring floats: KINK, BOUNDARY, DISCONTINUOUS, INCONCLUSIVE, or AGREES if smooth.
 
-    `low` and `high` are the ends of the box. What stays as it is from some floats off to the next float is taken for
-    its limit, and what is in between is open.
+    `low` and `high` are the ends of the box along the line of `at`, `entry` the one of the derivative. What stays as it
+    is from some floats off to the next float is taken for its limit, and what is in between is open.
     """
     assert subject.output is not None and subject.target is not None
     slopes, heights = [], []
@@ -379,10 +419,10 @@ def classified(exact: Exact, subject: Subject, one: Bracket, low: float, high: f
     for place in (at([x]) for x in (max(low, one.low - far), one.low, one.high, min(high, one.high + far))):
         name = exact.derive(subject.output, subject.target, subject.moving, place)  # each place in its own region
         answer = exact.compare(subject.judged, [place], name=name)
-        slopes.append(answer.get("points", [{}])[0].get("exact", [None])[0])
+        slopes.append(answer.get("points", [{}])[0].get("exact", {entry: None})[entry])
         height = exact.values([subject.output], place)
-        (entry,) = height.get("entries", [[{}]])[0]
-        heights.append(float(entry["digits"]) if entry.get("digits") in ("inf", "-inf") else entry.get("value"))
+        (value,) = height.get("entries", [[{}]])[0]
+        heights.append(float(value["digits"]) if value.get("digits") in ("inf", "-inf") else value.get("value"))
     if None in slopes or None in heights:
         return Outcome("INCONCLUSIVE", f"undecided around {node_text(one.zero)} = 0", {})
     far_left, left, right, far_right = slopes

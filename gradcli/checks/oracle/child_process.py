@@ -8,7 +8,6 @@ from __future__ import annotations
 import gc
 import os
 import signal
-import subprocess
 import sys
 from contextlib import suppress
 from importlib import import_module
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import finalize
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Iterable, Iterator
 
 
@@ -34,6 +34,8 @@ def start(
     Its `main` may call `process_limits.end_with_parent`. With `own_session` it leads a process group, to which what it
     starts belongs too, and the signals of a terminal do not reach it.
     """
+    import subprocess  # the process itself, which also imports this module, starts no others
+
     paths = [os.path.abspath(path) for path in sys.path if path]
     reading, writing = os.pipe()
     posix: dict[str, Any] = {"pass_fds": (reading,)} if hasattr(os, "fork") else {}
