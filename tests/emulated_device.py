@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import blake2b
 from pathlib import Path
@@ -304,16 +304,7 @@ class Counts:
 
     def __init__(self) -> None:
         self.sent = self.fetched = self.kernels = 0
-        self.replayed = 0
         self.compiled: list[str] = []
-        self.recorded: list[Callable[[], None]] | None = None
-
-    def do(self, launch: Callable[[], None]) -> None:
-        """Launch a kernel, or record that, while a stream is recorded."""
-        if self.recorded is None:
-            launch()
-        else:
-            self.recorded.append(launch)
 
 
 def library() -> tuple[ModuleType, Counts]:
@@ -335,7 +326,6 @@ def library() -> tuple[ModuleType, Counts]:
         return call
 
     def empty(shape: Any, dtype: Any = float) -> Any:
-        assert counts.recorded is None, "no memory can be had while a stream is recorded"
         return np.empty(shape, dtype).view(Array)
 
     def asarray(value: Any, dtype: Any = None, order: str | None = None) -> Any:
@@ -366,37 +356,14 @@ def library() -> tuple[ModuleType, Counts]:
             def launch(grid: tuple[int], block: tuple[int], given: Sequence[Any]) -> None:
                 assert block == (256,) and 0 < grid[0] < 1 << 31
                 counts.kernels += 1
-                counts.do(lambda: MACHINE.launch(self.key, self.parameters, given, grid[0]))
+                MACHINE.launch(self.key, self.parameters, given, grid[0])
 
             return launch
 
     device = SimpleNamespace(synchronize=lambda: None)
     runtime = SimpleNamespace(getDeviceCount=lambda: 1, CUDARuntimeError=RuntimeError)
 
-    class Stream:
-        def __init__(self, *, non_blocking: bool = False) -> None:
-            assert non_blocking, "the default stream cannot be recorded"
-
-        def __enter__(self) -> Stream:
-            return self
-
-        def __exit__(self, *exception: Any) -> None:
-            assert counts.recorded is None or exception[0] is not None
-
-        def begin_capture(self) -> None:
-            counts.recorded = []
-
-        def end_capture(self) -> Any:
-            launches, counts.recorded = counts.recorded or [], None
-
-            def launch() -> None:
-                counts.replayed += 1
-                for one in launches:
-                    one()
-
-            return SimpleNamespace(launch=launch)
-
-    cupy.cuda = SimpleNamespace(Device=lambda: device, runtime=runtime, Stream=Stream)  # type: ignore[attr-defined]
+    cupy.cuda = SimpleNamespace(Device=lambda: device, runtime=runtime)  # type: ignore[attr-defined]
     cupy.ndarray = Array  # type: ignore[attr-defined]
     cupy.__getattr__ = found  # type: ignore[method-assign]
     for name, one in {

@@ -10,12 +10,11 @@ import pytest
 
 from gradcli.calculator.undefined_values import explain
 from gradcli.diagnostics import GradcliError, Span
-from gradcli.execution import scan_numpy
 from gradcli.execution.cuda import device_plan
 from gradcli.execution.emit_python import straight
 from gradcli.execution.evaluate import Tape, known_floats
 from gradcli.execution.namespaces import namespace
-from gradcli.execution.plans import emit_numba
+from gradcli.execution.plans import emit_numba, lower, numpy_plan
 from gradcli.graph.builder import Builder
 from gradcli.graph.loop import Loop, close
 from gradcli.graph.node import LEAF, Node
@@ -213,7 +212,7 @@ def test_readers_of_a_loop_get_what_their_impl_gives(name: str, count: int, monk
             assert np.allclose(one, other, rtol=1e-14 if "vectors" in name else 0, atol=0)
     everything = tape.run_all(made.point)
     assert [np.shape(everything[node]) for node in made.readers] == [np.shape(one) for one in expected]
-    monkeypatch.setattr(scan_numpy, "MOST_TURNS", 5)
+    monkeypatch.setattr(numpy_plan, "MOST_TURNS", 5)
     staged = Tape(made.readers).run(made.point, backend="numpy")
     for one, other in zip(staged, expected, strict=True):  # a product of matrices is added up in another order
         assert np.shape(one) == np.shape(other)
@@ -333,14 +332,8 @@ def test_long_loops_hold_one_turn_and_what_is_stacked() -> None:
 
 
 def test_a_running_sum_of_the_wrong_turn_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    run = scan_numpy.Shifted.run
-
-    def late(self: scan_numpy.Shifted, values: list[Any], state: dict[int, Any], turns: int) -> None:
-        run(self, values, state, turns)
-        if self.carry in self.owner.stored:
-            values[self.carry] = np.roll(values[self.carry], 1, axis=0)
-
-    monkeypatch.setattr(scan_numpy.Shifted, "run", late)
+    before = lower.Stages._before
+    monkeypatch.setattr(lower.Stages, "_before", lambda self, first, after: before(self, self._last(after), after))
     made = case("delayed", 33)
     expected = reference(made, made.point, namespace("numpy"))
     found = Tape(made.readers).run(made.point, backend="numpy")
@@ -404,10 +397,10 @@ def test_other_widths_run_too(name: str, dtype: str) -> None:
 
 
 def test_too_little_memory_is_an_error_of_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(self: scan_numpy.Staged, args: Any) -> None:
+    def full(self: numpy_plan.LoopPlan, args: Any) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(scan_numpy.Staged, "run", full)
+    monkeypatch.setattr(numpy_plan.LoopPlan, "run", full)
     made = case("vectors", 33)
     with pytest.raises(GradcliError) as caught:
         Tape(made.readers).run(made.point)

@@ -14,11 +14,9 @@ import numpy as np
 import pytest
 
 import gradcli
-from gradcli.execution import scan_numpy, scan_turns
 from gradcli.execution.evaluate import Tape
 from gradcli.execution.namespaces import namespace
-from gradcli.execution.plans import emit_numba, lower
-from gradcli.execution.plans.ir import SCAN
+from gradcli.execution.plans import cores, emit_numba, lower
 from gradcli.execution.plans.numpy_plan import Plan, planned
 from gradcli.graph.node import is_reader
 from gradcli.lowering import loops
@@ -42,10 +40,6 @@ def short_loops(monkeypatch: pytest.MonkeyPatch) -> None:
 def written_out(text: str, values: dict[str, Any]) -> Tape:
     with patched((loops, "FEWEST", 10**9)):
         return question(text, values)[0]
-
-
-def recurrences(plan: Plan) -> list[scan_numpy.Core]:
-    return [event.function.core for event in plan.schedule.events if getattr(event, "kind", None) == SCAN]
 
 
 def within(text: str, values: dict[str, Any], dtype: str = "float64") -> Plan:
@@ -86,9 +80,7 @@ def loop(body: str, term: str = "sum(h*p)", turns: int = TURNS) -> str:
 def test_readers_of_a_loop_get_what_their_impl_gives(name: str, count: int) -> None:
     made = case(name, count)
     plan = planned(Tape(made.readers), "float64")
-    if plan is None:  # a loop inside of a loop, or a carry that is doubled in each turn
-        assert name in ("nested", "inner readers", "delayed", "delayed backwards")
-        return
+    assert plan is not None
     found = plan.answer(made.point)
     assert found is not None
     for one, other in zip(found, reference(made, made.point, namespace("numpy")), strict=True):
@@ -143,8 +135,43 @@ def test_second_derivatives() -> None:
 
 def test_a_sum_over_turns_is_one_step() -> None:
     plan = within(loop("h = x[t]*w", "sum(sin(h))"), values_of())
-    assert not recurrences(plan)
+    assert not plan.cores()
     assert len(plan.schedule.events) < 60
+
+
+INNER = {
+    "from a carry": "p = h\n    for k in range(5):\n        p = tanh(p*w + x[t])\n    h = 0.5*h + p",
+    "from a row": "p = x[t]\n    for k in range(5):\n        p = sin(p)*w + 0.1*p\n    h = 0.5*h + p",
+    "two carries": "p, g = x[t], 0*w\n    for k in range(5):\n        p, g = p*w + g, 0.5*g + p\n    h = h*g + p",
+    "three deep": "for k in range(5):\n        for m in range(5):\n            h = tanh(h*w + 0.1*x[t])\n        g = 0.9*g + h",
+    "a mask": "p = x[t]\n    for k in range(5):\n        p = where(p > 0, sqrt(abs(p)), p + 0.2)\n    h = 0.5*h + p",
+}
+
+
+@pytest.mark.parametrize("name", INNER)
+def test_loops_inside_of_loops(name: str) -> None:
+    plan = within(loop(INNER[name]), values_of())
+    assert any(is_reader(step) for scan, _ in plan.tape.loops.values() for step in scan.body.steps)
+
+
+def test_many_directions_in_front_of_a_loop() -> None:
+    text, values = loop("h = tanh(h*w + x[t])", "sum(h**2)"), values_of()
+    found = gradcli.compile(text, wrt=("u", "w"))
+    hessian = found.hessian(**values).hessian
+    question = next(iter(found._kept.values()))
+    plans = [plan for sweep in question.sweeps for plan in sweep.along._plans.values()]
+    assert plans and None not in plans
+    alone = gradcli.hessian(text, at=values, wrt=("u", "w")).hessian
+    for one in ("u", "w"):
+        for other in ("u", "w"):
+            np.testing.assert_allclose(hessian[one][other], alone[one][other], rtol=1e-12)
+
+
+def test_entries_that_nobody_reads_beside_a_loop() -> None:
+    """The steps are made again on the ranges that are read; a loop among them stays whole."""
+    *lines, last = loop("h = tanh(h*w + x[t])").splitlines()
+    text = "\n".join([*lines, f"rest = {last}", "y = sin(v)*v", "rest + y[3]"])
+    within(text, {**values_of(), "v": np.linspace(0, 1, 100_000)})
 
 
 def test_several_threads_run_one_plan() -> None:
@@ -178,7 +205,7 @@ def test_planted_errors_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The state after the wrong turn, rows of the wrong turn, values that share memory while they are needed."""
     text, values = loop("g = 0.5*g - x[t]\n    h = tanh(h*w) + sin(h*u) + g"), values_of()
     within(text, values)
-    run, laid_out, stages = scan_numpy.Core.run, scan_turns.laid_out, lower._Stages
+    run, laid_out, stages = cores.Core.run, cores.laid_out, lower.Stages
 
     def late(core: Any, columns: Any, *rest: Any) -> Any:
         return run(core, [np.roll(one, 1, 0) for one in columns], *rest)
@@ -191,7 +218,7 @@ def test_planted_errors_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     def second(one: Any, x: Any) -> Any:
         return one.steps.view("reshape", one._part(x, 1, 2), x.shape[1:], x.shape[1:])
 
-    planted = [(scan_numpy.Core, "run", late), (scan_turns, "laid_out", overlapping), (stages, "_last", second)]
+    planted = [(cores.Core, "run", late), (cores, "laid_out", overlapping), (stages, "_last", second)]
     for owner, name, wrong in planted:
         with monkeypatch.context() as patch:
             patch.setattr(owner, name, wrong)
@@ -221,7 +248,7 @@ RECURRENCES = {
 
 @pytest.mark.parametrize("name", RECURRENCES)
 def test_recurrences(name: str) -> None:
-    assert recurrences(within(loop(RECURRENCES[name]), values_of()))
+    assert within(loop(RECURRENCES[name]), values_of()).cores()
 
 
 @pytest.mark.parametrize("turns", [9, 24, 67])
@@ -236,7 +263,7 @@ def test_layers() -> None:
     q = sigmoid(h*w + 0.2)*q + sigmoid(p*u)*tanh(p*w + 0.1)
     p = sigmoid(h*u)*tanh(q)"""
     plan = within("q = 0*w\n" + loop(body, "sum(exp(p))"), values_of())
-    assert len(recurrences(plan)) == 4
+    assert len(plan.cores()) == 4
 
 
 EDGES = {
@@ -293,7 +320,7 @@ def test_machine_code(body: str, monkeypatch: pytest.MonkeyPatch, tmp_path_facto
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
     monkeypatch.delenv("GRADCLI_FAST")
     monkeypatch.setattr(emit_numba, "WORK", 1)
-    found = recurrences(within(loop(body), values_of()))
+    found = within(loop(body), values_of()).cores()
     native = [core.native for core in found if core.body.steps[core.carries[0]].type.kind == "float"]
     assert len(native) >= 2
     assert all(native)
@@ -304,7 +331,7 @@ def test_machine_code(body: str, monkeypatch: pytest.MonkeyPatch, tmp_path_facto
 def test_what_has_no_machine_code(body: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("GRADCLI_FAST")
     monkeypatch.setattr(emit_numba, "WORK", 1)
-    assert not recurrences(within(loop(body), values_of()))[0].native
+    assert not within(loop(body), values_of()).cores()[0].native
 
 
 @pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="needs the extra fast (numba)")
@@ -314,7 +341,7 @@ def test_a_plan_that_is_run_once_has_no_machine_code(monkeypatch: pytest.MonkeyP
     tape, values = question(loop("h = tanh(h*w + x[t])"), values_of())
     plan = Plan(tape, once=True)
     plan.answer(values)
-    assert not any(core.native for core in recurrences(plan))
+    assert not any(core.native for core in plan.cores())
 
 
 def test_random_points_of_one_plan() -> None:

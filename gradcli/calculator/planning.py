@@ -319,8 +319,7 @@ def _passes_of(made: Plan, order: Order) -> Iterator[PlanPass]:
 def _passes_of_plan(plan: Plan) -> Iterator[PlanPass]:
     events = plan.schedule.events
     loops = [one for one in events if isinstance(one, Loop)]
-    recurrences = [op.function.core for op in events if isinstance(op, Op) and op.kind == SCAN]
     if loops:
         yield PlanPass("blocks", f"{_counted(len(loops), 'loop')} over blocks of arrays that stay in cache")
-    if any(loop.code is not None for loop in loops) or any(core.native for core in recurrences):
+    if any(loop.code is not None for loop in loops) or any(core.native for core in plan.cores()):
         yield PlanPass("native", "loops run as machine code")

@@ -2,16 +2,16 @@
 
 A `Scan` computes in each turn only what its readers need, directly or through later turns, and holds one turn and the
 stacks that `turns` readers ask for. Loops over single numbers run as Python code printed for them (`emit_python`); with
-NumPy, only what has to runs turn by turn (`scan_numpy`); batch axes and other namespaces run one operation after the
-other.
+NumPy, blocks of turns run as plans (`plans/numpy_plan.py`) in the stages of a `Split`; batch axes and other namespaces
+run one operation after the other.
 """
 
 from __future__ import annotations
 
-from gradcli.execution.namespaces import REFUSED, namespace
+from gradcli.execution.namespaces import REFUSED, BadIndex, NotReal, Unavailable, namespace
 from gradcli.graph.arrays import nearest_float
 from gradcli.graph.loop import order_of_turns, readers_by_loop, single_numbers
-from gradcli.graph.node import CONSTANT, LEAF, Node
+from gradcli.graph.node import CONSTANT, LEAF, Node, is_reader
 from gradcli.graph.types import broadcast_shapes
 
 TYPE_CHECKING = False
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any
 
-    from gradcli.execution.scan_numpy import Split, Staged
+    from gradcli.execution.plans.distribution import Split
+    from gradcli.execution.plans.numpy_plan import LoopPlan
     from gradcli.graph.loop import Body
 
     # impl, position of the result, of the operands, parameters, aligned
@@ -32,12 +33,13 @@ _UNKNOWN: Any = object()
 class Scan:
     """The readers of one loop: called with the values of their arguments, it gives the values of all of them.
 
-    `order` are the positions of the steps that a turn computes, in order; `carries` the carries that it reads.
+    `order` are the positions of the steps that a turn computes, in order; `carries` the carries that it reads; `inner`
+    the scans of the loops in its body, by the positions of their readers.
     """
 
     __slots__ = (
-        "_printed", "_split", "_staged", "_work",
-        "body", "carries", "count", "ends", "order", "readers", "reverse", "scalar", "stacked",
+        "_plans", "_printed", "_split", "_steps",
+        "body", "carries", "count", "ends", "inner", "order", "readers", "reverse", "scalar", "stacked",
     )  # fmt: skip
 
     def __init__(self, readers: Sequence[Node]) -> None:
@@ -55,9 +57,11 @@ class Scan:
         there = set(self.order)
         self.carries = [k for k, leaf in enumerate(body.carried) if body.positions[leaf] in there]
         self.scalar = single_numbers(readers[0])  # every value of a turn
-        self._work: dict[Any, Work] = {}
+        loops = readers_by_loop([body.steps[at] for at in self.order])
+        self.inner = {body.positions[one]: scan for scan in map(Scan, loops.values()) for one in scan.readers}
+        self._steps: dict[Any, tuple[list[Any], list[Step]]] = {}
         self._printed: Callable[[Sequence[float]], list[float]] | None = _UNKNOWN
-        self._staged: dict[Any, Staged] = {}
+        self._plans: dict[Any, LoopPlan] = {}
         self._split: Split | None = None
 
     def __call__(self, xp: Any, *args: Any, ranks: Sequence[int]) -> list[Any]:
@@ -69,14 +73,16 @@ class Scan:
                 self._printed = printed_turns(self)
             if self._printed is not None:
                 return self._printed(args)
-        alone = xp.name == "numpy" and not any(x.ndim > rank for x, rank in zip(args, ranks, strict=True))
-        if alone and self.count > 1:
-            staged = self._staged.get(xp)
-            if staged is None:
-                from gradcli.execution.scan_numpy import Staged
+        planned = xp.name == "numpy" and xp.dtype != "complex128" and self.count > 1
+        if planned and not any(x.ndim > rank for x, rank in zip(args, ranks, strict=True)):
+            if xp not in self._plans:
+                from gradcli.execution.plans.numpy_plan import LoopPlan
 
-                staged = self._staged[xp] = Staged(self, xp)
-            return staged.run(args)
+                self._plans[xp] = LoopPlan(self, xp)
+            try:
+                return self._plans[xp].run(args)
+            except (BadIndex, NotReal, Unavailable):
+                pass  # turn by turn, to say which operation it was
         return self._walked(xp, args, ranks)
 
     @staticmethod
@@ -101,110 +107,73 @@ class Scan:
     def split(self) -> Split:
         """What runs turn by turn, and what for many turns at once."""
         if self._split is None:
-            from gradcli.execution.scan_numpy import Split
+            from gradcli.execution.plans.distribution import Split
 
-            last = {node.params["carry"] for node in self.readers if "carry" in node.params}
-            ends = [self.body.positions[self.body.nexts[k]] for k in last.difference(self.carries)]
-            stacked = [at for at in self.stacked if at >= 0]
-            self._split = Split(self.body, self.order, self.carries, [*stacked, *ends])
+            self._split = Split(self)
         return self._split
 
-    def work(self, xp: Any) -> Work:
-        """The operations of a turn, bound to a namespace once."""
-        found = self._work.get(xp)
-        if found is None:
-            found = self._work[xp] = Work(xp, self.body, self.order)
-        return found
+    def _steps_on(self, xp: Any) -> tuple[list[Any], list[Step]]:
+        """Values of all steps with the constants in place, and the operations of a turn; made once for a namespace."""
+        if xp in self._steps:
+            return self._steps[xp]
+        body = self.body
+        start: list[Any] = [None] * len(body.steps)
+        work: list[Step] = []
+        for at in self.order:
+            step = body.steps[at]
+            primitive = step.primitive
+            operands = tuple([body.positions[arg] for arg in step.args])
+            params = step.params
+            if not primitive.pointwise:
+                params = {**params, "ranks": tuple([len(arg.shape) for arg in step.args])}
+            if primitive is CONSTANT:
+                number = nearest_float(step.params["value"])
+                start[at] = number if xp.name == "math" else xp.spread(xp.array(number, step.type.kind), step.shape)
+            elif is_reader(step):
+                scan = self.inner[at]
+                if scan.readers[0] is step:
+                    work.append((scan, at, operands, {"ranks": params["ranks"]}, False))
+                    for place, reader in reversed([*enumerate(scan.readers)]):  # the first stands where all of them do
+                        work.append((scan.picked, body.positions[reader], (at,), {"place": place}, False))
+            elif primitive is not LEAF:
+                work.append((primitive.impl, at, operands, params, primitive.aligned and xp.name != "math"))
+        self._steps[xp] = start, work
+        return start, work
 
     def turns(self, xp: Any, args: Sequence[Any], ranks: Sequence[int]) -> Iterator[tuple[int, list[Any]]]:
         """Each turn with the values of its steps by position, in the order in which the turns run.
 
-        It is the same list each time. What no reader needs is None.
+        It is the same list each time. What no reader needs is None. An operation that refuses its operands raises one
+        of REFUSED, with its step as the attribute `node`.
         """
         body, carries = self.body, self.carries
-        work = self.work(xp)
-        values = work.start.copy()
+        start, work = self._steps_on(xp)
+        values = start.copy()
         states, stacks = len(body.carried), len(body.rows)
         values[states + stacks : len(args)] = args[states + stacks :]
         nexts = [body.positions[body.nexts[k]] for k in carries]
-        rows = [(at, args[at], (slice(None),) * (ranks[at] - 1)) for at in work.rows]
-        state = [args[k] for k in carries]
+        read = [at for at in self.order if states <= at < states + stacks]
+        rows = [(at, args[at], (slice(None),) * (ranks[at] - 1)) for at in read]
+        index = None if body.index is None else body.positions[body.index]
+        state, at = [args[k] for k in carries], 0
         for turn in order_of_turns(self.count, self.reverse):
             for k, value in zip(carries, state, strict=True):
                 values[k] = value
             for at, array, rest in rows:
                 values[at] = array[(..., turn, *rest)]
-            if work.index is not None:
-                values[work.index] = float(turn) if xp.name == "math" else xp.array(float(turn))
-            work.take(work.steps, values)
+            if index is not None:
+                values[index] = float(turn) if xp.name == "math" else xp.array(float(turn))
+            try:
+                for impl, at, operands, params, aligned in work:
+                    xs: Any = [values[place] for place in operands]
+                    if aligned:
+                        xs = xp.aligned(xs, params["ranks"])
+                    values[at] = impl(xp, *xs, **params)
+            except REFUSED as reason:
+                vars(reason).setdefault("node", body.steps[at])
+                raise
             state = [values[place] for place in nexts]
             yield turn, values
-
-
-class Work:
-    """The operations of one turn, bound to a namespace."""
-
-    __slots__ = ("body", "extras", "index", "leaders", "rows", "start", "steps", "xp")
-
-    def __init__(self, xp: Any, body: Body, order: Sequence[int]) -> None:
-        self.xp, self.body = xp, body
-        steps = body.steps
-        states, stacks = len(body.carried), len(body.rows)
-        self.rows = [at for at in order if states <= at < states + stacks]
-        self.index = None if body.index is None else body.positions[body.index]
-        self.steps: list[Step] = []
-        self.leaders: dict[int, Node] = {}
-        self.extras: dict[int, list[int]] = {}  # where an inner loop gives its values: the positions of its readers
-        loops = readers_by_loop([steps[at] for at in order])
-        members = {node for group in loops.values() for node in group}
-        self.start: list[Any] = [None] * (len(steps) + len(loops))
-        for at in order:
-            step = steps[at]
-            primitive = step.primitive
-            operands = tuple([body.positions[arg] for arg in step.args])
-            if primitive is CONSTANT:
-                number = nearest_float(step.params["value"])
-                array = number if xp.name == "math" else xp.spread(xp.array(number, step.type.kind), step.shape)
-                self.start[at] = array
-            elif step in loops:
-                extra = len(steps) + len(self.leaders)
-                self.leaders[extra] = step
-                self.extras[extra] = [body.positions[reader] for reader in loops[step]]
-                ranks = {"ranks": tuple([len(arg.shape) for arg in step.args])}
-                self.steps.append((Scan(loops[step]), extra, operands, ranks, False))
-                for place, reader in enumerate(loops[step]):
-                    self.steps.append((Scan.picked, body.positions[reader], (extra,), {"place": place}, False))
-            elif primitive is not LEAF and step not in members:
-                params = step.params
-                if not primitive.pointwise:
-                    params = {**params, "ranks": tuple([len(arg.shape) for arg in step.args])}
-                self.steps.append((primitive.impl, at, operands, params, primitive.aligned and xp.name != "math"))
-
-    def take(self, steps: Sequence[Step], values: list[Any]) -> None:
-        """Put the values of some steps beside those that they read.
-
-        An operation that refuses its operands raises one of REFUSED, with its step as the attribute `node`.
-        """
-        xp, at = self.xp, 0
-        try:
-            for impl, at, operands, params, aligned in steps:
-                xs: Any = [values[place] for place in operands]
-                if aligned:
-                    xs = xp.aligned(xs, params["ranks"])
-                values[at] = impl(xp, *xs, **params)
-        except REFUSED as reason:
-            vars(reason).setdefault("node", self.node_at(at))
-            raise
-
-    def chosen(self, positions: Iterable[int]) -> list[Step]:
-        """The operations that give the steps with these positions, in the order of the turn."""
-        chosen = set(positions)
-        chosen.update([extra for extra, readers in self.extras.items() if not chosen.isdisjoint(readers)])
-        return [step for step in self.steps if step[1] in chosen]
-
-    def node_at(self, at: int) -> Node:
-        """The node of a step, or of the first reader of an inner loop."""
-        return self.body.steps[at] if at < len(self.body.steps) else self.leaders[at]
 
 
 def demanded(body: Body, positions: Iterable[int]) -> list[int]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from gradcli.execution.cuda.fuse import Groups
 from gradcli.execution.cuda.kernels import Kernel, Writer
-from gradcli.execution.cuda.launch import Launcher, Replay, called, viewed
+from gradcli.execution.cuda.launch import Launcher, called, viewed
 from gradcli.execution.inputs import leaf_value
 from gradcli.execution.namespaces import namespace
 from gradcli.execution.plans.emit_numpy import constants
@@ -98,8 +98,6 @@ class DevicePlan:
         self.last = self._last_readers()
         self.launcher = Launcher(self.xp.library)
         self.residents = Residents(self.xp)
-        self.replay = Replay(self.work if moving is None else [], [value for _, value in self.recording.inputs])
-        self.replay.results([base(value) for value in self.recording.outputs])
 
     # --- what is made once --------------------------------------------------------------------------------------
 
@@ -134,9 +132,7 @@ class DevicePlan:
         """
         inputs = {value.serial: array for (_, value), array in zip(self.recording.inputs, given, strict=True)}
         cells = {**self.constants, **inputs}
-        replayed = self.replay.run(self.launcher, inputs, self.constants)
-        cells.update(replayed or {})
-        for at, item in enumerate(self.work if replayed is None else ()):
+        for at, item in enumerate(self.work):
             if isinstance(item, Kernel):
                 self.launcher.launch(item, cells, count)
             else:

@@ -8,6 +8,7 @@ precision than SciPy (gamma), raises `Unavailable`.
 from __future__ import annotations
 
 import math
+import operator
 
 from gradcli.execution.namespaces import Unavailable
 
@@ -68,10 +69,6 @@ def logical_xor(x: bool, y: bool) -> bool:
     return bool(x) != bool(y)
 
 
-def logical_not(x: bool) -> bool:
-    return not x
-
-
 def sign(x: float) -> float:
     return 1.0 if x > 0 else -1.0 if x < 0 else 0.0 if x == 0 else nan
 
@@ -122,30 +119,6 @@ def rint(x: float) -> float:
 # --- arithmetic and elementary functions --------------------------------------------------------------
 
 
-def add(x: float, y: float) -> float:
-    return x + y
-
-
-def subtract(x: float, y: float) -> float:
-    return x - y
-
-
-def multiply(x: float, y: float) -> float:
-    return x * y
-
-
-def divide(x: float, y: float) -> float:
-    return x / y
-
-
-def negative(x: float) -> float:
-    return -x
-
-
-def positive(x: float) -> float:
-    return x
-
-
 def reciprocal(x: float) -> float:
     return 1.0 / x
 
@@ -156,10 +129,6 @@ def square(x: float) -> float:
 
 def mod(x: float, y: float) -> float:
     return x % y
-
-
-def floor_divide(x: float, y: float) -> float:
-    return x // y
 
 
 def sinc(x: float) -> float:
@@ -201,90 +170,33 @@ def xlog1py(x: float, y: float) -> float:
     return 0.0 if x == 0 and y == y else x * math.log1p(y)
 
 
-def zeros_like(x: float) -> float:
-    return 0.0
-
-
-def ones_like(x: float) -> float:
-    return 1.0
-
-
 def full_like(x: float, value: float) -> float:
     return float(value)
 
 
+# of the standard library under one name, and under further names of NumPy
+SAME = (
+    *("pi", "e", "inf", "nan", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh"),
+    *("acosh", "atanh", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "cbrt", "pow", "hypot"),
+    *("fmod", "copysign", "nextafter", "radians", "degrees", "fabs", "isnan", "isinf", "isfinite", "erf", "erfc"),
+)
+ALIASES = {
+    "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arctan2": "atan2", "arcsinh": "asinh", "arccosh": "acosh",
+    "arctanh": "atanh", "power": "pow", "float_power": "pow", "abs": "fabs", "absolute": "fabs", "deg2rad": "radians",
+    "rad2deg": "degrees", "remainder": "mod", "round": "rint", "true_divide": "divide",
+}  # fmt: skip
+OWN = (
+    where, cast, logical_and, logical_or, logical_xor, sign, maximum, minimum, fmax, fmin, clip, heaviside, floor, ceil,
+    trunc, rint, reciprocal, square, mod, sinc, logaddexp, expit, log_expit, logit, xlogy, xlog1py, full_like,
+)  # fmt: skip
 TABLE: dict[str, Any] = {
-    "pi": math.pi,
-    "e": math.e,
-    "inf": math.inf,
-    "nan": math.nan,
-    "sin": math.sin,
-    "cos": math.cos,
-    "tan": math.tan,
-    "arcsin": math.asin,
-    "arccos": math.acos,
-    "arctan": math.atan,
-    "arctan2": math.atan2,
-    "sinh": math.sinh,
-    "cosh": math.cosh,
-    "tanh": math.tanh,
-    "arcsinh": math.asinh,
-    "arccosh": math.acosh,
-    "arctanh": math.atanh,
-    "asin": math.asin,
-    "acos": math.acos,
-    "atan": math.atan,
-    "atan2": math.atan2,
-    "asinh": math.asinh,
-    "acosh": math.acosh,
-    "atanh": math.atanh,
-    "exp": math.exp,
-    "exp2": math.exp2,
-    "expm1": math.expm1,
-    "log": math.log,
-    "log2": math.log2,
-    "log10": math.log10,
-    "log1p": math.log1p,
-    "sqrt": math.sqrt,
-    "cbrt": math.cbrt,
-    "power": math.pow,
-    "pow": math.pow,
-    "float_power": math.pow,
-    "hypot": math.hypot,
-    "fmod": math.fmod,
-    "copysign": math.copysign,
-    "nextafter": math.nextafter,
-    "radians": math.radians,
-    "deg2rad": math.radians,
-    "degrees": math.degrees,
-    "rad2deg": math.degrees,
-    "abs": math.fabs,
-    "absolute": math.fabs,
-    "fabs": math.fabs,
-    "isnan": math.isnan,
-    "isinf": math.isinf,
-    "isfinite": math.isfinite,
+    **{name: getattr(math, name) for name in SAME},
+    **{function.__name__: function for function in OWN},
+    "add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "divide": operator.truediv,
+    "floor_divide": operator.floordiv, "negative": operator.neg, "positive": operator.pos,
+    "equal": operator.eq, "not_equal": operator.ne, "less": operator.lt, "less_equal": operator.le,
+    "greater": operator.gt, "greater_equal": operator.ge, "logical_not": operator.not_,
     "signbit": lambda x: math.copysign(1.0, x) < 0,
-    "erf": math.erf,
-    "erfc": math.erfc,
-    "equal": lambda x, y: x == y,
-    "not_equal": lambda x, y: x != y,
-    "less": lambda x, y: x < y,
-    "less_equal": lambda x, y: x <= y,
-    "greater": lambda x, y: x > y,
-    "greater_equal": lambda x, y: x >= y,
-    "remainder": mod,
-    "round": rint,
-    "true_divide": divide,
-}
-# fmt: off
-TABLE.update({
-    function.__name__: function
-    for function in (
-        where, cast, logical_and, logical_or, logical_xor, logical_not, sign, maximum, minimum, fmax,
-        fmin, clip, heaviside, floor, ceil, trunc, rint, add, subtract, multiply, divide, negative,
-        positive, reciprocal, square, mod, floor_divide, sinc, logaddexp, expit, log_expit,
-        logit, xlogy, xlog1py, zeros_like, ones_like, full_like,
-    )
-})
-# fmt: on
+    "zeros_like": lambda x: 0.0, "ones_like": lambda x: 1.0,
+}  # fmt: skip
+TABLE.update({name: TABLE[other] for name, other in ALIASES.items()})

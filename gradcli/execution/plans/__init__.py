@@ -1,6 +1,7 @@
 """Plans: programs prepared for arrays of NumPy, to be run again and again. Begin with `numpy_plan.py`.
 
-`tracing` and `lower` turn operations into the steps of `ir`, which `simplify` keeps few; `demand` leaves out what no
-output reads; `schedule` decides which steps share a loop over blocks, `allocate` where results lie; `run` takes them,
-by the functions of `emit_numpy` or as machine code of `emit_numba`.
+`tracing` and `lower` turn operations into the steps of `ir`, which `simplify` keeps few; `distribution` splits a loop
+into stages, of which `cores` runs those that need each other turn by turn; `demand` leaves out what no output reads;
+`schedule` decides which steps share a loop over blocks, `allocate` where results lie; `run` takes them, by the
+functions of `emit_numpy` or as machine code of `emit_numba`.
 """

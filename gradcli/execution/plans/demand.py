@@ -185,6 +185,7 @@ class _Cut:
         self.makers: dict[str, Callable[[Op, Spans], Value]] = {
             ENTRY: self._entry, CHOICE: self._choice, CAST: self._cast, COPY: self._copy, REDUCE: self._reduce,
             PLACE: self._place, ADDED: self._added, JOIN: self._join, PRODUCT: self._product, CALL: self._call,
+            SCAN: self._call,
         }  # fmt: skip
 
     def made(self) -> Recording:
@@ -261,7 +262,7 @@ class _Cut:
         return self.steps.product(*self._parts(op, box))
 
     def _call(self, op: Op, box: Spans) -> Value:
-        return self.steps.call(op.function, op.params, tuple(self._parts(op, box)), op.out.shape, op.out.dtype)
+        return self.steps.make(op.kind, op.function, tuple(self._parts(op, box)), op.params, op.out.shape, op.out.dtype)
 
     def _place(self, op: Op, box: Spans) -> Value:
         (need,) = read(op, box)

@@ -30,9 +30,9 @@ from gradcli.execution.plans.schedule import Loop
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from gradcli.execution.plans.cores import ArrayTurns
     from gradcli.execution.plans.ir import Value
     from gradcli.execution.plans.schedule import Schedule
-    from gradcli.execution.scan_turns import ArrayTurns
     from gradcli.graph.loop import Body
 
 # --- exp, log, sin, cos, tanh -----------------------------------------------------------------------------------

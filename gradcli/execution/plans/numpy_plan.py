@@ -12,65 +12,50 @@ from typing import TYPE_CHECKING, Any
 from gradcli.execution import checkpoints
 from gradcli.execution.inputs import Unbatched, leaf_value
 from gradcli.execution.namespaces import REFUSED, namespace
+from gradcli.execution.plans.cores import Core
 from gradcli.execution.plans.demand import restricted
 from gradcli.execution.plans.emit_numba import compiled_loops
 from gradcli.execution.plans.emit_numpy import constants
 from gradcli.execution.plans.ir import SCAN, Op
-from gradcli.execution.plans.lower import record
+from gradcli.execution.plans.lower import record, record_turns
 from gradcli.execution.plans.run import Workspace
 from gradcli.execution.plans.schedule import Schedule, steps_of
 from gradcli.execution.plans.thread_pool import processors
 from gradcli.execution.plans.tracing import Unrecordable
 from gradcli.graph.collector import uncollected
+from gradcli.graph.node import is_reader
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from gradcli.execution.evaluate import Tape
+    from gradcli.execution.plans.ir import Recording
+    from gradcli.execution.scan import Scan
+    from gradcli.graph.node import Node
     from gradcli.results.calculations import Value as Result
 
 MOST_NODES = 300_000  # a plan takes 20 us and 2 KB for each
 MOST_POINT_NODES = 10_000
 KEPT = 1 << 26  # bytes of a workspace that is kept from run to run
+MOST_TURNS = 1 << 13  # of a loop that runs alone, at once
+BLOCK_ENTRIES = 1 << 19  # of all steps that take these turns at once
 
 
-class Plan:
-    """A computation on arrays of fixed shapes. Several threads may run it at once, and every run gives the same bits.
+class Prepared:
+    """Recorded steps on arrays of fixed shapes. Several threads may run them at once; every run gives the same bits."""
 
-    A plan that is run `once` leaves the compiler of machine code alone unless arrays are very long. `points` names the
-    inputs whose first axis counts points, and says how many there are.
-    """
-
-    def __init__(
-        self,
-        tape: Tape,
-        dtype: str = "float64",
-        threads: int | None = None,
-        held: Mapping[str, Any] | None = None,
-        once: bool = False,
-        points: tuple[Collection[str], int] | None = None,
-    ) -> None:
-        self.tape = tape
-        self.xp = namespace("numpy", dtype)
+    def __init__(self, recording: Recording, xp: Any, threads: int | None = None, points: int = 0) -> None:
+        self.xp = xp
         self.threads = processors() if threads is None else threads
-        with self.xp.arithmetic(), uncollected():
-            recording = record(tape, dtype, held, points)
-            if points is None:
-                recording = restricted(recording, self.xp.float_type)
-            self.schedule = Schedule(recording, 0 if points is None else points[1])
-            compiled_loops(self.schedule, once)
-            read = [arg for event in self.schedule.events for op in steps_of(event) for arg in op.args]
-            self.constants = constants(self.schedule.constants, [*read, *self.schedule.outputs])
-        for event in self.schedule.events if once else ():
-            if isinstance(event, Op) and event.kind == SCAN:
-                event.function.core.once = True
-        self._arrays = Unbatched(self.xp, tape, held)
+        self.schedule = Schedule(recording, points)
+        read = [arg for event in self.schedule.events for op in steps_of(event) for arg in op.args]
+        self.constants = constants(self.schedule.constants, [*read, *self.schedule.outputs])
         self._spare: list[Workspace] = []
         self._lock = threading.Lock()
         self.nbytes = 0
 
     def run(self, inputs: Sequence[Any], room: Sequence[Any] | None = None) -> list[Any]:
-        """The outputs for the values of the tape's inputs: arrays of this dtype in their own shapes.
+        """The outputs for the values of the inputs: arrays of this dtype in their own shapes.
 
         Arrays of `room` are filled and returned where they can hold an output.
         """
@@ -104,6 +89,40 @@ class Plan:
             self.give(self.workspace())
         return self.nbytes
 
+
+class Plan(Prepared):
+    """A tape as a plan.
+
+    A plan that is run `once` leaves the compiler of machine code alone unless arrays are very long. `points` names the
+    inputs whose first axis counts points, and says how many there are.
+    """
+
+    def __init__(
+        self,
+        tape: Tape,
+        dtype: str = "float64",
+        threads: int | None = None,
+        held: Mapping[str, Any] | None = None,
+        once: bool = False,
+        points: tuple[Collection[str], int] | None = None,
+    ) -> None:
+        self.tape = tape
+        xp = namespace("numpy", dtype)
+        with xp.arithmetic(), uncollected():
+            recording = record(tape, dtype, held, points)
+            if points is None:
+                recording = restricted(recording, xp.float_type)
+            super().__init__(recording, xp, threads, 0 if points is None else points[1])
+            compiled_loops(self.schedule, once)
+        for core in self.cores() if once else ():
+            core.once = True
+        self._arrays = Unbatched(xp, tape, held)
+
+    def cores(self) -> list[Core]:
+        """What runs turn by turn."""
+        scans = [one.function for one in self.schedule.events if isinstance(one, Op) and one.kind == SCAN]
+        return [one for one in scans if isinstance(one, Core)]
+
     def at_points(self, given: Sequence[Any], room: Sequence[Any] | None = None) -> list[Any]:
         """The outputs at all points for the values of the tape's inputs, as they were given."""
         with self.xp.arithmetic():
@@ -117,6 +136,54 @@ class Plan:
         """
         arrays = self._arrays.exact(values) if exact else self._arrays(values)
         return None if arrays is None else [_plain(found) for found in self.run(arrays)]
+
+
+class LoopPlan:
+    """A loop alone, in blocks of so many turns that its memory is bounded, with the bits of the operations' `impl`s."""
+
+    def __init__(self, scan: Scan, xp: Any) -> None:
+        self.scan, self.xp = scan, xp
+        steps, split = scan.body.steps, scan.split()
+        taken = [at for stage in split.stages for at in stage.steps]
+        weight = sum([_weight(steps[at]) for at in taken]) + sum([steps[at].type.size for at in split.stored])
+        self.length = max(1, min(scan.count, MOST_TURNS, BLOCK_ENTRIES // max(weight, 1)))
+        self._made: dict[int, Prepared] = {}  # by the number of turns
+
+    def _of(self, turns: int) -> Prepared:
+        if turns not in self._made:
+            with self.xp.arithmetic(), uncollected():
+                self._made[turns] = Prepared(record_turns(self.scan, self.xp.dtype, turns), self.xp)
+        return self._made[turns]
+
+    def run(self, args: Sequence[Any]) -> list[Any]:
+        """The values of the readers, for the arguments of the loop."""
+        scan, library = self.scan, self.xp.library
+        states, count = len(scan.body.carried), scan.count
+        fixed = states + len(scan.body.rows)
+        before = list(args[:states])
+        stacks: dict[int, Any] = {}
+        for start in range(0, count, self.length):
+            turns = min(self.length, count - start)
+            low = count - start - turns if scan.reverse else start
+            given = [*before, *(stack[low : low + turns] for stack in args[states:fixed]), *args[fixed:]]
+            if scan.body.index is not None:
+                given.append(library.arange(low, low + turns, dtype=self.xp.float_type))
+            found = self._of(turns).run(given)
+            for k, after in zip(scan.carries, found, strict=False):
+                before[k] = after
+            read = found[len(scan.carries) :]
+            for place, part in enumerate(read):
+                if scan.stacked[place] >= 0 and turns < count:
+                    if place not in stacks:
+                        stacks[place] = library.empty((count, *part.shape[1:]), part.dtype)
+                    stacks[place][low : low + turns] = part
+        return [stacks.get(place, one)[()] for place, one in enumerate(read)]
+
+
+def _weight(step: Node) -> int:
+    """The entries that a step takes for each turn."""
+    inner = step.params["body"].steps if is_reader(step) else (step,)
+    return sum([one.type.size for one in inner])
 
 
 def taken_apart(space: Workspace) -> None:

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gradcli.execution.namespaces import Unavailable, namespace
 from gradcli.execution.plans.emit_numpy import put, take
-from gradcli.execution.plans.ir import ENTRY, Value, bare
+from gradcli.execution.plans.ir import ENTRY, SCAN, VIEW, Value, bare
 from gradcli.execution.plans.simplify import Steps
 from gradcli.graph.arrays import nearest_float
+from gradcli.graph.node import CONSTANT, is_reader
+from gradcli.graph.types import Type
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
+    from gradcli.execution.scan import Scan
     from gradcli.graph.node import Node
     from gradcli.graph.types import Shape
 
+MOVES = {"reshape", "broadcast", "permute", "slice"}  # they compute nothing
 UFUNCS = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.true_divide}
 COMPARISONS = {
     "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal, "ne": np.not_equal,
@@ -305,12 +310,16 @@ class Checked:
 
 
 class Operations:
-    """Records operations one by one: by their `impl` on traces, or as a call of it as it stands."""
+    """Records operations one by one: by their `impl` on traces, or as a call of it as it stands.
 
-    def __init__(self, dtype: str, faithful: bool = False) -> None:
+    With `exact` the steps give the bits of the `impl`s: whatever may be added up in another order is a call.
+    """
+
+    def __init__(self, dtype: str, faithful: bool = False, exact: bool = False) -> None:
         self.recorder = Recorder(dtype)
         self.steps, self.xp = self.recorder.steps, self.recorder.numpy
-        self.steps.faithful = faithful
+        self.steps.faithful = faithful or exact
+        self.exact = exact
         self._simple: dict[Any, Any] = {}  # primitives that are one ufunc
         self._opaque: set[Any] = set()
 
@@ -330,7 +339,8 @@ class Operations:
             if lead:
                 args = [led(steps, value, lead, arg.type.shape) for value, arg in zip(args, node.args, strict=True)]
         assert primitive.impl is not None
-        if primitive not in self._opaque:
+        called = self.exact and not primitive.pointwise and primitive.name not in MOVES
+        if primitive not in self._opaque and not called:
             before = len(steps.ops)
             try:
                 made = primitive.impl(self.recorder, *[Trace(self.recorder, arg) for arg in args], **params)
@@ -357,6 +367,49 @@ class Operations:
         dtype = self.xp.kind_type(node.type.kind)
         return self.steps.call(whole, tuple(params.items()), tuple(args), lead + node.type.shape, dtype)
 
+    # --- loops ----------------------------------------------------------------------------------------------
+
+    def body(self, scan: Scan, positions: Iterable[int], found: dict[int, Value], lead: Shape = ()) -> None:
+        """Record steps of the body of a loop beside what is `found`, by position.
+
+        Steps that differ from turn to turn have `lead` in front: none for one turn, or the number of turns.
+        """
+        body, varying = scan.body, scan.split().varying
+        for at in positions:
+            step = body.steps[at]
+            if at in found:
+                continue
+            if step.primitive is CONSTANT:
+                found[at] = self.constant(step)
+                continue
+            args = [found[body.positions[arg]] for arg in step.args]
+            own = lead if at in varying else ()
+            if is_reader(step):
+                inner = scan.inner[at]
+                for reader, value in zip(inner.readers, self.scanned(inner, args, own), strict=True):
+                    found[body.positions[reader]] = value
+            else:
+                found[at] = self.value(step, args, own)
+
+    def scanned(self, scan: Scan, args: Sequence[Value], lead: Shape = ()) -> list[Value]:
+        """The values of the readers of a loop that runs by itself, as one step."""
+        return self.line(
+            Alone(scan, self.xp, lead), args, [Type(one.type.kind, lead + one.shape) for one in scan.readers]
+        )
+
+    def line(self, function: Any, args: Sequence[Value], types: Sequence[Type]) -> list[Value]:
+        """What a function leaves in a line, one array after the other."""
+        kinds = {one.kind for one in types}
+        dtype = np.dtype(self.xp.kind_type(kinds.pop()) if len(kinds) == 1 else np.float64)
+        line = self.steps.make(SCAN, function, tuple(args), None, (sum([one.size for one in types]),), dtype)
+        found, start = [], 0
+        for one in types:
+            part = self.steps.make(VIEW, "slice", (line,), (("slice", start, start + one.size, 1),), (one.size,), dtype)
+            value = self.steps.make(VIEW, "reshape", (part,), one.shape, one.shape, dtype)
+            found.append(self.steps.cast(value, np.dtype(self.xp.kind_type(one.kind))))
+            start += one.size
+        return found
+
 
 def filled(steps: Steps, value: Value, shape: tuple[int, ...]) -> Value:
     """A result in the shape that the program says."""
@@ -377,6 +430,28 @@ def led(steps: Steps, value: Value, lead: Shape, shape: Shape) -> Value:
         return value
     one = steps.view("reshape", value, (1,) * len(lead) + shape, (1,) * len(lead) + shape)
     return steps.view("broadcast", one, lead + shape, lead + shape)
+
+
+class Alone:
+    """A loop as the function of a step, which puts the values of its readers into a line."""
+
+    def __init__(self, scan: Scan, xp: Any, lead: Shape) -> None:
+        self.scan, self.xp, self.lead = scan, xp, lead
+        self.ranks = tuple([len(arg.shape) for arg in scan.readers[0].args])
+
+    def kernel(self) -> Any:
+        """The function of the step."""
+        return self
+
+    def __call__(self, *arrays: Any) -> None:
+        start = 0
+        for reader, found in zip(self.scan.readers, self.scan(self.xp, *arrays[:-1], ranks=self.ranks), strict=True):
+            part = arrays[-1][start : start + reader.type.size * prod(self.lead)]
+            part.reshape(self.lead + reader.shape)[...] = found
+            start += part.size
+
+    def __repr__(self) -> str:
+        return f"{self.scan.count} turns of {len(self.scan.order)} steps"
 
 
 class Whole:

@@ -1,0 +1,306 @@
+"""Carries that need one another, which run turn by turn: single numbers and arrays.
+
+Single numbers run as Python code printed for them (`emit_python`), or as machine code (`emit_numba`, extra `fast`).
+Arrays run as the ufuncs that the operations' `impl`s are made of, in one generated function over all turns: each step
+writes into memory that all turns share, and the last step of a carry into the row of its stack, where the next turn
+reads it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradcli.execution.emit_python import printed_core
+from gradcli.execution.generated import function
+from gradcli.execution.namespaces import IEEE_DIFFERS, Unavailable
+from gradcli.execution.plans import emit_numba
+from gradcli.execution.plans.allocate import laid_out, slot
+from gradcli.execution.plans.emit_numpy import kernel, operand, put, shown, take
+from gradcli.execution.plans.ir import CALL, VIEW, live
+from gradcli.execution.plans.tracing import Operations
+from gradcli.graph.node import is_reader
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gradcli.execution.plans.distribution import Group
+    from gradcli.execution.plans.ir import Op, Value
+    from gradcli.execution.scan import Scan
+
+TURN = 8  # steps of printed code that a turn costs by itself
+CHUNK = 64  # turns whose states have memory where nobody reads them all
+CHUNK_ENTRIES = 1 << 16  # of such a state in all these turns
+
+
+class Core:
+    """A group of carries, and what it reads in each turn: `columns`, which differ from turn to turn, and `fixed`.
+
+    It is the function of a step: called with the columns, the fixed values, the carries before the first of `count`
+    turns, and a line, which it fills with the states of one carry after the other. These are all states, one more than
+    turns, if it is to `store` them, else those after the last turn. An `exact` core gives the bits of the operations'
+    `impl`s; any other one may replace reductions and products.
+    """
+
+    def __init__(self, xp: Any, scan: Scan, group: Group, count: int, store: bool, exact: bool = False) -> None:
+        self.xp, self.scan, self.count, self.store, self.exact = xp, scan, count, store, exact
+        body = self.body = scan.body
+        self.carries, self.core = group.carries, group.core
+        varying = scan.split().varying
+        self.columns = [at for at in group.reads if at in varying]
+        self.fixed = [at for at in group.reads if at not in varying]
+        self.order = sorted({*group.core, *group.constants})
+        self.done = 0  # steps of all turns so far
+        inside = [body.steps[at] for at in (*self.carries, *self.core, *group.reads)]
+        self.printed: Any = None
+        if xp.dtype == "float64" and not any(step.shape or is_reader(step) for step in inside):
+            try:
+                self.printed = printed_core(body, self.order, self.carries, self.columns, self.fixed)
+            except Unavailable:
+                self.printed = None
+        self.compiled: Any = None
+        self.tried = False  # to compile it
+        self.once = False  # then no machine code is made of arrays
+        self._turns: ArrayTurns | None = None
+        self._native: Any = None
+
+    def __repr__(self) -> str:
+        return f"{self.count} turns of {len(self.core)} steps"
+
+    @property
+    def native(self) -> bool:
+        """Whether the turns run as machine code."""
+        return self._native is not None or self.compiled is not None
+
+    @property
+    def rows(self) -> int:
+        """How many states of each carry there are."""
+        return self.count + 1 if self.store else 1
+
+    def kernel(self) -> Any:
+        """The function of the step."""
+        return self
+
+    def __call__(self, *arrays: Any) -> None:
+        ends, back = (len(self.columns), len(self.columns) + len(self.fixed)), -1 if self.scan.reverse else 1
+        columns = [column[::back] for column in arrays[: ends[0]]]
+        states, stop = [], 0
+        for k in self.carries:
+            type_ = self.body.steps[k].type
+            start, stop = stop, stop + self.rows * type_.size
+            line = arrays[-1][start:stop].reshape(self.rows, *type_.shape)[::back]
+            dtype = self.xp.kind_type(type_.kind)
+            states.append((line, line if line.dtype == dtype else np.empty(line.shape, dtype)))
+        self.run(columns, arrays[ends[0] : ends[1]], arrays[ends[1] : -1], [own for _, own in states])
+        for line, own in states:
+            if own is not line:
+                line[...] = own
+
+    def run(self, columns: Sequence[Any], fixed: Sequence[Any], before: Sequence[Any], states: Sequence[Any]) -> None:
+        """Fill the states of each carry, those behind the last turn at the end; all in the order of running."""
+        if self.printed is not None:
+            self._count()
+            if self.compiled is not None:
+                return self._on_machine(columns, fixed, before, states)
+            try:
+                found = self.printed.run(self.xp, columns, fixed, before, self.count, self.store)
+            except IEEE_DIFFERS:
+                pass  # NumPy says what IEEE arithmetic gives
+            else:
+                return _fill(states, *found)
+        if self._turns is None:  # decided in the first run, so that all runs give the same bits
+            self._turns = self._record()
+            if not self.exact and not self.once:
+                self._native = emit_numba.compiled_turns(self._turns, self.count)
+        if self._native is not None:
+            return _fill(states, *self._native.run(columns, fixed, before, self.count))
+        return self._turns.run(columns, fixed, before, self.count, states)
+
+    def _count(self) -> None:
+        """Compile the turns once enough of them have run; a turn costs as much as some steps, and so does a column."""
+        self.done += self.count * (len(self.core) + len(self.columns) + TURN)
+        if self.done >= emit_numba.CORE_WORK and not self.tried:
+            self.tried = True
+            self.compiled = emit_numba.compiled_core(self.body, self.order, self.carries, self.columns, self.fixed)
+
+    def _on_machine(
+        self, columns: Sequence[Any], fixed: Sequence[Any], before: Sequence[Any], states: Sequence[Any]
+    ) -> None:
+        found = np.empty((self.count + 1, len(before)))
+        found[0] = before
+        table = np.empty((len(columns), self.count))
+        for place, column in enumerate(columns):
+            table[place] = column
+        self.compiled(self.count, found, table, np.array(fixed, dtype=np.float64))
+        _fill(states, found[:-1].T, found[-1])
+
+    def _record(self) -> ArrayTurns:
+        """The turns as ufuncs."""
+        body, xp = self.body, self.xp
+        operations = Operations(xp.dtype, faithful=self.exact, exact=self.exact)
+        found: dict[int, Value] = {}
+        for at in (*self.carries, *self.columns, *self.fixed):
+            step = body.steps[at]
+            found[at] = operations.steps.leaf(step, xp.kind_type(step.type.kind))
+        leaves = list(found.values())
+        operations.body(self.scan, self.order, found)
+        count = len(self.carries), len(self.columns)
+        moving = leaves[: sum(count)]
+        nexts = [found[body.positions[body.nexts[k]]] for k in self.carries]
+        return ArrayTurns(
+            live(operations.steps.ops, nexts), moving[: count[0]], moving[count[0] :], leaves[sum(count) :], nexts
+        )
+
+
+def _fill(states: Sequence[Any], before: Any, after: Sequence[Any]) -> None:
+    """Put the states before each turn, if all are wanted, and those after the last one in their places."""
+    for place, own in enumerate(states):
+        if len(own) > 1:
+            own[:-1] = before[place]
+        own[-1] = after[place]
+
+
+class ArrayTurns:
+    """Recorded steps of a turn as one generated function over all turns."""
+
+    def __init__(
+        self,
+        ops: Sequence[Op],
+        carries: Sequence[Value],
+        columns: Sequence[Value],
+        fixed: Sequence[Value],
+        nexts: Sequence[Value],
+    ) -> None:
+        self.ops, self.carries, self.columns, self.fixed, self.nexts = ops, carries, columns, fixed, nexts
+        self._functions: dict[str, Any] = {"zip": zip}
+        self._moving = {value.serial for value in (*carries, *columns)}
+        for op in ops:
+            if any(arg.serial in self._moving for arg in op.args):
+                self._moving.add(op.out.serial)
+        made = {op.out.serial for op in ops if op.kind not in (VIEW, CALL)}
+        self._rows: dict[int, int] = {}  # steps that write straight into the row of a carry
+        for place, (value, carry) in enumerate(zip(nexts, carries, strict=True)):
+            if value.serial in made and value.serial in self._moving and value.dtype == carry.dtype:
+                self._rows.setdefault(value.serial, place)
+        self._owned = [op.out for op in ops if self._has_memory(op) and op.out.serial not in self._moving]
+        work = [
+            (self._roots(op.args), [op.out], None)  # NumPy takes longer where a short result lies over an operand
+            for op in ops
+            if op.kind != VIEW and op.out.serial in self._moving
+        ]
+        self._layout = laid_out([*work, (self._roots(nexts), [], None)], self._placed(), set())
+        self._buffers = [op.out for op in ops if op.out.serial in self._layout.offsets]
+        self._run = function(self._text(), {"__builtins__": {}, **self._functions}, "loop")
+
+    def run(
+        self, columns: Sequence[Any], fixed: Sequence[Any], before: Sequence[Any], turns: int, filled: Sequence[Any]
+    ) -> None:
+        """Fill the states of each carry: before each turn and after the last one, or the latter alone."""
+        memory = np.empty(self._layout.size, np.uint8)
+        buffers = [slot(memory, self._layout.offsets[one.serial], one.shape, one.dtype) for one in self._buffers]
+        buffers += [np.empty(one.shape, one.dtype) for one in self._owned]
+        store = len(filled[0]) > 1
+        widest = max([carry.size for carry in self.carries])
+        chunk = turns if store else min(turns, max(1, min(CHUNK, CHUNK_ENTRIES // max(widest, 1))))
+        states = filled if store else [np.empty((chunk + 1, *carry.shape), carry.dtype) for carry in self.carries]
+        rows = [
+            list(state) if carry.shape else [state[at : at + 1].reshape(()) for at in range(chunk + 1)]
+            for state, carry in zip(states, self.carries, strict=True)
+        ]
+        for state, value in zip(states, before, strict=True):
+            state[0] = value
+        for start in range(0, turns, chunk):
+            count = min(chunk, turns - start)
+            if start:
+                for state in states:
+                    state[0] = state[chunk]
+            self._run(
+                [column[start : start + count] for column in columns],
+                fixed,
+                [one[: count + 1] for one in rows],
+                buffers,
+            )
+            if not store:
+                for one, state in zip(filled, states, strict=True):
+                    one[0] = state[count]
+
+    def _has_memory(self, op: Op) -> bool:
+        return op.kind != VIEW and (op.kind != CALL or op.function in (take, put))
+
+    def _placed(self) -> Any:
+        made = {op.out.serial for op in self.ops if self._has_memory(op)}
+        return lambda value: value.nbytes if value.serial in made and value.serial not in self._rows else None
+
+    def _roots(self, values: Sequence[Value]) -> list[Value]:
+        """The values whose memory these may show: what a call gives may be a view of its operands."""
+        found: dict[int, Value] = {}
+        pending = list(values)
+        while pending:
+            value = pending.pop()
+            if value.serial not in found:
+                found[value.serial] = value
+                if value.op is not None and not self._has_memory(value.op):
+                    pending += value.op.args
+        return list(found.values())
+
+    def _text(self) -> str:
+        before: list[str] = []  # the turns
+        inside: list[str] = []
+        shared = {value.serial for value in (*self._buffers, *self._owned, *self.fixed)}  # the same arrays in all turns
+        for op in self.ops:
+            moves = op.out.serial in self._moving
+            called = f"_k{op.out.serial}({', '.join([self._word(op, arg) for arg in op.args])}"
+            if op.kind == VIEW:
+                if op.args[0].serial in shared:
+                    shared.add(op.out.serial)
+                    moves = False
+                self._functions[f"_k{op.out.serial}"] = _view_of(op)
+            elif self._has_memory(op):
+                self._functions[f"_k{op.out.serial}"] = kernel(op)
+                called += f", {self._name(op.out)}"
+            else:
+                self._functions[f"_k{op.out.serial}"] = op.function
+            line = f"{called})" if self._has_memory(op) else f"{self._name(op.out)} = {called})"
+            (inside if moves else before).append(line)
+        carried = [f"x{carry.serial}" for carry in self.carries]
+        nexts = [f"n{place}" for place in range(len(carried))]
+        for place, value in enumerate(self.nexts):
+            if self._rows.get(value.serial) != place:
+                word = self._name(value) if value.number is None else self._number(value)
+                self._functions["_copy"] = _copy
+                inside.append(f"_copy({nexts[place]}, {word})")
+        buffers = [f"x{value.serial}" for value in (*self._buffers, *self._owned)]
+        given = [f"x{value.serial}" for value in self.columns]
+        lines = [
+            "def run(columns, fixed, rows, buffers):",
+            *([f"    {', '.join(buffers)}, = buffers"] if buffers else []),
+            *([f"    {', '.join([f'x{value.serial}' for value in self.fixed])}, = fixed"] if self.fixed else []),
+            *[f"    {line}" for line in before],
+            f"    {', '.join(carried)}, = [one[0] for one in rows]",
+            f"    for {', '.join([*given, *nexts])}, in zip(*columns, *[one[1:] for one in rows]):",
+            *[f"        {line}" for line in inside],
+            f"        {', '.join(carried)}, = {', '.join(nexts)},",
+            "",
+        ]
+        return "\n".join(lines)
+
+    def _name(self, value: Value) -> str:
+        place = self._rows.get(value.serial)
+        return f"x{value.serial}" if place is None else f"n{place}"
+
+    def _word(self, op: Op, value: Value) -> str:
+        return self._name(value) if value.number is None else self._number(value, op)
+
+    def _number(self, value: Value, op: Op | None = None) -> str:
+        name = f"_c{value.serial}" if op is None else f"_c{value.serial}_{op.kind}"
+        self._functions[name] = value.number if op is None else operand(op, value)
+        return name
+
+
+def _view_of(op: Op) -> Any:
+    return lambda x: shown(op, x, op.out.shape)
+
+
+def _copy(row: Any, value: Any) -> None:
+    row[...] = value
