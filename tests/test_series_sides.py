@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from gradcli.checks import Check, check_script
-from gradcli.checks.decide import kinks
+from gradcli.checks.differences import both_sides
 from gradcli.checks.derivatives.one_sided import Sides, sides
 from gradcli.checks.evaluate import ball_numbers
 from tests.series_lines import lines
@@ -194,5 +194,5 @@ def test_differences_see_a_kink_beside_the_point_as_what_it_is(name: str, x: flo
         "clip": lambda p: np.clip(p[:, 0], 0, 1),
     }
     at_it = "DISCONTINUOUS" if name == "step" else "KINK"
-    assert kinks.behaviour(functions[name], np.array([x]), [0], False, 0).verdict == "smooth"
-    assert kinks.behaviour(functions[name], np.array([1.0]), [0], False, 0).verdict == at_it
+    assert both_sides.behaviour(functions[name], np.array([x]), [0], False, 0).verdict == "smooth"
+    assert both_sides.behaviour(functions[name], np.array([1.0]), [0], False, 0).verdict == at_it

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gradcli.checks.decide.case import Outcome
+from gradcli.checks.decide.nonsmooth import rough_outcome
 from gradcli.checks.decide.numerical import ByDifferences, steps_shown
+from gradcli.checks.decide.refutation import disagrees
 from gradcli.checks.diagnosis.ratios import Comparison, Reading, alike, of_entries, readings
 from gradcli.checks.differences import both_sides, step_sequences
 from gradcli.checks.differences.step_sequences import STILL, bent, suspicious, vertical
@@ -96,11 +98,7 @@ class BlackBox(ByDifferences):
             return Outcome("INCONCLUSIVE", f"{told}; {doubt}", evidence)
         if relative < SLIGHT:
             return Outcome("INCONCLUSIVE", told, evidence)
-        read = self.readings()
-        if read:
-            evidence["diagnosis"] = [{"name": r.name, "text": r.text} for r in read]
-            told += f"; {read[0].text}"
-        return Outcome("DISAGREES", f"(numerical) {told}", evidence)
+        return disagrees(f"(numerical) {told}", evidence, self.readings())
 
     def doubt(self, one: Finding, evidence: Evidence) -> str:
         """Why a contradiction is no refutation; nothing where it is one."""
@@ -179,26 +177,15 @@ class BlackBox(ByDifferences):
         ):
             return None
         returned = [float(survey.claims[row, i]) for i in looked]
-        evidence: Evidence = {"left": seen.left, "right": seen.right, "returned": returned, "bound": seen.bound}
-        evidence["entries"] = [self.place(i) for i in looked]
-        for left, right, label in zip(seen.left, seen.right, evidence["entries"], strict=True):
-            if left != right or seen.verdict == "BOUNDARY":
-                told = f"by {label}: slope {slope(left)} from below, {slope(right)} from above"
-                break
-        else:
-            told = "the partials exist, but there is no derivative in other directions"
+        labels = [self.place(i) for i in looked]
+        apart = (label for label, *both in zip(labels, seen.left, seen.right, strict=True) if both[0] != both[1])
+        what = "f has a kink here" if seen.verdict == "KINK" else "f has no derivative here"
         if seen.verdict == "DISCONTINUOUS":
-            evidence |= {"value": seen.value, "limits": list(seen.limits)}
-            below, above = (slope(limit) for limit in seen.limits)
-            told = f"the value jumps here: {below} from below, {seen.value:.6g} at the point, {above} from above"
-            return Outcome("DISCONTINUOUS", told, evidence)
-        if seen.verdict == "BOUNDARY":
-            return Outcome("BOUNDARY", f"{told}: no finite derivative", evidence)
-        inside = evidence["inside"] = both_sides.inside(returned, seen)
-        told = f"f has a kink here {told}" if "slope" in told else f"f has a kink here: {told}"
-        if not inside:
-            told += f"; the gradient {returned[0]:.6g} is not between them"
-        return Outcome("KINK", told, evidence, inside=inside)
+            below, above = ("undefined" if limit is None else f"{limit + 0.0:.6g}" for limit in seen.limits)
+            what = f"{below} from below, {seen.value:.6g} at the point, {above} from above"
+        elif self.shape and (label := next(apart, None)):
+            what += f" with respect to {label}"
+        return rough_outcome(seen, returned, what, {"bound": seen.bound, "entries": labels})
 
     def invisible(self, one: Finding) -> bool:
         """Whether a finding says nothing for a reason that may be a kink."""
@@ -286,11 +273,6 @@ def entries_bend(seen: both_sides.Behaviour, suspects: Sequence[Finding]) -> boo
     if not pairs or not own:
         return any(suspicious(one.seen) for one in suspects)
     return any(bent(one.seen, left or 0.0, right or 0.0) for one in own for left, right in pairs)
-
-
-def slope(side: float | None) -> str:
-    """A slope in words."""
-    return "undefined" if side is None else f"{side + 0.0:.6g}"
 
 
 def seen_by_differences(slopes: Floats, bounds: Floats, claimed: Floats) -> Comparison:

@@ -43,7 +43,7 @@ def at_a_tie(case: Case, tie: Answer, here: Answer) -> Outcome | None:
     basis: Evidence = {"basis": "series", **({"turn": tie["turn"]} if tie["turn"] else {})}
     if case.plane:
         basis["parts"] = [case.part(i) for i in tie["axes"]]
-    return rough_outcome(case, seen, returned, basis, surface, node, tie["reason"])
+    return rough_at(node, surface, seen, returned, basis, tie["reason"])
 
 
 def seen_by_series(case: Case, tie: Answer) -> tuple[Behaviour, list[float]]:
@@ -74,28 +74,28 @@ def open_tie(case: Case, reason: str, node: Node | None = None) -> Outcome:
     return Outcome("INCONCLUSIVE", f"what the value does beside the point is open{where}: {reason}", {"open": reason})
 
 
-def rough_outcome(
-    case: Case,
-    seen: Behaviour,
-    returned: Sequence[float],
-    basis: Evidence,
-    surface: Surface | None,
-    node: Node | None,
-    reason: str,
+def rough_at(
+    node: Node | None, surface: Surface | None, seen: Behaviour, returned: Sequence[float], basis: Evidence, reason: str
 ) -> Outcome:
-    """KINK, BOUNDARY or DISCONTINUOUS, with slopes, the operation and the surface that it is on."""
-    evidence: Evidence = {"left": seen.left, "right": seen.right, "returned": list(returned), **basis}
-    message = reason
-    diagnostics: tuple[Diagnostic, ...] = ()
-    if node is not None:
-        name = node_text(node)
-        evidence |= {"operation": node.primitive.name, "node": name}
-        message = f"{name} has no derivative here" if surface is None else f"{name} has a kink ({on(surface)})"
-        if surface is not None:
-            evidence |= {"where": on(surface), "convention": describe(surface)[1]}
-        if "turn" in basis:
-            message += f", in {basis['turn']}"
-        diagnostics = (Diagnostic("GC410", message, node.span, severity="note"),)
+    """KINK, BOUNDARY or DISCONTINUOUS, with the operation and the surface that it is on."""
+    if node is None:
+        return rough_outcome(seen, returned, reason, basis, reason)
+    name = node_text(node)
+    evidence = {**basis, "operation": node.primitive.name, "node": name}
+    message = f"{name} has no derivative here" if surface is None else f"{name} has a kink ({on(surface)})"
+    if surface is not None:
+        evidence |= {"where": on(surface), "convention": describe(surface)[1]}
+    if "turn" in basis:
+        message += f", in {basis['turn']}"
+    found = rough_outcome(seen, returned, message, evidence, reason)
+    return found._replace(diagnostics=(Diagnostic("GC410", message, node.span, severity="note"),))
+
+
+def rough_outcome(
+    seen: Behaviour, returned: Sequence[float], message: str, evidence: Evidence, reason: str = ""
+) -> Outcome:
+    """KINK, BOUNDARY or DISCONTINUOUS, with the slopes; the message says where that is."""
+    evidence = {"left": seen.left, "right": seen.right, "returned": list(returned), **evidence}
     inside = False
     if seen.verdict == "DISCONTINUOUS":
         evidence |= {"value": seen.value, "limits": list(seen.limits)}
@@ -112,7 +112,7 @@ def rough_outcome(
         if reason and not message.startswith(reason):
             evidence["reason"] = reason
             message += f"; {reason}"
-    return Outcome(seen.verdict, message, evidence, diagnostics, inside)
+    return Outcome(seen.verdict, message, evidence, inside=inside)
 
 
 def off_a_smooth_tie(case: Case, tie: Answer, here: Answer) -> Outcome:
@@ -120,23 +120,17 @@ def off_a_smooth_tie(case: Case, tie: Answer, here: Answer) -> Outcome:
     wrong = next(i for i, code in zip(here["entries"], here["relations"], strict=True) if code == "!")
     at = here["entries"].index(wrong)
     seen, returned = seen_by_series(case, tie)
-    return cancelled(
-        case.exact.node(tie["row"]), seen, returned, {"basis": "series"}, here["exact"][at], here["claimed"][at]
-    )
-
-
-def cancelled(
-    node: Node | None,
-    seen: Behaviour,
-    returned: Sequence[float],
-    basis: Evidence,
-    slope: float,
-    value: float,
-) -> Outcome:
-    """KINK, because what is returned is not the slope that both sides have."""
+    node = case.exact.node(tie["row"])
     where = f"{node_text(node)} has a kink here that cancels" if node is not None else "a tie that cancels"
-    evidence: Evidence = {"left": seen.left, "right": seen.right, "returned": list(returned), **basis, "inside": False}
-    return Outcome("KINK", f"{where}: the true slope is {slope:.6g}, the value {value:.6g}", evidence)
+    evidence: Evidence = {
+        "left": seen.left,
+        "right": seen.right,
+        "returned": returned,
+        "basis": "series",
+        "inside": False,
+    }
+    message = f"{where}: the true slope is {here['exact'][at]:.6g}, the value {here['claimed'][at]:.6g}"
+    return Outcome("KINK", message, evidence)
 
 
 def slopes(seen: Behaviour) -> str:

@@ -15,7 +15,7 @@ from gradcli.checks.decide.case import Outcome, leaf_names, parts_of, points_tol
 from gradcli.checks.decide.floats import evaluated, moving
 from gradcli.checks.decide.kinks import on
 from gradcli.checks.decide.precision import float_tie
-from gradcli.checks.decide.refutation import explained, notes, reading_evidence
+from gradcli.checks.decide.refutation import disagrees, explained
 from gradcli.checks.differences import step_sequences
 from gradcli.checks.differences.step_sequences import STILL
 from gradcli.checks.differences.survey import COMBINED, Survey, contradicted, together
@@ -358,15 +358,12 @@ def numerically_wrong(case: Case, values: Values, answer: Answer) -> Outcome:
     exact, claimed = (
         np.array([np.nan if x is None else x for x in answer[side]]).reshape(shape) for side in ("exact", "claimed")
     )
-    read = explained(case, [values], [exact], [claimed])
-    if read:
-        evidence["diagnosis"] = [reading_evidence(reading) for reading in read]
     exact_digits, claimed_digits = told_apart(first["exact"], first["claimed"])
     message = (
         f"the claim{where} is {claimed_digits}; balls part it from the engine's {exact_digits}, "
         "and differences confirm the engine"
     )
-    return Outcome("DISAGREES", message + (f"; {read[0].text}" if read else ""), evidence, notes(read))
+    return disagrees(message, evidence, explained(case, [values], [exact], [claimed]))
 
 
 def modes_agree(case: Case) -> bool:

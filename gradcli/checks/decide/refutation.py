@@ -51,9 +51,6 @@ def refuted(case: Case, found: Sequence[tuple[Values, Any]], entries: Sequence[i
     values, answer = standing
     values, answer = shortened(case, values, answer)
     where, evidence, first = case.counterexample(values, answer)
-    causes = readings(case, found, entries)
-    if causes:
-        evidence["diagnosis"] = [reading_evidence(cause) for cause in causes]
     right, wrong_digits = told_apart(first["exact"], first["claimed"])
     message = f"the exact derivative{where} is {right}, not {wrong_digits}"
     if values is case.values and case.subject.surfaces:
@@ -68,7 +65,19 @@ def refuted(case: Case, found: Sequence[tuple[Values, Any]], entries: Sequence[i
             if case.subject.kind == "gradient"
             else ", and what is claimed is dL/dx - i*dL/dy of its real part"
         )
-    return Outcome("DISAGREES", message + (f"; {causes[0].text}" if causes else ""), evidence, notes(causes))
+    return disagrees(message, evidence, readings(case, found, entries))
+
+
+def disagrees(message: str, evidence: Evidence, causes: Sequence[diagnosis.Reading]) -> Outcome:
+    """DISAGREES, with the readings of the mistake, and the place of the likeliest for a caret below it."""
+    notes: list[Diagnostic] = []
+    for cause in causes[:1]:
+        message += f"; {cause.text}"
+        evidence["diagnosis"] = [{k: v for k, v in one._asdict().items() if v is not None} for one in causes]
+        if cause.span is not None:
+            right = None if cause.correction is None else f"right is {cause.correction}"
+            notes.append(Diagnostic("GC412", cause.text, Span(*cause.span), help=right, severity="note"))
+    return Outcome("DISAGREES", message, evidence, tuple(notes))
 
 
 def explained_away(case: Case, wrong: Sequence[tuple[Values, Any]]) -> tuple[tuple[Values, Any] | None, set[str]]:
@@ -131,14 +140,14 @@ def by_luck(case: Case) -> bool:
     return any(usable(one) and "!" in one["relations"] for one in answer.get("points", []))
 
 
-def off_structure(case: Case, proof: Mapping[str, Any]) -> tuple[str, Evidence]:
-    """What to add to a right claim that is wrong where a symmetric or diagonal matrix of its point is none any more.
+def off_structure(case: Case, proof: Mapping[str, Any], right: Outcome) -> Outcome:
+    """A right claim, with a warning where it is wrong once a symmetric or diagonal matrix is none any more.
 
     A proof that does not use the symmetry holds without it.
     """
     subject = case.subject
     if subject.kind == "gradient" or case.number or not case.samples or case.plane:
-        return "", {}
+        return right
     sides = [node for node in (subject.output, subject.left, subject.judged) if node is not None]
     read = leaf_names(sides) & set(subject.moving)
     if proof.get("proved") and not any(OF_MATRICES in one for one in proof.get("region", ())):
@@ -160,8 +169,9 @@ def off_structure(case: Case, proof: Mapping[str, Any]) -> tuple[str, Evidence]:
             place = f"at {name} = {moved.tolist()}" if moved.size <= SHOWN_MATRIX else f"at another {name}"
             what = f"entry {where} is" if where else "the exact value is"
             warning = f"; warning: wrong where {name} is not {word}: {place} {what} {exact}, not {claimed}"
-            return warning, {"not_in_general": {"where": f"{name} is not {word}", **evidence["counterexample"]}}
-    return "", {}
+            told = {"where": f"{name} is not {word}", **evidence["counterexample"]}
+            return right._replace(message=right.message + warning, evidence={**right.evidence, "not_in_general": told})
+    return right
 
 
 def near_enough(case: Case, answer: Answer) -> Outcome | None:
@@ -221,17 +231,3 @@ def explained(case: Case, known: Sequence[Values], *numbers: Sequence[Any]) -> l
 def decided(answer: Answer) -> Any:
     """The exact entries at a point; NaN where only a combination of them is known, as for most of a large array."""
     return np.where([one == OPEN for one in answer["relations"]], np.nan, np.array(answer["exact"], dtype=np.float64))
-
-
-def notes(read: Sequence[diagnosis.Reading]) -> tuple[Diagnostic, ...]:
-    """The place of the likeliest mistake, for a caret below it."""
-    for reading in read[:1]:
-        if reading.span is not None:
-            right = None if reading.correction is None else f"right is {reading.correction}"
-            return (Diagnostic("GC412", reading.text, Span(*reading.span), help=right, severity="note"),)
-    return ()
-
-
-def reading_evidence(reading: diagnosis.Reading) -> dict[str, Any]:
-    """A reading as evidence."""
-    return {key: value for key, value in reading._asdict().items() if value is not None}

@@ -29,12 +29,11 @@ from gradcli.checks.decide.nonsmooth import at_a_tie, off_a_smooth_tie, open_tie
 from gradcli.checks.decide.numerical import by_differences
 from gradcli.checks.decide.precision import float_quality
 from gradcli.checks.decide.refutation import (
+    disagrees,
     explained,
     explained_away,
     near_enough,
-    notes,
     off_structure,
-    reading_evidence,
     refuted,
     to_the_digits,
 )
@@ -182,28 +181,14 @@ def judged_undefined(case: Case, here: Answer) -> Outcome:
 
 def right(case: Case, here: Answer, nearby: Sequence[tuple[Values, Any]]) -> Outcome | None:
     """PROVED, CERTIFIED or IMPRECISE; None where E and R neither agree nor differ."""
-    subject, entries = case.subject, here["entries"]
+    entries = here["entries"]
     agree = all(set(p["relations"]) <= RIGHT for p in (here, *(p for _, p in nearby)))
-    proof: Mapping[str, Any] = {"proved": False}
-    if len(entries) <= PROVED_ENTRIES and not case.plane and "~" not in here["relations"]:
-        proof = case.exact.prove(
-            subject.judged,
-            case.values,
-            output=case.output,
-            target=case.target,
-            moving=subject.moving,
-            entries=entries,
-        )
+    few = len(entries) <= PROVED_ENTRIES and "~" not in here["relations"]
+    proof = proof_of(case, output=case.output, target=case.target, entries=entries) if few else {}
     proved = bool(proof.get("proved"))
     case.tried["series"] = "derivative enclosed" if agree else "E and R overlap, but neither is narrow enough"
-    if proved:
-        case.tried["algebra"] = f"proved ({proof['how']})"
-        if proof["region"]:
-            case.evidence["region"] = shortened_list(proof["region"])
-        if proof["frozen"]:
-            case.evidence["fixed"] = proof["frozen"]
-    elif proof.get("reason"):
-        case.evidence["not_proved"] = proof["reason"]
+    if proved and proof["frozen"]:
+        case.evidence["fixed"] = proof["frozen"]
     if not proved and not agree:
         return None
     if agree:
@@ -215,10 +200,24 @@ def right(case: Case, here: Answer, nearby: Sequence[tuple[Values, Any]]) -> Out
         found = Outcome("PROVED", f"equal by algebra{turns}" + conditions(proof), {})
     elif found is None:
         found = certified(case, here, nearby)
-    warning, evidence = off_structure(case, proof)
     if "ill_conditioned" in case.evidence:
-        warning = f"; {case.evidence['ill_conditioned']}{warning}"
-    return found._replace(message=found.message + warning, evidence={**found.evidence, **evidence})
+        found = found._replace(message=f"{found.message}; {case.evidence['ill_conditioned']}")
+    return off_structure(case, proof, found)
+
+
+def proof_of(case: Case, **question: Any) -> Mapping[str, Any]:
+    """The proof that both sides are equal, its region among the evidence; empty at a complex point."""
+    if case.plane:
+        return {}
+    subject = case.subject
+    proof: Mapping[str, Any] = case.exact.prove(subject.judged, case.values, moving=subject.moving, **question)
+    if proof.get("proved"):
+        case.tried["algebra"] = f"proved ({proof['how']})"
+        if proof["region"]:
+            case.evidence["region"] = shortened_list(proof["region"])
+    elif proof.get("reason"):
+        case.evidence["not_proved"] = proof["reason"]
+    return proof
 
 
 def certified(case: Case, here: Answer, nearby: Sequence[tuple[Values, Any]]) -> Outcome:
@@ -252,7 +251,7 @@ FLOAT_TOLERANCE = 1e-9
 
 def equality(case: Case) -> Outcome:
     """The verdict on a claim that two values are equal."""
-    left, right, rtol = sides(case)[0], case.subject.judged, case.subject.rtol
+    (left, right), rtol = sides(case), case.subject.rtol
     stop = case.infinite_leaf() or (None if case.plane else case.value([left, right]))
     if stop is not None:
         return stop
@@ -266,24 +265,15 @@ def equality(case: Case) -> Outcome:
     if wrong:
         return unequal(case, wrong)
     close = any("~" in p["relations"] for _, p in found)
-    proof: Mapping[str, Any] = {}
-    if not close and not case.plane:  # what is only within a tolerance is not to be proved
-        proof = case.exact.prove(right, case.values, left=left, moving=case.subject.moving)
+    proof = {} if close else proof_of(case, left=left)  # what is only within a tolerance is not to be proved
     if proof.get("proved"):
-        case.tried["algebra"] = f"proved ({proof['how']})"
-        if proof["region"]:
-            case.evidence["region"] = shortened_list(proof["region"])
-        warning, evidence = off_structure(case, proof)
-        return Outcome("PROVED", "equal by algebra" + conditions(proof) + warning, evidence)
-    if proof.get("reason"):
-        case.evidence["not_proved"] = proof["reason"]
+        return off_structure(case, proof, Outcome("PROVED", "equal by algebra" + conditions(proof), {}))
     if found and set(answer["points"][0]["relations"]) <= RIGHT:
         count = sum(1 for _, p in found if set(p["relations"]) <= RIGHT)
         case.tried["balls"] = f"both sides agree at {points_told(count)}"
         within = f" within the tolerance {rtol:g}" if close else ""
         message = f"both sides are enclosed and agree at {points_told(count)}{within}"
-        warning, evidence = off_structure(case, proof)
-        return Outcome("CERTIFIED", message + warning, {"points": count, **evidence})
+        return off_structure(case, proof, Outcome("CERTIFIED", message, {"points": count}))
     reason = proof.get("reason") or "the enclosures overlap, but are too wide"
     return Outcome("INCONCLUSIVE", f"neither proved nor refuted: {reason}", {})
 
@@ -319,11 +309,7 @@ def unequal(case: Case, wrong: Sequence[tuple[Values, Answer]]) -> Outcome:
     message = "the left side{} is {}, the right side {}".format(where, *told_apart(first["exact"], first["claimed"]))
     if any(values[name] is not case.values[name] for name in values):
         message += " at a point beside the given one, where it holds"
-    causes = [] if case.plane else explained(case, [values])
-    if causes:
-        evidence["diagnosis"] = [reading_evidence(cause) for cause in causes]
-        message += f"; {causes[0].text}"
-    return Outcome("DISAGREES", message, evidence, notes(causes))
+    return disagrees(message, evidence, [] if case.plane else explained(case, [values]))
 
 
 def in_floats(case: Case) -> Outcome:
