@@ -181,15 +181,19 @@ def identities_at(
     for one in script.statements:
         if not isinstance(one, Assert) and (reason := why_not_uniform(one, own)):
             raise NoFormula(reason)
-    asserted = [one for one in script.statements if isinstance(one, Assert)]
-    reasons = [why_not_uniform(one, own) for one in (*asserted, *trees.values())]
-    texts = {leaf: unparse(tree) for leaf, tree in trees.items()}
+    asserted = {one: why_not_uniform(one, own) for one in script.statements if isinstance(one, Assert)}
+    claimed = {leaf: why_not_uniform(tree, own) for leaf, tree in trees.items()}
+    script.statements = tuple([one for one in script.statements if asserted.get(one) is None])  # type: ignore[call-overload]
+    texts = {leaf: unparse(tree) for leaf, tree in trees.items() if claimed[leaf] is None}
     made = lower(script, at=at, wrt=lowered.wrt, limits=limits, claims=texts, shapes=shapes)
     if shapes.sizes != {name: values[name] for name in shapes.sizes}:
         raise NoFormula("some of its sizes are given")
     names = {size: name for name, size in shapes.sizes.items()}
-    pairs = zip(reasons, made.claims, strict=True)  # a function has no claims, so that each has a statement
-    return [reason or identity_of(claim, names) for reason, claim in pairs], shapes.sizes
+    reasons, left = [*asserted.values(), *claimed.values()], iter(made.claims)
+    found = [identity_of(next(left), names) if reason is None else reason for reason in reasons]
+    if len(found) != len(lowered.claims):
+        raise NoFormula("its claims stand in functions")
+    return found, shapes.sizes
 
 
 def identity_of(claim: Claim, symbols: Mapping[int, str]) -> Identity | str:
@@ -234,7 +238,7 @@ def in_symbols(script: Script, symbols: Mapping[tuple[str, int], str], sizes: Ma
             (arg, *_), (item, *_) = node.value.args, node.items
             place = (arg.id, item.ratio[0]) if isinstance(arg, Name) and isinstance(item, Number) else ("", 0)
             return Name(symbols[place], node.span) if place in symbols else None
-        if isinstance(node, Call) and node.function.id in FILLED:
+        if isinstance(node, Call) and node.function.id in FILLED and all(isinstance(arg, Name) for arg in node.args):
             return replaced(node, lambda one: size_number(one, sizes))
         return None
 
@@ -260,7 +264,8 @@ def why_not_uniform(tree: Syntax, own: set[str]) -> str | None:
         if isinstance(node, Call):
             name, library = node.function.id, functions()
             pointwise = name in library and library[name].pointwise
-            if not (pointwise or name in own or name in UNIFORM or name in FILLED):
+            filled = name in FILLED and all(isinstance(arg, Number) for arg in node.args)
+            if not (pointwise or filled or name in own or name in UNIFORM):
                 return f"it calls `{name}`"
     return None
 

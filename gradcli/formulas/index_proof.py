@@ -38,7 +38,7 @@ from gradcli.formulas.index_terms import (
     single,
     times,
 )
-from gradcli.formulas.normal_form import HALF, expanded, exponential, function, multiplied, square, vanishes
+from gradcli.formulas.normal_form import FORMS, HALF, expanded, exponential, function, multiplied, square, vanishes
 from gradcli.graph.builder import building
 from gradcli.graph.node import CONSTANT, LEAF, reachable
 
@@ -131,11 +131,10 @@ class SymbolicReader(Reader):
             return OWN[name](self, node, at)
         if name in REFUSED or node.primitive.name == EIGENVECTORS:
             return _refused(f"it reads `{name}`")
-        if node.primitive.pointwise:
-            return self._call(node, at)
-        if node.primitive.kind == "composite" and not node.primitive.internal:
+        composite = node.primitive.kind == "composite" and not node.primitive.internal
+        if composite and not (node.primitive.pointwise and name in FORMS):
             return self._definition(node, at)
-        return self._whole(node, at)
+        return self._call(node, at) if node.primitive.pointwise else self._whole(node, at)
 
     def _input(self, node: Node, at: At) -> Rule:
         if node.primitive is LEAF and not node.shape and node.params["name"] in self.names.symbols.values():
@@ -311,9 +310,10 @@ DERIVATIVES: dict[str, Callable[[Sum], Sum]] = {  # of functions of one number t
     "cos": lambda x: scaled(function("sin")(x), -1),
     "abs": function("sign"),
     "relu": lambda x: single(Call("greater", (), (x, ZERO))),
-    "arctan": lambda x: power(add(ONE, square(x)), -1),
-    "arcsin": lambda x: power(add(ONE, scaled(square(x), -1)), -HALF),
-    "arccos": lambda x: scaled(power(add(ONE, scaled(square(x), -1)), -HALF), -1),
+    "atan": lambda x: power(add(ONE, square(x)), -1),
+    "asin": lambda x: power(add(ONE, scaled(square(x), -1)), -HALF),
+    "acos": lambda x: scaled(power(add(ONE, scaled(square(x), -1)), -HALF), -1),
+    "lgamma": function("digamma"),
     "erf": lambda x: times(scaled(single(Number("pi"), -HALF), 2), exponential(scaled(square(x), -1))),
 }
 

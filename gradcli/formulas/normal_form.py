@@ -109,6 +109,12 @@ FORMS: dict[str, Callable[..., Sum]] = {
     "softplus": lambda x: single(Call("log", (), (add(ONE, exponential(x)),))),
     "expm1": lambda x: add(exponential(x), number(-1)),
     "log1p": lambda x: single(Call("log", (), (add(ONE, x),))),
+    "logit": lambda x: add(function("log")(x), scaled(function("log")(add(ONE, scaled(x, -1))), -1)),
+    "log2": lambda x: times(function("log")(x), power(function("log")(number(2)), -1)),
+    "log10": lambda x: times(function("log")(x), power(function("log")(number(10)), -1)),
+    "exp2": lambda x: exponential(times(x, function("log")(number(2)))),
+    "reciprocal": lambda x: power(x, -1),
+    "erfc": lambda x: add(ONE, scaled(function("erf")(x), -1)),
     "tan": lambda x: times(function("sin")(x), power(function("cos")(x), -1)),
     "silu": lambda x: times(x, power(add(ONE, exponential(scaled(x, -1))), -1)),
     "logaddexp": lambda x, y: single(Call("log", (), (add(exponential(x), exponential(y)),))),
@@ -335,4 +341,4 @@ def _sum_over_itself(term: Term, base: Group) -> Term | None:
     return None
 
 
-__all__ = ["expanded", "exponential", "function", "multiplied", "same_form", "square", "vanishes"]
+__all__ = ["FORMS", "expanded", "exponential", "function", "multiplied", "same_form", "square", "vanishes"]
