@@ -149,7 +149,7 @@ def test_functions_of_pytorch(tmp_path: Path) -> None:
     }
     (point,) = found["__main__.Cube"]["points"]
     assert point["message"].startswith("the exact derivative") and point["evidence"]["diagnosis"], point
-    assert "lie on meta" in found["__main__.Away"]["message"]
+    assert "are on meta" in found["__main__.Away"]["message"]
     assert found["__main__.Quiet"]["calls_without_gradient"] == 1
     assert found["__main__.Reversed"]["expected"] == "SURROGATE" and found["__main__.Reversed"]["passed"]
 
@@ -262,7 +262,7 @@ def test_a_saved_point_is_judged_again(tmp_path: Path) -> None:
     assert (again.returncode, again.stderr) == (1, "gradcli audit: 1 gradient of your own code failed\n")
     assert "minus the claim" in again.stdout and "slope" not in again.stdout
     (tmp_path / "program.py").write_text(program.replace("1.5, -1.0]), k", "1.25, -1.0]), k"))
-    assert "came to another point" in run(elsewhere, "audit", "--again", str(path)).stderr
+    assert "reached a different point" in run(elsewhere, "audit", "--again", str(path)).stderr
     path.write_text("{}")
     assert "GC746" in run(elsewhere, "audit", "--again", str(path)).stderr
 

@@ -192,7 +192,7 @@ M = np.array([[1.0, 2.0, 0.3], [-1.0, 0.5, 0.7], [0.2, 1.1, -0.9]])
 READINGS: list[tuple[str, Any, Any, Any]] = [
     ("wrong sign", total, lambda x: -2 * x, X2),
     ("constant factor", total, lambda x: x, X2),
-    ("is a mean or a sum meant", lambda x: np.mean(x**2), lambda x: 2 * x, np.array([1.0, 2.0, 3.0, 5.0, 7.0])),
+    ("should it be a mean or a sum", lambda x: np.mean(x**2), lambda x: 2 * x, np.array([1.0, 2.0, 3.0, 5.0, 7.0])),
     ("transpose", lambda X: np.linalg.slogdet(X)[1], np.linalg.inv, M),
     ("swapped arguments", lambda x, y: x @ np.sin(y), lambda x, y: (x * np.cos(y), np.sin(y)), {"x": X2, "y": X2 + 1}),
     ("zero", total, lambda x: 0 * x, X2),
@@ -245,7 +245,7 @@ def test_a_factor_is_read_only_where_it_holds_at_other_points_too() -> None:
 def test_only_wrong_entries_are_shown_as_the_worst() -> None:
     found = only(check_callable(total, lambda x: 2 * x + [1, 0, 2, 0], at=np.array([1.0, 2.0, 3.5, 4.0])))
     assert [row["entry"] for row in found.evidence["worst"]] == ["x[2]", "x[0]"]
-    assert found.evidence["wrong"] == "2 of 4 entries that were looked at"
+    assert found.evidence["wrong"] == "2 of 4 entries that were checked"
 
 
 def test_nothing_is_read_where_nothing_fits() -> None:
@@ -484,7 +484,7 @@ def test_steps_of_float32_are_told() -> None:
     assert only(found).verdict == "AGREES" and "f returns float32" in notes(found)
     assert 1e-7 < only(found).evidence["bound"] < 1e-3
     given = check_callable(total, lambda x: 2 * x, at=X2.astype("f4"))
-    assert only(given).verdict == "AGREES" and "df returns float32: 7 digits" in notes(given)
+    assert only(given).verdict == "AGREES" and "df returns float32, which has 7 digits" in notes(given)
     assert only(check_callable(total, lambda x: 2.2 * x, at=X2.astype("f4"))).verdict == "DISAGREES"
 
 
@@ -531,10 +531,14 @@ def test_labels_and_indices_that_were_given_as_floats_become_integers() -> None:
     at = {"w": rng.normal(size=(2, 3)), "b": rng.normal(size=3), "x": [[1, 2], [3, 5], [0, 1]], "y": [0.0, 2.0, 1.0]}
     found = check_callable(entropy, gradient, at=at)
     assert {one.leaf: one.verdict for one in found.checks} == {"w": "AGREES", "b": "DISAGREES"}
-    assert "y is data: f takes it as integers only" in notes(found)
+    assert "y is treated as data: f accepts it as integers only" in notes(found)
     assert "x is data" not in notes(found)
     both = check_callable(lambda x, i, j: np.sum(x[i] * x[j]), lambda x, i, j: x * 0, at=(X2, [0.0, 1.0], [1.0, 0.0]))
-    assert only(both).verdict == "DISAGREES" and "i is data" in notes(both) and "j is data" in notes(both)
+    assert (
+        only(both).verdict == "DISAGREES"
+        and "i is treated as data" in notes(both)
+        and "j is treated as data" in notes(both)
+    )
 
 
 def test_whole_numbers_in_a_gradient_are_told() -> None:
@@ -606,9 +610,9 @@ REFUSED: list[tuple[str, Any, dict[str, Any], str]] = [
     ("unknown argument", total, {"at": {"z": 1.0}}, "no argument `z`"),
     ("missing argument", lambda x, y: x * y, {"at": {"x": 1.0}}, "`y` has no value"),
     ("too many", total, {"at": (1.0, 2.0)}, "takes 1 arguments"),
-    ("nothing moves", total, {"at": {"x": np.array([1, 2])}}, "could move"),
+    ("nothing moves", total, {"at": {"x": np.array([1, 2])}}, "so none can be varied"),
     ("unknown wrt", total, {"at": {"x": X2}, "wrt": ["y"]}, "`y` is not an argument"),
-    ("text to move", lambda x, s: x, {"at": {"x": 1.0, "s": "a"}, "wrt": ["s"]}, "`s` cannot move"),
+    ("text to move", lambda x, s: x, {"at": {"x": 1.0, "s": "a"}, "wrt": ["s"]}, "`s` cannot be varied"),
     ("two derivatives", total, {"at": X2, "jac": total}, "two derivatives"),
 ]
 

@@ -150,7 +150,9 @@ def test_answers_of_nonsense_are_an_error(
     patch = f"import sys\nsys.modules['gradcli.checks.callables.runner'].answer = lambda *args: {ANSWERS[answer]}\n"
     (tmp_path / "losses.py").write_text(NUMPY + patch)
     assert cli.main(["check", "--python", "losses.py:f", "--grad", "losses.py:df", "--at", "x=[1.5,-2]"]) == 2
-    assert capsys.readouterr().err.startswith("error[GC733]: the process that runs the function answers nonsense")
+    assert capsys.readouterr().err.startswith(
+        "error[GC733]: the process that runs the function sent an unreadable answer"
+    )
 
 
 def test_a_recording_is_proved_from_outside(

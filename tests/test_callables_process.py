@@ -166,9 +166,9 @@ BEHAVIOUR: list[tuple[str, str, int, str]] = [
     ("reads", "ERROR", 2, "f raises EOFError"),
     ("raises", "ERROR", 2, "f raises ArithmeticError: in the helper"),
     ("deep", "ERROR", 2, "f raises RecursionError"),
-    ("hangs", "INCONCLUSIVE", 3, "f did not come back within 1 s"),
-    ("sleeps", "INCONCLUSIVE", 3, "f did not come back within 1 s"),
-    ("hangs_later", "INCONCLUSIVE", 3, "f did not come back within 4 s"),
+    ("hangs", "INCONCLUSIVE", 3, "f did not return within 1 s"),
+    ("sleeps", "INCONCLUSIVE", 3, "f did not return within 1 s"),
+    ("hangs_later", "INCONCLUSIVE", 3, "f did not return within 4 s"),
     ("branches", "AGREES", 0, "differences agree"),
     ("shouts", "PROVED", 0, "equal by algebra"),
     ("floods", "PROVED", 0, "equal by algebra"),
@@ -194,7 +194,7 @@ def test_behaviour(
     validator("check").validate(payload)
     assert monotonic() - started < 25
     if name == "shouts":
-        assert "f prints: yyy" in err and "writes to its standard output: zzz" in err
+        assert "f prints: yyy" in err and "writes to standard output: zzz" in err
     if verdict != "INCONCLUSIVE" and check["verdict"] != "ERROR":
         assert "the module prints: loading" in err
 
@@ -218,7 +218,7 @@ def test_a_crash_of_the_gradient_is_its_own(folder: Path, capsys: pytest.Capture
     [
         ("broken", "ERROR", 2, "the module raises ZeroDivisionError"),
         ("syntax", "ERROR", 2, "the module raises SyntaxError"),
-        ("endless", "INCONCLUSIVE", 3, "the module did not come back within 1 s"),
+        ("endless", "INCONCLUSIVE", 3, "the module did not return within 1 s"),
     ],
 )
 def test_modules_that_do_not_load(

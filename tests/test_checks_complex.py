@@ -177,7 +177,7 @@ def test_points_as_they_are_typed(text: str, z: object) -> None:
     typed, given = (check_script("sum(z**3)", at=at, dtype="complex128").checks for at in ([f"z={text}"], {"z": z}))
     assert [(one.verdict, one.evidence) for one in typed] == [(one.verdict, one.evidence) for one in given]
     untold = check_script("sum(z**3)", at=[f"z={text}"]).checks[0]
-    assert untold.verdict == "INCONCLUSIVE" and "say --dtype complex128" in untold.message
+    assert untold.verdict == "INCONCLUSIVE" and "use --dtype complex128" in untold.message
 
 
 def test_other_names_and_formulas_stay_as_they_were() -> None:

@@ -71,7 +71,7 @@ CONSTANTS = [
 @pytest.mark.parametrize(("text", "claim", "constant"), CONSTANTS)
 def test_a_rounded_constant_is_named_and_never_proved(text: str, claim: str, constant: str) -> None:
     found = check_script(text, at={"x": 0.7}, claims={"x": claim}).checks[-1]
-    assert (found.verdict, found.message) == ("CERTIFIED", f"equal to the digits of the constant {constant}")
+    assert (found.verdict, found.message) == ("CERTIFIED", f"equal within the digits of the constant {constant}")
     assert found.evidence["constants"] == [constant]
     assert rederive(found) == "CERTIFIED"
     last = constant[:-1] + str((int(constant[-1]) + 4) % 10)

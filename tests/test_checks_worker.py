@@ -99,7 +99,7 @@ def test_a_question_over_which_two_processes_die_is_inconclusive(
     for lost in ("judge", "prove", "load"):
         checks = check_script("x**2*sin(y)", at={"x": 1.3, "y": 0.4}, oracle=oracle).checks
         assert [check.verdict for check in checks] == ["INCONCLUSIVE", "INCONCLUSIVE"], lost
-        assert "lost twice over the same question" in checks[0].message
+        assert "ended twice on the same question" in checks[0].message
         assert checks[0].evidence["unanswered"] == "lost"
         assert not checks[0].passed
 
@@ -163,7 +163,7 @@ def test_a_hang_is_inconclusive_at_the_timeout(oracle: Oracle, monkeypatch: pyte
     monkeypatch.setattr(Oracle, "ask", stopped)
     checks = check_script("x**2*sin(y)", at={"x": 1.3, "y": 0.4}, oracle=oracle, timeout=0.5).checks
     assert {(check.verdict, check.message) for check in checks} == {
-        ("INCONCLUSIVE", "not decided: 0.5 s are over; a longer --timeout may help")
+        ("INCONCLUSIVE", "not decided: 0.5 s ran out; a longer --timeout may help")
     }
     assert {check.evidence["unanswered"] for check in checks} == {"timeout"}
 

@@ -74,7 +74,7 @@ def test_the_planted_mistake_is_found_in_all_cases() -> None:
         ),
         ("x = -1.5\ny = abs(x)*x\nassert grad(y, x) == 2*x", "right on one branch", "x > 0"),
         ("x = 0.4\nassert grad(sin(x), x) == 0", "zero", "zero"),
-        ("x = 0.4\nassert grad(x**3, x) == cos(x) + x**5", "unexplained", "no single mistake"),
+        ("x = 0.4\nassert grad(x**3, x) == cos(x) + x**5", "unexplained", "none of the mistakes"),
         ("x = 0.4\nassert grad(2*x**2, x) == 4.00001*x", "rounded constant", "5 digits"),
         ("u = 0.4\nt = 0.3\nw = exp(u*t)\nassert 3*grad(w, t) + 1 == 3*w + 1", "chain factor dropped", "`u`"),
         ("x = 0.7\nr = 2.5\nassert grad(r*sin(x), x)/r == sin(x)", "not differentiated", "sin"),

@@ -235,7 +235,7 @@ def test_positions_that_are_data_are_checked() -> None:
     span: Any = (3, 1, 3, 9)
     x = g.leaf("x", 2)
     g.builder.span = span
-    for entries, words in (([0.0, 2.0], "outside an axis of 2"), ([0.5, 0.0], "0.5 is not a whole number")):
+    for entries, words in (([0.0, 2.0], "out of range for an axis of 2"), ([0.5, 0.0], "0.5 is not a whole number")):
         taken = g.take_along(x, g.cast(data(g, np.array(entries)), kind="int"), axis=-1)
         found = problem(lambda taken=taken: value(taken, {"x": [1.0, 2.0]}))
         assert found.code == "GC406"

@@ -148,7 +148,7 @@ def test_entries_by_an_index_array(xp: Any) -> None:
     assert xp.fetch(xp.take_along_axis(x, columns, axis=-2)).tolist() == [[3, 1, 5]]
     assert xp.fetch(xp.put_along_add(x[:1], columns, -2, 2)).tolist() == [[0, 1, 0], [0, 0, 2]]
     for wrong in (3, -4):
-        with pytest.raises(BadIndex, match=f"position {wrong} is outside an axis of 3"):
+        with pytest.raises(BadIndex, match=f"index {wrong} is out of range for an axis of 3"):
             xp.take_along_axis(x, xp.array([[wrong], [0]], "int"), axis=-1)
         with pytest.raises(BadIndex):
             xp.put_along_add(xp.array([[1.0], [1.0]]), xp.array([[wrong], [0]], "int"), -1, 3)

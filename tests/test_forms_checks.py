@@ -235,7 +235,7 @@ def test_a_proof_that_hangs_is_inconclusive(monkeypatch: pytest.MonkeyPatch) -> 
 def test_the_first_wrong_step_is_named() -> None:
     checks = check_script("\n".join([*STEPS, "tanh(x)"]), at={"x": 1.3}).checks[1:]
     assert [check.verdict for check in checks] == ["PROVED", "PROVED", "DISAGREES", "PROVED"]
-    assert checks[2].message.startswith("step 3 of 4 is the first that is wrong")
+    assert checks[2].message.startswith("step 3 of 4 is the first wrong one")
     assert (checks[2].evidence["step"], checks[2].evidence["steps"]) == (3, 4)
     assert checks[2].line == 3
     right = [STEPS[0], STEPS[1], STEPS[2].replace("- 1", "+ 1"), STEPS[3].replace(" - ", " + ")]

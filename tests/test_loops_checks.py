@@ -143,7 +143,7 @@ def test_a_chaotic_loop_says_how_many_bits_it_needs():
             break
     assert len(rounds) == 2 and value.rel_accuracy_bits() > 56
     lost = enclosed(output, a, 128, point)[0]
-    assert isinstance(lost, Failure) and lost.kind == "undecided" and "digits are lost, in turn 64" in lost.reason
+    assert isinstance(lost, Failure) and lost.kind == "undecided" and "digits are lost in turn 64" in lost.reason
 
 
 def test_a_carry_that_cancels_is_not_lost():
@@ -166,7 +166,7 @@ def test_what_is_undefined_or_tied_names_its_turn():
     inner = close(builder, 4, [(z, y)], [builder.call("sqrt", z - 1) ** 2]).last(0)
     outer = close(builder, 4, [(y, a)], [inner]).last(0)
     within = enclosed(outer, a, point={"a": ([6.5], ())})[0]
-    assert within.reason.endswith(", in turn 3 of the loop inside of turn 2")
+    assert within.reason.endswith(", in turn 3 of the loop inside turn 2")
 
 
 def test_the_readers_of_a_loop_share_one_walk(monkeypatch):
@@ -298,7 +298,7 @@ def test_forms_refuse_a_value_that_is_held_in_a_loop():
     builder, *given = leaves()
     output = held(builder, *given)
     answer = proof.prove_derivative(output, given[0], output, ("a", "x"), POINT, [0])
-    assert not answer["proved"] and "held at the point, in a loop" in answer["reason"]
+    assert not answer["proved"] and "detached value in a loop" in answer["reason"]
 
 
 def test_long_loops_are_not_proved_turn_by_turn():
@@ -322,7 +322,7 @@ def test_a_script_with_a_loop_is_certified_and_its_verdicts_name_turns(by_nodes)
     assert found.evidence["node"] == "sqrt(x - 1)" and found.diagnostics[0].span.line == 4
     nested = "a = 40.25\nx = a\nfor i in range(40):\n    for j in range(36):\n        x = sqrt(x - 1)**2 + j*i*0\nx"
     (found,) = by_nodes(nested)
-    assert "in turn 5 of the loop inside of turn 2" in found.message
+    assert "in turn 5 of the loop inside turn 2" in found.message
     assert found.diagnostics[0].span.line == 5 and found.diagnostics[0].span.column == 13
     (found,) = by_nodes("a = 40\nx = a\nfor i in range(50):\n    x = abs(x - 1)\nx")
     assert found.verdict == "KINK" and "in turn 40" in found.message

@@ -366,7 +366,7 @@ def test_a_tensor_that_cannot_be_read_costs_a_note(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(torch_recorder.TorchTensors, "far", far)
     watch, outcome = recorded(path)
     assert outcome.code == 0 and outcome.names["w"].grad.tolist() == [2.0, 2.0]
-    assert "MulBackward0 is missing in the record: RuntimeError: no entries" in watch.notes
+    assert "MulBackward0 is missing from the record: RuntimeError: no entries" in watch.notes
     assert "the entries of a Tensor were not read: no entries" in watch.notes
     assert "w was not read: no entries" in watch.notes
 
@@ -406,7 +406,9 @@ def test_what_runs_in_other_processes_is_said_to_be_outside(tmp_path: Path) -> N
         "class DistributedDataParallel(torch.nn.Linear):\n    pass\n"
         "net = DistributedDataParallel(2, 1)\nnet(torch.ones(2)).sum().backward()\n"
     )
-    assert recorded(path)[0].notes == ["DistributedDataParallel: what its processes exchange is not recorded"]
+    assert recorded(path)[0].notes == [
+        "DistributedDataParallel: the communication between its processes is not recorded"
+    ]
 
 
 def test_transforms_of_functions_are_said_to_be_outside(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

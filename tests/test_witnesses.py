@@ -64,7 +64,7 @@ def test_lost_digits_are_seen() -> None:
     assert not rows["SymPy"]["agrees"]
     assert rows["finite difference"] == {
         "witness": "finite difference",
-        "reason": "the differences of f are too noisy here",
+        "reason": "the finite differences of f are too noisy here",
     }
 
 
@@ -72,9 +72,9 @@ def test_at_a_kink_each_says_why_it_has_no_value() -> None:
     rows = tables("relu(x)", {"x": 0.0})["gradient:x"]["rows"]
     assert [row.get("reason", "")[:30] for row in rows.values()] == [
         "",
-        "the point lies where branches ",
-        "the point lies where branches ",
-        "the slopes on both sides of th",
+        "branches of relu meet at the p",
+        "branches meet at the point",
+        "the slopes on the two sides of",
     ]
 
 

@@ -109,8 +109,8 @@ def expectations(given: Mapping[str, str] | Sequence[str]) -> dict[str, str]:
     for name, word in found.items():
         if word not in ORDER:
             guess = did_you_mean(word, ORDER)
-            hint = f"did you mean {guess}?" if guess else f"one of {', '.join(ORDER)}"
-            raise error("GC723", f"`{visible(name)} = {visible(word)}` expects no verdict of an audit", help=hint)
+            hint = f"did you mean {guess}?" if guess else f"write one of {', '.join(ORDER)}"
+            raise error("GC723", f"`{visible(name)} = {visible(word)}` is not a verdict of an audit", help=hint)
     return found
 
 
@@ -150,7 +150,7 @@ def finding(key: str, record: Row, answers: Sequence[Row]) -> Finding:
         }
     message = worst["message"]
     if worst["verdict"] == DISAGREES and worst.get("leaf"):
-        message = f"by {worst['leaf']}: {message}"
+        message = f"with respect to {worst['leaf']}: {message}"
     return Finding(
         name=record["name"],
         library=record["library"],
@@ -204,7 +204,11 @@ def exit_code(found: Sequence[Finding], processes: int, lenient: bool) -> tuple[
     if wrong:
         return 1, f"{wrong} gradient{'' if wrong == 1 else 's'} of your own code failed"
     if undecided and not lenient:
-        return 3, f"{undecided} gradient{'' if undecided == 1 else 's'} of your own code could not be decided"
+        return (
+            3,
+            f"{undecided} gradient{'' if undecided == 1 else 's'} of your own code could not be decided "
+            "(--lenient accepts this)",
+        )
     if not processes:
         hint = "PYTHONPATH is ignored by `python -I` and `-E`, and by programs that clear their environment"
         return 5, f"0 Python processes reported: {hint}"

@@ -91,11 +91,11 @@ class Copy:
             self.stream.write(json.dumps({"timeout": seconds}) + "\n")
             self.stream.flush()
             line = self.stream.readline()
-            answer = json.loads(line) if line else {"error": "the copy of the process crashed while it was judged"}
+            answer = json.loads(line) if line else {"error": "the copy of the process crashed during the check"}
         except TimeoutError:
-            answer = {"error": f"a call did not come back within {2 * seconds + GRACE:g} s and was stopped"}
+            answer = {"error": f"a call did not return within {2 * seconds + GRACE:g} s and was stopped"}
         except (OSError, ValueError) as problem:
-            answer = {"error": f"the copy of the process crashed while it was judged ({problem})"}
+            answer = {"error": f"the copy of the process crashed during the check ({problem})"}
         self.end()
         return Judged(self.key, self.call, answer)
 
@@ -138,11 +138,11 @@ class Exported:
             )
             answer = json.loads(done.stdout.splitlines()[-1])
         except subprocess.TimeoutExpired:
-            answer = {"error": f"a call did not come back within {limit:g} s and was stopped"}
+            answer = {"error": f"a call did not return within {limit:g} s and was stopped"}
         except (OSError, ValueError, IndexError):
-            answer = {"error": f"the process that judges it crashed: {last_line(done.stderr)}"}
+            answer = {"error": f"the process of the check crashed: {last_line(done.stderr)}"}
         if not self.call:
-            answer.setdefault("notes", []).append("at a made-up point: its numbers never arrived")
+            answer.setdefault("notes", []).append("at a random point: the program never called it with numbers")
         return Judged(self.key, self.call, answer)
 
     def end(self) -> None:
@@ -194,7 +194,7 @@ class Court:
         started = monotonic()
         if self.spent > self.limits.budget:
             copy.end()
-            told = f"the time for all of them ({self.limits.budget:g} s, --budget) was over"
+            told = f"the time for all checks ({self.limits.budget:g} s) ran out: raise --budget"
             self.judged.append(Judged(copy.key, copy.call, {"unjudged": told}))
             return
         found = copy.judge(self.limits.timeout)
@@ -237,7 +237,9 @@ def audited(argv: Sequence[str], limits: Limits, progress: Callable[[int, int, s
     Raises GradcliError GC745 where the command cannot be started, or the system has no `fork`.
     """
     if not hasattr(os, "fork"):
-        raise error("GC745", "an audit copies processes, which this system cannot do", help="use Linux or macOS")
+        raise error(
+            "GC745", "gradcli audit copies processes, which this operating system cannot do", help="use Linux or macOS"
+        )
     folder = tempfile.mkdtemp(prefix="gradcli-")
     try:
         options = {"only": limits.only, "size": limits.size, "callbacks": limits.callbacks, "again": limits.again}

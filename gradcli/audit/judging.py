@@ -73,7 +73,7 @@ def answer(subject: Callable[[], Subject], request: dict[str, Any]) -> dict[str,
     except Failed as problem:
         return {"error": problem.reason}
     except OutOfTime:
-        return {"error": "the time was over"}
+        return {"error": "time ran out"}
     except Exception as problem:
         return {"error": describe(problem)}
 

@@ -57,8 +57,8 @@ def read(path: str) -> dict[str, Any]:
         content = None
     names = ("command", "folder", "key", "name", "call", "point")
     if not isinstance(content, dict) or content.get("version") != VERSION or any(one not in content for one in names):
-        hint = "give a file that the report of an audit names"
-        raise error("GC746", f"{visible(path, 200)} holds no point of an audit", help=hint)
+        hint = "give one of the files that the report of the audit names"
+        raise error("GC746", f"{visible(path, 200)} is not a point saved by gradcli audit", help=hint)
     return content
 
 
@@ -68,5 +68,5 @@ def compared(found: Sequence[Finding], saved: dict[str, Any]) -> str:
     if judged is None:
         return f"{visible(saved['name'], 200)} was not called {saved['call']} times: has the program changed?"
     if judged.worst["point"] != saved["point"]:
-        return "the program came to another point this time: it is random, or has changed"
+        return "the program reached a different point this time: it is random, or it has changed"
     return ""

@@ -81,7 +81,7 @@ def unsteady(box: Box, draws: Draws) -> Sorted | None:
     mean = abs(float(gaps.mean()))
     if mean > FAR * error + SHIFT * float(np.abs(slopes).max()):
         return None  # an estimate, and off on the average
-    told = f"it depends on random numbers: an estimate, which on the average of {DRAWS} draws fits the differences"
+    told = f"it depends on random numbers: an estimate whose average over {DRAWS} draws agrees with finite differences"
     return Sorted("STOCHASTIC", told)
 
 
@@ -110,7 +110,7 @@ def surrogate(box: Box) -> Sorted | None:
     if value.shape == box.x.shape and np.array_equal(value, box.x):
         moved = box.x + 0.01 * (1 + np.abs(box.x))
         if np.array_equal(box.value(moved), moved) and not np.allclose(sent, weights, rtol=1e-9, atol=0):
-            return Sorted("SURROGATE", "forward returns its argument as it is, backward is not the identity")
+            return Sorted("SURROGATE", "forward returns its argument unchanged, but backward is not the identity")
     if not np.any(sent):
         return None
     directions = np.random.default_rng(0).standard_normal((3, box.x.size))
@@ -119,7 +119,7 @@ def surrogate(box: Box) -> Sorted | None:
             there = box.value(box.x + step * np.maximum(np.abs(box.x), 1e-3) * d)
             if np.mean(there == value) < share:
                 return None
-    return Sorted("SURROGATE", "forward does not move here, and backward is not 0")
+    return Sorted("SURROGATE", "forward is constant here, but backward is not 0")
 
 
 # --- arguments that are known to stay in some set ------------------------------------------------------------------
@@ -221,7 +221,7 @@ def approximate(box: Box, check: Check, code: Sequence[object]) -> Sorted | None
         return None
     scatter = scatter_of(box)
     if scatter > NOISE:
-        return Sorted("APPROXIMATE", f"off by {gap:.1g}, and it scatters by {scatter:.0e} as differences do")
+        return Sorted("APPROXIMATE", f"off by {gap:.1g}, and it has a noise of {scatter:.0e}, like a finite difference")
     name = next((name for one in code for name in names_in(one) if NUMERICAL.search(name)), None)
     if name is not None:
         return Sorted("APPROXIMATE", f"off by {gap:.1g}, and its code calls {name}")

@@ -43,7 +43,7 @@ def complex_notes(
                 "GC411",
                 "the gradient does not fit differences of the real part: an operation here is not holomorphic",
                 place,
-                help="use the real and the imaginary part as leaves of their own",
+                help="use the real and the imaginary part as separate leaves",
                 severity="warning",
                 source=lowered.source,
             )

@@ -359,7 +359,7 @@ def first_wrong_steps(outcomes: Sequence[tuple[Subject, Outcome]]) -> list[tuple
         if end - start > 1 and wrong is not None:
             subject, outcome = found[wrong]
             step, steps = wrong - start + 1, end - start
-            message = f"step {step} of {steps} is the first that is wrong: {outcome.message}"
+            message = f"step {step} of {steps} is the first wrong one: {outcome.message}"
             evidence = {**outcome.evidence, "step": step, "steps": steps}
             found[wrong] = (subject, outcome._replace(message=message, evidence=evidence))
         start = end
@@ -385,6 +385,6 @@ def complex_check(name: str, source: Source) -> Check:
         name,
         "INCONCLUSIVE",
         {"oracles": {}},
-        "not checked: a leaf is complex; say --dtype complex128",
+        "not checked: a leaf is complex; use --dtype complex128",
         passed=False,
     )

@@ -80,7 +80,7 @@ DOMAINS: dict[str, CodeDoc] = {
         "With --dtype complex128, the gradient differs from differences of the real part of the output.",
         "The rules are the holomorphic ones. norm uses |z|, and |z|*z has no complex derivative.",
         "abs(sqrt(x))*sqrt(x)  # with --at x=-1 --dtype complex128",
-        "Use the real and the imaginary part as leaves of their own.",
+        "Use the real and the imaginary part as separate leaves.",
     ),
     "GC412": CodeDoc(
         "a mistake in a derivation",

@@ -159,7 +159,7 @@ SECTIONS = {
             setting=True,
             help="A KINK whose value lies between the one-sided slopes is fine.",
         ),
-        Option("--lenient", kind="flag", setting=True, help="INCONCLUSIVE is fine."),
+        Option("--lenient", kind="flag", setting=True, help="Accept INCONCLUSIVE."),
         Option("--allow-empty", kind="flag", setting=True, help="Nothing to check is fine."),
         Option("--baseline", metavar="FILE", setting=True, help="Let the failures pass that this file lists."),
         Option("--write-baseline", metavar="FILE", help="List the failures of this run in a file for --baseline."),

@@ -111,9 +111,9 @@ def audit(
     if saved is not None and (difference := points.compared(found, saved)):
         output.say(f"gradcli audit: {difference}")
     for name in audit_report.unused(found, expected):
-        output.say(f"gradcli audit: no gradient is called {visible(name, 200)}, of which something is expected")
+        output.say(f"gradcli audit: no gradient is called {visible(name, 200)}, but a verdict is expected of it")
     for fault in outcome.faults:
-        output.say(f"gradcli audit: a fault in the watching, which the command did not notice: {fault}")
+        output.say(f"gradcli audit: an internal error while watching, which did not affect the command: {fault}")
     if outcome.code:
         output.say(f"gradcli audit: the command ended with exit code {outcome.code}")
         return outcome.code
@@ -139,7 +139,7 @@ DECLARATION = Declaration(
             many=True,
             metavar="NAME=VERDICT",
             setting=True,
-            help="An intended verdict; any other one fails, even a better one. May be repeated.",
+            help="The verdict that is intended; any other one fails, even a better one. May be repeated.",
         ),
         Option(
             "--timeout",
@@ -157,7 +157,7 @@ DECLARATION = Declaration(
             low=0,
             metavar="SECONDS",
             setting=True,
-            help="Time for judging all of them; what is left then is NOT JUDGED.",
+            help="Time for judging all points; those left after it are NOT JUDGED.",
         ),
         Option(
             "--size",
@@ -173,9 +173,9 @@ DECLARATION = Declaration(
             "--no-callbacks",
             kind="flag",
             setting=True,
-            help="Put no callbacks into functions that JAX traces; they are judged at made-up points.",
+            help="Put no callbacks into functions that JAX traces; they are judged at random points.",
         ),
-        Option("--lenient", kind="flag", setting=True, help="INCONCLUSIVE is fine."),
+        Option("--lenient", kind="flag", setting=True, help="Accept INCONCLUSIVE."),
         Option("--show", choices=("all", "failing"), default="failing", setting=True, help="Which evidence to show."),
         Option("--again", metavar="FILE", help="Run the command of a saved point again, and judge that call alone."),
         Option("--json", metavar="FILE", help="Write a JSON report to FILE, beside the output."),

@@ -350,13 +350,13 @@ def _refused(xp: Any, node: Node, wrong: Exception) -> GradcliError:
     """The error that says which operation did not take its operands, or had no memory for its result."""
     name = node.primitive.name
     if isinstance(wrong, BadIndex):
-        return error("GC406", str(wrong), node.span, help="positions are whole numbers, counted from 0")
+        return error("GC406", str(wrong), node.span, help="indices are whole numbers, counted from 0")
     if isinstance(wrong, NotReal):
         return error(
             "GC401",
             f"{name} takes real numbers only, and {wrong}",
             node.span,
-            help="complex numbers have no order: take abs(...) first, or compute with real numbers",
+            help="complex numbers have no order: take abs(...) first, or use real numbers",
         )
     if isinstance(wrong, MemoryError):
         return error("GC506", f"not enough memory for {node.type.text(xp.dtype)} of {name}", node.span)

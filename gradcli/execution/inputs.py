@@ -38,7 +38,7 @@ def leaf_value(xp: Any, node: Node, value: Any) -> Any:
             "GC313",
             f"the value of {name} has shape {_shape_text(made.shape)}, the script expects {expected}",
             node.span,
-            help=f"give {name} a value of shape {expected}; further axes may stand in front of it",
+            help=f"give {name} a value of shape {expected}; leading batch axes are allowed",
         )
     return made
 
@@ -107,8 +107,8 @@ def leads_differ(inputs: Sequence[tuple[Node, int]], leaves: Sequence[Any]) -> G
     ]
     return error(
         "GC332",
-        f"the batch axes of the values do not fit: {', '.join(found)}",
-        help="give all of them one count",
+        f"the batch axes of the values do not agree: {', '.join(found)}",
+        help="give all leaves the same number of points",
     )
 
 

@@ -68,7 +68,7 @@ class Watching:
 
     def __enter__(self) -> Watching:
         if self._open is not None:
-            raise RuntimeError("this block was entered before; call gradcli.watch() for each block")
+            raise RuntimeError("this watch() was already used; call gradcli.watch() again for each `with` block")
         self._open = self._record.watching(self._names)
         self._open.__enter__()
         return self

@@ -53,7 +53,7 @@ def record(f: Callable[..., Any], *example: Any) -> ours.Recorded:
         except (Failed, Opaque) as problem:
             raise error("GC732", f"{told(f)} cannot be recorded: {getattr(problem, 'reason', problem)}") from None
     if rule is None:
-        raise error("GC732", f"{told(f)} cannot be recorded: it takes no tensors of PyTorch or arrays of JAX")
+        raise error("GC732", f"{told(f)} cannot be recorded: it takes neither PyTorch tensors nor JAX arrays")
     given = {name: leaf for name, leaf in rule.program.leaves.items() if name in rule.gradients}
     if not is_rule(f):
         return with_rules(ours.Recorded(rule.program.builder, given, rule.outputs), ())

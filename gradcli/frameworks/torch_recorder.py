@@ -80,7 +80,7 @@ class TorchWatch(Watch):
             if isinstance(value, self.torch.optim.Optimizer):
                 self.adopted(parameters_of(value))
             elif type(value).__name__ in PARALLEL and isinstance(value, self.torch.nn.Module):
-                self.note(f"{type(value).__name__}: what its processes exchange is not recorded")
+                self.note(f"{type(value).__name__}: the communication between its processes is not recorded")
         super().look(names, scope)
 
     def note(self, text: str) -> None:
@@ -301,7 +301,7 @@ class Recorder:
 
     def compile(self, model: Any = None, **options: Any) -> Any:
         """Stands for torch.compile: the function itself."""
-        self.watch.note("torch.compile is left out: what it would compile is recorded as it is written")
+        self.watch.note("torch.compile is skipped: the function is recorded uncompiled")
         return (lambda function: function) if model is None else model
 
     def _mode(self) -> Any:
@@ -349,7 +349,7 @@ class Recorder:
             with self.unseen():
                 return note(*args)
         except Exception as problem:
-            told = f"{what} is missing in the record: {type(problem).__name__}: {str(problem).partition(chr(10))[0]}"
+            told = f"{what} is missing from the record: {type(problem).__name__}: {str(problem).partition(chr(10))[0]}"
             self.watch.note(told)
             return None
 

@@ -169,13 +169,13 @@ def export() -> None:
     with recorder.alone():
         for number, (gradient, call, traced, moved) in enumerate(_kept):
             if monotonic() > ends:
-                told = f"the {SECONDS:g} s for tracing at the end of the process were over"
+                told = f"the {SECONDS:g} s for tracing at the end of the process ran out"
                 recorder.write({"job": gradient.key, "call": call, "unjudged": told})
                 continue
             try:
                 write(f"{recorder.state.pid}-{number}", gradient, call, traced, moved)
             except Exception as problem:
-                told = f"it cannot be traced outside of the program: {type(problem).__name__}: {problem}"
+                told = f"it cannot be traced outside the program: {type(problem).__name__}: {problem}"
                 recorder.write({"job": gradient.key, "call": call, "unjudged": told.splitlines()[0][:300]})
 
 

@@ -74,7 +74,7 @@ def keep(gradient: Gradient, cls: Any, args: tuple[Any, ...], options: dict[str,
     away = next((str(one.device) for one in args if hasattr(one, "device") and str(one.device) != "cpu"), None)
     if away is not None:
         with recorder.guarded():
-            recorder.skipped(gradient, f"its tensors lie on {away}, which a copy of the process cannot use")
+            recorder.skipped(gradient, f"its tensors are on {away}, which a copy of the process cannot use")
         return
     recorder.keep(gradient, args, lambda call: recorder.snapshot(gradient, call, lambda: subject(cls, args, options)))
 

@@ -351,7 +351,7 @@ class Team:
                 raise error(
                     "GC999",
                     f"the processes that check scripts do not start ({reason})",
-                    help=f"allow them more memory, or see why with: python -c 'import {self.module}'",
+                    help=f"allow them more memory, or for the reason, run: python -c 'import {self.module}'",
                 )
             self.unstarted.append((task, worker.alone))
         elif worker.alone:

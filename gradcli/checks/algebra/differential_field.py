@@ -490,9 +490,9 @@ class Tower:
             if den.leading_coefficient() < 0:
                 num, den = -num, -den
             if height(den) > MOST_BITS:
-                raise NotFound("a number of too many digits")
+                raise NotFound("a number with too many digits")
         if height(num) > MOST_BITS:
-            raise NotFound("a number of too many digits")
+            raise NotFound("a number with too many digits")
         return Form(self, num, den)
 
     def _lowest(self, num: Any, den: Any, pairs: Sequence[tuple[Any, Any]] | None) -> tuple[Any, Any]:

@@ -93,7 +93,7 @@ class FormField(SymbolicField):
             parts = [a + b for a, b in zip_longest(parts[::2], parts[1::2], fillvalue=self.zero)]
         found = parts[0] if parts else self.zero
         if isinstance(found, fmpq) and found.q.bit_length() > MOST_BITS:
-            raise NotFound("a number of too many digits")
+            raise NotFound("a number with too many digits")
         return found
 
     def sqrt(self, x: Any) -> Any:
@@ -105,7 +105,7 @@ class FormField(SymbolicField):
     def index(self, x: Any) -> int:
         number = None if isinstance(x, Failure) else self.tower.lift(x).rational()
         if number is None or number.q != 1:
-            raise UndefinedAt("a position that is not a whole number")
+            raise UndefinedAt("an index that is not a whole number")
         return int(number.p)
 
     # --- decisions ------------------------------------------------------------------------------------------

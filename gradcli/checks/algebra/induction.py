@@ -109,7 +109,7 @@ class _Proof:
                 if found is not None:
                     break
             else:
-                raise Unsupported("no loop that is the transpose of a turn")
+                raise Unsupported("no backward loop that is the transpose of a turn")
             free.remove(readers)
             pairs += found.pairs
             terms += found.terms
@@ -246,7 +246,7 @@ class _Turn:
             for one in needed([node], known, through=False):
                 if one.primitive is LEAF or is_reader(one) or one.type.size > MOST_ENTRIES:
                     if one.type.size > MOST_ENTRIES:
-                        raise Unsupported("a large array in a loop")
+                        raise Unsupported("a large array inside a loop")
                     known[one] = self._symbols(f"outer{one.serial}", one)
             return Reading(self.field, {}, known)[node]
 
@@ -266,9 +266,9 @@ class _Turn:
         found: list[tuple[Known, list[Entries]]] = []
         while (key := [x for one in here.values() for x in one.flat]) not in seen:
             if not all(type(x) is bool for x in key):
-                raise NotFound("a mask that the turns decide")
+                raise NotFound("a mask that depends on the turn")
             if len(seen) == MOST_PATTERNS:
-                raise NotFound("masks that change again and again")
+                raise NotFound("masks that keep changing from turn to turn")
             seen.append(key)
             after = self._read(self.field, {**self.inner, **self.cotangents, **here}, back.body.nexts)
             found.append((here, after))

@@ -210,7 +210,7 @@ def _made(one: Generator, args: list[Form]) -> Form:
 MOST_SYMBOLS = 24
 MOST_ROWS = 6
 MOST_KEPT = 6  # values that were read, with their towers
-UNREAD = Failure("undecided", None, "an entry that nothing reads")
+UNREAD = Failure("undecided", None, "an entry that is not used")
 
 
 FAILED = (Full, NoValue, Spent, Unsupported, OverflowError)
@@ -544,12 +544,12 @@ def answered(claim: Claim, pairs: Pairs) -> Answer:
         if not difference.is_zero and not exponentials.equal(exact, claimed):
             return {
                 "proved": False,
-                "reason": f"the difference {text(difference)} is not zero by algebra",
+                "reason": f"the difference {text(difference)} is not identically zero",
                 "budget": False,
             }
     ties = [*claim.plain.ties, *claim.holding.ties]
     if ties:
-        reason = f"a branch hangs on an exact zero at this point, of {text(ties[0])}"
+        reason = f"a branch depends on an exact zero at this point: {text(ties[0])}"
         return {"proved": False, "reason": reason}
     region = claim.region()
     reach = {"everywhere": tower.everywhere, "local": tower.local}

@@ -53,7 +53,7 @@ def sign_of(form: Form) -> int:
                     return sign(found.real)
             except Undecided:
                 continue
-    raise Undecided("a sign that the digits do not decide")
+    raise Undecided("a sign that cannot be decided at this precision")
 
 
 def ball(form: Form, memo: Memo) -> Any:
@@ -104,7 +104,7 @@ def _value(one: Generator, memo: Memo) -> Any:
         return real[0].sqrt() if one.degree == 2 else real[0].root(one.degree)
     rule = FUNCTIONS.get(one.name if one.kind == "function" else one.kind)
     if rule is None:
-        raise Undecided(f"{one.name} has no digits here")
+        raise Undecided(f"{one.name} cannot be evaluated numerically here")
     return rule(*real)
 
 

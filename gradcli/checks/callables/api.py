@@ -161,7 +161,7 @@ def boxed(
             "GC732",
             "no gradient to judge: the function has none of its own",
             help="give one: grad=df, jac=df, vjp=df, or grad=True where f returns (value, gradient); "
-            "a function of tensors is known by tensors in at=",
+            "pass tensors in at= where f is a function of tensors",
         )
     x64: AbstractContextManager[Any] = nullcontext()
     if dtype != "float32" and JAX in (library.name, *named_by(f)):
@@ -200,7 +200,7 @@ def report_on(
         shown = {"at": where, "seed": seed, "library": TITLES[box.library.name]}
         evidence = plain({**shown, **selected(one.evidence, options.witnesses)})
         if box.outside and kind == "callable":
-            evidence["outside"] = "f raises at some points beside the given one"
+            evidence["outside"] = "f raises at some points near the given one"
         passed = acceptable(one, {options.require}, options.allow_kink, options.lenient)
         checks.append(Check(identity, file, line, kind, name, one.verdict, evidence, one.message, passed=passed))
     notes = [Diagnostic("GC734", visible(text, 300), severity="note") for text in dict.fromkeys(remarks)]
@@ -250,7 +250,10 @@ def nothing_sent(box: Box, verdicts: dict[str, Outcome]) -> Iterator[str]:
     silent = [name for name in refuted if not sent[box.slices[name]].any()]
     others = [name for name in box.names if name not in silent]
     if silent and others:
-        yield f"the backward pass sends nothing to {', '.join(silent)}: if that is data, add --wrt {','.join(others)}"
+        yield (
+            f"the backward pass returns no gradient for {', '.join(silent)}: if that is data, add --wrt "
+            f"{','.join(others)}"
+        )
 
 
 def failed(problem: Failed, about: About) -> Report:

@@ -73,7 +73,7 @@ class Box:
             raise Failed(
                 "f",
                 f"f returns an array of shape {list(self.shape or ())}: its derivative is not a gradient",
-                help="give the full Jacobian as jac=, or as vjp= a function (x, ct) that pulls a cotangent back",
+                help="give the full Jacobian as jac=, or the vector-Jacobian product vjp=g with g(x, ct)",
             )
         weights = np.ones(self.size)
         if self.kind == OWN:
@@ -128,8 +128,12 @@ class Box:
             *self.library.untested(),
             *self.listener.notes(),
             *sorted(self.changed),
-            *(f"f reads one triangle of {name}: judged for symmetric matrices" for name in self.symmetric),
-            *(f"{one.name} is data: f takes it as integers only" for one in self.arguments if one.integers),
+            *(f"f reads only one triangle of {name}: checked for symmetric matrices" for name in self.symmetric),
+            *(
+                f"{one.name} is treated as data: f accepts it as integers only"
+                for one in self.arguments
+                if one.integers
+            ),
             *(self.form.notes if self.form else ()),
         ]
 
@@ -196,7 +200,7 @@ class Box:
         if not self.with_cache:
             return result
         if not isinstance(result, tuple) or len(result) != 2:
-            raise Failed("f", f"f returns {described(result)}, not the pair (value, cache) that its derivative reads")
+            raise Failed("f", f"f returns {described(result)}, not the pair (value, cache) that its derivative expects")
         value, self.cache = result
         return value
 
@@ -213,7 +217,7 @@ class Box:
                 raise Failed(
                     "f",
                     f"f returns {described(result)}, not the pair (value, gradient)",
-                    help="give the gradient as a function of its own, or return both",
+                    help="pass the gradient as a separate function, or return both",
                 )
             result, other = result
         arrays = self.library.outputs("f", result)
@@ -226,7 +230,7 @@ class Box:
                 raise Failed("f", "f returns an empty array")
         flat = np.concatenate([array.reshape(-1).astype(np.float64) for array in arrays])
         if shape != self.shape or flat.size != self.size:
-            raise Failed("f", f"f returns shape {list(shape or ())} here and {list(self.shape or ())} at the point")
+            raise Failed("f", f"f returns shape {list(shape or ())} near the point and {list(self.shape or ())} at it")
         return flat, other
 
     def _derived(self, x: Floats, weights: Floats, at_the_point: bool) -> Any:

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.floating[Any]]
 
-COMPLEX = "it holds complex numbers, and only real ones are moved"
-PARTS = "pass the real and the imaginary part as arguments of their own: f(re, im) with z = re + 1j*im inside"
+COMPLEX = "it holds complex numbers, and only real arguments are varied"
+PARTS = "pass the real and the imaginary part as separate arguments: f(re, im) with z = re + 1j*im inside"
 CACHES = ("cache", "caches", "saved", "ctx")
 POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
@@ -92,17 +92,17 @@ def arguments_of(f: Any, at: Any, names: Sequence[str] | None, wrt: Sequence[str
         if name not in given:
             raise error("GC732", f"`{visible(name)}` is not an argument that has a value", help=_meant(name, given))
         if is_complex(given[name]):
-            raise error("GC732", f"`{visible(name)}` cannot move: {COMPLEX}", help=PARTS)
+            raise error("GC732", f"`{visible(name)}` cannot be varied: {COMPLEX}", help=PARTS)
         if numbers(given[name]) is None:
-            raise error("GC732", f"`{visible(name)}` cannot move: it holds a {type(given[name]).__name__}")
+            raise error("GC732", f"`{visible(name)}` cannot be varied: it holds a {type(given[name]).__name__}")
     if not any(one.array is not None and one.array.size for one in found):
         for one in found:
             if is_complex(one.given):
-                told = f"no argument could move: `{visible(one.name)}` {COMPLEX.removeprefix('it ')}"
+                told = f"no argument can be varied: `{visible(one.name)}` {COMPLEX.removeprefix('it ')}"
                 raise error("GC732", told, help=PARTS)
         raise error(
             "GC732",
-            "no argument holds floats that could move",
+            "no argument holds floats, so none can be varied",
             help="give the point as floats: --at x=2.0, or at={'x': 2.0}",
         )
     return found
@@ -278,7 +278,7 @@ class Form:
                 if name not in names:
                     raise Failed(
                         self.role,
-                        f"{self.role} gives a gradient for `{visible(str(name))}`, which does not move",
+                        f"{self.role} gives a gradient for `{visible(str(name))}`, which is not varied",
                         help=_meant(str(name), names),
                     )
             found = [name for name in names if name in value and value[name] is not None]
@@ -331,15 +331,15 @@ class Form:
         if self.dtype is None or array.dtype.name == "float32":
             self.dtype = array.dtype.name
         if array.dtype.kind != "f":
-            self._note(f"{what} returns {array.dtype}: is it rounded to whole numbers?")
+            self._note(f"{what} returns {array.dtype}: was it rounded to whole numbers?")
         if isinstance(part, (list, tuple)):
-            self._note(f"{what} returns a {type(part).__name__}, read as an array")
+            self._note(f"{what} returns a {type(part).__name__}, which is read as an array")
         if array.shape != wanted:
             if array.size == 1 and (not wanted or set(wanted) == {1}):
                 array = array.reshape(wanted)
             elif array.size and array.shape == (1, *wanted):
                 array = array[0]
-                self._note(f"{what} has an axis of length 1 too many: {[1, *wanted]}")
+                self._note(f"{what} has an extra axis of length 1: {[1, *wanted]}")
             else:
                 told = f"{what} has shape {list(array.shape)}, but "
                 told += f"the Jacobian has {list(wanted)}" if self.outer else f"`{one.name}` has {list(wanted)}"
@@ -365,7 +365,7 @@ class Form:
             self.role,
             f"{self.role} returns {len(value)} parts for {len(moving)} argument{'s' if len(moving) > 1 else ''} "
             f"({', '.join(one.name for one in moving)})",
-            help="return a gradient for each argument that moves, or a dict by name",
+            help="return one gradient for each of these arguments, or a dict with their names",
         )
 
     def _stacked(self, value: Any) -> bool:
@@ -388,5 +388,5 @@ def _mend(array: Floats, wanted: tuple[int, ...], name: str) -> str:
     if array.size == int(np.prod(wanted)):
         return f"reshape it: subtracting it from {name} would broadcast"
     if len(array.shape) > len(wanted):
-        return "is a sum over an axis missing?"
-    return "was it summed over an axis too many?"
+        return "is a sum over one axis missing?"
+    return "was it summed over one axis too many?"

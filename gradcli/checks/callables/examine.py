@@ -109,10 +109,10 @@ def examined(box: Box, value: Floats, seed: int, samples: int, rtol: float) -> t
     try:
         found = unfit(box, value) or judged(box, value, seed, samples, rtol, notes)
     except OutOfTime:
-        told = f"the time was over ({box.seconds:g} s) before anything could be seen: a longer timeout would help"
+        told = f"time ran out ({box.seconds:g} s) before the first comparison: allow more with --timeout"
         found = alike(box, "INCONCLUSIVE", told)
     except Failed as problem:
-        found = alike(box, "INCONCLUSIVE", f"{problem.reason}, but not at its first call")
+        found = alike(box, "INCONCLUSIVE", f"{problem.reason}, although the first call succeeded")
     return found, notes
 
 
@@ -169,9 +169,9 @@ def precision(box: Box) -> Iterator[str]:
     """What is said of arguments that are not judged, and of float32."""
     yield from not_judged(box)
     if box.dtype == SINGLE:
-        yield "f returns float32: what is smaller than 6e-08 of its value cannot be seen"
+        yield "f returns float32: errors below 6e-08 of its value cannot be detected"
     if box.claimed == SINGLE:
-        yield f"{box.role} returns float32: 7 digits"
+        yield f"{box.role} returns float32, which has 7 digits"
 
 
 def digits(box: Box) -> str:

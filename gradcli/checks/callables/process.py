@@ -78,7 +78,11 @@ def check_target(
         if text is not None:
             checked_target(text)
     if dtype == "complex128":
-        raise error("GC732", "functions of complex numbers are not checked", help="check real and imaginary parts")
+        raise error(
+            "GC732",
+            "functions of complex numbers are not supported",
+            help="check the real and the imaginary part separately",
+        )
     options = Options(samples, seed, 0.0, parse_witnesses(witnesses), require, allow_kink, lenient)
     started = monotonic()
     point, notes = read_point(at, limits)
@@ -110,7 +114,7 @@ def checked_target(text: str) -> None:
     if not colon or not place or not named or not dotted:
         raise error(
             "GC731",
-            f"`{visible(text, 200)}` is not TARGET:NAME",
+            f"`{visible(text, 200)}` does not have the form TARGET:NAME",
             help="write --python losses.py:f, or package.module:f",
         )
     if place.endswith(".py") and not os.path.isfile(place):
@@ -145,8 +149,8 @@ def judged(
             raise
         raise error(
             "GC733",
-            f"the process that runs the function answers nonsense ({type(problem).__name__})",
-            help="does the function write to the file descriptors of its process?",
+            f"the process that runs the function sent an unreadable answer ({type(problem).__name__})",
+            help="does the function write to file descriptors of the process, such as 1 or 3?",
         ) from None
 
 
@@ -391,7 +395,7 @@ class Output:
     def notes(self) -> list[Diagnostic]:
         """What it wrote past Python's own streams."""
         text = self.kept.decode("utf-8", "replace").strip()
-        told = f"the code writes to its standard output: {visible(text, 80)}"
+        told = f"the code writes to standard output: {visible(text, 80)}"
         return [Diagnostic("GC734", told, severity="note")] if text else []
 
 
@@ -412,7 +416,7 @@ def ended(child: Runner, python: str, lenient: bool) -> Report:
         how = f"with signal {signal_name(-code)}" if code < 0 else f"with exit code {code}"
         place = crash_place(b"".join(child.rest))
         return failed(Failed(what, f"{what} ended the process {how}", place=place), About(title, file, None))
-    message = f"{what} did not come back within {child.seconds:g} s and was stopped"
+    message = f"{what} did not return within {child.seconds:g} s and was stopped"
     evidence: dict[str, object] = {"role": what}
     found = Check("callable", file, None, "callable", None, "INCONCLUSIVE", evidence, message, passed=lenient)
     return summarised(title, [found])

@@ -57,7 +57,7 @@ CLOSE = 1e-12  # two evaluations of the same operations, beside the largest valu
 LOOSE = 1e-3  # the same where the function computes in float32 or less
 CONSTANT = 2.0**-50  # a relative error of the constants of a graph, each of which may have been rounded a few times
 ROUNDED = 1e-5  # a relative error that numbers of float32 may make
-NONLINEAR = "the backward pass is not linear in its cotangent: judged at one where that shows"
+NONLINEAR = "the backward pass is not linear in its cotangent: checked at a cotangent that shows it"
 SCALES = (1.0, -1.0, 2.0**20, 2.0**-20)  # of a cotangent, which a rule must be linear in
 BESIDE = 3  # points at which the recording has to give the function's values
 COTANGENT = "ct"
@@ -104,12 +104,14 @@ def by_program(box: Box, found: Message, seed: int, samples: int, witnesses: tup
         if any(one.note == NONLINEAR for one in subjects):
             notes.append(NONLINEAR)
         if undecided and found.get("rule"):
-            notes.append(f"{', '.join(undecided)}: judged by values, since no exact oracle decides beyond rounding")
+            notes.append(
+                f"{', '.join(undecided)}: checked by values, since the exact oracles cannot decide below rounding"
+            )
         return Rigorous(own, inside, notes)
     except (OutOfTime, GradcliError):
         return Rigorous({}, [], [])
     except Unfit as problem:
-        return Rigorous({}, [], [f"judged by its values alone: {problem}"] if str(problem) else [])
+        return Rigorous({}, [], [f"checked by its values alone: {problem}"] if str(problem) else [])
 
 
 # --- recording: beside the function -----------------------------------------------------------------------------
@@ -436,7 +438,7 @@ def same_values(box: Box, program: Program, outputs: Sequence[Node], seed: int, 
         own = box.value(x)
         found = np.concatenate([part.reshape(-1) for part in evaluated(outputs, values)])
         if not same_value(found, own, LOOSE if loose else CLOSE):
-            raise Unfit("its recording does not give the same values")
+            raise Unfit("its recording does not reproduce its values")
 
 
 def nonlinear_at(subjects: Sequence[Subject], cotangents: Sequence[str]) -> dict[str, Floats]:
@@ -467,7 +469,7 @@ def same_gradient(box: Box, subjects: Sequence[Subject], total: Node, outputs: S
     sent = box.pullback(box.x, np.concatenate([part.reshape(-1) for part in weights]), at_the_point=True)
     for one in subjects:
         if not same_number(one, sent[box.slices[str(one.leaf)]]):
-            raise Unfit("its backward pass sends something else than its operations would")
+            raise Unfit("its backward pass differs from the derivative of its operations")
 
 
 def same_rule(box: Box, subjects: Sequence[Subject], cotangent: Floats, loose: bool = False) -> None:
@@ -477,7 +479,7 @@ def same_rule(box: Box, subjects: Sequence[Subject], cotangent: Floats, loose: b
         here = sent[box.slices[str(one.leaf)]]
         found = evaluated([one.judged], one.values)[0].reshape(-1)
         if not same_number(one, here) and not same_value(found, here, LOOSE if loose else CLOSE):
-            raise Unfit("its backward pass sends something else when it is recorded")
+            raise Unfit("its backward pass gives another result when it is recorded")
 
 
 def same_number(subject: Subject, sent: Floats) -> bool:
@@ -531,10 +533,10 @@ def notes_on(program: Program, found: Message, box: Box) -> list[str]:
     """Notes on the graph."""
     if box.library.name != EAGER:
         formats = [*found.get("formats", ()), *(["float32"] if box.float32 or single(box) else [])]
-        told = f"it computes in {' and '.join(dict.fromkeys(formats))}: judged as a formula, for real numbers"
+        told = f"it computes in {' and '.join(dict.fromkeys(formats))}: checked as a formula over the real numbers"
         return [told] if formats else []
     held = sum(1 for node in reachable(program.outputs) if node.primitive.name == "detach")
-    return ["f detaches a value: it is held here, as backward holds it"] if held else []
+    return ["f detaches a value: it is held constant here, as in backward"] if held else []
 
 
 # --- small things -------------------------------------------------------------------------------------------------

@@ -145,11 +145,14 @@ def on_box(exact: Exact, subject: Subject, outcome: Outcome, box: Box, judge: Ju
                 evidence |= {"smooth_across": across, "pieces": answer.get("pieces", 0)}
                 told_of = f"; smooth across {names[0]} = {', '.join(f'{x:g}' for x in across)}"
     if "problem" in answer:
-        return open_box(outcome, told, f"the box could not be covered: {answer['reason']}", {})
+        return open_box(outcome, told, f"the box could not be subdivided: {answer['reason']}", {})
     if answer["state"] in ("refuted", "undefined"):
         return moved(elsewhere(answer["at"]), outcome, evidence, names, at(answer["at"]))
     if answer["state"] == "open":
-        left = f"{answer['left']:,} pieces are open after {answer['pieces']:,}, {1 - answer['settled']:.1g} of the box"
+        left = (
+            f"{answer['left']:,} pieces are undecided after {answer['pieces']:,} subdivisions, "
+            f"{100 * (1 - answer['settled']):.1g} % of the box"
+        )
         return open_box(outcome, told, f"{left}: {pieces_told(names, answer['open'])}", evidence)
     if outcome.verdict != "AGREES" and proved_everywhere(exact, subject, answer["regions"], at):
         evidence["regions"] = len(answer["regions"])
@@ -268,7 +271,7 @@ def moved(found: Outcome, before: Outcome, evidence: dict[str, Any], names: list
 
 def open_box(outcome: Outcome, box: Mapping[str, Any], reason: str, evidence: Mapping[str, Any]) -> Outcome:
     """A box that is not settled: the verdict at the point stands in the message."""
-    message = f"{outcome.verdict} at the point, but not on the box: {reason}"
+    message = f"{outcome.verdict} at the point, but not decided on the box: {reason}"
     return Outcome("INCONCLUSIVE", message, {**outcome.evidence, "box": box, **evidence})
 
 
@@ -306,7 +309,7 @@ def dodged(subject: Subject, outcome: Outcome, seed: int, samples: int, judge: J
         found = judge(other)
         if found.verdict not in ("KINK", "BOUNDARY", "DISCONTINUOUS", "UNDEFINED"):
             was = {"verdict": outcome.verdict, "at": {name: subject.values[name].tolist()}, "text": outcome.message}
-            message = f"{found.message}; dodged a {outcome.verdict} at {name} = {subject.values[name].tolist()}"
+            message = f"{found.message}; moved off a {outcome.verdict} at {name} = {subject.values[name].tolist()}"
             return other, found._replace(message=message, evidence={**found.evidence, "dodged": was})
     return subject, outcome
 

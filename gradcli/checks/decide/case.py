@@ -165,7 +165,7 @@ class Case:
         made, true = float(self.doubles([self.output])[0].real), entry.get("value")
         if true is None or not np.isfinite(made) or abs(made - true) <= FAR * (1 + abs(true)):
             return None
-        message = f"the real part is {made!r} in floats and {true!r} in balls: "
+        message = f"the real part is {made!r} in floats and {true!r} in ball arithmetic: "
         message += "an operation has no single meaning for complex numbers, or rounding decides a branch"
         return Outcome("INCONCLUSIVE", message, {})
 

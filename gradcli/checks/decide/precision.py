@@ -60,8 +60,8 @@ def float_quality(case: Case, found: Sequence[tuple[Values, Any]]) -> Outcome | 
     if worst <= LIMIT_ULPS:
         return None
     if normwise <= LIMIT_ULPS and all(ill_conditioned(case, values, far) for values, far in small):
-        told = f"an entry is off by {worst:.3g} ulp, {normwise:.3g} ulp of the largest entry: a rounding of the data "
-        case.evidence["ill_conditioned"] = told + "moves it as far"
+        told = f"an entry is off by {worst:.3g} ulp, {normwise:.3g} ulp of the largest entry: rounding the data "
+        case.evidence["ill_conditioned"] = told + "changes it as much"
         return None
     where = case.where(entry_at)
     what = f"is off by {worst:.3g} ulp"
@@ -95,7 +95,7 @@ def float_quality(case: Case, found: Sequence[tuple[Values, Any]]) -> Outcome | 
         better = rewrites.better(case, at, entry_at, exact_at, worst)
     if better:
         evidence["rewrite"] = [one.evidence() for one in better]
-        message += f"; better: {better[0].text}, which leaves {better[0].ulps:.3g} ulp"
+        message += f"; better: {better[0].text}, which is off by {better[0].ulps:.3g} ulp"
     return Outcome("IMPRECISE", message, evidence, diagnostics)
 
 
@@ -138,11 +138,11 @@ def float_kink(case: Case) -> tuple[Evidence, str]:
     surface = float_tie(case)
     if surface is None:
         return {}, ""
-    message = f"; in float64 the point lies on a kink ({on(surface)})"
+    message = f"; in float64 the point is on a kink ({on(surface)})"
     gap = distance(case, surface)
     if gap is None:
         return {"float_kink": on(surface)}, message
-    message += f", exactly it is {abs(gap):.3g} {'above' if gap > 0 else 'below'} it"
+    message += f", in exact arithmetic {abs(gap):.3g} {'above' if gap > 0 else 'below'} it"
     return {"float_kink": on(surface), "float_kink_distance": gap}, message
 
 

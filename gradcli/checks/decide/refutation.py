@@ -61,9 +61,9 @@ def refuted(case: Case, found: Sequence[tuple[Values, Any]], entries: Sequence[i
         evidence["holomorphic"] = False
         message += "; the output is not holomorphic here"
         message += (
-            ": use the real and the imaginary part as leaves of their own"
+            ": use the real and the imaginary part as separate leaves"
             if case.subject.kind == "gradient"
-            else ", and what is claimed is dL/dx - i*dL/dy of its real part"
+            else ", so the claim is compared with dL/dx - i*dL/dy of its real part"
         )
     return disagrees(message, evidence, readings(case, found, entries))
 
@@ -100,10 +100,10 @@ def to_the_digits(case: Case, readings: set[str]) -> Outcome:
     if "decimals" not in readings and constants:
         which = f"the constant{'' if len(constants) == 1 else 's'} {', '.join(constants[:3])}"
         return Outcome(
-            "CERTIFIED", f"equal to the digits of {which}", {"constants": constants[:3], "reading": "rounded"}
+            "CERTIFIED", f"equal within the digits of {which}", {"constants": constants[:3], "reading": "rounded"}
         )
-    how = "equal only if decimals are read as they are written, not as float64"
-    return Outcome("CERTIFIED", f"equal to the digits of {DECIMALS}", {"reading": how})
+    how = "equal only if decimals are read exactly as written, not as float64"
+    return Outcome("CERTIFIED", f"equal within the digits of {DECIMALS}", {"reading": how})
 
 
 def reading(case: Case, values: Values, answer: Answer) -> str | None:
@@ -166,7 +166,7 @@ def off_structure(case: Case, proof: Mapping[str, Any], right: Outcome) -> Outco
                 continue
             where, evidence, entry = case.counterexample(at, first)
             exact, claimed = told_apart(entry["exact"], entry["claimed"])
-            place = f"at {name} = {moved.tolist()}" if moved.size <= SHOWN_MATRIX else f"at another {name}"
+            place = f"at {name} = {moved.tolist()}" if moved.size <= SHOWN_MATRIX else f"at a different {name}"
             what = f"entry {where} is" if where else "the exact value is"
             warning = f"; warning: wrong where {name} is not {word}: {place} {what} {exact}, not {claimed}"
             told = {"where": f"{name} is not {word}", **evidence["counterexample"]}
@@ -179,7 +179,7 @@ def near_enough(case: Case, answer: Answer) -> Outcome | None:
     evidence: Evidence = {"basis": "digits", "exact": exact_digits(answer)}
     printed = case.compare([case.values], wide=True, printed=True)
     if "problem" not in printed and rescued(printed["points"][0], PRINTED_RELATIVE):
-        return Outcome("AGREES", "the number is right to the digits given, at this point", evidence)
+        return Outcome("AGREES", "the number is right to the digits given at this point", evidence)
     if None in answer["exact"] or None in answer["claimed"]:
         return None
     worst = max(ulps(c, e) for c, e in zip(answer["claimed"], answer["exact"], strict=True))

@@ -88,7 +88,7 @@ class DerivativeQuery:
         self.wholesale = many
         total = self.paths.cost * (WHOLESALE if many else count)
         if total > MOST_TOTAL:
-            raise Unsupported(f"some {total:,} operations on entries, more than {MOST_TOTAL:,}")
+            raise Unsupported(f"about {total:,} operations on entries, more than {MOST_TOTAL:,}")
         self.is_small = sum(node.type.size for node in self.paths.all) <= MOST_ENTRIES
         # What one claim has read, for the next: lines, signs and partials, whether differences agree with these.
         self.lines: dict[Hashable, DirectionalJets] = {}
@@ -263,5 +263,7 @@ class PointEvaluation:
                 return one
             expected: Any = sum((slopes[i] * speed for i, speed in direction.items()), arb(0))
             if not one.slope.overlaps(expected):
-                return one._replace(kind="KINK", reason="the partials exist, but there is no derivative")
+                return one._replace(
+                    kind="KINK", reason="the partial derivatives exist, but the function is not differentiable"
+                )
         return None

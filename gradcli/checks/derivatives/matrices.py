@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     Matrix = list[list[Any]]
 
 MOST_EXACT = 16  # rows of a matrix whose eigenvalues are found in fractions
-NOT_PARTED = "eigenvalues that the digits do not part"
+NOT_PARTED = "eigenvalues that cannot be separated at this precision"
 MOST_KNOWN = 64
 _KNOWN: dict[Any, list[Any]] = {}  # the last eigenvalues: all directions through a point share them
 
@@ -152,7 +152,7 @@ def _space(f: Any, a: Matrix, others: Sequence[Any], own: Any, count: int) -> Ma
         lengths = [f.total(x * x for x in column) for column in rest]
         best = max(range(len(rest)), key=lambda i: float(lengths[i].mid()))
         if lengths[best].contains(0):
-            raise Undecided("the common space of equal eigenvalues")
+            raise Undecided("the eigenspace of equal eigenvalues")
         unit = [x / lengths[best].sqrt() for x in rest[best]]
         columns.append(unit)
         rest = [_without(f, column, unit) for column in rest]
@@ -281,7 +281,7 @@ def parted(f: Any, a: Matrix, still: Matrix) -> list[Any]:
     terms = min(x.s.prec for x in entries)
     order = next((k for k in range(1, terms) if any(not x.s[k].is_zero() for x in entries)), None)
     if order is None:
-        raise TooShort("a matrix that does not move, as far as the series go")
+        raise TooShort("a matrix that is constant to the order of the series")
     step = [[_coefficient(x, order) for x in row] for row in a]
     found = []
     for value, space in spaces(f, still):
@@ -327,7 +327,7 @@ def followed(polynomial: Sequence[Any], start: Any, terms: int) -> Any:
             slope = slope * root + value
             value = value * root + c
         if slope[0].contains(0):
-            raise Undecided("eigenvalues that the digits do not part")
+            raise Undecided("eigenvalues that cannot be separated at this precision")
         root = replaced(root - replaced(value, arb(0)) / slope, start)
         known *= 2
     return root
@@ -344,7 +344,7 @@ def eigenvectors(f: Any, a: Matrix) -> Matrix:
     size = len(a)
     still = [[x if type(x) is arb else x.constant for x in row] for row in a]
     if meet(mirrored(still)):
-        raise Unbounded("vectors of equal eigenvalues along a direction")
+        raise Unbounded("eigenvectors of equal eigenvalues along a direction")
     here = transposed(ball_eigenvectors(f, still))
     columns = []
     for value, start in zip(eigenvalues(f, a), here, strict=True):

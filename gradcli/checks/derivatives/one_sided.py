@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from gradcli.checks.derivatives.jets import Direction, DirectionalJets
 
-OPEN = "a slope that no expansion gives"
-SHORT = "both sides are equal as far as the digits go, which is not far enough"
+OPEN = "a slope that the expansions do not determine"
+SHORT = "the one-sided slopes agree to the precision used, which does not prove them equal"
 SMOOTH, KINK, BOUNDARY, JUMP, UNKNOWN = "smooth", "KINK", "BOUNDARY", "DISCONTINUOUS", "unknown"
 
 

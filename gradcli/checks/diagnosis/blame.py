@@ -139,6 +139,6 @@ def _reading(one: Alone, answer: Mapping[str, Any]) -> Reading:
     name, argument, node = one.node.primitive.name, node_text(one.argument, 40), node_text(one.node, 40)
     if one.by_hand:
         node = f"{name}({', '.join(node_text(arg, 20) for arg in one.node.args[1:])})"
-    text = f"the rule of {name} is wrong at `{node}`: for the same cotangent it passes on "
-    text += f"{cut(first['claimed'])} to `{argument}`, and {cut(first['exact'])} is right"
+    text = f"the rule of {name} is wrong at `{node}`: for the same cotangent it gives "
+    text += f"{cut(first['claimed'])} for `{argument}`, not {cut(first['exact'])}"
     return Reading("wrong rule", text, node=node, span=span_of(one.node), confirmed=True)

@@ -169,8 +169,8 @@ def _is_number(partial: Any) -> bool:
 CHAIN = Slip("chain factor dropped", "the factor {right} is missing", 1)
 FACTOR = Slip("chain factor dropped", "the factor {right} is missing in the term of {arg}", 1)
 INVERTED = Slip("factor inverted", "the factor {right} divides instead", 4)
-COPIED = Slip("not differentiated", "the function stands where its derivative belongs", 2)
-ARGUED = Slip("not differentiated", "the argument stands where the derivative belongs", 3)
+COPIED = Slip("not differentiated", "the function itself is used in place of its derivative", 2)
+ARGUED = Slip("not differentiated", "the argument is used in place of the derivative", 3)
 ARGUMENT = Slip("inner argument", "the derivative was taken at {target} instead of {arg}", 2)
 
 
@@ -185,7 +185,7 @@ def of_arrays(edge: Edge) -> Iterator[tuple[Slip, Node]]:
     if name in ("softmax", "log_softmax"):
         yield Slip("softmax without its Jacobian", SOFTMAX), ct
         out = node if name == "softmax" else exp(node)
-        yield Slip("softmax without its Jacobian", "softmax has more than a diagonal"), ct * out * (1 - out)
+        yield Slip("softmax without its Jacobian", "the Jacobian of softmax is not diagonal"), ct * out * (1 - out)
         yield Slip("softmax without its Jacobian", "the sum over the outputs is missing"), ct * out
         if name == "log_softmax":
             yield Slip("softmax without its Jacobian", SOFTMAX), ct / out
@@ -202,13 +202,13 @@ def of_arrays(edge: Edge) -> Iterator[tuple[Slip, Node]]:
     if name == "broadcast":
         yield from _missing_sum(edge)
     if name == "permute" and ct.shape == arg.shape:
-        yield Slip("transposed operand", "the transpose is missing on the way back"), ct
+        yield Slip("transposed operand", "the transpose is missing in the backward pass"), ct
     if name == "matmul":
         yield from _matrices(edge)
     if name == "cumsum":
         back = node.primitive(ct, **node.params)
-        yield Slip("sum not reversed", "the running sum runs backwards on the way back", 2), back
-        yield Slip("chain factor dropped", "its own running sum on the way back is missing"), ct
+        yield Slip("sum not reversed", "the cumulative sum runs in reverse in the backward pass", 2), back
+        yield Slip("chain factor dropped", "the cumulative sum is missing in the backward pass"), ct
     if name in MATRICES and _square(sent):
         yield Slip("transposed operand", "the contribution is transposed", 2), sent.mT
 
@@ -259,9 +259,9 @@ def _matrices(edge: Edge) -> Iterator[tuple[Slip, Node]]:
     """Products with an operand that should be transposed, or is and should not be."""
     one, other = edge.node.args
     ct = edge.cotangent
-    told = "the operand {other} must be transposed on the way back"
+    told = "the operand {other} must be transposed in the backward pass"
     if ct.shape == edge.arg.shape:
-        yield Slip("chain factor dropped", "the operand {other} is missing on the way back"), ct
+        yield Slip("chain factor dropped", "the operand {other} is missing in the backward pass"), ct
     row = Slip("transposed operand", told)
     if edge.position == 0:
         tries = [(ct, other), (other, ct), (other.mT, ct), (ct.mT, other)]

@@ -99,7 +99,7 @@ def _explained(
     found = [*cheap, *found]
     found = found or by_edits(judged) or by_structure(judged) or compared(judged)
     if not found:
-        text = "unexplained: no single mistake that was tried gives the claim"
+        text = "unexplained: none of the mistakes that were tried gives the claim"
         found = [Reading("unexplained", text + (f" ({judged.note})" if judged.note else ""))]
     return found[:MOST]
 

@@ -88,7 +88,7 @@ def readings(
     if not any(one.right.any() for one in pairs) or all(one.fits(one.claimed) for one in pairs):
         return found
     if not any(one.claimed.any() for one in pairs):
-        return [Reading("zero", f"the claim is zero, the {'value' if what == 'value' else 'derivative'} is not")]
+        return [Reading("zero", f"the claim is zero, but the {'value' if what == 'value' else 'derivative'} is not")]
     factor = constant_factor(pairs, sizes, largest)
     if factor == -1:
         found.append(Reading("wrong sign", f"consistent with a wrong sign: the right {what} is minus the claim", "-1"))
@@ -128,7 +128,7 @@ def _factor(factor: Fraction, sizes: Sequence[int], what: str) -> Reading:
         text = f"consistent with a constant factor: the right {what} is {factor} times the claim"
     counts = [n for n in dict.fromkeys(sizes) if n > 2 and (abs(factor) == n or factor.denominator == n)]
     if counts:
-        text += f" (there are {counts[0]} entries: is a mean or a sum meant?)"
+        text += f" (there are {counts[0]} entries: should it be a mean or a sum?)"
     return Reading("constant factor", text, str(factor))
 
 
@@ -198,7 +198,7 @@ def _tried(right: Floats, claimed: Floats, parts: Mapping[Node | Pair, Floats]) 
                 told = f"consistent with a factor: the claim lacks the factor {_times(lacks, text)}"
                 found.append((weight, Reading("missing factor", told, node=text)))
             if extra is not None:
-                told = f"consistent with a factor: the claim has the factor {_times(1 / extra, text)} too much"
+                told = f"consistent with a factor: the claim has an extra factor {_times(1 / extra, text)}"
                 found.append((weight, Reading("extra factor", told, node=text)))
     found.sort(key=lambda one: one[0])
     shortest: dict[str, Reading] = {}
@@ -270,7 +270,7 @@ def of_entries(pairs: Sequence[Comparison], what: str = "gradient") -> list[Read
                 return [Reading("wrong axis", told)]
     for word, cut in (("cut off", np.trunc), ("rounded", np.round)):
         if shape and all((one.claimed == cut(one.right)).all() and np.abs(one.claimed).max() >= 1 for one in pairs):
-            told = f"consistent with decimals that were {word}: is it an array of integers?"
+            told = f"consistent with decimals that were {word}: is the array of an integer type?"
             return [Reading("whole numbers", told)]
     order = _order(pairs)
     if order is not None:

@@ -177,7 +177,7 @@ def part(one: Passed, factor: Fraction, made: Derivation) -> Found:
         brings = brings or (isinstance(other, int | Fraction) and other < 0)
         name = "quotient sign" if operation == "div" and position else "wrong sign"
         return Found(
-            name, f"the sign of the derivative with respect to {arg} is lost", 1 if brings else 2, node, one, factor
+            name, f"the derivative with respect to {arg} has the wrong sign", 1 if brings else 2, node, one, factor
         )
     if isinstance(other, int | Fraction) and other != 0 and not (operation == "div" and position):
         inverse = operation == "div"
@@ -194,7 +194,7 @@ def _missing(factor: Fraction, part: str) -> str:
     """A factor that a part of the derivative should not have, or lacks."""
     if 0 < abs(factor) < 1:
         return f"the factor {1 / factor} is missing in the part through {part}"
-    return f"the part through {part} has a factor {factor} too much"
+    return f"the part through {part} has an extra factor {factor}"
 
 
 def _counts(node: Node, number: Any) -> bool:

@@ -60,7 +60,7 @@ def by_structure(judged: Judgement) -> list[Reading]:
         for array in matrices[:MOST_ARRAYS]:
             if _agree(judged, array, change, above[array], values):
                 what = node_text(array, 40) if array.primitive is LEAF or array.args else "a constant"
-                told = f"consistent with an array taken for another one: the claim is right where `{what}` {words}"
+                told = f"consistent with one array mistaken for another: the claim is right where `{what}` {words}"
                 return [Reading(name, told, node=what, span=span_of(array) if array.args else None)]
     return []
 
@@ -119,7 +119,7 @@ def by_branch(judged: Judgement) -> Reading | None:
         for sign, words in ((1, (">", "<")), (-1, ("<", ">"))):
             if all(sides[sign]) and not any(sides[-sign]):
                 text = node_text(surface.zero)
-                told = f"consistent with a branch that was forgotten: the claim is right where {text} {words[0]} 0, "
+                told = f"consistent with a forgotten branch: the claim is right where {text} {words[0]} 0, "
                 told += f"and wrong where {text} {words[1]} 0"
                 return Reading("right on one branch", told, node=text, span=span_of(surface.node))
     return None

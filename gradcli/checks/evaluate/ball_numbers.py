@@ -50,7 +50,7 @@ def sign(x: Any) -> int:
         return 1 if x.mid() > 0 else -1
     if not x.is_finite() and not x.is_nan() and x.is_exact():
         return 1 if x > 0 else -1
-    raise Undecided("a sign that the digits do not decide")
+    raise Undecided("a sign that cannot be decided at this precision")
 
 
 def is_tiny(x: Any) -> bool:

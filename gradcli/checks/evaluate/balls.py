@@ -230,7 +230,7 @@ class BallField(Field):
 
     def index(self, x: Any) -> int:
         if isinstance(x, Failure) or not x.is_integer():
-            raise UndefinedAt("a position that is not a whole number")
+            raise UndefinedAt("an index that is not a whole number")
         return int(x.unique_fmpz())
 
     # --- loops ------------------------------------------------------------------------------------------

@@ -333,7 +333,7 @@ class Turns:
         reading.in_turns += self.cost
         if reading.in_turns > MOST_IN_TURNS:
             raise Unsupported(
-                f"some {reading.in_turns:,} operations in the turns of loops, more than {MOST_IN_TURNS:,}"
+                f"about {reading.in_turns:,} operations in the turns of loops, more than {MOST_IN_TURNS:,}"
             )
         if reading.entries + self.size > MOST_ENTRIES:
             raise Unsupported(f"more than {MOST_ENTRIES:,} entries")
@@ -343,11 +343,11 @@ class Turns:
         args = [reading.known[arg] for arg in self.readers[0].args]
         walk, base, point = _Walk(self, reading, args), None, None
         if self.holds and field.hold:
-            raise Unsupported("a value that is held at the point, in a loop")
+            raise Unsupported("a detached value in a loop")
         if self.holds and field.holding and field.base:  # in the walk beside itself there is none
             point = field.base
             if any(arg not in point for arg in self.readers[0].args):
-                raise Unsupported("a value that is held at the point, in a loop within a definition")
+                raise Unsupported("a detached value in a loop within a definition")
             base = _Walk(self, reading, [point[arg] for arg in self.readers[0].args])
         stored: dict[Node, list[Sequence[Any]]] = {node: [] for node in self.stored}
         done = 0
@@ -367,7 +367,7 @@ class Turns:
                 done += read
                 if done % LOOK == 0 and field.is_lost(walk.state, done, len(self.order)):
                     turn = self.body.first + self.order[done - 1] + 1
-                    lost = Failure("undecided", None, f"the digits are lost, in turn {turn}")
+                    lost = Failure("undecided", None, f"all digits are lost in turn {turn}")
                     return {node: Entries([lost] * node.type.size, node.shape) for node in self.readers}
         finally:
             if base is not None:
@@ -470,7 +470,7 @@ class _Walk:
         turn = f"turn {self.first + number + 1}"
         reason = failure.reason
         if failure.turn:
-            turn = f"{failure.turn} of the loop inside of {turn}"
+            turn = f"{failure.turn} of the loop inside {turn}"
             reason = reason.removesuffix(f", in {failure.turn}")
         return Failure(failure.kind, reader, f"{reason}, in {turn}", failure.inner or failure.node, turn)
 

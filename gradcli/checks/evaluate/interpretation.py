@@ -252,7 +252,7 @@ class Field:
         at = len(shape) + axis
         chosen = [self.index(i) for i in index.flat]
         if any(not -shape[at] <= i < shape[at] for i in chosen):
-            raise UndefinedAt(f"a position outside an axis of {shape[at]} entries")
+            raise UndefinedAt(f"an index out of range for an axis of {shape[at]} entries")
         rows = xp.asarray([i % shape[at] for i in chosen], dtype="int64").reshape(index.shape)
         grid = list(xp.indices(index.shape))
         grid[at] = rows

@@ -94,7 +94,7 @@ class Complex:
         if any(found):
             return True
         if None in found:
-            raise Undecided("whether a number is 0")
+            raise Undecided("a number that may be 0")
         if not self.is_zero():
             raise Tie
         return False
@@ -332,7 +332,7 @@ def gone(x: Any) -> Any:
         return Series(step_of(x.s))
     grown, _, vanishing = x.split()
     if grown.terms:
-        raise Unbounded("a function of what grows beyond all bounds")
+        raise Unbounded("a function of an unbounded argument")
     return vanishing
 
 

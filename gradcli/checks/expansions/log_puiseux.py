@@ -63,7 +63,7 @@ class ExpansionFunctions:
         """A function that is analytic at the limit, by its own series there."""
         grown, constant, gone = self.split()
         if grown.terms:
-            raise Unbounded(f"{method} of what grows beyond all bounds")
+            raise Unbounded(f"{method} of an unbounded argument")
         with capacity(POWERS):
             found = getattr(Series(arb_series([constant, 1], POWERS)), method)(*args)
             return gone.composed(found.s)
@@ -138,7 +138,7 @@ class ExpansionFunctions:
         """By the derivative of 1/gamma."""
         grown, constant, gone = self.split()
         if grown.terms:
-            raise Unbounded("digamma of what grows beyond all bounds")
+            raise Unbounded("digamma of an unbounded argument")
         with capacity(POWERS + 1):
             around = arb_series([constant, 1], POWERS + 1).rgamma()
         return -gone.composed(around.derivative()) / gone.composed(around)
@@ -149,7 +149,7 @@ class ExpansionFunctions:
     def floor(self: Any) -> Any:
         _, constant, gone = self.split()
         if self.grows():
-            raise Unbounded("the whole part of what grows beyond all bounds")
+            raise Unbounded("the integer part of an unbounded argument")
         whole = constant.floor()
         if not whole.is_exact():
             ball_numbers.sign(whole - whole.mid())
@@ -194,7 +194,7 @@ class Expansion(ExpansionFunctions):
     def lead(self) -> tuple[Key, Any]:
         """The largest term; raises TooShort where none is known, Undecided where it may be 0."""
         if not self.terms:
-            raise TooShort("what is smaller than every term that is known")
+            raise TooShort("a quantity below every known term of its expansion")
         key = min(self.terms)
         ball_numbers.sign(self.terms[key])
         return key, self.terms[key]
@@ -221,7 +221,7 @@ class Expansion(ExpansionFunctions):
         """The limit; raises Unbounded where there is none."""
         grown, constant, _ = self.split()
         if grown.terms:
-            raise Unbounded("what grows beyond all bounds")
+            raise Unbounded("an unbounded quantity")
         return constant
 
     def is_unknown(self) -> bool:
@@ -235,7 +235,7 @@ class Expansion(ExpansionFunctions):
     def split(self) -> tuple[Expansion, Any, Expansion]:
         """What grows beyond all bounds, the constant, and what vanishes; raises Unbounded where that is not known."""
         if self.rest is not None and self.rest <= ONE:
-            raise Unbounded("a part whose limit is not known")
+            raise Unbounded("a term whose limit is not known")
         grown = {key: c for key, c in self.terms.items() if key < ONE}
         gone = {key: c for key, c in self.terms.items() if key > ONE}
         return Expansion(grown), self.terms.get(ONE, arb(0)), Expansion(gone, self.rest)
@@ -328,7 +328,7 @@ class Expansion(ExpansionFunctions):
     def composed(self, around: Any) -> Any:
         """A series of python-flint in this one, which vanishes at the point."""
         if self.first() <= ONE:
-            raise Unbounded("a part that does not vanish")
+            raise Unbounded("a term that does not vanish")
         found, power = Expansion({ONE: around[0]}), Expansion({ONE: arb(1)})
         for k in range(1, around.prec):
             power = power * self
@@ -346,7 +346,7 @@ class Expansion(ExpansionFunctions):
             raise UndefinedAt("the logarithm of a number that is not positive on this side")
         key, c, more = self.relative()
         if key[2]:
-            raise Unbounded("a logarithm three deep")
+            raise Unbounded("a logarithm nested three deep")
         with capacity(POWERS):
             around = arb_series([1, 1], POWERS).log()
         power, turned = (arb(fmpq(x.numerator, x.denominator)) for x in key[:2])
@@ -365,10 +365,10 @@ class Expansion(ExpansionFunctions):
         if faster_than_powers(grown.lead()[0]):
             return Huge(self) if grown.sign() > 0 else flat()
         if not set(grown.terms) <= {LOGARITHM, LOGLOG}:
-            raise Unbounded("the exponential of what is not a multiple of a logarithm")
+            raise Unbounded("the exponential of a term that is not a multiple of a logarithm")
         power, turned = (rational(grown.terms.get(key, arb(0))) for key in (LOGARITHM, LOGLOG))
         if power is None or turned is None:
-            raise Unbounded("a power whose exponent is not a short number")
+            raise Unbounded("a power whose exponent is not a simple fraction")
         return around * Expansion({(-power, -turned, Fraction(0)): arb(1)})
 
     def expm1(self) -> Any:
@@ -379,7 +379,7 @@ class Expansion(ExpansionFunctions):
         if exponent.is_integer() and abs(whole := int(exponent.unique_fmpz())) <= MOST_POWER:
             return self**whole if whole >= 0 else (self**-whole).inverse()
         if self.sign() < 0:
-            raise UndefinedAt("a broken power of a negative number on this side")
+            raise UndefinedAt("a fractional power of a negative number on this side")
         found = rational(exponent)
         if found is not None:
             return self.raised(found)
@@ -422,11 +422,11 @@ class Huge:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):  # python-flint asks any object for these
             raise AttributeError(name)
-        raise Unbounded(f"{name} of what grows faster than every power")
+        raise Unbounded(f"{name} of an argument that grows faster than every power")
 
     def __add__(self, other: Any) -> Any:
         if isinstance(other, Huge):
-            raise Unbounded("a sum of what grows faster than every power")
+            raise Unbounded("a sum of terms that grow faster than every power")
         return self
 
     __radd__ = __sub__ = __add__
@@ -441,7 +441,7 @@ class Huge:
         if isinstance(other, NUMBERS):
             return arb(0) if other == 0 else Huge(self.g, self.side * ball_numbers.sign(arb(other)))
         if not isinstance(other, Expansion):
-            raise Unbounded("a product of what grows faster than every power")
+            raise Unbounded("a product of factors that grow faster than every power")
         side = other.sign()
         return Huge(self.g + (side * other).log(), self.side * side)
 

@@ -105,7 +105,7 @@ class Series:
         if constant.is_zero():
             return True
         if constant.contains(0):
-            raise Undecided("whether a number is 0")
+            raise Undecided("a number that may be 0")
         return False
 
     def is_integer(self) -> bool:

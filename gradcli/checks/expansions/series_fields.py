@@ -88,7 +88,7 @@ class SeriesField(BallField):
         if isinstance(x, Failure):
             raise Failed(x)
         if isinstance(x, MOVING):
-            raise UndefinedAt("a position that moves")
+            raise UndefinedAt("an index that varies")
         return super().index(x)
 
     def digits_of(self, x: Any) -> Sequence[Any]:
@@ -167,7 +167,7 @@ def _power(fl: Any, x: Any, y: Any) -> Any:
         return x.power(y)
     if isinstance(x, (Expansion, Huge)) or isinstance(y, (Expansion, Huge)):
         if fl.sign(x) <= 0:
-            raise UndefinedAt("a power with a moving exponent of a number that is not positive")
+            raise UndefinedAt("a power with a variable exponent and a base that is not positive")
         return (y * x.log()).exp()
     if not isinstance(x, Series) or not x.constant.is_zero() or isinstance(y, Series):
         return _declared("pow")(fl, x, y)
@@ -289,7 +289,7 @@ class ComplexField(SeriesField):
 
     def index(self, x: Any) -> int:
         if isinstance(x, Complex) and not x.is_integer():
-            raise UndefinedAt("a position that is not a whole number")
+            raise UndefinedAt("an index that is not a whole number")
         return super().index(x.x if isinstance(x, Complex) else x)
 
     @property

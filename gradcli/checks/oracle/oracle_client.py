@@ -105,7 +105,7 @@ class Exact:
         try:
             return self.oracle.ask(question, self.deadline.left(), **self._plain(about))
         except TimeOver:
-            raise TimeOver(f"{self.deadline.seconds:g} s are over; a longer --timeout may help") from None
+            raise TimeOver(f"{self.deadline.seconds:g} s ran out; a longer --timeout may help") from None
 
     def values(self, nodes: Sequence[Node], values: Values) -> Answer:
         """The enclosures of some nodes: `entries`, one list for each."""
@@ -252,12 +252,10 @@ class Oracle:
                 if not self._answered:
                     raise error(
                         "GC999",
-                        f"the process for exact arithmetic does not start ({reason})",
-                        help="see why with: python -c 'import gradcli.checks.oracle.oracle_server'",
+                        f"the process for exact arithmetic could not be started ({reason})",
+                        help="for the reason, run: python -c 'import gradcli.checks.oracle.oracle_server'",
                     ) from None
-                raise NoAnswer(
-                    f"the process for exact arithmetic was lost twice over the same question: {reason}"
-                ) from None
+                raise NoAnswer(f"the process for exact arithmetic ended twice on the same question: {reason}") from None
 
     def warm(self) -> None:
         """Start the process now, so that its imports run beside the caller's work; not while another thread uses it."""
@@ -313,10 +311,10 @@ class Oracle:
         try:
             answer: Answer = loads(line)
         except ValueError:  # it died within a line
-            raise Lost("it ended within its answer") from None
+            raise Lost("it ended in the middle of its answer") from None
         self._answered = True
         if answer.pop("number") != self._number:
-            raise Lost("it lost count of its questions")
+            raise Lost("its answers are out of step with its questions")
         if answer.get("problem") in FRESH:
             raise Lost(FRESH[answer["problem"]])
         return answer

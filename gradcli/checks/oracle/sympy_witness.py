@@ -153,7 +153,7 @@ def derivative(output: Node, target: Node, entry: int, point: Point) -> Answer:
     used = 1
     order = reachable([output])
     if (work := work_of(order)) > MOST_WORK:
-        raise Unsupported(f"some {work:,} operations on entries, more than {MOST_WORK:,}")
+        raise Unsupported(f"about {work:,} operations on entries, more than {MOST_WORK:,}")
     for node in order:
         if node.primitive is LEAF:
             name = node.params["name"]
@@ -172,7 +172,7 @@ def derivative(output: Node, target: Node, entry: int, point: Point) -> Answer:
     field.value_of(value)  # where there is no real value, a formula of its derivative means nothing
     found = sympy.diff(value, symbol)
     if any(symbol in sympy.sympify(tie, strict=True).free_symbols for tie in field.ties):
-        raise Undecided("the point lies where branches meet")
+        raise Undecided("branches meet at the point")
     slope = field.value_of(accepted(found))
     with ball_numbers.precision(ball_numbers.START_BITS):
         digits = ball_numbers.digits(arb(str(slope)))

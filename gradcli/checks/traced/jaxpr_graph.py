@@ -37,7 +37,7 @@ def traced(function: Callable[..., Any], example: Sequence[Any]) -> Any:
         if name in ("TracerBoolConversionError", "ConcretizationTypeError", "TracerIntegerConversionError"):
             raise Opaque("it branches on values") from None
         if name == "TracerArrayConversionError":
-            raise Opaque("it hands values to NumPy") from None
+            raise Opaque("it passes values to NumPy") from None
         raise Opaque(f"it cannot be traced: {name}: {str(problem).splitlines()[0][:120]}") from None
 
 
@@ -72,10 +72,10 @@ class Reading:
         if name in CALLED:
             inner = next((params[key] for key in CALLS if key in params), None)
             if inner is None:
-                raise Opaque(f"the operation {name} is not read")
+                raise Opaque(f"the operation {name} is not supported")
             return self.outputs(inner, xs[-len((inner.jaxpr if hasattr(inner, "jaxpr") else inner).invars) :])
         if name in LOOPS:
-            raise Opaque(f"it has a {LOOPS[name]}, which is not read")
+            raise Opaque(f"it has a {LOOPS[name]}, which is not supported")
         if name == "scan":
             return self.scanned(params, xs)
         if name.startswith("random") or name in ("threefry2x32", "random_bits"):
@@ -136,14 +136,14 @@ class Reading:
         try:
             return list(moved(self.builder, [xs[i] for i in live], run))
         except Exception:  # whatever a primitive raises on numbers that are none of its own
-            raise Opaque(f"the operation {one.primitive.name} is not read") from None
+            raise Opaque(f"the operation {one.primitive.name} is not supported") from None
 
     def added(self, one: Any, xs: list[Any]) -> Node:
         """Entries added up at positions that do not depend on the point; the transposed operation tells them."""
         jax = sys.modules["jax"]
         operand, indices, updates = xs
         if isinstance(indices, Node):
-            raise Opaque("it adds up entries at positions that depend on the point")
+            raise Opaque("it sums entries at indices that depend on the point")
         shape = tuple(one.outvars[0].aval.shape)
         count = int(np.prod(shape, dtype=np.int64))
         zero = jax.numpy.zeros(shape)
@@ -152,7 +152,7 @@ class Reading:
         (places,) = back(jax.numpy.arange(1.0, count + 1).reshape(shape))
         places = np.asarray(places).reshape(-1).astype(np.int64) - 1
         if (places < 0).any():
-            raise Opaque("it adds up entries outside of the array")
+            raise Opaque("it sums entries outside the array")
         moved_there = updates if isinstance(updates, Node) else constant(self.builder, numbers(updates))
         result = added_up(self.builder, moved_there, places, shape)
         return pointwise("add", [result, numbers(operand)], self.builder)
@@ -171,7 +171,7 @@ class Reading:
         """A scan of a few turns, written out."""
         length, consts, carried = int(params["length"]), int(params["num_consts"]), int(params["num_carry"])
         if length > MOST_TURNS:
-            raise Opaque(f"it has a scan of {length} turns, which is not read")
+            raise Opaque(f"it has a scan of {length} turns, which is not supported")
         fixed, carry, stacks = xs[:consts], xs[consts : consts + carried], xs[consts + carried :]
         turns = range(length - 1, -1, -1) if params["reverse"] else range(length)
         rows: dict[int, list[Any]] = {}

@@ -87,13 +87,13 @@ class Symbol(np.lib.mixins.NDArrayOperatorsMixin):
         return (self[i] for i in range(len(self)))
 
     def __array__(self, *args: Any, **named: Any) -> Any:
-        raise Opaque("it hands its values to something that NumPy's protocols do not reach")
+        raise Opaque("it passes its values to code that NumPy's protocols do not cover")
 
     def __bool__(self) -> bool:
         raise Opaque("it branches on values")
 
     def __float__(self) -> float:
-        raise Opaque("it takes single numbers out of NumPy's hands")
+        raise Opaque("it converts entries to plain Python numbers")
 
     __int__ = __index__ = __complex__ = __float__
 
@@ -121,13 +121,13 @@ class Symbol(np.lib.mixins.NDArrayOperatorsMixin):
             add_at(*xs)
             return None
         if how != "__call__" or named:
-            raise Opaque(f"it calls {name} in a way that is not read")
+            raise Opaque(f"it calls {name} in a way that is not supported")
         found = Symbol(entrywise(name, xs))
         if out is None:
             return found
         (target,) = out
         if not isinstance(target, Symbol):
-            raise Opaque("it writes into an array of its own")
+            raise Opaque("it writes into an array that it made itself")
         target.node = stretch(of_kind(found.node, target.node.type.kind), target.shape)
         return target
 
@@ -146,14 +146,14 @@ def method(x: Symbol, name: str, args: tuple[Any, ...], named: dict[str, Any]) -
         name = "ravel"
     function = getattr(np, name, None)
     if function is None or name in IN_PLACE:
-        raise Opaque(f"it calls the method {name}, which is not read")
+        raise Opaque(f"it calls the method {name}, which is not supported")
     return called(name, function, (x, *args), named)
 
 
 def called(name: str, func: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> Any:
     """The result of one of NumPy's functions on arrays, some of which are recorded."""
     if any(named.get(key) is not None for key in ("out", "where", "initial")):
-        raise Opaque(f"it calls {name} in a way that is not read")
+        raise Opaque(f"it calls {name} in a way that is not supported")
     named = {key: value for key, value in named.items() if key not in ("dtype", "out", "where", "initial")}
     if name in ("shape", "ndim", "size"):
         return getattr(args[0], name)
@@ -185,17 +185,17 @@ def by_name(name: str, args: Sequence[Any], named: dict[str, Any]) -> Any:
     """A function of the language of scripts, whose functions are called as NumPy's are."""
     primitive = functions().get(name)
     if primitive is None:
-        raise Opaque(f"the function {name} is not read")
+        raise Opaque(f"the function {name} is not supported")
     if primitive.pointwise and not named:
         return Symbol(entrywise(name, args))
     rule: Any = primitive.call or primitive.definition or primitive
     try:
         found = rule(*map(operand_of, args), **named)
     except Exception as problem:  # it may take other operands than NumPy does
-        raise Opaque(f"the function {name} is not read") from problem
+        raise Opaque(f"the function {name} is not supported") from problem
     parts = found if isinstance(found, tuple) else (found,)
     if not all(isinstance(part, Node) for part in parts):
-        raise Opaque(f"the function {name} is not read")
+        raise Opaque(f"the function {name} is not supported")
     return tuple(map(Symbol, parts)) if isinstance(found, tuple) else Symbol(found)
 
 
@@ -234,7 +234,7 @@ def by_entries(name: str, func: Callable[..., Any], args: Sequence[Any], named: 
     try:
         found = moved(here(), [x.node for x in live], run)
     except Opaque:
-        raise Opaque(f"the function {name} is not read") from None
+        raise Opaque(f"the function {name} is not supported") from None
     return Symbol(found[0]) if len(found) == 1 else [Symbol(one) for one in found]
 
 
@@ -256,7 +256,7 @@ def entrywise(name: str, xs: Sequence[Any]) -> Node:
         return pointwise(name, given, builder)
     primitive = functions().get(name)
     if primitive is None or not primitive.pointwise or primitive.static:
-        raise Opaque(f"the function {name} is not read")
+        raise Opaque(f"the function {name} is not supported")
     if primitive.definition is not None and primitive.impl is None:
         shape = np.broadcast_shapes(*(np.shape(x) for x in xs))
         found: Node = primitive.definition(*(stretch(of_kind(node_of(x), "float"), shape) for x in given))
@@ -306,7 +306,7 @@ def holds(x: Any) -> bool:
 def plain(index: Any) -> Any:
     """An index; Opaque where it depends on values."""
     if any(isinstance(one, Symbol) for one in (index if isinstance(index, tuple) else (index,))):
-        raise Opaque("it picks entries at positions that depend on the point")
+        raise Opaque("it selects entries at indices that depend on the point")
     return index
 
 

@@ -52,7 +52,7 @@ def constant(builder: Builder, array: Any) -> Node:
     array = np.asarray(array)
     kind = KINDS.get(array.dtype.kind)
     if kind is None:
-        raise Opaque(f"it has values of {array.dtype}")
+        raise Opaque(f"it computes with values of dtype {array.dtype}")
     values = array.reshape(-1).tolist()
     if kind == "bool":  # what is exact knows numbers; a mask is where they are greater
         numbers = constant(builder, array.astype(np.int64).astype(np.float64))
@@ -342,7 +342,7 @@ def sorted_along(x: Node, dim: int = -1, descending: bool = False) -> Any:
 def ordered(*xs: Any, dim: int, num_keys: int) -> Any:
     """JAX's sort: the first array in order along an axis, and the others in the order of the first."""
     if num_keys != 1 or not isinstance(xs[0], Node):
-        raise Opaque("it sorts by several arrays")
+        raise Opaque("it sorts by several keys")
     values, order = sorted_along(xs[0], dim)
     return [values, *(taken(x, dim, order) for x in xs[1:])]
 
@@ -364,7 +364,7 @@ def put(x: Any, dim: int, index: Node, src: Any = None, value: Any = 0) -> Node:
     x = of_kind(x if isinstance(x, Node) else constant(builder, x), "float")
     axes = axes_of(x, dim)
     if not axes or (index.type.shape[axes[0]] != 1 and not distinct(index, axes[0])):
-        raise Opaque("it writes entries at positions that depend on the point")
+        raise Opaque("it writes entries at indices that depend on the point")
     src = constant(builder, value) if src is None else src
     spread = put_up(builder.constant(0, x.type.shape), dim, index, src)
     mask = put_up(builder.constant(0, x.type.shape), dim, index, builder.constant(1, index.type.shape))
@@ -377,7 +377,7 @@ def put_up(x: Any, dim: int, index: Node, src: Any) -> Node:
     src = src if isinstance(src, Node) else constant(builder, src)
     (axis,) = axes_of(index, dim)
     if any(n != m for k, (n, m) in enumerate(zip(x.shape, index.type.shape, strict=True)) if k - len(x.shape) != axis):
-        raise Opaque("it adds up a part of the entries at positions that depend on the point")
+        raise Opaque("it sums some entries at indices that depend on the point")
     src = stretch(of_kind(src, "float"), index.type.shape)
     added = builder.call("put_along", src, of_kind(index, "int"), axis=axis, size=x.shape[axis])
     return pointwise("add", [x, added], builder)
@@ -442,7 +442,7 @@ def triangle(
 ) -> Node:
     """A system whose matrix is read as triangular."""
     if unitriangular:
-        raise Opaque("a triangular system with ones on its diagonal")
+        raise Opaque("it solves a triangular system with an implied unit diagonal")
     builder = _builder(x, other)
     x = x if isinstance(x, Node) else constant(builder, x)
     half = builder.call("triu" if upper else "tril", x, k=0)
@@ -646,7 +646,7 @@ def entries(builder: Builder, xs: Sequence[Node], places: NDArray[np.int64], sha
         return shaped(xs[0], shape)
     kinds = {x.type.kind for x in xs}
     if len(kinds) > 1:
-        raise Opaque("it joins entries of several kinds")
+        raise Opaque("it joins arrays of different dtypes")
     flat = [shaped(x, (x.type.size,)) for x in xs]
     if (places < 0).any():
         flat.append(builder.constant(0, (1,), kinds.pop()))

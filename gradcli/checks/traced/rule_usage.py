@@ -80,7 +80,7 @@ def of_torch(box: Box, seed: int) -> Iterator[tuple[str, str]]:
             yield name, f"the backward pass raises {told}: {describe(problem)}"
             continue
         if not same(box, whole[name], alone[name]):
-            yield name, f"the backward pass sends something else {told}: {gap(whole[name], alone[name])}"
+            yield name, f"the backward pass gives different gradients {told}: {gap(whole[name], alone[name])}"
     if count > 1:
         yield from by_result(box, count, whole, lambda which: sent(box.names, which)[1])
 
@@ -100,7 +100,7 @@ def by_result(box: Box, count: int, whole: Gradients, sent: Callable[[int], Grad
         total = {name: total[name] + alone[name] for name in total}
     for name, one in total.items():
         if not same(box, whole[name], one):
-            told = "the results one by one do not send what they send together"
+            told = "the gradients of the single results do not add up to the gradient of all of them"
             yield name, f"{told}: {gap(whole[name], one)}"
 
 
@@ -132,14 +132,14 @@ def of_jax(box: Box, seed: int) -> Iterator[tuple[str, str]]:
         value, whole = run(box.names)
         for k, (one, other) in enumerate(zip(plain, value, strict=True)):
             if one.dtype.kind == "f" and not same(box, one, other):
-                told = f"its result {k} is another where a gradient is taken" if len(plain) > 1 else ""
-                told = told or "its value is another where a gradient is taken"
+                told = f"its result {k} changes when a gradient is taken" if len(plain) > 1 else ""
+                told = told or "its value changes when a gradient is taken"
                 yield box.names[0], f"{told}: {gap(one, other)}"
         for name in box.names if len(box.names) > 1 else ():
             _, alone = run([name])
             if not same(box, whole[name], alone[name]):
                 told = f"where only {name} is differentiated"
-                yield name, f"the backward pass sends something else {told}: {gap(whole[name], alone[name])}"
+                yield name, f"the backward pass gives different gradients {told}: {gap(whole[name], alone[name])}"
     except Exception:  # what a function raises where it is judged is told by its verdict
         return
 

@@ -132,7 +132,7 @@ def of_torch(box: Box, builder: Builder, leaves: list[Node], seed: int) -> tuple
     def tensors_of(value: Any) -> list[Any]:
         found = value if isinstance(value, (list, tuple)) else [value]
         if not all(is_tensor(one) for one in found):
-            raise Opaque("it returns something else than tensors")
+            raise Opaque("it returns something other than tensors")
         return list(found)
 
     def results_at(leaves: list[Any]) -> list[Any]:
@@ -275,5 +275,5 @@ def _gradients(box: Box, builder: Builder, leaves: list[Node], back: Sequence[An
     for name, leaf, node in zip(box.names, leaves, [*back, *[None] * (len(leaves) - len(back))], strict=True):
         found[name] = builder.constant(0, leaf.type.shape) if node is None else node
         if found[name].type.shape != leaf.type.shape:
-            raise Opaque("its backward sends an array of another shape")
+            raise Opaque("its backward returns an array of another shape")
     return found

@@ -202,7 +202,7 @@ class ArrayNamespace(LinearAlgebra):
         """Positions with negative ones counted from the end, as NumPy does; BadIndex outside the axis."""
         outside = (index < -size) | (index >= size)
         if bool(outside.any()):
-            raise BadIndex(f"position {self.first_entry(index, outside)} is outside an axis of {size} entries")
+            raise BadIndex(f"index {self.first_entry(index, outside)} is out of range for an axis of {size} entries")
         return self.library.where(index < 0, index + size, index)
 
     def scatter_add(self, result: Any, where: Any, x: Any) -> None:

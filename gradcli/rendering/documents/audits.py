@@ -82,7 +82,7 @@ def to_paste(found: Sequence[Finding]) -> Iterator[Block]:
     """The lines for the settings that accept what is meant."""
     meant = {one.title: one.verdict for one in found if one.owned and not one.expected and one.verdict in EXPECTABLE}
     if meant:
-        yield Line("If these are meant, put into pyproject.toml:", "note")
+        yield Line("If these are intended, add to pyproject.toml:", "note")
         yield Line("[tool.gradcli.audit.expect]", "code")
         for name, verdict in meant.items():
             yield Line(f'"{visible(name)}" = "{verdict}"', "code")
