@@ -373,7 +373,7 @@ class Silent(Function):
     [
         (NumpyForward, r"NumpyForward.forward \(test_eager_record_functions.py, line \d+\): numpy\(\)"),
         (NumpyBackward, r"NumpyBackward.backward \(test_eager_record_functions.py, line \d+\): numpy\(\)"),
-        (OnGradient, "OnGradient.backward .*branch on the gradient that arrives"),
+        (OnGradient, "OnGradient.backward .*branch on the incoming gradient"),
         (Silent, "changed in place"),
     ],
 )

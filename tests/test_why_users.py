@@ -42,7 +42,7 @@ def test_sound_programs_are_left_in_peace(name: str, tmp_path: Path) -> None:
         (  # a network whose middle is next to nothing
             "m = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Tanh(), torch.nn.Linear(4, 4), torch.nn.Tanh(), torch.nn.Linear(4, 1))\n"
             "with torch.no_grad(): m[2].weight.mul_(1e-12)\nm(torch.randn(8, 4)).pow(2).mean().backward()\n",
-            "vanishing", "m.0.bias", 5, "the matrix that it multiplies by is next to nothing",
+            "vanishing", "m.0.bias", 5, "the matrix that it multiplies by is nearly zero",
         ),
         (
             "layers = [torch.nn.Linear(8, 8) for _ in range(25)]\nh = torch.randn(4, 8)\nfor one in layers:\n"
@@ -78,7 +78,7 @@ def test_sound_programs_are_left_in_peace(name: str, tmp_path: Path) -> None:
         ),
         (
             "w = torch.tensor(1., requires_grad=True).to(torch.float64)\n(w * 2).backward()\nprint(w.grad)\n",
-            "leaf-lost", "w", 3, "the leaf itself has no name",
+            "leaf-lost", "w", 3, "the leaf itself no longer has a name",
         ),
         (
             "W = torch.randn(3, 3, requires_grad=True)\nh = torch.ones(1, 3)\nopt = torch.optim.SGD([W], lr=.1)\nfor i in range(5):\n"
@@ -96,11 +96,11 @@ def test_sound_programs_are_left_in_peace(name: str, tmp_path: Path) -> None:
         ),
         (
             "w = torch.ones(2, requires_grad=True)\nh = w * 2\nh.register_hook(lambda g: g * 0)\nh.sum().backward()\nprint(w.grad)\n",
-            "hook", "w", 4, "a hook made it so, before MulBackward0 at line 4",
+            "hook", "w", 4, "a hook set it to zero, before MulBackward0 at line 4",
         ),
         (
             "w = torch.ones(2, requires_grad=True)\nh = w * 2\nh.register_hook(lambda g: g / 0)\nh.sum().backward()\n",
-            "hook", "w", 4, "not finite: a hook made it so",
+            "hook", "w", 4, "not finite: a hook made it non-finite",
         ),
         (
             "w = torch.ones(2, requires_grad=True)\nw.register_hook(lambda g: g * float('nan'))\n(w * 2).sum().backward()\n",

@@ -112,7 +112,7 @@ def _may_be_mapped(owner: Any) -> None:
         raise RuntimeError(f"{owner.__name__} needs a static method setup_context to be used in vmap and the like")
     if not getattr(owner, "generate_vmap_rule", False):
         raise RuntimeError(
-            f"{owner.__name__} does not say how it is mapped by vmap: write generate_vmap_rule = True into the class, "
+            f"{owner.__name__} does not define how vmap maps it: set generate_vmap_rule = True in the class, "
             "so that its forward and backward are mapped as they are"
         )
 

@@ -237,7 +237,7 @@ class Trace:
         else:
             (known,) = self.outermost([condition])
             if known is None:
-                raise refused("a branch on the gradient that arrives")
+                raise refused("a branch on the incoming gradient")
             taken = bool(Tape([known]).run(self.values, backend="numpy")[0])
         self.guards.append(Guard(condition, taken, place()))
         return taken
@@ -261,7 +261,7 @@ class Trace:
     def running(self) -> Iterator[None]:
         """While it lasts, operations on stand-ins are recorded, and random numbers are refused."""
         if tracer.current is not None:
-            raise RuntimeError("a function is being recorded already")
+            raise RuntimeError("another function is already being recorded")
         before, watching = streams.default_generator, events.current
         tracer.current, events.current = self, None  # stand-ins have no entries that a record could keep
         state.watched += 1  # every operation takes the way on which it is recorded
@@ -378,7 +378,7 @@ def _run(trace: Trace, f: Callable[..., Any], inputs: Sequence[Tensor]) -> list[
             found = f(*given)
         tensors = [found] if isinstance(found, Tensor) else list(found)
         if not all(isinstance(x, Tensor) for x in tensors):
-            raise TypeError("a function that is recorded returns tensors")
+            raise TypeError("a recorded function must return tensors")
         return [trace.node_of(x) for x in tensors]
     finally:
         trace.release()

@@ -141,7 +141,7 @@ def _pair(name: str) -> dict[str, Any]:
         if name.endswith("threads") and (not isinstance(value, int) or value <= 0):
             raise RuntimeError(f"set_{name} expects a positive integer, not {value!r}")
         if name == "float32_matmul_precision" and value not in PRECISIONS:
-            warn(f"{value!r} is none of {', '.join(PRECISIONS)}: the call has no effect", UserWarning)
+            warn(f"{value!r} is not one of {', '.join(PRECISIONS)}: the call has no effect", UserWarning)
             return
         _values[name] = value
 

@@ -68,7 +68,9 @@ class Distribution:
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         """A draw through which gradients flow."""
-        raise NotImplementedError(f"{type(self).__name__} has no draws with a gradient")
+        raise NotImplementedError(
+            f"{type(self).__name__} has no reparameterised samples, so rsample() is not available"
+        )
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         """A draw without a gradient."""

@@ -137,7 +137,7 @@ class _Writer:
         if kind is float:
             return ["float", repr(x)]
         if depth > _DEPTH:
-            raise TypeError(f"torch.save holds {_DEPTH} levels of lists and dictionaries at most")
+            raise TypeError(f"torch.save supports at most {_DEPTH} levels of lists and dictionaries")
         if isinstance(x, Tensor):
             node = ["parameter" if x._is_param else "tensor", x.requires_grad]
             self._tensors.append((node, np.asarray(devices.moved(x._array, "cpu")), ".".join(place)))
@@ -205,9 +205,9 @@ def _refused(x: Any, place: tuple[str, ...]) -> str:
     where = f" (at {'.'.join(place)!r})" if place else ""
     kind = type(x).__name__
     if hasattr(x, "state_dict"):
-        return f"torch.save cannot hold a {kind}{where}, whose class is code: save its state_dict()"
+        return f"torch.save cannot store a {kind}{where}, because its class is code: save its state_dict()"
     hint = "; vars(...) of it is a dictionary" if hasattr(x, "__dict__") and not callable(x) else ""
-    return f"torch.save cannot hold a {kind}{where}: it holds {_HOLDS}{hint}"
+    return f"torch.save cannot store a {kind}{where}: it holds {_HOLDS}{hint}"
 
 
 def _loaded(file: Any, name: str, to: devices.device | None) -> Any:
@@ -238,7 +238,8 @@ class _Refused(RuntimeError):
 
 def _foreign(name: str) -> str:
     return (
-        f"torch.load: {name} is a file of PyTorch, a pickle, which may run code when it is read; gradcli reads none. "
+        f"torch.load: {name} is a file of PyTorch, a pickle, which may run code when it is read, so gradcli "
+        "does not read it. "
         "Under PyTorch, numpy.savez(path, **{name: x.numpy() for name, x in state.items()}) writes what numpy.load "
         f"reads; {REAL}"
     )

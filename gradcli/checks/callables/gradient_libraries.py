@@ -37,7 +37,7 @@ def untested(name: str, version: str) -> list[str]:
     first, last, own = (tuple(map(int, re.findall(r"\d+", text)[:3])) for text in (low, high, version))
     if first <= own and own[: len(last)] <= last:
         return []
-    return [f"{TITLES[name]} {version} is untested: {low} to {high} are known to work"]
+    return [f"{TITLES[name]} {version} is untested; versions {low} to {high} are known to work"]
 
 
 class Library:
@@ -72,7 +72,7 @@ class Library:
             what = f"{role} returns a {type(value).__name__} that is not an array: {visible(str(problem), 100)}"
             raise Failed(role, what) from None
         if array.dtype.kind == "c":
-            raise Failed(role, f"{role} returns complex numbers", help="check its real and its imaginary part")
+            raise Failed(role, f"{role} returns complex numbers", help="check the real and the imaginary part separately")
         if array.dtype.kind not in "fiub":
             raise Failed(role, f"{role} returns a {type(value).__name__} of {array.dtype}, not numbers")
         return array
@@ -125,7 +125,7 @@ class Tensors(Library):
             at += size
         pairs = [(one, seed) for one, seed in zip(values, seeds, strict=True) if one.requires_grad]
         if not pairs:
-            raise Failed("f", "no result of f requires a gradient", help="is it computed under no_grad, or detached?")
+            raise Failed("f", "no result of f requires a gradient", help="was it computed under no_grad, or detached?")
         return sent_back(self.module, pairs, [arguments[name] for name in names])
 
 

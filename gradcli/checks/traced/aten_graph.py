@@ -50,7 +50,7 @@ def recorded(
     class Functions(overrides.TorchFunctionMode):  # type: ignore[misc, name-defined]
         def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             if getattr(func, "__name__", "") in READS and recording.depends(args[0]) and args[0].numel():
-                recording.refuse("it hands values to NumPy or Python, which may branch on them")
+                recording.refuse("it passes values to NumPy or Python, which may branch on them")
             return func(*args, **(kwargs or {}))
 
     class Operations(dispatch.TorchDispatchMode):  # type: ignore[misc, name-defined]
@@ -94,7 +94,7 @@ class Memory:
         """The node of a tensor in this memory."""
         parts, places = used(self.parts, self.order[positions(x)])
         if (places < 0).any():
-            raise Opaque("it uses a result of an operation that is not read")
+            raise Opaque("it uses a result of an operation that is not supported")
         return entries(builder, parts, places.reshape(-1), tuple(x.shape))
 
     def write(self, x: Any, node: Node) -> None:
@@ -200,7 +200,7 @@ class Recording:
         import torch
 
         if not hasattr(target, "_schema"):
-            raise Opaque(f"it calls {getattr(target, '__name__', target)}, which is not an operation of PyTorch")
+            raise Opaque(f"it calls {getattr(target, '__name__', target)}, which is not a PyTorch operation")
         name, space = packet(target), target.namespace
         if torch.Tag.nondeterministic_seeded in target.tags:
             raise Opaque(f"it draws random numbers ({name})")
@@ -264,7 +264,7 @@ class Recording:
         """The nodes of the results of an operation, by its row of the table or by what it moves where."""
         name, row = packet(target), ATEN.get(packet(target))
         followed = isinstance(bound.get("index"), Node)  # positions depend on the point
-        unread = Opaque(f"the operation {target.namespace}::{name} is not read")
+        unread = Opaque(f"the operation {target.namespace}::{name} is not supported")
         nodes: Any
         if row is None and is_view(target) and all(memory_of(x) in self.memories for x in found):
             return [None] * len(found)  # where their entries stand in memory tells which they are
@@ -331,14 +331,14 @@ class Recording:
         except Exception as problem:  # whatever an operation raises on numbers that are none of its own
             if isinstance(problem, Opaque) and str(problem):
                 raise
-            raise Opaque(f"the operation {target.namespace}::{packet(target)} is not read") from None
+            raise Opaque(f"the operation {target.namespace}::{packet(target)} is not supported") from None
 
     def added(self, target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Node:
         """An operation that adds up entries at positions: where each goes is seen by sending it alone."""
         import torch
 
         live = list(dict.fromkeys(nodes_in((args, kwargs))))
-        unread = Opaque(f"the operation aten::{packet(target)} is not read")
+        unread = Opaque(f"the operation aten::{packet(target)} is not supported")
 
         def run(*arrays: Any) -> Any:
             stand = dict(zip(live, arrays, strict=True))
@@ -372,7 +372,7 @@ class Recording:
         import torch
 
         if bound["transposed"]:
-            raise Opaque("the operation aten::convolution is not read where it is transposed")
+            raise Opaque("the operation aten::convolution is not supported where it is transposed")
         x, weight = (self.operand(bound[key]) for key in ("input", "weight"))
         groups, kernel = int(bound["groups"]), weight.type.shape[2:]
         rank = len(kernel)

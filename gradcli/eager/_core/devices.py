@@ -24,7 +24,7 @@ class device:
             type, index = type.type, type.index
         if isinstance(type, int):
             if not cuda_is_available():
-                raise RuntimeError(f"a number, {type}, names a GPU, and none was found")
+                raise RuntimeError(f"the number {type} names a GPU, and no GPU was found")
             type, index = "cuda", type
         if not isinstance(type, str):
             raise TypeError(f"a device is named by a string, not {type.__class__.__name__}")
@@ -51,7 +51,7 @@ class device:
         """The processor is where tensors are made anyway; a GPU is refused."""
         if self.type != "cpu":
             need_gpu()
-            raise RuntimeError(f"new tensors are made on the processor: move them with .to({str(self)!r})")
+            raise RuntimeError(f"new tensors are created on the CPU: move them with .to({str(self)!r})")
         return self
 
     def __exit__(self, *exc: object) -> None:

@@ -45,7 +45,7 @@ class _Named(dtype):
     @property
     def np(self) -> Any:  # type: ignore[override]
         """TypeError."""
-        raise TypeError(f"no tensors of {self.name} in gradcli: use float32")
+        raise TypeError(f"gradcli has no tensors of dtype {self.name}: use float32")
 
 
 _BY_NUMPY: dict[np.dtype[Any], dtype] = {}
@@ -72,7 +72,7 @@ def of(array_type: Any) -> dtype:
     found = _BY_NUMPY.get(np.dtype(array_type))
     if found is None:
         names = ", ".join(kind.name for kind in _BY_NUMPY.values())
-        raise TypeError(f"no tensors of {array_type}: there are {names}")
+        raise TypeError(f"there are no tensors of {array_type}, only of {names}")
     return found
 
 

@@ -153,7 +153,9 @@ class Conversions(Operand):
         if self._raw.size != 1:
             raise ValueError(f"only one element tensors can be converted to {what}, and this has {self._raw.size}")
         if self.requires_grad:
-            once("number", f"{what}() of a tensor that requires grad leaves the graph: say so with detach() or item()")
+            once(
+                "number", f"{what}() of a tensor that requires grad leaves the graph: use detach() or item() explicitly"
+            )
         return self.item()
 
     def __bool__(self: Any) -> bool:
@@ -437,7 +439,7 @@ class Tensor(Conversions):
 
     def __getattr__(self, name: str) -> Any:
         meant = did_you_mean(name, dir(type(self))) if not name.startswith("__") else None
-        hint = f"; the nearest that exists is {meant}" if meant else ""
+        hint = f"; did you mean {meant}?" if meant else ""
         raise AttributeError(f"gradcli's tensors have no {name!r}{hint}", name=name, obj=None)
 
 

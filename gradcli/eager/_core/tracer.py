@@ -25,8 +25,8 @@ _SHARING = (np.may_share_memory, np.shares_memory)
 def refused(what: str) -> RuntimeError:
     """The error for something that needs the entries of a stand-in."""
     return RuntimeError(
-        f"{what} needs the entries of a tensor that stands for many while a function is recorded (vmap, record); "
-        "compute with tensors only, and choose by torch.where instead of `if`"
+        f"{what} needs concrete entries, which tensors do not have while a function is recorded (vmap, record); "
+        "compute with tensors only, and use torch.where instead of `if`"
     )
 
 

@@ -30,7 +30,7 @@ INSTEAD = {
     "nanmean": "the sum of torch.where(x.isnan(), 0, x) over the number of the others does the same",
     "logcumsumexp": "torch.logsumexp of the first entries, for each number of them, does the same",
     "histc": "torch.bucketize and torch.bincount do the same",
-    "block_diag": "torch.cat of blocks beside torch.zeros does the same",
+    "block_diag": "torch.cat of blocks and torch.zeros does the same",
     "rot90": "x.transpose(0, 1).flip(0) does the same",
     "ldexp": "x * 2**n does the same",
     "copysign": "torch.where(y < 0, -x.abs(), x.abs()) does the same",
@@ -61,10 +61,10 @@ INSTEAD = {
     "nn.PoissonNLLLoss": "(x.exp() - target * x).mean() does the same",
     "nn.GaussianNLLLoss": "0.5 * (var.log() + (x - target) ** 2 / var).mean() does the same",
     "nn.functional.gumbel_softmax": "torch.softmax((x - (-torch.rand_like(x).log()).log()) / tau, -1) does the same",
-    "optim.NAdam": "torch.optim.Adam is its nearest kin",
-    "optim.RAdam": "torch.optim.Adam with a warm-up of its rate is its nearest kin",
+    "optim.NAdam": "torch.optim.Adam is the closest equivalent",
+    "optim.RAdam": "torch.optim.Adam with a warm-up of its rate is the closest equivalent",
     "optim.ASGD": "torch.optim.SGD, and a running mean of the parameters, do the same",
-    "optim.Adamax": "torch.optim.Adam is its nearest kin",
+    "optim.Adamax": "torch.optim.Adam is the closest equivalent",
     **{
         f"optim.lr_scheduler.{name}": "torch.optim.lr_scheduler.LambdaLR takes any function of the step"
         for name in (
@@ -90,10 +90,10 @@ INSTEAD = {
     "distributed": _ONE,
     "multiprocessing": _ONE,
     "quantization": _PRECISION,
-    "profiler": "`gradcli run --trace` shows what ran; Python's cProfile where the time went",
-    "autograd.profiler": "`gradcli run --trace` shows what ran; Python's cProfile where the time went",
+    "profiler": "`gradcli run --trace` shows what ran; Python's cProfile shows where the time went",
+    "autograd.profiler": "`gradcli run --trace` shows what ran; Python's cProfile shows where the time went",
     "utils.tensorboard": "print the numbers, or keep loss.item() in a list",
-    "utils.bottleneck": "Python's cProfile tells where the time went",
+    "utils.bottleneck": "Python's cProfile shows where the time went",
     "sparse": f"tensors are dense; {REAL}",
     "fft": f"numpy.fft transforms arrays, without a gradient; {REAL}",
     "hub": f"models are written as torch.nn modules; {REAL}",
@@ -134,18 +134,18 @@ def missing(room: str, name: str, known: Iterable[str]) -> AttributeError:
     """The error for a name that a module does not have; `room` is `nn`, `optim`, ..., or empty for `torch` itself.
 
     >>> str(missing("nn", "Linaer", ["Linear", "ReLU"]))
-    "torch.nn has no 'Linaer' in gradcli; the nearest that exists is Linear"
+    "torch.nn has no 'Linaer' in gradcli; did you mean Linear?"
     """
     where = f"torch.{room}" if room else "torch"
     return AttributeError(f"{where} has no {name!r} in gradcli{advice(room, name, known)}", name=name)
 
 
 def advice(room: str, name: str, known: Iterable[str]) -> str:
-    """`; the nearest that exists is ...`, what does the same, or nothing."""
+    """`; did you mean ...?`, what does the same, or nothing."""
     dotted = f"{room}.{name}" if room else name
     if name.startswith("__"):
         return ""
     if dotted in INSTEAD:
         return f"; {INSTEAD[dotted]}"
     meant = did_you_mean(name, known)
-    return f"; the nearest that exists is {meant}" if meant else ""
+    return f"; did you mean {meant}?" if meant else ""

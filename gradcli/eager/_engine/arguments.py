@@ -230,7 +230,7 @@ def checked(function: Any, method: bool = False, floating: bool = False, call: A
             kind: type[Exception] = TypeError if isinstance(wrong, AttributeError) else RuntimeError
             if isinstance(wrong, IndexError):  # NumPy's AxisError is one too
                 kind = IndexError
-            raise kind(f"{title}() cannot be computed of these arguments: {wrong}") from wrong
+            raise kind(f"{title}() cannot be computed for these arguments: {wrong}") from wrong
 
     def check(args: tuple[Any, ...]) -> None:
         if len(args) > most:
@@ -242,7 +242,7 @@ def checked(function: Any, method: bool = False, floating: bool = False, call: A
             check_others(args[len(names) :])
         if floating and args and isinstance(args[0], Tensor) and args[0].dtype.kind < 2:
             raise NotImplementedError(
-                f"{title}() is not implemented for {args[0].dtype}: it needs numbers with a point"
+                f"{title}() is not implemented for {args[0].dtype}: it needs a floating-point dtype"
             )
 
     def check_others(xs: tuple[Any, ...]) -> None:
@@ -325,7 +325,7 @@ def _wrong(
 ) -> Exception:
     """The error that names the first argument of a wrong type; first of all there are `least` ones."""
     if len(args) < least and title in _ASKED:
-        return TypeError(f"{title}() takes {least} arguments at least, but {len(args)} were given")
+        return TypeError(f"{title}() takes at least {least} arguments, but {len(args)} were given")
     for at, (name, x) in enumerate(zip(names, args)):  # noqa: B905 - as above
         kind = said.get(name, "")
         if kind in _TESTS and name not in _LOOSE and not _TESTS[kind](x):

@@ -84,7 +84,7 @@ def _fitting(answer: Any, value: Tensor | None, what: str) -> Tensor:
     if not isinstance(answer, Tensor):
         raise TypeError(f"{what} returned {type(answer).__name__} where a tensor or None is expected")
     if value is None:
-        raise RuntimeError(f"{what} returned a gradient where there is none, which it cannot replace")
+        raise RuntimeError(f"{what} returned a gradient where there is none to replace")
     if answer._raw.shape != value._raw.shape:
         raise RuntimeError(f"{what} returned a gradient of shape {list(answer.shape)}, not {list(value.shape)}")
     if answer._raw.dtype != value._raw.dtype:
@@ -513,7 +513,7 @@ def tensors_of(given: Any) -> tuple[Tensor, ...]:
     xs = (given,) if isinstance(given, Tensor) else tuple(given)
     for x in xs:
         if not isinstance(x, Tensor):
-            raise TypeError(f"gradients are those of tensors by tensors, and this is {type(x).__name__}")
+            raise TypeError(f"only tensors have gradients, and this is {type(x).__name__}")
     return xs
 
 
@@ -530,8 +530,8 @@ def seeds_of(roots: Sequence[Tensor], gradients: Any) -> list[Tensor]:
             if events.current is not None:
                 events.current.refused(root)
             raise RuntimeError(
-                "this tensor does not require grad and does not have a grad_fn, so there is nothing to go back "
-                "through: set requires_grad=True on a leaf before computing it"
+                "this tensor does not require grad and does not have a grad_fn, so there is nothing "
+                "to differentiate: set requires_grad=True on a leaf before computing it"
             )
         if seed is None:
             if root._raw.size != 1:
@@ -543,7 +543,7 @@ def seeds_of(roots: Sequence[Tensor], gradients: Any) -> list[Tensor]:
             if raw.dtype.kind == "c":
                 raise RuntimeError(
                     f"a gradient can be created implicitly only for real scalar outputs, and this is {root.dtype}: "
-                    "pass gradient=, or go back from its real or imaginary part"
+                    "pass gradient=, or call backward() on its real or imaginary part"
                 )
             seed = Tensor(np.ones(raw.shape, raw.dtype) if raw.shape else raw.dtype.type(1))
         elif not isinstance(seed, Tensor):

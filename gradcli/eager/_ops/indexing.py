@@ -99,7 +99,7 @@ def is_old_mask(item: Any) -> bool:
 def positions_of(item: Any) -> Any:
     """The array of an index: truth values, or whole numbers. IndexError for other formats."""
     if isinstance(item, str):
-        raise TypeError(f"a tensor is not indexed by text, as {item!r}")
+        raise TypeError(f"a tensor cannot be indexed by a string such as {item!r}")
     array = item._array if isinstance(item, Tensor) else np.asarray(item)
     if is_old_mask(item):
         return array.astype(np.bool_)
@@ -229,7 +229,9 @@ def assignment(x: Tensor, index: Any, value: Any) -> tuple[Tensor, Any, Callable
     try:
         source = np.broadcast_to(np.arange(value._raw.size).reshape(value._raw.shape), wanted)
     except ValueError:
-        raise RuntimeError(f"shape mismatch: {list(value.shape)} cannot be put where {list(wanted)} is") from None
+        raise RuntimeError(
+            f"shape mismatch: {list(value.shape)} cannot be assigned to a selection of shape {list(wanted)}"
+        ) from None
     numbers[plain] = source
     hit, at = Tensor(numbers >= 0), Tensor(np.maximum(numbers, 0).reshape(-1))
     return (
@@ -491,9 +493,7 @@ def scatter_reduce(
 ) -> Tensor:
     """The tensor with entries of `src` joined to those at positions along an axis: by "sum" or by "mean"."""
     if reduce not in ("sum", "mean"):
-        raise RuntimeError(
-            f"scatter_reduce: reduce is 'sum' or 'mean' here, not {reduce!r}; group by a mask for others"
-        )
+        raise RuntimeError(f"scatter_reduce: only reduce='sum' and reduce='mean' are supported, not {reduce!r}")
     positions = np.asarray(along(input, dim, index))
     counts = np.bincount(positions.reshape(-1), minlength=input._raw.size).reshape(input._raw.shape)
     kept = np.ones(counts.shape) if include_self else counts == 0

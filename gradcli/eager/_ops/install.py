@@ -145,7 +145,7 @@ def view(self: Tensor, *given: Any, size: Any = None, dtype: Any = None) -> Tens
     if len(given) == 1 and isinstance(given[0], dtypes.dtype):
         kind = given[0]
         if kind.itemsize != self.dtype.itemsize:
-            raise RuntimeError("view(dtype) needs a format of the same size")
+            raise RuntimeError("view(dtype) needs a dtype of the same size")
         return Tensor(self._array.view(kind.np), False, self._counter)
     return views.view(self, *given) if size is None else views.view(self, size)
 

@@ -31,7 +31,7 @@ def grad(
     entries. Raises RuntimeError where an input was not used (None with `allow_unused`) or does not require grad.
     """
     if not only_inputs:
-        warn("only_inputs=False is no longer done: call backward() to fill .grad", FutureWarning)
+        warn("only_inputs=False is no longer supported: call backward() to fill .grad", FutureWarning)
     roots, targets = tensors_of(outputs), tensors_of(inputs)
     if not targets:
         raise RuntimeError("grad requires non-empty inputs")
@@ -49,7 +49,8 @@ def grad(
         found = [zeros_like(x) if value is None else value for x, value in zip(targets, found, strict=True)]
     elif not allow_unused and any(value is None for value in found):
         raise RuntimeError(
-            "one of the tensors was not used in the graph; pass allow_unused=True if that is right, and it gives None"
+            "one of the tensors was not used in the graph; pass allow_unused=True if this is intended; its "
+            "gradient is then None"
         )
     return tuple(found)
 

@@ -27,7 +27,7 @@ def _grad(outputs: Any, inputs: Any, seeds: Any, retain: bool | None, create: bo
 def _tensors(value: Any, what: str, function: str) -> tuple[Tensor, ...]:
     found = (value,) if isinstance(value, Tensor) else value
     if not isinstance(found, (tuple, list)) or not all(isinstance(one, Tensor) for one in found):
-        raise TypeError(f"the {what} of {function} are a tensor or a tuple of tensors, not {type(value).__name__}")
+        raise TypeError(f"the {what} of {function} must be a tensor or a tuple of tensors, not {type(value).__name__}")
     return tuple(found)
 
 

@@ -195,7 +195,8 @@ def _check(
     for i, x in moving:
         if x._raw.dtype not in (np.float64, np.complex128):
             warn(
-                f"input {i} is {x.dtype}: differences need double precision, so the check will likely fail", UserWarning
+                f"input {i} is {x.dtype}: finite differences need double precision, so the check will likely fail",
+                UserWarning,
             )
     before = [x._version for _, x in moving]
     outputs = _outputs(func(*xs))
@@ -264,7 +265,7 @@ class _Part:
     def reason(self, numeric: Any, eps: float) -> str:
         """What differences at other distances and a second run say about a mismatch."""
         if self.x._raw.dtype not in (np.float64, np.complex128):
-            return f"input {self.i} is {self.x.dtype}, too coarse for differences; use float64"
+            return f"input {self.i} is {self.x.dtype}, too coarse for finite differences; use float64"
         if not np.allclose(numeric, self.numeric(eps), rtol=1e-9, atol=1e-9, equal_nan=True):
             return "the function is nondeterministic, two runs at one point give different values"
         fine, coarse = self.numeric(eps / 10), self.numeric(eps * 10)
@@ -273,8 +274,8 @@ class _Part:
             return "the function jumps at this point (discontinuity): its differences grow without bound"
         after, before = _by_calls(self, self.x, eps, 0.0), _by_calls(self, self.x, 0.0, -eps)
         if not np.allclose(after, before, rtol=1e-2, atol=1e-3, equal_nan=True):
-            return "a kink, the differences from the two sides are not equal"
-        return "the rule of a backward is wrong, because the differences agree with each other"
+            return "a kink: the one-sided differences are not equal"
+        return "a backward rule is wrong: the finite differences agree with each other"
 
 
 def _close(one: Any, other: Any, rtol: float, atol: float) -> bool:

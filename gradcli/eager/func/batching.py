@@ -84,7 +84,7 @@ class _Batch:
         if not args:
             raise ValueError("vmap needs at least one argument to map over")
         if not isinstance(in_dims, (int, tuple, list)):
-            raise ValueError(f"in_dims is a whole number or a tuple nested like the arguments, not {in_dims!r}")
+            raise ValueError(f"in_dims must be an integer or a tuple nested like the arguments, not {in_dims!r}")
         try:
             dims = spread(in_dims, args)
         except ValueError as wrong:
@@ -268,11 +268,11 @@ def spread(given: Any, tree: Any) -> list[Any]:
     """One value for each leaf of a tree: the same for all, or nested like the tree. ValueError where it is not."""
     if isinstance(tree, dict) and isinstance(given, dict):
         if set(given) != set(tree):
-            raise ValueError(f"the keys {sorted(given)} do not fit {sorted(tree)}")
+            raise ValueError(f"the keys {sorted(given)} do not match {sorted(tree)}")
         return [one for key in tree for one in spread(given[key], tree[key])]
     if isinstance(tree, (tuple, list)) and isinstance(given, (tuple, list)):
         if len(given) != len(tree):
-            raise ValueError(f"{len(given)} values do not fit {len(tree)} places")
+            raise ValueError(f"{len(given)} values do not match {len(tree)} places")
         return [one for inner, part in zip(given, tree, strict=True) for one in spread(inner, part)]
     if isinstance(given, (tuple, list, dict)):
         raise ValueError(f"{given!r} is nested where the tree is not")

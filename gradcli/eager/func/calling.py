@@ -72,7 +72,7 @@ def _put(module: Module, name: str, value: Tensor) -> tuple[dict[str, Any], str,
     table = module.get_submodule(path).__dict__
     before = table.get(own)
     if before is not None and not isinstance(before, Tensor):
-        raise TypeError(f"{name} is {type(before).__name__}, so a tensor cannot stand in its place")
+        raise TypeError(f"{name} is {type(before).__name__}, so a tensor cannot replace it")
     table[own] = value
     return table, own, before
 

@@ -53,7 +53,7 @@ class Linearized:
         self.keeps = is_grad_enabled()
         for x in points:
             if not isinstance(x, Tensor):
-                raise ValueError(f"derivatives are taken by tensors, not by {type(x).__name__}")
+                raise ValueError(f"derivatives are taken with respect to tensors, not {type(x).__name__}")
             if not x.dtype.is_floating_point:
                 raise RuntimeError(f"only tensors of floating point dtype have derivatives, and this is {x.dtype}")
         if self.trace is not None:
@@ -293,10 +293,12 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     def back(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
         cts = flatten(cotangents)[0]
         if len(cts) != len(run.outputs):
-            raise RuntimeError(f"{len(cts)} cotangents do not fit {len(run.outputs)} outputs")
+            raise RuntimeError(f"{len(cts)} cotangents do not match {len(run.outputs)} outputs")
         for ct, out in zip(cts, run.outputs, strict=True):
             if tuple(ct.shape) != tuple(out.shape):
-                raise RuntimeError(f"a cotangent of shape {list(ct.shape)} does not fit an output {list(out.shape)}")
+                raise RuntimeError(
+                    f"a cotangent of shape {list(ct.shape)} does not match an output of shape {list(out.shape)}"
+                )
         return call.gathered(run.back(cts))
 
     return (outputs, back, _aux(run)) if has_aux else (outputs, back)
@@ -312,12 +314,14 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
     if not isinstance(primals, tuple) or not isinstance(tangents, tuple):
         raise RuntimeError("jvp takes the primals as a tuple, and the tangents too")
     if len(primals) != len(tangents) or not primals:
-        raise RuntimeError(f"jvp: {len(primals)} primals and {len(tangents)} tangents do not fit")
+        raise RuntimeError(f"jvp: {len(primals)} primals and {len(tangents)} tangents do not match")
     call = _Call(func, tuple(range(len(primals))), primals, {}, has_aux)
     directions = flatten(tangents)[0]
     for x, t in zip(call.points, directions, strict=True):
         if tuple(x.shape) != tuple(t.shape):
-            raise RuntimeError(f"jvp: a tangent of shape {list(t.shape)} does not fit a primal {list(x.shape)}")
+            raise RuntimeError(
+                f"jvp: a tangent of shape {list(t.shape)} does not match a primal of shape {list(x.shape)}"
+            )
     run = Linearized(call, call.points)
     moved = call.rebuild(run.along(directions))
     outputs = call.rebuild(run.results())

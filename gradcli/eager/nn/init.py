@@ -177,7 +177,10 @@ def trunc_normal_(
     UserWarning where the mean lies more than two deviations outside.
     """
     if mean < a - 2 * std or mean > b + 2 * std:
-        warn("mean is more than 2 std from [a, b] in trunc_normal_: the numbers may follow another law", UserWarning)
+        warn(
+            "mean is more than 2 std from [a, b] in trunc_normal_: the distribution of the values may be incorrect",
+            UserWarning,
+        )
     stream, kind = _stream(generator), tensor.dtype.np
     share = (math.erf((b - mean) / std / math.sqrt(2.0)) - math.erf((a - mean) / std / math.sqrt(2.0))) / 2
     found = np.empty(tuple(tensor.shape), kind)

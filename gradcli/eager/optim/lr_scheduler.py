@@ -148,7 +148,7 @@ def _need_optimizer(optimizer: Any) -> Optimizer:
 
 def _warn_of_epoch() -> None:
     """UserWarning for an epoch that is given to a step."""
-    warn("the epoch parameter of scheduler.step() is going out of use: call scheduler.step() alone", UserWarning)
+    warn("the epoch parameter of scheduler.step() is deprecated: call scheduler.step() alone", UserWarning)
 
 
 # --- factors of the rate -------------------------------------------------------------------------------------------
@@ -375,7 +375,7 @@ class ReduceLROnPlateau(LRScheduler):
             if self.default_min_lr is None:
                 raise RuntimeError(
                     f"the optimizer has {len(groups)} param groups and `min_lrs` {len(self.min_lrs)} entries: add one "
-                    "for each group that came later"
+                    "for each group that was added later"
                 )
             self.min_lrs = [self.default_min_lr] * len(groups)
         for group, least in zip(groups, self.min_lrs, strict=True):

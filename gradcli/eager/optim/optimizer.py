@@ -114,7 +114,7 @@ class Optimizer:
             raise TypeError(f"param_group must be a dict, but got {type(param_group).__name__}")
         given = param_group["params"]
         if isinstance(given, set):
-            raise TypeError("the parameters of an optimizer need an order, which a set has not: pass a list")
+            raise TypeError("the parameters of an optimizer need an order, which a set does not have: pass a list")
         xs: list[Any] = [given] if isinstance(given, Tensor) else list(given)
         names: list[str] = []
         if xs and all(isinstance(x, tuple) and len(x) == 2 for x in xs):
@@ -125,7 +125,7 @@ class Optimizer:
             if not x.is_leaf and not x.retains_grad:
                 raise ValueError("can't optimize a non-leaf tensor: it was computed, so a step would change nothing")
         if len({id(x) for x in xs}) != len(xs):
-            warn("a parameter stands twice in one group of the optimizer", UserWarning)
+            warn("a parameter appears twice in one group of the optimizer", UserWarning)
         known = {id(x) for group in self.param_groups for x in group["params"]}
         if any(id(x) in known for x in xs):
             raise ValueError("some parameters appear in more than one parameter group")

@@ -164,9 +164,9 @@ def instead(name: str) -> str:
 
 
 def hint(name: str, known: Sequence[str]) -> str:
-    """`; the nearest that exists is ...`, or nothing where nothing is near."""
+    """`; did you mean ...?`, or nothing where nothing is near."""
     near = did_you_mean(name, known)
-    return f"; the nearest that exists is {near}" if near else ""
+    return f"; did you mean {near}?" if near else ""
 
 
 def explained(error: ImportError) -> str | None:

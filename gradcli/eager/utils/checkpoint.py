@@ -111,7 +111,7 @@ class _Frame:
         if self.check and (x._raw.shape != number.shape or x._raw.dtype != number.kind):
             raise CheckpointError(
                 f"checkpoint: the second run saved a tensor of shape {list(x.shape)} and {x.dtype} where the first "
-                f"saved one of shape {list(number.shape)} and {number.kind}; it must compute the same both times"
+                f"saved one of shape {list(number.shape)} and {number.kind}; it must be deterministic"
             )
         return x
 

@@ -38,9 +38,9 @@ CURES: dict[str, str] = {
     "set_grad_enabled(False)",
     "inference": "compute it outside inference_mode, or clone() it there; what is made inside can never be "
     "differentiated",
-    "not-leaf": "call retain_grad() on it before backward(), or look at the .grad of the leaf that it was made from",
-    "leaf-lost": "make the leaf last: `$it = (0.1 * torch.randn(3)).requires_grad_()`, with dtype= and device= where "
-    "it is made; an operation on a leaf gives a result",
+    "not-leaf": "call retain_grad() on it before backward(), or look at the .grad of the leaf that it was computed from",
+    "leaf-lost": "create the leaf last: `$it = (0.1 * torch.randn(3)).requires_grad_()`, with dtype= and device= at "
+    "its creation; an operation on a leaf returns a tensor that is not a leaf",
     "partly": "nothing is wrong if this is meant; else use the tensor itself there",
     "replaced": "change the leaf in place under torch.no_grad(): `with torch.no_grad(): $it -= lr * $it.grad`",
     "no-path": "compute the loss from it; what does not enter the loss has no gradient",
@@ -70,7 +70,7 @@ CURES: dict[str, str] = {
     "changed-in-place": "write the change out of place (y = y + 1), or clone() the tensor before it is changed",
     "freed": "pass retain_graph=True to the first backward, add the losses and call backward once, or detach() what is "
     "carried over from an earlier step",
-    "step-function": "use a smooth stand-in (sigmoid, softmax), or a straight-through estimator: x + (round(x) - "
+    "step-function": "use a smooth substitute (sigmoid, softmax), or a straight-through estimator: x + (round(x) - "
     "x).detach()",
     "flat": "nothing is wrong with the graph: here the slope itself is zero",
     "not-selected": "no entry of it was selected here; the gradient of what is not selected is zero",
@@ -102,7 +102,7 @@ def reads(node: str, word: str) -> bool:
 
 
 def flat_reason(node: str) -> str:
-    """Why a node sends nothing on although something arrived: the reason in the row of its operation."""
+    """Why a node passes no gradient on although something arrived: the reason in the row of its operation."""
     return next((word for word in _readings().get(kind_of(node), ()) if word in CURES), "flat")
 
 

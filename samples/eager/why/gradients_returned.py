@@ -1,4 +1,4 @@
-# autograd.grad gives gradients back and fills no .grad.
+# autograd.grad returns gradients and does not fill .grad.
 import torch
 
 w = torch.tensor([1.0, 2.0], requires_grad=True)

@@ -125,7 +125,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Any:
 def gelu(input: Tensor, *, approximate: str = "none") -> Any:
     """x times the normal distribution function, exact or with a tanh (`approximate="tanh"`)."""
     if approximate not in ("none", "tanh"):
-        raise RuntimeError(f"gelu: approximate is 'none' or 'tanh', not {approximate!r}")
+        raise RuntimeError(f"gelu: approximate must be 'none' or 'tanh', not {approximate!r}")
     return declared("gelu", input, approximate=approximate)
 
 
@@ -240,7 +240,7 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
 
 def _dim(input: Tensor, dim: int | None, name: str) -> int:
     if input._raw.dtype.kind in "iub":
-        raise NotImplementedError(f"{name} is not implemented for {input.dtype}: it needs numbers with a point")
+        raise NotImplementedError(f"{name} is not implemented for {input.dtype}: it needs a floating-point dtype")
     if dim is not None:
         if type(dim) is not int:
             raise TypeError(f"{name}(): argument 'dim' must be int, not {type(dim).__name__}")

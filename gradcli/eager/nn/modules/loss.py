@@ -71,7 +71,7 @@ def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean", weight: Ten
     if weight is not None:
         return _weighted((input - target) ** 2, weight, reduction)
     if input.dtype.kind < 2 and target.dtype.kind < 2:
-        raise NotImplementedError(f"mse_loss is not implemented for {input.dtype}: it needs numbers with a point")
+        raise NotImplementedError(f"mse_loss is not implemented for {input.dtype}: it needs a floating-point dtype")
     return fused(_mse, (input, target), "MseLossBackward0", reduction=reduction)
 
 

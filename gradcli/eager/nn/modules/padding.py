@@ -54,7 +54,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
         raise RuntimeError(f"{len(pad)} sizes of padding are too many for {input.ndim} dimensions")
     pairs = [(0, 0)] * (input.ndim - len(pad) // 2) + [(pad[i], pad[i + 1]) for i in range(len(pad) - 2, -1, -2)]
     if any(n + low + high < 0 for n, (low, high) in zip(input.shape, pairs, strict=True)):
-        raise RuntimeError(f"pad: {tuple(pad)} would cut off more than there is of {list(input.shape)}")
+        raise RuntimeError(f"pad: {tuple(pad)} would cut off more than the whole of {list(input.shape)}")
     before, after = tuple([low for low, _ in pairs]), tuple([high for _, high in pairs])
     found = record(_framed, (input,), {"before": before, "after": after}, "ConstantPadNdBackward0", keep_integer=True)
     if value:
@@ -81,7 +81,7 @@ def _copied_around(x: Tensor, pad: tuple[int, ...], mode: str) -> Tensor:
         )
     wraps = mode == "circular"
     if 0 in x.shape[-axes - 1 :] and not wraps:
-        raise RuntimeError(f"Expected images with entries for a frame of copies, but got {list(x.shape)}")
+        raise RuntimeError(f"Expected non-empty images for reflect or replicate padding, but got {list(x.shape)}")
     rows = []
     for n, low, high in zip(x.shape[-axes:], pad[-2::-2], pad[-1::-2], strict=True):
         count = n + low + high
@@ -91,7 +91,7 @@ def _copied_around(x: Tensor, pad: tuple[int, ...], mode: str) -> Tensor:
                 f"axis of size {n}"
             )
         if count < (0 if wraps else 1):
-            raise RuntimeError(f"pad: the input of size {n} is too small for a frame of ({low}, {high})")
+            raise RuntimeError(f"pad: the input of size {n} is too small for padding of ({low}, {high})")
         at = np.arange(-low, n + high)
         if mode == "reflect":
             at = n - 1 - np.abs(n - 1 - np.abs(at))

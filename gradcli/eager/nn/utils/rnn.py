@@ -59,7 +59,9 @@ def pad_sequence(
     padded = full((*shape, *sequences[0].shape[1:]), padding_value, dtype=sequences[0].dtype)
     for i, one in enumerate(sequences):
         if one.shape[1:] != sequences[0].shape[1:]:
-            raise RuntimeError(f"the sizes {list(one.shape)} and {list(sequences[0].shape)} differ behind the first")
+            raise RuntimeError(
+                f"the sizes {list(one.shape)} and {list(sequences[0].shape)} differ after the first dimension"
+            )
         part = slice(0, len(one)) if padding_side == "right" else slice(longest - len(one), longest)
         padded[(i, part) if batch_first else (part, i)] = one
     return padded
