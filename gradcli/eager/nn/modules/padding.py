@@ -76,8 +76,8 @@ def _copied_around(x: Tensor, pad: tuple[int, ...], mode: str) -> Tensor:
     axes = len(pad) // 2
     if not 1 <= axes <= 3 or x.ndim not in (axes + 1, axes + 2):
         raise NotImplementedError(
-            f"Padding size {len(pad)} is not supported for {x.ndim}D input tensor: for a frame of copies there is one "
-            "pair of sizes for each axis of an image, which has one or two axes before them"
+            f"Padding size {len(pad)} is not supported for {x.ndim}D input tensor: reflect and replicate padding "
+            "need one pair of sizes for each axis of an image, which has one or two axes before them"
         )
     wraps = mode == "circular"
     if 0 in x.shape[-axes - 1 :] and not wraps:
