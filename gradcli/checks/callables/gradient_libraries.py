@@ -72,7 +72,9 @@ class Library:
             what = f"{role} returns a {type(value).__name__} that is not an array: {visible(str(problem), 100)}"
             raise Failed(role, what) from None
         if array.dtype.kind == "c":
-            raise Failed(role, f"{role} returns complex numbers", help="check the real and the imaginary part separately")
+            raise Failed(
+                role, f"{role} returns complex numbers", help="check the real and the imaginary part separately"
+            )
         if array.dtype.kind not in "fiub":
             raise Failed(role, f"{role} returns a {type(value).__name__} of {array.dtype}, not numbers")
         return array

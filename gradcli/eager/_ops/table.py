@@ -35,8 +35,8 @@ class Op:
     TRUTHS (ones and zeros), or the SHAPE; empty where it has none. `along`: it works along one axis, and takes a tensor
     without axes too. `fast`: the method checks its arguments by itself. `node`: how the names of its nodes begin, where
     that is not its own name. `saves`: what PyTorch calls the operands of the node, separated by spaces, where they are
-    not the tensors among the arguments in their order. `why`: how `gradcli why` reads a node that passes no gradient on (a
-    reason: "step-function", "dead-relu", "saturated", "not-selected", "times-zero"), and whether it "spreads" one
+    not the tensors among the arguments in their order. `why`: how `gradcli why` reads a node that passes no gradient on
+    (a reason: "step-function", "dead-relu", "saturated", "not-selected", "times-zero"), and whether it "spreads" one
     gradient over entries, "mixes" entries by weights, "branches", or "masks": an infinity comes in there on purpose.
     """
 

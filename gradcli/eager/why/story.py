@@ -38,7 +38,8 @@ CURES: dict[str, str] = {
     "set_grad_enabled(False)",
     "inference": "compute it outside inference_mode, or clone() it there; what is made inside can never be "
     "differentiated",
-    "not-leaf": "call retain_grad() on it before backward(), or look at the .grad of the leaf that it was computed from",
+    "not-leaf": "call retain_grad() on it before backward(), or look at the .grad of the leaf that it was "
+    "computed from",
     "leaf-lost": "create the leaf last: `$it = (0.1 * torch.randn(3)).requires_grad_()`, with dtype= and device= at "
     "its creation; an operation on a leaf returns a tensor that is not a leaf",
     "partly": "nothing is wrong if this is meant; else use the tensor itself there",
