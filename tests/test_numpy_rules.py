@@ -255,8 +255,8 @@ def test_mistakes_are_refuted(name: str, k: int) -> None:
 
 BY_VALUES: dict[str, tuple[Callable[..., Any], Callable[..., Any], Any, str]] = {
     "a branch": (lambda x: x**2 if x > 0 else -x, lambda x: 2 * x if x > 0 else -1.0, 1.5, "it branches on values"),
-    "a mask": (lambda x: np.sum(x[x > 0] ** 2), lambda x: 2 * x * (x > 0), V, "positions that depend on the point"),
-    "a number": (lambda x: float(x[0]) ** 2, lambda x: np.array([2 * x[0], 0, 0, 0]), V, "single numbers"),
+    "a mask": (lambda x: np.sum(x[x > 0] ** 2), lambda x: 2 * x * (x > 0), V, "indices that depend on the point"),
+    "a number": (lambda x: float(x[0]) ** 2, lambda x: np.array([2 * x[0], 0, 0, 0]), V, "plain Python numbers"),
     "an unknown function": (lambda x: np.sum(np.i0(x)), lambda x: special.i1(x), V, ""),
     "a long loop": (
         lambda x: sum(x[i % 4] ** 2 for i in range(20_000)) / 1e4,
@@ -264,7 +264,7 @@ BY_VALUES: dict[str, tuple[Callable[..., Any], Callable[..., Any], Any, str]] = 
         V,
         "more than 10,000 operations",
     ),
-    "an own array": (lambda x: next(map(float, x)), lambda x: np.eye(4)[0], V, "single numbers"),
+    "an own array": (lambda x: next(map(float, x)), lambda x: np.eye(4)[0], V, "plain Python numbers"),
 }
 
 

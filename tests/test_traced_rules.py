@@ -397,7 +397,7 @@ def both_or_error(ctx: Any, g: Any, h: Any) -> Any:
     ("forward", "backward", "at", "verdicts", "message"),
     [
         (product, wanted, (X[None], X[:, None]), ["PROVED", "PROVED"], ""),
-        (product, forgets, (X[None], X[:, None]), ["DISAGREES", "PROVED"], "something else where only a requires"),
+        (product, forgets, (X[None], X[:, None]), ["DISAGREES", "PROVED"], "different gradients where only a requires"),
         (
             product,
             fails,
@@ -406,7 +406,7 @@ def both_or_error(ctx: Any, g: Any, h: Any) -> Any:
             "raises where only b requires a gradient: Unb",
         ),
         (sine_and_cosine, each, (X,), ["PROVED"], ""),
-        (sine_and_cosine, both_or_none, (X,), ["DISAGREES"], "one by one"),
+        (sine_and_cosine, both_or_none, (X,), ["DISAGREES"], "single results"),
         (sine_and_cosine, both_or_error, (X,), ["DISAGREES"], "raises where only result 0 is used: TypeError"),
     ],
     ids=lambda one: getattr(one, "__name__", None),

@@ -135,7 +135,7 @@ def enclosure(case: Case, entry: int) -> Row:
     answer = case.exact.ask("enclosure", derivative=case.derivative([entry]))
     if "reason" in answer:
         tie = answer["problem"] == "tie"
-        return {"reason": f"the point lies where branches of {answer['reason']} meet" if tie else answer["reason"]}
+        return {"reason": f"branches of {answer['reason']} meet at the point" if tie else answer["reason"]}
     return {"value": answer["digits"], **({} if answer["radius"] is None else {"bound": answer["radius"]})}
 
 
@@ -154,7 +154,7 @@ def finite_difference(case: Case, entry: int) -> Row:
     f, x = moving(case.output, [case.target], case.values)
     (seen,) = step_sequences.by_entries(f, x, [entry], case.subject.domain)
     if seen.estimate.reason is None and suspicious(seen):
-        return {"reason": "the slopes on both sides of the point differ"}
+        return {"reason": "the slopes on the two sides of the point differ"}
     return differences_row(seen)
 
 
@@ -180,7 +180,7 @@ def black_box(judged: str, one: Finding, entry: str) -> Row:
     row = differences_row(one.seen)
     if "value" in row:
         row |= agreement(one.claimed, row, "float64")
-    none = {"reason": "a black box: it has values, and no formula"}
+    none = {"reason": "a black box: it has values but no formula"}
     rows = {"enclosure": none, "sympy": none, "differences": row}
     return {
         "entry": entry,

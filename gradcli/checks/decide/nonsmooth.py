@@ -35,11 +35,11 @@ def at_a_tie(case: Case, tie: Answer, here: Answer) -> Outcome | None:
         return open_tie(case, tie["reason"], node)
     if tie["kind"] == "smooth":
         left = here["relations"].count("T")
-        return open_tie(case, f"not looked at: {counted(left, 'tie')}", node) if left else None
+        return open_tie(case, f"not examined: {counted(left, 'tie')}", node) if left else None
     seen, returned = seen_by_series(case, tie)
     if "!" in here["relations"] and tie["kind"] == "KINK":
         return refuted(case, [(case.values, here)], here["entries"])
-    case.tried["series"] = "slopes from both sides enclosed"
+    case.tried["series"] = "one-sided slopes enclosed"
     basis: Evidence = {"basis": "series", **({"turn": tie["turn"]} if tie["turn"] else {})}
     if case.plane:
         basis["parts"] = [case.part(i) for i in tie["axes"]]
@@ -69,9 +69,9 @@ def responsible(case: Case, node: Node | None) -> Surface | None:
 
 def open_tie(case: Case, reason: str, node: Node | None = None) -> Outcome:
     """INCONCLUSIVE: what the value does beside the point is not known."""
-    case.tried["series"] = f"both sides: {reason}"
+    case.tried["series"] = f"one-sided expansions: {reason}"
     where = "" if node is None else f" at {node_text(node)}"
-    return Outcome("INCONCLUSIVE", f"what the value does beside the point is open{where}: {reason}", {"open": reason})
+    return Outcome("INCONCLUSIVE", f"the behaviour near the point is undecided{where}: {reason}", {"open": reason})
 
 
 def rough_at(
@@ -104,7 +104,7 @@ def rough_outcome(
         inside = evidence["inside"] = between(returned, seen)
         message += f": slopes {slopes(seen)}"
         if all(one is not None and one == other for one, other in zip(seen.left, seen.right, strict=True)):
-            message += "; the partials exist, but there is no derivative in other directions"
+            message += "; the partial derivatives exist, but not those in other directions"
         if not inside:
             message += f", and the value {short(returned)} is not between them"
     else:
@@ -136,7 +136,7 @@ def off_a_smooth_tie(case: Case, tie: Answer, here: Answer) -> Outcome:
 def slopes(seen: Behaviour) -> str:
     """The slopes of the first entry whose sides differ."""
     if not seen.left:
-        return "differ along a direction in which many entries move"
+        return "differ along a direction that changes many entries"
     left, right = seen.left[0], seen.right[0]
     for one, other in zip(seen.left, seen.right, strict=True):
         if one != other:

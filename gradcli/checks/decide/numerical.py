@@ -81,7 +81,9 @@ class ByDifferences:
     def nearly(self, one: Finding) -> Outcome:
         """The verdict where a slope is too near to be called wrong, and not near enough to be right."""
         return Outcome(
-            "INCONCLUSIVE", f"{self.label(one)}: {self.gap_told(one)}, too near to call", self.worst(self.found)
+            "INCONCLUSIVE",
+            f"{self.label(one)}: {self.gap_told(one)}, too close to tell them apart",
+            self.worst(self.found),
         )
 
     def beside(self) -> list[Survey]:
@@ -91,13 +93,13 @@ class ByDifferences:
     # --- the good end ---------------------------------------------------------------------------------------------
 
     def unseen(self) -> Outcome:
-        """INCONCLUSIVE: nothing could be seen."""
-        reason = "the time was over before anything could be seen"
+        """INCONCLUSIVE: nothing could be compared."""
+        reason = "time ran out before the first comparison"
         silent = next((one for one in self.found if one.state in ("silent", "still")), None)
         if silent is not None:
-            reason = silent.seen.estimate.reason or "nothing could be seen"
-            reason = "f does not move here in float64" if reason == STILL else reason
-        return Outcome("INCONCLUSIVE", f"differences cannot decide: {reason}", {})
+            reason = silent.seen.estimate.reason or "nothing could be compared"
+            reason = "f does not change here in float64" if reason == STILL else reason
+        return Outcome("INCONCLUSIVE", f"finite differences cannot decide: {reason}", {})
 
     def agreeing(self, spoken: Sequence[Finding]) -> Outcome:
         """AGREES, unless points nearby say otherwise."""
@@ -113,9 +115,11 @@ class ByDifferences:
         bound, bound_told = self.bound(spoken, largest)
         evidence: Evidence = {"points": points, "bound": bound}
         if against:
-            evidence["beside"] = f"differs at {len(against)} of {len(beside)} points nearby: perhaps a branch"
+            evidence["beside"] = f"differs at {len(against)} of {len(beside)} points nearby: is there a branch?"
         covered = self.covered()
-        message = f"differences agree at {points_told(points)} to {bound_told}" + (f" ({covered})" if covered else "")
+        message = f"finite differences agree at {points_told(points)} to {bound_told}" + (
+            f" ({covered})" if covered else ""
+        )
         special = next((one for one, state in around if one.lacks and state == "differs"), None)
         if special is not None and not against and self.refutes:
             worst = max(special.joint, key=lambda one: one.ratio)
@@ -124,7 +128,7 @@ class ByDifferences:
             message += f"; warning: wrong where {kind}: {self.gap_told(worst, 'along a direction')}"
         rest = sum(1 for one in self.own if one.state in ("silent", "still"))
         if rest:
-            message += f"; {counted(rest, 'slope')} could not be seen"
+            message += f"; {counted(rest, 'slope')} could not be measured"
         return Outcome("AGREES", message, evidence)
 
     def only_here(self, where: Survey) -> Outcome:
@@ -136,7 +140,7 @@ class ByDifferences:
             "ladder": steps_shown(worst),
         }
         verdict = "DISAGREES" if self.refutes else "INCONCLUSIVE"
-        return Outcome(verdict, f"(numerical) it is right at the given point only: beside it, {gap}", evidence)
+        return Outcome(verdict, f"(numerical) it is right at the given point only: near it, {gap}", evidence)
 
     def both_at(self, other: Survey, one: Finding) -> Evidence:
         """The value of the argument at a point beside the given one, and both slopes there."""
@@ -169,16 +173,16 @@ class ByDifferences:
         return f"{self.name}{position(entry - self.part.start, self.shape)}"
 
     def label(self, one: Finding) -> str:
-        """What a finding is about: `x[2]`, `output 1 by x[2]`, `x along a direction`."""
+        """What a finding is about: `x[2]`, `output 1 with respect to x[2]`, `x along a direction`."""
         by = f"{self.name} along a direction" if one.entry is None else self.place(one.entry)
         row = self.row_names[one.row]
-        return f"{row} by {by}" if row else by
+        return f"{row} with respect to {by}" if row else by
 
     def gap_told(self, one: Finding, where: str = "") -> str:
         """Both numbers in one sentence."""
         value, bound, _ = one.seen.estimate
         own = f"{self.role} gives {one.claimed!r}{f' {where}' if where else ''}"
-        return f"{own}, differences give {value!r} +- {bound:.1g}"
+        return f"{own}, finite differences give {value!r} +- {bound:.1g}"
 
     def covered(self) -> str:
         """How much of the array was looked at, and what was not; nothing where each entry had steps of its own."""
@@ -193,7 +197,7 @@ class ByDifferences:
         told += f" in {counted(len(groups), 'group')}" if groups else ""
         told += f" and {counted(len(survey.joint) // len(self.row_names), 'random direction')}"
         left = size - len(together)
-        return told + (f"; not looked at by themselves: {left:,}" if left else "")
+        return told + (f"; {left:,} not checked individually" if left else "")
 
     def agreeing_groups(self) -> list[Group]:
         """The groups of entries of a large array in which something was seen that agrees."""
@@ -210,7 +214,7 @@ class ByDifferences:
         alone = [one.seen.estimate.bound * size(one) / largest for one in self.own if one.state == "agrees"]
         found = max([*alone, *(group.bound for group in groups)])
         smallest = max(group.own for group in groups)
-        told = f", the smallest to {smallest:.1g} of itself" if smallest < 1 else ""
+        told = f", the smallest to {smallest:.1g} relative to itself" if smallest < 1 else ""
         return found, f"{found:.1g} of the largest entry{told}"
 
     def relative(self, one: Finding, largest: float) -> float:
@@ -234,7 +238,7 @@ class ByDifferences:
         if not rows:
             return {}
         what = "slopes" if len(self.row_names) > 1 else "entries"
-        return {"worst": rows, "wrong": f"{len(wrong)} of {len(seen)} {what} that were looked at"}
+        return {"worst": rows, "wrong": f"{len(wrong)} of {len(seen)} {what} that were checked"}
 
     def holds(self, entry: int) -> bool:
         """Whether an entry of the point is one of this argument."""
@@ -295,9 +299,9 @@ class OfScript(ByDifferences):
         return self.case.part(entry) if self.case.plane else super().place(entry)
 
     def unseen(self) -> Outcome:
-        """INCONCLUSIVE: nothing could be seen."""
+        """INCONCLUSIVE: nothing could be compared."""
         found = super().unseen()
-        self.case.tried["differences"] = found.message.removeprefix("differences cannot decide: ")
+        self.case.tried["differences"] = found.message.removeprefix("finite differences cannot decide: ")
         return found
 
     def nearly(self, one: Finding) -> Outcome:
@@ -309,7 +313,7 @@ class OfScript(ByDifferences):
         case = self.case
         tie = None if case.smooth_tie else float_tie(case)
         if tie is not None:
-            reason = f"the point lies on a kink ({on(tie)}), where differences decide nothing"
+            reason = f"the point lies on a kink ({on(tie)}), where finite differences cannot decide"
             case.tried["differences"] = reason
             return Outcome("INCONCLUSIVE", reason, {"float_kink": on(tie)})
         found = super().agreeing(spoken)
@@ -319,7 +323,7 @@ class OfScript(ByDifferences):
         case.tried["differences"] = f"agree at {points_told(found.evidence['points'])}"
         if not modes_agree(case):
             return found._replace(
-                verdict="INCONCLUSIVE", message="forward and reverse mode differ, though differences agree"
+                verdict="INCONCLUSIVE", message="forward and reverse mode differ, although finite differences agree"
             )
         exact = case.tried.get("series", case.tried.get("balls"))
         if exact is not None and not case.smooth_tie:
@@ -341,7 +345,7 @@ class OfScript(ByDifferences):
             ]
             if len(both) > 1 or (both and len(places) == 1):
                 return numerically_wrong(case, *both[0])
-        message = f"differences contradict it, and no exact oracle could decide: {reason}"
+        message = f"finite differences contradict it, and no exact oracle could decide: {reason}"
         return Outcome("INCONCLUSIVE", message, self.worst(wrong))
 
     def confirms(self, values: Values, engine: Node) -> bool:
@@ -360,8 +364,8 @@ def numerically_wrong(case: Case, values: Values, answer: Answer) -> Outcome:
     )
     exact_digits, claimed_digits = told_apart(first["exact"], first["claimed"])
     message = (
-        f"the claim{where} is {claimed_digits}; balls part it from the engine's {exact_digits}, "
-        "and differences confirm the engine"
+        f"the claim{where} is {claimed_digits}; enclosures separate it from the engine's {exact_digits}, "
+        "and finite differences confirm the engine"
     )
     return disagrees(message, evidence, explained(case, [values], [exact], [claimed]))
 
@@ -388,11 +392,11 @@ def independent(case: Case) -> Outcome:
         answer = case.exact.values([case.subject.judged], case.values)
     entries = answer.get("entries", [[]])[0]
     if entries and all(entry.get("sign") == 0 for entry in entries):
-        return Outcome("PROVED", "the output does not depend on it: the gradient is zero", {"independent": True})
+        return Outcome("PROVED", "the output does not depend on this name: the gradient is zero", {"independent": True})
     wrong = next((i for i, entry in enumerate(entries) if entry.get("sign") in (-1, 1)), None)
     if wrong is None:
         return Outcome("INCONCLUSIVE", answer.get("reason", "the claim could not be evaluated"), {})
     where = position(wrong, case.subject.judged.type.shape)
     found = {"at": point_text(case.values, case.exact.used), "entry": where, "exact": "0"}
     evidence: Evidence = {"counterexample": {**found, "claimed": entries[wrong]["digits"]}}
-    return Outcome("DISAGREES", f"the output does not depend on it: the gradient{where} is 0", evidence)
+    return Outcome("DISAGREES", f"the output does not depend on this name: the gradient{where} is 0", evidence)

@@ -35,7 +35,7 @@ ORDER = RATIO**4  # how much the error shrinks from step to step
 COARSE = 64.0  # noise of so many roundings is more than rounding
 GOOD = 1e-3  # an estimate with a larger relative bound says nothing
 WEAK = 1e-7  # a relative bound above this is worth a second step sequence
-STILL = "f does not move along it"
+STILL = "f does not change along it"
 EVEN = 6  # steps on which an even function has to move
 TABLE = 9  # values in a difference table
 FINER = 7  # a second step sequence begins so many steps further down
@@ -271,21 +271,21 @@ def best_step(h: Floats, values: Floats, noise: float = 0.0) -> Estimate:
     Where noise is coarser than rounding, steps on which nothing but noise moves do not count.
     """
     if len(h) < 3:
-        return Estimate(float("nan"), float("inf"), "f has too few finite values beside the point")
+        return Estimate(float("nan"), float("inf"), "f has too few finite values near the point")
     if noise > COARSE * EPSILON * float(np.abs(values).max()):
         clear = np.abs(values[:, 2] - values[:, 1]) > 2.0 * noise
         if clear.sum() < 3:
-            return Estimate(float("nan"), float("inf"), "the noise of f hides its slope here")
+            return Estimate(float("nan"), float("inf"), "the noise of f is larger than its change here")
         h, values = h[clear], values[clear]
     if np.unique(values).size < DISTINCT or int((values[:, 1] == values[:, 2]).sum()) >= 2:
-        return Estimate(float("nan"), float("inf"), "f does not move here in float64")
+        return Estimate(float("nan"), float("inf"), "f does not change here in float64")
     slope, error = slopes_of(h, values, noise)
     best = int(np.argmin(error))
     value = float(slope[best])
     bound = float(4.0 * error[best] + 8.0 * EPSILON * abs(value))
     typical = float((np.ptp(values, axis=1) / h).max())
     if not bound <= GOOD * max(abs(value), 1e-6 * typical):
-        return Estimate(value, bound, "the differences of f are too noisy here")
+        return Estimate(value, bound, "the finite differences of f are too noisy here")
     return Estimate(value, bound)
 
 

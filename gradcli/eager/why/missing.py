@@ -121,7 +121,7 @@ def reason(story: Story, mark: int) -> Finding | None:
         leaves = [story.called(leaf) for leaf in story.leaves_above(mark)]
         if entry.role == "leaf":
             return story.none("never-required", name, entry.line, "it never required grad")
-        told = f"nothing that it was made from requires grad ({', '.join(dict.fromkeys(leaves))})"
+        told = f"nothing that it was computed from requires grad ({', '.join(dict.fromkeys(leaves))})"
         return story.none("never-required", name, entry.line, told)
     if not subject.leaf and not subject.retains:
         return not_leaf(story, mark, name)
@@ -149,10 +149,10 @@ def not_leaf(story: Story, mark: int, name: str) -> Finding:
     ]
     made = f"{subject.node} made it at {story.at(entry.line)}"
     if before and not entry.sweeps:
-        told = f"$it.grad is None: it is not a leaf, {made}, and the leaf itself has no name any more"
+        told = f"$it.grad is None: it is not a leaf, {made}, and the leaf itself no longer has a name"
         return story.find("leaf-lost", name, entry.line, told)
     if before:
-        return story.none("replaced", name, entry.line, f"it is not the leaf any more, {made}")
+        return story.none("replaced", name, entry.line, f"it is no longer the leaf, {made}")
     return story.none("not-leaf", name, entry.line, f"it is not a leaf, {made}, and retain_grad() was not called")
 
 
@@ -179,7 +179,7 @@ def unreached(story: Story, mark: int, name: str, since: int = 0) -> Finding:
             return story.none(lost.reason, name, lost.line, f"{lost.what} at {story.at(lost.line)}")
         line = watch.sweeps[-1].line
         users = story.users.get(mark, [])
-        used = f"it was used last at {story.at(users[-1].line)}" if users else "nothing was computed from it"
+        used = f"it was last used at {story.at(users[-1].line)}" if users else "nothing was computed from it"
         return story.none("no-path", name, line, f"the loss at {story.at(line)} does not depend on it; {used}")
     withheld = next((s for sweep in watch.sweeps for s in sweep.steps if ("leaf", mark) in s.withheld), None)
     if withheld is not None:
@@ -189,8 +189,8 @@ def unreached(story: Story, mark: int, name: str, since: int = 0) -> Finding:
         line = watch.sweeps[-1].line
         if watch.sweeps[-1].reached:
             return story.none("not-asked", name, line, f"inputs= at {story.at(line)} does not name it")
-        return story.none("returned", name, line, f"{story.at(line)} gives gradients back and fills no .grad")
-    return story.none("no-path", name, watch.sweeps[-1].line, "no gradient came to it")
+        return story.none("returned", name, line, f"{story.at(line)} returns gradients and does not fill .grad")
+    return story.none("no-path", name, watch.sweeps[-1].line, "no gradient reached it")
 
 
 def stops(story: Story, problem: BaseException | None) -> Iterator[Finding]:
@@ -243,5 +243,5 @@ def refused(story: Story, root: int) -> Finding:
         reason, told = "integer-dtype", f"{kinds}, and only floats can require grad"
     else:
         leaves = ", ".join(dict.fromkeys(map(story.called, above)))
-        told = f"nothing that it was made from requires grad ({leaves})"
-    return story.find(reason, name, line, f"cannot go backward from $it: {told}")
+        told = f"nothing that it was computed from requires grad ({leaves})"
+    return story.find(reason, name, line, f"cannot call backward on $it: {told}")

@@ -57,10 +57,10 @@ def faded(story: Story, mark: int) -> Finding | None:
         at, reason, how = way[sharpest][0], "flat", "almost all of it in this operation"
         onwards = way[sharpest][1][0] == "node"  # to a bias, sums may cancel out; that is no trouble
         if onwards and reads(at.name, "mixes") and len({one.to for one in at.sent}) == len(at.sent):
-            reason, how = "vanishing", f"{how}: the matrix that it multiplies by is next to nothing"
+            reason, how = "vanishing", f"{how}: the matrix that it multiplies by is nearly zero"
     elif not flat:
         how += mostly(way, -1)
-    told = f"$it.grad has norm {one.norm:.3g}: it vanishes from {at.name} at {story.at(at.line)} on ({how})"
+    told = f"$it.grad has norm {one.norm:.3g}: it vanishes from {at.name} at {story.at(at.line)} onwards ({how})"
     return story.find(reason, story.called(mark), at.line, told, GradientPath(norm=one.norm, norms=shown(way)))
 
 
@@ -74,7 +74,7 @@ def blown_up(story: Story, mark: int) -> Finding | None:
     start = next((i for i in growing if not reads(way[i][0].name, "spreads")), growing[0] if growing else 0)
     at = way[start][0]
     told = (
-        f"$it.grad has norm {one.norm:.3g}: it grows from {at.name} at {story.at(at.line)} on "
+        f"$it.grad has norm {one.norm:.3g}: it grows from {at.name} at {story.at(at.line)} onwards "
         f"({len(way)} operations on the way{mostly(way, 1)})"
     )
     return story.find("exploding", story.called(mark), at.line, told, GradientPath(norm=one.norm, norms=shown(way)))
@@ -102,7 +102,7 @@ def worst(story: Story, group: list[tuple[int, Finding]]) -> tuple[int, Finding]
     if len(group) == 1:
         return at, one
     others = tuple(story.called(mark) for mark, _ in group if mark != at)
-    told = f"{one.message}; so it is with {len(others)} other{'s' if len(others) > 1 else ''}"
+    told = f"{one.message}; the same holds for {len(others)} other{'s' if len(others) > 1 else ''}"
     return at, one._replace(message=told, evidence=path_of(one)._replace(others=others))
 
 
@@ -151,7 +151,7 @@ def values(story: Story, wanted: set[int]) -> Iterator[tuple[int | None, Finding
                     yield mark, found
         elif subject.grad == "fine":
             for end in story.side_ends(mark) if mark in wanted else ():
-                told = f"$it.grad leaves a part of the loss out: {end.what} at {story.at(end.line)}"
+                told = f"$it.grad misses a part of the loss: {end.what} at {story.at(end.line)}"
                 yield mark, story.find("partly", story.called(mark), end.line, told)
             faint = faded(story, mark) or blown_up(story, mark)
             if faint is not None and (faint.reason != "flat" or mark in wanted):  # near a minimum all is well
@@ -184,13 +184,13 @@ def zero(story: Story, mark: int) -> Iterator[Finding]:
         reason = flat_reason(step.name)
         if (reason, step.line) not in seen:
             seen.add((reason, step.line))
-            told = f"$it.grad is zero: {step.name} at {story.at(step.line)} sends nothing on"
+            told = f"$it.grad is zero: {step.name} at {story.at(step.line)} passes no gradient on"
             yield story.find(reason, name, step.line, told, AtNode(step.name))
     for node, at in () if seen else hooked(story, sweep, mark):
         seen.add(("hook", at))
-        yield story.find("hook", name, at, f"$it.grad is zero: a hook made it so, before {node} at {story.at(at)}")
+        yield story.find("hook", name, at, f"$it.grad is zero: a hook set it to zero, before {node} at {story.at(at)}")
     if not seen:
-        yield story.find("flat", name, sweep.line, "$it.grad is zero: what came along the different paths cancels out")
+        yield story.find("flat", name, sweep.line, "$it.grad is zero: the gradients along its different paths cancel")
 
 
 def stoppers(story: Story, sweep: Sweep, mark: int) -> list[Step]:
@@ -240,7 +240,7 @@ def not_finite(story: Story) -> Iterator[tuple[int | None, Finding]]:
             )
             for one in bad:
                 at, node = (spoilt.line, spoilt.name) if spoilt is not None else (sweep.line, "the leaf")
-                told = f"$it.grad is not finite: a hook made it so, before {node} at {story.at(at)}"
+                told = f"$it.grad is not finite: a hook made it non-finite, before {node} at {story.at(at)}"
                 yield one.leaf, story.find("hook", story.called(one.leaf), at, told)
             return
         if bad and bad_step is not None:
@@ -288,7 +288,7 @@ def _forward_origin(story: Story, root: int) -> Finding | None:
     if first.spoilt is not None:
         name, line = story.called(first.mark), first.spoilt
         if first.mark in story.watch.optimised or (first.requires and story.arrivals.get(first.mark)):
-            told = f"$it became NaN or inf in the update at {story.at(line)}: the steps before were too long"
+            told = f"$it became NaN or inf in the update at {story.at(line)}: the preceding steps were too large"
             return story.find("diverged", name, line, told)
         return story.find("nan-data", name, line, f"NaN or inf was written into $it at {story.at(line)}")
     grown = _grown(story, root)
@@ -386,7 +386,7 @@ def _backward_origin(story: Story, sweep: Sweep, step: Step, subject: str) -> Fi
         return story.find("nan-branch", subject, step.line, told, evidence)
     how = "an infinite slope times a gradient of zero" if step.stuck else "the slope is not finite there"
     told = (
-        f"$it.grad is not finite: on the way back the first NaN or inf appears in {step.name} at {story.at(step.line)} "
+        f"$it.grad is not finite: in backward the first NaN or inf appears in {step.name} at {story.at(step.line)} "
         f"({how})"
     )
     return story.find("nan-backward", subject, step.line, told, AtNode(step.name))
