@@ -68,7 +68,7 @@ class BlackBox(ByDifferences):
                 raise OutOfTime
             return super().verdict()
         except OutOfTime:
-            told = f"{self.box.seconds:g} s were over before it could be decided: a longer timeout would help"
+            told = f"time ran out ({self.box.seconds:g} s) before a verdict: allow more with --timeout"
             return Outcome("INCONCLUSIVE", told, {})
 
     def beside(self) -> list[Survey]:
@@ -84,7 +84,7 @@ class BlackBox(ByDifferences):
         one = next(iter((*single, *plain, *wrong)))
         reason = one.seen.estimate.reason
         if one.state == "not finite" and reason not in (None, STILL):
-            told = f"{self.label(one)} is {one.claimed}, and differences cannot decide: {reason}"
+            told = f"{self.label(one)} is {one.claimed}, and finite differences cannot decide: {reason}"
             return Outcome("INCONCLUSIVE", told, {})
         if all(w.gap <= self.precise * max(abs(w.claimed), abs(w.seen.estimate.value)) < math.inf for w in wrong):
             return self.imprecise(one)
@@ -103,7 +103,7 @@ class BlackBox(ByDifferences):
     def doubt(self, one: Finding, evidence: Evidence) -> str:
         """Why a contradiction is no refutation; nothing where it is one."""
         if not self.refutes:
-            return "but f gives different values when it is called again"
+            return "but f returns different values when called again"
         if one.state == "not finite":
             return ""
         seen = step_sequences.decades(one.seen, one.claimed, one.slack)
@@ -111,11 +111,11 @@ class BlackBox(ByDifferences):
         if one.gap <= step_sequences.doubt(one.seen) or step_sequences.divided(one.seen, one.claimed):
             return "but larger steps see another slope: f is not smooth on the scale of the small ones"
         if seen < step_sequences.DECADES:
-            return "but the steps of one decade only part them, and rounding or noise may do that"
+            return "but only steps within one decade tell them apart, which rounding or noise may do"
         try:
             return "" if self.confirmed(one) else "but not along a second direction"
         except OutOfTime:
-            return "the time was over before a second direction"
+            return "time ran out before a second direction was tried"
 
     def confirmed(self, one: Finding) -> bool:
         """Whether a second direction, with other steps, parts the claim too, and as the entries foretell."""
@@ -144,7 +144,7 @@ class BlackBox(ByDifferences):
         """Right to many digits, but not to all."""
         relative = one.gap / max(abs(one.seen.estimate.value), 1e-300)
         digits = max(1, math.floor(-math.log10(max(relative, 1e-16))))
-        told = f"{self.label(one)} agrees to {digits} digits only: rounding, or a constant with few digits"
+        told = f"{self.label(one)} agrees to {digits} digits only: rounding, or a constant with too few digits"
         return Outcome("IMPRECISE", told, self.worst([one]))
 
     # --- kinks -----------------------------------------------------------------------------------------------

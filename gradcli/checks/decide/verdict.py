@@ -131,7 +131,7 @@ def by_series(case: Case) -> Outcome | None:
     if answer["digits"] is not None:
         case.tried["digits"] = "agree with the series" if answer["digits"] else "contradict the series"
     if answer["digits"] is False:
-        return Outcome("INCONCLUSIVE", "series and differences of 60-digit values contradict each other", {})
+        return Outcome("INCONCLUSIVE", "series and finite differences at 60 digits contradict each other", {})
     return weighed(case, here, nearby, tie)
 
 
@@ -161,7 +161,7 @@ def weighed(
         return off_a_smooth_tie(case, tie, here)
     wrong = refuted(case, [(case.values, here), *nearby], entries)
     if wrong is not None:
-        case.tried["series"] = "exact derivative and claim are disjoint"
+        case.tried["series"] = "the enclosures of derivative and claim are disjoint"
         return wrong
     case.nearby = [dict(values) for values, _ in nearby]
     return right(case, here, nearby)
@@ -173,7 +173,7 @@ def judged_undefined(case: Case, here: Answer) -> Outcome:
     answer = {} if case.plane else case.exact.values([case.subject.judged], case.values)
     failed = [entry for entry in answer.get("entries", [[]])[0] if entry.get("failure") == "undefined"]
     whose = "the gradient" if gradient else "the claim"
-    message = f"{whose} has no value here, though the derivative is {here['details'][0]['exact']}"
+    message = f"{whose} has no value here, although the derivative is {here['details'][0]['exact']}"
     found = case.undefined(failed[0]) if failed else Outcome("UNDEFINED", "", {})
     reason = f": {failed[0]['reason']}" if failed else ""
     return found._replace(message=message + reason, evidence={**found.evidence, "exact": exact_digits(here)})
@@ -186,7 +186,7 @@ def right(case: Case, here: Answer, nearby: Sequence[tuple[Values, Any]]) -> Out
     few = len(entries) <= PROVED_ENTRIES and "~" not in here["relations"]
     proof = proof_of(case, output=case.output, target=case.target, entries=entries) if few else {}
     proved = bool(proof.get("proved"))
-    case.tried["series"] = "derivative enclosed" if agree else "E and R overlap, but neither is narrow enough"
+    case.tried["series"] = "derivative enclosed" if agree else "the enclosures overlap, but are too wide"
     if proved and proof["frozen"]:
         case.evidence["fixed"] = proof["frozen"]
     if not proved and not agree:
@@ -230,7 +230,7 @@ def certified(case: Case, here: Answer, nearby: Sequence[tuple[Values, Any]]) ->
     if "chance" in here:
         chance = max(p["chance"] for p in (here, *(p for _, p in nearby)))
         evidence |= {"covered": f"all {len(here['entries']):,} entries by random directions", "chance": chance}
-        message += f", in all {len(here['entries']):,} entries: an error of 1e-12 in one of them goes unseen with "
+        message += f", in all {len(here['entries']):,} entries: an error of 1e-12 in one of them would be missed with "
         message += f"probability {chance:.0e}"
     zero = all(x == 0 for _, p in [(None, here), *nearby] for x in p["exact"])
     if zero or not nearby:
@@ -242,7 +242,7 @@ def conditions(proof: Mapping[str, Any]) -> str:
     """The signs and fixed leaves under which a proof holds, in words."""
     region = ", ".join(proof["region"][:4]) + (", ..." if len(proof["region"]) > 4 else "")
     fixed = ", ".join(proof["frozen"])
-    near = ", in the connected part of that around the point" if proof.get("local") else ""
+    near = ", in the connected region around the point" if proof.get("local") else ""
     return (f", where {region}" if region else "") + near + (f", with {fixed} fixed at their values" if fixed else "")
 
 
@@ -306,9 +306,9 @@ def unequal(case: Case, wrong: Sequence[tuple[Values, Answer]]) -> Outcome:
         return to_the_digits(case, ways)
     values, answer = standing
     where, evidence, first = case.counterexample(values, answer)
-    message = "the left side{} is {}, the right side {}".format(where, *told_apart(first["exact"], first["claimed"]))
+    message = "the left side{} is {}, the right side is {}".format(where, *told_apart(first["exact"], first["claimed"]))
     if any(values[name] is not case.values[name] for name in values):
-        message += " at a point beside the given one, where it holds"
+        message += " at a point near the given one, where it holds"
     return disagrees(message, evidence, [] if case.plane else explained(case, [values]))
 
 
@@ -319,5 +319,5 @@ def in_floats(case: Case) -> Outcome:
     slack = tolerance * np.maximum(np.maximum(np.abs(left), np.abs(right)), 1e-300)
     evidence: Evidence = {"basis": "numerical", "points": 1, "bound": tolerance}
     if bool((np.abs(left - right) <= slack).all()):
-        return Outcome("AGREES", f"equal in floats to {tolerance:g}", evidence)
-    return Outcome("INCONCLUSIVE", "the floats differ, and no exact oracle could decide", evidence)
+        return Outcome("AGREES", f"equal in floating point to within {tolerance:g}", evidence)
+    return Outcome("INCONCLUSIVE", "the floating-point values differ, and no exact oracle could decide", evidence)
