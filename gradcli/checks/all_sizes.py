@@ -2,7 +2,8 @@
 
 A claim holds for all sizes if both of its sides, read at two sets of sizes that are different primes, have the same
 text in index notation once primes are symbols, and `formulas/index_proof.py` proves them equal. That the graph is the
-same at every size is known of scripts that read sizes in sums and products only, and call the functions listed here.
+same at every size is known of scripts in which a size is only a number to compute with (lowering refuses to read it
+where it decides something, as in `range(n)`), and that call the functions listed here.
 Any other claim is judged at a second set of sizes as well.
 """
 
@@ -21,18 +22,13 @@ from gradcli.language.source import Source
 from gradcli.language.substitution import replaced
 from gradcli.language.syntax import (
     Assert,
-    Assign,
     Call,
-    Comprehension,
     Declare,
-    ExpressionStatement,
     FunctionDef,
     Name,
     NewAxis,
     Number,
-    Return,
     Slice,
-    Statement,
     Subscript,
     nodes_of,
 )
@@ -57,13 +53,14 @@ if TYPE_CHECKING:
 
 STANDING = ("PROVED", "CERTIFIED", "AGREES", "IMPRECISE")  # verdicts on a claim that may be right
 EQUAL = "equal by algebra"
-STATEMENTS = (Assign, Assert, Declare, ExpressionStatement, FunctionDef, Return)
 # functions of whole arrays whose definitions are the same at every size; those of numbers are as well
 UNIFORM = frozenset(
     ["det", "diag", "dot", "einsum", "grad", "inner", "inv", "log_softmax", "logdet", "logsumexp", "matmul", "mean"]
     + ["norm", "outer", "slogdet", "softmax", "solve", "std", "sum", "trace", "transpose", "var", "vdot"]
 )
 FILLED = frozenset(["eye", "ones", "zeros"])  # functions of sizes
+OF_SIZES = FILLED | {"len", "shape"}
+TOO_LARGE = "GC508"  # of an array
 SECOND = (3, 5, 4, 7)  # sizes at which a claim that is not proved for all is judged as well
 
 
@@ -136,15 +133,18 @@ def known_sizes(
     if not symbols:
         return []
     point = without_sizes(lowered.script, at)
-    try:
-        readings, sizes = zip(
-            *[identities_at(lowered, point, claims, limits, primes) for primes in PRIMES[:2]], strict=True
-        )
-        reasons = [unproved(*pair) for pair in zip(*readings, strict=True)]
-        names = list(sizes[0])
-    except (GradcliError, NoFormula) as problem:
-        names = list(dict.fromkeys(symbols.values()))
-        reasons = [reason_of(problem, dict(zip(PRIMES[0], names, strict=False)))] * len(lowered.claims)
+    names = list(dict.fromkeys(symbols.values()))
+    for larger, smaller in ((0, 1), (2, 3)):  # the second where arrays are too large with the first
+        try:
+            one, sizes = identities_at(lowered, point, claims, limits, PRIMES[larger])
+            other, _ = identities_at(lowered, point, claims, limits, PRIMES[smaller])
+            reasons, names = [unproved(*pair) for pair in zip(one, other, strict=True)], list(sizes)
+            break
+        except (GradcliError, NoFormula) as problem:
+            reason = reason_of(problem, dict(zip(PRIMES[larger], names, strict=False)))
+            reasons = [reason] * len(lowered.claims)
+            if not (isinstance(problem, GradcliError) and problem.diagnostics[0].code == TOO_LARGE):
+                break
     shapes = {name: leaf.node.shape for name, leaf in lowered.program.leaves.items()}
     own = {name: shapes[leaf][axis] for (leaf, axis), name in symbols.items() if name in names}
     return [Sizes(own, len(point) == len(at), reason) for reason in reasons] if own else []
@@ -176,8 +176,8 @@ def identities_at(
     script = in_symbols(lowered.script, symbols, values)
     trees = {leaf: in_symbols(parse(Source(text)), symbols, values) for leaf, text in (claims or {}).items()}
     own = {one.name.id for one in script.statements if isinstance(one, FunctionDef)}
-    if not assigned_names(script.statements).keys().isdisjoint(values):
-        raise NoFormula("it assigns to a size")
+    if not assigned_names(script.statements).keys().isdisjoint(values) or not own.isdisjoint(OF_SIZES):
+        raise NoFormula("it gives names of sizes a meaning of its own")
     for one in script.statements:
         if not isinstance(one, Assert) and (reason := why_not_uniform(one, own)):
             raise NoFormula(reason)
@@ -255,8 +255,6 @@ def size_number(node: Syntax, sizes: Mapping[str, int]) -> Syntax | None:
 def why_not_uniform(tree: Syntax, own: set[str]) -> str | None:
     """Why the graph of a part of a script may depend on sizes; `own` are the functions of the script."""
     for node in nodes_of(tree):
-        if isinstance(node, Comprehension) or (isinstance(node, Statement) and not isinstance(node, STATEMENTS)):
-            return "it has a loop or a branch"
         if isinstance(node, FunctionDef) and node.rule:
             return f"it has a rule for `{node.name.id}`"
         if isinstance(node, Subscript) and not all(map(reads_first_or_all, node.items)):

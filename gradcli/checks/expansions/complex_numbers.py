@@ -14,7 +14,7 @@ from flint import acb, acb_series, arb, fmpz
 from gradcli.checks.evaluate import ball_numbers
 from gradcli.checks.evaluate.interpretation import Tie, Unbounded, Undecided, UndefinedAt
 from gradcli.checks.expansions.log_puiseux import POWERS, Expansion
-from gradcli.checks.expansions.power_series import Series, capacity, step_of
+from gradcli.checks.expansions.power_series import Series, capacity, sine_quotient, step_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -334,12 +334,3 @@ def gone(x: Any) -> Any:
     if grown.terms:
         raise Unbounded("a function of an unbounded argument")
     return vanishing
-
-
-def sine_quotient(z: Any) -> Any:
-    """sin(z)/z of a series of python-flint that vanishes at the point."""
-    total = term = acb_series([1], z.prec)
-    for k in range(1, (z.prec + 1) // 2):
-        term = term * z * z / -(2 * k * (2 * k + 1))
-        total = total + term
-    return total

@@ -229,12 +229,7 @@ class Series:
 
     def sinc_pi(self) -> Any:
         if self.vanishes():
-            z = self.s * arb.pi()
-            total = term = arb_series([1], z.prec)
-            for k in range(1, (z.prec + 1) // 2):
-                term = term * z * z / -(2 * k * (2 * k + 1))
-                total = total + term
-            return Series(total)
+            return Series(sine_quotient(self.s * arb.pi()))
         return Series(replaced(self.s.sin_pi() / (self.s * arb.pi()), self.s[0].sinc_pi()))
 
     # --- hyperbolic functions ---------------------------------------------------------------------------------
@@ -331,6 +326,15 @@ class Series:
             return found
 
         return Series(composed(derivative, self.s, n + 1))
+
+
+def sine_quotient(z: Any) -> Any:
+    """sin(z)/z of a series of python-flint that vanishes at the point."""
+    total = term = z.__class__([1], z.prec)
+    for k in range(1, (z.prec + 1) // 2):
+        term = term * z * z / -(2 * k * (2 * k + 1))
+        total = total + term
+    return total
 
 
 def from_derivatives(orders: Callable[[int], Any], s: Any) -> Any:
