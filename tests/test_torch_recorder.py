@@ -253,6 +253,28 @@ lstm(torch.randn(2, 5, 8))[0].sum().backward()
 """
 
 
+SCALER = """import torch
+net = torch.nn.Sequential(torch.nn.Linear(16, 64), torch.nn.ReLU(), torch.nn.Linear(64, 1))
+optimizer = torch.optim.SGD(net.parameters(), 1e-3)
+scaler = torch.amp.GradScaler("cpu", init_scale=2.0**24)
+x, y = torch.randn(32, 16), torch.randn(32, 1)
+for _ in range({steps}):
+    optimizer.zero_grad()
+    with torch.autocast("cpu", dtype=torch.float16):
+        out = net(x)
+    loss = torch.nn.functional.mse_loss(out.float(), y)
+    scaler.scale(loss).backward()
+    scaler.step(optimizer)
+    scaler.update()
+"""
+
+
+@pytest.mark.parametrize(("steps", "reasons"), [(20, set()), (2, {("overflow", 10)})])
+def test_steps_that_a_grad_scaler_leaves_out_are_no_fault(steps: int, reasons: set[Any], tmp_path: Path) -> None:
+    found = explained(tmp_path, SCALER.format(steps=steps)).findings
+    assert {(one.reason, one.line) for one in found} == reasons
+
+
 def test_autocast_clipping_and_a_dataclass_of_results(tmp_path: Path) -> None:
     (found,) = explained(tmp_path, NET).findings
     assert (found.reason, found.line) == ("no-grad", 17)

@@ -178,8 +178,6 @@ def draw(loss: Any, *, model: Any = None, params: Mapping[str, Any] | None = Non
         held = around(sys._getframe(1), torch)
         params = {name: one for name, one in held.items() if one.is_leaf or record.tensors.seq(one) in record.made}
     record.look({**(parameters({"model": model}, True) if model is not None else {}), **(params or {})})
-    for entry in record.entries.values():
-        entry.line = None  # the lines that made them are not known
     graphs = running.graphs_of(record, "loss")._replace(on=f"PyTorch {torch.__version__}")
     return Drawing(running.drawing(graphs, ()))
 

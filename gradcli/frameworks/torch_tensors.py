@@ -110,7 +110,10 @@ class TorchTensors(Tensors):
 
     def packing(self) -> bool:
         """Whether hooks pack what nodes save (`saved_tensors_hooks`, a checkpoint), and unpack it where it is read."""
-        return bool(self._packed(True))
+        try:
+            return bool(self._packed(True))
+        except TypeError:  # a version in which nothing can be asked so
+            return True
 
     def batched(self, gradients: Any) -> bool:
         """Whether a backward starts from several gradients at once (`is_grads_batched`)."""

@@ -110,6 +110,7 @@ class Watch:
         self.functions = Functions(self._own)
         self.calls = Calls(self._own) if extents else None
         self.last: Line | None = None  # where an exception ended the file
+        self.running = False
 
     # --- values -----------------------------------------------------------------------------------------------
 
@@ -195,7 +196,9 @@ class Watch:
         return frame
 
     def _line(self) -> Line | None:
-        """The line of the file that runs now; functions of it that have ended tell their names."""
+        """The line of the file that runs now, if it does; functions of it that have ended tell their names."""
+        if not self.running:
+            return None
         frame: FrameType | None = sys._getframe(2)
         inside = self.tensors.inside
         while frame is not None and inside(frame.f_globals.get("__name__")):
@@ -432,8 +435,12 @@ class Watch:
     def watching(self, names: dict[str, Any]) -> Iterator[None]:
         """While it lasts everything is recorded; at its end, the names of the file and of where it broke off."""
         try:
-            with self.attached():
-                yield
+            self.running = True
+            try:
+                with self.attached():
+                    yield
+            finally:
+                self.running = False
         except BaseException as problem:
             self.ended(self.functions.left())
             self.forget()

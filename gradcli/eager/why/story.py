@@ -61,6 +61,7 @@ CURES: dict[str, str] = {
     "diverged": "lower the learning rate, or clip the gradients (clip_grad_norm_)",
     "nan-forward": "keep the operand inside the domain: clamp it, add a small number, or use the stable form",
     "nan-backward": "keep the operand away from the point where the slope is infinite: clamp it, or add a small number",
+    "overflow": "use bfloat16, which reaches as far as float32, or let torch.amp.GradScaler find a scale that fits",
     "nan-branch": "make the operand safe inside the branch too: torch.where(c, f(torch.where(c, x, safe)), other). As "
     "a .grad script the same expression gives the finite gradient: there a branch not taken never counts",
     "masked-row": "leave at least one entry of each row unmasked, or mask with a large finite number instead of -inf: "

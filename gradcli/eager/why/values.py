@@ -223,7 +223,7 @@ def hooked(story: Story, sweep: Sweep, mark: int) -> Iterator[tuple[str, Line | 
 
 def not_finite(story: Story) -> Iterator[tuple[int | None, Finding]]:
     """Where the first NaN or infinity comes from that reached a loss or a gradient."""
-    for sweep in story.watch.sweeps:
+    for number, sweep in enumerate(story.watch.sweeps, 1):
         for root, _, finite in sweep.roots:
             if not finite:
                 found = _forward_origin(story, root)
@@ -231,6 +231,8 @@ def not_finite(story: Story) -> Iterator[tuple[int | None, Finding]]:
                     yield root, found
                     return
         bad = [one for one in sweep.reached if not one.finite]
+        if bad and all(_skipped(story, number, one.leaf) for one in bad):
+            continue
         bad_step = next(
             (step for step in sweep.steps if step.finite and any(not sent.size.finite for sent in step.sent)), None
         )
@@ -254,6 +256,12 @@ def not_finite(story: Story) -> Iterator[tuple[int | None, Finding]]:
                 if found is not None:
                     yield mark, found
                     return
+
+
+def _skipped(story: Story, number: int, leaf: int) -> bool:
+    """Whether an optimizer left out the step after a backward and made later ones, as under a GradScaler."""
+    steps = [event.sweeps for event in story.timeline(leaf) if event.kind == "changed" and event.name == "step"]
+    return number not in steps and any(at > number for at in steps)
 
 
 def _sent_finite(story: Story, sweep: Sweep, target: tuple[str, int]) -> bool:
@@ -384,6 +392,11 @@ def _backward_origin(story: Story, sweep: Sweep, step: Step, subject: str) -> Fi
         )
         evidence = Branch(step.name, None if branch.line is None else branch.line.number)
         return story.find("nan-branch", subject, step.line, told, evidence)
+    if step.name == "ToCopyBackward0":
+        made = next(one for one in story.entries.values() if one.seq == step.seq)
+        told = f"$it.grad is not finite: the gradient of {story.at(step.line)} is too large for "
+        told += story.entries[made.inputs[0]].dtype
+        return story.find("overflow", subject, step.line, told, AtNode(step.name))
     how = "an infinite slope times a gradient of zero" if step.stuck else "the slope is not finite there"
     told = (
         f"$it.grad is not finite: in backward the first NaN or inf appears in {step.name} at {story.at(step.line)} "
