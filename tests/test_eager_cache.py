@@ -15,7 +15,6 @@ import gradcli.eager as torch
 from gradcli.checks.evaluate import balls
 from gradcli.eager._engine import fastpath, plan
 from gradcli.eager._engine.plan import Cache
-from gradcli.eager.nn.modules import linear
 from gradcli.eager.running import places
 from gradcli.execution.plans import emit_numba
 
@@ -93,7 +92,7 @@ def test_masks_of_operands_do_not_add_up() -> None:
         assert len(recipe.vjps) <= plan.MOST_VJPS
 
 
-TABLES: list[Any] = [plan._plans, fastpath._recipes, linear._layers]
+TABLES: list[Any] = [plan._plans, fastpath._recipes]
 
 
 def test_ten_thousand_shapes() -> None:

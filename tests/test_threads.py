@@ -17,7 +17,6 @@ from gradcli import eager as torch
 from gradcli.calculator.compiled import Compiled
 from gradcli.eager._core import node
 from gradcli.eager._engine import fastpath, plan, record
-from gradcli.eager.nn.modules import linear
 from gradcli.graph.node import reachable
 from gradcli.graph.text import formulas
 from gradcli.language.parser import parse
@@ -234,7 +233,7 @@ def test_the_first_use_of_operations_in_eight_threads(name: str) -> None:
     """Plans, recipes and classes are made anew in each round."""
 
     def fresh() -> Callable[[int], Any]:
-        for table in (plan._plans, fastpath._recipes, linear._layers, record._made, node._classes):
+        for table in (plan._plans, fastpath._recipes, record._made, node._classes):
             table.clear()
         return EAGER[name]
 

@@ -1,27 +1,14 @@
-"""Linear layers: products with a weight plus a bias; Embedding, the rows of a weight; Identity, Flatten, Unflatten.
-
-A layer does the same again and again, so what `linear` did for some shapes is remembered with both of its nodes, the
-transpose of the weight and the product. Done again it asks only what may have changed; the numbers and the graph are
-those of the long way.
-"""
+"""Linear layers: products with a weight plus a bias; Embedding, the rows of a weight; Identity, Flatten, Unflatten."""
 
 from __future__ import annotations
 
 import math
-from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from gradcli.eager._core.modes import SPECIAL, outside, sequence, state
-from gradcli.eager._core.node import versions
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._core.tracer import known
-from gradcli.eager._engine import fastpath
 from gradcli.eager._engine.fastpath import again
-from gradcli.eager._engine.plan import MOST_NODES, Cache
 from gradcli.eager._engine.record import declared
-from gradcli.eager._engine.rule_node import source_of
 from gradcli.eager._ops import matmul, views
 from gradcli.eager.nn import init
 from gradcli.eager.nn._layer import Affine, Layer, checks, fused, layer, need_tensor, weighted
@@ -33,10 +20,9 @@ from gradcli.primitives.indexing import index
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gradcli.eager._engine.fastpath import Recipe
 
-_NARROW = 32  # a weight of so few rows is copied before the product: BLAS is slow on the transpose of a narrow matrix
-_new = object.__new__
+_TURNED = (views._permuted, "TBackward0", None, True, *views._TURNED.values())
+_PATH = ((views._permuted, tuple(views._TURNED.items())),)
 
 
 def _affine(bias: Any, x: Any, y: Any) -> Any:
@@ -71,113 +57,22 @@ def _check_product(mat1: Tensor, mat2: Tensor) -> None:
         raise RuntimeError(f"mat1 and mat2 must have the same dtype, but got {mat1.dtype} and {mat2.dtype}")
 
 
-# --- layers that were done before ---------------------------------------------------------------------------------
-
-
-class _Layer:
-    """What `linear` did for some shapes and a format: how the weight was turned, and how the product was taken."""
-
-    __slots__ = ("made", "product", "size", "turned", "value", "vjp")
-
-    def __init__(self, turned: Recipe, product: Recipe) -> None:
-        self.turned, self.product = turned, product
-        self.size = turned.size + product.size
-        self.value = product.value
-        self.made = turned.made
-        self.vjp = (turned.vjps.get(1) or turned.make(1))[0]
-
-
-_layers = Cache(MOST_NODES)
-_AXES = (-1, -2)
-_TURNED = (views._permuted, "TBackward0", None, True, _AXES)
-_PATH = ((views._permuted, (("axes", _AXES),)),)
-
-
-def _key(a: Any, w: Any, b: Any) -> Any:
-    return (a.shape, w.shape, b.shape, a.dtype, w.dtype, b.dtype)
-
-
-def _remember(input: Tensor, weight: Tensor, bias: Tensor, flipped: Tensor) -> None:
-    """Note how a layer was done, once both of its steps have recipes."""
-    if state.mode == SPECIAL:
-        return
-    turned = fastpath.find(fastpath.key_of(_TURNED, (weight,)))
-    product = fastpath.find(fastpath.key_of(_ADDMM, (bias, input, flipped)))
-    if turned is not None and product is not None:
-        _layers.keep(_key(input._raw, weight._raw, bias._raw), _Layer(turned, product))
+# --- layers -----------------------------------------------------------------------------------------------------------
 
 
 def _done_again(input: Any, weight: Any, bias: Any) -> Tensor | None:
-    """The result of a layer that was done before, with its nodes; None where anything is unusual."""
-    if not isinstance(input, Tensor) or not isinstance(weight, Tensor) or not isinstance(bias, Tensor):
+    """The result for shapes that were there before; None where anything is unusual. It saves a view of the weight."""
+    if not (isinstance(input, Tensor) and isinstance(weight, Tensor) and isinstance(bias, Tensor)):
         return None
-    mode = state.mode
-    a, w, b = input._raw, weight._raw, bias._raw
-    if mode == SPECIAL or weight._special or bias._special or input._inference:
+    flipped = None if weight._special or input._raw.ndim != 2 else again(_TURNED, weight)
+    if flipped is None:
         return None
-    layer: _Layer | None = _layers.get(_key(a, w, b))
-    if layer is None or a.__class__ is not np.ndarray:
-        return None
-    flipped = w.T
-    result = _new(Tensor)
-    narrow = w.shape[0] <= _NARROW and w.flags.c_contiguous
-    result._raw = layer.value(b, a, np.ascontiguousarray(flipped) if narrow else flipped)[0]
-    result._node = result._count = None
-    result._requires = False
-    source = (
-        None if mode else source_of(input) if input._special else (input._node or input) if input._requires else None
-    )
-    bits = 0 if source is None else 2
-    if weight._requires:
-        bits += 4
-    if bias._requires:
-        bits += 1
-    if mode or not bits:
-        return result
-    if not a.flags.c_contiguous:
-        bits += 16
-    if not flipped.flags.c_contiguous:
-        bits += 32
-    product = layer.product
-    vjp, broadcast_to, keep = product.vjps.get(bits) or product.make(bits)
-    code, at = outside(_getframe(2)) or (None, 0)
-    above = None
-    if weight._requires:
-        above = layer.made()
-        above._code, above._at = code, at
-        above._seq = next(sequence)
-        above.ins = (weight._node or weight,)
-        above.vjp = layer.vjp
-        above.saved = ()
-        above.broadcast_to = above.vers = above.extra = None
-    node = product.made()
-    node._code, node._at = code, at
-    node._seq = next(sequence)
-    node.ins = (
-        (bias._node or bias) if bias._requires else None,
-        source,
-        above,
-    )
-    node.vjp, node.broadcast_to = vjp, broadcast_to
-    node.extra = node.vers = None
-    view = None
-    if 2 in vjp.reads:
-        view = _new(Tensor)
-        view._raw, view._node, view._requires = flipped, above, above is not None
-        counter = view._count = weight._count or weight._counter
-        view._special, view._base, view._path = True, weight, _PATH
-        if counter.value:
-            view._seen = counter.value
-    node.saved = saved = keep(bias, input, view, result)
-    for one in saved:
-        if one._count is not None and one._count.value:
-            node.vers = versions(saved)
-            break
-    result._node, result._requires = node, True
+    counter = flipped._count = weight._count or weight._counter
+    result = again(_ADDMM, bias, input, flipped)
+    flipped._special, flipped._base, flipped._path = True, weight, _PATH
+    if counter.value:
+        flipped._seen = counter.value
     return result
-
-
-# --- layers -----------------------------------------------------------------------------------------------------------
 
 
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -194,12 +89,9 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     if done is not None:
         return done
     need_tensor(input, "linear")
-    need_tensor(weight, "linear")
-    flipped = views.t(weight)
+    flipped = views.t(need_tensor(weight, "linear"))
     if bias is not None and input._raw.ndim == 2 and weight._raw.ndim == 2:
-        found = _addmm(bias, input, flipped)
-        _remember(input, weight, bias, flipped)
-        return found
+        return _addmm(bias, input, flipped)
     if weight.ndim != 2:
         found = matmul.matmul(input, flipped)
         return found if bias is None else found + bias
