@@ -1,0 +1,71 @@
+"""Every operation on single numbers is within 4 ulp of the exact value, which balls enclose: by each way to compute it.
+
+Machine code has functions of its own, whose errors `test_native.py` measures.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import gradcli
+from gradcli.checks.evaluate import balls
+from gradcli.checks.evaluate.interpretation import Unsupported
+from gradcli.execution.evaluate import Tape
+from gradcli.execution.namespaces import Unavailable
+from gradcli.graph.node import reachable
+from tests.cases import public, script_cases
+from tests.test_vector_functions import ulps
+
+if TYPE_CHECKING:
+    from gradcli.graph.node import Node
+    from tests.cases import Case
+
+LIMIT, COUNT = 4, 40
+# functions of SciPy that are worse here and there: beside their zeros, and where they are very small
+LOOSE = {"lgamma": 100, "betaln": 200, "jn": 20, "gammainc": 20, "gammaincc": 30, "betainc": 20}
+
+
+def alone(case: Case) -> bool:
+    """Whether a case is one operation on single numbers."""
+    outputs, leaves = case.nodes()
+    nodes = reachable(outputs)
+    single = not any(node.shape for node in nodes) and outputs[0].type.kind == "float"
+    return single and len(leaves) > 0 and len([node for node in nodes if node.args]) == len(outputs) == 1
+
+
+CASES = [case for name in public() for case in script_cases(name) if alone(case)]
+
+
+def exact(outputs: list[Node], point: dict[str, float]) -> Any:
+    """The ball of the value at a point."""
+    return balls.enclose(outputs, {name: ([value], ()) for name, value in point.items()})[0].flat[0]
+
+
+def each_way(case: Case, outputs: list[Node], points: dict[str, Any]) -> dict[str, Any]:
+    """The values at all points: by the evaluator on Python's floats and on arrays, and by a plan."""
+    tape = Tape(outputs)
+    found = {"arrays": tape.run(points, backend="numpy")[0], "plan": gradcli.compile(case.text).at_points(**points)[0]}
+    each = [{name: float(values[at]) for name, values in points.items()} for at in range(COUNT)]
+    try:
+        found["floats"] = [tape.run(point, backend="math")[0] for point in each]
+    except Unavailable:  # some have no function in `math`
+        pass
+    return found
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.text)
+def test_within_four_ulp(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRADCLI_FAST", "0")
+    outputs, _ = case.nodes()
+    points = case.points(COUNT)
+    try:
+        balls_at = [exact(outputs, {name: float(values[at]) for name, values in points.items()}) for at in range(COUNT)]
+    except Unsupported:
+        pytest.skip("no balls")
+    for way, values in each_way(case, outputs, points).items():
+        for at, (value, ball) in enumerate(zip(np.broadcast_to(values, COUNT).tolist(), balls_at, strict=True)):
+            place = {name: float(column[at]) for name, column in points.items()}
+            assert ulps(value, ball) <= LOOSE.get(case.name, LIMIT), (way, place, value, ball)
