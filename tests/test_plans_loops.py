@@ -151,7 +151,7 @@ INNER = {
 @pytest.mark.parametrize("name", INNER)
 def test_loops_inside_of_loops(name: str) -> None:
     plan = within(loop(INNER[name]), values_of())
-    assert any(is_reader(step) for scan, _ in plan.tape.loops.values() for step in scan.body.steps)
+    assert any(is_reader(step) for scan in plan.tape.loops.values() for step in scan.body.steps)
 
 
 def test_many_directions_in_front_of_a_loop() -> None:

@@ -76,7 +76,7 @@ def lost_digits(
 
 def _steps(tape: Tape) -> int:
     """How many steps a run of a tape takes, those in the turns of its loops included, roughly."""
-    return len(tape.nodes) + sum(scan.count * len(scan.order) for scan, _ in tape.loops.values())
+    return len(tape.nodes) + sum(scan.count * len(scan.order) for scan in tape.loops.values())
 
 
 def is_finite(value: Any) -> bool:

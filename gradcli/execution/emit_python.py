@@ -227,8 +227,7 @@ def printed(tape: Tape, leaves: Mapping[str, float | None], result: Sequence[str
     printer = Printer()
     words: dict[Node, Word] = {node: Word(node.params["name"]) for node, _ in tape.inputs}
     lines: list[str] = []
-    scans = {node: scan for node, (scan, _) in tape.loops.items()}
-    write_steps(printer, tape.nodes, words, tape.outputs, lines, scans)
+    write_steps(printer, tape.nodes, words, tape.outputs, lines, tape.loops)
     names = list(leaves)
     head = f"def straight(*, {', '.join(names)}, **_more):" if names else "def straight(**_more):"
     again = f"return _careful({''.join(f'{name}={name}, ' for name in names)}**_more)"

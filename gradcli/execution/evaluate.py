@@ -121,7 +121,7 @@ class Tape:
         self.inputs = [(node, slot) for slot, node in enumerate(self.nodes) if node.primitive is LEAF]
         self.loops = _loops(self.nodes)
         self.scalar = not any(node.type.shape or node.primitive is DATA for node in self.nodes) and all(
-            scan.scalar for scan, _ in self.loops.values()
+            scan.scalar for scan in self.loops.values()
         )
         self._scalar_start: list[Any] | None = None
         self._scalar_steps: list[Any] = []
@@ -207,18 +207,17 @@ class Tape:
         return slots
 
     def _prepare_floats(self) -> None:
-        start: list[Any] = [None] * (len(self.nodes) + len(self.loops))
+        start: list[Any] = [None] * len(self.nodes)
         slots, steps = self.slots, self._scalar_steps
         for out, node in enumerate(self.nodes):
             primitive = node.primitive
             if primitive is CONSTANT:
                 start[out] = nearest_float(node.params["value"])
             elif node in self.loops:
-                scan, extra = self.loops[node]
+                scan = self.loops[node]
                 ranks = {"ranks": (0,) * len(node.args)}
-                steps.append((scan, extra, tuple([slots[arg] for arg in node.args]), ranks))
-                for place, reader in enumerate(scan.readers):
-                    steps.append((scan.picked, slots[reader], (extra,), {"place": place}))
+                steps.append((scan, out, tuple([slots[arg] for arg in node.args]), ranks))
+                steps += [(scan.picked, slots[one], (out,), {"place": place}) for place, one in scan.picks()]
             elif primitive is not LEAF and "body" not in node.params:
                 args, params = node.args, node.params
                 if params or not primitive.pointwise or len(args) > _TWO:
@@ -256,16 +255,14 @@ class Tape:
                 for slot in dead:
                     slots[slot] = None
         except REFUSED as wrong:
-            readers = {extra: scan.readers[0] for scan, extra in self.loops.values()}
-            node = getattr(wrong, "node", None) or readers.get(out) or self.nodes[out]
-            raise _refused(xp, node, wrong) from wrong
+            raise _refused(xp, getattr(wrong, "node", None) or self.nodes[out], wrong) from wrong
         return slots, owners
 
     def _start(self, xp: Any) -> tuple[list[Any], dict[int, Any]]:
         """Slots with the constants in place, made once for each namespace, and who owns these."""
         prepared = self._prepared.get(xp)
         if prepared is None:
-            start: list[Any] = [None] * (len(self.nodes) + len(self.loops))
+            start: list[Any] = [None] * len(self.nodes)
             for slot, node in enumerate(self.nodes):
                 if node.primitive is CONSTANT:
                     number = xp.array(nearest_float(node.params["value"]), node.type.kind)
@@ -294,11 +291,9 @@ class Tape:
                     steps.append((primitive.impl, out, args, _params(node), primitive.aligned, dead))
                     continue
                 if node in self.loops:
-                    scan, extra = self.loops[node]
-                    steps.append((scan, extra, args, {"ranks": _params(node)["ranks"]}, False, ()))
-                    for place, reader in enumerate(scan.readers):
-                        steps.append((scan.picked, slots[reader], (extra,), {"place": place}, False, ()))
-                    dead = (*dead, extra)
+                    scan = self.loops[node]
+                    steps.append((scan, out, args, {"ranks": _params(node)["ranks"]}, False, ()))
+                    steps += [(scan.picked, slots[one], (out,), {"place": at}, False, ()) for at, one in scan.picks()]
                 steps[-1] = (*steps[-1][:-1], (*steps[-1][-1], *dead))  # a reader has its value since the first of them
             if keep:
                 self._kept_steps = steps
@@ -334,16 +329,14 @@ class Tape:
         return value if node.type.kind == "float" else value.astype("float64")  # type: ignore[no-any-return]
 
 
-def _loops(nodes: Iterable[Node]) -> dict[Node, tuple[Scan, int]]:
-    """The scan of each loop, and the slot behind those of the nodes that holds what it gives, by the first reader."""
-    nodes = list(nodes)
+def _loops(nodes: Sequence[Node]) -> dict[Node, Scan]:
+    """The scan of each loop, by the first of its readers, whose slot takes the values of all of them."""
     if not any(map(is_reader, nodes)):
         return {}
     from gradcli.execution.scan import Scan  # most programs have no loop: start-up time is a feature
     from gradcli.graph.loop import readers_by_loop
 
-    groups = readers_by_loop(nodes)
-    return {first: (Scan(readers), len(nodes) + at) for at, (first, readers) in enumerate(groups.items())}
+    return {first: Scan(readers) for first, readers in readers_by_loop(nodes).items()}
 
 
 def _refused(xp: Any, node: Node, wrong: Exception) -> GradcliError:

@@ -90,6 +90,10 @@ class Scan:
         """The `impl` of one reader: its part of what the scan gave."""
         return found[place]
 
+    def picks(self) -> list[tuple[int, Node]]:
+        """The readers with their places, the first of them last: until then it holds what the scan gave."""
+        return [*enumerate(self.readers)][::-1]
+
     def on_floats(self, *args: float) -> list[Any]:
         """The values of the readers on Python floats alone; raises IEEE_DIFFERS and Unavailable as `math` does."""
         return self(namespace("math"), *args, ranks=(0,) * len(args))
@@ -133,8 +137,7 @@ class Scan:
                 scan = self.inner[at]
                 if scan.readers[0] is step:
                     work.append((scan, at, operands, {"ranks": params["ranks"]}, False))
-                    for place, reader in reversed([*enumerate(scan.readers)]):  # the first stands where all of them do
-                        work.append((scan.picked, body.positions[reader], (at,), {"place": place}, False))
+                    work += [(scan.picked, body.positions[one], (at,), {"place": k}, False) for k, one in scan.picks()]
             elif primitive is not LEAF:
                 work.append((primitive.impl, at, operands, params, primitive.aligned and xp.name != "math"))
         self._steps[xp] = start, work

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gradcli.execution.plans.emit_numba import OPERATORS
+from gradcli.execution.namespaces.math_ import ALIASES
+from gradcli.execution.plans.emit_numba import COMPARISONS, OPERATORS
 from gradcli.execution.plans.emit_numpy import take
 from gradcli.execution.plans.ir import ADDED, CALL, CAST, CHOICE, COPY, ENTRY, JOIN, PLACE, VIEW, index_of
 
@@ -27,7 +28,12 @@ if TYPE_CHECKING:
 OPTIONS = ("--fmad=false",)  # of the compiler: a product and a sum are two roundings
 SAME = (
     np.add, np.subtract, np.multiply, np.true_divide, np.negative, np.positive, np.square, np.sqrt, np.copysign,
-    np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal,
+    *COMPARISONS,
+)  # fmt: skip
+FUNCTIONS_OF_C = (  # some under other names than NumPy's
+    "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "sinh", "cosh", "tanh", "arcsin",
+    "arccos", "arctan", "arcsinh", "arccosh", "arctanh", "cbrt", "floor", "ceil", "trunc",
+    "rint", "isfinite", "isnan",
 )  # fmt: skip
 FORMS: dict[Any, str] = {
     **{ufunc: OPERATORS[ufunc] for ufunc in SAME},  # these are spelt alike in Python and in C
@@ -35,14 +41,9 @@ FORMS: dict[Any, str] = {
     np.logical_and: "({} && {})", np.logical_or: "({} || {})", np.logical_not: "(!{})",
     np.bitwise_and: "({} && {})", np.bitwise_or: "({} || {})", np.invert: "(!{})", np.bitwise_xor: "({} != {})",
     np.maximum: "larger_({}, {})", np.minimum: "smaller_({}, {})",
-    np.exp: "exp({})", np.exp2: "exp2({})", np.expm1: "expm1({})", np.log: "log({})", np.log2: "log2({})",
-    np.log10: "log10({})", np.log1p: "log1p({})", np.sin: "sin({})", np.cos: "cos({})", np.tan: "tan({})",
-    np.sinh: "sinh({})", np.cosh: "cosh({})", np.tanh: "tanh({})", np.arcsin: "asin({})", np.arccos: "acos({})",
-    np.arctan: "atan({})", np.arcsinh: "asinh({})", np.arccosh: "acosh({})", np.arctanh: "atanh({})",
-    np.arctan2: "atan2({}, {})", np.hypot: "hypot({}, {})", np.cbrt: "cbrt({})", np.power: "pow({}, {})",
-    np.floor: "floor({})", np.ceil: "ceil({})", np.trunc: "trunc({})", np.rint: "rint({})", np.sign: "sign_({})",
+    **{getattr(np, name): f"{ALIASES.get(name, name)}({{}})" for name in FUNCTIONS_OF_C},
+    np.arctan2: "atan2({}, {})", np.hypot: "hypot({}, {})", np.power: "pow({}, {})", np.sign: "sign_({})",
     np.heaviside: "heaviside_({}, {})", np.remainder: "remain_({}, {})", np.logaddexp: "logaddexp_({}, {})",
-    np.isfinite: "isfinite({})", np.isnan: "isnan({})",
     np.spacing: "(nextafter({0}, 2 * {0}) - {0})",  # of positive numbers: no others are requested
 }  # fmt: skip
 SPECIAL = {  # those of SciPy, by name: SciPy itself is not imported
@@ -92,7 +93,6 @@ def form(ufunc: Any, operands: Sequence[Any], result: Any) -> str | None:
 LOGICAL = {
     np.logical_and, np.logical_or, np.logical_not, np.bitwise_and, np.bitwise_or, np.invert, np.bitwise_xor,
 }  # fmt: skip
-COMPARISONS = {np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal}
 
 
 def number(value: Any) -> str:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradcli.execution.emit_python import OPERATORS as WORDS
 from gradcli.execution.emit_python import Printer, turn_lines
 from gradcli.execution.generated import function
 from gradcli.execution.namespaces import math_
@@ -229,24 +230,19 @@ _made: dict[str, Any] = {}
 
 WORK = 10**7  # steps times entries, from which machine code is worth the start of its compiler
 MOST_LINES = 2_000  # of a text
-OPERATORS: dict[Any, str] = {
-    np.add: "({} + {})", np.subtract: "({} - {})", np.multiply: "({} * {})", np.true_divide: "({} / {})",
-    np.negative: "(-{})", np.positive: "{}", np.absolute: "abs({})", np.square: "({0} * {0})", np.sqrt: "sqrt({})",
-    np.reciprocal: "(1.0 / {})", np.copysign: "copysign({}, {})",
-    np.less: "({} < {})", np.less_equal: "({} <= {})", np.greater: "({} > {})", np.greater_equal: "({} >= {})",
-    np.equal: "({} == {})", np.not_equal: "({} != {})", np.logical_and: "({} & {})", np.logical_or: "({} | {})",
-    np.bitwise_and: "({} & {})", np.bitwise_or: "({} | {})", np.logical_not: "(not {})",
+WHERE = WORDS["where"]
+COMPARISONS = {np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal}
+TRUTHS = {*COMPARISONS, np.logical_and, np.logical_or, np.logical_not, np.bitwise_and, np.bitwise_or}
+OPERATORS: dict[Any, str] = {  # those of Python, and what has another form here
+    **{getattr(np, name): form for name, form in WORDS.items() if name != "where"},
+    np.absolute: "abs({})", np.square: "({0} * {0})", np.sqrt: "sqrt({})", np.copysign: "copysign({}, {})",
+    np.logical_and: "({} & {})", np.logical_or: "({} | {})", np.bitwise_and: "({} & {})", np.bitwise_or: "({} | {})",
     np.maximum: "({0} if ({0} > {1}) | ({0} != {0}) else {1})",
     np.minimum: "({0} if ({0} < {1}) | ({0} != {0}) else {1})",
     np.sign: "(1.0 if {0} > 0.0 else (-1.0) if {0} < 0.0 else 0.0 if {0} == 0.0 else {0})",
     np.floor: "floor({})", np.ceil: "ceil({})", np.rint: "rint({})", np.trunc: "trunc({})",
     np.exp: "exp_({})", np.log: "log_({})", np.tanh: "tanh_({})",
 }  # fmt: skip
-TRUTHS = {
-    np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal,
-    np.logical_and, np.logical_or, np.logical_not, np.bitwise_and, np.bitwise_or,
-}  # fmt: skip
-WHERE = "({1} if {0} else {2})"
 SINES = {np.sin: 0, np.cos: 1}
 
 

@@ -121,10 +121,7 @@ def _choice(op: Op) -> Kernel:
             if SPARSE * x.size <= out.size and (x == 1).all():
                 np.copyto(out, condition)
                 return
-            count = np.count_nonzero(condition)
-            if count == condition.size:
-                np.copyto(out, x)
-            elif SPARSE * count < condition.size:
+            if SPARSE * np.count_nonzero(condition) < condition.size:
                 out.fill(0)
                 np.copyto(out, x, where=condition)
             else:

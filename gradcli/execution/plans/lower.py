@@ -60,7 +60,7 @@ def record(
             value = found[node] = steps.leaf(node, xp.kind_type(node.type.kind), own)
             inputs.append((node, value))
         elif node in tape.loops:
-            scan, _ = tape.loops[node]
+            scan = tape.loops[node]
             args = [found[arg] for arg in node.args]
             lead = lead_of(node, args) if held else ()
             read = operations.scanned(scan, args, lead) if lead else _all_turns(operations, scan, args)
