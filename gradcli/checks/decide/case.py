@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from gradcli.checks.oracle.oracle_client import Exact
     from gradcli.checks.subjects import Subject
+    from gradcli.graph.domain import Interval
     from gradcli.graph.node import Node
 
     Floats = NDArray[np.floating[Any]]
@@ -96,6 +97,11 @@ class Case:
         """The name of the checked leaf; None where the target is an intermediate value."""
         target = self.subject.target
         return None if target is None or target.primitive is not LEAF else str(target.params["name"])
+
+    @property
+    def domains(self) -> dict[str, Interval | None]:
+        """The domain of the checked leaf, which alone has one."""
+        return {} if self.own_leaf is None else {self.own_leaf: self.subject.domain}
 
     def moving_beside(self) -> list[str]:
         """The other leaves that may move and that the output depends on; none beside a target that is no leaf."""

@@ -14,7 +14,7 @@ from gradcli.checks.decide.floats import evaluated
 from gradcli.graph.node import LEAF, reachable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -113,6 +113,25 @@ def nearby(x: Floats, domain: Interval | None, count: int, seed: int) -> Iterato
         moved = shortened(x + step, 3 + attempt // (2 * count))
         if inside(domain, moved) and (moved != x).all() | diagonal:
             yield moved
+
+
+def scattered(
+    values: Mapping[str, Floats], names: Iterable[str], domains: Mapping[str, Interval | None], width: float, seed: int
+) -> Iterator[dict[str, Floats]]:
+    """Points around a given one where each entry of some leaves has moved by itself, by so many of its sizes at most.
+
+    No symmetry and no equal entries are left. An entry that would leave its domain stays.
+    """
+    generator = np.random.default_rng(seed)
+    while True:
+        place = dict(values)
+        for name in names:
+            x, domain = values[name], domains.get(name)
+            step = np.where(x == 0, 1.0, np.abs(x)) * width * generator.uniform(-1.0, 1.0, x.shape)
+            moved = shortened(x + step, 3)
+            kept = [inside(domain, entry) for entry in moved.reshape(-1, 1)]
+            place[name] = np.where(np.reshape(kept, x.shape), moved, x)
+        yield place
 
 
 def structure(x: Floats) -> tuple[bool, bool]:

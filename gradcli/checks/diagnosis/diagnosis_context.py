@@ -186,8 +186,8 @@ class Judgement:
         for turn in range(4 * PLACES):
             place = dict(case.values)
             for position, name in enumerate(names):
-                domain = case.subject.domain if name == case.own_leaf else None
-                near = next(sample_points.nearby(case.values[name], domain, 1, case.seed + 31 * turn + position), None)
+                seed = case.seed + 31 * turn + position
+                near = next(sample_points.nearby(case.values[name], case.domains.get(name), 1, seed), None)
                 if near is not None:
                     place[name] = near
             if all(np.isfinite(value).all() for value in self._both(place)):

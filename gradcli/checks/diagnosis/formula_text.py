@@ -5,12 +5,13 @@ What a report proposes to write is parsed like a script and compared with what i
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from gradcli.checks.decide.floats import evaluated, evaluator
-from gradcli.checks.decide.sample_points import inside, shortened
+from gradcli.checks.decide.sample_points import scattered
 from gradcli.checks.formatting import called, node_text
 from gradcli.diagnostics import GradcliError
 from gradcli.formulas import formula_texts
@@ -97,18 +98,8 @@ def words(text: str) -> set[str]:
 
 def moved_points(case: Case) -> Iterator[Values]:
     """Points where every leaf has moved by itself, so that no symmetry and no equal entries are left."""
-    generator = np.random.default_rng(case.seed + 1)
-    for _ in range(TRIES):
-        place = dict(case.values)
-        for name, value in case.values.items():
-            if value.dtype.kind != "f":
-                continue
-            domain = case.subject.domain if name == case.own_leaf else None
-            scale = np.where(value == 0, 1.0, np.abs(value)) * 0.25
-            moved = shortened(value + scale * generator.uniform(-1.0, 1.0, value.shape), 3)
-            if inside(domain, moved):
-                place[name] = moved
-        yield place
+    names = [name for name, value in case.values.items() if value.dtype.kind == "f"]
+    return islice(scattered(case.values, names, case.domains, 0.25, case.seed + 1), TRIES)
 
 
 def agree(one: Node, other: Node, values: Values) -> bool:

@@ -69,6 +69,57 @@ class Comparison:
         return other.shape == self.right.shape and not bool(self.misses(other).any())
 
 
+class Hypothesis(NamedTuple):
+    """A mistake in a claim as a whole: its name, a sentence, and whether right and claimed numbers show it."""
+
+    name: str
+    told: str  # after "consistent with"; {what} is a gradient, a Jacobian or a value
+    shows: Callable[[Comparison], bool]
+    factor: str | None = None
+
+    def read(self, pairs: Sequence[Comparison], what: str = "gradient") -> list[Reading]:
+        """The reading, where all pairs show the mistake."""
+        told = f"consistent with {self.told.format(what=what)}"
+        return [Reading(self.name, told, self.factor)] if all(map(self.shows, pairs)) else []
+
+
+def undone(change: Callable[[Floats], Floats]) -> Callable[[Comparison], bool]:
+    """Whether a change of the claim makes it right."""
+    return lambda one: one.fits(change(one.claimed))
+
+
+SIGN = Hypothesis("wrong sign", "a wrong sign: the right {what} is minus the claim", undone(np.negative), "-1")
+TRANSPOSED = Hypothesis("transposed", "a transpose: the right {what} is the claim's transpose", undone(np.transpose))
+SOME_SIGNS = Hypothesis(
+    "some signs", "a wrong sign in some entries",
+    lambda one: one.fits(np.where(one.misses(one.claimed), -one.claimed, one.claimed)),
+)  # fmt: skip
+CONSTANT = Hypothesis(
+    "constant", "one number for every entry, where the derivative has several",
+    lambda one: one.claimed.size > 2 and not np.ptp(one.claimed),
+)  # fmt: skip
+
+
+def of_arrays(shape: Sequence[int]) -> Iterator[Hypothesis]:
+    """Entries of an array in another order, added up along an axis, or without their decimals."""
+    for axis, size in enumerate(shape):
+        ways: list[tuple[str, Callable[[Floats], Floats]]] = []
+        if size > 1:
+            ways.append((f"in reverse order along axis {axis}", partial(np.flip, axis=axis)))
+        if axis == 0 and len(shape) > 1:
+            ways.append(("in reverse order along every axis: a kernel flipped?", np.flip))
+        for shift in (1, -1) if size > 2 else ():
+            ways.append((f"shifted by one along axis {axis}", partial(np.roll, shift=shift, axis=axis)))
+        yield from (Hypothesis("wrong order", f"a wrong order: entries {told}", undone(way)) for told, way in ways)
+    for axis, size in enumerate(shape):
+        for word, mixed in (("summed", np.sum), ("averaged", np.mean)) if size > 1 else ():
+            told = f"a gradient {word} over axis {axis} that should not be"
+            yield Hypothesis("wrong axis", told, partial(_mixed, mixed=mixed, axis=axis))
+    for word, cut in (("cut off", np.trunc), ("rounded", np.round)) if shape else ():
+        told = f"decimals that were {word}: is the array of an integer type?"
+        yield Hypothesis("whole numbers", told, partial(_cut, cut=cut))
+
+
 def readings(
     pairs: Sequence[Comparison],
     sizes: Sequence[int] = (),
@@ -89,20 +140,16 @@ def readings(
         return found
     if not any(one.claimed.any() for one in pairs):
         return [Reading("zero", f"the claim is zero, but the {'value' if what == 'value' else 'derivative'} is not")]
-    factor = constant_factor(pairs, sizes, largest)
-    if factor == -1:
-        found.append(Reading("wrong sign", f"consistent with a wrong sign: the right {what} is minus the claim", "-1"))
-    elif factor is not None:
+    found += SIGN.read(pairs, what)
+    factor = None if found else constant_factor(pairs, sizes, largest)
+    if factor is not None:
         found.append(_factor(factor, sizes, what))
-    if all(one.fits(one.claimed.T) for one in pairs if one.claimed.ndim == 2) and pairs[0].claimed.ndim == 2:
-        found.append(Reading("transposed", f"consistent with a transpose: the right {what} is the claim's transpose"))
+    found += TRANSPOSED.read(pairs, what)
     for name, gradients in (others or {}).items():
         near = [Comparison(other, one.claimed).fits(one.claimed) for other, one in zip(gradients, pairs, strict=False)]
         if near and all(near):
             found.append(Reading("swapped", f"consistent with swapped {swapped} `{name}`"))
-    if not found and all(one.fits(np.where(one.misses(one.claimed), -one.claimed, one.claimed)) for one in pairs):
-        found.append(Reading("some signs", "consistent with a wrong sign in some entries"))
-    return found[:MOST]
+    return (found or SOME_SIGNS.read(pairs))[:MOST]
 
 
 def constant_factor(pairs: Sequence[Comparison], sizes: Sequence[int], largest: int) -> Fraction | None:
@@ -260,18 +307,9 @@ def _times(factor: Fraction, text: str) -> str:
 def of_entries(pairs: Sequence[Comparison], what: str = "gradient") -> list[Reading]:
     """The reading of an array in which entries stand elsewhere, were added up or cut off, or some are wrong."""
     shape = pairs[0].right.shape if what != "Jacobian" else ()
-    for told, change in _ways(shape):
-        if all(one.fits(change(one.claimed)) for one in pairs):
-            return [Reading("wrong order", f"consistent with a wrong order: {told}")]
-    for axis in range(len(shape)):
-        for word, mixed in (("summed", np.sum), ("averaged", np.mean)):
-            if shape[axis] > 1 and all(_mixed(one, mixed, axis) for one in pairs):
-                told = f"consistent with a gradient {word} over axis {axis} that should not be"
-                return [Reading("wrong axis", told)]
-    for word, cut in (("cut off", np.trunc), ("rounded", np.round)):
-        if shape and all((one.claimed == cut(one.right)).all() and np.abs(one.claimed).max() >= 1 for one in pairs):
-            told = f"consistent with decimals that were {word}: is the array of an integer type?"
-            return [Reading("whole numbers", told)]
+    found = next((found for one in of_arrays(shape) if (found := one.read(pairs))), None)
+    if found:
+        return found
     order = _order(pairs)
     if order is not None:
         return [order]
@@ -279,15 +317,8 @@ def of_entries(pairs: Sequence[Comparison], what: str = "gradient") -> list[Read
     return [_some(pairs, wrong)] if 0 < wrong.sum() < wrong.size else []
 
 
-def _ways(shape: Sequence[int]) -> Iterator[tuple[str, Callable[[Floats], Floats]]]:
-    """In what other order the entries of an array may stand, in words, and how that is undone."""
-    for axis, size in enumerate(shape):
-        if size > 1:
-            yield f"entries in reverse order along axis {axis}", partial(np.flip, axis=axis)
-        if axis == 0 and len(shape) > 1:
-            yield "entries in reverse order along every axis: a kernel flipped?", np.flip
-        for shift in (1, -1) if size > 2 else ():
-            yield f"entries shifted by one along axis {axis}", partial(np.roll, shift=shift, axis=axis)
+def _cut(one: Comparison, cut: Callable[[Floats], Floats]) -> bool:
+    return bool((one.claimed == cut(one.right)).all() and np.abs(one.claimed).max() >= 1)
 
 
 def _mixed(one: Comparison, mixed: Callable[..., Floats], axis: int) -> bool:
@@ -312,14 +343,12 @@ def _some(pairs: Sequence[Comparison], wrong: NDArray[np.bool_]) -> Reading:
 
 def alike(pairs: Sequence[Comparison]) -> list[Reading]:
     """A claim that is the same for every entry, or off by the same."""
-    if all(one.claimed.size > 2 and np.ptp(one.claimed) == 0 for one in pairs):
-        return [Reading("constant", "consistent with one number for every entry, where the derivative has several")]
     off = [one.right - one.claimed for one in pairs]
     if all(gap.size > 1 and np.ptp(gap) <= 4 * np.max(one.slack) for gap, one in zip(off, pairs, strict=True)):
         return [
             Reading("offset", f"consistent with an offset: every entry is off by the same {float(off[0].mean()):.6g}")
         ]
-    return []
+    return CONSTANT.read(pairs)
 
 
 def _where(wrong: NDArray[np.bool_]) -> tuple[str, str]:

@@ -6,11 +6,13 @@ floats, and right and wrong are sorted by the sign of the surface.
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gradcli.checks.decide.floats import evaluator
+from gradcli.checks.decide.sample_points import scattered
 from gradcli.checks.diagnosis.diagnosis_context import dependents
 from gradcli.checks.diagnosis.ratios import Reading, span_of
 from gradcli.checks.formatting import node_text
@@ -86,6 +88,7 @@ def _agree(
 
 
 DRAWN = 24
+AROUND = 4.0  # sizes of an entry: as far as they are drawn, to lie on both sides of a surface
 ENOUGH = 3  # comparisons on each side
 MOST_SURFACES = 12
 
@@ -98,7 +101,8 @@ def by_branch(judged: Judgement) -> Reading | None:
     same: list[NDArray[np.bool_]] = []
     known: list[list[Floats]] = []
     at = evaluator([judged.right, judged.claimed, *(surface.zero for surface in surfaces)])
-    for place in drawn(judged):
+    case = judged.case
+    for place in islice(scattered(case.values, judged.names, case.domains, AROUND, case.seed), DRAWN):
         gradient, claim, *found = at(place)
         if np.isfinite(gradient).all() and np.isfinite(claim).all():
             scale = np.maximum(np.abs(gradient).max(initial=0.0), np.abs(claim).max(initial=0.0))
@@ -123,23 +127,3 @@ def by_branch(judged: Judgement) -> Reading | None:
                 told += f"and wrong where {text} {words[1]} 0"
                 return Reading("right on one branch", told, node=text, span=span_of(surface.node))
     return None
-
-
-def drawn(judged: Judgement) -> list[dict[str, Floats]]:
-    """Points all around the given one: each entry of what moves times -3 to 3, inside its domain."""
-    case = judged.case
-    generator = np.random.default_rng(case.seed)
-    found = []
-    for _ in range(DRAWN):
-        place = dict(case.values)
-        for name in judged.names:
-            value = case.values[name]
-            scale = np.where(value == 0, 1.0, np.abs(value))
-            made = scale * generator.uniform(-3.0, 3.0, value.shape)
-            domain = case.subject.domain if name == case.own_leaf else None
-            if domain is not None:
-                inside = np.vectorize(lambda x, domain=domain: domain.contains(float(x)), otypes=[bool])(made)
-                made = np.where(inside, made, value)
-            place[name] = made
-        found.append(place)
-    return found
