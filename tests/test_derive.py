@@ -211,6 +211,24 @@ TABLE = [
     ("sum(eigvalsh(A)**2)", "A", "A + A.T", "CERTIFIED"),
     ("sum(log(eigvalsh(X.T@X)))", "X", "2*X @ inv(X.T @ X)", "CERTIFIED"),
     ("max(eigvalsh(A))", "A", None, "it reads eigenvectors one by one"),
+    # losses of classifiers and of regressions
+    ("cross_entropy(Z, labels)", "Z", "(softmax(Z) - eye(n)[labels])/m", "PROVED"),
+    ("cross_entropy(X@W+b, labels)", "W", "1/m*X.T @ (softmax(X @ W + b) - eye(k)[labels])", "PROVED"),
+    ("cross_entropy(z, label)", "z", "softmax(z) - eye(n)[label]", "PROVED"),
+    ("nll_loss(Z, labels)", "Z", "-eye(n)[labels]/m", "PROVED"),
+    (
+        "mean(logsumexp(Z, axis=1) - take_along_axis(Z, labels[:, None], axis=1))",
+        "Z",
+        "(softmax(Z) - eye(n)[labels])/m",
+        "PROVED",
+    ),
+    ("-sum(y*log_softmax(z))", "z", "sum(y)*softmax(z) - y", "PROVED"),
+    ("mse_loss(x, y)", "x", "2/n*(x - y)", "PROVED"),
+    ("huber_loss(x, y)", "x", "where(abs(x - y) <= 1, (x - y)/n, sign(x - y)/n)", "PROVED"),
+    ("mean(softplus(z) - y*z)", "z", "(sigmoid(z) - y)/n", "PROVED"),
+    ("x@y/(norm(x)*norm(y))", "x", "(y - (x @ y)*x/sum(x**2))/(norm(x)*norm(y))", "PROVED"),
+    ("kl_div(x, p)", "x", "-p/n", "PROVED"),
+    ("sum(p*(log(p) - log(q)))", "q", "-p/q", "PROVED"),
 ]
 FIRST = 8  # of these rows, one is run in the short suite
 

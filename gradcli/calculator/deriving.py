@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
     from gradcli.graph.domain import Interval
     from gradcli.graph.node import Node
+    from gradcli.graph.program import Program
     from gradcli.language.limits import Limits, LimitsLike
     from gradcli.language.syntax import Script
     from gradcli.lowering import Lowered
@@ -381,7 +382,8 @@ def derived(
         assumed = subject.assumed
         small = subject.small()
         lowered = subject.lowered(small[0])
-    leaves = [name for name in leaf_names(lowered) if name != subject.rows]
+    left_out = {subject.rows, *(label_counts(lowered.program) if wrt is None else ())}
+    leaves = [name for name in leaf_names(lowered) if name not in left_out]
     reasons: dict[str, str] = {}
     texts = {leaf: found for leaf, found in general_texts(subject, reasons).items() if found}
     if style != "derived" and not any(leaf.node.shape for leaf in lowered.program.leaves.values()):
@@ -579,10 +581,34 @@ def judged(subject: Subject, claims: Mapping[str, str], sizes: Mapping[str, int]
 def places(lowered: Lowered, first: int) -> Iterator[dict[str, Any]]:
     """Points for what a script leaves open or gives as a default, inside the domains that it declares."""
     program = lowered.program
-    moving = {name: leaf for name, leaf in program.leaves.items() if not leaf.const and name not in program.statics}
+    classes = {name: count for name, count in label_counts(program).items() if name not in lowered.values}
+    moving = {
+        name: leaf
+        for name, leaf in program.leaves.items()
+        if name in classes or not (leaf.const or name in program.statics)
+    }
     shapes = {name: leaf.node.shape for name, leaf in moving.items()}
     for place in points(shapes, {}, first):
-        yield {name: inside(value, moving[name].domain) for name, value in place.items()}
+        yield {
+            name: labels_of(value, classes[name]) if name in classes else inside(value, moving[name].domain)
+            for name, value in place.items()
+        }
+
+
+def label_counts(program: Program) -> dict[str, int]:
+    """The leaves that are labels, each with the number of classes: they choose an entry of each row."""
+    return {
+        leaf.params["name"]: node.args[0].shape[node.params["axis"]]
+        for node in reachable(program.outputs)
+        if node.primitive.name == "take_along"
+        for leaf in reachable([node.args[1]])
+        if "name" in leaf.params
+    }
+
+
+def labels_of(value: Any, count: int) -> Any:
+    """Random numbers as labels from 0 to count - 1."""
+    return [labels_of(entry, count) for entry in value] if isinstance(value, list) else int(abs(value) * 2**20) % count
 
 
 def inside(value: Any, domain: Interval | None) -> Any:

@@ -15,10 +15,12 @@ from gradcli.formulas.index_terms import (
     COMPARISONS,
     EIGENVECTORS,
     ONE,
+    ONE_HOT,
     TRUTHS,
     ZERO,
     Call,
     Delta,
+    Index,
     Leaf,
     Literal,
     Names,
@@ -45,7 +47,7 @@ from gradcli.graph.node import CONSTANT, DATA, LEAF, is_reader
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
 
-    from gradcli.formulas.index_terms import Index, Sum
+    from gradcli.formulas.index_terms import Sum
     from gradcli.graph.node import Node
 
     At = tuple[Index | int, ...]
@@ -389,6 +391,24 @@ class Reader:
         whole = Whole(node.primitive.name, tuple(node.params.items()), tuple(args), at)
         return _linear(whole) if node.primitive.kind == "linear" else single(whole)
 
+    def _label(self, node: Node, at: At) -> Rule:
+        """One entry of each row, chosen by its label, or the rows with such an entry and zeros."""
+        x, labels = node.args
+        axis = node.params["axis"] % len(at)
+        if labels.shape[axis] != 1:
+            raise NoFormula("it reads positions")
+        takes = node.primitive.name == "take_along"
+        place = self.names.index(x.shape[axis]) if takes else at[axis]
+        rows = tuple([i for i in (*at[:axis], *at[axis + 1 :]) if not isinstance(i, int)])
+        own = tuple([self.names.index(i.size) for i in rows])
+        fresh = dict[Index | int, Index | int](zip(rows, own, strict=True))
+        chosen = yield labels, tuple([0 if k == axis else fresh.get(i, i) for k, i in enumerate(at)])
+        found = yield x, tuple([(place if takes else 0) if k == axis else i for k, i in enumerate(at)])
+        size = x.shape[axis] if takes else node.params["size"]
+        one_hot = single(Whole(ONE_HOT, (("size", size),), ((own, chosen),), (*rows, place)))
+        found = times(found, one_hot)
+        return over(found, place, self.names) if isinstance(place, Index) and takes else found
+
     def _exponential_along(self, node: Node, at: At) -> Rule:
         """The derivative of a matrix exponential along a multiple of the identity, which is that multiple of it."""
         x, direction = node.args
@@ -495,6 +515,8 @@ RULES: dict[str, Callable[[Reader, Node, At], Rule]] = {
     "slice": Reader._slice,
     "unslice": Reader._unslice,
     "concat": Reader._concat,
+    "take_along": Reader._label,
+    "put_along": Reader._label,
     "max": Reader._whole,
     "min": Reader._whole,
     EIGENVECTORS: Reader._whole,

@@ -107,6 +107,7 @@ COMPARISONS = ("less", "less_equal", "greater", "greater_equal", "equal", "not_e
 TRUTHS = (*COMPARISONS, "and", "or", "not")
 SHALLOW = (Leaf, Delta, Number, Literal)
 EIGENVECTORS, EIGENVALUES = "eigvecs", "eigvalsh"  # of a symmetric matrix
+ONE_HOT = "one_hot"  # of labels: 1 where the last index is the label, else 0
 MOST_KEPT = 2000  # bases whose keys and free indices are kept
 
 Kept = TypeVar("Kept")
@@ -487,6 +488,8 @@ def _over_term(term: Term, index: Index, names: Names) -> Sum:
                 for inner in base.inside
             ]
             return add(*[over((part,), index, names) for part in parts])
+        if isinstance(base, Whole) and base.name == ONE_HOT and base.at[-1] == index and index not in base.at[:-1]:
+            return (Term(term.coefficient, rest, term.bound),)
         if isinstance(base, Call) and base.name == "equal":  # the one place where an entry is the largest
             return (Term(term.coefficient, rest, term.bound),)
     return (term._replace(bound=(*term.bound, index)),)

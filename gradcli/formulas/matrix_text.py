@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from gradcli.formulas.index_terms import (
     COMPARISONS,
     EIGENVECTORS,
+    ONE_HOT,
     Call,
     Delta,
     Group,
@@ -634,6 +635,9 @@ class Writer:
         if base.name == EIGENVECTORS:
             raise NoFormula("it reads eigenvectors one by one")
         args = [self.sum(arg, own) for own, arg in base.args]
+        if base.name == ONE_HOT:
+            size = base.params[0][1]
+            return _subscripted(f"eye({self.sizes.get(size, size)})[{args[0].text}]", base.at, order)
         if base.name == "slice":
             start, step, size = base.params[0][1]
             stop = start + step * size

@@ -31,11 +31,11 @@ def together(*xs: Any, verb: str = "combine") -> tuple[Any, ...]:
     if shape is None:
         names = [_type_text(x) for x in xs]
         message = f"cannot {verb} {', '.join(names[:-1])} and {names[-1]}"
-        raise error("GC301", message, help=_shape_help(xs), sizes=_unequal(*(x.shape for x in xs)))
+        raise error("GC301", message, help=_shape_help(xs), sizes=unequal(*(x.shape for x in xs)))
     return tuple(stretch(x, shape) for x in xs)
 
 
-def _unequal(*shapes: Shape) -> tuple[int, int] | None:
+def unequal(*shapes: Shape) -> tuple[int, int] | None:
     """The first two sizes, counted from the last axis, that do not broadcast."""
     for position in range(1, max(map(len, shapes)) + 1):
         sizes = [shape[-position] for shape in shapes if position <= len(shape) and shape[-position] != 1]
@@ -51,7 +51,7 @@ def _type_text(x: Any) -> str:
 
 
 def _shape_help(xs: tuple[Any, ...]) -> str | None:
-    """What usually mends it: a slice of the longer vector, or a new axis."""
+    """What usually fixes it: a slice of the longer vector, or a new axis."""
     if all(len(x.shape) == 1 for x in xs):
         return f"slice one of them, e.g. b[0:{min(x.shape[0] for x in xs)}], or add an axis: a[:, None]"
     return "axes must be equal or 1, counted from the last; reshape or add an axis with x[:, None]"

@@ -17,7 +17,7 @@ from gradcli.primitives.axes import (
     positions_of,
     reshaped,
 )
-from gradcli.primitives.broadcasting import stretch
+from gradcli.primitives.broadcasting import stretch, unequal
 from gradcli.primitives.movement import reshape, slice_
 from gradcli.primitives.positions import take_along, take_static
 from gradcli.primitives.sizes import normalize_axis, whole_number
@@ -251,6 +251,7 @@ def _gather(x: Any, indices: Any, axis: int) -> Any:
             "GC305",
             f"gather along axis {axis} cannot combine {described(x)} with positions {described(positions)}",
             help="both need the same axes; x[i] or take(x, i, axis=...) takes whole rows",
+            sizes=unequal(ours, theirs),
         )
     position = rank + at
 

@@ -14,7 +14,7 @@ from gradcli.graph.primitive import composite
 from gradcli.graph.types import size_of
 from gradcli.primitives.activations import logsigmoid
 from gradcli.primitives.axes import described, positions_of, require_entries, require_option, reshaped
-from gradcli.primitives.broadcasting import together
+from gradcli.primitives.broadcasting import together, unequal
 from gradcli.primitives.comparison import where
 from gradcli.primitives.composites import log_softmax, norm
 from gradcli.primitives.exponential import exp, log, xlogy
@@ -173,6 +173,7 @@ def _chosen(scores: Any, labels: Any, axis: int, function: str) -> Any:
             "GC301",
             f"{function}: labels of shape {described(labels)} do not fit scores {described(scores)}",
             help="labels have the shape of the scores without the axis of the classes",
+            sizes=unequal(labels.shape, rest),
         )
     index = reshaped(positions_of(labels), (*rest[:position], 1, *rest[position:]))
     return reshaped(take_along(scores, index, axis=axis), rest)
