@@ -65,6 +65,7 @@ from gradcli.eager._core.unsupported import VERSION as _VERSION
 from gradcli.eager._core.unsupported import missing as _missing
 from gradcli.eager._engine.arguments import checked as _checked
 from gradcli.eager._ops import install as _install
+from gradcli.eager._ops.creation import TYPED as _TYPED
 from gradcli.eager._ops.creation import Generator
 from gradcli.eager._ops.reductions import finfo, iinfo
 from gradcli.eager.backends import FUNCTIONS as _SWITCHES
@@ -120,6 +121,7 @@ _FUNCTIONS.update(is_floating_point=_checked(_is_floating_point), strided="torch
 _HARMLESS = {**_SWITCHES, **_TOP, "default_generator": _default_generator}  # compile, set_num_threads, accelerator, ...
 globals().update(_FUNCTIONS)
 globals().update(_HARMLESS)
+globals().update(_TYPED)
 
 _ROOMS = {
     "amp": "gradcli.eager.amp",
@@ -131,10 +133,6 @@ _ROOMS = {
     "serialization": "gradcli.eager.serialization",
     "utils": "gradcli.eager.utils",
 }
-_TYPED = (
-    *("HalfTensor", "FloatTensor", "DoubleTensor", "ByteTensor", "CharTensor", "ShortTensor", "IntTensor"),
-    *("LongTensor", "BoolTensor"),
-)
 _LATER = {  # functions that few programs need
     "record": "gradcli.eager._trace",
     "vmap": "gradcli.eager.func",
@@ -144,7 +142,7 @@ _LATER = {  # functions that few programs need
 
 
 def __dir__() -> list[str]:
-    return sorted({*__all__, *_FUNCTIONS, *_HARMLESS, *_ROOMS, *_LATER, *_TYPED})
+    return sorted({*__all__, *_FUNCTIONS, *_HARMLESS, *_TYPED, *_ROOMS, *_LATER})
 
 
 def __getattr__(name: str) -> Any:
@@ -152,6 +150,4 @@ def __getattr__(name: str) -> Any:
         return _import_module(_ROOMS[name])
     if name in _LATER:
         return getattr(_import_module(_LATER[name]), name)
-    if name in _TYPED:
-        return _import_module("gradcli.eager._ops.creation").TYPED[name]
     raise _missing("", name, __dir__())

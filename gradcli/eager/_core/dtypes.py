@@ -63,6 +63,20 @@ int8 = dtype("int8", np.int8)
 uint8 = dtype("uint8", np.uint8)
 bool = dtype("bool", np.bool_)
 
+# how old programs call tensors of a format
+TENSOR_NAMES = {
+    float16: "HalfTensor",
+    float32: "FloatTensor",
+    float64: "DoubleTensor",
+    uint8: "ByteTensor",
+    int8: "CharTensor",
+    int16: "ShortTensor",
+    int32: "IntTensor",
+    int64: "LongTensor",
+    bool: "BoolTensor",
+    complex64: "ComplexFloatTensor",
+    complex128: "ComplexDoubleTensor",
+}
 _default = [float32]
 FLOATS = (float32.np, float64.np)
 

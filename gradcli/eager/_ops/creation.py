@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,51 +22,63 @@ from gradcli.eager._ops.table import FUNCTION, described, op
 if TYPE_CHECKING:
     from gradcli.eager._engine.arguments import Number, Operand, Sizes
 
-F = TypeVar("F", bound=Callable[..., Any])
 
+def made(aliases: str = "", **columns: Any) -> Callable[[Callable[..., Any]], Callable[..., Tensor]]:
+    """The row of a function that makes a tensor, or its array: it takes PyTorch's options of memory and gradients."""
 
-def made(aliases: str = "", **columns: Any) -> Callable[[F], F]:
-    """The row of a function that makes a tensor: it takes PyTorch's options about devices and memory."""
-
-    def with_row(make: F) -> F:
+    def with_row(make: Callable[..., Any]) -> Callable[..., Tensor]:
         run = make if make.__name__ in _FREE else checked(make)
 
         @functools.wraps(make)
-        def placed(*args: Any, device: Any = None, pin_memory: bool = False, layout: Any = None, **options: Any) -> Any:
+        def placed(
+            *args: Any,
+            device: Any = None,
+            pin_memory: bool = False,
+            layout: Any = None,
+            requires_grad: bool = False,
+            **options: Any,
+        ) -> Tensor:
             where = None if device is None else devices.device(device)
             if "dtype" in options:
                 options["dtype"] = dtypes.meant(options["dtype"])
             found = run(*args, **options)
+            if not isinstance(found, Tensor):
+                found = Tensor(found if found.ndim else found[()])
+            if requires_grad:
+                found.requires_grad_()
             if where is not None and where.type != "cpu":
                 found._raw = devices.moved(found._array, where)
             return found
 
-        found: Any = op(aliases, only=FUNCTION, **columns)(placed)
-        return found  # type: ignore[no-any-return]
+        return op(aliases, only=FUNCTION, **columns)(placed)
 
     return with_row
 
 
-_FREE = ("tensor", "zeros", "ones", "empty", "rand", "randn")  # these look at data or sizes themselves
+_FREE = ("_copied", "zeros", "ones", "empty", "rand", "randn")  # these look at data or sizes themselves
 
 
-@made()
-def tensor(data: Any, *, dtype: dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
+@op(only=FUNCTION)
+def tensor(data: Any, *, dtype: Any = None, **options: Any) -> Tensor:
     """A new leaf with a copy of the data; whole numbers become int64, others the default float format.
 
     Raises ValueError for rows of different lengths, RuntimeError for a format that cannot require grad.
     """
-    given = data if isinstance(data, (list, tuple)) else (data,)
+    found = _copied(data, dtype=dtype, **options)
+    if events.current is not None:
+        events.current.cut("torch.tensor()", data if isinstance(data, (list, tuple)) else (data,), found)
+    return found
+
+
+@made()
+def _copied(data: Any, *, dtype: dtypes.dtype | None = None) -> Any:
     if isinstance(data, Tensor):
         warn("to copy a tensor, use clone().detach(), and requires_grad_(True) after it", UserWarning)
         data = data._array
     array = _array(data)
     if dtype is None:
         dtype = dtypes.of(array.dtype) if hasattr(data, "dtype") else dtypes.of_number(array[()])
-    found = _leaf(np.array(array, dtype=dtype.np), requires_grad)
-    if events.current is not None:
-        events.current.cut("torch.tensor()", given, found)
-    return found
+    return np.array(array, dtype=dtype.np)
 
 
 def _array(data: Any) -> Any:
@@ -88,13 +100,8 @@ def _plain(data: Any) -> Any:
     return [_plain(one) for one in data] if isinstance(data, (list, tuple)) else data
 
 
-def _leaf(array: Any, requires_grad: bool) -> Tensor:
-    found = Tensor(array if array.ndim else array[()])
-    return found.requires_grad_() if requires_grad else found
-
-
 @made("asarray")
-def as_tensor(data: Any, dtype: dtypes.dtype | None = None) -> Tensor:
+def as_tensor(data: Any, dtype: dtypes.dtype | None = None) -> Any:
     """The data as a tensor: a tensor of this format as it is, an array without a copy."""
     if isinstance(data, Tensor):
         return data if dtype is None else cast(data, dtype)
@@ -130,36 +137,36 @@ def _type(dtype: dtypes.dtype | None) -> Any:
 
 
 @made()
-def zeros(*given: Any, size: Any = None, dtype: dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
+def zeros(*given: Any, size: Any = None, dtype: dtypes.dtype | None = None) -> Any:
     """Zeros of a shape."""
-    return _leaf(np.zeros(_shape(given, size), _type(dtype)), requires_grad)
+    return np.zeros(_shape(given, size), _type(dtype))
 
 
 @made()
-def ones(*given: Any, size: Any = None, dtype: dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
+def ones(*given: Any, size: Any = None, dtype: dtypes.dtype | None = None) -> Any:
     """Ones of a shape."""
-    return _leaf(np.ones(_shape(given, size), _type(dtype)), requires_grad)
+    return np.ones(_shape(given, size), _type(dtype))
 
 
 @made()
-def empty(*given: Any, size: Any = None, dtype: dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
+def empty(*given: Any, size: Any = None, dtype: dtypes.dtype | None = None) -> Any:
     """Entries of a shape to be written; they are zeros."""
-    return zeros(*given, size=size, dtype=dtype, requires_grad=requires_grad)
+    return zeros(*given, size=size, dtype=dtype)
 
 
 @made()
-def full(size: Any, fill_value: Number, *, dtype: dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
+def full(size: Any, fill_value: Number, *, dtype: dtypes.dtype | None = None) -> Any:
     """One number, repeated over a shape."""
     if isinstance(fill_value, (str, bytes)):
         raise TypeError(f"full(): argument 'fill_value' must be Number, not {type(fill_value).__name__}")
     kind = dtypes.of_number(fill_value) if dtype is None else dtype
-    return _leaf(np.full(_shape((size,)), fill_value, kind.np), requires_grad)
+    return np.full(_shape((size,)), fill_value, kind.np)
 
 
 @made()
-def eye(n: int, m: int | None = None, *, dtype: dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
+def eye(n: int, m: int | None = None, *, dtype: dtypes.dtype | None = None) -> Any:
     """Ones on the diagonal of a matrix."""
-    return _leaf(np.eye(n, m, dtype=_type(dtype)), requires_grad)
+    return np.eye(n, m, dtype=_type(dtype))
 
 
 @made()
@@ -169,8 +176,7 @@ def arange(
     step: Number = 1,
     *,
     dtype: dtypes.dtype | None = None,
-    requires_grad: bool = False,
-) -> Tensor:
+) -> Any:
     """Numbers from `start` (0 where only one is given) below `end`, `step` apart."""
     if end is None:
         start, end = 0, start
@@ -183,22 +189,26 @@ def arange(
         raise RuntimeError("upper bound and lower bound are inconsistent with the sign of the step")
     whole = all(isinstance(n, int) for n in (start, end, step))
     kind = dtype or (dtypes.int64 if whole else dtypes.get_default_dtype())
-    return _leaf(np.arange(start, end, step).astype(kind.np), requires_grad)
+    return np.arange(start, end, step).astype(kind.np)
 
 
 @made()
 def linspace(
-    start: float, end: float, steps: int, *, dtype: dtypes.dtype | None = None, requires_grad: bool = False
-) -> Tensor:
+    start: float,
+    end: float,
+    steps: int,
+    *,
+    dtype: dtypes.dtype | None = None,
+) -> Any:
     """So many numbers at equal distances, both ends included."""
-    return _leaf(np.linspace(start, end, steps, dtype=np.float64).astype(_type(dtype)), requires_grad)
+    return np.linspace(start, end, steps, dtype=np.float64).astype(_type(dtype))
 
 
 def _like_of(make: Callable[..., Tensor], summary: str) -> Any:
     """`zeros_like` of `zeros`, and so on: its result in the shape and format of a tensor."""
 
-    def function(input: Tensor, *, dtype: dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
-        return make(tuple(input.shape), dtype=dtype or input.dtype, requires_grad=requires_grad)
+    def function(input: Tensor, *, dtype: dtypes.dtype | None = None) -> Tensor:
+        return make(tuple(input.shape), dtype=dtype or input.dtype)
 
     return made()(described(function, f"{make.__name__}_like", summary))
 
@@ -210,10 +220,13 @@ empty_like = _like_of(empty, "Entries to be written, in the shape and format of 
 
 @made()
 def full_like(
-    input: Tensor, fill_value: Number, *, dtype: dtypes.dtype | None = None, requires_grad: bool = False
-) -> Tensor:
+    input: Tensor,
+    fill_value: Number,
+    *,
+    dtype: dtypes.dtype | None = None,
+) -> Any:
     """One number in the shape and format of a tensor."""
-    return _leaf(np.full(input._array.shape, fill_value, (dtype or input.dtype).np), requires_grad)
+    return np.full(input._array.shape, fill_value, (dtype or input.dtype).np)
 
 
 @made()
@@ -224,27 +237,26 @@ def logspace(
     base: float = 10.0,
     *,
     dtype: dtypes.dtype | None = None,
-    requires_grad: bool = False,
-) -> Tensor:
+) -> Any:
     """Powers of a base with exponents at equal distances, both ends included."""
     exponents = np.linspace(start, end, steps, dtype=np.float64)
-    return _leaf((base**exponents).astype(_type(dtype)), requires_grad)
+    return (base**exponents).astype(_type(dtype))
 
 
 @made()
-def scalar_tensor(s: Number, *, dtype: dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
+def scalar_tensor(s: Number, *, dtype: dtypes.dtype | None = None) -> Any:
     """A tensor without axes, of the default float format unless another is requested."""
-    return _leaf(np.asarray(s, _type(dtype)), requires_grad)
+    return np.asarray(s, _type(dtype))
 
 
 @made()
-def tril_indices(row: int, col: int, offset: int = 0) -> Tensor:
+def tril_indices(row: int, col: int, offset: int = 0) -> Any:
     """The rows and columns of the entries on and below a diagonal."""
     return Tensor(np.stack(np.tril_indices(row, offset, col)).astype(np.int64))
 
 
 @made()
-def triu_indices(row: int, col: int, offset: int = 0) -> Tensor:
+def triu_indices(row: int, col: int, offset: int = 0) -> Any:
     """The rows and columns of the entries on and above a diagonal."""
     return Tensor(np.stack(np.triu_indices(row, offset, col)).astype(np.int64))
 
@@ -270,10 +282,9 @@ def _drawn(name: str, summary: str) -> Any:
         size: Any = None,
         generator: Any = None,
         dtype: dtypes.dtype | None = None,
-        requires_grad: bool = False,
     ) -> Tensor:
-        draw = getattr(generator or streams.default_generator, name)
-        return _leaf(draw(_shape(given, size), _name(dtype)), requires_grad)
+        draw: Any = getattr(generator or streams.default_generator, name)
+        return draw(_shape(given, size), _name(dtype))  # type: ignore[no-any-return]
 
     return made()(described(function, name, summary))
 
@@ -294,8 +305,7 @@ def randint(
     *,
     generator: Any = None,
     dtype: dtypes.dtype | None = None,
-    requires_grad: bool = False,
-) -> Tensor:
+) -> Any:
     """Whole numbers from `low` (0 where only one bound is given) below `high`, as int64 unless another is requested."""
     if size is None:
         if not isinstance(high, (tuple, list)):
@@ -307,7 +317,7 @@ def randint(
     if not isinstance(size, (tuple, list)) or high is None or isinstance(high, (tuple, list)):
         raise TypeError("randint(): argument 'size' must be tuple of ints, and 'high' a whole number")
     found = (generator or streams.default_generator).randint(low, high, _shape((size,)))
-    return _leaf(found if dtype is None else found.astype(dtype.np), requires_grad)
+    return found if dtype is None else found.astype(dtype.np)
 
 
 @made()
@@ -318,8 +328,7 @@ def normal(
     *,
     generator: Any = None,
     dtype: dtypes.dtype | None = None,
-    requires_grad: bool = False,
-) -> Tensor:
+) -> Any:
     """Normal numbers: of a mean and a deviation in a size, or one for each entry of tensors of these.
 
     TypeError for numbers without a size, RuntimeError for a negative deviation.
@@ -329,7 +338,7 @@ def normal(
     if not given or size is not None:
         if size is None or given:
             raise TypeError("normal() takes tensors without a size, or numbers and a size")
-        return _leaf(source.normal(_shape((size,)), float(mean), float(std), _name(dtype)), requires_grad)
+        return source.normal(_shape((size,)), float(mean), float(std), _name(dtype))
     if isinstance(std, Tensor) and (std._array < 0).any():
         raise RuntimeError("normal expects all elements of std >= 0.0")
     kind, shape = given[0].dtype, np.broadcast_shapes(*[x._raw.shape for x in given])
@@ -338,14 +347,14 @@ def normal(
 
 
 @made()
-def randperm(n: int, *, generator: Any = None, dtype: dtypes.dtype | None = None) -> Tensor:
+def randperm(n: int, *, generator: Any = None, dtype: dtypes.dtype | None = None) -> Any:
     """The numbers below n in random order."""
     found = (generator or streams.default_generator).randperm(n)
-    return _leaf(found if dtype is None else found.astype(dtype.np), False)
+    return found if dtype is None else found.astype(dtype.np)
 
 
 @made()
-def randint_like(input: Tensor, low: int, high: int | None = None, *, dtype: Any = None) -> Tensor:
+def randint_like(input: Tensor, low: int, high: int | None = None, *, dtype: Any = None) -> Any:
     """Whole numbers from `low` (or 0) below `high`, in the shape and format of a tensor."""
     low, high = (0, low) if high is None else (low, high)
     drawn = streams.default_generator.randint(low, high, input._raw.shape)
@@ -438,19 +447,6 @@ def _like(name: str, make: Callable[..., Tensor]) -> Callable[..., Tensor]:
 METHODS = {f"new_{make.__name__}": _like(f"new_{make.__name__}", make) for make in (zeros, ones, empty, full, tensor)}
 
 
-FORMATS = {
-    "HalfTensor": dtypes.float16,
-    "FloatTensor": dtypes.float32,
-    "DoubleTensor": dtypes.float64,
-    "ByteTensor": dtypes.uint8,
-    "CharTensor": dtypes.int8,
-    "ShortTensor": dtypes.int16,
-    "IntTensor": dtypes.int32,
-    "LongTensor": dtypes.int64,
-    "BoolTensor": dtypes.bool,
-}
-
-
 def entries_of(first: Any, *rest: Any) -> Any:
     """The entries of `torch.Tensor(...)`: a list in the default format, or zeros of given sizes.
 
@@ -483,7 +479,9 @@ class _Typed(type):
 
 
 TYPED: dict[str, Any] = {
-    name: _Typed(name, (), {"dtype": kind, "__module__": "torch"}) for name, kind in FORMATS.items()
+    name: _Typed(name, (), {"dtype": kind, "__module__": "torch"})
+    for kind, name in dtypes.TENSOR_NAMES.items()
+    if not kind.is_complex
 }
 
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gradcli.eager._core import dtypes, tracer
-from gradcli.eager._core.events import noted
 from gradcli.eager._core.node import class_named
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._core.tracer import Traced, known
 from gradcli.eager._engine.record import cast, of_node, record
 from gradcli.eager._engine.rule_node import FixedNode, RuleNode
 from gradcli.eager._ops.elementwise import need_mask
-from gradcli.eager._ops.reductions import Found, sort
+from gradcli.eager._ops.reductions import Found, chosen, sort
 from gradcli.eager._ops.table import ENTRIES, METHOD, op
 from gradcli.eager._ops.views import axis_of, expand, reshape, unsqueeze, viewed
 from gradcli.primitives import catalogue
@@ -220,27 +220,10 @@ def assignment(x: Tensor, index: Any, value: Any) -> tuple[Tensor, Any, Callable
         return target, _without_leading_ones(value, target.ndim) if isinstance(value, Tensor) else value, None
     value = value if isinstance(value, Tensor) else Tensor(np.asarray(value, dtype=x._raw.dtype))
     refuse_old_mask(items, value)
-    plain = tuple(
-        positions_of(item) if not (_is_plain(item) and not isinstance(item, Tensor)) else item for item in items
-    )
-    numbers = np.full(x._raw.shape, -1, np.int64)
-    wanted = numbers[plain].shape
-    value = _without_leading_ones(value, len(wanted))
-    try:
-        source = np.broadcast_to(np.arange(value._raw.size).reshape(value._raw.shape), wanted)
-    except ValueError:
-        raise RuntimeError(
-            f"shape mismatch: {list(value.shape)} cannot be assigned to a selection of shape {list(wanted)}"
-        ) from None
-    numbers[plain] = source
-    hit, at = Tensor(numbers >= 0), Tensor(np.maximum(numbers, 0).reshape(-1))
-    return (
-        x,
-        value,
-        lambda old: record(
-            _put, (old, value, hit, at), {}, "IndexPutBackward0", keep_integer=True, keep_dtype=(2, 3), edges=2
-        ),
-    )
+    plain = [positions_of(item) if not (_is_plain(item) and not isinstance(item, Tensor)) else item for item in items]
+    positions = numbers(x)[tuple(plain)]
+    value = _without_leading_ones(value, positions.ndim)
+    return x, value, lambda old: placed(old, positions, value, "IndexPutBackward0")
 
 
 def _without_leading_ones(value: Tensor, rank: int) -> Tensor:
@@ -249,15 +232,6 @@ def _without_leading_ones(value: Tensor, rank: int) -> Tensor:
     while extra < value.ndim - rank and value.shape[extra] == 1:
         extra += 1
     return reshape(value, tuple(value.shape[extra:])) if extra else value
-
-
-def _put(x: Any, value: Any, hit: Any, at: Any) -> Any:
-    reshape = catalogue()["reshape"]
-    size = 1
-    for n in value.shape:
-        size *= n
-    moved = catalogue()["take_along"](reshape(value, shape=(size,)), at, axis=-1)
-    return catalogue()["where"](hit, reshape(moved, shape=x.shape), x)
 
 
 Shape = tuple[int, ...]
@@ -283,10 +257,7 @@ def picked(x: Tensor, positions: Any, name: str) -> Tensor:
 
 
 def flat(x: Any) -> Any:
-    size = 1
-    for n in x.shape:
-        size *= n
-    return catalogue()["reshape"](x, shape=(size,))
+    return catalogue()["reshape"](x, shape=(math.prod(x.shape),))
 
 
 def _picked(x: Any, at: Any, *, shape: Shape) -> Any:
@@ -376,15 +347,6 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:
 # --- in order ------------------------------------------------------------------------------------------------
 
 
-def _found(x: Tensor, at: Any, dim: int, name: str, keepdim: bool = True) -> Found:
-    places = list(np.indices(at.shape, sparse=True))
-    places[dim] = at
-    positions = numbers(x)[tuple(places)]
-    if not keepdim:
-        positions, at = positions.squeeze(dim), at.squeeze(dim)
-    return of_node(Found, name)(picked(x, positions, name), noted("indices", (x,), Tensor(at.astype(np.int64))))
-
-
 @op(along=True)
 def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Found:
     """The k largest (or smallest) entries along an axis, and where they stood."""
@@ -397,7 +359,7 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
         return of_node(Found, "TopkBackward0")(part(values, kept), part(at, kept))
     array = input._array
     order = np.argsort(-array if largest and array.dtype.kind != "b" else array, axis=dim, kind="stable")
-    return _found(input, np.take(order, range(k), axis=dim), dim, "TopkBackward0")
+    return chosen(input, Tensor(np.take(order, range(k), axis=dim)), dim, "TopkBackward0")
 
 
 @op(along=True)
@@ -407,7 +369,8 @@ def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
         order = np.argsort(input._array.reshape(-1), kind="stable")
         return picked(input, order[(input._raw.size - 1) // 2], "MedianBackward0")
     order = np.argsort(input._array, axis=dim, kind="stable")
-    return _found(input, np.take(order, [(input.shape[dim] - 1) // 2], axis=dim), dim, "MedianBackward1", keepdim)
+    at = Tensor(np.take(order, [(input.shape[dim] - 1) // 2], axis=dim))
+    return chosen(input, at, dim, "MedianBackward1", keepdim)
 
 
 @op()
@@ -418,24 +381,27 @@ def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Found:
     for at in np.ndindex(places.shape):
         known, counts = np.unique(rows[at], return_counts=True)
         places[at] = np.flatnonzero(rows[at] == known[counts.argmax()])[-1]
-    return _found(input, np.expand_dims(places, dim), dim, "ModeBackward0", keepdim)
+    return chosen(input, Tensor(np.expand_dims(places, dim)), dim, "ModeBackward0", keepdim)
 
 
 # --- diagonals, windows, repetitions ---------------------------------------------------------------------------
 
 
 def placed(x: Tensor, positions: Any, source: Any, name: str, edges: int = 2) -> Tensor:
-    """x with the entries of `source` (a tensor of the shape of the positions, or a number) at some positions."""
-    flat = positions.reshape(-1)
+    """x with the entries of `source`, a number or a tensor that is repeated to their shape, at some positions."""
     last = np.full(x._raw.size, -1, np.int64)
-    last[flat] = np.arange(flat.size)
+    wanted, given = positions.shape, source._raw.shape if isinstance(source, Tensor) else ()
+    try:
+        last[positions] = np.broadcast_to(np.arange(math.prod(given)).reshape(given), wanted)
+    except ValueError:
+        raise RuntimeError(
+            f"shape mismatch: {list(given)} cannot be assigned to a selection of shape {list(wanted)}"
+        ) from None
     hit = Tensor((last >= 0).reshape(x._raw.shape))
     if not isinstance(source, Tensor):
         return record(_filled, (x, hit, source), {}, name, keep_integer=True, keep_dtype=(1,), edges=1, pointwise=True)
-    at = Tensor(np.maximum(last, 0))
-    return record(
-        _placed, (x, source, hit, at), {}, name, keep_integer=True, keep_dtype=(2, 3), edges=edges, pointwise=False
-    )
+    xs = (x, source, hit, Tensor(np.maximum(last, 0)))
+    return record(_placed, xs, {}, name, keep_integer=True, keep_dtype=(2, 3), edges=edges, pointwise=False)
 
 
 def _filled(x: Any, hit: Any, value: Any) -> Any:
@@ -457,10 +423,7 @@ def added_at(x: Tensor, positions: Any, source: Tensor, name: str, alpha: float 
 
 
 def _added_at(x: Any, source: Any, at: Any, *, alpha: float) -> Any:
-    size = 1
-    for n in x.shape:
-        size *= n
-    put = catalogue()["put_along"](flat(source), at, axis=-1, size=size)
+    put = catalogue()["put_along"](flat(source), at, axis=-1, size=math.prod(x.shape))
     put = catalogue()["reshape"](put, shape=tuple(x.shape))
     return x + (put if alpha == 1 else put * alpha)
 
@@ -554,7 +517,7 @@ def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
     if not accumulate:
         refuse_old_mask(indices, values)
     positions = numbers(input)[tuple([positions_of(one) for one in indices])]
+    if not accumulate:
+        return placed(input, positions, values, "IndexPutBackward0")
     source = values if values._raw.shape == positions.shape else expand(values, positions.shape)
-    if accumulate:
-        return added_at(input, positions, source, "IndexPutBackward0")
-    return placed(input, positions, source, "IndexPutBackward0")
+    return added_at(input, positions, source, "IndexPutBackward0")

@@ -84,27 +84,12 @@ def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
             raise TypeError("dtype must be a type, str, or dtype object")
         if isinstance(kind, str):
             word = kind.rpartition(".")[2]
-            named = {f"{spoken}Tensor": name for name, spoken in _TYPES.items()}.get(word, word)
-            if named not in _TYPES:
+            known = {text: one for one, name in dtypes.TENSOR_NAMES.items() for text in (name, one.name)}
+            if word not in known:
                 raise ValueError(f"invalid type: {kind!r}")
-            kind = getattr(dtypes, named)
+            kind = known[word]
         return to(self, kind)
-    return f"torch.{_TYPES[self.dtype.name]}Tensor"
-
-
-_TYPES = {
-    "float32": "Float",
-    "float64": "Double",
-    "float16": "Half",
-    "int64": "Long",
-    "int32": "Int",
-    "int16": "Short",
-    "int8": "Char",
-    "uint8": "Byte",
-    "bool": "Bool",
-    "complex64": "ComplexFloat",
-    "complex128": "ComplexDouble",
-}
+    return f"torch.{dtypes.TENSOR_NAMES[self.dtype]}"
 
 
 def storage_offset(self: Tensor) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -351,10 +352,8 @@ def diag_embed(input: Tensor, offset: int = 0) -> Tensor:
 
 
 def _embedded(x: Any, at: Any, *, shape: Shape) -> Any:
-    size = 1
-    for n in shape:
-        size *= n
-    return catalogue()["reshape"](catalogue()["put_along"](flat(x), at, axis=-1, size=size), shape=shape)
+    put = catalogue()["put_along"](flat(x), at, axis=-1, size=math.prod(shape))
+    return catalogue()["reshape"](put, shape=shape)
 
 
 @op(only=METHOD)

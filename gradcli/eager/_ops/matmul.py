@@ -18,6 +18,7 @@ from gradcli.eager._ops.reductions import sum as summed
 from gradcli.eager._ops.table import ENTRIES, FUNCTION, LINALG, formula, op
 from gradcli.eager._ops.views import axis_of, expand, permute, reshape, squeeze, unsafe_view, unsqueeze, view
 from gradcli.primitives import catalogue
+from gradcli.primitives.broadcasting import stretch
 
 if TYPE_CHECKING:
     pass
@@ -111,23 +112,13 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
 Shape = tuple[int, ...]
 
 
-def _raised(x: Any, shape: Shape) -> Any:
-    """A graph operand repeated to a shape."""
-    if tuple(x.shape) == shape:
-        return x
-    raised = (1,) * (len(shape) - len(x.shape)) + tuple(x.shape)
-    if raised != tuple(x.shape):
-        x = catalogue()["reshape"](x, shape=raised)
-    return catalogue()["broadcast"](x, shape=shape)
-
-
 def _times(x: Any, factor: float) -> Any:
     return x if factor == 1 else x * factor
 
 
 def _added_product(x: Any, one: Any, other: Any, *, beta: float, alpha: float) -> Any:
     product = _times(declared("matmul", one, other), alpha)
-    return product if beta == 0 else _times(_raised(x, tuple(product.shape)), beta) + product
+    return product if beta == 0 else _times(stretch(x, tuple(product.shape)), beta) + product
 
 
 def _added(name: str, ranks: tuple[int, int], xs: tuple[Tensor, Tensor, Tensor], **factors: float) -> Tensor:
@@ -231,7 +222,7 @@ def cross(input: Tensor, other: Tensor, dim: int = -1) -> Any:
 def dist(input: Tensor, other: Tensor, p: float = 2) -> Any:
     """The p-norm of a difference."""
     shape = np.broadcast_shapes(tuple(input.shape), tuple(other.shape))
-    return graph_norm(_raised(input, shape) - _raised(other, shape), ord=p, axis=None, keepdims=False)
+    return graph_norm(stretch(input, shape) - stretch(other, shape), ord=p, axis=None, keepdims=False)
 
 
 @formula(pointwise=False, only=FUNCTION)
@@ -242,7 +233,7 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0) -> Any:
     *other, columns, _ = x2.shape
     shape = (*np.broadcast_shapes(tuple(lead), tuple(other)), rows, columns, size)
     one, two = reshape(x1, shape=(*lead, rows, 1, size)), reshape(x2, shape=(*other, 1, columns, size))
-    return graph_norm(_raised(one, shape) - _raised(two, shape), ord=p, axis=-1, keepdims=False)
+    return graph_norm(stretch(one, shape) - stretch(two, shape), ord=p, axis=-1, keepdims=False)
 
 
 @op(only=LINALG)

@@ -10,7 +10,7 @@ from gradcli.eager._core import dtypes, tracer
 from gradcli.eager._core.events import noted
 from gradcli.eager._core.modes import warn
 from gradcli.eager._core.tensor import Tensor
-from gradcli.eager._engine.record import cast, declared, kind_of, named, of_node, one_node, operation, record
+from gradcli.eager._engine.record import cast, declared, kind_of, of_node, one_node, operation, record
 from gradcli.eager._ops.elementwise import ROWS
 from gradcli.eager._ops.table import ENTRIES, FUNCTION, LINALG, described, formula, op
 from gradcli.primitives import catalogue
@@ -214,19 +214,12 @@ class Found(NamedTuple):
     indices: Tensor
 
 
-def _chosen(x: Tensor, positions: Any, dim: int, node: str, keepdim: bool) -> Found:
-    """The entries at positions along an axis, which keep their node's gradient to themselves."""
-    axis = dim - x._array.ndim if dim >= 0 else dim
-    found = record(
-        _taken,
-        (x, Tensor(positions)),
-        {"axis": axis, "kept": keepdim},
-        node,
-        keep_integer=True,
-        keep_dtype=(1,),
-        edges=1,
-    )
-    at = Tensor(positions if keepdim else np.asarray(positions.squeeze(axis)))
+def chosen(x: Tensor, at: Tensor, dim: int, node: str, keepdim: bool = True) -> Found:
+    """The entries at positions along an axis, which has size 1 or more in `at`; the gradient goes to them alone."""
+    params = {"axis": dim - x.ndim if dim >= 0 else dim, "kept": keepdim}
+    found = record(_taken, (x, at), params, node, keep_integer=True, keep_dtype=(1,), edges=1)
+    if not keepdim:
+        at = at.reshape(tuple(found.shape)) if tracer.traced((at,)) else Tensor(at._array.reshape(found._raw.shape))
     return of_node(Found, node)(found, noted("indices", (x,), at))
 
 
@@ -245,15 +238,8 @@ def _extreme(name: str, x: Tensor, dim: Any, keepdim: bool) -> Any:
         return ROWS[f"{name}imum"](x, dim)
     if dim is None:
         return record(operation(name), (x,), {}, f"{name.capitalize()}Backward1", keep_integer=True)
-    if tracer.current is not None and tracer.traced((x,)):
-        place = _place_of(f"arg{name}", x, dim, True)
-        params = {"axis": dim - x.ndim if dim >= 0 else dim, "kept": keepdim}
-        node = f"{name.capitalize()}Backward0"
-        found = record(_taken, (x, place), params, node, keep_integer=True, keep_dtype=(1,), edges=1)
-        shown: Tensor = place if keepdim else place.reshape(tuple(found.shape))
-        return named(Found, name)(found, shown)
-    at = np.expand_dims(getattr(np, f"arg{name}")(x._array, axis=dim), dim)
-    return _chosen(x, at, dim, f"{name.capitalize()}Backward0", keepdim)
+    at = _positions(f"arg{name}", x, dim, keepdims=True)
+    return chosen(x, at, dim, f"{name.capitalize()}Backward0", keepdim)
 
 
 @op(along=True, why="not-selected")
@@ -271,15 +257,17 @@ def min(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
 @op(along=True)
 def sort(input: Tensor, dim: int = -1, descending: bool = False) -> Found:
     """The entries in order along an axis, and where they stood."""
-    if tracer.current is not None and tracer.traced((input,)):
-        axis = dim - input._raw.ndim if dim >= 0 else dim
-        keys = record(catalogue()["neg"], (input,), {}, "NegBackward0") if descending else input
-        at = record(catalogue()["argsort"], (keys,), {"axis": axis}, "argsort", pointwise=False)
-        params = {"axis": axis, "kept": True}
-        found = record(_taken, (input, at), params, "SortBackward0", keep_integer=True, keep_dtype=(1,), edges=1)
-        return named(Found, "sort")(found, at)
-    array = -input._array if descending else input._array
-    return _chosen(input, np.argsort(array, axis=dim, kind="stable"), dim, "SortBackward0", True)
+    return chosen(input, _order(input, dim, descending), dim, "SortBackward0")
+
+
+def _order(x: Tensor, dim: int, descending: bool) -> Tensor:
+    """Where the entries of an ordered axis stood."""
+    if tracer.current is not None and tracer.traced((x,)):
+        keys = record(catalogue()["neg"], (x,), {}, "NegBackward0") if descending else x
+        axis = dim - x._raw.ndim if dim >= 0 else dim
+        return record(catalogue()["argsort"], (keys,), {"axis": axis}, "argsort", pointwise=False)
+    falls = descending and x._raw.dtype != np.bool_
+    return Tensor(np.argsort(-x._array if falls else x._array, axis=dim, kind="stable"))
 
 
 @op(node="Sort")
@@ -288,27 +276,26 @@ def msort(input: Tensor) -> Tensor:
     return sort(input, 0)[0]
 
 
-def _place_of(name: str, x: Tensor, dim: int | None, keepdim: bool) -> Tensor:
+def _positions(name: str, x: Tensor, dim: int | None, keepdims: bool) -> Tensor:
     """The position of the largest or smallest entry: an operation of its own while a function is recorded."""
     if tracer.current is not None and tracer.traced((x,)):
-        return record(
-            operation(name), (x,), {"axis": dim, "keepdims": keepdim}, name, keep_integer=True, pointwise=False
-        )
+        params = {"axis": dim, "keepdims": keepdims}
+        return record(operation(name), (x,), params, name, keep_integer=True, pointwise=False)
     if not x._raw.size and dim is None:
         raise IndexError(f"{name}(): Expected reduction dim to be specified for input.numel() == 0")
-    return noted(name, (x,), Tensor(np.asarray(getattr(np, name)(x._array, axis=dim, keepdims=keepdim))))
+    return Tensor(np.asarray(getattr(np, name)(x._array, axis=dim, keepdims=keepdims)))
 
 
 @op()
 def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
     """The position of the largest entry, the first of several."""
-    return _place_of("argmax", input, dim, keepdim)
+    return noted("argmax", (input,), _positions("argmax", input, dim, keepdim))
 
 
 @op()
 def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
     """The position of the smallest entry, the first of several."""
-    return _place_of("argmin", input, dim, keepdim)
+    return noted("argmin", (input,), _positions("argmin", input, dim, keepdim))
 
 
 @op(only=LINALG, node="LinalgVectorNorm", saves="self")
@@ -401,8 +388,7 @@ def argwhere(input: Tensor) -> Tensor:
 @op(along=True)
 def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
     """Where the entries of an ordered axis stood."""
-    array = -input._array if descending else input._array
-    return noted("argsort", (input,), Tensor(np.argsort(array, axis=dim, kind="stable")))
+    return noted("argsort", (input,), _order(input, dim, descending))
 
 
 @op(only=FUNCTION)

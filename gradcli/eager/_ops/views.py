@@ -14,6 +14,7 @@ from gradcli.eager._engine.fastpath import again
 from gradcli.eager._engine.record import copied, record
 from gradcli.eager._ops.table import FUNCTION, METHOD, SHAPE, op
 from gradcli.primitives import catalogue
+from gradcli.primitives.broadcasting import stretch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -213,13 +214,6 @@ def reversed_axes(x: Tensor) -> Tensor:
 # --- expand ----------------------------------------------------------------------------------------------
 
 
-def _expanded(x: Any, *, shape: Shape) -> Any:
-    raised = (1,) * (len(shape) - len(x.shape)) + tuple(x.shape)
-    if raised != tuple(x.shape):
-        x = catalogue()["reshape"](x, shape=raised)
-    return catalogue()["broadcast"](x, shape=shape)
-
-
 @op(only=METHOD, fast=True, why="spreads")
 def expand(input: Tensor, *given: Any, size: Any = None, implicit: bool = False) -> Tensor:
     """Axes of size 1 repeated without memory of their own; -1 keeps a size."""
@@ -232,7 +226,7 @@ def expand(input: Tensor, *given: Any, size: Any = None, implicit: bool = False)
             wanted[i + extra] = n
         elif n not in (1, wanted[i + extra]):
             raise RuntimeError(f"expand() from {list(input.shape)} to {wanted}: the existing size must match, or be 1")
-    return viewed(input, _expanded, {"shape": tuple(wanted)}, "ExpandBackward0")
+    return viewed(input, stretch, {"shape": tuple(wanted)}, "ExpandBackward0")
 
 
 @op(only=METHOD)
