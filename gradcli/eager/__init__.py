@@ -63,7 +63,6 @@ from gradcli.eager._core.printing import set_printoptions
 from gradcli.eager._core.tensor import Size, Tensor
 from gradcli.eager._core.unsupported import VERSION as _VERSION
 from gradcli.eager._core.unsupported import missing as _missing
-from gradcli.eager._engine.arguments import checked as _checked
 from gradcli.eager._ops import install as _install
 from gradcli.eager._ops.creation import TYPED as _TYPED
 from gradcli.eager._ops.creation import Generator
@@ -99,25 +98,8 @@ def is_tensor(obj: Any) -> Any:
     return isinstance(obj, Tensor)
 
 
-def _numel(input: Tensor) -> Any:
-    """How many entries a tensor has."""
-    return input.numel()
-
-
-def _is_floating_point(input: Tensor) -> Any:
-    """Whether the entries are numbers with a point."""
-    return input.dtype.is_floating_point
-
-
-def _detach(input: Tensor) -> Tensor:
-    """The tensor without its history."""
-    return input.detach()
-
-
 _FUNCTIONS: dict[str, Any] = _install.functions()
-_FUNCTIONS.update(detach=_checked(_detach))
-_FUNCTIONS.update(numel=_checked(_numel), inf=_np.inf, nan=_np.nan, pi=_np.pi, e=_np.e, newaxis=None)
-_FUNCTIONS.update(is_floating_point=_checked(_is_floating_point), strided="torch.strided")
+_FUNCTIONS.update(inf=_np.inf, nan=_np.nan, pi=_np.pi, e=_np.e, newaxis=None, strided="torch.strided")
 _HARMLESS = {**_SWITCHES, **_TOP, "default_generator": _default_generator}  # compile, set_num_threads, accelerator, ...
 globals().update(_FUNCTIONS)
 globals().update(_HARMLESS)

@@ -244,10 +244,6 @@ def _called(script: Script, name: str, xs: tuple[Any, ...], options: dict[str, A
         return f"{texts[0]}.reshape({script.name(tuple(xs[1]))})"
     if name == "transpose" and not options and len(xs) == 2 and isinstance(xs[0], _Spy):
         return f"{texts[0]}.transpose({script.name(tuple(xs[1]))})"
-    if name == "sum" and script.backward and len(options) == 1 and xs[0].known and len(xs[0].known) == 2:
-        sums = numpy_kernels.sums_of(xs[0].known, options.get("axis", ()), script.kind)
-        if sums is not None:
-            return f"{script.name(sums)}({texts[0]})"
     if name == "sum" and options.get("axis") in (-1, (-1,)) and set(options) <= {"axis", "keepdims"}:
         return f"{script.name(numpy_kernels.along_rows)}({texts[0]}, {script.name(options.get('keepdims', False))})"
     if name == "expand_dims" and not options:
@@ -348,7 +344,6 @@ class Script:
         self.known: dict[int, str] = {}
         self.parts: list[str] = []  # of the text that is being written: what may occur several times
         self.shared = 0  # names given to such parts
-        self.backward = False  # whether these are gradients: their sums may be taken in any order
 
     def name(self, value: Any) -> str:
         """A name for an object."""
@@ -434,20 +429,10 @@ def _left_to_numpy(node: Node, users: Sequence[Node]) -> bool:
     return True
 
 
-def _added_in_place(script: Script, node: Node, names: dict[Node, str], uses: dict[Node, int]) -> str | None:
-    """A sum into the memory of a product that nothing else reads."""
-    for product, other in (node.args, reversed(node.args)):
-        if product.primitive.name == "matmul" and uses.get(product, 0) == 1 and product.shape == node.shape:
-            return f"{script.name(np.add)}({names[product]}, {names[other]}, out={names[product]})"
-    return None
-
-
-def straight(
-    script: Script, given: dict[Node, str], order: Sequence[Node], outputs: Sequence[Node], turned: Sequence[Node] = ()
-) -> list[str]:
+def straight(script: Script, given: dict[Node, str], order: Sequence[Node], outputs: Sequence[Node]) -> list[str]:
     """Write the lines for some nodes; the names of the outputs.
 
-    What is used once and is short is written where it is used. Products in `turned` are laid out column by column.
+    What is used once and is short is written where it is used.
     """
     names = dict(given)
     uses: dict[Node, int] = {}
@@ -461,7 +446,7 @@ def straight(
         for arg in node.args:
             users.setdefault(arg, []).append(node)
     together, gone = steps_of(order, uses)
-    last, by_column = set(outputs), set(turned)
+    last = set(outputs)
     for node in order:
         if node in names or node in gone:
             continue
@@ -478,10 +463,6 @@ def straight(
             names[node] = script.number(node)
             continue
         text = _joined(script, node, names)
-        if node in by_column and node.primitive.name == "matmul" and len(node.shape) == 2:
-            text = f"{script.name(numpy_kernels.turned_product)}({', '.join(names[arg] for arg in node.args)})"
-        if text is None and node.primitive.name == "add" and node.shape:
-            text = _added_in_place(script, node, names, uses)
         if text is None:
             text = script.operation(node, [names[arg] for arg in node.args])
         if uses.get(node, 0) == 1 and node.primitive.pointwise and len(text) < 200:

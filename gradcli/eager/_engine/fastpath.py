@@ -184,7 +184,7 @@ def follow(recipe, {xs}):
         r._node = None
         r._requires = False
         return r
-    i = 0{turned}"""
+    i = 0"""
 
 _SOURCE = """
     if x{k}._special:
@@ -198,7 +198,7 @@ _SOURCE = """
         s{k} = None"""
 
 _TAIL = """
-    if not i{low}:
+    if not i:
         r._node = None
         r._requires = False
         return r
@@ -241,9 +241,7 @@ _SHARED: dict[str, Any] = {
 
 
 @cache
-def _follower(
-    count: int, shown: tuple[int, ...], moves: tuple[bool, ...], view: bool, products: tuple[int, ...]
-) -> Any:
+def _follower(count: int, shown: tuple[int, ...], moves: tuple[bool, ...], view: bool) -> Any:
     """The function that follows recipes of so many operands."""
     every = range(count)
     xs = ", ".join(f"x{k}" for k in every)
@@ -261,11 +259,9 @@ def _follower(
         raws="; ".join(raws),
         arrays=", ".join(f"a{k}" for k in every),
         apart=apart,
-        turned="".join(f"\n    if not a{k}.flags.c_contiguous: i += {2 ** (count + k)}" for k in products),
     )
     text += "".join(_SOURCE.format(k=k, bit=2**k) for k in every if moves[k])
     text += _TAIL.format(
-        low=f" & {2**count - 1}" if products else "",
         xs=xs,
         ins=", ".join(f"s{k}" if moves[k] else "None" for k in shown),
         calm=" and ".join(f"((c := x{k}._count) is None or not c.value)" for k in every),
@@ -297,19 +293,14 @@ class Recipe:
         self.shown = shown
         self.arrays = [(array.shape, array.dtype) for array in arrays]
         self.value = plan.forward.function(kind)
-        products = () if view else plan.products()
         self.vjps: dict[int, Any] = {}
-        self.follow = _follower(len(arrays), shown, plan.differentiable, view, products)
+        self.follow = _follower(len(arrays), shown, plan.differentiable, view)
 
     def make(self, bits: int) -> Any:
-        """For a mask of operands that need a gradient: the derivative, what has to be fitted, and what saves.
-
-        The bits above those of the operands say whose memory is not row by row.
-        """
+        """For a mask of operands that need a gradient: the derivative, what has to be fitted, and what saves."""
         count = len(self.arrays)
         mask = tuple([bool(bits >> k & 1) for k in range(count)])
-        turned = tuple([k for k in range(count) if bits >> (count + k) & 1])
-        vjp = self.plan.vjp(mask, self.kind, self.shown, False, turned)
+        vjp = self.plan.vjp(mask, self.kind, self.shown)
         broadcast_to = None
         if vjp.lacking or self.plan.pointwise:
             shape = np.broadcast_shapes(*[known for known, _ in self.arrays]) if self.plan.pointwise else None

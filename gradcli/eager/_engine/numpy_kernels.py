@@ -108,11 +108,6 @@ def product(rows: int, inner: int, columns: int) -> Any:
     return partial(on_one_thread, found) if is_small_product(rows, inner, columns) else found
 
 
-def turned_product(x: Any, y: Any) -> Any:
-    """The product of two matrices, laid out column by column."""
-    return product(x.shape[0], x.shape[1], y.shape[1])(y.T, x.T).T
-
-
 def _summed(ones: Any, x: Any) -> Any:
     """The sums of the columns of a matrix, as a product with ones."""
     return on_one_thread(ones.dot, x) if x.size > 9216 else ones.dot(x)
@@ -139,20 +134,6 @@ def column_sums(x: Any) -> Any:
     found = np.add.reduce(np.matmul(_ones(_BLOCK, x.dtype), x[: blocks * _BLOCK].reshape(blocks, _BLOCK, -1)), 0)
     rest = count - blocks * _BLOCK
     return found + _ones(rest, x.dtype).dot(x[-rest:]) if rest else found
-
-
-def row_sums(x: Any) -> Any:
-    """The sums along the rows of a matrix: of many short rows as a product, too."""
-    if 4 * x.size >= _LARGE and x.shape[1] <= _LARGE and x.flags.c_contiguous and x.dtype.char in "fd":
-        return product(x.shape[0], x.shape[1], 1)(x, _ones(x.shape[1], x.dtype))
-    return np.add.reduce(x, -1)
-
-
-def sums_of(shape: tuple[int, int], axes: tuple[int, ...], kind: Any) -> Any:
-    """The function that adds up matrices of a shape and format along one axis, in any order; None for other axes."""
-    if axes == (-2,):
-        return _ones(shape[0], kind).dot if kind.char in "fd" and 0 < shape[0] < 2 * _BLOCK else column_sums
-    return row_sums if axes == (-1,) else None
 
 
 def along_rows(x: Any, keepdims: bool) -> Any:

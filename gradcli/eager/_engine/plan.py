@@ -162,7 +162,6 @@ class Vjp:
         kind: np.dtype[Any],
         shown: tuple[int, ...],
         mixed: bool,
-        turned: tuple[int, ...],
     ) -> None:
         self.backward = plan.backward(mask)
         self.kind = kind
@@ -172,7 +171,6 @@ class Vjp:
         self.params = plan.params
         self.shown = shown
         self.mixed = mixed
-        self.turned = turned
         self.reads = self.backward.reads
         self.needs_out = self.backward.needs_out
         at = {i: place for place, i in enumerate(self.backward.positions)}
@@ -208,7 +206,6 @@ class Vjp:
     def _written(self) -> Any:
         steps = self.backward.steps
         script = Script(self.kind)
-        script.backward = True
         count = len(steps.inputs) - 1
         if count:
             script.lines.append("saved = node.saved")
@@ -222,9 +219,7 @@ class Vjp:
         names = ["ct", *[f"v{i}" for i in range(count)]]
         if self.kind.kind == "c":  # PyTorch's gradient is the conjugate of what the rules define
             script.lines.append(f"ct = {script.name(np.conj)}(ct)")
-        at = self.backward.positions
-        turned = [steps.outputs[at.index(i)] for i in self.turned if i in at]
-        results = straight(script, dict(zip(steps.inputs, names, strict=True)), steps.order, steps.outputs, turned)
+        results = straight(script, dict(zip(steps.inputs, names, strict=True)), steps.order, steps.outputs)
         if self.kind.kind == "c":
             results = [f"{script.name(np.conj)}({result})" for result in results]
         lacking = f"{script.name(np.zeros_like)}(ct)" if self.zeros else "None"
@@ -259,7 +254,6 @@ class Plan:
         self.forward = Steps(self.leaves, [self.out])
         self.params = params
         self.pointwise = pointwise
-        self.multiplies = any(node.primitive.name == "matmul" for node in self.forward.order)
         order = reachable([self.out])
         self.size = len(order) + len(self.leaves)
         moving = {self.out}
@@ -290,21 +284,16 @@ class Plan:
         """The plan of the result's tangent where the operands in this mask have tangents; made once."""
         return self.tangents.get(mask) or limited(self.tangents, mask, Tangent(self, mask))
 
-    def products(self) -> tuple[int, ...]:
-        """The operands that are matrices and whose gradients may be products: these have a layout to keep."""
-        return tuple([i for i, leaf in enumerate(self.leaves) if len(leaf.shape) == 2]) if self.multiplies else ()
-
     def vjp(
         self,
         mask: tuple[bool, ...],
         kind: np.dtype[Any],
         shown: tuple[int, ...],
         mixed: bool = False,
-        turned: tuple[int, ...] = (),
     ) -> Vjp:
-        """How its nodes go back; made once. Gradients of `turned` operands are laid out column by column."""
-        key = (mask, kind, shown, mixed, turned)
-        return self.vjps.get(key) or limited(self.vjps, key, Vjp(self, mask, kind, shown, mixed, turned))
+        """How its nodes go back; made once."""
+        key = (mask, kind, shown, mixed)
+        return self.vjps.get(key) or limited(self.vjps, key, Vjp(self, mask, kind, shown, mixed))
 
 
 def plan_of(

@@ -133,6 +133,12 @@ def is_complex(input: Tensor) -> bool:
     return input.dtype.kind == 3
 
 
+@op()
+def is_floating_point(input: Tensor) -> bool:
+    """Whether the format is one of real numbers with a point."""
+    return input.dtype.is_floating_point
+
+
 def _kept(name: str) -> Any:
     """The tensor itself: conjugates and signs are computed at once here."""
     return op()(described(lambda input: input, name, "The tensor, whose entries are computed."))

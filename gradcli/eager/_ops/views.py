@@ -238,6 +238,18 @@ def expand_as(input: Tensor, other: Tensor) -> Tensor:
 # --- copies ------------------------------------------------------------------------------------------------
 
 
+@op(only=FUNCTION)
+def detach(input: Tensor) -> Tensor:
+    """The tensor without its history."""
+    return input.detach()
+
+
+@op()
+def numel(input: Tensor) -> int:
+    """How many entries a tensor has."""
+    return int(input._raw.size)
+
+
 @op(fast=True)
 def clone(input: Tensor) -> Tensor:
     """The entries in memory of their own."""
