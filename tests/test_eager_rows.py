@@ -15,11 +15,13 @@ pytestmark = pytest.mark.peers
 
 ROWS = sorted(OPERATIONS)
 # properties, and methods that are written by hand, because their first argument is another one
-OTHER_METHODS = {"where", "real", "imag", "bernoulli", "multinomial"}
+OTHER_METHODS = {"detach", "where", "real", "imag", "bernoulli", "multinomial"}
 # `_` forms that few programs need
 NO_FORM = {"as_strided", "scatter_reduce", "sgn", "conj_physical", "bernoulli", "normal"}
 # PyTorch has the `_` form as a function only
 FORM_IS_FUNCTION = {"threshold"}
+# the `_` form is a row of its own
+FORM_IS_ROW = {"detach"}
 # PyTorch has the `_` form as a method only
 FORM_IS_METHOD = {"absolute", "bitwise_not", "digamma", "erfinv", "lgamma", "sign", "tril", "triu"}
 # the options of every function that makes a tensor
@@ -60,7 +62,7 @@ def test_a_name_is_where_pytorch_has_it(name: str) -> None:
 @pytest.mark.parametrize("name", ROWS)
 def test_a_form_in_place_is_one_of_pytorchs(name: str) -> None:
     torch, row = pytest.importorskip("torch"), OPERATIONS[name].row
-    if name not in NO_FORM | FORM_IS_FUNCTION:
+    if name not in NO_FORM | FORM_IS_FUNCTION | FORM_IS_ROW:
         assert bool(row.inplace) == hasattr(torch.Tensor, f"{name}_") == hasattr(gradcli.eager.Tensor, f"{name}_")
     if hasattr(gradcli.eager, f"{name}_") and name not in FORM_IS_METHOD:
         assert hasattr(torch, f"{name}_")

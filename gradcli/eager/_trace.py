@@ -11,10 +11,11 @@ import numpy as np
 
 from gradcli.eager import random as streams
 from gradcli.eager._core import dtypes, events, tracer
-from gradcli.eager._core.modes import place, state
+from gradcli.eager._core.modes import no_grad, place, state
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._core.tracer import Hidden, Traced, refused
 from gradcli.eager._engine.record import APART, WHOLE, kind_of
+from gradcli.eager._engine.record import record as run
 from gradcli.execution.evaluate import Tape
 from gradcli.graph.builder import Builder
 from gradcli.graph.node import Node, reachable
@@ -124,12 +125,9 @@ class Trace:
         self, function: Any, xs: tuple[Any, ...], params: dict[str, Any], name: str, options: dict[str, Any]
     ) -> Traced:
         """The stand-in of `function(*xs, **params)`, whose shape and format come from a run on zeros."""
-        from gradcli.eager._core.modes import no_grad
-        from gradcli.eager._engine import record
-
         like = tuple([Tensor(x._raw.like) if isinstance(x, Traced) else x for x in xs])
         with no_grad():
-            out = record.record(function, like, params, name, **options)._array
+            out = run(function, like, params, name, **options)._array
         known = getattr(function, "name", "")
         names = ("pointwise", "keep_dtype", "keep_integer")
         pointwise, keep_dtype, keep_integer = (options.get(one) for one in names)

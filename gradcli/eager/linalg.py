@@ -14,6 +14,8 @@ from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._core.unsupported import missing
 from gradcli.eager._engine.arguments import checked
 from gradcli.eager._engine.record import named, one_node, operation, record
+from gradcli.eager._ops import elementwise as _elementwise
+from gradcli.eager._ops import reductions as _reductions
 from gradcli.eager._ops.matmul import cross, matmul, vecdot  # noqa: F401 - names of torch.linalg too
 from gradcli.eager._ops.reductions import norm, vector_norm  # noqa: F401
 from gradcli.eager._ops.table import LINALG, formula, functions_of, op
@@ -84,11 +86,8 @@ def slogdet(A: Tensor) -> Slogdet:
 @op()
 def logdet(input: Tensor) -> Tensor:
     """The logarithm of the determinant; NaN where it is negative."""
-    from gradcli.eager._ops.elementwise import where
-
     sign, size = slogdet(input)
-    found: Tensor = where(Tensor(np.asarray(sign._raw < 0)), float("nan"), size)
-    return found
+    return _elementwise.where(Tensor(np.asarray(sign._raw < 0)), float("nan"), size)  # type: ignore[no-any-return]
 
 
 @op(only=LINALG, node="LinalgSolveEx")
@@ -98,9 +97,7 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
     if A.dtype is not B.dtype:
         raise RuntimeError(f"linalg.solve: A and B need one dtype, not {A.dtype} and {B.dtype}")
     if not left:
-        from gradcli.eager._ops.views import transpose
-
-        return transpose(solve(transpose(A, -2, -1), transpose(B, -2, -1)), -2, -1)
+        return solve(A.mT, B.mT).mT
     found = record(operation("solve"), (A, B), {}, "LinalgSolveExBackward0", pointwise=False)
     if not np.isfinite(found._raw).all() and np.isfinite(A._raw).all() and np.isfinite(B._raw).all():
         raise LinAlgError("linalg.solve: the matrix is singular, so the system has no unique solution")
@@ -112,11 +109,7 @@ def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
     """The lower triangular L with A = L L^T; LinAlgError unless A is positive definite."""
     found = _of_square("cholesky", "cholesky", "LinalgCholeskyExBackward0", A)
     _sound(found, "cholesky", "the input is not positive-definite")
-    if upper:
-        from gradcli.eager._ops.views import transpose
-
-        return transpose(found, -2, -1)
-    return found
+    return found.mT if upper else found
 
 
 class Eigh(NamedTuple):
@@ -224,26 +217,18 @@ def matrix_exp(A: Tensor) -> Tensor:
 @op(only=LINALG)
 def matrix_norm(A: Tensor, ord: Order = "fro", dim: Sizes = (-2, -1), keepdim: bool = False) -> Tensor:
     """The Frobenius norm of matrices; 'nuc' and 2 through singular values, 1 and inf through sums."""
-    from gradcli.eager._ops import elementwise
-    from gradcli.eager._ops.reductions import amax
-    from gradcli.eager._ops.reductions import sum as summed
-
     if ord == "fro":
         return vector_norm(A, 2, tuple(dim), keepdim)
     if ord == "nuc":
-        return summed(svdvals(A), -1)
+        return _reductions.sum(svdvals(A), -1)
     if ord in (2, -2):
         return svdvals(A)[..., 0 if ord > 0 else -1]  # type: ignore[index, no-any-return]
     if ord in (1, float("inf")):
         rows, columns = (axis_of(d, A.ndim) + A.ndim for d in dim)
         first, second = (rows, columns) if ord == 1 else (columns, rows)
-        sums = summed(elementwise.ROWS["abs"](A), first, True)
-        found = amax(sums, second, True)
-        if keepdim:
-            return found
-        from gradcli.eager._ops.views import squeeze
-
-        return squeeze(squeeze(found, max(rows, columns)), min(rows, columns))
+        sums = _reductions.sum(_elementwise.ROWS["abs"](A), first, True)
+        found = _reductions.amax(sums, second, True)
+        return found if keepdim else found.squeeze((rows, columns))
     raise RuntimeError(f"linalg.matrix_norm: order {ord!r} is not supported")
 
 

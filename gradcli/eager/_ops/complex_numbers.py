@@ -7,7 +7,7 @@ have nodes of their own here.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,9 +15,6 @@ from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine.record import with_gradient
 from gradcli.eager._engine.rule_node import fitted_tensor, renamed
 from gradcli.eager._ops.table import FUNCTION, described, op
-
-if TYPE_CHECKING:
-    pass
 
 
 def _part(input: Tensor, at: int) -> Tensor:

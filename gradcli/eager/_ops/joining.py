@@ -15,9 +15,21 @@ from gradcli.eager._core.tensor import Size, Tensor
 from gradcli.eager._engine.arguments import sizes
 from gradcli.eager._engine.record import declared, noded, operation, record
 from gradcli.eager._engine.rule_node import source_of
+from gradcli.eager._ops.elementwise import sub
 from gradcli.eager._ops.indexing import Shape, fixed, flat, index_select, narrow, numbers, picked, selected, sliced
 from gradcli.eager._ops.table import ENTRIES, FUNCTION, METHOD, formula, op
-from gradcli.eager._ops.views import atleast_2d, axis_of, expand, permute, reshape, shared, unsqueeze, view, viewed
+from gradcli.eager._ops.views import (
+    atleast_2d,
+    axis_of,
+    clone,
+    expand,
+    permute,
+    reshape,
+    shared,
+    unsqueeze,
+    view,
+    viewed,
+)
 from gradcli.primitives import catalogue
 
 if TYPE_CHECKING:
@@ -288,8 +300,6 @@ def meshgrid(*tensors: Tensors, indexing: str = "ij") -> tuple[Tensor, ...]:
 @op()
 def diff(input: Tensor, n: int = 1, dim: int = -1) -> Tensor:
     """The differences of neighbours along an axis."""
-    from gradcli.eager._ops.elementwise import sub
-
     for _ in range(n):
         size = input.shape[axis_of(dim, input.ndim)]
         input = sub(narrow(input, dim, 1, size - 1), narrow(input, dim, 0, size - 1))
@@ -388,8 +398,6 @@ def repeat_interleave(input: Tensor, repeats: Any, dim: int | None = None) -> Te
         if repeats.dtype.name not in ("int32", "int64"):
             raise NotImplementedError(f"repeat_interleave is not implemented for repeats of dtype {repeats.dtype}")
         return picked(input, np.repeat(numbers(input), repeats._array, axis=dim), "IndexSelectBackward0")
-    from gradcli.eager._ops.views import clone, expand, unsqueeze
-
     axis = axis_of(dim, input.ndim) + input.ndim
     wide = unsqueeze(input, axis + 1)
     shape = list(wide.shape)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine.fastpath import again
 from gradcli.eager._engine.record import declared, operation, record
 from gradcli.eager._engine.rule_node import renamed
+from gradcli.eager._ops.complex_numbers import conj
 from gradcli.eager._ops.elementwise import mul
 from gradcli.eager._ops.joining import diagonal
 from gradcli.eager._ops.reductions import graph_norm
@@ -19,10 +20,6 @@ from gradcli.eager._ops.table import ENTRIES, FUNCTION, LINALG, formula, op
 from gradcli.eager._ops.views import axis_of, expand, permute, reshape, squeeze, unsafe_view, unsqueeze, view
 from gradcli.primitives import catalogue
 from gradcli.primitives.broadcasting import stretch
-
-if TYPE_CHECKING:
-    pass
-
 
 _PRODUCTS = {
     "mm": ((2, 2), "two matrices"),
@@ -160,8 +157,6 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:
 def vdot(input: Tensor, other: Tensor) -> Tensor:
     """The sum of the products of two vectors, the first of them conjugated."""
     if input.dtype.kind == 3:
-        from gradcli.eager._ops.complex_numbers import conj
-
         return dot(conj(input), other)
     return renamed(dot(input, other), "VdotBackward0")
 

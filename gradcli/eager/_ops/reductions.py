@@ -11,13 +11,12 @@ from gradcli.eager._core.events import noted
 from gradcli.eager._core.modes import warn
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine.record import cast, declared, kind_of, of_node, one_node, operation, record
+from gradcli.eager._ops.complex_numbers import abs_
 from gradcli.eager._ops.elementwise import ROWS
 from gradcli.eager._ops.table import ENTRIES, FUNCTION, LINALG, described, formula, op
 from gradcli.primitives import catalogue
 
 if TYPE_CHECKING:
-    from gradcli.eager._core import dtypes
-    from gradcli.eager._core.tensor import Tensor
     from gradcli.eager._engine.arguments import Dims, Number, Operand, Order, Sizes, Spread
 
 Axes = int | tuple[int, ...] | None
@@ -306,8 +305,6 @@ def vector_norm(x: Tensor, ord: Number = 2, dim: Dims = None, keepdim: bool = Fa
     if x.dtype.kind < 2:
         raise RuntimeError(f"norm() expected a floating point or complex tensor as input, got {x.dtype}")
     if x.dtype.kind == 3:
-        from gradcli.eager._ops.complex_numbers import abs_
-
         x = abs_(x)
     params = {"ord": float(ord), "axis": axes_of(dim), "keepdims": keepdim}
     return record(graph_norm, (x,), params, "LinalgVectorNormBackward0", pointwise=False)

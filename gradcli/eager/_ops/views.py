@@ -12,6 +12,7 @@ from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine.arguments import sizes
 from gradcli.eager._engine.fastpath import again
 from gradcli.eager._engine.record import copied, record
+from gradcli.eager._ops.complex_numbers import conj
 from gradcli.eager._ops.table import FUNCTION, METHOD, SHAPE, op
 from gradcli.primitives import catalogue
 from gradcli.primitives.broadcasting import stretch
@@ -297,8 +298,6 @@ def broadcast_to(input: Tensor, size: Sizes) -> Tensor:
 @op()
 def adjoint(input: Tensor) -> Tensor:
     """The last two axes exchanged, complex numbers conjugated."""
-    from gradcli.eager._ops.complex_numbers import conj
-
     if input.ndim == 1:
         raise RuntimeError("adjoint() needs a matrix, or a stack of them")
     return conj(transpose(input, -2 if input.ndim else -1, -1))

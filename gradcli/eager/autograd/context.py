@@ -14,6 +14,7 @@ from gradcli.eager._core.node import Node, Packed, Saved, versions
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine.rule_node import fitted_tensor, kept, kept_result
 from gradcli.eager._ops.inplace import refuse, rewrite
+from gradcli.eager._ops.views import expand
 
 if TYPE_CHECKING:
     Function = Any  # of `function.py`, which stands on this module
@@ -151,8 +152,6 @@ class FunctionNode(Node):
                 f"{list(shape)}"
             )
         if value._raw.size < math.prod(shape):
-            from gradcli.eager._ops.views import expand
-
             value = expand(value, shape)
         fitted = fitted_tensor(value, shape, kind)
         return fitted if create_graph else fitted._raw

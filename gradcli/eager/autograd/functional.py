@@ -12,6 +12,8 @@ import numpy as np
 
 from gradcli.eager._core.modes import enable_grad
 from gradcli.eager._core.tensor import Tensor
+from gradcli.eager._ops.joining import stack
+from gradcli.eager._ops.views import reshape, view
 from gradcli.eager.autograd._grad import grad
 
 if TYPE_CHECKING:
@@ -35,8 +37,6 @@ class _Run:
     """One run of the function, on tensors that gradients are taken by."""
 
     def __init__(self, func: Callable[..., Any], inputs: Any, create_graph: bool, strict: bool, name: str) -> None:
-        from gradcli.eager._ops.views import view
-
         given = _tensors(inputs, "inputs", name)
         self.single, self.create, self.strict, self.name = isinstance(inputs, Tensor), create_graph, strict, name
         self.xs = [
@@ -133,9 +133,6 @@ def jacobian(
     tensor([[2., 0.],
             [0., 6.]])
     """
-    from gradcli.eager._ops.joining import stack
-    from gradcli.eager._ops.views import reshape
-
     _check(strategy, vectorize, strict, create_graph)
     with enable_grad():
         run = _Run(func, inputs, create_graph, strict, "jacobian")

@@ -19,6 +19,7 @@ from gradcli.diagnostics import GradcliError
 from gradcli.eager._core.modes import warn
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._trace import record
+from gradcli.eager.autograd import forward_ad
 from gradcli.eager.autograd._grad import grad
 from gradcli.execution.evaluate import Tape
 from gradcli.execution.namespaces import REFUSED
@@ -252,8 +253,6 @@ class _Part:
 
     def tangents(self) -> Any:
         """The transposed Jacobian by forward mode."""
-        from gradcli.eager.autograd import forward_ad
-
         rows, x = [], self.x
         for direction in np.eye(x._raw.size, dtype=x._raw.dtype).reshape(-1, *x._raw.shape):
             with forward_ad.dual_level():

@@ -1,13 +1,22 @@
-"""PyTorch's `torch.func`: transforms of functions, such as `grad`, `vjp`, `jvp`, `jacrev` and `vmap`."""
+"""PyTorch's `torch.func`: transforms of functions, such as `grad`, `vjp`, `jvp`, `jacrev` and `vmap`.
+
+`functional_call` stands here: it calls a module with other values for its parameters, and leaves the module as it is.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._core.unsupported import missing
+from gradcli.eager._ops.joining import stack
 from gradcli.eager.func.batching import vmap
-from gradcli.eager.func.calling import functional_call, stack_module_state
 from gradcli.eager.func.derivatives import grad, grad_and_value, hessian, jacfwd, jacrev, jvp, vjp
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gradcli.eager.nn._module import Module
 
 __all__ = [
     "functional_call",
@@ -21,6 +30,107 @@ __all__ = [
     "vjp",
     "vmap",
 ]
+
+
+def functional_call(
+    module: Module,
+    parameter_and_buffer_dicts: Mapping[str, Tensor] | Sequence[Mapping[str, Tensor]],
+    args: Any = None,
+    kwargs: dict[str, Any] | None = None,
+    *,
+    tie_weights: bool = True,
+    strict: bool = False,
+) -> Any:
+    """Call a module with other tensors in place of parameters and buffers, named by their dotted names.
+
+    Unknown names become attributes for the time of the call. RuntimeError with `strict` where names are missing or
+    unknown, AttributeError for the name of a module that is not there, TypeError for one of an attribute that is no
+    tensor, ValueError for a name in two dictionaries.
+
+    >>> import gradcli.eager as torch
+    >>> layer = torch.nn.Linear(1, 1)
+    >>> functional_call(layer, {"weight": torch.ones(1, 1), "bias": torch.zeros(1)}, torch.ones(1))
+    tensor([1.])
+    """
+    dictionaries = (
+        [parameter_and_buffer_dicts] if hasattr(parameter_and_buffer_dicts, "items") else parameter_and_buffer_dicts
+    )
+    values: dict[str, Tensor] = {}
+    for one in dictionaries:
+        for name, value in one.items():
+            if name in values:
+                raise ValueError(f"{name} appears in two dictionaries")
+            values[name] = value
+    places = _places(module)
+    if strict:
+        missing, unknown = sorted(set(places) - set(values)), sorted(set(values) - set(places))
+        if missing or unknown:
+            raise RuntimeError(f"functional_call: missing keys {missing}, unexpected keys {unknown}")
+    swapped: list[tuple[dict[str, Any], str, Any]] = []
+    try:
+        for name, value in values.items():
+            if name not in places:
+                swapped.append(_put(module, name, value))
+                continue
+            for table, own in _tied(places, name) if tie_weights else [places[name]]:
+                swapped.append((table, own, table[own]))
+                table[own] = value
+        given = args if isinstance(args, tuple) else () if args is None else (args,)
+        return module(*given, **(kwargs or {}))
+    finally:
+        for table, own, before in reversed(swapped):
+            if before is None:
+                del table[own]
+            else:
+                table[own] = before
+
+
+def _put(module: Module, name: str, value: Tensor) -> tuple[dict[str, Any], str, Any]:
+    """Make a value an attribute of a module, by its dotted name; what stood there before."""
+    path, _, own = name.rpartition(".")
+    table = module.get_submodule(path).__dict__
+    before = table.get(own)
+    if before is not None and not isinstance(before, Tensor):
+        raise TypeError(f"{name} is {type(before).__name__}, so a tensor cannot replace it")
+    table[own] = value
+    return table, own, before
+
+
+def _places(module: Module) -> dict[str, tuple[dict[str, Any], str]]:
+    found = {}
+    for path, one in module.named_modules(remove_duplicate=False):
+        for table in (one._parameters, one._buffers):
+            for name, value in table.items():
+                if value is not None:
+                    found[f"{path}.{name}" if path else name] = (table, name)
+    return found
+
+
+def _tied(places: dict[str, Any], name: str) -> list[tuple[dict[str, Any], str]]:
+    """All places of the tensor that has this name."""
+    table, own = places[name]
+    return [(other, key) for other, key in places.values() if other[key] is table[own]]
+
+
+def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """The parameters of models of one kind, stacked along a new axis, and their buffers: for `vmap` over models.
+
+    RuntimeError for no models, for models of several classes or modes, and for parameters some of which require grad.
+    """
+    if not models:
+        raise RuntimeError("stack_module_state: Expected at least one model, got 0.")
+    if len({type(model) for model in models}) > 1:
+        raise RuntimeError("stack_module_state: Expected all models to be of the same class.")
+    if len({model.training for model in models}) > 1:
+        raise RuntimeError("stack_module_state: Expected all models to have the same training/eval mode.")
+    tables = [(dict(model.named_parameters()), dict(model.named_buffers())) for model in models]
+    parameters = {}
+    for name, value in tables[0][0].items():
+        if any(own[name].requires_grad is not value.requires_grad for own, _ in tables):
+            raise RuntimeError(f"Expected {name} from each model to have the same .requires_grad")
+        parameters[name] = stack([own[name].detach() for own, _ in tables]).requires_grad_(value.requires_grad)
+    buffers = {name: stack([own[name] for _, own in tables]) for name in tables[0][1]}
+    return parameters, buffers
 
 
 def __getattr__(name: str) -> Any:

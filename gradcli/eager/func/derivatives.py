@@ -19,6 +19,7 @@ from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._core.tracer import Traced
 from gradcli.eager._ops.creation import ones_like, zeros_like
 from gradcli.eager._ops.joining import stack
+from gradcli.eager._ops.views import view
 from gradcli.eager._trace import placed
 from gradcli.eager.autograd import grad as autograd_grad
 from gradcli.eager.func.batching import flatten
@@ -61,7 +62,9 @@ class Linearized:
             self.inner: list[Tensor] = [self.trace.standing_for(x) for x in self.points]
         else:
             with enable_grad():
-                self.inner = [_alias(x) if x.requires_grad else x.detach().requires_grad_() for x in points]
+                self.inner = [
+                    view(x, tuple(x.shape)) if x.requires_grad else x.detach().requires_grad_() for x in points
+                ]
         self.own = {id(x) for x in self.inner if x.is_leaf}
         self.seeds: list[Tensor] = []
         with transforming():
@@ -161,12 +164,6 @@ class Linearized:
         places = {trace.node_of(inner): trace.node_of(x) for inner, x in zip(self.inner, self.points, strict=True)}
         found = placed(trace.builder, nodes, places)
         return [Traced(np.zeros(tuple(x.shape), x.dtype.np), node) for node, x in zip(found, like, strict=True)]
-
-
-def _alias(x: Tensor) -> Tensor:
-    from gradcli.eager._ops.views import view
-
-    return view(x, tuple(x.shape)) if x.is_contiguous() else x.clone()
 
 
 def _reaches_others(value: Tensor, own: set[int]) -> bool:
