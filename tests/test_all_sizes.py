@@ -61,6 +61,7 @@ RIGHT = [
     "grad(sum(logsumexp(A, axis=1)), A) == softmax(A, axis=1)",
     "grad(sum(A[:, :, None]*B), x) == 0*x",
     "grad(sum((A[:, None] - C[None, :])**2), A) == 2*(m*A - sum(C, axis=0))",
+    "grad(sum(relu(x)) + trace(B), x) == where(x > 0, 1, 0) + zeros(shape(A)[1])*ones(len(x))",
     "A@x == x@A.T",
     "trace(B) == sum(diag(B))",
     "sum(outer(x, x)) == sum(x)**2",

@@ -10,6 +10,7 @@ Any other claim is judged at a second set of sizes as well.
 from __future__ import annotations
 
 import re
+from copy import copy
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradcli.diagnostics import GradcliError
@@ -227,29 +228,30 @@ def reason_of(problem: GradcliError | NoFormula, symbols: Mapping[int, str]) -> 
 def in_symbols(script: Script, symbols: Mapping[tuple[str, int], str], sizes: Mapping[str, int]) -> Script:
     """The script with `len(b)` and `shape(A)[1]` as the symbols of these sizes, and those of `eye(n)` as numbers."""
 
+    def symbol(node: Syntax) -> str | None:
+        if isinstance(node, Name):
+            return node.id if node.id in sizes else None
+        if isinstance(node, Call) and node.function.id == "len" and len(node.args) == 1:
+            (arg,), axis = node.args, 0
+        elif isinstance(node, Subscript) and isinstance(node.value, Call) and node.value.function.id == "shape":
+            (arg, *_), (item, *_) = node.value.args, node.items
+            axis = item.ratio[0] if isinstance(item, Number) else -1
+        else:
+            return None
+        return symbols.get((arg.id, axis)) if isinstance(arg, Name) else None
+
     def change(node: Syntax) -> Syntax | None:
         if isinstance(node, FunctionDef):  # its parameters may have any name
             return node
-        if isinstance(node, Call) and node.function.id == "len" and len(node.args) == 1:
-            (arg,) = node.args
-            name = symbols.get((arg.id, 0)) if isinstance(arg, Name) else None
-            return Name(name, node.span) if name else None
-        if isinstance(node, Subscript) and isinstance(node.value, Call) and node.value.function.id == "shape":
-            (arg, *_), (item, *_) = node.value.args, node.items
-            place = (arg.id, item.ratio[0]) if isinstance(arg, Name) and isinstance(item, Number) else ("", 0)
-            return Name(symbols[place], node.span) if place in symbols else None
-        if isinstance(node, Call) and node.function.id in FILLED and all(isinstance(arg, Name) for arg in node.args):
-            return replaced(node, lambda one: size_number(one, sizes))
-        return None
+        if isinstance(node, Call) and node.function.id in FILLED and all(map(symbol, node.args)):
+            made = copy(node)
+            numbers = [sizes[name] for arg in node.args if (name := symbol(arg))]
+            made.args = tuple([Number(str(size), (size, 1), node.span) for size in numbers])
+            return made
+        name = None if isinstance(node, Name) else symbol(node)
+        return None if name is None else Name(name, node.span)
 
     return replaced(script, change)  # type: ignore[return-value]
-
-
-def size_number(node: Syntax, sizes: Mapping[str, int]) -> Syntax | None:
-    """The prime of a symbol."""
-    if isinstance(node, Name) and node.id in sizes:
-        return Number(str(sizes[node.id]), (sizes[node.id], 1), node.span)
-    return None
 
 
 def why_not_uniform(tree: Syntax, own: set[str]) -> str | None:

@@ -151,8 +151,10 @@ class SymbolicReader(Reader):
         return (yield node.args[0], at)
 
     def _where(self, node: Node, at: At) -> Rule:
-        """`where(u == 0, 0, sqrt(u))`, which is sqrt(u); no other condition is read."""
+        """`where(u == 0, 0, sqrt(u))` is sqrt(u), and `where(u > 0, 1, 0)` is `u > 0`; no other condition is read."""
         condition, one, other = node.args
+        if one.constant == 1 and other.constant == 0:
+            return (yield condition, at)
         if condition.primitive.name == "equal" and one.constant == 0 and condition.args[1].constant == 0:
             if other.primitive.name == "sqrt" and other.args[0] is condition.args[0]:
                 return (yield other, at)
