@@ -37,7 +37,6 @@ from gradcli.formulas.index_terms import (
     value_of,
 )
 from gradcli.formulas.matrix_rules import split_products
-from gradcli.formulas.recognition import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -67,10 +66,7 @@ def same_form(one: Node, other: Node, called: Mapping[Node, str] | None = None) 
         last = axes[len(axes) - rank :]
         left = reader.entry(one, axes)
         right = reader.entry(other, tuple([0 if n == 1 else i for n, i in zip(other.shape, last, strict=True)]))
-        if key(left) == key(right) or vanishes(add(left, scaled(right, -1)), reader.names):
-            return True
-        left, right = (shortened(split_products(part, reader.names), reader.names) for part in (left, right))
-        return vanishes(add(left, scaled(right, -1)), reader.names)
+        return key(left) == key(right) or vanishes(add(left, scaled(right, -1)), reader.names)
 
     try:
         return alike(tuple([reader.names.index(n) for n in one.shape]))
