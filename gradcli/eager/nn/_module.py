@@ -506,10 +506,6 @@ class Module:
     def _floats(self, kind: dtypes.dtype) -> Self:
         return self._apply(lambda x: x.to(kind) if x.dtype.is_floating_point else x)
 
-    def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
-        """The module on another device; the entries are those that it has."""
-        return self.to(device)
-
     def cuda(self, device: Any = None) -> Self:
         """The module on a GPU. AssertionError where there is none."""
         return self.to("cuda" if device is None else device)
