@@ -378,24 +378,16 @@ class _Layers(_Recurrent):
         moved = linear(x, getattr(self, f"weight_ih{end}"), biases[0])
         rows = list(moved.unbind(0) if sizes is None else moved.split(sizes))
         found: list[Any] = [None] * len(rows)
-        first: Any = state
         now: Any = state
-        ended: list[Any] = []
-        if sizes is not None and way:  # the last step has the fewest sequences
-            now = tuple([one[: sizes[-1]] for one in first])
         for i in range(len(rows)) if not way else reversed(range(len(rows))):
-            if sizes is not None:
-                count, before = sizes[i], len(now[0])
-                if count < before:  # some sequences ended at the step before
-                    ended.append(tuple([one[count:] for one in now]))
-                    now = tuple([one[:count] for one in now])
-                elif count > before:
-                    more = [one[before:count] for one in first]
-                    now = tuple([cat(pair) for pair in zip(now, more, strict=True)])
-            now = step(rows[i], now, own)
-            found[i] = now[0]
-        if ended:
-            now = tuple([cat(parts) for parts in zip(now, *reversed(ended), strict=True)])
+            if sizes is None or sizes[i] == len(now[0]):
+                now = step(rows[i], now, own)
+                found[i] = now[0]
+            else:  # the shorter sequences, which stand last, keep their states
+                count = sizes[i]
+                moving = step(rows[i], tuple([one[:count] for one in now]), own)
+                found[i] = moving[0]
+                now = tuple([cat((new, one[count:])) for new, one in zip(moving, now, strict=True)])
         return stack(found) if sizes is None else cat(found), now
 
 
