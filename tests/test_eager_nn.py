@@ -199,7 +199,7 @@ def test_batches_cover_the_data_in_the_order_of_the_seed() -> None:
         (lambda: F.cross_entropy(torch.ones(2, 3), torch.tensor([0, 5])), IndexError, "Target 5"),
         (lambda: F.dropout(torch.ones(2), 1.5), ValueError, "between 0 and 1"),
         (lambda: nn.Transformer, AttributeError, "no 'Transformer'"),
-        (lambda: F.softmx, AttributeError, "nearest that exists is softmax"),
+        (lambda: F.softmx, AttributeError, "did you mean softmax"),
         (lambda: nn.Module()(1), NotImplementedError, "forward"),
         (lambda: F.binary_cross_entropy(torch.ones(2) * 2, torch.ones(2)), RuntimeError, "between 0 and 1"),
     ],
