@@ -178,6 +178,11 @@ def test_loops_of_known_length_are_read() -> None:
     assert [one.reason for one in known(text)] == [None, None]
 
 
+def test_gradients_with_respect_to_what_is_computed() -> None:
+    text = f"{HEAD}r = A@x - b\ns = r@r/m\nassert grad(s, r) == 2*r/m\nassert grad(s, r) == 2*r/n\nassert grad(s, x) == 2*A.T@r/m"
+    assert [one.reason for one in known(text)] == [None, "no identity of matrices proves it", None]
+
+
 def test_one_claim_does_not_stand_in_the_way_of_another() -> None:
     text = f"{HEAD}assert {RIGHT[0]}\nassert {BEYOND[2][0]}\nassert grad(sum(ones(mod(n, 2)))*sum(x), x) == ones(n)"
     assert [one.reason for one in known(text)] == ["a size decides what it computes"] * 3

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from gradcli.diagnostics import GradcliError
 from gradcli.formulas import NoFormula
 from gradcli.formulas.index_proof import identity
-from gradcli.graph.node import LEAF
 from gradcli.graph.program import Leaf
 from gradcli.language.parser import parse
 from gradcli.language.source import Source
@@ -202,10 +201,7 @@ def identity_of(claim: Claim, symbols: Mapping[int, str]) -> Identity | str:
     try:
         if claim.derivative is None or claim.derivative[0].shape:
             return identity(claim.left, None, claim.right, symbols)
-        output, target = claim.derivative
-        if target.primitive is not LEAF:
-            return "it differentiates by an intermediate value"
-        return identity(output, target, claim.right, symbols)
+        return identity(*claim.derivative, claim.right, symbols)
     except NoFormula as problem:
         return str(problem)
 

@@ -94,20 +94,21 @@ class Identity(NamedTuple):
 
 
 def identity(output: Node, target: Node | None, right: Node, symbols: Mapping[int, str]) -> Identity:
-    """The claim that `right` is the gradient of `output` by the leaf `target`, or without one equals `output`.
+    """The claim that `right` is the gradient of `output` with respect to `target`, or without one equals `output`.
 
-    `symbols` names the sizes, primes p of which (p - 1)/2 is prime too; leaves of these names stand for the sizes.
-    Raises NoFormula where one of the nodes cannot be read for all sizes.
+    A target that is computed is read as an input of its own. `symbols` names the sizes, primes p of which (p - 1)/2 is
+    prime too; leaves of these names stand for the sizes. Raises NoFormula where something is not read for all sizes.
     """
     names = SymbolicNames(symbols)
-    reader = SymbolicReader(names)
+    leaf = "target of the claim" if target is None or target.name is None else target.name
+    reader = SymbolicReader(names, {} if target is None else {target: leaf})
     with building(right.builder, reachable([output, right])):
         axes = tuple([0 if n == 1 else names.index(n) for n in right.shape])
         left = expanded(reader.entry(output, axes if target is None else ()), names)
         other = expanded(reader.entry(right, axes), names)
         text = f"{key(left)} == {key(other)} for {', '.join(names.axes.values())}"
         if target is not None:
-            left = Derivation(target.params["name"], axes, names).of(left)
+            left = Derivation(leaf, axes, names).of(left)
     return Identity(text, add(left, scaled(other, -1)), names)
 
 
@@ -117,13 +118,13 @@ def identity(output: Node, target: Node | None, right: Node, symbols: Mapping[in
 class SymbolicReader(Reader):
     """Reads what holds at every size; raises NoFormula for the rest."""
 
-    def __init__(self, names: SymbolicNames) -> None:
-        super().__init__(None, names)
+    def __init__(self, names: SymbolicNames, called: Mapping[Node, str]) -> None:
+        super().__init__(called, names)
         self.names: SymbolicNames = names
 
     def _rule(self, node: Node, at: At) -> Rule:
         name = node.primitive.name
-        if node.primitive is LEAF or node.primitive is CONSTANT or name in PLAIN:
+        if node in self.called or node.primitive is LEAF or node.primitive is CONSTANT or name in PLAIN:
             return super()._rule(node, at)
         if node.builder.vocabulary.get(name) is not node.primitive:  # a function with a rule by hand is its value
             return self._same(node, at)
