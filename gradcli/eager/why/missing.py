@@ -118,10 +118,9 @@ def reason(story: Story, mark: int) -> Finding | None:
         end = story.end_above(mark)
         if end is not None:
             return ended(story, name, end)
-        leaves = [story.called(leaf) for leaf in story.leaves_above(mark)]
-        if entry.role == "leaf":
-            return story.none("never-required", name, entry.line, "it never required grad")
-        told = f"nothing that it was computed from requires grad ({', '.join(dict.fromkeys(leaves))})"
+        leaves = ", ".join(dict.fromkeys(map(story.called, story.leaves_above(mark))))
+        made = f"nothing that it was made from requires grad ({leaves})"
+        told = "it never required grad" if entry.role == "leaf" else made
         return story.none("never-required", name, entry.line, told)
     if not subject.leaf and not subject.retains:
         return not_leaf(story, mark, name)

@@ -153,6 +153,7 @@ class Story:
         self.watch = watch
         self.path = filename_of(path)
         self.entries = watch.entries
+        self._sent: dict[int, dict[tuple[str, int], list[tuple[Step, float]]]] = {}  # by the identity of a sweep
 
     # --- lines and names ------------------------------------------------------------------------------------------
 
@@ -224,24 +225,20 @@ class Story:
     def way_to_root(self, mark: int, since: int = 0) -> list[Entry]:
         """The entries on a shortest way from a value to a root, without the value itself; empty if there is none."""
         roots = self.roots(since)
-        came: dict[int, tuple[int, Entry]] = {}
-        waiting, seen = [mark], {mark}
+        came: dict[int, tuple[int, Entry] | None] = {mark: None}
+        waiting = deque([mark])
         while waiting:
-            following = []
-            for one in waiting:
-                if one in roots and one != mark:
-                    way = []
-                    while one != mark:
-                        before, entry = came[one]
-                        way.append(entry)
-                        one = before
-                    return way[::-1]
-                for entry in self.users.get(one, ()):
-                    if entry.mark not in seen:
-                        seen.add(entry.mark)
-                        came[entry.mark] = (one, entry)
-                        following.append(entry.mark)
-            waiting = following
+            one = waiting.popleft()
+            if one in roots and one != mark:
+                way = []
+                while (step := came[one]) is not None:
+                    one = step[0]
+                    way.append(step[1])
+                return way[::-1]
+            for entry in self.users.get(one, ()):
+                if entry.mark not in came:
+                    came[entry.mark] = (one, entry)
+                    waiting.append(entry.mark)
         return []
 
     def end_at(self, entry: Entry) -> End | None:
@@ -368,17 +365,10 @@ class Story:
 
     def senders(self, sweep: Sweep, target: tuple[str, int]) -> list[tuple[Step, float]]:
         """Which nodes sent something to a node or leaf, and the norms of it."""
-        return self._senders(sweep).get(target, [])
-
-    def _senders(self, sweep: Sweep) -> dict[tuple[str, int], list[tuple[Step, float]]]:
         known = self._sent.get(id(sweep))
         if known is None:
             known = self._sent[id(sweep)] = {}
             for step in sweep.steps:
                 for sent in step.sent:
                     known.setdefault(sent.to, []).append((step, sent.size.norm))
-        return known
-
-    @cached_property
-    def _sent(self) -> dict[int, dict[tuple[str, int], list[tuple[Step, float]]]]:
-        return {}
+        return known.get(target, [])
