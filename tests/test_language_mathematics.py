@@ -59,6 +59,9 @@ READ = {
     r"\frac{x^\top y}{\|x\|\|y\|}": "x.T @ y/(norm(x)*norm(y))",
     # sums
     r"\sum_{i=1}^{n} x_i^2": "sum(x[i - 1]**2 for i in range(1, n + 1))",
+    r"\sum_{k=0}^{4} \frac{x^k}{k!}": "sum(x**k/factorial(k) for k in range(5))",
+    r"\frac{\mu^k e^{-\mu}}{k!}": "mu**k*exp(-mu)/factorial(k)",
+    r"\binom{n}{k} p^k (1-p)^{n-k}": "factorial(n)/(factorial(k)*factorial(n - k))*p**k*(1 - p)**(n - k)",
     r"\sum_i (x_i - y_i)^2": "sum((x[i] - y[i])**2 for i in range(len(x)))",
     r"\sum_{i} \sum_{j} A_{ij} x_i": "sum(sum(A[i, j]*x[i] for j in range(shape(A)[1])) for i in range(len(A)))",
     r"\sum_{i=0}^{3} x_{i+1} + 1": "sum(x[i + 1] for i in range(4)) + 1",
@@ -125,6 +128,8 @@ def test_mathematics_is_read(text: str) -> None:
 
 
 REFUSED = {  # text: the code, and what the help proposes
+    r"\frac{x^2!}{2}": ("GC139", "(x^2)!"),
+    r"\frac{n!!}{2}": ("GC138", r"\prod_{i=1}"),
     "sin²(x)": ("GC139", "sin(x)**2"),
     "log**2(x)": ("GC139", "log(x)**2"),
     "cos²x": ("GC139", "cos(x)**2"),

@@ -124,7 +124,6 @@ ELSEWHERE = {
     "in": "write a domain in a line without LaTeX: x in (0, 1)",
     "to": "limits are not supported",
     "dagger": "write x^\\top for a transpose",
-    "binom": "write it with gamma(n + 1), which is n!",
     **dict.fromkeys(("dots", "ldots", "cdots"), "write every term, or \\sum_{i=1}^{n}"),
 }
 
@@ -488,14 +487,24 @@ class Reader:
 
     def factor(self) -> Part:
         """An atom with its powers."""
+        first = self.at
         part = self.nested_atom()
         while self.names[self.at] == "^":
             self.at += 1
             part = self.power(part)
-        if self.names[self.at] in ("'", "!"):
-            what = {"'": "a prime", "!": "a factorial"}[self.names[self.at]]
-            hint = "write grad(f(x), x) for the derivative" if what == "a prime" else "write gamma(n + 1)"
-            raise self.error("GC138", f"{what} has no meaning here", self.at, help=hint)
+        if self.names[self.at] == "!":
+            base, raised, exponent = self.written(first, self.at).rpartition("^")
+            if raised and self.names[first] not in ("(", "[", "{"):
+                inside = f"{base}^{{({exponent.strip('{}')})!}}"
+                raise self.readings("a factorial behind a power", first, self.at, f"({base}^{exponent})!", inside)
+            self.at += 1
+            part = Part(f"factorial({part.text})")
+            if self.names[self.at] == "!":
+                hint = r"write the product, such as \prod_{i=1}^{k} (2 i - 1)"
+                raise self.error("GC138", "a double factorial is not supported", self.at, help=hint)
+        if self.names[self.at] == "'":
+            hint = "write grad(f(x), x) for the derivative"
+            raise self.error("GC138", "a prime has no meaning here", self.at, help=hint)
         return part
 
     def power(self, base: Part) -> Part:
@@ -593,6 +602,11 @@ class Reader:
         command = name.removeprefix("\\") if name[:1] == "\\" else ""
         if command in ("frac", "dfrac", "tfrac"):
             return self.fraction()
+        if command in ("binom", "dbinom", "tbinom"):
+            self.at += 1
+            n, k = self.argument(), self.argument()
+            rest = f"factorial({n.text} - {k.within(PRODUCT)})"
+            return Part(f"factorial({n.text})/(factorial({k.text})*{rest})", PRODUCT)
         if command == "nabla" and self.names[self.at + 1] == "_":
             self.at += 2
             leaf = self.argument().text

@@ -36,7 +36,7 @@ OPERATORS: dict[str, str] = {
     "&&": "write `and`",
     "|": "write `or`; the absolute value is abs(x)",
     "||": "write `or`; the length of a vector is norm(x)",
-    "!": "write `not`, or gamma(n + 1) for a factorial",
+    "!": "write `not`, or factorial(n)",
     "~": "write `not`",
     "<<": "multiply by 2**n",
     ">>": "divide by 2**n",
