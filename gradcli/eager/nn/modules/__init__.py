@@ -14,7 +14,6 @@ from gradcli.eager.nn.modules import (
     _recurrent,
     activation,
     conv,
-    dropout,
     linear,
     loss,
     normalization,
@@ -24,7 +23,7 @@ from gradcli.eager.nn.modules import (
 )
 
 FAMILIES = (
-    *(activation, linear, conv, pooling, padding, normalization, dropout, _recurrent, transformer, loss),
+    *(activation, linear, conv, pooling, padding, normalization, _recurrent, transformer, loss),
     *(_container, _lazy),
 )
 

@@ -25,7 +25,7 @@ from gradcli.eager._ops.joining import cat, split_as, stack
 from gradcli.eager.autograd._grad import grad
 from gradcli.eager.nn import init
 from gradcli.eager.nn._layer import Layer, weighted
-from gradcli.eager.nn.modules.dropout import dropout
+from gradcli.eager.nn.modules.activation import dropout
 from gradcli.eager.nn.modules.linear import linear
 from gradcli.eager.nn.utils.rnn import PackedSequence
 from gradcli.graph.builder import Builder, building

@@ -20,8 +20,7 @@ from gradcli.eager.nn import init
 from gradcli.eager.nn._container import ModuleList
 from gradcli.eager.nn._layer import Layer, checks, fused, weighted
 from gradcli.eager.nn._module import Module
-from gradcli.eager.nn.modules.activation import gelu, relu
-from gradcli.eager.nn.modules.dropout import Dropout, dropout
+from gradcli.eager.nn.modules.activation import Dropout, dropout, gelu, relu
 from gradcli.eager.nn.modules.linear import Linear, linear
 from gradcli.eager.nn.modules.normalization import LayerNorm
 from gradcli.primitives.broadcasting import stretch
