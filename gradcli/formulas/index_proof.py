@@ -283,7 +283,7 @@ class Derivation:
             by_base = multiplied(multiplied(n, power(x, -1), self.names), inner[0], self.names)
             by_exponent = multiplied(single(Call("log", (), (x,))), inner[1], self.names) if inner[1] else ZERO
             return multiplied(single(base), add(by_base, by_exponent), self.names)
-        if base.name not in DERIVATIVES:
+        if base.name not in DERIVATIVES or base.params:
             raise NoFormula(f"it differentiates `{base.name}`")
         return multiplied(DERIVATIVES[base.name](*base.args), inner[0], self.names)
 
