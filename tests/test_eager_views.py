@@ -32,7 +32,7 @@ def program(seed: int, torch: Any) -> Any:
 
 
 def step(draw: random.Random, torch: Any, found: list[Any], v: Any, z: Any) -> None:
-    kind = draw.randint(0, 13)
+    kind = draw.randint(0, 15)
     if kind == 0:
         found.append(v[0])
     elif kind == 1:
@@ -63,6 +63,10 @@ def step(draw: random.Random, torch: Any, found: list[Any], v: Any, z: Any) -> N
         v.zero_()
     elif kind == 12:
         found.append(v.reshape(-1))
+    elif kind == 13:
+        found.extend(v.split(2, -1))
+    elif kind == 14:
+        found.append((1.5 - v) / (draw.choice(found).sigmoid() + v * v))
     else:
         v.copy_(draw.choice(found) * 1.5)
 

@@ -211,7 +211,7 @@ def put_along(general: Any, x: Any, index: Any, axis: int, size: int) -> Any:
 
 def sigmoid(x: Any) -> Any:
     """1/(1 + exp(-x)) in four passes; as steady as a formula with two branches until the result is no normal number."""
-    if not isinstance(x, np.ndarray):
+    if not x.ndim:
         return x.dtype.type(1 / (1 + np.exp(-np.float64(x))))
     found = np.negative(x)
     np.exp(found, out=found)
@@ -221,7 +221,7 @@ def sigmoid(x: Any) -> Any:
 
 def sigmoid_of_negative(x: Any) -> Any:
     """The sigmoid of -x."""
-    if not isinstance(x, np.ndarray):
+    if not x.ndim:
         return sigmoid(-x)
     found = np.exp(x)
     found += 1

@@ -206,6 +206,8 @@ def split(tensor: Tensor, split_size_or_sections: Sizes, dim: int = 0) -> tuple[
 
 def split_as(input: Tensor, split_size_or_sections: Sizes, dim: int, node: str) -> tuple[Tensor, ...]:
     """`split`, with a name for its node."""
+    if not input.ndim:
+        raise RuntimeError("split expects at least a 1-dimensional tensor")
     axis = axis_of(dim, input.ndim)
     size = input.shape[axis]
     if isinstance(split_size_or_sections, int):
@@ -213,7 +215,7 @@ def split_as(input: Tensor, split_size_or_sections: Sizes, dim: int, node: str) 
         if each < 0 or (not each and size):
             raise RuntimeError(f"split expects split_size be non-negative, but got split_size={each}")
         each = max(each, 1)
-        counts = [min(each, size - start) for start in range(0, size, each)]
+        counts = [min(each, size - start) for start in range(0, size or 1, each)]
         name = node
     else:
         counts = list(split_size_or_sections)
