@@ -60,6 +60,8 @@ READ = {
     # sums
     r"\sum_{i=1}^{n} x_i^2": "sum(x[i - 1]**2 for i in range(1, n + 1))",
     r"\sum_{k=0}^{4} \frac{x^k}{k!}": "sum(x**k/factorial(k) for k in range(5))",
+    r"\frac{1}{2}πr^2 + \frac{ρ}{2}": "1/2*pi*r**2 + ρ/2",
+    r"\begin{equation} E = mc^2 \label{eq:1} \end{equation}": "E = m*c**2",
     r"\frac{\mu^k e^{-\mu}}{k!}": "mu**k*exp(-mu)/factorial(k)",
     r"\binom{n}{k} p^k (1-p)^{n-k}": "factorial(n)/(factorial(k)*factorial(n - k))*p**k*(1 - p)**(n - k)",
     r"\sum_i (x_i - y_i)^2": "sum((x[i] - y[i])**2 for i in range(len(x)))",
@@ -129,6 +131,10 @@ def test_mathematics_is_read(text: str) -> None:
 
 REFUSED = {  # text: the code, and what the help proposes
     r"\frac{x^2!}{2}": ("GC139", "(x^2)!"),
+    r"\lambda_{\max}(A)": ("GC139", "max(eigvalsh(A))"),
+    r"\arg\min_x \|x\|^2": ("GC138", "the function alone"),
+    r"\min_{w} \frac{1}{2} w^2": ("GC138", "the function alone"),
+    "`x**2`": ("GC105", "backticks"),
     r"\frac{n!!}{2}": ("GC138", r"\prod_{i=1}"),
     "sin²(x)": ("GC139", "sin(x)**2"),
     "log**2(x)": ("GC139", "log(x)**2"),

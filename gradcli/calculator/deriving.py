@@ -138,7 +138,14 @@ def subject_of(
     """A script with the shapes of its free names, of which those in `known` are given."""
     script = parse(source, limits)
     shapes: dict[str, Symbols] = {name: tuple(axes) for name, axes in known.items()}
-    assumed = assumed_shapes(script, at={}, known=shapes, limits=limits, scalar=scalar)
+    try:
+        assumed = assumed_shapes(script, at={}, known=shapes, limits=limits, scalar=scalar)
+    except GradcliError as problem:
+        first = problem.diagnostics[0]
+        if first.code == "GC306" and "--at" in (first.help or ""):  # a formula has no point
+            hint = "assign it in the script, as in n = 3; in LaTeX, \\sum_i runs over all entries"
+            raise error(first.code, first.message, first.span, help=hint) from None
+        raise
     return Subject(script, source, wrt, assumed, limits)
 
 

@@ -95,7 +95,7 @@ HINTS = {
     "}": "dictionaries and sets are not supported; write a list as [a, b]",
     "\\": "a statement goes on over a line end only inside brackets",
     "$": "write the name alone",
-    "`": "write the name alone",
+    "`": "leave out the backticks",
 }
 
 

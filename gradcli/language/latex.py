@@ -24,7 +24,8 @@ DEFINED = re.compile(
 )
 BEFORE = re.compile(r"[ \t]*(?:(?:assert|const|return)\b[ \t]*)?")  # what may stand in front of a formula
 TOKEN = re.compile(
-    r"(\\(?:begin|end)\{[a-z]+\*?\})|\\([A-Za-z]+)|(\\.)|([A-Za-z]+)|((?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))|(\s+)|(==|.)"
+    r"(\\(?:begin|end)\{[a-z]+\*?\})|(?!\\(?:label|tag)\*?\{)(?:\\([A-Za-z]+)|(\\.))|([A-Za-zα-ωΑ-Ω]+)"
+    r"|((?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))|(\s+|\\(?:label|tag)\*?\{[^{}]*\})|(==|.)"
 )
 # what only arrays have: transposes, norms, bold letters, traces, determinants, inverses, and A x, W x or X w
 ARRAYS = re.compile(
@@ -39,7 +40,7 @@ DEEPEST = 40  # brackets inside each other: the reader recurses
 
 SPACES = frozenset(
     ("left", "right", "big", "Big", "bigg", "Bigg", "bigl", "bigr", "Bigl", "Bigr", "biggl", "biggr", "Biggl", "Biggr")
-    + ("quad", "qquad", "displaystyle", "textstyle", "limits", "nolimits", "nonumber", "mathstrut")
+    + ("quad", "qquad", "displaystyle", "textstyle", "limits", "nolimits", "nonumber", "notag", "mathstrut")
     + (r"\,", r"\;", r"\:", r"\!", r"\ ", "$", r"\(", r"\)", r"\[", r"\]")
 )
 GREEK = frozenset(
@@ -110,6 +111,7 @@ MATRIX_VALUED = frozenset(("diag", "outer", "kron", "eye", "inv", "expm"))
 ENTRYWISE = frozenset(("exp", "log", "sin", "cos", "tanh", "softmax", "log_softmax", "relu", "sigmoid", "gelu", "silu"))
 INDEX_LETTERS = frozenset("ijklmnpqrst")
 ELSEWHERE = {
+    **dict.fromkeys(("arg", "argmin", "argmax"), "write the function alone; `gradcli grad` differentiates it"),
     "partial": "write \\frac{\\partial y}{\\partial x}, or grad(y, x) in a line without LaTeX",
     "nabla": "write \\nabla_x y, or grad(y, x) in a line without LaTeX",
     "int": "integrals are not supported",
@@ -617,7 +619,7 @@ class Reader:
             return self.series()
         if command in FUNCTIONS or command in RECIPROCALS:
             return self.function(command)
-        if command == "pi":
+        if command == "pi" or self.names[self.at] == "π":
             self.at += 1
             return Part("pi", number=True)
         return self.name()
@@ -645,7 +647,7 @@ class Reader:
                 return self.function(text)
             if command in ALPHABETS and self.names[self.at] == "(":
                 return self.call(text)
-        elif re.fullmatch(r"[A-Za-z]\w*", name):
+        elif re.fullmatch(r"[A-Za-zα-ωΑ-Ω]\w*", name):
             text = name
             self.at += 1
             if len(text) > 1 and text not in self.words and self.names[self.at] == "(":
@@ -736,6 +738,10 @@ class Reader:
             name = f"{text}_{suffix}"
             if self.names[self.at] == "(" and name in self.functions:
                 return self.call(name)
+            if suffix in SEVERAL and self.names[self.at] == "(":  # an eigenvalue of a matrix
+                shown = visible(self.written(first - 2, self.at))
+                hint = f"write `{suffix}(eigvalsh(A))` in a line without LaTeX, or `{shown} \\cdot (..)` for a product"
+                raise self.error("GC139", f"`{shown}(` may be a function or a product", first - 2, self.at, hint)
             if suffix.isdigit() or set(suffix) <= INDEX_LETTERS:
                 self.entry_like.setdefault(name, (text, first))
             capital = len(text) == 1 and text.isupper() and not set(suffix) <= INDEX_LETTERS
@@ -951,7 +957,9 @@ class Reader:
             value = self.argument()
             if mark == "_":
                 if name != "log":
-                    hint = r"write `\max(x)` for the largest entry of x" if name in SEVERAL else None
+                    hint = (
+                        f"write the function alone, or `\\{name}(x)` of the entries of x" if name in SEVERAL else None
+                    )
                     problem = f"`\\{command}` has no subscript `{visible(value.text)}`"
                     raise self.error("GC138", problem, first, self.at - 1, hint)
                 if value.text in ("2", "10"):

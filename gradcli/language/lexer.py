@@ -30,7 +30,7 @@ PYTHON_WORDS = (
     *("as", "async", "await", "break", "class", "continue", "del", "except", "finally", "from", "global"),
     *("import", "is", "lambda", "nonlocal", "pass", "raise", "try", "while", "with", "yield"),
 )
-PAIRED = frozenset("∂∇∑∏∫⟨⌊⌈⁻")  # signs that seldom stand alone
+PAIRED = frozenset("∂∇∑∏∫⟨⌊⌈⁻`")  # signs that seldom stand alone
 STRING_PREFIXES = ("b", "br", "f", "fr", "r", "rb", "u")  # of Python
 RESERVED = {word: word for word in (*LANGUAGE_WORDS, *PYTHON_WORDS)}
 

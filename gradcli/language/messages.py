@@ -109,6 +109,7 @@ CALLS: dict[str, str] = {
     **dict.fromkeys(("isinstance", "type", "dict", "set", "tuple", "astype", "to", "cuda", "int64", "int32"), _NO_TYPE),
     **dict.fromkeys(("eig", "eigvals"), "those of a symmetric matrix are eigh(A) and eigvalsh(A)"),
     "lstsq": "write pinv(A) @ b",
+    "σ": "write sigmoid(x)",
     "backward": "write grad(y, x), or ask `gradcli grad`",
     "value_and_grad": "write grad(y, x); `gradcli grad` shows the value too",
     "range": "range follows `for`; an array of numbers is arange(n)",

@@ -226,6 +226,8 @@ def missing_values(lowered: Lowered, point: Mapping[str, Any]) -> list[Diagnosti
 
 
 def _missing_help(name: str, known: Sequence[str], shape: Shape) -> str:
+    if name == "π":
+        return "write pi for the number"
     if len(name) > 1 and all(char in known for char in name):
         return f"did you mean {'*'.join(name)}?"
     guess = did_you_mean(name, known)
