@@ -252,6 +252,16 @@ def test_batch_axes_stand_in_front(name: str) -> None:
                 assert np.allclose(np.asarray(value)[at] if lead else value, alone, rtol=1e-15, atol=0)
 
 
+@pytest.mark.parametrize("name", [name for name in CASES if "vectors" not in name])
+def test_batch_axes_and_blocks_of_turns_change_no_bit(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = case(name, 33)
+    expected = Tape(made.readers).run(made.point, backend="numpy")
+    monkeypatch.setattr(numpy_plan, "MOST_TURNS", 7)
+    point = {name: np.stack([np.asarray(value), np.asarray(value) + 1.0]) for name, value in made.point.items()}
+    for found, one in zip(Tape(made.readers).run(point), expected, strict=True):
+        assert np.array_equal(np.asarray(found)[0], one)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_the_turns_written_out_are_the_definition(name: str) -> None:
     made = case(name, 5)
@@ -397,7 +407,7 @@ def test_other_widths_run_too(name: str, dtype: str) -> None:
 
 
 def test_too_little_memory_is_an_error_of_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(self: numpy_plan.LoopPlan, args: Any) -> None:
+    def full(self: numpy_plan.LoopPlan, args: Any, ranks: Any) -> None:
         raise MemoryError
 
     monkeypatch.setattr(numpy_plan.LoopPlan, "run", full)

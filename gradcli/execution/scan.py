@@ -2,8 +2,8 @@
 
 A `Scan` computes in each turn only what its readers need, directly or through later turns, and holds one turn and the
 stacks that `turns` readers ask for. Loops over single numbers run as Python code printed for them (`emit_python`); with
-NumPy, blocks of turns run as plans (`plans/numpy_plan.py`) in the stages of a `Split`; batch axes and other namespaces
-run one operation after the other.
+NumPy, blocks of turns run as plans (`plans/numpy_plan.py`) in the stages of a `Split`; other namespaces run one
+operation after the other.
 """
 
 from __future__ import annotations
@@ -73,14 +73,13 @@ class Scan:
                 self._printed = printed_turns(self)
             if self._printed is not None:
                 return self._printed(args)
-        planned = xp.name == "numpy" and xp.dtype != "complex128" and self.count > 1
-        if planned and not any(x.ndim > rank for x, rank in zip(args, ranks, strict=True)):
+        if xp.name == "numpy" and xp.dtype != "complex128" and self.count > 1:
             if xp not in self._plans:
                 from gradcli.execution.plans.numpy_plan import LoopPlan
 
                 self._plans[xp] = LoopPlan(self, xp)
             try:
-                return self._plans[xp].run(args)
+                return self._plans[xp].run(args, ranks)
             except (BadIndex, NotReal, Unavailable):
                 pass  # turn by turn, to say which operation it was
         return self._walked(xp, args, ranks)

@@ -8,6 +8,7 @@ reads it.
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from gradcli.execution.plans.distribution import Group
     from gradcli.execution.plans.ir import Op, Value
     from gradcli.execution.scan import Scan
+    from gradcli.graph.types import Shape
 
 TURN = 8  # steps of printed code that a turn costs by itself
 CHUNK = 64  # turns whose states have memory where nobody reads them all
@@ -43,8 +45,11 @@ class Core:
     `impl`s; any other one may replace reductions and products.
     """
 
-    def __init__(self, xp: Any, scan: Scan, group: Group, count: int, store: bool, exact: bool = False) -> None:
+    def __init__(
+        self, xp: Any, scan: Scan, group: Group, count: int, store: bool, exact: bool = False, lead: Shape = ()
+    ) -> None:
         self.xp, self.scan, self.count, self.store, self.exact = xp, scan, count, store, exact
+        self.lead = lead  # batch axes of all values
         body = self.body = scan.body
         self.carries, self.core = group.carries, group.core
         varying = scan.split().varying
@@ -54,7 +59,7 @@ class Core:
         self.done = 0  # steps of all turns so far
         inside = [body.steps[at] for at in (*self.carries, *self.core, *group.reads)]
         self.printed: Any = None
-        if xp.dtype == "float64" and not any(step.shape or is_reader(step) for step in inside):
+        if xp.dtype == "float64" and not lead and not any(step.shape or is_reader(step) for step in inside):
             try:
                 self.printed = printed_core(body, self.order, self.carries, self.columns, self.fixed)
             except Unavailable:
@@ -88,8 +93,9 @@ class Core:
         states, stop = [], 0
         for k in self.carries:
             type_ = self.body.steps[k].type
-            start, stop = stop, stop + self.rows * type_.size
-            line = arrays[-1][start:stop].reshape(self.rows, *type_.shape)[::back]
+            shape = (self.rows, *self.lead, *type_.shape)
+            start, stop = stop, stop + prod(shape)
+            line = arrays[-1][start:stop].reshape(shape)[::back]
             dtype = self.xp.kind_type(type_.kind)
             states.append((line, line if line.dtype == dtype else np.empty(line.shape, dtype)))
         self.run(columns, arrays[ends[0] : ends[1]], arrays[ends[1] : -1], [own for _, own in states])
@@ -142,9 +148,9 @@ class Core:
         found: dict[int, Value] = {}
         for at in (*self.carries, *self.columns, *self.fixed):
             step = body.steps[at]
-            found[at] = operations.steps.leaf(step, xp.kind_type(step.type.kind))
+            found[at] = operations.steps.leaf(step, xp.kind_type(step.type.kind), self.lead)
         leaves = list(found.values())
-        operations.body(self.scan, self.order, found)
+        operations.body(self.scan, self.order, found, lead=self.lead)
         count = len(self.carries), len(self.columns)
         moving = leaves[: sum(count)]
         nexts = [found[body.positions[body.nexts[k]]] for k in self.carries]

@@ -78,8 +78,8 @@ def _all_turns(operations: Operations, scan: Scan, args: Sequence[Value]) -> lis
     return Stages(operations, scan, args, scan.count, index).record()
 
 
-def record_turns(scan: Scan, dtype: str, count: int) -> Recording:
-    """The steps of some turns of a loop alone, which give the bits of the operations' `impl`s.
+def record_turns(scan: Scan, dtype: str, count: int, lead: Shape = ()) -> Recording:
+    """The steps of some turns of a loop alone, which give the bits of the operations' `impl`s; all have batch axes.
 
     Inputs are the arguments of the loop, with the rows of these turns, then the numbers of the turns; outputs the
     carries that it reads, behind the turns, and the values of its readers.
@@ -88,13 +88,13 @@ def record_turns(scan: Scan, dtype: str, count: int) -> Recording:
     body, kind_type = scan.body, operations.xp.kind_type
     rows = range(len(body.carried), len(body.carried) + len(body.rows))
     args = [
-        operations.steps.leaf(leaf, kind_type(leaf.type.kind), (count,) if at in rows else ())
+        operations.steps.leaf(leaf, kind_type(leaf.type.kind), (count, *lead) if at in rows else lead)
         for at, leaf in enumerate(body.inputs)
     ]
     inputs = list(zip(body.inputs, args, strict=True))
     if body.index is not None:
-        inputs.append((body.index, operations.steps.leaf(body.index, operations.xp.float_type, (count,))))
-    stages = Stages(operations, scan, args, count, inputs[-1][1])
+        inputs.append((body.index, operations.steps.leaf(body.index, operations.xp.float_type, (count, *lead))))
+    stages = Stages(operations, scan, args, count, inputs[-1][1], lead)
     read = stages.record()
     outputs = [*(stages.after[k] for k in scan.carries), *read]
     return Recording(live(operations.steps.ops, outputs), inputs, outputs)
@@ -107,13 +107,22 @@ class Stages:
     """The stages of some turns of a loop while they are recorded: `found` has the values by position, turns in front.
 
     `args` are those of the loop, with the rows of these turns; `index` are the numbers of the turns, where the body
-    reads them. Turns stand in the order of their numbers, also where the loop runs backwards. When they are recorded,
-    `after` has the carries behind them.
+    reads them. All have the batch axes `lead`, behind the turns. Turns stand in the order of their numbers, also where
+    the loop runs backwards. When they are recorded, `after` has the carries behind them.
     """
 
-    def __init__(self, operations: Operations, scan: Scan, args: Sequence[Value], count: int, index: Value) -> None:
+    def __init__(
+        self,
+        operations: Operations,
+        scan: Scan,
+        args: Sequence[Value],
+        count: int,
+        index: Value,
+        lead: Shape = (),
+    ) -> None:
         self.operations, self.steps = operations, operations.steps
-        self.scan, self.body, self.split, self.count = scan, scan.body, scan.split(), count
+        self.scan, self.body, self.split = scan, scan.body, scan.split()
+        self.count, self.lead = count, lead
         states = len(self.body.carried)
         self.initial = {k: args[k] for k in scan.carries}
         self.found = dict(enumerate(args[states:], states))
@@ -140,7 +149,7 @@ class Stages:
         return given
 
     def _take(self, positions: Sequence[int]) -> None:
-        self.operations.body(self.scan, positions, self.found, (self.count,))
+        self.operations.body(self.scan, positions, self.found, (self.count,), self.lead)
 
     def _group(self, group: Group) -> None:
         if group.kind == CORE:
@@ -166,11 +175,12 @@ class Stages:
         """One step: what the core reads, then the carries; it gives the states of each carry one after the other."""
         body, scan, split = self.body, self.scan, self.split
         store = not split.stored.isdisjoint(group.carries)
-        core = Core(self.operations.xp, scan, group, self.count, store, self.operations.exact)
+        core = Core(self.operations.xp, scan, group, self.count, store, self.operations.exact, self.lead)
         args = [self._column(at) for at in core.columns] + [self.found[at] for at in core.fixed]
         args += [self.initial[k] for k in core.carries]
         types = [body.steps[k].type for k in core.carries]
-        lines = self.operations.line(core, args, [Type(one.kind, (core.rows, *one.shape)) for one in types])
+        before = (core.rows, *self.lead)
+        lines = self.operations.line(core, args, [Type(one.kind, before + one.shape) for one in types])
         for k, states in zip(core.carries, lines, strict=True):
             self.after[k] = self._last(states)
             if store:
@@ -178,7 +188,7 @@ class Stages:
 
     def _column(self, at: int) -> Value:
         """The values of a step in all turns."""
-        return led(self.steps, self.found[at], (self.count,), self.body.steps[at].shape)
+        return led(self.steps, self.found[at], (self.count, *self.lead), self.body.steps[at].shape)
 
     def _part(self, x: Value, start: int, stop: int) -> Value:
         index = (("slice", start, stop, 1), *(("slice", 0, n, 1) for n in x.shape[1:]))

@@ -7,7 +7,10 @@ multiplications, large arrays are computed block by block in cache, and memory i
 from __future__ import annotations
 
 import threading
+from math import prod
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from gradcli.execution import checkpoints
 from gradcli.execution.inputs import Unbatched, leaf_value
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
     from gradcli.execution.plans.ir import Recording
     from gradcli.execution.scan import Scan
     from gradcli.graph.node import Node
+    from gradcli.graph.types import Shape
     from gradcli.results.calculations import Value as Result
 
 MOST_NODES = 300_000  # a plan takes 20 us and 2 KB for each
@@ -39,6 +43,7 @@ MOST_POINT_NODES = 10_000
 KEPT = 1 << 26  # bytes of a workspace that is kept from run to run
 MOST_TURNS = 1 << 13  # of a loop that runs alone, at once
 BLOCK_ENTRIES = 1 << 19  # of all steps that take these turns at once
+MOST_FORMS = 8  # plans of one loop, for other numbers of turns and batch axes
 
 
 class Prepared:
@@ -146,38 +151,53 @@ class LoopPlan:
         steps, split = scan.body.steps, scan.split()
         taken = [at for stage in split.stages for at in stage.steps]
         weight = sum([_weight(steps[at]) for at in taken]) + sum([steps[at].type.size for at in split.stored])
-        self.length = max(1, min(scan.count, MOST_TURNS, BLOCK_ENTRIES // max(weight, 1)))
-        self._made: dict[int, Prepared] = {}  # by the number of turns
+        self.weight = max(weight, 1)  # entries of a turn
+        self._made: dict[tuple[int, Shape], Prepared] = {}  # by the number of turns and the batch axes
 
-    def _of(self, turns: int) -> Prepared:
-        if turns not in self._made:
+    def _of(self, turns: int, lead: Shape) -> Prepared:
+        made = self._made.get((turns, lead))
+        if made is None:
+            if len(self._made) >= MOST_FORMS:
+                self._made.clear()
             with self.xp.arithmetic(), uncollected():
-                self._made[turns] = Prepared(record_turns(self.scan, self.xp.dtype, turns), self.xp)
-        return self._made[turns]
+                made = Prepared(record_turns(self.scan, self.xp.dtype, turns, lead), self.xp)
+            self._made[turns, lead] = made
+        return made
 
-    def run(self, args: Sequence[Any]) -> list[Any]:
-        """The values of the readers, for the arguments of the loop."""
-        scan, library = self.scan, self.xp.library
-        states, count = len(scan.body.carried), scan.count
-        fixed = states + len(scan.body.rows)
+    def run(self, args: Sequence[Any], ranks: Sequence[int]) -> list[Any]:
+        """The values of the readers, for the arguments of the loop; where one has batch axes, all have them."""
+        scan, states = self.scan, len(self.scan.body.carried)
+        count, fixed = scan.count, states + len(scan.body.rows)
+        lead = np.broadcast_shapes(*[x.shape[: x.ndim - rank] for x, rank in zip(args, ranks, strict=True)])
+        if lead:
+            args = [
+                np.broadcast_to(self.xp.raised(x, rank, len(lead)), lead + x.shape[x.ndim - rank :])
+                for x, rank in zip(args, ranks, strict=True)
+            ]
+            args = [np.moveaxis(x, len(lead), 0) if states <= at < fixed else x for at, x in enumerate(args)]
         before = list(args[:states])
         stacks: dict[int, Any] = {}
-        for start in range(0, count, self.length):
-            turns = min(self.length, count - start)
+        length = max(1, min(count, MOST_TURNS, BLOCK_ENTRIES // (self.weight * prod(lead) or 1)))
+        for start in range(0, count, length):
+            turns = min(length, count - start)
             low = count - start - turns if scan.reverse else start
             given = [*before, *(stack[low : low + turns] for stack in args[states:fixed]), *args[fixed:]]
             if scan.body.index is not None:
-                given.append(library.arange(low, low + turns, dtype=self.xp.float_type))
-            found = self._of(turns).run(given)
+                numbers = np.arange(low, low + turns, dtype=self.xp.float_type)
+                given.append(np.broadcast_to(numbers.reshape(turns, *(1,) * len(lead)), (turns, *lead)))
+            found = self._of(turns, lead).run(given)
             for k, after in zip(scan.carries, found, strict=False):
                 before[k] = after
             read = found[len(scan.carries) :]
             for place, part in enumerate(read):
                 if scan.stacked[place] >= 0 and turns < count:
                     if place not in stacks:
-                        stacks[place] = library.empty((count, *part.shape[1:]), part.dtype)
+                        stacks[place] = np.empty((count, *part.shape[1:]), part.dtype)
                     stacks[place][low : low + turns] = part
-        return [stacks.get(place, one)[()] for place, one in enumerate(read)]
+        read = [stacks.get(place, one)[()] for place, one in enumerate(read)]
+        if lead:
+            read = [np.moveaxis(x, 0, len(lead)) if at >= 0 else x for x, at in zip(read, scan.stacked, strict=True)]
+        return read
 
 
 def _weight(step: Node) -> int:

@@ -369,10 +369,13 @@ class Operations:
 
     # --- loops ----------------------------------------------------------------------------------------------
 
-    def body(self, scan: Scan, positions: Iterable[int], found: dict[int, Value], lead: Shape = ()) -> None:
+    def body(
+        self, scan: Scan, positions: Iterable[int], found: dict[int, Value], turns: Shape = (), lead: Shape = ()
+    ) -> None:
         """Record steps of the body of a loop beside what is `found`, by position.
 
-        Steps that differ from turn to turn have `lead` in front: none for one turn, or the number of turns.
+        Steps that differ from turn to turn have `turns` in front: none for one turn, or their number; then all have the
+        batch axes `lead`.
         """
         body, varying = scan.body, scan.split().varying
         for at in positions:
@@ -383,7 +386,7 @@ class Operations:
                 found[at] = self.constant(step)
                 continue
             args = [found[body.positions[arg]] for arg in step.args]
-            own = lead if at in varying else ()
+            own = (*turns, *lead) if at in varying else lead
             if is_reader(step):
                 inner = scan.inner[at]
                 for reader, value in zip(inner.readers, self.scanned(inner, args, own), strict=True):
@@ -426,10 +429,8 @@ def lead_of(node: Node, args: Sequence[Value]) -> Shape:
 
 def led(steps: Steps, value: Value, lead: Shape, shape: Shape) -> Value:
     """A value with the batch axis in front, its entries repeated along it where it has none."""
-    if len(value.shape) > len(shape):
-        return value
-    one = steps.view("reshape", value, (1,) * len(lead) + shape, (1,) * len(lead) + shape)
-    return steps.view("broadcast", one, lead + shape, lead + shape)
+    raised = steps.raised(value, len(lead) + len(shape))
+    return steps.view("broadcast", raised, lead + shape, lead + shape)
 
 
 class Alone:
