@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gradcli.execution.plans import run, schedule, thread_pool
+from gradcli.execution.plans import allocate, run, schedule, thread_pool
 from gradcli.lowering import loops
 
 if TYPE_CHECKING:
@@ -41,6 +41,12 @@ def patches(monkeypatch: pytest.MonkeyPatch, *changes: Change) -> None:
     """Each (owner, name, value), as long as a test runs."""
     for owner, name, value in changes:
         monkeypatch.setattr(owner, name, value)
+
+
+def idle() -> int:
+    """The bytes of former results that nobody uses."""
+    kept = tuple(allocate._KEPT)
+    return sum([one.base.nbytes for one in kept if allocate._references(one.base) <= allocate.ALONE])
 
 
 @contextmanager

@@ -282,11 +282,6 @@ def test_long_programs_are_cut(device: Counts) -> None:
         near(one, expected, 1e-11, "cut")
 
 
-def test_the_plan_can_be_read(device: Counts) -> None:
-    text = planned(PROGRAMS[0], "float64")[2].text()
-    assert "1 arrays, 1 sums" in text and "__shfl_down_sync" in text
-
-
 @pytest.mark.parametrize("work", devices.SMALL)
 def test_rows_of_the_benchmark(work: str, device: Counts) -> None:
     """What is measured where there is a GPU: values on the device, results that stay there, the numbers of NumPy."""

@@ -13,6 +13,7 @@ import pytest
 
 import gradcli
 from gradcli.execution.plans import allocate, thread_pool
+from tests.forced import idle
 
 DOUBLE = np.dtype("float64")
 LONG = allocate.LEAST // 8
@@ -34,9 +35,9 @@ def test_memory_that_was_left_is_used_again() -> None:
     places = {place(one), place(other)}
     assert len(places) == 2
     del one, other
-    assert allocate.held() == 2 * (8 * LONG + 64)
+    assert idle() == 2 * (8 * LONG + 64)
     again = allocate.lines([LONG, LONG], [DOUBLE, DOUBLE])
-    assert {place(array) for array in again} == places and allocate.held() == 0
+    assert {place(array) for array in again} == places and idle() == 0
 
 
 @pytest.mark.parametrize(
@@ -49,18 +50,18 @@ def test_memory_with_a_view_is_not(keep: Any) -> None:
     del one
     (other,) = allocate.lines([LONG], [DOUBLE])
     other[:] = 8.0
-    assert place(other) != before and allocate.held() == 0
+    assert place(other) != before and idle() == 0
     assert np.asarray(view).reshape(-1)[:1].tobytes() == np.array(7.0).tobytes()
     del view
-    assert allocate.held() == 8 * LONG + 64
+    assert idle() == 8 * LONG + 64
 
 
 def test_what_does_not_fit_is_given_back_and_short_ones_are_not_kept() -> None:
     del allocate.lines([LONG], [DOUBLE])[0]
     gc.collect()
-    assert allocate.held() > 0
+    assert idle() > 0
     found = allocate.lines([LONG + 1, 10, LONG * 2], [DOUBLE, DOUBLE, np.dtype("float32")])
-    assert allocate.held() == 0 and [one.shape for one in found] == [(LONG + 1,), (10,), (2 * LONG,)]
+    assert idle() == 0 and [one.shape for one in found] == [(LONG + 1,), (10,), (2 * LONG,)]
     assert found[1].flags.owndata and found[2].dtype == np.float32
 
 
@@ -68,7 +69,7 @@ def test_what_is_kept_is_bounded() -> None:
     many = allocate.lines([LONG] * 40, [DOUBLE] * 40)
     del many
     gc.collect()
-    assert allocate.MOST - 8 * LONG - 64 < allocate.held() <= allocate.MOST
+    assert allocate.MOST - 8 * LONG - 64 < idle() <= allocate.MOST
 
 
 def test_threads_never_get_the_same_memory() -> None:

@@ -12,7 +12,6 @@ from gradcli.execution.namespaces import REFUSED, BadIndex, NotReal, Unavailable
 from gradcli.graph.arrays import nearest_float
 from gradcli.graph.loop import order_of_turns, readers_by_loop, single_numbers
 from gradcli.graph.node import CONSTANT, LEAF, Node, is_reader
-from gradcli.graph.types import broadcast_shapes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     # impl, position of the result, of the operands, parameters, aligned
     Step = tuple[Any, int, tuple[int, ...], Any, bool]
 
-IN_PLACE = ("numpy", "cupy")  # namespaces whose arrays can be written to
 _UNKNOWN: Any = object()
 
 
@@ -99,13 +97,16 @@ class Scan:
 
     def _walked(self, xp: Any, args: Sequence[Any], ranks: Sequence[int]) -> list[Any]:
         """One turn after the other, one operation after the other."""
-        body = self.body
-        stacks = {at: _Stack(xp, self.count, len(body.steps[at].shape)) for at in self.stacked if at >= 0}
+        parts: dict[int, list[Any]] = {at: [None] * self.count for at in self.stacked if at >= 0}
         values: list[Any] = []
         for turn, values in self.turns(xp, args, ranks):
-            for at, stack in stacks.items():
-                stack.put(turn, values[at])
-        return [values[end] if at < 0 else stacks[at].array() for end, at in zip(self.ends, self.stacked, strict=True)]
+            for at, part in parts.items():
+                part[turn] = values[at]
+        steps = self.body.steps
+        stacks = {
+            at: xp.stack(xp.broadcast_arrays(*part), axis=-len(steps[at].shape) - 1) for at, part in parts.items()
+        }
+        return [values[end] if at < 0 else stacks[at] for end, at in zip(self.ends, self.stacked, strict=True)]
 
     def split(self) -> Split:
         """What runs turn by turn, and what for many turns at once."""
@@ -191,40 +192,3 @@ def demanded(body: Body, positions: Iterable[int]) -> list[int]:
             if step in after:
                 pending.append(after[step])
     return sorted([body.positions[step] for step in needed])
-
-
-class _Stack:
-    """The values of one step in all turns, in an array with an axis for the turns before those of the step."""
-
-    __slots__ = ("count", "found", "parts", "rank", "xp")
-
-    def __init__(self, xp: Any, count: int, rank: int) -> None:
-        self.xp = xp
-        self.count = count
-        self.rank = rank
-        self.found: Any = None
-        self.parts: list[Any] | None = None if xp.name in IN_PLACE else [None] * count
-
-    def put(self, turn: int, value: Any) -> None:
-        if self.parts is not None:
-            self.parts[turn] = value
-            return
-        core = value.shape[value.ndim - self.rank :]
-        lead = value.shape[: value.ndim - self.rank]
-        if self.found is None:
-            self.found = self.xp.library.empty((*lead, self.count, *core), dtype=value.dtype)
-        known = self.found.shape[: self.found.ndim - self.rank - 1]
-        if lead != known:
-            wider = broadcast_shapes(known, lead)
-            assert wider is not None, "batch axes fit"
-            if wider != known:  # a carry gets its batch axes from what a turn mixes in
-                old, self.found = self.found, self.xp.library.empty((*wider, self.count, *core), dtype=value.dtype)
-                self.found[...] = self.xp.broadcast_to(
-                    old.reshape((1,) * (len(wider) - len(known)) + old.shape), self.found.shape
-                )
-        self.found[(..., turn, *(slice(None),) * self.rank)] = value
-
-    def array(self) -> Any:
-        if self.parts is None:
-            return self.found
-        return self.xp.stack(self.xp.broadcast_arrays(*self.parts), axis=-self.rank - 1)

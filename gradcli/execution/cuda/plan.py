@@ -189,19 +189,6 @@ class DevicePlan:
             return float(array)
         return array if node.type.kind == "float" else array.astype("float64")
 
-    def text(self) -> str:
-        """The plan as people read it: what is launched and called, in order."""
-        lines = []
-        for item in self.work:
-            if isinstance(item, Kernel):
-                lines.append(
-                    f"kernel {item.name} over {item.entries}: {len(item.values)} arrays, {len(item.sums)} sums"
-                )
-                lines += [f"    {line}" for line in item.text.splitlines()]
-            else:
-                lines.append(str(item))
-        return "\n".join(lines)
-
 
 def check(ops: Sequence[Op], outputs: Sequence[Value], moving: frozenset[str] | None) -> None:
     """Raise Refused for arrays without entries, and at many points for values that are no single numbers."""

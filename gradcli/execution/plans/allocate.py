@@ -136,11 +136,6 @@ def slot(memory: Any, offset: int, shape: tuple[int, ...], dtype: Any) -> Any:
 # --- the pool ---------------------------------------------------------------------------------------------------
 
 
-def held() -> int:
-    """The bytes that nobody uses."""
-    return sum([one.base.nbytes for one in tuple(_KEPT) if _references(one.base) <= ALONE])
-
-
 def lines(lengths: Sequence[int], dtypes: Sequence[Any]) -> list[Any]:
     """A new array for each length and type, its entries not set.
 
