@@ -275,6 +275,12 @@ def test_steps_that_a_grad_scaler_leaves_out_are_no_fault(steps: int, reasons: s
     assert {(one.reason, one.line) for one in found} == reasons
 
 
+def test_an_overflow_of_half_precision_on_the_way_forward(tmp_path: Path) -> None:
+    text = "import torch\nx = torch.tensor([1., 300.], requires_grad=True).half()\n(x * x).float().mean().backward()\n"
+    (found,) = explained(tmp_path, text).findings
+    assert (found.reason, found.line) == ("overflow", 3)
+
+
 def test_autocast_clipping_and_a_dataclass_of_results(tmp_path: Path) -> None:
     (found,) = explained(tmp_path, NET).findings
     assert (found.reason, found.line) == ("no-grad", 17)
@@ -359,7 +365,7 @@ def test_versions_outside_the_tested_ones_are_noted() -> None:
         return torch_recorder.untested("torch", version)
 
     assert said("2.4.0") == said("2.13.0+cpu") == said("2.9.1") == []
-    assert said("2.14.0+cu130") == ["PyTorch 2.14.0+cu130 is untested: 2.4 to 2.13 are known to work"]
+    assert said("2.14.0+cu130") == ["PyTorch 2.14.0+cu130 is untested; versions 2.4 to 2.13 are known to work"]
     assert said("1.13.1") and said("2.3.1")
 
 

@@ -504,7 +504,8 @@ class Recorder:
             finally:
                 self.off = off
                 while len(self.watch.open) > begun:
-                    self.watch.swept(ended)
+                    with self.unseen():
+                        self.watch.swept(ended)
         if self.clock is None and len(self.watch.sweeps) > 1:
             self.turn += 1
         return result

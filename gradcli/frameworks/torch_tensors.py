@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 MODULES = ("torch.", "gradcli.")
 LOW, HIGH = 1e-10, 1e15  # of a norm in single precision that neither lost nor overflowed anything
 HELD = 8  # gradients that are kept until they arrive
+WAITING = 1 << 24  # bytes of gradients that are kept until it is known whether they are finite
 
 
 class Fetched:
@@ -43,6 +44,9 @@ class Fetched:
 
     def __float__(self) -> float:
         return self.values[0]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return np.array(self.values, dtype)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Fetched) and self.values == other.values
@@ -86,6 +90,9 @@ class TorchTensors(Tensors):
         self._known: dict[int, tuple[Any, int, int | None]] = {}  # id: reference, mark, number of the node at that time
         self.classes = (torch.Tensor, torch.nn.Parameter)
         self._passed: dict[int, tuple[Any, int, Size]] = {}  # what was sent, by its id, until it arrives
+        self._doubtful: list[tuple[Step, Size, Any, Any, tuple[int, int]]] = []  # what arrived at a node, what it sent
+        self._bytes = 0  # of these
+        self._copied: tuple[Any, int, Any] = (None, 0, None)  # what was copied last from a device
         self._key = object()  # under which a node carries its number
         self._numbers = itertools.count(1)
         functorch = getattr(torch._C, "_functorch", None)
@@ -221,7 +228,9 @@ class TorchTensors(Tensors):
         if plain is None:
             return np.zeros(0)
         if plain.device.type != "cpu":
-            plain = plain.cpu()
+            if self._copied[0] is not value or self._copied[1] != value._version:
+                self._copied = value, value._version, plain.cpu()  # norm and entries are read one after the other
+            plain = self._copied[2]
         if spoken(plain.dtype) not in NUMPY:
             plain = plain.float()
         return plain.resolve_conj().resolve_neg().numpy()
@@ -240,14 +249,18 @@ class TorchTensors(Tensors):
         for one in waiting:
             devices.setdefault(one._found.device, []).append(one)
         for together in devices.values():
-            numbers = iter(self.torch.cat([one._found for one in together]).tolist())
-            for one in together:
+            together.sort(key=lambda one: one._found.ndim)
+            single = sum(not one._found.ndim for one in together)
+            lines = [one._found for one in together[single:]]
+            if single:
+                lines.append(self.torch.stack([one._found for one in together[:single]]))
+            numbers = iter(self.torch.cat(lines).tolist())
+            for one in (*together[single:], *together[:single]):
                 one._found = list(itertools.islice(numbers, one._found.numel()))
 
     def fetched(self, numbers: Any) -> Fetched:
         """Numbers on a device, to be fetched when one of them is needed."""
-        wide = self.torch.float32 if numbers.device.type == "mps" else self.torch.float64
-        return Fetched(self, numbers.reshape(-1).to(wide))
+        return Fetched(self, numbers.to(self.torch.float32 if numbers.device.type == "mps" else self.torch.float64))
 
     def size(self, value: Any, exact: bool = False) -> Size:
         """The norm, and whether every entry is finite."""
@@ -292,6 +305,8 @@ class TorchTensors(Tensors):
     def swept(self) -> None:
         """A backward is over."""
         self._passed.clear()
+        self._copied = (None, 0, None)
+        self.settle()
 
     def kept(self, value: Any, extents: bool) -> Any:
         """A copy of a small one, an extent of a large one where these are wanted, or None."""
@@ -314,11 +329,6 @@ class TorchTensors(Tensors):
         far = self.far(value)
         return super().is_zero(value) if far is None else not far.any()
 
-    def has_nan(self, value: Any) -> bool:
-        """Whether an entry is NaN."""
-        far = self.far(value)
-        return super().has_nan(value) if far is None else bool(far.isnan().any())
-
     def probe(self, value: Any) -> Any:
         """A few entries, which distinguish a large gradient from others of the same norm."""
         far = self.far(value)
@@ -330,15 +340,26 @@ class TorchTensors(Tensors):
     def zero_units(self, value: Any) -> Any:
         """Which units of an activation are zero in every row."""
         far = self.far(value)
-        return super().zero_units(value) if far is None else ~far.reshape(-1, far.shape[-1]).any(dim=0).cpu().numpy()
+        return super().zero_units(value) if far is None else self.fetched(~far.reshape(-1, far.shape[-1]).any(dim=0))
 
     def note_stuck(self, step: Step, arrived: Any, sent: Any, size: Size) -> None:
         """Note the share of entries where what a node sent, of this size, is not finite and what arrived was zero."""
-        far = self.far(sent)
-        if far is None:
+        if self.far(sent) is None:
             super().note_stuck(step, arrived, sent, size)
         elif arrived.shape == sent.shape:
-            step.stuck_shares.append(self.fetched((~far.isfinite() & (arrived.detach() == 0)).double().mean()))
+            versions = arrived._version, sent._version
+            self._doubtful.append((step, size, arrived.detach(), sent.detach(), versions))
+            self._bytes += sent.nbytes
+            if self._bytes > WAITING:
+                self.settle()
+
+    def settle(self) -> None:
+        """Look at the gradients that were kept, now that their norms are fetched together."""
+        for step, size, arrived, sent, versions in self._doubtful:
+            if not size.finite and (arrived._version, sent._version) == versions:
+                step.stuck_shares.append(self.fetched((~self.plain(sent).isfinite() & (arrived == 0)).double().mean()))
+        self._doubtful.clear()
+        self._bytes = 0
 
     # --- where the run stands -------------------------------------------------------------------------------------
 

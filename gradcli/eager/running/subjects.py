@@ -88,21 +88,28 @@ class Subject(NamedTuple):
     node: str
     shape: tuple[int, ...]
     parameter: bool
-    grad: str  # none, zero, nan, inf, fine
-    norm: float
+    size: Size | None  # of its `.grad`; None where there is none
 
     @classmethod
     def of(cls, tensors: Tensors, tensor: Any, name: str, scope: str, size: Size | None = None) -> Subject:
         """The state of a tensor now; the size of its `.grad` may be known."""
-        flags = tensors.flags(tensor)
-        kind, norm = "none", 0.0
         grad = tensors.grad(tensor)
-        if grad is not None:
-            size = tensors.size(grad) if size is None else size
-            norm = size.norm
-            kind = "fine" if size.finite else "nan" if tensors.has_nan(grad) else "inf"
-            kind = "zero" if norm == 0 and 0 not in flags.shape and tensors.is_zero(grad) else kind
-        return cls(name, scope, *flags, kind, norm)
+        size = None if grad is None else tensors.size(grad) if size is None else size
+        return cls(name, scope, *tensors.flags(tensor), size)
+
+    @property
+    def norm(self) -> float:
+        """The norm of its `.grad`; 0 where there is none."""
+        return 0.0 if self.size is None else self.size.norm
+
+    @property
+    def grad(self) -> str:
+        """What its `.grad` is: none, zero, nan, inf or fine."""
+        if self.size is None:
+            return "none"
+        if self.size.finite:
+            return "zero" if self.norm == 0 and 0 not in self.shape else "fine"
+        return "nan" if self.norm != self.norm else "inf"
 
 
 def subjects_of(tensors: Tensors, names: dict[str, Any]) -> Iterator[tuple[str, Any]]:

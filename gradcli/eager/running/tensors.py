@@ -227,7 +227,11 @@ def size_of(array: Any, exact: bool = False) -> Size:
             return Size(math.sqrt(square), True)
     flat = array.reshape(-1).astype(np.float64 if kind == "f" else np.complex128)  # squares of float32 may overflow
     norm = math.sqrt(flat.dot(flat) if kind == "f" else np.vdot(flat, flat).real)
-    return Size(norm, norm - norm == 0 or bool(np.isfinite(flat).all()))
+    if norm == 0 or norm - norm != 0:  # squares of doubles may vanish or overflow too
+        largest = float(np.abs(flat).max(initial=0))
+        if 0 < largest < math.inf:
+            return Size(largest * float(np.linalg.norm(flat / largest)), True)
+    return Size(norm, norm - norm == 0)
 
 
 def name_of(dtype: Any) -> str:
@@ -375,10 +379,6 @@ class Tensors:
     def is_zero(self, value: Any) -> bool:
         """Whether every entry is zero."""
         return not self.array(value).any()
-
-    def has_nan(self, value: Any) -> bool:
-        """Whether an entry is NaN."""
-        return bool(np.isnan(self.array(value)).any())
 
     def probe(self, value: Any) -> Any:
         """A few entries, which distinguish a large gradient from others of the same norm."""

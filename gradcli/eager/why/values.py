@@ -311,6 +311,9 @@ def _forward_origin(story: Story, root: int) -> Finding | None:
             "nan-data", name, first.line, f"$it holds {what} from the start; it is first used at {story.at(first.line)}"
         )
     told = f"$it is not finite: the first {what} appears in {first.name} at {story.at(first.line)}"
+    if first.dtype == "float16" and what != "NaN" and _linear(first.name):
+        told += ", whose result is too large for float16"
+        return story.find("overflow", story.called(root), first.line, told, AtNode(first.name))
     operands = Operands(first.name, tuple([story.called(mark) for mark in first.inputs]))
     return story.find("nan-forward", story.called(root), first.line, told, operands)
 
@@ -373,6 +376,11 @@ def _grown(story: Story, root: int) -> tuple[int, float, float, int] | None:
     return found
 
 
+def _linear(node: str) -> bool:
+    """Whether the result and the slope of a node are finite for finite operands, unless they are too large."""
+    return node.startswith("ToCopy") or any(reads(node, word) for word in ("mixes", "spreads", "times-zero"))
+
+
 def word(entry: Entry) -> str:
     """NaN or inf."""
     if entry.value is None:
@@ -381,8 +389,8 @@ def word(entry: Entry) -> str:
 
 
 def _backward_origin(story: Story, sweep: Sweep, step: Step, subject: str) -> Finding:
-    made = next((one for one in story.entries.values() if one.seq == step.seq and one.masked is not None), None)
-    if made is not None:
+    made = next((one for one in story.entries.values() if one.seq == step.seq), None)
+    if made is not None and made.masked is not None:
         return _masked_rows(story, made, subject, "$it.grad is NaN")
     branch = next((one for one in sweep.steps if reads(one.name, "branches") and one.norm), None)
     if step.stuck and branch is not None:
@@ -392,10 +400,9 @@ def _backward_origin(story: Story, sweep: Sweep, step: Step, subject: str) -> Fi
         )
         evidence = Branch(step.name, None if branch.line is None else branch.line.number)
         return story.find("nan-branch", subject, step.line, told, evidence)
-    if step.name == "ToCopyBackward0":
-        made = next(one for one in story.entries.values() if one.seq == step.seq)
-        told = f"$it.grad is not finite: the gradient of {story.at(step.line)} is too large for "
-        told += story.entries[made.inputs[0]].dtype
+    formats = [story.entries[mark].dtype for mark in made.inputs] if made is not None else []
+    if formats and _linear(step.name) and ("float16" in formats or step.name.startswith("ToCopy")):
+        told = f"$it.grad is not finite: the gradient of {story.at(step.line)} is too large for {formats[0]}"
         return story.find("overflow", subject, step.line, told, AtNode(step.name))
     how = "an infinite slope times a gradient of zero" if step.stuck else "the slope is not finite there"
     told = (
@@ -418,8 +425,9 @@ def dead_units(story: Story) -> Iterator[Finding]:
             continue
         at = turn.get((entry.line, entry.sweeps), 0)  # several layers may run in one line
         turn[entry.line, entry.sweeps] = at + 1
-        key = (entry.line, at, len(entry.zeros))
-        layers[key] = entry.zeros & layers[key] if key in layers else entry.zeros
+        zeros = np.asarray(entry.zeros, dtype=bool)
+        key = (entry.line, at, len(zeros))
+        layers[key] = zeros & layers[key] if key in layers else zeros
         rows[key] = rows.get(key, 0) + (entry.shape[0] if len(entry.shape) > 1 else 1)
     for (line, at, _), zeros in layers.items():
         share = float(zeros.mean())
