@@ -45,7 +45,7 @@ def test_a_block_is_explained_by_the_names_of_parameters(model: Any) -> None:
     assert w.notes == ()
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(torch, "__version__", "2.14.0")
-        assert gradcli.watch(model).notes == ("PyTorch 2.14.0 is untested: 2.4 to 2.13 are known to work",)
+        assert gradcli.watch(model).notes == ("PyTorch 2.14.0 is untested; versions 2.4 to 2.13 are known to work",)
     (found,) = w.why("encoder.0.weight").findings
     assert found.reason == "detached" and found.subject == "encoder.0.weight"
     line = Path(__file__).read_text(encoding="utf-8").splitlines()[found.line - 1 if found.line else 0]
@@ -91,7 +91,7 @@ def test_a_block_that_fails_is_explained_and_the_error_goes_on(model: Any) -> No
         total.backward(), total.backward()
     assert [one.reason for one in w.why().findings] == ["freed"]
     assert torch._C._len_torch_function_stack() == 0
-    with pytest.raises(RuntimeError, match="entered before"), w:
+    with pytest.raises(RuntimeError, match="already used"), w:
         pass
 
 
