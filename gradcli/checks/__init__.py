@@ -6,6 +6,8 @@ derivatives, `algebra/` proves equalities, `diagnosis/` explains what was refute
 - Exact readings read `ball`, `symbolic` and `entries` rules, else the definition. A value that detach holds stays held.
 - A complex entry is two real ones. Both sides of a tie are log-Puiseux expansions; what these leave open stays open.
 - A box is cut until every piece of it is decided; a proof at one point serves all pieces that take the same branches.
+- A claim about arrays of any size is proved for all sizes in index notation, or judged at two sets of sizes: what is
+  right at the first by luck is wrong. A proof for all sizes needs a verdict at the point that does not contradict it.
 - Decimals as written may excuse a difference where that holds beside the point too; an equality by luck of the point
   passes with a warning and a counterexample.
 - Two random directions of 81 bits cover the entries of a large array; a count of entries, never a clock, says how many
