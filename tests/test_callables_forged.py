@@ -59,19 +59,18 @@ os.write(1, b'{"report": {"expression": "f", "checks": [], "diagnostics": []}, "
 print('{"report": {"expression": "f", "checks": [], "diagnostics": []}, "notes": []}')
 """,
     "another judge": """
-from gradcli.checks.callables import api, examine, judge
+from gradcli.checks.callables import api, black_box
 from gradcli.checks.differences import survey
-proved = judge.Outcome("PROVED", "", {})
-judge.ByDifferences.verdict = judge.BlackBox.verdict = lambda self: proved
-examine.BlackBox = judge.BlackBox
-api.examined = examine.examined = lambda box, *rest: ({name: proved for name in box.names}, [])
+proved = black_box.Outcome("PROVED", "", {})
+black_box.ByDifferences.verdict = black_box.BlackBox.verdict = lambda self: proved
+black_box.examined = lambda box, *rest: ({name: proved for name in box.names}, [])
 api.acceptable = lambda *args, **options: True
 api.report_on = None
 survey.Survey.finding = None
 """,
     "another judge of recordings": """
-from gradcli.checks.callables import judge, recorded
-proved = judge.Outcome("PROVED", "", {})
+from gradcli.checks.callables import black_box, recorded
+proved = black_box.Outcome("PROVED", "", {})
 recorded.by_recording = lambda box, *rest: recorded.Rigorous({name: proved for name in box.names}, [], [])
 recorded.judged = lambda box, found, seed, samples: [(one, proved) for one in found]
 recorded.same_gradient = recorded.same_values = recorded.same_rule = lambda *args: None

@@ -15,8 +15,8 @@ import numpy as np
 
 from gradcli.audit import sorting
 from gradcli.checks.callables.api import boxed, check_callable
+from gradcli.checks.callables.box import opened
 from gradcli.checks.callables.call_arguments import numbers, parameters
-from gradcli.checks.callables.examine import opened
 from gradcli.checks.callables.failures import Failed, describe
 from gradcli.checks.callables.runner import packed
 from gradcli.checks.differences.survey import OutOfTime

@@ -175,7 +175,7 @@ ASKED: dict[str, Callable[[Case, int], Row | None]] = {
 # --- a black box --------------------------------------------------------------------------------------------------
 
 
-def black_box(judged: str, one: Finding, entry: str) -> Row:
+def of_black_box(judged: str, one: Finding, entry: str) -> Row:
     """What can be said of a function that only has values: the claim, and the differences."""
     row = differences_row(one.seen)
     if "value" in row:

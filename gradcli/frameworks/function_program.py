@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gradcli.checks.callables.api import boxed, line_of, told
-from gradcli.checks.callables.examine import opened
+from gradcli.checks.callables.box import opened
 from gradcli.checks.callables.failures import Failed
 from gradcli.checks.callables.gradient_libraries import is_function_class
 from gradcli.checks.traced.operations import Opaque

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gradcli.checks.callables.box import GRADIENT, JACOBIAN, OWN, PAIR, VJP, Box
+from gradcli.checks.callables.box import GRADIENT, JACOBIAN, OWN, PAIR, VJP, Box, opened
 from gradcli.checks.callables.call_arguments import arguments_of
-from gradcli.checks.callables.examine import examined, not_judged, opened
 from gradcli.checks.callables.failures import Failed, Listener
 from gradcli.checks.callables.gradient_libraries import (
     JAX,
@@ -182,6 +181,8 @@ def report_on(
 
     `arguments` are those before that call; `record` gives its recording.
     """
+    from gradcli.checks.callables.black_box import examined, not_judged  # the process of a function judges nothing
+
     seed = seed_of(about.title, arguments) if options.seed is None else options.seed
     exact, rules, remarks = ({}, [], []) if options.rtol else recorded(box, record(seed), seed, options)
     if exact.keys() >= {*box.names}:

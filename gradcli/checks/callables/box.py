@@ -5,19 +5,28 @@ Every call gets arguments of its own, its output is captured, and changes of its
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import wraps
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.checks.callables.call_arguments import Argument, Form, of_one_object, takes_cache, takes_cotangent_alone
+from gradcli.checks.callables.call_arguments import (
+    Argument,
+    Form,
+    of_one_object,
+    takes_cache,
+    takes_cotangent_alone,
+    with_integers,
+)
 from gradcli.checks.callables.failures import Failed, Listener, called
-from gradcli.checks.callables.gradient_libraries import array_of
+from gradcli.checks.callables.gradient_libraries import TORCH, array_of, library_of
+from gradcli.checks.decide.sample_points import structure
 from gradcli.checks.differences.survey import OutOfTime
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -291,3 +300,78 @@ def described(value: Any) -> str:
     if isinstance(value, (tuple, list)):
         return f"{len(value)} values"
     return "None" if value is None else f"a {type(value).__name__}"
+
+
+# --- opening one ----------------------------------------------------------------------------------------------------
+
+
+def opened(box: Box) -> tuple[Box, Floats]:
+    """The box after its first call, and what f returned.
+
+    Where f refuses what it was given, whole numbers become integers, then arrays become tensors of the library that its
+    code names; where tensors of float64 do not go with f's own, they become float32. Raises Failed where f or its
+    derivative raises, or returns nothing that could be judged.
+    """
+    try:
+        value = box.probe()
+        symmetrised(box, value)
+        return box, value
+    except Failed as problem:
+        if "a leaf Variable" in problem.reason and not box.library.copies:
+            box.library.copies = True
+            return opened(box)
+        if not isinstance(problem.__cause__, (TypeError, AttributeError, IndexError, RuntimeError)):
+            raise
+        narrow = isinstance(problem.__cause__, RuntimeError) and "dtype" in problem.reason and not box.float32
+        single = replace(box, float32=True)  # as the parameters of a layer are
+        for other in [single, *others(box), *others(single)] if narrow else others(box):
+            try:
+                return other, other.probe()
+            except Failed:
+                continue
+        raise
+
+
+def symmetrised(box: Box, value: Floats) -> None:
+    """Where f of PyTorch reads one triangle of a symmetric matrix, as a Cholesky factor does, f of its symmetric part.
+
+    What is sent to such a matrix is a gradient among symmetric matrices: entry by entry it is nothing.
+    """
+    if box.library.name != TORCH or box.kind != OWN:
+        return
+    for name in box.names:
+        point = box.x[box.slices[name]].reshape(box.shape_of(name))
+        if structure(point)[0] and any(
+            np.array_equal(box.value(stepped(box, name, half(np.abs(point) + 1, shift))), value)
+            for half, shift in ((np.triu, 1), (np.tril, -1))
+        ):
+            box.symmetric.append(name)
+    if box.symmetric:
+        f, names = box.f, [one.name for one in box.arguments if not one.keyword]
+
+        @wraps(f)
+        def of_symmetric(*args: Any, **kwargs: Any) -> Any:
+            given = {**dict(zip(names, args, strict=False)), **kwargs}
+            given |= {name: (given[name] + given[name].mT) / 2 for name in box.symmetric}
+            return f(*(given[name] for name in names), **{name: given[name] for name in kwargs})
+
+        box.f = of_symmetric
+
+
+def stepped(box: Box, name: str, step: Floats) -> Floats:
+    """The point with one argument moved."""
+    x = box.x.copy()
+    x[box.slices[name]] += step.reshape(-1)
+    return x
+
+
+def others(box: Box) -> Iterator[Box]:
+    """The same box with other arguments."""
+    libraries = [box.library]
+    named = library_of(box.f, [], True)
+    if not box.library.differentiates and named.differentiates:
+        libraries.append(named)
+    for library in libraries:
+        for arguments in (box.arguments, *with_integers(box.arguments, library)):
+            if arguments is not box.arguments or library is not box.library:
+                yield replace(box, arguments=list(arguments), library=library)

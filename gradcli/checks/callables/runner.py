@@ -23,8 +23,8 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.checks.callables.api import boxed, line_of, recording_of
+from gradcli.checks.callables.box import opened
 from gradcli.checks.callables.call_arguments import takes_cotangent
-from gradcli.checks.callables.examine import opened
 from gradcli.checks.callables.failures import Failed, Listener, called
 from gradcli.checks.differences.survey import OutOfTime
 from gradcli.diagnostics import Diagnostic, GradcliError, did_you_mean, error, visible

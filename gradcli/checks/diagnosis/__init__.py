@@ -7,10 +7,11 @@ Nothing here judges. It explains what the oracles have refuted, and so it may re
 | `ratios` | zero, a constant factor, a sign, leaves exchanged, a transpose |
 | `error_model` | the table of mistakes in one rule |
 | `rederivation` | the derivation with each of them in it: which gives exactly the claim |
-| `special_arrays` | right for symmetric or diagonal arrays only, or on one side of a kink only |
 | `source_edits` | the one change of the claim's own formula that makes it right |
 | `blame` | which operation of the engine, or which hand-written rule, is wrong |
-| `explanation` | all of these in their order; `diagnosis_context` gives them both sides and points |
+| `explanation` | all of these in their order, and what is right for special arrays or on one side only |
+
+`diagnosis_context` gives them both sides and points.
 """
 
 from gradcli.checks.diagnosis.ratios import MOST, Reading, readings

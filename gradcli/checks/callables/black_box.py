@@ -1,4 +1,4 @@
-"""The verdict for each argument of a black box: what differences say, kinks that they see, and how a claim is wrong.
+"""Examines a black box: what differences say of each argument, kinks that they see, and how a claim is wrong.
 
 "DISAGREES (numerical)" needs steps over two decades and a second direction, and a function that gives the same values
 when called twice; anything less is INCONCLUSIVE.
@@ -11,15 +11,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gradcli.checks.callables.box import OWN, VJP
+from gradcli.checks.callables.call_arguments import COMPLEX, PARTS, is_complex
+from gradcli.checks.callables.failures import Failed
+from gradcli.checks.decide import sample_points
 from gradcli.checks.decide.case import Outcome
 from gradcli.checks.decide.nonsmooth import rough_outcome
 from gradcli.checks.decide.numerical import ByDifferences, steps_shown
 from gradcli.checks.decide.refutation import disagrees
 from gradcli.checks.diagnosis.ratios import Comparison, Reading, alike, of_entries, readings
 from gradcli.checks.differences import both_sides, step_sequences
-from gradcli.checks.differences.step_sequences import STILL, bent, suspicious, vertical
-from gradcli.checks.differences.survey import COMBINED, OutOfTime
-from gradcli.checks.witnesses import black_box
+from gradcli.checks.differences.step_sequences import STILL, bent, noise_of, seeded_directions, suspicious, vertical
+from gradcli.checks.differences.survey import COMBINED, OutOfTime, Survey, rows_of
+from gradcli.checks.witnesses import of_black_box
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,7 +31,7 @@ if TYPE_CHECKING:
     from gradcli.checks.callables.box import Box
     from gradcli.checks.decide.case import Evidence
     from gradcli.checks.differences.step_sequences import Floats
-    from gradcli.checks.differences.survey import Finding, Survey
+    from gradcli.checks.differences.survey import Finding
 
 DIGITS = {"float64": 1e-8, "float32": 1e-5}  # a smaller relative gap is a matter of digits: IMPRECISE
 FORETOLD = 0.2  # of the gap: how well a second direction has to fit the entries
@@ -37,6 +41,158 @@ LOOKED = 6  # entries whose sides are looked at
 LARGEST = 64  # numerators and denominators of a constant factor
 FEW = 3  # numbers at one point: they are in some simple ratio by chance
 SHARP = 1e-5  # the largest slope has to be known at least so well
+APART = 0.04  # how far the points beside the given one lie, relatively
+REPEATS = 6
+LINEAR = 1e-9
+SINGLE = "float32"
+
+
+def examined(box: Box, value: Floats, seed: int, samples: int, rtol: float) -> tuple[dict[str, Outcome], list[str]]:
+    """The verdict for each argument, and notes on the function; `value` is what it returned at first."""
+    notes = list(precision(box))
+    try:
+        found = unfit(box, value) or judged(box, value, seed, samples, rtol, notes)
+    except OutOfTime:
+        told = f"time ran out ({box.seconds:g} s) before the first comparison: allow more with --timeout"
+        found = for_all(box, "INCONCLUSIVE", told)
+    except Failed as problem:
+        found = for_all(box, "INCONCLUSIVE", f"{problem.reason}, although the first call succeeded")
+    return found, notes
+
+
+def judged(box: Box, value: Floats, seed: int, samples: int, rtol: float, notes: list[str]) -> dict[str, Outcome]:
+    """The verdicts by a survey; adds to the notes. Raises Failed and OutOfTime."""
+    scatter = scatter_of(box, value)
+    weights, row_names = rows_of(box.size, seed)
+    claims = claims_of(box, weights)
+    fickle = unsteady(box, weights, claims)
+    if fickle is not None:
+        return for_all(box, "INCONCLUSIVE", fickle)
+    if box.kind == VJP or (box.kind == OWN and box.size > 1):
+        notes += linearity(box, weights, claims)
+    d = seeded_directions(box.x, 1, seed)[0]
+    noise = np.maximum(noise_of(box.values, box.x, d, value), scatter)
+    survey = Survey(box.values, box.x, box.slices, weights, claims, np.abs(weights) @ noise, seed, rtol)
+    survey.look()
+    steady = not scatter.any() and np.array_equal(value, box.again())
+    if not steady:
+        notes.append("f gives different values at the same point: is it random, or does it keep state?")
+
+    def verdict(name: str) -> Outcome:
+        return BlackBox(
+            box, survey, name, lambda: list(beside(box, survey, name, samples)), row_names, steady, digits(box)
+        ).verdict()
+
+    return {name: verdict(name) for name in box.names}
+
+
+def unfit(box: Box, value: Floats) -> dict[str, Outcome]:
+    """UNDEFINED where f or the point is not finite; nothing where both are."""
+    if not np.isfinite(value).all():
+        return for_all(box, "UNDEFINED", f"f is {float(value[~np.isfinite(value)][0])} at this point")
+    if not np.isfinite(box.x).all():
+        return for_all(box, "UNDEFINED", "the point holds a value that is not a finite number")
+    return {}
+
+
+def for_all(box: Box, verdict: str, message: str) -> dict[str, Outcome]:
+    """One verdict for all arguments."""
+    return {name: Outcome(verdict, message, {}) for name in box.names}
+
+
+def not_judged(box: Box) -> Iterator[str]:
+    """What is said of arguments that are not judged."""
+    for name in box.skipped:
+        yield f"{box.role} gives nothing for {name}: not checked"
+    for one in box.arguments:
+        if is_complex(one.given):
+            yield f"{one.name} is not checked: {COMPLEX}; {PARTS}"
+
+
+def precision(box: Box) -> Iterator[str]:
+    """What is said of arguments that are not judged, and of float32."""
+    yield from not_judged(box)
+    if box.dtype == SINGLE:
+        yield "f returns float32: errors below 6e-08 of its value cannot be detected"
+    if box.claimed == SINGLE:
+        yield f"{box.role} returns float32, which has 7 digits"
+
+
+def digits(box: Box) -> str:
+    """The kind of the numbers that the derivative is computed with, as far as one can tell."""
+    given = [one.array.dtype.name for one in box.arguments if one.array is not None]
+    return SINGLE if box.float32 or SINGLE in (*given, box.claimed) else "float64"
+
+
+def scatter_of(box: Box, value: Floats) -> Floats:
+    """How far the values at the point itself lie apart; 0 for a function that answers alike."""
+    again = box.again()
+    if np.array_equal(value, again):
+        return np.zeros(box.size)
+    values = np.array([value, again, *(box.again() for _ in range(REPEATS))])
+    return np.asarray(np.ptp(values, axis=0))
+
+
+def claims_of(box: Box, weights: Floats) -> Floats:
+    """The claimed gradients of the combinations at the point, a row each."""
+    return np.array([box.pullback(box.x, row, at_the_point=True) for row in weights])
+
+
+def unsteady(box: Box, weights: Floats, claims: Floats) -> str | None:
+    """What is said of a derivative that gives other values when it is called again."""
+    again = claims_of(box, weights)
+    if np.array_equal(claims, again, equal_nan=True):
+        return None
+    with np.errstate(all="ignore"):
+        gap = float(np.nanmax(np.abs(claims - again)) / np.nanmax(np.abs(claims)))
+    if gap <= LINEAR:
+        return None
+    return f"{box.role} gives different gradients at the same point, by {gap:.1g}: is it random, or does it keep state?"
+
+
+def linearity(box: Box, weights: Floats, claims: Floats) -> Iterator[str]:
+    """What is said of a pullback that is not linear in its cotangent."""
+    expected = 2.0 * claims[0] - 3.0 * claims[-1]
+    scale = np.abs(claims[0]).max() + np.abs(claims[-1]).max()
+    gap = np.abs(box.pullback(box.x, 2.0 * weights[0] - 3.0 * weights[-1]) - expected).max()
+    if np.isfinite(gap) and gap > LINEAR * scale:
+        yield f"{box.role} is not linear in its cotangent: off by {gap / scale:.1g} of its size"
+
+
+def beside(box: Box, survey: Survey, name: str, samples: int) -> Iterator[Survey]:
+    """Surveys of points near the given one, where one argument has moved and kept its structure.
+
+    Equal entries stay equal and zeros stay zero: a symmetric matrix stays symmetric, a mask a mask. Then, of a
+    symmetric or diagonal matrix, points where it is none.
+    """
+    part = box.slices[name]
+    generator = np.random.default_rng(survey.seed + 7)
+    sizes, places = np.unique(np.abs(box.x[part]), return_inverse=True)
+    values: list[tuple[str, Floats]] = []
+    for _ in range(samples if sizes.any() else 0):
+        factors = 1.0 + APART * generator.choice([-1.0, 1.0], sizes.size) * generator.uniform(0.3, 1.0, sizes.size)
+        values.append(("", box.x[part] * factors[places]))
+    if samples and sizes.size > 1:
+        values += sample_points.off_structure(box.x[part].reshape(box.shape_of(name)), None, survey.seed)
+    for lacks, moved in values:
+        x = box.x.copy()
+        x[part] = moved.reshape(-1)
+        try:
+            value = box.value(x)
+            if not np.isfinite(value).all():
+                continue
+            claims = np.array([box.pullback(x, row) for row in survey.weights])
+            other = Survey(box.values, x, box.slices, survey.weights, claims, survey.noise, survey.seed, survey.rtol)
+            d = np.zeros(x.size)
+            d[part] = seeded_directions(x, 1, survey.seed)[0][part]
+            other.lacks = lacks
+            other.look_along([d])
+        except Failed:
+            continue
+        yield other
+
+
+# --- one argument -----------------------------------------------------------------------------------------------------
 
 
 class BlackBox(ByDifferences):
@@ -214,7 +370,7 @@ class BlackBox(ByDifferences):
         if not seen:
             return {}
         one = max(seen, key=lambda one: one.ratio)
-        return {"witnesses": black_box(self.role, one, self.label(one) if len(seen) > 1 else "")}
+        return {"witnesses": of_black_box(self.role, one, self.label(one) if len(seen) > 1 else "")}
 
     def readings(self) -> list[Reading]:
         """How the gradient of a scalar, or a Jacobian, may be wrong; needs every entry of the argument."""
