@@ -13,8 +13,8 @@ from gradcli.eager._core.modes import place, warn
 if TYPE_CHECKING:
     from gradcli.eager._core.tensor import Tensor
 
-_GAINS = {"sigmoid": 1.0, "tanh": 5.0 / 3, "relu": math.sqrt(2.0), "selu": 3.0 / 4}
 _LINEAR = ("linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
+_GAINS = {**dict.fromkeys((*_LINEAR, "sigmoid"), 1), "tanh": 5.0 / 3, "relu": math.sqrt(2.0), "selu": 3.0 / 4}
 
 
 def _stream(generator: Any, *numbers: Any) -> Any:
@@ -87,8 +87,6 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     >>> calculate_gain("tanh")
     1.6666666666666667
     """
-    if nonlinearity in _LINEAR:
-        return 1
     if nonlinearity == "leaky_relu":
         slope = 0.01 if param is None else param
         if isinstance(slope, bool) or not isinstance(slope, (int, float)):
@@ -96,7 +94,7 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
         return math.sqrt(2.0 / (1 + slope**2))
     if nonlinearity not in _GAINS:
         raise ValueError(f"Unsupported nonlinearity {nonlinearity}")
-    return 1 if nonlinearity == "sigmoid" else _GAINS[nonlinearity]
+    return _GAINS[nonlinearity]
 
 
 def _fans(tensor: Tensor) -> tuple[int, int]:

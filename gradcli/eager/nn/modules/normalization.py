@@ -58,14 +58,16 @@ def layer_norm(
     eps: float = 1e-5,
 ) -> Tensor:
     """The last axes shifted to mean 0 and scaled to variance 1, then times `weight` plus `bias`."""
-    shape = tuple(normalized_shape)
-    if tuple(input.shape[input.ndim - len(shape) :]) != shape or input.ndim < len(shape):
-        raise RuntimeError(
-            f"Given normalized_shape={list(shape)}, expected an input whose shape ends so, but it is "
-            f"{list(input.shape)}"
-        )
     xs = (input, 1.0 if weight is None else weight, 0.0 if bias is None else bias)
-    return fused(_layer_norm, xs, "NativeLayerNormBackward0", axes=tuple(range(-len(shape), 0)), eps=eps)
+    return fused(_layer_norm, xs, "NativeLayerNormBackward0", axes=_last_axes(input, normalized_shape), eps=eps)
+
+
+def _last_axes(input: Tensor, normalized_shape: Sequence[int]) -> tuple[int, ...]:
+    """The axes of a shape at the end of the input's. RuntimeError where that does not end so."""
+    shape = tuple(normalized_shape)
+    if not shape or tuple(input.shape[-len(shape) :]) != shape:
+        raise RuntimeError(f"normalized_shape={list(shape)} is not the end of the input's shape {list(input.shape)}")
+    return tuple(range(-len(shape), 0))
 
 
 def _batch_norm(x: Any, weight: Any, bias: Any, *running: Any, eps: float) -> Any:
@@ -183,11 +185,9 @@ def rms_norm(
     input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None
 ) -> Tensor:
     """The last axes divided by their root mean square, then times `weight`."""
-    shape = tuple(normalized_shape)
-    if not shape or tuple(input.shape[input.ndim - len(shape) :]) != shape:
-        raise RuntimeError(f"Given normalized_shape={list(shape)}, the input is {list(input.shape)}")
+    axes = _last_axes(input, normalized_shape)
     small = float(np.finfo(input.dtype.np).eps) if eps is None else eps
-    squares = input.pow(2).mean(tuple(range(-len(shape), 0)), True)
+    squares = input.pow(2).mean(axes, True)
     found: Tensor = input * shifted(squares, small).rsqrt()
     return found if weight is None else found * weight
 
