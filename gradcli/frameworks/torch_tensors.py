@@ -245,9 +245,9 @@ class TorchTensors(Tensors):
     def fetch(self) -> None:
         """Copy the numbers that wait from their devices, with one copy each."""
         waiting, self.waiting = self.waiting, []
-        devices: dict[Any, list[Fetched]] = {}
+        devices: dict[tuple[Any, Any], list[Fetched]] = {}
         for one in waiting:
-            devices.setdefault(one._found.device, []).append(one)
+            devices.setdefault((one._found.device, one._found.dtype), []).append(one)
         for together in devices.values():
             together.sort(key=lambda one: one._found.ndim)
             single = sum(not one._found.ndim for one in together)
@@ -259,8 +259,9 @@ class TorchTensors(Tensors):
                 one._found = list(itertools.islice(numbers, one._found.numel()))
 
     def fetched(self, numbers: Any) -> Fetched:
-        """Numbers on a device, to be fetched when one of them is needed."""
-        return Fetched(self, numbers.to(self.torch.float32 if numbers.device.type == "mps" else self.torch.float64))
+        """Numbers or truth values on a device, to be fetched when one of them is needed."""
+        wide = self.torch.float32 if numbers.device.type == "mps" else self.torch.float64
+        return Fetched(self, numbers if numbers.dtype is self.torch.bool else numbers.to(wide))
 
     def size(self, value: Any, exact: bool = False) -> Size:
         """The norm, and whether every entry is finite."""
