@@ -187,19 +187,15 @@ def _add_scaled(x: Any, y: Any, *, alpha: float) -> Any:
     return x + y * alpha
 
 
-def _mul(input: Any, other: Any) -> Tensor:
-    return apply(catalogue()["mul"], (as_tensor_or_number(input), as_tensor_or_number(other)), {})
-
-
 def _div(input: Any, other: Any) -> Tensor:
     one, two = as_tensor_or_number(input), as_tensor_or_number(other)
     if isinstance(one, Tensor):
         return apply(catalogue()["div"], (one, two), {})
-    return _mul(reciprocal(two), one)
+    return mul(reciprocal(two), one)  # type: ignore[no-any-return]
 
 
 add, sub = _scaled_sum("add", 1), _scaled_sum("sub", -1)
-mul = op("multiply", inplace=ENTRIES, why="times-zero")(_of("mul", catalogue()["mul"], "Operand", _mul))
+mul = op("multiply", inplace=ENTRIES, why="times-zero")(_of("mul", catalogue()["mul"], "Operand"))
 true_divide = op(name="true_divide", inplace=ENTRIES)(_of("div", catalogue()["div"], "Operand", _div))
 
 
