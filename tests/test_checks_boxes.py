@@ -117,6 +117,12 @@ def test_a_singularity_of_several_entries_is_named(script: str, at: Any, verdict
         assert found.message.startswith("in the box, near ")
 
 
+def test_a_singularity_of_several_entries_at_a_float_is_found_at_once() -> None:
+    for found in verdicts("abs(x - y)", at={"x": 1.0, "y": 0.75}, box={"x": (0.0, 1.0), "y": (0.0, 1.0)}):
+        assert found.verdict == "KINK" and "pieces" not in found.evidence
+        assert found.message.startswith("in the box, at x = 0.75, y = 0.75: ") or found.leaf == "y"
+
+
 @pytest.mark.parametrize(
     ("script", "slope", "where"),
     [

@@ -109,10 +109,16 @@ def on_box(exact: Exact, subject: Subject, outcome: Outcome, box: Box, judge: Ju
     several = sum(subject.values[name].size for name in names) > 1
     answer = asked(None, FIRST_PIECES if several else MOST_PIECES)
     if several and answer.get("state") == "open":
-        crossed = on_a_line(exact, subject, answer["open"], sides, at)
-        if crossed is not None:
-            found, there = crossed
-            return near(found, outcome, {"box": told}, {name: there[name] for name in names})
+        for bracket, line, entry in on_lines(exact, subject, answer["open"], sides, at):
+            point = line([shortest_inside(bracket.low, bracket.high)])
+            if bracket.low == bracket.high:
+                found = judge(subject.at(point))
+                if found.verdict in ROUGH:
+                    return moved(found, outcome, {"box": told}, names, point)
+            else:
+                found = classified(exact, subject, bracket, *sides[subject.target.name or ""], line, entry)
+                if found.verdict in ROUGH:
+                    return near(found, outcome, {"box": told}, {name: point[name] for name in names})
         answer = asked(None)
     evidence = {"box": told, **({} if "problem" in answer else {"pieces": answer["pieces"]})}
     told_of, proved_at_ties = "", True
@@ -216,10 +222,13 @@ def near(found: Outcome, before: Outcome, evidence: dict[str, Any], place: Value
     return found._replace(message=message, evidence=evidence)
 
 
-def on_a_line(
+def on_lines(
     exact: Exact, subject: Subject, pieces: Sequence[Any], sides: Box, at: At
-) -> tuple[Outcome, dict[str, Any]] | None:
-    """A singularity and where it is, on lines along the leaf of the derivative through the point or an open piece."""
+) -> Iterator[tuple[Bracket, At, int]]:
+    """Brackets on lines through the point or an open piece, along an entry of the leaf of the derivative.
+
+    With each there is what makes a point of a place on the line, and the entry.
+    """
     assert subject.target is not None
     own = [float(x) for name in sides for x in subject.values[name].reshape(-1)]
     start = 0
@@ -232,12 +241,8 @@ def on_a_line(
                     return at([*middle[:place], *x, *middle[place + 1 :]])
 
                 for one in brackets(exact, subject, low, high, line):
-                    if one.low < one.high:
-                        found = classified(exact, subject, one, low, high, line, entry)
-                        if found.verdict in ROUGH:
-                            return found, line([shortest_inside(one.low, one.high)])
+                    yield one, line, entry
         start += size
-    return None
 
 
 def proved_everywhere(exact: Exact, subject: Subject, regions: list[Any], at: Any) -> bool:
