@@ -16,7 +16,7 @@ from gradcli.eager._core import dtypes
 from gradcli.eager._core.devices import cuda_is_available, device
 from gradcli.eager._core.modes import once, warn
 from gradcli.eager._core.tensor import Tensor
-from gradcli.eager._core.unsupported import missing
+from gradcli.eager._core.unsupported import room
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -233,5 +233,4 @@ def deprecated(kind: str) -> dict[str, Any]:
     return {"autocast": Autocast, "GradScaler": Scaler}
 
 
-def __getattr__(name: str) -> Any:
-    raise missing("amp", name, __all__)
+__getattr__, __dir__ = room("amp", __all__)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.eager._core.modes import no_grad
 from gradcli.eager._core.tensor import Size, Tensor
-from gradcli.eager._core.unsupported import missing
+from gradcli.eager._core.unsupported import room
 from gradcli.eager._ops.creation import full, multinomial, normal, ones, scalar_tensor, zeros
 from gradcli.eager._ops.joining import broadcast_tensors
 from gradcli.eager._ops.reductions import finfo, softmax
@@ -279,5 +279,4 @@ def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
     return found
 
 
-def __getattr__(name: str) -> Any:
-    raise missing("distributions", name, __all__)
+__getattr__, __dir__ = room("distributions", __all__)

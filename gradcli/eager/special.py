@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from gradcli.eager._core.unsupported import missing
+from gradcli.eager._core.unsupported import room
 from gradcli.eager._ops.elementwise import ROWS as _POINTWISE
 from gradcli.eager._ops.elementwise import logit
 from gradcli.eager._ops.reductions import log_softmax, logsumexp, softmax
@@ -18,6 +16,4 @@ _NAMES = {
 globals().update({name: _POINTWISE[ours] for name, ours in _NAMES.items()})
 __all__ = [*_NAMES, "log_softmax", "logit", "logsumexp", "softmax"]
 
-
-def __getattr__(name: str) -> Any:
-    raise missing("special", name, __all__)
+__getattr__, __dir__ = room("special", __all__)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.eager._core.tensor import Tensor
-from gradcli.eager._core.unsupported import missing
+from gradcli.eager._core.unsupported import room
 
 __all__ = ["assert_close"]
 
@@ -82,5 +82,4 @@ def _difference(one: Any, other: Any, rtol: Any, atol: Any, equal_nan: bool, che
     )
 
 
-def __getattr__(name: str) -> Any:
-    raise missing("testing", name, __all__)
+__getattr__, __dir__ = room("testing", __all__)

@@ -5,12 +5,12 @@ It suggests the name with the nearest spelling; for names that people use often,
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from gradcli.diagnostics import did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 VERSION = "2.13.0+gradcli"  # whose semantics these are; the suffix tells libraries that this is not PyTorch
 REAL = "gradcli run --on torch runs the file on an installed PyTorch"
@@ -138,6 +138,15 @@ def missing(room: str, name: str, known: Iterable[str]) -> AttributeError:
     """
     where = f"torch.{room}" if room else "torch"
     return AttributeError(f"{where} has no {name!r} in gradcli{advice(room, name, known)}", name=name)
+
+
+def room(name: str, known: Iterable[str]) -> tuple[Callable[[str], NoReturn], Callable[[], list[str]]]:
+    """`__getattr__` and `__dir__` of the module of this name, which has no public names but the known ones."""
+
+    def refuse(attribute: str) -> NoReturn:
+        raise missing(name, attribute, known)
+
+    return refuse, lambda: sorted(known)
 
 
 def advice(room: str, name: str, known: Iterable[str]) -> str:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from gradcli.eager._core import anomaly_mode
 from gradcli.eager._core.modes import enable_grad, inference_mode, no_grad, set_grad_enabled
-from gradcli.eager._core.unsupported import missing
+from gradcli.eager._core.unsupported import room
 from gradcli.eager._engine.backward import backward
 from gradcli.eager._ops.creation import Variable
 from gradcli.eager.autograd._grad import grad
@@ -36,6 +34,4 @@ from gradcli.eager.autograd import forward_ad, functional, graph
 from gradcli.eager.autograd.function import Function
 from gradcli.eager.autograd.gradcheck import gradcheck, gradgradcheck
 
-
-def __getattr__(name: str) -> Any:
-    raise missing("autograd", name, __all__)
+__getattr__, __dir__ = room("autograd", __all__)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gradcli.eager._core.tensor import Tensor
-from gradcli.eager._core.unsupported import missing
+from gradcli.eager._core.unsupported import room
 from gradcli.eager._ops.joining import stack
 from gradcli.eager.func.batching import vmap
 from gradcli.eager.func.derivatives import grad, grad_and_value, hessian, jacfwd, jacrev, jvp, vjp
@@ -133,5 +133,4 @@ def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, Tensor], dic
     return parameters, buffers
 
 
-def __getattr__(name: str) -> Any:
-    raise missing("func", name, __all__)
+__getattr__, __dir__ = room("func", __all__)

@@ -6,9 +6,7 @@ modules, `_layer.py` records a formula as one node and declares layers by their 
 
 from __future__ import annotations
 
-from typing import Any
-
-from gradcli.eager._core.unsupported import missing
+from gradcli.eager._core.unsupported import room
 from gradcli.eager.nn import functional, init, modules, parameter, utils
 from gradcli.eager.nn.parameter import Buffer, Parameter
 
@@ -16,10 +14,4 @@ globals().update(modules.TABLE)
 
 __all__ = ["Buffer", "Parameter", "functional", "init", "modules", "parameter", "utils", *modules.TABLE]
 
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
-
-def __getattr__(name: str) -> Any:
-    raise missing("nn", name, __all__)
+__getattr__, __dir__ = room("nn", __all__)

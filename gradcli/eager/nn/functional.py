@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from types import FunctionType
-from typing import Any
 
-from gradcli.eager._core.unsupported import missing
+from gradcli.eager._core.unsupported import room
 from gradcli.eager.nn.modules import public
 
 _FUNCTIONS = public(lambda one: isinstance(one, FunctionType))
@@ -13,10 +12,4 @@ globals().update(_FUNCTIONS)
 
 __all__ = list(_FUNCTIONS)
 
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
-
-def __getattr__(name: str) -> Any:
-    raise missing("nn.functional", name, __all__)
+__getattr__, __dir__ = room("nn.functional", __all__)

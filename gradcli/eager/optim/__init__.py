@@ -5,15 +5,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from gradcli.eager._core.unsupported import missing
+from gradcli.eager._core.unsupported import room
 from gradcli.eager.optim import lr_scheduler
 from gradcli.eager.optim.lbfgs import LBFGS
 from gradcli.eager.optim.optimizer import SGD, Adadelta, Adagrad, Adam, AdamW, Optimizer, RMSprop
 
 __all__ = ["Adadelta", "Adagrad", "Adam", "AdamW", "LBFGS", "Optimizer", "RMSprop", "SGD", "lr_scheduler"]
 
-
-def __getattr__(name: str) -> Any:
-    raise missing("optim", name, __all__)
+__getattr__, __dir__ = room("optim", __all__)

@@ -13,7 +13,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from gradcli.eager._core.modes import warn
-from gradcli.eager._core.unsupported import missing
+from gradcli.eager._core.unsupported import room
 from gradcli.eager._engine.arguments import Options, constructor, options
 from gradcli.eager.optim.optimizer import Optimizer
 
@@ -472,5 +472,4 @@ class SequentialLR(LRScheduler):
         self._last_lr = scheduler.get_last_lr()
 
 
-def __getattr__(name: str) -> Any:
-    raise missing("optim.lr_scheduler", name, __all__)
+__getattr__, __dir__ = room("optim.lr_scheduler", __all__)

@@ -16,6 +16,7 @@ from gradcli.eager._core import dtypes
 from gradcli.eager._core.devices import cuda_is_available
 from gradcli.eager._core.modes import once, warn
 from gradcli.eager._core.tensor import Tensor
+from gradcli.eager._core.unsupported import room
 from gradcli.eager._ops.creation import as_tensor, multinomial, tensor
 from gradcli.eager._ops.joining import stack
 
@@ -27,6 +28,7 @@ __all__ = [
     *("Sampler", "SequentialSampler", "Subset", "SubsetRandomSampler", "TensorDataset", "WeightedRandomSampler"),
     *("default_collate", "default_convert", "get_worker_info", "random_split"),
 ]
+__getattr__, __dir__ = room("utils.data", __all__)
 
 
 class Dataset:

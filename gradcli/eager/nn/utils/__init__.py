@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.eager._core.modes import no_grad
 from gradcli.eager._core.tensor import Tensor
+from gradcli.eager._core.unsupported import room
 from gradcli.eager._ops.creation import tensor
 from gradcli.eager._ops.joining import cat, stack
 from gradcli.eager._ops.reductions import norm
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 __all__ = ["clip_grad_norm_", "clip_grad_value_", "parameters_to_vector", "rnn", "vector_to_parameters"]
+__getattr__, __dir__ = room("nn.utils", __all__)
 
 
 def _gradients(parameters: Any) -> list[Tensor]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from gradcli.eager._core import dtypes
 from gradcli.eager._core.tensor import Tensor
+from gradcli.eager._core.unsupported import room
 from gradcli.eager._ops.creation import as_tensor, full
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ __all__ = [
     *("PackedSequence", "pack_padded_sequence", "pack_sequence", "pad_packed_sequence", "pad_sequence"),
     *("unpack_sequence", "unpad_sequence"),
 ]
+__getattr__, __dir__ = room("nn.utils.rnn", __all__)
 
 
 class PackedSequence(NamedTuple):
