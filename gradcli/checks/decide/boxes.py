@@ -10,6 +10,7 @@ whether the function jumps, has a kink, grows without a bound, or is smooth as f
 from __future__ import annotations
 
 import math
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -37,7 +38,9 @@ ROUGH = ("KINK", "BOUNDARY", "DISCONTINUOUS", "UNDEFINED", "DISAGREES")
 TOLERANCE = 1e-3
 MOST_ENTRIES = 64
 MOST_PIECES = 20_000
-FIRST_PIECES = 400  # of a box of several entries, before a line through it is looked at
+FIRST_PIECES = 64  # of a box of several entries, before lines through it are looked at
+MOST_LINES = 20  # through one point, and
+MOST_BRACKETS = 4  # on all of them
 MOST_REGIONS = 8
 
 
@@ -109,7 +112,7 @@ def on_box(exact: Exact, subject: Subject, outcome: Outcome, box: Box, judge: Ju
     several = sum(subject.values[name].size for name in names) > 1
     answer = asked(None, FIRST_PIECES if several else MOST_PIECES)
     if several and answer.get("state") == "open":
-        for bracket, line, entry in on_lines(exact, subject, answer["open"], sides, at):
+        for bracket, line, entry in islice(on_lines(exact, subject, answer["open"], sides, at), MOST_BRACKETS):
             point = line([shortest_inside(bracket.low, bracket.high)])
             if bracket.low == bracket.high:
                 found = judge(subject.at(point))
@@ -157,7 +160,7 @@ def on_box(exact: Exact, subject: Subject, outcome: Outcome, box: Box, judge: Ju
     if answer["state"] == "open":
         left = (
             f"{answer['left']:,} pieces are undecided after {answer['pieces']:,} subdivisions, "
-            f"{100 * (1 - answer['settled']):.1g} % of the box"
+            f"{100 * (1 - answer['settled']):.3g} % of the box"
         )
         return open_box(outcome, told, f"{left}: {pieces_told(names, answer['open'])}", evidence)
     if outcome.verdict != "AGREES" and proved_everywhere(exact, subject, answer["regions"], at):
@@ -235,7 +238,7 @@ def on_lines(
     for name, (low, high) in sides.items():
         size = subject.values[name].size
         for through in (own, *[[shortest_inside(*side) for side in pieces[place]] for place in (0, -1)]):
-            for entry in range(size if name == subject.target.name else 0):
+            for entry in range(min(size, MOST_LINES) if name == subject.target.name else 0):
 
                 def line(x: list[float], middle: list[float] = through, place: int = start + entry) -> dict[str, Any]:
                     return at([*middle[:place], *x, *middle[place + 1 :]])

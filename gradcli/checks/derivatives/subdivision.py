@@ -80,7 +80,7 @@ class Cover:
         With a tolerance a piece is settled only where the claim is that close, relative to the largest derivative
         that was seen at some points of the box.
         """
-        most = max(LEAST, min(most, MOST_WORK // max(1, self.query.work(self.judged))))
+        most = min(most, max(LEAST, MOST_WORK // max(1, self.query.work(self.judged))))
         whole = Piece(tuple(box), (0,) * len(box))
         if tolerance is not None:
             self._look(whole)
