@@ -64,6 +64,7 @@ class TorchWatch(Watch):
         super().__init__(folder, extents, TorchTensors(torch))
         self.torch, self.every = torch, every
         self.changes: dict[tuple[tuple[int, ...], int], Line | None] = {}  # shape and version: who changed it so
+        self.keeping: dict[int, Any] = {}  # number of a node: a reference to its result, which keeps its gradient
         self.unseen: dict[tuple[int, int], Entry] = {}  # place of a value inside a composite, until a tensor holds it
         self.notes = untested(TORCH, str(torch.__version__))
 
@@ -99,16 +100,19 @@ class TorchWatch(Watch):
 
     def unknown(self, tensor: Any) -> Entry:
         """The entry of a tensor that is new to the record; it may be a value inside a composite."""
-        place = self.tensors.place(tensor)
-        between = self.unseen.pop(place, None) if place is not None else None
-        return super().unknown(tensor) if between is None else self.seen(between, tensor)
+        return self.uncovered(tensor) or super().unknown(tensor)
+
+    def uncovered(self, tensor: Any) -> Entry | None:
+        """The entry of a value inside a composite, now that a tensor holds it; None for other tensors."""
+        between = self.unseen.pop(self.tensors.place(tensor) or (0, 0), None)
+        return None if between is None else self.seen(between, tensor)
 
     def of_node(self, tensor: Any) -> Entry:
         """The entry of a result of an operation that nobody reported."""
         return self.computed("", (), False, tensor)
 
     def seen(self, entry: Entry, tensor: Any) -> Entry:
-        """The entry of a value inside a composite, now that a tensor holds it."""
+        """The entry of a value inside a composite, with what a tensor shows of it."""
         facts = self.tensors.facts(tensor, self.extents)
         entry.requires, entry.seq, entry.dtype, entry.shape, entry.size, entry.value = facts
         self.tensors.set_mark(tensor, entry.mark)
@@ -121,6 +125,12 @@ class TorchWatch(Watch):
     def applied(self, name: str, operands: Sequence[Any], result: Any) -> Entry:
         """An operation on tensors gave a result."""
         return self.computed(name, list(map(self.mark, operands)), any(map(self.tensors.requires, operands)), result)
+
+    def by_function(self, name: str, operands: Sequence[Any], result: Any) -> None:
+        """A Function gave a result, which one of the names in its forward may have told before."""
+        self._line()
+        if self.tensors.mark(result) not in self.entries:
+            self.applied(name, operands, result)
 
     def computed(self, name: str, inputs: Sequence[int], wanted: bool, result: Any) -> Entry:
         """A result was made from values of these numbers, through one node, several, or none."""
@@ -139,18 +149,19 @@ class TorchWatch(Watch):
     def beneath(self, node: Any) -> tuple[list[int], set[int]]:
         """The marks of what a node reads, and which of these, or of those under new nodes, had one before."""
         before: set[int] = set()
-        inner: dict[Any, int] = {}  # new nodes, and which of their results is read
+        inner: dict[Any, set[int]] = {}  # new nodes, and which of their results are read
         pending = list(node.next_functions)
         while pending:
             one, at = pending.pop()
             mark = None if one is None else self.mark_of(one, at)
             if mark is not None:
                 before.add(mark)
-            elif one is not None and one not in inner:
-                inner[one] = at
-                pending += one.next_functions
+            elif one is not None:
+                pending += () if one in inner else one.next_functions
+                inner.setdefault(one, set()).add(at)
         for one in sorted(inner, key=lambda one: one._sequence_nr()):
-            self.between(one, inner[one])
+            for at in sorted(inner[one]):
+                self.between(one, at)
         if inner and self.extents:
             self.read_saved([node, *inner])
         return self.edges(node), before
@@ -159,8 +170,7 @@ class TorchWatch(Watch):
         """The mark of a result of a node, or of the leaf that a node adds to; None where the record has none."""
         if hasattr(node, "variable"):
             return self.mark(node.variable)
-        marks = self.made.get(self.tensors.number(node))
-        return marks.get(at, next(iter(marks.values()))) if marks else None
+        return self.made.get(self.tensors.number(node), {}).get(at)
 
     def edges(self, node: Any) -> list[int]:
         """The marks of what a node reads."""
@@ -184,12 +194,13 @@ class TorchWatch(Watch):
         known = getattr(node, "_input_metadata", None)
         if known:
             entry.shape, entry.dtype = tuple(known[at].shape), spoken(known[at].dtype)
-        self.unseen[number, at], self.made[number] = entry, {at: entry.mark}
+        self.unseen[number, at] = entry
+        self.made.setdefault(number, {})[at] = entry.mark
 
     def line_of(self, node: Any) -> Line | None:
         """The line that made a node."""
-        mark = self.mark_of(node, 0)
-        return None if mark is None else self.entries[mark].line
+        marks = self.made.get(self.tensors.number(node))
+        return self.entries[next(iter(marks.values()))].line if marks else None
 
     def wrote(self, name: str, operands: Sequence[Any], tensor: Any, before: int) -> None:
         """A tensor, which had this number before, was changed in place."""
@@ -203,6 +214,8 @@ class TorchWatch(Watch):
             base = tensors.base(tensor)
             if base is not None:
                 self.mark(base)
+            if tensor.retains_grad:
+                self.keep(tensor)
 
     def updated(self, parameters: Sequence[Any]) -> None:
         """An optimizer moved parameters."""
@@ -214,12 +227,16 @@ class TorchWatch(Watch):
             self.events.append(Event("changed", mark, line, begun, "step"))
             self._spoilt(x, mark, size)
 
-    def refilled(self, tensor: Any) -> None:
-        """A tensor was given other entries through .data, as `module.to()` does it: maybe of another format."""
-        self.moved(tensor)
-        entry, facts = self.entries[self.mark(tensor)], self.tensors.facts(tensor, self.extents)
-        if (entry.dtype, entry.shape) != (facts.dtype, facts.shape):
-            entry.dtype, entry.shape, entry.size, entry.value = facts.dtype, facts.shape, facts.size, facts.value
+    def keep(self, tensor: Any) -> None:
+        """Note that a tensor keeps its gradient: no leaf has a hook that would tell."""
+        number = self.tensors.seq(tensor)
+        if number is not None:
+            self.keeping[number] = weakref.ref(tensor)
+
+    def kept_at(self, number: int) -> Any:
+        """The result of a node that keeps its gradient, if it still is that; or None."""
+        kept = self.keeping[number]() if number in self.keeping else None
+        return kept if kept is not None and self.tensors.seq(kept) == number else None
 
     def accumulated(self, leaf: Any, value: Any) -> None:
         """A backward added a gradient into `.grad`."""
@@ -245,7 +262,6 @@ class Recorder:
         self.clock: Any = None  # the optimizer whose steps are counted
         self.turn = 0  # steps, or backwards where no optimizer steps
         self.versions: dict[int, list[int]] = {}
-        self.keeping: dict[int, Any] = {}  # number of a node: a reference to its result, which keeps its gradient
         self.handlers = self._handlers()
         self.mode = self._mode()
         self.unseen = self.torch._C.DisableTorchFunction  # what the record itself reads is no part of the run
@@ -393,8 +409,8 @@ class Recorder:
         """An operation gave a result."""
         if self.tensors.node(result) is None and (result.requires_grad or not operands):
             return  # made from nothing, or the leaf that it is
-        if self.tensors.mark(result) in self.watch.entries:
-            return  # what was there before, as `y._base`
+        if self.tensors.mark(result) in self.watch.entries or self.watch.uncovered(result):
+            return  # what was there before, as `y._base` or a second result
         entry = self.watch.applied(title(name), operands, result)
         kind = ATTENTION if name == "scaled_dot_product_attention" else entry.name
         if kind in SCORES and len(operands) > SCORES[kind] and not entry.finite:
@@ -409,8 +425,10 @@ class Recorder:
         return [(x, self.watch.mark(x), x._version) for x in tensors if not x.is_inference()]
 
     def in_step(self, depth: int) -> bool:
-        """Whether an optimizer calls: what it does to its parameters is one event."""
-        return self.stepping > 0 and str(sys._getframe(depth).f_globals.get("__name__")).startswith("torch.optim")
+        """Whether an optimizer calls: what it does to its parameters is one event, `zero_grad` in a closure is not."""
+        caller = sys._getframe(depth)
+        module = str(caller.f_globals.get("__name__"))
+        return self.stepping > 0 and module.startswith("torch.optim") and caller.f_code.co_name != "zero_grad"
 
     def grad_read(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Someone looks at `.grad`."""
@@ -445,14 +463,8 @@ class Recorder:
         """Someone makes a tensor that is no leaf keep its gradient."""
         result = self.plain(func, args, kwargs)
         if self.tensors.is_tensor(args[0]):
-            self.keep(args[0])
+            self.watch.keep(args[0])
         return result
-
-    def keep(self, tensor: Any) -> None:
-        """Note that a tensor keeps its gradient: no leaf has a hook that would tell."""
-        number = self.tensors.seq(tensor)
-        if number is not None:
-            self.keeping[number] = weakref.ref(tensor)
 
     def ruled(self, cls: Any, args: Sequence[Any], result: Any) -> None:
         """A Function was applied."""
@@ -461,7 +473,7 @@ class Recorder:
         operands = [x for x in flat(args) if self.tensors.is_tensor(x)]
         for x in flat([result]):
             if self.tensors.is_tensor(x) and not (x.is_leaf and x.requires_grad):
-                self.watch.applied(f"{cls.__name__}Backward", operands, x)
+                self.watch.by_function(f"{cls.__name__}Backward", operands, x)
                 if x.grad_fn is not None:
                     backward = cls.vjp if cls.backward is self.torch.autograd.Function.backward else cls.backward
                     self.watch.ruled(x, cls.__name__, backward, getattr(x.grad_fn, "saved_tensors", ()))
@@ -520,7 +532,7 @@ class Recorder:
         """Record that a backward begins, and hang hooks on its nodes, whose handles are given back."""
         targets = [x for x in inputs if self.tensors.is_tensor(x)] if inputs else None
         for x in (targets or ()) if options.get("accumulate_grad") else ():
-            self.keep(x)
+            self.watch.keep(x)
         fills = bool(options.get("accumulate_grad")) and targets is None
         self.watch.sweep(roots, targets, bool(retain), bool(create), fills)
         return list(map(self.hooked, self.nodes(roots)))
@@ -564,7 +576,7 @@ class Recorder:
             if where is not None and (value is None or self.tensors.is_tensor(value))
         ]
         operands = [x for x in arrived if self.tensors.is_tensor(x)]
-        kept = self.keeping[number]() if number in self.keeping else None
+        kept = self.watch.kept_at(number)
         if kept is not None and operands:
             self.guarded("a gradient", self.watch.accumulated, kept, operands[0])
         self.guarded(name, self.watch.step, number, name, line, operands, results)

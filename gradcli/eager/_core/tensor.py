@@ -132,7 +132,7 @@ class Conversions(Operand):
             raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
         self._raw = value._array
         if events.current is not None:
-            events.current.moved(self)
+            events.current.refilled(self)
 
     def data_ptr(self: Any) -> int:
         """The address of the first entry."""

@@ -213,7 +213,7 @@ def overwritten(old: Tensor, value: Any, name: str, edges: int) -> Tensor:
             moved = copied(fitted_tensor(moved, old._array.shape, kind), "CloneBackward0")
         state.dual.give(result, still if moved is None else moved)
     if events.current is not None:
-        events.current.operation(name, (value,), result)
+        events.current.operation(name, (old, value), result)
     return result
 
 
@@ -377,6 +377,8 @@ def _reshaping(name: str, function: Callable[..., Tensor]) -> Callable[..., Tens
             state.dual.moved(self, function, args)
         if found._node is not None:
             self._edge = renamed(found, _IN_PLACE[type(found._node).__name__])._edge
+        if events.current is not None:
+            events.current.same(self, found)
         return self
 
     return in_place

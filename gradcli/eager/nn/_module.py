@@ -477,7 +477,7 @@ class Module:
                     if is_lazy(parameter):
                         _retype(parameter, function)
                     elif parameter is not None:
-                        parameter._array = function(parameter.detach())._array
+                        parameter.data = function(parameter.detach())
                         if parameter._grad is not None:
                             parameter._grad = function(parameter._grad)
                 for name, tensor in module._buffers.items():

@@ -112,13 +112,15 @@ def graphs_of(watch: Watch, path: str) -> Graphs:
         built[mark] = entry
     order = list(built.values())
     index = {entry.mark: i for i, entry in enumerate(order)}
-    by_seq = {entry.seq: index[entry.mark] for entry in order if entry.seq is not None}
+    results: dict[Any, list[int]] = {}  # of each node
+    for entry in order:
+        results.setdefault(entry.seq, []).append(index[entry.mark])
     names = {mark: subject.name for mark, subject in watch.subjects.items()}
     made = [_made(entry, index, names, path) for entry in order]
     for mark, rule in watch.rules.items():
         if mark in index:
             made[index[mark]] = made[index[mark]]._replace(rule=rule.name, note=_note(watch, rule, names, path))
-    backwards = [_backward(number, one, index, by_seq, names) for number, one in enumerate(watch.sweeps, 1)]
+    backwards = [_backward(number, one, index, results, names, made) for number, one in enumerate(watch.sweeps, 1)]
     return Graphs(path, tuple(made), tuple(backwards), ran=len(backwards))
 
 
@@ -162,17 +164,27 @@ def _note(watch: Watch, rule: Rule, names: dict[int, str], path: str) -> str:
 
 
 def _backward(
-    number: int, sweep: Any, index: dict[int, int], by_seq: dict[Any, int], names: dict[int, str]
+    number: int,
+    sweep: Any,
+    index: dict[int, int],
+    results: dict[Any, list[int]],
+    names: dict[int, str],
+    made: Sequence[Made],
 ) -> Backward:
     ran = []
     for step in sweep.steps:
+        *_, row = results.get(step.seq, [None])
+        reads = [] if row is None else list(made[row].reads)
         sent = []
         for one in step.sent:
             kind, key = one.to
-            to = index.get(key) if kind == "leaf" else by_seq.get(key)
+            ends = [index.get(key)] if kind == "leaf" else results.get(key, [None])
+            to = next((read for read in reads if read in ends), ends[-1])  # of several results the one that was read
+            if to in reads:
+                reads.remove(to)
             sent.append(Sent(to, one.value, one.size.norm))
         line = step.line.number if step.line else None
-        ran.append(Ran(by_seq.get(step.seq), step.name, step.arrived, step.norm, tuple(sent), line))
+        ran.append(Ran(row, step.name, step.arrived, step.norm, tuple(sent), line))
     added = [
         Added(index.get(one.leaf, -1), names.get(one.leaf, ""), one.value, one.norm, one.added, one.total)
         for one in sweep.reached

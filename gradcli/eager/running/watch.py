@@ -275,6 +275,13 @@ class Watch:
         self._event("changed", mark, "step")
         self._spoilt(tensor, mark, size)
 
+    def refilled(self, tensor: Any) -> None:
+        """A tensor was given other entries through .data, as `module.to()` does it: maybe of another format."""
+        self.moved(tensor)
+        entry, facts = self.entries[self.mark(tensor)], self.tensors.facts(tensor, self.extents)
+        if (entry.dtype, entry.shape) != (facts.dtype, facts.shape):
+            entry.dtype, entry.shape, entry.size, entry.value = facts.dtype, facts.shape, facts.size, facts.value
+
     def _spoilt(self, tensor: Any, mark: int, size: Size | None = None) -> None:
         """Note that NaN or infinity was written into a tensor that keeps its place in the record.
 
