@@ -250,7 +250,7 @@ def opened(path: str, binary: bool = False) -> IO[Any]:
 
 
 def written_whole(path: str, pieces: Iterable[str] | bytes) -> None:
-    """Write a file beside its place and move it there; what is no regular file (a pipe, a device) is written to.
+    """Write a file beside its place and move it there; what is not a regular file (a pipe, a device) is written to.
 
     Raises GradcliError GC690 where that is not possible.
     """

@@ -102,7 +102,7 @@ def findings(outcome: Outcome, expected: Mapping[str, str]) -> list[Finding]:
 def expectations(given: Mapping[str, str] | Sequence[str]) -> dict[str, str]:
     """The verdict that each name is expected to have, from settings or from NAME=VERDICT of a command line.
 
-    Raises GradcliError GC723 for what is no verdict.
+    Raises GradcliError GC723 for what is not a verdict.
     """
     pairs = given.items() if isinstance(given, dict) else [one.partition("=")[::2] for one in given]
     found = {name.strip(): word.strip().upper() for name, word in pairs}

@@ -412,7 +412,7 @@ class _File:
             raise problem from wrong
 
     def _touch(self) -> None:
-        """Write the day of last use; where that fails it is not written any more, and all else goes on."""
+        """Write the day of last use; where that fails it is not written anymore, and all else goes on."""
         if not self._touched:
             return
         try:

@@ -247,7 +247,7 @@ def _again(op: Op, place: str, cells: Mapping[int, Any], before: dict[int, str])
 
 
 def _temporaries(made: Plan) -> int:
-    """The bytes that a run takes beside inputs, results and constants, without those inside of a library."""
+    """The bytes that a run takes beside inputs, results and constants, without those inside a library."""
     alone = [event for event in made.schedule.events if isinstance(event, Op)]
     own = [op.out.nbytes * (2 if op.kind == CALL else 1) for op in alone if op.kind in (CALL, CHOICE, REDUCE)]
     return made.room() + max(own, default=0)

@@ -93,7 +93,7 @@ def renamed(text: str, part: str, name: str) -> str:
 
 
 def partial_questions(trace: Trace) -> Iterator[Question]:
-    """A question for each local partial of a trace that has a formula and is no constant."""
+    """A question for each local partial of a trace that has a formula and is not a constant."""
     passes: Trace | Passes = trace if trace.written is None else trace.written
     forward = {step.index: step for step in passes.forward}
     values = {(step.text if not step.inputs else f"v{step.index}"): step.value for step in passes.forward}

@@ -78,7 +78,7 @@ def check_script(
     """Judge every gradient, claim and hand-written rule of a script.
 
     `at` is a point as for every other command, `claims` maps leaves to hand-written gradients, `samples` counts
-    points beside the given one. A check that takes more than `timeout` seconds is INCONCLUSIVE, whatever it had found;
+    points near the given one. A check that takes more than `timeout` seconds is INCONCLUSIVE, whatever it had found;
     budgets of operations end most of them long before, so that no verdict depends on the machine. `require` is
     "certified" or "precise". A leaf without a value is sampled inside its domain. With `steps` every derivative gets
     finite differences for a sequence of steps in its evidence. `witnesses` ("all", or some of reverse, enclosure, sympy

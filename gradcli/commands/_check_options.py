@@ -114,7 +114,7 @@ SECTIONS = {
             help="Its hand-written gradient or Jacobian, or its backward, which takes the same arguments and, behind "
             "them, a cotangent (a method of the same object: the cotangent alone).",
         ),
-        Option("--samples", kind="int", default=3, low=0, setting=True, help="Points beside the given one."),
+        Option("--samples", kind="int", default=3, low=0, setting=True, help="Points near the given one."),
         Option(
             "--seed",
             kind="int",

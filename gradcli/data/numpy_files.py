@@ -72,7 +72,7 @@ def read_array(file: IO[bytes], size: int, request: Request, label: str) -> Any:
 def read_header(file: IO[bytes], label: str) -> tuple[tuple[int, ...], bool, Any]:
     """Shape, whether columns lie behind each other, and the type of the entries; the stream stands at the data then.
 
-    Raises GradcliError: GC614 where there is no header, GC615 for entries that are no numbers.
+    Raises GradcliError: GC614 where there is no header, GC615 for entries that are not numbers.
     """
     form = np.lib.format
     try:

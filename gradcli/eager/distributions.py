@@ -163,7 +163,7 @@ class Normal(Distribution):
         return found
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """The logarithm of the density. ValueError for what is no number."""
+        """The logarithm of the density. ValueError for what is not a number."""
         self._check(value, _is_number)
         away = -((value - self.loc) ** 2) / (2 * self.scale**2)
         found: Tensor = away - self.scale.log() - math.log(math.sqrt(2 * math.pi))

@@ -155,7 +155,7 @@ def _one_at_a_time(method: Callable[P, R]) -> Callable[P, R]:
 class Generator:
     """A stream of random numbers, equal to `torch.Generator()` on the CPU, the only device that there is.
 
-    Every draw takes a shape (a sequence of sizes) and returns a new array. Formats of numbers with a point are
+    Every draw takes a shape (a sequence of sizes) and returns a new array. Formats of floating-point numbers are
     "float32", "float64", "float16", "complex64" and "complex128". RuntimeError for bounds, sizes and formats that
     PyTorch refuses too.
 
@@ -363,7 +363,7 @@ class Generator:
         return radius * math.cos(angle)
 
     def _blocks(self, count: int, draw: Any, transform: Any, exact: bool = False) -> Array:
-        """Blocks of 16 uniform numbers to normal ones; the last 16 are drawn anew when `count` is no multiple of 16.
+        """Blocks of 16 uniform numbers to normal ones; the last 16 are drawn anew when `count` is not a multiple of 16.
 
         What is left over after whole blocks is drawn and thrown away, except in half precision (`exact`).
         """

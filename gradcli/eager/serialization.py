@@ -47,7 +47,7 @@ def save(
 
     Tensors that share memory share it again after `load`. A path is written beside itself and then renamed, so it
     never holds half of a file. TypeError, before anything is written, for an object of another type; RuntimeError for
-    a folder that does not exist; AttributeError for what is no file.
+    a folder that does not exist; AttributeError for what is not a file.
 
     >>> import io
     >>> import gradcli.eager as torch

@@ -89,7 +89,7 @@ def text_of(value: object) -> str:
         return repr(value) if value >= 0 else f"({value!r})"
     if type(value) is float and value - value == 0:
         return repr(value) if value >= 0 else f"({value!r})"
-    raise Wordless(f"{value!r} is no plain number")
+    raise Wordless(f"{value!r} is not a plain number")
 
 
 class Printer:
@@ -255,7 +255,7 @@ MOST_STEPS = 2_000  # of a turn: compiling takes 10 us for each
 def printed_turns(scan: Scan) -> Callable[[Sequence[float]], list[float]] | None:
     """A function of the arguments of a scan on floats, which gives what its readers read.
 
-    None where a value is no single number, or an operation needs arrays.
+    None where a value is not a single number, or an operation needs arrays.
     """
     body = scan.body
     steps = [body.steps[at] for at in scan.order]

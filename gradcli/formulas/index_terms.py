@@ -54,7 +54,7 @@ class Delta(NamedTuple):
 
 
 class Number(NamedTuple):
-    """A number that is no fraction: pi, or the 2 of the square root of 2."""
+    """A number that is not a fraction: pi, or the 2 of the square root of 2."""
 
     text: str
 

@@ -460,7 +460,7 @@ class Recorder:
         return result
 
     def retained(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """Someone makes a tensor that is no leaf keep its gradient."""
+        """Someone makes a tensor that is not a leaf keep its gradient."""
         result = self.plain(func, args, kwargs)
         if self.tensors.is_tensor(args[0]):
             self.watch.keep(args[0])

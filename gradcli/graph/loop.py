@@ -9,7 +9,7 @@ read the same loop, which is evaluated once for all of them (`loop_key`). What e
 turns written out (`written_out_last`, `written_out_turns`).
 
 Loops are made by tracing: build one turn from fresh leaves in the surrounding builder and `close` it. Whatever does not
-depend on those leaves stays outside of the loop and becomes a fixed value. `Opened` is the way back: the body of a loop
+depend on those leaves stays outside the loop and becomes a fixed value. `Opened` is the way back: the body of a loop
 on fresh leaves in the surrounding builder, for transforms to work on.
 """
 

@@ -30,7 +30,7 @@ class ScriptList:
     `stacks` are arrays of entries, in front of the single ones in `items`, which are nodes of kind float; `place` is
     where the first one is written, or the whole comprehension. `name` is the depth of calls and the name of the
     variable that holds the list, None where none does yet. `variable` tells that the script differentiates with respect
-    to that name: then a read outside of the loops that append gives a variable of its own, `tagged`, made when there
+    to that name: then a read outside the loops that append gives a variable of its own, `tagged`, made when there
     were `tagged_size` entries. `alias` is where another name took the value, and how: nothing may be appended after
     that. `traced` tells that the list stands for another one in a turn that is traced.
     """

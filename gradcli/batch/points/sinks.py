@@ -35,7 +35,7 @@ class Columns(NamedTuple):
 
 
 def told_columns(columns: Columns) -> dict[str, Any]:
-    """Columns as a record keeps them: for who finds all rows written, and computes no result any more."""
+    """Columns as a record keeps them: for who finds all rows written, and computes no result anymore."""
     arrays = {name: [where.start, where.stop, list(shape)] for name, (where, shape) in columns.arrays.items()}
     return {"names": list(columns.names), "arrays": arrays}
 

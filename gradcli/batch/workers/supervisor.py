@@ -121,7 +121,7 @@ def _unchecked(case: Case, name: str, verdict: str, reason: str, message: str) -
 def cpu_time(patience: float) -> float:
     """The CPU time of a worker that may be silent for so many seconds.
 
-    It bounds a process that this one cannot kill any more, and never one that this one still can.
+    It bounds a process that this one cannot kill anymore, and never one that this one still can.
     """
     return (patience + STARTING) * (os.cpu_count() or 1)
 

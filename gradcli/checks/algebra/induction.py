@@ -136,7 +136,7 @@ class _Proof:
         return total
 
     def forms(self, node: Node, held: bool = False) -> list[Form]:
-        """The forms of the entries of a node outside of the loops; `held` keeps what is detached constant."""
+        """The forms of the entries of a node outside the loops; `held` keeps what is detached constant."""
         claim = self.claim
         found = self.read(claim.holding if held else claim.plain, node).flat
         return [form_of(claim.tower, entry) for entry in found]
@@ -167,7 +167,7 @@ class _Turn:
         self.field = self.claim.plain
 
     def transposed(self, ends: Mapping[int, list[Form]]) -> Transposed | None:
-        """What the reverse loop sends on, given what arrives behind the last turn; None if it is no transpose."""
+        """What the reverse loop sends on, given what arrives behind the last turn; None if it is not a transpose."""
         loop, back = self.loop, self.back
         if loop.count != back.count or loop.reverse == back.reverse:
             return None
@@ -239,7 +239,7 @@ class _Turn:
         return Entries([self.field.unknown(f"{name}[{i}]") for i in range(leaf.type.size)], leaf.shape)
 
     def _outer(self) -> Callable[[Node], Entries]:
-        """What reads values outside of the loops: leaves, arrays of data and loops are symbols, whatever they hold."""
+        """What reads values outside the loops: leaves, arrays of data and loops are symbols, whatever they hold."""
         known: Known = {}
 
         def read(node: Node) -> Entries:

@@ -233,7 +233,7 @@ class Value(NamedTuple):
     """The form of a value, read once for all its derivatives: each claim goes on from where the tower then was."""
 
     claim: Claim
-    variables: Sequence[Any]  # the entries of the target, where that is no leaf
+    variables: Sequence[Any]  # the entries of the target, where that is not a leaf
     known: Mapping[Node, Entries] | None  # what was read, as far as other readings may use it
     form: Form
     state: TowerState

@@ -81,7 +81,7 @@ def check_callable(
 
     `at` maps arguments to values; a tuple gives them by position, anything else is the first one. Floats and float
     arrays move; integers in arrays, texts and other objects are data. `names` are the arguments' names where f does
-    not tell, `wrt` those to judge. `samples` counts points beside the given one; `rtol` is a relative error that is
+    not tell, `wrt` those to judge. `samples` counts points near the given one; `rtol` is a relative error that is
     tolerated. `timeout` is the time in seconds after which no new call is made. `witnesses` are those of
     `check_script`; a function that is not recorded has differences only. `title` and `file` name the function in the
     report; `stage` is told which function runs, for whoever watches from outside.

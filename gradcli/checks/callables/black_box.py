@@ -228,7 +228,7 @@ class BlackBox(ByDifferences):
             return Outcome("INCONCLUSIVE", told, {})
 
     def beside(self) -> list[Survey]:
-        """Surveys of points beside the given one, along one direction each."""
+        """Surveys of points near the given one, along one direction each."""
         return self.nearby()
 
     # --- the bad end -----------------------------------------------------------------------------------------
@@ -257,7 +257,7 @@ class BlackBox(ByDifferences):
         return disagrees(f"(numerical) {told}", evidence, self.readings())
 
     def doubt(self, one: Finding, evidence: Evidence) -> str:
-        """Why a contradiction is no refutation; nothing where it is one."""
+        """Why a contradiction is not a refutation; nothing where it is one."""
         if not self.refutes:
             return "but f returns different values when called again"
         if one.state == "not finite":
@@ -321,7 +321,7 @@ class BlackBox(ByDifferences):
         if seen.verdict == "smooth":
             return None
         if seen.verdict != "BOUNDARY" and not any(suspicious(one.seen) for one in suspects):
-            return None  # a kink beside the point
+            return None  # a kink near the point
         whole = None not in (*seen.left, *seen.right)
         if seen.verdict == "BOUNDARY" and whole and not any(vertical(one.seen) for one in suspects):
             return None  # jumps by rounding
@@ -412,7 +412,7 @@ class BlackBox(ByDifferences):
         return seen_by_differences(slopes, bounds, survey.claims[rows][:, part].reshape(shape))
 
     def elsewhere(self) -> list[Comparison]:
-        """The slopes along one direction each at points beside the given one, where this argument has moved."""
+        """The slopes along one direction each at points near the given one, where this argument has moved."""
         found = []
         for survey in self.beside():
             for one in survey.joint:

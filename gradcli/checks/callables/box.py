@@ -56,7 +56,7 @@ class Box:
     changed: set[str] = field(default_factory=set, init=False)  # "f changes its argument x"
     symmetric: list[str] = field(default_factory=list, init=False)  # matrices of which f reads one triangle
     skipped: list[str] = field(default_factory=list, init=False)  # numbers that the backward pass has no gradient for
-    outside: int = field(default=0, init=False)  # calls beside the point that raised
+    outside: int = field(default=0, init=False)  # calls near the point that raised
     dtype: str = field(default="float64", init=False)
 
     def __post_init__(self) -> None:
@@ -116,7 +116,7 @@ class Box:
     # --- what the checks ask ---------------------------------------------------------------------------------
 
     def value(self, x: Floats) -> Floats:
-        """The outputs at a point beside the given one; NaN where f raises. Raises OutOfTime."""
+        """The outputs at a point near the given one; NaN where f raises. Raises OutOfTime."""
         if monotonic() > self.ends:
             raise OutOfTime
         try:

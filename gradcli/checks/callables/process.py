@@ -194,7 +194,7 @@ class RemoteBox(Box):
         return None if self._claimed is None else str(self._claimed)
 
     def value(self, x: Floats) -> Floats:
-        """The outputs at a point beside the given one; NaN where f raises. Raises OutOfTime."""
+        """The outputs at a point near the given one; NaN where f raises. Raises OutOfTime."""
         if monotonic() > self.ends:
             raise OutOfTime
         return self._numbers(self.size, {"ask": "value", "x": x})

@@ -246,7 +246,7 @@ def answer(box: Box, question: Message, record: Callable[[Box, int], Message]) -
 
 
 def send(stream: IO[bytes], message: Message) -> None:
-    """Write one message, which may hold arrays of numbers. Raises OSError where nobody reads any more."""
+    """Write one message, which may hold arrays of numbers. Raises OSError where nobody reads anymore."""
     stream.write(dumps(message, default=packed).encode() + b"\n")
     stream.flush()
 

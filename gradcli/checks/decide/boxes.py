@@ -306,7 +306,7 @@ def pieces_told(names: list[str], pieces: list[Any]) -> str:
 
 
 def dodged(subject: Subject, outcome: Outcome, seed: int, samples: int, judge: Judge) -> tuple[Subject, Outcome]:
-    """The verdict at a point beside a kink, if there is a smooth one; else the old one."""
+    """The verdict at a point near a kink, if there is a smooth one; else the old one."""
     if outcome.verdict not in ("KINK", "BOUNDARY", "DISCONTINUOUS") or subject.target is None:
         return subject, outcome
     name = next((name for name in (subject.leaf, subject.text) if name in subject.values), None)

@@ -75,7 +75,7 @@ class Case:
         self.evidence: Evidence = {"oracles": self.tried}
         if self.plane:
             self.evidence["convention"] = CONVENTION
-        self.nearby: list[dict[str, Floats]] = []  # points beside the given one that lie in its region
+        self.nearby: list[dict[str, Floats]] = []  # points near the given one that lie in its region
         self.smooth_tie = False  # a tie across which the value is smooth, with the judged slope
         self.holomorphic: bool | None = None  # at a complex point
         self._floats: dict[tuple[Node, ...], Callable[[Values], list[Floats]]] = {}
@@ -104,7 +104,7 @@ class Case:
         return {} if self.own_leaf is None else {self.own_leaf: self.subject.domain}
 
     def moving_beside(self) -> list[str]:
-        """The other leaves that may move and that the output depends on; none beside a target that is no leaf."""
+        """The other leaves that may move and that the output depends on; none beside a target that is not a leaf."""
         if self.own_leaf is None:
             return []
         names = leaf_names([self.output]) & set(self.subject.moving)
@@ -114,7 +114,7 @@ class Case:
     # --- the value itself ---------------------------------------------------------------------------------
 
     def infinite_leaf(self) -> Outcome | None:
-        """UNDEFINED where a leaf holds what is no finite number."""
+        """UNDEFINED where a leaf holds what is not a finite number."""
         subject = self.subject
         nodes = [node for node in (subject.output, subject.left, subject.judged) if node is not None]
         names = leaf_names(nodes)

@@ -101,7 +101,7 @@ def moving(output: Node, targets: Sequence[Node], values: Values) -> tuple[Calla
 def held_at(
     output: Node, targets: Sequence[Node], values: Values, dtype: str = "float64"
 ) -> tuple[Held, dict[str, Floats]]:
-    """A node in which what does not move is an input, and what inputs hold; targets that are no leaves have none."""
+    """A node in which what does not move is an input, and what inputs hold; targets that are not leaves have none."""
     held = hold(output, targets)
     base = dict(values)
     if held.inputs:

@@ -68,7 +68,7 @@ def responsible(case: Case, node: Node | None) -> Surface | None:
 
 
 def open_tie(case: Case, reason: str, node: Node | None = None) -> Outcome:
-    """INCONCLUSIVE: what the value does beside the point is not known."""
+    """INCONCLUSIVE: what the value does near the point is not known."""
     case.tried["series"] = f"one-sided expansions: {reason}"
     where = "" if node is None else f" at {node_text(node)}"
     return Outcome("INCONCLUSIVE", f"the behaviour near the point is undecided{where}: {reason}", {"open": reason})

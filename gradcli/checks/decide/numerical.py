@@ -87,7 +87,7 @@ class ByDifferences:
         )
 
     def beside(self) -> list[Survey]:
-        """Surveys of points beside the given one, along one direction each."""
+        """Surveys of points near the given one, along one direction each."""
         raise NotImplementedError
 
     # --- the good end ---------------------------------------------------------------------------------------------
@@ -143,7 +143,7 @@ class ByDifferences:
         return Outcome(verdict, f"(numerical) it is right at the given point only: near it, {gap}", evidence)
 
     def both_at(self, other: Survey, one: Finding) -> Evidence:
-        """The value of the argument at a point beside the given one, and both slopes there."""
+        """The value of the argument at a point near the given one, and both slopes there."""
         moved = other.x[self.part].reshape(self.shape).tolist()
         return {"at": {self.name: moved}, "claimed": one.claimed, "differences": one.seen.estimate.value}
 
@@ -284,11 +284,11 @@ class OfScript(ByDifferences):
         return Survey(f, x, {self.name: slice(0, x.size)}, one, claims[None], np.zeros(1), case.seed, rtol, domain)
 
     def places(self) -> list[Values]:
-        """Points beside the given one."""
+        """Points near the given one."""
         return list(self.case.nearby or self.case.beside()[: self.case.samples])
 
     def beside(self) -> list[Survey]:
-        """Surveys of points beside the given one, along one direction each."""
+        """Surveys of points near the given one, along one direction each."""
         found = [self.surveyed(values, self.case.subject.judged) for values in self.places()]
         for one in found:
             one.look_along(one.directions(1))

@@ -141,7 +141,7 @@ def by_luck(case: Case) -> bool:
 
 
 def off_structure(case: Case, proof: Mapping[str, Any], right: Outcome) -> Outcome:
-    """A right claim, with a warning where it is wrong once a symmetric or diagonal matrix is none any more.
+    """A right claim, with a warning where it is wrong once a symmetric or diagonal matrix is none anymore.
 
     A proof that does not use the symmetry holds without it.
     """

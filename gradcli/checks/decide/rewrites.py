@@ -129,7 +129,7 @@ def difference(one: Node, other: Node) -> Any:
 
 
 def signed(node: Node) -> list[tuple[Node, int]]:
-    """The terms of a node, itself where it is no sum; as deep as two sums."""
+    """The terms of a node, itself where it is not a sum; as deep as two sums."""
     found: list[tuple[Node, int]] = []
     for term, sign in terms(node) or [(node, 1)]:
         found += [(inner, sign * own) for inner, own in terms(term)] or [(term, sign)]

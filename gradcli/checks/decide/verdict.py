@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 def judge(
     exact: Exact, subject: Subject, seed: int, samples: int = 3, dtype: str = "float64", backend: str = "numpy"
 ) -> Outcome:
-    """The verdict on one subject; `samples` counts points beside the given one, `backend` computes the floats."""
+    """The verdict on one subject; `samples` counts points near the given one, `backend` computes the floats."""
     exact.begin()
     case = Case(exact, subject, seed, samples, dtype, backend)
     found = equality(case) if subject.output is None else derivative(case)
@@ -79,7 +79,7 @@ def derivative(case: Case) -> Outcome:
     return found if found is not None else by_differences(case)
 
 
-MOST_WORK = 400_000  # entries of all nodes at all points beside the given one; a count, so that reports do not vary
+MOST_WORK = 400_000  # entries of all nodes at all points near the given one; a count, so that reports do not vary
 MANY_ENTRIES = 5000  # of one leaf: with more, no spare points are prepared
 MOST_ENTRIES = 100_000  # and with more than that no points at all
 PROVED_ENTRIES = 16  # of one leaf: more are certified, not proved

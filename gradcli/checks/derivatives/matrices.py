@@ -107,7 +107,7 @@ def union(balls: Sequence[Any]) -> Any:
 
 
 def exactly(a: Matrix) -> Any:
-    """A matrix of balls as one of fractions; None where an entry is no single number."""
+    """A matrix of balls as one of fractions; None where an entry is not a single number."""
     if len(a) > MOST_EXACT or not all(x.is_exact() for row in a for x in row):
         return None
     return fmpq_mat([[x.fmpq() for x in row] for row in a])

@@ -71,7 +71,7 @@ def compared(
 
 
 def speaks(relations: str) -> bool:
-    """Whether a point beside the given one is evidence: both sides agree there, or differ for certain."""
+    """Whether a point near the given one is evidence: both sides agree there, or differ for certain."""
     return DISJOINT in relations or not set(relations) & {NO_EXACT, NO_CLAIMED, TIE, OPEN}
 
 

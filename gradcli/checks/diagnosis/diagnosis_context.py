@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gradcli.checks.decide.case import Case, Floats, Values
 
 
-PLACES = 4  # points beside the given one at which a reading must hold
+PLACES = 4  # points near the given one at which a reading must hold
 TRUSTED = 1e-7  # relative to the largest entry
 DIRECTIONS = 2  # along which an array is looked at
 MOST_STEPS = 1200  # operations of a program that is searched

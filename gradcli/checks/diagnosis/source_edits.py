@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 LONGEST = 600  # characters of a formula that is worth reading
 MOST_STEPS = 200  # nodes of a gradient that is written down: of a longer one no text is that short
-BESIDE = 2  # points beside the given one at which a formula must hold
+BESIDE = 2  # points near the given one at which a formula must hold
 MOST_ENTRIES = 64  # of a leaf: of a larger one evenly spaced entries are compared in balls, all of them in floats
 FEWEST_ENTRIES, MOST_WORK = 2, 60_000  # so many, or as many as there are entries of all nodes for: a count, no clock
 POOR = "  # right, but it loses digits in floating point here"

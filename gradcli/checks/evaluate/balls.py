@@ -52,7 +52,7 @@ SMALL = 64  # products of so few entries are as fast one by one
 
 
 def product(otherwise: Callable[..., Any]) -> Callable[..., Any]:
-    """The rule of a matrix product; `otherwise` is the declaration's, for what is no matrix of numbers."""
+    """The rule of a matrix product; `otherwise` is the declaration's, for what is not a matrix of numbers."""
 
     def entries(f: Any, x: Entries, y: Entries) -> Any:
         rows, inner, columns = x.shape[-2], x.shape[-1], y.shape[-1]
@@ -298,7 +298,7 @@ class BallField(Field):
         return Failure("undecided", node, f"{node.primitive.name} needs more digits")
 
     def _not_finite(self, node: Node, made: Any, xs: tuple[Any, ...]) -> Any:
-        """What a result that is no finite ball means: an operand outside the domain, too few bits, or too large."""
+        """What a result that is not a finite ball means: an operand outside the domain, too few bits, or too large."""
         name = node.primitive.name
         balls = [x for x in xs if type(x) is arb]
         for position, (x, domain) in enumerate(zip(balls, node.primitive.domain, strict=False)):

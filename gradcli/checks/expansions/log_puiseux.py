@@ -2,7 +2,7 @@
 
 With tau > 0 the step, l = log(1/tau) and m = log(l), an `Expansion` is a sum of terms c * tau**k * l**d * m**e with
 balls c and fractions k, d, e, and a remainder that is bounded by a multiple of a stated one of these. A term has the
-key (k, -d, -e): the smaller the key, the larger the term beside the point. Logarithms of m are not read, and of what
+key (k, -d, -e): the smaller the key, the larger the term near the point. Logarithms of m are not read, and of what
 grows faster than every power only the sign and the logarithm.
 """
 
@@ -200,7 +200,7 @@ class Expansion(ExpansionFunctions):
         return key, self.terms[key]
 
     def sign(self) -> int:
-        """The sign right beside the point."""
+        """The sign right near the point."""
         if self.is_zero():
             return 0
         return ball_numbers.sign(self.lead()[1])
@@ -312,7 +312,7 @@ class Expansion(ExpansionFunctions):
         return key, c, Expansion(terms, None if self.rest is None else _sum(self.rest, back))
 
     def raised(self, exponent: Fraction) -> Any:
-        """A power; a broken one of what is positive beside the point."""
+        """A power; a fractional one of what is positive near the point."""
         key, c, more = self.relative()
         if exponent.denominator != 1:
             if ball_numbers.sign(c) < 0:
@@ -375,7 +375,7 @@ class Expansion(ExpansionFunctions):
         return self.exp() - 1
 
     def power(self, exponent: Any) -> Any:
-        """A power that does not move, of what is not negative beside the point."""
+        """A power that does not move, of what is not negative near the point."""
         if exponent.is_integer() and abs(whole := int(exponent.unique_fmpz())) <= MOST_POWER:
             return self**whole if whole >= 0 else (self**-whole).inverse()
         if self.sign() < 0:
@@ -469,7 +469,7 @@ class Huge:
         return (self.log() / 2).exp()
 
     def sign(self) -> int:
-        """The sign right beside the point."""
+        """The sign right near the point."""
         return self.side
 
     def is_integer(self) -> bool:

@@ -200,7 +200,7 @@ def by_name(name: str, args: Sequence[Any], named: dict[str, Any]) -> Any:
 
 
 def operand_of(x: Any) -> Any:
-    """An operand as a node, where it is no single number or option."""
+    """An operand as a node, where it is not a single number or option."""
     if isinstance(x, (list, tuple)) and any(isinstance(one, (Symbol, np.ndarray)) for one in x):
         return tuple(node_of(one) for one in x)
     return node_of(x) if isinstance(x, (Symbol, np.ndarray)) else x

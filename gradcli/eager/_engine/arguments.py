@@ -82,7 +82,7 @@ Shape = tuple[int, ...]
 
 
 def sizes(given: tuple[Any, ...], named: Any = None, name: str = "size") -> Shape:
-    """Sizes given one by one, as one sequence, or by name. TypeError for none, and for what is no whole number."""
+    """Sizes given one by one, as one sequence, or by name. TypeError for none, and for what is not a whole number."""
     if not given:
         if named is None:
             raise TypeError(f"missing 1 required positional argument: {name!r} (tuple of ints)")
@@ -187,7 +187,7 @@ _LOOSE = ("inplace", "training")  # PyTorch asks for their truth, whatever they 
 def checked(function: Any, method: bool = False, floating: bool = False, call: Any = None) -> Any:
     """The function with a check of its arguments in front; itself where its annotations say nothing.
 
-    The first argument of a method is a tensor anyway. `floating`: it has to be one of numbers with a point. `call` is
+    The first argument of a method is a tensor anyway. `floating`: it has to be one of floating-point numbers. `call` is
     called in place of the function, which then only says the arguments.
     """
     if not isinstance(function, FunctionType):

@@ -71,7 +71,7 @@ def replaced(hooks: dict[int, Any], value: Tensor, what: str) -> Any:
 def answered(answer: Any, values: Sequence[Tensor | None], what: str) -> list[Tensor | None]:
     """The gradients that a hook returned in place of others.
 
-    TypeError for what is no tuple of tensors, RuntimeError for another number, shape or format of them.
+    TypeError for what is not a tuple of tensors, RuntimeError for another number, shape or format of them.
     """
     if not isinstance(answer, tuple):
         raise TypeError(f"{what} returned {type(answer).__name__} where a tuple or None is expected")

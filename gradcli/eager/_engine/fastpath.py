@@ -310,7 +310,7 @@ class Recipe:
 
 
 def key_of(signature: Any, xs: Sequence[Any]) -> Any:
-    """By what a recipe is found; None where an operand is no tensor, and for many operands."""
+    """By what a recipe is found; None where an operand is not a tensor, and for many operands."""
     if len(xs) > MOST_OPERANDS:
         return None
     try:

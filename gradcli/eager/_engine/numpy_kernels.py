@@ -58,7 +58,7 @@ def place_of_largest(general: Any, x: Any, axis: Any) -> Any:
     for k in range(1, x.shape[-1]):
         here = np.ascontiguousarray(x[..., k])
         larger = np.logical_not(here <= best)
-        larger &= best == best  # what is no number stays
+        larger &= best == best  # what is not a number stays
         np.maximum(best, here, out=best)
         np.maximum(found, np.multiply(larger, k, dtype=np.int8), out=found)
     return found.astype(np.int64)
@@ -210,7 +210,9 @@ def put_along(general: Any, x: Any, index: Any, axis: int, size: int) -> Any:
 
 
 def sigmoid(x: Any) -> Any:
-    """1/(1 + exp(-x)) in four passes; as steady as a formula with two branches until the result is no normal number."""
+    """1/(1 + exp(-x)) in four passes; as steady as a formula with two branches until the result is not a normal
+    number.
+    """
     if not x.ndim:
         return x.dtype.type(1 / (1 + np.exp(-np.float64(x))))
     found = np.negative(x)

@@ -200,7 +200,7 @@ class Vjp:
         return tuple([None if at < 0 else results[at] for at in self.where])
 
     def suited(self, value: Array) -> Array:
-        """A saved array in the format of the computation, if it is one of numbers with a point."""
+        """A saved array in the format of the computation, if it is one of floating-point numbers."""
         return value.astype(self.kind) if value.dtype.kind in "fc" and value.dtype != self.kind else value
 
     def _written(self) -> Any:

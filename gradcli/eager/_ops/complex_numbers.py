@@ -132,7 +132,7 @@ def is_complex(input: Tensor) -> bool:
 
 @op()
 def is_floating_point(input: Tensor) -> bool:
-    """Whether the format is one of real numbers with a point."""
+    """Whether the format is one of real floating-point numbers."""
     return input.dtype.is_floating_point
 
 

@@ -492,7 +492,7 @@ class _Variable(type):
         return isinstance(value, Tensor)
 
     def __call__(cls, data: Tensor | None = None, requires_grad: bool = False, volatile: bool = False) -> Tensor:
-        """A leaf that shares the memory and the version of a tensor. TypeError for what is no tensor."""
+        """A leaf that shares the memory and the version of a tensor. TypeError for what is not a tensor."""
         if data is None:
             data = empty(0)
         if not isinstance(data, Tensor):

@@ -457,7 +457,7 @@ def threshold(input: Tensor, threshold: float, value: float) -> Tensor:
 
 
 def _need_bits(name: str, *xs: Any) -> None:
-    """NotImplementedError for tensors of numbers with a point."""
+    """NotImplementedError for tensors of floating-point numbers."""
     for x in xs:
         if isinstance(x, Tensor) and x.dtype.kind >= 2:
             raise NotImplementedError(

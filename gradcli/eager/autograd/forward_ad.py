@@ -128,7 +128,7 @@ class Level:
 
 
 def _base_of(x: Tensor) -> tuple[Tensor | None, tuple[Any, ...]]:
-    """The tensor whose tangent that of a view is a part of, and which part; None for what is no view."""
+    """The tensor whose tangent that of a view is a part of, and which part; None for what is not a view."""
     if x._dual_root:
         return None, ()
     base = x._dual_base

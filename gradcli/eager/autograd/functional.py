@@ -126,7 +126,7 @@ def jacobian(
     """The derivative of every output entry by every input entry: shape of the output, then of the input.
 
     With several inputs or outputs, tuples of them. Raises RuntimeError with `strict` where an output does not depend on
-    an input, TypeError for inputs or outputs that are no tensors.
+    an input, TypeError for inputs or outputs that are not tensors.
 
     >>> import gradcli.eager as torch
     >>> jacobian(lambda x: x**2, torch.tensor([1.0, 3.0]))

@@ -79,7 +79,7 @@ class Linearized:
         return [self._out(out) for out in self.outputs]
 
     def outside(self, value: Any) -> Any:
-        """A value of the function's as the caller may have it; what is no tensor as it is."""
+        """A value of the function's as the caller may have it; what is not a tensor as it is."""
         return self._out(value) if isinstance(value, Tensor) else value
 
     def _out(self, value: Tensor) -> Tensor:

@@ -79,7 +79,7 @@ def needs_floats(function: F) -> F:
 
 
 def with_number(operation: str, x: Tensor, number: float, node: str) -> Tensor:
-    """An operation of a tensor and a number that is no operand, as PyTorch's own composites have them."""
+    """An operation of a tensor and a number that is not an operand, as PyTorch's own composites have them."""
     return by_entry(_with_number, (x,), node, operation=operation, number=number)
 
 
@@ -88,7 +88,7 @@ def _with_number(x: Any, *, operation: str, number: float) -> Any:
 
 
 def shifted(x: Tensor, by: float) -> Tensor:
-    """The tensor plus a number that is no operand."""
+    """The tensor plus a number that is not an operand."""
     return with_number("add", x, by, "AddBackward1")
 
 
@@ -158,7 +158,7 @@ def reduced_in_graph(loss: Any, reduction: str) -> Any:
 
 
 def spread(value: Any, count: int, what: str) -> Sizes:
-    """One whole number for each axis. RuntimeError for another count, TypeError for what is no whole number."""
+    """One whole number for each axis. RuntimeError for another count, TypeError for what is not a whole number."""
     if isinstance(value, int) and not isinstance(value, bool):
         return (value,) * count
     if not isinstance(value, (tuple, list)) or not all(isinstance(n, int) for n in value):

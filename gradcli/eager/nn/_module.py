@@ -110,7 +110,7 @@ def _placed(grads: Sequence[Any], places: list[int], count: int) -> tuple[Any, .
 
 
 def _gradients(answer: Any, count: int, what: str, where: str) -> tuple[Any, ...]:
-    """What a hook returned; TypeError for what is no tuple or list, RuntimeError for another number of gradients."""
+    """What a hook returned; TypeError for what is not a tuple or list, RuntimeError for another number of gradients."""
     if not isinstance(answer, (tuple, list)):
         error = RuntimeError if isinstance(answer, Tensor) else TypeError
         raise error(f"{what} returned {type(answer).__name__} where a tuple or None is expected")

@@ -18,7 +18,7 @@ _GAINS = {**dict.fromkeys((*_LINEAR, "sigmoid"), 1), "tanh": 5.0 / 3, "relu": ma
 
 
 def _stream(generator: Any, *numbers: Any) -> Any:
-    """The stream to draw from. TypeError for what is none, and for options that are no numbers."""
+    """The stream to draw from. TypeError for what is none, and for options that are not numbers."""
     if generator is not None and not isinstance(generator, streams.Generator):
         raise TypeError(f"generator must be a torch.Generator, not {type(generator).__name__}")
     _need_numbers(*numbers)

@@ -30,12 +30,12 @@ class LRScheduler:
     """Base of schedulers: `get_lr` of a subclass says the rates of the groups at `last_epoch`.
 
     Where a subclass has `_get_closed_form_lr`, it says the rates of an epoch that is jumped to. `last_epoch=-1` starts
-    from the rates that the optimizer has, any other one continues a run. TypeError for what is no optimizer.
+    from the rates that the optimizer has, any other one continues a run. TypeError for what is not an optimizer.
     """
 
     _is_initial = False  # True while the scheduler is made: rates that follow from the ones before stay
     _get_lr_called_within_step = False
-    _held: tuple[str, ...] = ("optimizer",)  # what is no state
+    _held: tuple[str, ...] = ("optimizer",)  # what is not a state
 
     def __init_subclass__(cls) -> None:
         """A subclass may declare the arguments of its constructor, which `_start` takes."""

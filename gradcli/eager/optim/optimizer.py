@@ -87,7 +87,7 @@ class Optimizer:
     """Base of optimizers: a subclass defines `_update`.
 
     `params` are tensors, (name, tensor) pairs, or dictionaries with `params` and options of their own. ValueError for
-    no parameters or ones that were computed, TypeError for what is no tensor.
+    no parameters or ones that were computed, TypeError for what is not a tensor.
     """
 
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:

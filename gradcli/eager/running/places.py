@@ -157,7 +157,7 @@ class Calls:
         return found
 
     def clear(self) -> None:
-        """Forget the stack: no function runs any more."""
+        """Forget the stack: no function runs anymore."""
         self.levels.clear()
 
     def _is_layer(self, frame: FrameType) -> bool:

@@ -305,7 +305,7 @@ def lines(path: str) -> list[str]:
 
 
 def _show_lines(source: bytes, where: str) -> None:
-    """Let tracebacks show lines of a source that is no file."""
+    """Let tracebacks show lines of a source that is not a file."""
     try:
         text = decode_source(source)
     except (SyntaxError, UnicodeDecodeError):  # the compiler says what is wrong

@@ -52,7 +52,7 @@ class Functions:
         return ended
 
     def left(self) -> list[FrameType]:
-        """No function runs any more: the frames that have ended."""
+        """No function runs anymore: the frames that have ended."""
         ended, self.running, self.innermost = self.running[::-1], [], None
         return ended
 
@@ -79,7 +79,7 @@ SCORES = {  # which operand of a softmax holds the scores, or of attention the m
     "LogSoftmaxBackward0": 0,
     "ScaledDotProductFlashAttentionForCpuBackward0": 3,
 }
-NOTHING = Facts(False, None, "", (), Size(0.0, True), None)  # known of a value that is no tensor
+NOTHING = Facts(False, None, "", (), Size(0.0, True), None)  # known of a value that is not a tensor
 _numbers = itertools.count()  # never reset: a number belongs to one record
 
 
@@ -208,7 +208,7 @@ class Watch:
         return None if frame is None else line_in(frame.f_code, frame.f_lasti)
 
     def forget(self) -> None:
-        """No function runs any more: hold no frame."""
+        """No function runs anymore: hold no frame."""
         if self.calls is not None:
             self.calls.clear()
 

@@ -2,7 +2,7 @@
 
 Places are used again as soon as nobody reads what stands there. The system clears a fresh page when it is first written
 to, which for long arrays takes longer than their computation: so the pool gives memory of former results, to which
-nobody refers any more. What is kept is bounded, and what does not fit the next results is given back before they are
+nobody refers anymore. What is kept is bounded, and what does not fit the next results is given back before they are
 made.
 """
 

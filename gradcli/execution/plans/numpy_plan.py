@@ -230,7 +230,7 @@ def planned(
     threads: int | None = None,
     once: bool = False,
 ) -> Plan | None:
-    """The plan of a tape; None where it is very long, a loop in it cannot be split, or a constant of it is no number
+    """The plan of a tape; None where it is very long, a loop in it cannot be split, or a constant of it is not a number
     that an operation takes.
 
     `held` gives leaves that stay as they are: arrays, which may have one batch axis in front. So have results then.

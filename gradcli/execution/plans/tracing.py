@@ -161,13 +161,13 @@ class Recorder:
         whole = type(x) is int and all(y.dtype.kind in "iu" for y in beside if type(y) is Trace)
         return self.steps.number(np.int64(x) if whole else self.steps.float_type.type(x))
 
-    # --- what is no ufunc, under NumPy's names -----------------------------------------------------------
+    # --- what is not a ufunc, under NumPy's names -----------------------------------------------------------
 
     def where(self, condition: Any, x: Any, y: Any) -> Trace:
         pair = (x, y)
         chosen = self.lifted(condition, ())
         if chosen.dtype.kind != "b":
-            raise Unrecordable("a condition that is no truth value")
+            raise Unrecordable("a condition that is not a truth value")
         return Trace(self, self.steps.choice(chosen, self.lifted(x, pair), self.lifted(y, pair)))
 
     def cast(self, x: Trace, kind: str) -> Trace:
@@ -235,7 +235,7 @@ class Recorder:
             before = shape[: len(shape) - len(slices) + 1]
             parts = (*[slice(0, n, 1) for n in before], *slices[1:])
         if len(parts) != len(shape):
-            raise Unrecordable("a place that is no slice")
+            raise Unrecordable("a place that is not a slice")
         return Trace(self, self.steps.place(x.value, shape, parts))
 
     def concatenate(self, xs: Sequence[Trace], axis: int) -> Trace:

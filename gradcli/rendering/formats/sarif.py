@@ -103,7 +103,7 @@ def region(issue: Issue) -> Payload:
 
 
 def artifact(path: str) -> Payload:
-    """A file as a URI; one outside of the working folder has an absolute one."""
+    """A file as a URI; one outside the working folder has an absolute one."""
     try:
         uri = quote(os.fsencode(path))
     except UnicodeEncodeError:  # no name of a file has such surrogates
