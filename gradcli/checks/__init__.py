@@ -8,7 +8,7 @@ derivatives, `algebra/` proves equalities, `diagnosis/` explains what was refute
 - A box is cut until every piece of it is decided; a proof at one point serves all pieces that take the same branches.
 - A claim about arrays of any size is proved for all sizes in index notation, or judged at two sets of sizes: what is
   right at the first by luck is wrong. A proof for all sizes needs a verdict at the point that does not contradict it.
-- Decimals as written may excuse a difference where that holds beside the point too; an equality by luck of the point
+- Decimals as written may excuse a difference where that holds near the point too; an equality by luck of the point
   passes with a warning and a counterexample.
 - Two random directions of 81 bits cover the entries of a large array; a count of entries, never a clock, says how many
   points are looked at. SymPy is a witness that is shown and decides nothing.
