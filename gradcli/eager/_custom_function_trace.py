@@ -13,7 +13,7 @@ from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._core.tracer import Traced
 from gradcli.eager._ops.joining import cat
 from gradcli.eager._trace import HELD, Paths, names_of, placed
-from gradcli.eager.autograd.context import Context, FunctionNode, class_of
+from gradcli.eager.autograd._context import Context, FunctionNode, class_of
 from gradcli.graph.handrule import HandRule
 from gradcli.graph.node import LEAF, Node
 from gradcli.graph.program import Leaf

@@ -12,7 +12,7 @@ from gradcli.eager._core import events, modes, tracer
 from gradcli.eager._core.modes import place, recording, sequence, state, warn
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine.rule_node import source_of
-from gradcli.eager.autograd.context import Context, FunctionNode, attach, class_of
+from gradcli.eager.autograd._context import Context, FunctionNode, attach, class_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

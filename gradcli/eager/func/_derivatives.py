@@ -22,7 +22,7 @@ from gradcli.eager._ops.joining import stack
 from gradcli.eager._ops.views import view
 from gradcli.eager._trace import placed
 from gradcli.eager.autograd import grad as autograd_grad
-from gradcli.eager.func.batching import flatten
+from gradcli.eager.func._batching import flatten
 from gradcli.graph.builder import building
 from gradcli.graph.node import Node, reachable
 from gradcli.transforms.forward import push
