@@ -57,11 +57,9 @@ class ByDifferences:
 
     def by_findings(self) -> Outcome:
         """The verdict where f is smooth, as far as can be seen."""
-        wrong = sorted(
-            (one for one in self.found if one.state in ("differs", "not finite")), key=lambda one: -one.ratio
-        )
-        if wrong:
-            return self.contradicted(wrong)
+        wrong = [one for one in self.found if one.state in ("differs", "not finite")]
+        if wrong:  # a wrong entry says more than a wrong sum of them
+            return self.contradicted(sorted(wrong, key=lambda one: (one.entry is None, -one.ratio)))
         near = [one for one in self.found if one.state == "near"]
         if near:
             return self.nearly(max(near, key=lambda one: one.ratio))
