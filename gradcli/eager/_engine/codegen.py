@@ -244,6 +244,8 @@ def _called(script: Script, name: str, xs: tuple[Any, ...], options: dict[str, A
         return f"{texts[0]}.reshape({script.name(tuple(xs[1]))})"
     if name == "transpose" and not options and len(xs) == 2 and isinstance(xs[0], _Spy):
         return f"{texts[0]}.transpose({script.name(tuple(xs[1]))})"
+    if name == "sum" and script.backward and options == {"axis": (-2,)} and xs[0].known and len(xs[0].known) == 2:
+        return f"{script.name(numpy_kernels.column_sums)}({texts[0]})"
     if name == "sum" and options.get("axis") in (-1, (-1,)) and set(options) <= {"axis", "keepdims"}:
         return f"{script.name(numpy_kernels.along_rows)}({texts[0]}, {script.name(options.get('keepdims', False))})"
     if name == "expand_dims" and not options:
@@ -344,6 +346,7 @@ class Script:
         self.known: dict[int, str] = {}
         self.parts: list[str] = []  # of the text that is being written: what may occur several times
         self.shared = 0  # names given to such parts
+        self.backward = False  # whether these are gradients: their sums may be taken in any order
 
     def name(self, value: Any) -> str:
         """A name for an object."""

@@ -206,6 +206,7 @@ class Vjp:
     def _written(self) -> Any:
         steps = self.backward.steps
         script = Script(self.kind)
+        script.backward = True
         count = len(steps.inputs) - 1
         if count:
             script.lines.append("saved = node.saved")
