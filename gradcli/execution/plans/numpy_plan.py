@@ -168,8 +168,9 @@ class LoopPlan:
         """The values of the readers, for the arguments of the loop; where one has batch axes, all have them."""
         scan, states = self.scan, len(self.scan.body.carried)
         count, fixed = scan.count, states + len(scan.body.rows)
-        lead = np.broadcast_shapes(*[x.shape[: x.ndim - rank] for x, rank in zip(args, ranks, strict=True)])
-        if lead:
+        lead: Shape = ()
+        if any(x.ndim > rank for x, rank in zip(args, ranks, strict=True)):
+            lead = np.broadcast_shapes(*[x.shape[: x.ndim - rank] for x, rank in zip(args, ranks, strict=True)])
             args = [
                 np.broadcast_to(self.xp.raised(x, rank, len(lead)), lead + x.shape[x.ndim - rank :])
                 for x, rank in zip(args, ranks, strict=True)
