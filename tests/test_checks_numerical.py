@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from gradcli.calculator import questions
+from gradcli.checks import check_script
 from gradcli.checks.decide.floats import held_at, moving
 from gradcli.structure.perturbed import perturbed
 from gradcli.structure.terms import terms_of
@@ -134,3 +135,17 @@ def test_terms_add_up() -> None:
         total = sum(weight * float(np.sum(part)) for (_, weight), part in zip(terms, parts, strict=True))
         gap = float(evaluate([output], values)[0]) - total  # type: ignore[arg-type]
         assert abs(gap - (5 if "+ 5" in script else 0)) < 1e-12 * max(1.0, abs(total))
+
+
+SINES: dict[str, Any] = {"source": "sum(sin(x))", "at": {"x": [1.0, 2.0]}}
+
+
+def test_differences_refute_a_claim_only_with_the_engine_as_a_witness(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gradcli.checks.decide.verdict.by_series", lambda case: None)
+    right, wrong = (check_script(**SINES, claims={"x": claim}).checks[-1] for claim in ("cos(x)", "1.01*cos(x)"))
+    assert right.verdict == "AGREES" and right.evidence["points"] == 4
+    assert wrong.verdict == "DISAGREES" and "finite differences confirm the engine" in wrong.message
+    monkeypatch.setattr("gradcli.checks.oracle.oracle_client.MOST_NODES", 0)  # no enclosure separates the two
+    alone = check_script(**SINES, claims={"x": "1.01*cos(x)"}).checks[-1]
+    assert alone.verdict == "INCONCLUSIVE" and ": x[1]: the claim gives" in alone.message
+    assert alone.evidence["wrong"] == "2 of 2 entries that were checked"
