@@ -82,6 +82,7 @@ def test_a_program_of_solvers(tmp_path: Path) -> None:
         "columns": ("CERTIFIED", True, True, 20),
     }
     assert found["gradients"][0]["called_from"] == "program.py:17"
+    assert found["processes"] == 1  # what judging starts is not counted
     xml = (tmp_path / "found.xml").read_text()
     assert 'failures="1"' in xml and 'name="jac= of minimize wrong line 13"' in xml
     assert "1.54030230587" in (tmp_path / "report.txt").read_text()

@@ -69,6 +69,7 @@ CASES: dict[str, tuple[Any, Any, Any, str]] = {
     "beside the simplex": (lambda x: C @ x, {"jac": lambda x: C - C.mean()}, np.array([0.2, 0.5, 0.4]), "DISAGREES"),
     "differences": (smooth, {"jac": rough}, X, "APPROXIMATE"),
     "an adjoint": (smooth, {"jac": exact_adjoint}, X, "APPROXIMATE"),
+    "less than differences see": (smooth, {"jac": lambda x: slope(x) * (1 + 3e-9)}, X, "APPROXIMATE"),
     "a small error without either": (smooth, {"jac": lambda x: slope(x) * (1 + 3e-6)}, X, "DISAGREES"),
     "a large error of an adjoint": (smooth, {"jac": lambda x: 1.1 * exact_adjoint(x)}, X, "DISAGREES"),
     "estimate": (smooth, {"jac": noisy}, X, "STOCHASTIC"),

@@ -41,8 +41,6 @@ PROTOTYPE = {
     "pieces",
 }
 JAX_FIRST = {"log1pexp", "unit_vector", "index", "symbolic_zeros", "pytrees", "option", "sort"}
-# JAX's LU decomposition has no counterpart
-NUMERICAL = {("logdet", "jax")}
 BY_VALUES = {"max", "pytrees", "nondiff_argnums"}  # mistakes that leave the exact verdict to the values
 
 
@@ -66,13 +64,12 @@ def report_of(library: str, case: Any, which: str) -> Any:
 @pytest.mark.parametrize(("library", "case"), cases())
 def test_a_right_rule_is_proved_and_its_mistake_refuted(library: str, case: Any) -> None:
     right = report_of(library, case, "right")
-    allowed = (*RIGHT, "AGREES") if (case.name, library) in NUMERICAL else RIGHT
-    assert all(one.verdict in allowed for one in right.checks), right
+    assert all(one.verdict in RIGHT for one in right.checks), right
     wrong = report_of(library, case, "mistake")
     refuted = [one for one in wrong.checks if one.verdict == "DISAGREES"]
     assert refuted, wrong
-    assert {one.verdict for one in wrong.checks} <= {"DISAGREES", *allowed, "AGREES"}
-    if case.name not in BY_VALUES and (case.name, library) not in NUMERICAL:
+    assert {one.verdict for one in wrong.checks} <= {"DISAGREES", *RIGHT, "AGREES"}
+    if case.name not in BY_VALUES:
         assert all(one.message.startswith("the exact derivative") for one in refuted), wrong
 
 
@@ -138,8 +135,8 @@ def test_a_custom_operation_is_named() -> None:
 
 
 JAX_OPAQUE = {
-    "while_loop": jax.jit(lambda x: jax.lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1] * 2), (0, x))[1]),
-    "pure_callback": lambda x: jax.pure_callback(lambda v: np.asarray(v) * 8, jax.ShapeDtypeStruct((3,), np.float64), x),
+    "while_loop whose number of turns": jax.jit(lambda x: jax.lax.while_loop(lambda c: c.sum() < 9, lambda c: 2 * c, x)),
+    "pure_callback": lambda x: jax.pure_callback(lambda v: np.asarray(v) * 8, jax.ShapeDtypeStruct((1,), np.float64), x),
 }  # fmt: skip
 
 
@@ -147,7 +144,7 @@ JAX_OPAQUE = {
 def test_what_jax_hides_is_named(name: str) -> None:
     for factor, verdict in ((8.0, "AGREES"), (4.0, "DISAGREES")):
         rule = traced_jax_rules.with_vjp(JAX_OPAQUE[name], lambda g, x, factor=factor: (factor * g,))
-        report = check_callable(rule, at=(np.array([0.5, -1.25, 2.0]),), timeout=600)
+        report = check_callable(rule, at=(np.array([1.25]),), timeout=600)
         assert [one.verdict for one in report.checks] == [verdict]
         assert any(name in one.message for one in report.diagnostics), report.diagnostics
 
@@ -234,6 +231,42 @@ def test_memory_that_tensors_share_is_followed() -> None:
     report = check_callable(bits, at=(X,))
     assert [one.verdict for one in report.checks] == ["AGREES"]
     assert any("bits of its numbers" in one.message for one in report.diagnostics)
+
+
+def test_an_operation_that_chooses_by_order_is_not_taken_for_one_that_moves() -> None:
+    """At ascending values `cummax` is the identity, and at values in the order 1, 2, 3 the median is the second."""
+    at = torch.tensor([0.5, 1.25, 2.0], dtype=torch.float64)
+    for value, slope in ((lambda x: x.cummax(0)[0], 1.0), (lambda x: x.median(), [0.0, 1.0, 0.0])):
+        right = torch.tensor(slope, dtype=torch.float64)
+        report = check_callable(function(keeping(value), saved(lambda g, x, right=right: g * right)), at=(at,))
+        assert [one.verdict for one in report.checks] == ["AGREES"], report
+        assert any("is not supported" in one.message for one in report.diagnostics), report.diagnostics
+
+
+def test_running_statistics_and_labels() -> None:
+    running = torch.zeros(2, dtype=torch.float64)
+
+    def centred(x: Any) -> Any:
+        running.mul_(0.9).add_(0.1 * x.mean(0))
+        return (x - x.mean(0)) ** 2
+
+    at = torch.tensor([[0.5, -1.25], [2.0, 0.75], [1.0, 3.0]], dtype=torch.float64)
+    rule = function(keeping(centred), saved(lambda g, x: (lambda u: u - u.mean(0))(2 * g * (x - x.mean(0)))))
+    assert [one.verdict for one in check_callable(rule, at=(at,)).checks] == ["PROVED"]
+    kept = function(keeping(lambda x: centred(x) + running), saved(lambda g, x: 2 * g * (x - x.mean(0))))
+    assert [one.verdict for one in check_callable(kept, at=(at,)).checks] != ["PROVED"]
+
+    def marked(x: Any) -> Any:
+        return x * torch.nn.functional.one_hot(x.argmax(1), 2)
+
+    rule = function(keeping(marked), saved(lambda g, x: marked(x) / x * g))
+    assert [one.verdict for one in check_callable(rule, at=(at,)).checks] == ["PROVED"]
+
+
+def test_a_small_error_says_how_large_it_is() -> None:
+    rule = function(keeping(lambda x: x * x), saved(lambda g, x: g * x * 2.000000003))
+    (check,) = check_callable(rule, at=(X,)).checks
+    assert check.verdict == "DISAGREES" and "a relative 1e-09: if f is computed approximately" in check.message
 
 
 def test_contexts_that_are_set_up_apart_and_vmap() -> None:

@@ -39,6 +39,15 @@ def with_jvp(f: Any, push: Any) -> Any:
     return made
 
 
+def _solve_back(g: Any, a: Any, b: Any) -> Any:
+    sent = jnp.linalg.solve(a.T, g)
+    return -jnp.outer(sent, jnp.linalg.solve(a, b)), sent
+
+
+def _max_pool(x: Any) -> Any:
+    return lax.reduce_window(x, -jnp.inf, lax.max, (2,), (2,), "VALID")
+
+
 def vjp(name: str, f: Any, right: Any, mistake: Any, *at: Any) -> Case:
     return Case(name, with_vjp(f, right), with_vjp(f, mistake), at)
 
@@ -159,4 +168,12 @@ CASES = [
     vjp("top_k", lambda x: lax.top_k(x, 2)[0].sum(-1), _top_back, lambda g, x: (_top_back(g, x)[0] / 2,), X),
     vjp("sort", lambda x: jnp.sort(x) * jnp.arange(3.0), _sort_back, lambda g, x: (g * jnp.arange(3.0),), V),
     Case("vmapped", jax.vmap(with_vjp(lambda x: jnp.sin(x) * x, lambda g, x: (g * (jnp.sin(x) + x * jnp.cos(x)),))), jax.vmap(with_vjp(lambda x: jnp.sin(x) * x, lambda g, x: (g * jnp.sin(x),))), (V,)),
+    vjp("inverse", jnp.linalg.inv, lambda g, a: (-jnp.linalg.inv(a).T @ g @ jnp.linalg.inv(a).T,), lambda g, a: (-jnp.linalg.inv(a) @ g @ jnp.linalg.inv(a),), M),
+    vjp("solve", jnp.linalg.solve, _solve_back, lambda g, a, b: (_solve_back(g, a.T, b)[0], _solve_back(g, a, b)[1]), M, V),
+    vjp("slogdet", lambda a: jnp.linalg.slogdet(a)[1], lambda g, a: (g * jnp.linalg.inv(a).T,), lambda g, a: (g * jnp.linalg.inv(a),), M),
+    vjp("cond", lambda x: lax.cond(x[0] > 0, lambda x: x * x, lambda x: 2 * x, x), lambda g, x: (jnp.where(x[0] > 0, 2 * x, 2) * g,), lambda g, x: (jnp.where(x[0] > 0, x, 2) * g,), V),
+    vjp("while", lambda x: lax.while_loop(lambda c: c[0] < 2, lambda c: (c[0] + 1, c[1] * c[1]), (0, x))[1], lambda g, x: (4 * x**3 * g,), lambda g, x: (4 * x**2 * g,), V),
+    vjp("max_pool", _max_pool, lambda g, x: jax.vjp(_max_pool, x)[1](g), lambda g, x: (jnp.repeat(g, 2),), (0.5, -1.25, 2.0, 0.75)),
+    vjp("mean_pool", lambda x: lax.reduce_window(x, 0.0, lax.add, (2,), (1,), "VALID") / 2, lambda g, x: ((jnp.pad(g, (0, 1)) + jnp.pad(g, (1, 0))) / 2,), lambda g, x: (jnp.pad(g, (0, 1)) + jnp.pad(g, (1, 0)),), V),
+    vjp("remainder", lax.rem, lambda g, x, y: (g, -g * jnp.trunc(x / y)), lambda g, x, y: (g, -g * jnp.floor(x / y)), (0.5, -2.25, 2.25), W),
 ]  # fmt: skip

@@ -651,3 +651,59 @@ def pieces() -> Any:
 def a_constant_that_is_larger() -> Any:
     table = t([1.0, 2.0, 0.5], [0.25, -1.0, 3.0])
     return lambda ctx, x: x * table, lambda ctx, g: (g * table).sum(0), lambda ctx, g: (g * table).mean(0)
+
+
+IMAGE = t([[[0.5, -1.25, 2.0, 0.75], [1.5, 0.25, -0.5, 1.0], [-0.75, 2.5, 0.125, -1.5], [3.0, -2.0, 0.375, 1.25]]])
+KERNEL = t([[[1.0, -0.5], [0.25, 2.0]]], [[[0.5, 1.5], [-1.0, 0.75]]])
+
+
+@rule(IMAGE)
+def max_pooling() -> Any:
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        out, index = F.max_pool2d(x, 2, return_indices=True)
+        ctx.save_for_backward(index)
+        return out
+
+    def right(ctx: Any, g: Tensor) -> Tensor:
+        sent = g.new_zeros(1, 1, 16)
+        return sent.scatter_add(2, ctx.saved_tensors[0].flatten(2), g.flatten(2)).view(1, 1, 4, 4)
+
+    return forward, right, lambda ctx, g: F.interpolate(g, scale_factor=2)
+
+
+@rule(IMAGE)
+def average_pooling() -> Any:
+    def right(ctx: Any, g: Tensor) -> Tensor:
+        return F.interpolate(g, scale_factor=2) / 4
+
+    return lambda ctx, x: F.avg_pool2d(x, 2), right, lambda ctx, g: 4 * right(ctx, g)
+
+
+@rule(IMAGE, KERNEL)
+def convolution() -> Any:
+    def right(g: Tensor, x: Tensor, w: Tensor, stride: int = 2) -> Any:
+        sent = torch.nn.grad.conv2d_input(x.shape, w, g, padding=1, stride=2)
+        return sent, torch.nn.grad.conv2d_weight(x, w.shape, g, padding=1, stride=2)
+
+    wrong = back(lambda g, x, w: right(g, x, w.flip(2)))
+    return saving(lambda x, w: F.conv2d(x, w, padding=1, stride=2)), back(right), wrong
+
+
+@rule(V, t(1.0, 2.0, 0.75))
+def truncated_remainder() -> Any:
+    right = back(lambda g, x, y: (g, -g * torch.trunc(x / y)))
+    return saving(torch.fmod), right, back(lambda g, x, y: (g, -g * x / y))
+
+
+@rule(S)
+def sum_of_eigenvalues() -> Any:
+    def forward(ctx: Any, a: Tensor) -> Tensor:
+        values, vectors = torch.linalg.eigh(a)
+        ctx.save_for_backward(values, vectors)
+        return (values**2).sum()
+
+    def right(ctx: Any, g: Tensor) -> Tensor:
+        values, vectors = ctx.saved_tensors
+        return 2 * g * vectors @ torch.diag(values) @ vectors.T
+
+    return forward, right, lambda ctx, g: right(ctx, g) / 2

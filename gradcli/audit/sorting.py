@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 STILL = (1e-7, 1e-5)  # relative steps at which a surrogate's forward does not move
 MOSTLY = 0.9  # of the outputs stand still at the larger step, where some may pass a threshold
 APPROXIMATE = 1e-4  # the largest relative error of a numerical derivative
+UNSEEN = 1e-8  # a relative error that differences do not see
 NOISE = 1e-12  # relative scatter of a derivative over tiny steps that an exact formula does not have
 TINY = 1e-9  # those steps
 TRIALS = 6
@@ -215,10 +216,15 @@ def constrained(box: Box) -> Sorted | None:
 
 
 def approximate(box: Box, check: Check, code: Sequence[object]) -> Sorted | None:
-    """APPROXIMATE: a small relative error of a derivative that scatters as differences do, or whose code names some."""
+    """APPROXIMATE: a small relative error of a derivative that scatters as differences do, or whose code names some.
+
+    Or one that only a proof sees: an iteration that has not quite converged, a rounded constant.
+    """
     gap = relative_gap(check)
     if gap is None or gap > APPROXIMATE:
         return None
+    if gap < UNSEEN:
+        return Sorted("APPROXIMATE", f"off by {gap:.1g}, as an iteration or a rounded constant makes it")
     scatter = scatter_of(box)
     if scatter > NOISE:
         return Sorted("APPROXIMATE", f"off by {gap:.1g}, and it has a noise of {scatter:.0e}, like a finite difference")

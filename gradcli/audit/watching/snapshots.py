@@ -49,6 +49,7 @@ def take(state: Any, about: dict[str, Any], subject: Callable[[], Any]) -> None:
 def wait(folder: str, about: dict[str, Any], subject: Callable[[], Any]) -> None:
     """Wait in a copy for the request to judge, and answer it."""
     os.setsid()
+    os.environ.pop("GRADCLI_AUDIT", None)  # what it starts is no process of the user's
     for name in ("SIGINT", "SIGTERM", "SIGALRM", "SIGHUP"):
         signal.signal(getattr(signal, name), signal.SIG_DFL)
     gc.disable()

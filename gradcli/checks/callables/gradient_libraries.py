@@ -134,21 +134,14 @@ class Tensors(Library):
 def sent_back(module: Any, pairs: Sequence[tuple[Any, Any]], targets: Sequence[Any]) -> list[Any]:
     """What results of tensors, each with a cotangent, send back to some tensors; None where nothing arrives.
 
-    The backward of one more Function sends the cotangents: given to `autograd.grad`, they would make PyTorch import
-    SymPy to compare their shapes.
+    PyTorch's `autograd.grad` imports SymPy to compare shapes, and its modes do not see what a backward calls: what it
+    calls itself is called here where there is one.
     """
-
-    class Ending(module.autograd.Function):  # type: ignore[misc]
-        @staticmethod
-        def forward(ctx: Any, *ends: Any) -> Any:
-            return module.zeros(())
-
-        @staticmethod
-        def backward(ctx: Any, _: Any) -> Any:
-            return tuple(cotangent for _, cotangent in pairs)
-
-    end = Ending.apply(*(one for one, _ in pairs))
-    return list(module.autograd.grad(end, targets, allow_unused=True))
+    ends, cotangents = zip(*pairs, strict=True)
+    run = getattr(getattr(module.autograd, "graph", None), "_engine_run_backward", None)
+    if run is None:
+        return list(module.autograd.grad(ends, targets, cotangents, allow_unused=True))
+    return list(run(ends, cotangents, False, False, tuple(targets), allow_unreachable=True, accumulate_grad=False))
 
 
 class Jax(Library):

@@ -19,6 +19,7 @@ import numpy as np
 from gradcli.checks.callables.box import OWN
 from gradcli.checks.callables.failures import describe
 from gradcli.checks.callables.gradient_libraries import EAGER, JAX, NUMPY, TORCH, is_function_class
+from gradcli.checks.callables.judge import ALIKE
 from gradcli.checks.decide import kinks
 from gradcli.checks.decide.case import Outcome
 from gradcli.checks.decide.floats import LIMIT_ULPS, evaluated
@@ -97,7 +98,7 @@ def by_program(box: Box, found: Message, seed: int, samples: int, witnesses: tup
         program, subjects, rules = read(box, found, seed)
         verdicts = judged(box, [*subjects, *rules], seed, samples, witnesses)
         if box.library.name != EAGER:
-            verdicts = [(one, verdict) for one, verdict in verdicts if stands(found, one, verdict)]
+            verdicts = [(one, with_size(one, verdict)) for one, verdict in verdicts if stands(found, one, verdict)]
         inside = [pair for pair in verdicts if pair[0].file is not None]
         own = {str(one.leaf): blamed(verdict, inside) for one, verdict in verdicts if one.file is None}
         notes, undecided = notes_on(program, found, box), [name for name in box.names if name not in own]
@@ -308,17 +309,43 @@ def stands(found: Message, one: Subject, verdict: Outcome) -> bool:
 
     Such a graph does not show what is detached, or computed under no_grad. Inside a rule nothing else is expected; of
     any other function only what is right counts. Where it computes in float32 or less, its constants are rounded to as
-    many digits, and a difference that this makes refutes nothing.
+    many digits, and a difference that this makes refutes nothing; nor does one that no double shows.
     """
     if verdict.verdict in ("PROVED", "CERTIFIED", "IMPRECISE"):
         return True
     if not found.get("rule"):
         return False
-    if verdict.verdict != "DISAGREES" or not found.get("formats"):
+    if verdict.verdict != "DISAGREES":
         return True
+    if found.get("formats"):
+        return relative_gap(one) > ROUNDED
+    return relative_gap(one) > CLOSE or not same_double(verdict)
+
+
+def same_double(verdict: Outcome) -> bool:
+    """Whether what is refuted is the nearest double of what is right: 0 for a number that no double can hold."""
+    shown: Any = verdict.evidence.get("counterexample", {})
+    exact, claimed = (str(shown.get(side)).rstrip(".") for side in ("exact", "claimed"))
+    try:
+        return float(exact) == float(claimed)
+    except ValueError:
+        return False
+
+
+def with_size(one: Subject, verdict: Outcome) -> Outcome:
+    """A refutation by a small difference says how large it is: a solver or an iteration may make it."""
+    if verdict.verdict != "DISAGREES" or not 0 < (gap := relative_gap(one)) < ALIKE:
+        return verdict
+    told = f" (a relative {gap:.0g}: if f is computed approximately, rtol= allows for it)"
+    return verdict._replace(message=verdict.message + told)
+
+
+def relative_gap(one: Subject) -> float:
+    """How far what is judged lies from the derivative, beside the largest entry."""
     assert one.output is not None and one.target is not None
     exact, claimed = evaluated([*derivatives.grad(one.output, [one.target]), one.judged], one.values)
-    return not bool(np.abs(exact - claimed).max(initial=0.0) <= ROUNDED * np.abs(exact).max(initial=0.0))
+    size = float(np.abs(exact).max(initial=0.0))
+    return float(np.abs(exact - claimed).max(initial=0.0)) / size if size else np.inf
 
 
 def single(box: Box) -> bool:

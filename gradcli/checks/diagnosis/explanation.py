@@ -19,7 +19,7 @@ from gradcli.checks.diagnosis.blame import blamed
 from gradcli.checks.diagnosis.diagnosis_context import Judgement, dependents
 from gradcli.checks.diagnosis.ratios import MOST, Comparison, Reading, span_of
 from gradcli.checks.diagnosis.rederivation import MOST_NEW, single_mistakes
-from gradcli.checks.diagnosis.source_edits import by_edits, correction
+from gradcli.checks.diagnosis.source_edits import CLOSE, by_edits, correction
 from gradcli.checks.formatting import called, node_text
 from gradcli.diagnostics import GradcliError
 from gradcli.graph.builder import building
@@ -101,11 +101,19 @@ def _explained(
             merged = _merged(whole, found[0])
             return [*(merged if one is whole else one for one in cheap), *found[1:]][:MOST]
     found = [*cheap, *found]
+    if not found and near(exact, claimed):  # nearer than formulas are told apart
+        return compared(judged)
     found = found or by_edits(judged) or by_structure(judged) or compared(judged)
     if not found:
         text = "unexplained: none of the mistakes that were tried gives the claim"
         found = [Reading("unexplained", text + (f" ({judged.note})" if judged.note else ""))]
     return found[:MOST]
+
+
+def near(exact: Sequence[Floats], claimed: Sequence[Floats]) -> bool:
+    """Whether a claim differs from the derivative by less than the slack of the searches for a mistake."""
+    gaps = (np.abs(one - other).max() <= CLOSE * np.abs(one).max() for one, other in zip(exact, claimed, strict=True))
+    return all(gaps) and bool(exact)
 
 
 def _number(reading: Reading) -> Fraction:

@@ -30,7 +30,13 @@ if TYPE_CHECKING:
 FACTORIES = ("zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full", "empty_like", "new_empty")
 READS = ("numpy", "__array__", "tolist", "__dlpack__")  # what shows Python the entries of a tensor
 CHECKS = ("_linalg_check_errors", "_assert_async", "_assert_scalar", "_assert_tensor_metadata")  # of what has run
-SUMS = ("index_add", "scatter_add", "embedding_dense_backward", "col2im")  # what adds up entries at positions
+SUMS = (
+    "index_add",
+    "scatter_add",
+    "embedding_dense_backward",
+    "_embedding_bag",
+    "col2im",
+)  # what adds up entries at positions
 MOST_ENTRIES = 4_096  # that are sent one by one to see where each is added
 COUNTS = ("nonzero", "masked_select", "_unique2", "unique_dim", "unique_consecutive", "bincount", "histc")
 BRANCHES = "it branches on values, or reads them with item()"
@@ -49,8 +55,11 @@ def recorded(
 
     class Functions(overrides.TorchFunctionMode):  # type: ignore[misc, name-defined]
         def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            if getattr(func, "__name__", "") in READS and recording.depends(args[0]) and args[0].numel():
+            name = getattr(func, "__name__", "")
+            if name in READS and recording.depends(args[0]) and args[0].numel():
                 recording.refuse("it passes values to NumPy or Python, which may branch on them")
+            if name == "one_hot" and recording.depends(args[0]) and (count := classes(*args, **(kwargs or {}))) > 0:
+                return (args[0].unsqueeze(-1) == import_module("torch").arange(count)).long()  # it reads the labels
             return func(*args, **(kwargs or {}))
 
     class Operations(dispatch.TorchDispatchMode):  # type: ignore[misc, name-defined]
@@ -126,7 +135,6 @@ class Recording:
         self.refused: Opaque | None = None  # the first time
         self.memories: dict[int, Memory] = {}  # by the identity of the memory
         self.nodes: dict[int, tuple[Node, int]] = {}  # by the identity of the tensor, with the version of its memory
-        self.made: set[int] = set()  # memory that does not depend on the point and was made while the function ran
         self.alive: list[Any] = []  # tensors: an identity is not used again while they are
 
     def refuse(self, reason: str) -> None:
@@ -205,10 +213,8 @@ class Recording:
         if torch.Tag.nondeterministic_seeded in target.tags:
             raise Opaque(f"it draws random numbers ({name})")
         if name in FACTORIES or not any(map(self.depends, tensors_in((args, kwargs)))):
-            outside = {memory_of(x) for x in tensors_in((args, kwargs))} - self.made
             found = target(*args, **kwargs)
             self.alive.append(found)
-            self.made |= {memory_of(x) for x in tensors_in(found)} - outside
             return found
         if space not in ("aten", "prims"):
             raise Opaque(f"it calls {space}::{name}, whose implementation cannot be recorded")
@@ -216,7 +222,7 @@ class Recording:
             return None
         if name in COUNTS:
             raise Opaque(f"how many entries {name} gives depends on the point")
-        if name not in ATEN and not target._schema.is_mutable and not is_view(target):
+        if not (name in ATEN or name in POOLS or name in SUMS or target._schema.is_mutable) and not is_view(target):
             with mode:  # PyTorch itself makes it of operations that the table may have
                 found = decomposed(target, args, kwargs)
             if found is not NotImplemented:
@@ -229,7 +235,7 @@ class Recording:
         given = dict(zip((a.name for a in schema), args, strict=False)) | dict(kwargs)
         written = [given[a.name] for a in schema if a.alias_info is not None and a.alias_info.is_write]
         if len(written) > 1:
-            raise Opaque(f"the operation aten::{packet(target)} is not read where it writes several tensors")
+            raise Opaque(f"the operation aten::{packet(target)} is not supported where it writes several tensors")
         for x in written:
             self.begin_writing(x)
         operands, options = self.read(args), {key: self.read(x) for key, x in kwargs.items() if key != "out"}
@@ -250,11 +256,12 @@ class Recording:
         return results
 
     def begin_writing(self, x: Any) -> None:
-        """Before a tensor is written: memory that did not depend on the point does from here on, as a whole."""
+        """Before a tensor is written: memory that did not depend on the point does from here on, as a whole.
+
+        If it is memory that the function keeps from call to call, its second recording begins with other numbers.
+        """
         if memory_of(x) in self.memories:
             return
-        if memory_of(x) not in self.made:
-            raise Opaque("a tensor from outside is changed in place")
         whole = x.as_strided((x.untyped_storage().nbytes() // x.element_size(),), (1,), 0)
         self.hold(whole, constant(self.builder, self.numbers(whole)))
 
@@ -268,14 +275,14 @@ class Recording:
         nodes: Any
         if row is None and is_view(target) and all(memory_of(x) in self.memories for x in found):
             return [None] * len(found)  # where their entries stand in memory tells which they are
-        if bound.get("reduce") is not None and followed:
-            raise Opaque(f"{unread} where its positions depend on the point")
+        if bound.get("reduce") is not None:
+            raise Opaque(f"{unread} with reduce={bound['reduce']!r}")
         if name == "index_put" and is_mask(bound):
             nodes = self.masked(bound)
         elif (name in SUMS and not followed) or (name == "index_put" and bound.get("accumulate")):
             nodes = self.added(target, args, kwargs)
-        elif name == "convolution":
-            nodes = self.convolved(bound)
+        elif name in POOLS:
+            nodes = POOLS[name](self, bound)
         elif row is None or (name in ("gather", "scatter") and not followed):
             nodes = self.moved(target, args, kwargs)
         else:
@@ -319,6 +326,8 @@ class Recording:
         import torch
 
         live = list(dict.fromkeys(nodes_in((args, kwargs))))
+        if "ind" in str(target._schema) and any(node.type.kind != "float" for node in live):
+            raise Opaque(f"{packet(target)} picks entries that depend on the point, which is not supported")
 
         def run(arrays: list[Any]) -> Any:
             stand = dict(zip(live, map(torch.from_numpy, arrays), strict=True))
@@ -360,45 +369,73 @@ class Recording:
                 if len(there) > 1 or (len(there) == 1 and gap[there[0]] != 1):
                     raise unread
                 places[i] = there[0] if len(there) else -1
-            sent = np.flatnonzero(places >= 0)
-            if not sent.size:
-                continue
-            parts = entries(self.builder, [node], sent, sent.shape)
-            result = pointwise("add", [result, added_up(self.builder, parts, places[sent], base.shape)], self.builder)
+            result = pointwise("add", [result, added_up(self.builder, node, places, base.shape)], self.builder)
         return result
 
     def convolved(self, bound: dict[str, Any]) -> Node:
         """A convolution as windows of its input times its kernel."""
-        import torch
-
-        if bound["transposed"]:
-            raise Opaque("the operation aten::convolution is not supported where it is transposed")
-        x, weight = (self.operand(bound[key]) for key in ("input", "weight"))
-        groups, kernel = int(bound["groups"]), weight.type.shape[2:]
-        rank = len(kernel)
-
-        def spread(value: Any) -> list[int]:
-            return list(value) * (rank if len(value) == 1 else 1)
-
-        padding, stride, dilation = (spread(bound[key]) for key in ("padding", "stride", "dilation"))
-
-        def windows(arrays: list[Any]) -> Any:
-            found = torch.from_numpy(arrays[0])
-            found = torch.nn.functional.pad(found, [n for p in reversed(padding) for n in (p, p)])
-            for i, (k, s, d) in enumerate(zip(kernel, stride, dilation, strict=True)):
-                found = found.unfold(2 + i, (k - 1) * d + 1, s)[..., ::d]
-            return found.reshape(found.shape[0], groups, -1, *found.shape[2:]).numpy()
-
-        (patches,) = moved(self.builder, [x], windows)
-        out, per = weight.type.shape[:2]
-        kernels = operations.shaped(weight, (groups, out // groups, per, *kernel))
-        space, taps = "uvw"[:rank], "xyz"[:rank]
-        found = operations.summed(f"ngc{space}{taps},goc{taps}->ngo{space}", patches, kernels)
-        found = operations.shaped(found, (found.type.shape[0], out, *found.type.shape[3:]))
+        patches, kernels, space, _ = self.windowed(bound)
+        found = operations.summed(f"ngc{space}x,gocx->ngo{space}", patches, kernels)
+        batch, groups, out, *rest = found.type.shape
+        found = operations.shaped(found, (batch, groups * out, *rest))
         if bound["bias"] is None:
             return found
-        bias = operations.shaped(self.operand(bound["bias"]), (out, *(1,) * rank))
+        bias = operations.shaped(self.operand(bound["bias"]), (groups * out, *(1,) * len(space)))
         return pointwise("add", [found, bias], self.builder)
+
+    def sent_by_convolution(self, bound: dict[str, Any]) -> tuple[Node | None, ...]:
+        """What a convolution sends to its input, its kernel and its bias."""
+        patches, kernels, space, windows = self.windowed(bound)
+        x, weight, g = (self.operand(bound[key]) for key in ("input", "weight", "grad_output"))
+        sent = operations.shaped(g, (*patches.type.shape[:2], kernels.type.shape[1], *g.type.shape[2:]))
+        to_patches = operations.summed(f"ngo{space},gocx->ngc{space}x", sent, kernels)
+        to_kernels = operations.summed(f"ngc{space}x,ngo{space}->gocx", patches, sent)
+        return (
+            added_up(self.builder, to_patches, windows.reshape(-1), x.type.shape),
+            operations.shaped(to_kernels, weight.type.shape),
+            operations.total(g, [0, *range(2, len(g.type.shape))]),
+        )
+
+    def windowed(self, bound: dict[str, Any]) -> tuple[Node, Node, str, Places]:
+        """The windows of a convolution's input and its kernels, by group, the letters of its axes, and the places."""
+        if bound["transposed"]:
+            raise Opaque("it has a transposed convolution, which is not supported")
+        x, weight = (self.operand(bound[key]) for key in ("input", "weight"))
+        groups, (out, per, *kernel) = int(bound["groups"]), weight.type.shape
+        places = windows_of(bound, x.type.shape, kernel)
+        places = places.reshape(x.type.shape[0], groups, -1, *places.shape[2:])
+        kernels = operations.shaped(weight, (groups, out // groups, per, int(np.prod(kernel))))
+        return operations.in_windows(x, places, 0.0), kernels, "uvw"[: len(kernel)], places
+
+    def pooled(self, bound: dict[str, Any]) -> tuple[Node, Node]:
+        """The largest entries of windows, and where they stand in their plane."""
+        x = self.operand(bound["self"])
+        windows, rank = windows_of(bound, x.type.shape, bound["kernel_size"]), len(bound["kernel_size"])
+        return operations.pooled(x, windows, "max", int(np.prod(x.type.shape[-rank:])))
+
+    def spread(self, bound: dict[str, Any]) -> Node:
+        """What is sent to the largest entry of each window."""
+        rank, shape = len(bound["kernel_size"]), self.operand(bound["self"]).type.shape
+        sent, index = (self.operand(bound[key]) for key in ("grad_output", "indices"))
+        planes = (*sent.type.shape[:-rank], int(np.prod(sent.type.shape[-rank:])))
+        sent, index = (operations.shaped(one, planes) for one in (sent, index))
+        zeros = self.builder.constant(0, (*shape[:-rank], int(np.prod(shape[-rank:]))))
+        return operations.shaped(operations.put_up(zeros, -1, index, sent), shape)
+
+    def averaged(self, bound: dict[str, Any]) -> Node:
+        """The means of windows."""
+        x = self.operand(bound["self"])
+        windows = windows_of(bound, x.type.shape, bound["kernel_size"])
+        total = operations.total(operations.in_windows(x, windows, 0.0), -1)
+        return pointwise("div", [total, counts_of(bound, windows)], self.builder)
+
+    def sent_by_average(self, bound: dict[str, Any]) -> Node:
+        """What means of windows send to the entries."""
+        shape = self.operand(bound["self"]).type.shape
+        windows = windows_of(bound, shape, bound["kernel_size"])
+        sent = pointwise("div", [self.operand(bound["grad_output"]), counts_of(bound, windows)], self.builder)
+        spread = stretch(operations.shaped(sent, (*sent.type.shape, 1)), windows.shape)
+        return added_up(self.builder, spread, windows.reshape(-1), shape)
 
     def masked(self, bound: Mapping[str, Any]) -> Node:
         """The array with a number where the mask is true, as in `g[x < 0] = 0`; the mask may have fewer axes."""
@@ -413,6 +450,43 @@ class Recording:
     def operand(self, x: Any) -> Node:
         """A node, or the node of a tensor that does not depend on the point."""
         return x if isinstance(x, Node) else constant(self.builder, self.numbers(x))
+
+
+POOLS = {
+    "convolution": Recording.convolved,
+    "convolution_backward": Recording.sent_by_convolution,
+    "avg_pool2d": Recording.averaged,
+    "avg_pool2d_backward": Recording.sent_by_average,
+    **dict.fromkeys(("max_pool2d_with_indices", "max_pool3d_with_indices"), Recording.pooled),
+    **dict.fromkeys(("max_pool2d_with_indices_backward", "max_pool3d_with_indices_backward"), Recording.spread),
+}
+
+
+def counts_of(bound: Mapping[str, Any], windows: Places) -> Any:
+    """By what the sum of each window is divided."""
+    if bound["divisor_override"]:
+        return float(bound["divisor_override"])
+    return windows.shape[-1] if bound["count_include_pad"] else (windows >= 0).sum(-1)
+
+
+def windows_of(bound: Mapping[str, Any], shape: Sequence[int], size: Sequence[int]) -> Places:
+    """The windows of a convolution or a pooling, which slide along the last axes of an array."""
+    if bound.get("ceil_mode"):
+        raise Opaque("it pools with ceil_mode, which is not supported")
+    outer, rank = len(shape) - len(size), len(size)
+
+    def spread(value: Any) -> list[int]:
+        return list(value) * (rank if len(value) == 1 else 1)
+
+    stride, padding = spread(bound["stride"] or size), spread(bound["padding"])
+    dilation = spread(bound.get("dilation", [1]))
+    around = [(0, 0)] * outer + [(p, p) for p in padding]
+    return operations.windows(shape, [1] * outer + spread(size), [1] * outer + stride, around, [1] * outer + dilation)
+
+
+def classes(labels: Any, num_classes: int = -1) -> int:
+    """The number of classes in a call of `one_hot`; -1 where the labels say it."""
+    return num_classes
 
 
 # --- small things -------------------------------------------------------------------------------------------------

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 CALLS = ("jaxpr", "call_jaxpr", "fun_jaxpr")  # where a primitive keeps the jaxpr that it calls
 CALLED = {"jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr",
           "remat", "checkpoint", "remat2", "custom_lin"}  # fmt: skip
-LOOPS = {"while": "while_loop", "cond": "cond"}
-MOST_TURNS = 64  # of a scan that is written out
+MOST_TURNS = 64  # of a loop that is written out
+POOLS = {"reduce_window_max": "max", "reduce_window_min": "min"}
 
 
 def traced(function: Callable[..., Any], example: Sequence[Any]) -> Any:
@@ -73,15 +73,19 @@ class Reading:
             inner = next((params[key] for key in CALLS if key in params), None)
             if inner is None:
                 raise Opaque(f"the operation {name} is not supported")
+            if params.get("name") == "slogdet" and " lu " in str(inner) and isinstance(xs[-1], Node):
+                return [self.builder.call(known, xs[-1]) for known in ("slogdet_sign", "logabsdet")]
             return self.outputs(inner, xs[-len((inner.jaxpr if hasattr(inner, "jaxpr") else inner).invars) :])
-        if name in LOOPS:
-            raise Opaque(f"it has a {LOOPS[name]}, which is not supported")
-        if name == "scan":
-            return self.scanned(params, xs)
+        if name in METHODS:
+            return METHODS[name](self, one, xs)
         if name.startswith("random") or name in ("threefry2x32", "random_bits"):
             raise Opaque(f"it draws random numbers ({name})")
         if "callback" in name or name in ("ffi_call", "pallas_call", "custom_call"):
             raise Opaque(f"it calls {name}, whose implementation cannot be recorded")
+        if name == "lu":
+            return [UNREAD] * len(one.outvars)
+        if any(x is UNREAD for x in xs):
+            raise Opaque("it uses a factor of an LU decomposition, which is not supported")
         if not any(isinstance(x, Node) for x in xs):
             found = one.primitive.bind(*xs, **params)
             return list(found) if one.primitive.multiple_results else [found]
@@ -167,8 +171,83 @@ class Reading:
             params["transpose_a"],
         )
 
-    def scanned(self, params: dict[str, Any], xs: list[Any]) -> list[Any]:
+    def pooled(self, one: Any, xs: list[Any]) -> list[Any]:
+        """The largest or smallest entries of windows."""
+        (x,) = map(self.operand, xs)
+        return [operations.pooled(x, windows_of(one, x), POOLS[one.primitive.name], x.type.size)[0]]
+
+    def summed(self, one: Any, xs: list[Any]) -> list[Any]:
+        """Sums over windows."""
+        (x,) = map(self.operand, xs)
+        return [operations.total(operations.in_windows(x, windows_of(one, x), 0.0), -1)]
+
+    def spread(self, one: Any, xs: list[Any]) -> list[Any]:
+        """What is sent to the largest or smallest entry of each window."""
+        source, x = map(self.operand, xs)
+        which = {"ge": "max", "le": "min"}[one.params["select_prim"].name]
+        _, places = operations.pooled(x, windows_of(one, x), which, x.type.size)
+        sent, index = (shaped(y, (y.type.size,)) for y in (source, places))
+        zeros = self.builder.constant(0, (x.type.size,))
+        return [shaped(operations.put_up(zeros, 0, index, sent), x.type.shape)]
+
+    def operand(self, x: Any) -> Node:
+        """A node, or the node of an array that does not depend on the point."""
+        return x if isinstance(x, Node) else constant(self.builder, numbers(x))
+
+    def branched(self, one: Any, xs: list[Any]) -> list[Any]:
+        """A cond or switch: one branch where the index is known, else all of them, of which the index chooses."""
+        index, *operands = xs
+        branches = one.params["branches"]
+        if not isinstance(index, Node):
+            return self.outputs(branches[min(max(int(index), 0), len(branches) - 1)], operands)
+        found, *others = (self.outputs(branch, operands) for branch in branches)
+        for k, other in enumerate(others, 1):
+            chosen = pointwise("greater_equal", [of_kind(index, "int"), k], self.builder)
+            found = [pointwise("where", [chosen, y, x], self.builder) for x, y in zip(found, other, strict=True)]
+        return found
+
+    def platform(self, one: Any, xs: list[Any]) -> list[Any]:
+        """The branch of a function that has one for some platforms."""
+        return [next(k for k, names in enumerate(one.params["platforms"]) if names is None or "cpu" in names)]
+
+    def repeated(self, one: Any, xs: list[Any]) -> list[Any]:
+        """A while_loop whose number of turns does not depend on the point, written out."""
+        params = one.params
+        fixed, more = int(params["cond_nconsts"]), int(params["body_nconsts"])
+        carry = xs[fixed + more :]
+        for _ in range(MOST_TURNS + 1):
+            (goes_on,) = self.outputs(params["cond_jaxpr"], [*xs[:fixed], *carry])
+            if isinstance(goes_on, Node):
+                raise Opaque("it has a while_loop whose number of turns depends on the point")
+            if not goes_on:
+                return carry
+            carry = self.outputs(params["body_jaxpr"], [*xs[fixed : fixed + more], *carry])
+        raise Opaque(f"it has a while_loop of more than {MOST_TURNS} turns, which is not supported")
+
+    def solved(self, one: Any, xs: list[Any]) -> list[Any]:
+        """A linear system with a matrix; JAX has it as the function that multiplies by the matrix."""
+        count, matvec = one.params["const_lengths"].matvec, one.params["jaxprs"].matvec
+        matrices, (b, *others) = xs[:count], xs[sum(one.params["const_lengths"]) :]
+        unread = Opaque("it solves a linear system that is not given by a matrix, which is not supported")
+        shape = (int(b.shape[-1]),) * 2
+        if others or len(matrices) != 1 or tuple(matrices[0].shape) != shape:
+            raise unread
+        draw = np.random.default_rng(0)
+        trial, x = draw.normal(size=shape), draw.normal(size=tuple(b.shape))
+        (product,) = self.outputs(matvec, [trial, x])
+        ways = {"as it is": trial, "transposed": trial.T}
+        way = next((way for way, a in ways.items() if np.allclose(product, x @ a.T, rtol=1e-10, atol=0)), None)
+        if way is None:
+            raise unread
+        a = self.operand(matrices[0])
+        a = a if way == "as it is" else operations.swapped(a, -2, -1)
+        rows = len(b.shape) > 1
+        found = operations.solved(a, operations.swapped(self.operand(b), -2, -1) if rows else self.operand(b))
+        return [operations.swapped(found, -2, -1) if rows else found]
+
+    def scanned(self, one: Any, xs: list[Any]) -> list[Any]:
         """A scan of a few turns, written out."""
+        params = one.params
         length, consts, carried = int(params["length"]), int(params["num_consts"]), int(params["num_carry"])
         if length > MOST_TURNS:
             raise Opaque(f"it has a scan of {length} turns, which is not supported")
@@ -187,6 +266,24 @@ class Reading:
         nodes = [x if isinstance(x, Node) else constant(self.builder, numbers(x)) for x in parts]
         flat = operations.joined([shaped(x, (x.type.size,)) for x in nodes])
         return shaped(flat, (len(nodes), *nodes[0].type.shape))
+
+
+UNREAD = object()  # a result that nothing may use
+METHODS = {
+    "scan": Reading.scanned, "while": Reading.repeated, "cond": Reading.branched, "platform_index": Reading.platform,
+    "custom_linear_solve": Reading.solved, "reduce_window_max": Reading.pooled, "reduce_window_min": Reading.pooled,
+    "reduce_window_sum": Reading.summed, "select_and_scatter_add": Reading.spread,
+}  # fmt: skip
+
+
+def windows_of(one: Any, x: Node) -> Any:
+    """The windows of an operation on an array."""
+    params, rank = one.params, len(x.type.shape)
+    if any(n != 1 for n in params.get("base_dilation", ())):
+        raise Opaque(f"the operation {one.primitive.name} is not supported where its operand is dilated")
+    dilation = params.get("window_dilation", (1,) * rank)
+    size, stride = params["window_dimensions"], params["window_strides"]
+    return operations.windows(x.type.shape, size, stride, params["padding"], dilation)
 
 
 def slice_of(x: Any, turn: int) -> Any:

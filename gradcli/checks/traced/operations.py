@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from gradcli.graph.builder import Builder
 
+ORDERS = 4  # random ones, in which an operation is seen to move entries wherever they are
 KINDS = {"f": "float", "i": "int", "u": "int", "b": "bool"}
 
 
@@ -104,8 +105,10 @@ def pointwise(name: str, xs: Sequence[Any], builder: Builder) -> Node:
     logical = name in ("and", "or", "not")
     least = "bool" if logical or name == "where" else "float" if name in FLOATS else "int"
     kind = "bool" if logical else max([least, *(x.type.kind for x in choices)], key=order.index)
-    kinds = ["bool", kind, kind] if name == "where" else [kind] * len(nodes)
-    return builder.call(name, *(stretch(of_kind(x, k), shape) for x, k in zip(nodes, kinds, strict=True)))
+    counted = kind == "int" and name in ("add", "sub", "mul", "neg", "mod", "abs")  # what counts is computed in floats
+    kinds = ["bool", kind, kind] if name == "where" else ["float" if counted else kind] * len(nodes)
+    found = builder.call(name, *(stretch(of_kind(x, k), shape) for x, k in zip(nodes, kinds, strict=True)))
+    return of_kind(found, "int") if counted else found
 
 
 def axes_of(x: Node, dim: Any) -> tuple[int, ...]:
@@ -132,6 +135,11 @@ def reduced(name: str) -> Callable[..., Node]:
 
 
 total, largest, smallest, product = (reduced(name) for name in ("sum", "max", "min", "prod"))
+
+
+def along_exponents(x: Node, dim: int) -> Node:
+    """A running logarithm of a sum of exponentials."""
+    return x.builder.call("log", along("cumsum")(x.builder.call("exp", x), dim))
 
 
 def truths(name: str) -> Callable[..., Node]:
@@ -230,6 +238,12 @@ def scaled(name: str) -> Callable[..., Node]:
 def rounded(x: Any, other: Any, rounding_mode: str | None = None) -> Node:
     found = pointwise("div", [x, other], _builder(x, other))
     return found if rounding_mode is None else found.builder.call(rounding_mode, found)
+
+
+def remainder(x: Any, other: Any) -> Node:
+    """What is left of a division, with the sign of x."""
+    whole = rounded(x, other, "trunc")
+    return pointwise("sub", [x, pointwise("mul", [whole, other], whole.builder)], whole.builder)
 
 
 def limited(x: Node, min: Any = None, max: Any = None) -> Node:
@@ -419,6 +433,22 @@ def matrices(name: str) -> Callable[..., Node]:
     return lambda x: x.builder.call(name, x)
 
 
+def singular(x: Node, full_matrices: bool = False) -> list[Node]:
+    """A singular value decomposition without the vectors that belong to no singular value."""
+    if full_matrices and x.type.shape[-1] != x.type.shape[-2]:
+        raise Opaque("it takes a singular value decomposition with full matrices, which is not supported")
+    u, values, v = (x.builder.call(name, x) for name in ("svd_u", "svdvals", "svd_v"))
+    return [u, values, swapped(v, -2, -1)]
+
+
+def orthogonal(x: Node, mode: str = "reduced") -> list[Node]:
+    """A QR decomposition, whose triangle is Q'x."""
+    if mode != "reduced" and x.type.shape[-1] != x.type.shape[-2]:
+        raise Opaque(f"it takes a QR decomposition of mode {mode}, which is not supported")
+    q = x.builder.call("qr_q", x)
+    return [q, contracted(swapped(q, -2, -1), x)]
+
+
 def lower_factor(x: Node, upper: bool = False) -> Node:
     found = x.builder.call("cholesky", x)
     return swapped(found, -2, -1) if upper else found
@@ -464,6 +494,37 @@ def solved_by_factor(other: Any, factor: Any, upper: bool = False) -> Node:
     builder = _builder(other, factor)
     factor = factor if isinstance(factor, Node) else constant(builder, factor)
     return solved(of_factor(factor, upper), other)
+
+
+def windows(
+    shape: Sequence[int],
+    size: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[tuple[int, int]],
+    dilation: Sequence[int],
+) -> NDArray[np.int64]:
+    """Which entries of an array of some shape each window holds, along a last axis; -1 for what is padded."""
+    labels = np.pad(np.arange(prod(shape)).reshape(shape), padding, constant_values=-1)
+    spans = [(k - 1) * d + 1 for k, d in zip(size, dilation, strict=True)]
+    view = np.lib.stride_tricks.sliding_window_view(labels, spans)
+    view = view[(*(slice(None, None, s) for s in stride), *(slice(None, None, d) for d in dilation))]
+    return view.reshape(*view.shape[: len(shape)], -1)
+
+
+def in_windows(x: Node, places: NDArray[np.int64], beside: float) -> Node:
+    """The entries of each window, with a number for what is padded."""
+    if beside == 0 or (places >= 0).all():
+        return entries(x.builder, [x], places.reshape(-1), places.shape)
+    parts = [x, x.builder.constant(beside, (1,))]
+    return entries(x.builder, parts, np.where(places < 0, x.type.size, places).reshape(-1), places.shape)
+
+
+def pooled(x: Node, places: NDArray[np.int64], which: str, plane: int) -> tuple[Node, Node]:
+    """The largest or smallest entry of each window, and which entry it is of a plane of so many."""
+    held = in_windows(x, places, -np.inf if which == "max" else np.inf)
+    table = constant(x.builder, np.maximum(places, 0) % plane)
+    first = position(which)(held, -1, True)
+    return reduced(which)(held, -1), shaped(picked(table, -1, first), places.shape[:-1])
 
 
 FLOATS = {
@@ -544,6 +605,7 @@ TABLE = (
     Row(scaled("sub"), "sub", "sub"),
     Row(lambda x, other, alpha=1: scaled("sub")(other, x, alpha), "rsub"),
     Row(rounded, "div true_divide", "div"),
+    Row(remainder, "fmod", "rem"),
     Row(powered, "pow", "pow integer_pow", {"y": "exponent"}),
     Row(limited, "clamp clamp_min clamp_max"),
     Row(lambda low, x, high: limited(x, low, high), "", "clamp"),
@@ -576,6 +638,7 @@ TABLE = (
     Row(truths("all"), "all", "reduce_and", {"axes": "dim"}),
     Row(along("cumsum"), "cumsum", "cumsum", {"axis": "dim"}),
     Row(along("cumprod"), "cumprod", "cumprod", {"axis": "dim"}),
+    Row(along_exponents, "logcumsumexp _logcumsumexp"),
     Row(normalised("softmax"), "_softmax softmax"),
     Row(normalised("log_softmax"), "_log_softmax log_softmax"),
     Row(normalised("logsumexp"), "logsumexp"),
@@ -585,6 +648,10 @@ TABLE = (
     Row(dot_general, "", "dot_general"),
     # matrices
     Row(matrices("inv"), "inverse linalg_inv_ex linalg_inv"),
+    Row(lambda x: [x.builder.call(name, x) for name in ("eigvalsh", "eigvecs")], "_linalg_eigh"),
+    Row(lambda x: [x.builder.call(name, x) for name in ("eigvecs", "eigvalsh")], "", "eigh"),
+    Row(singular, "_linalg_svd"),
+    Row(orthogonal, "linalg_qr"),
     Row(matrices("det"), "det _linalg_det linalg_det"),
     Row(matrices("logabsdet"), "logdet"),
     Row(lambda x: [x.builder.call(name, x) for name in ("slogdet_sign", "logabsdet")], "_linalg_slogdet"),
@@ -612,16 +679,17 @@ JAX = {name: row for row in TABLE for name in row.jax.split()}
 def moved(builder: Builder, xs: Sequence[Node], run: Callable[[list[NDArray[np.float64]]], Any]) -> list[Node]:
     """The results of an operation that only moves entries about, or leaves zeros; `run` does it on plain arrays.
 
-    It is run on the numbers of the entries, from 1 on, so the result tells what has come from where; run on other
-    numbers too, so that an operation which computes with them is noticed. Raises Opaque for such a one.
+    It is run on the numbers of the entries, from 1 on, so the result tells what has come from where; and on other
+    numbers in other orders, so that an operation which computes with them, or chooses among them, is noticed. Raises
+    Opaque for such a one.
     """
     sizes = [x.type.size for x in xs]
     count = sum(sizes)
     rng = np.random.default_rng(0)
-    labels = np.concatenate([np.arange(1.0, count + 1), [0.0]])
-    others = np.concatenate([rng.permutation(count) + count + 7.0, [0.0]])
+    labels = np.arange(1.0, count + 1)
+    others = [-labels, *(rng.permutation(count) + count + 7.0 for _ in range(ORDERS))]
 
-    def results(numbers: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+    def results(numbers: NDArray[Any]) -> list[NDArray[np.float64]]:
         given, start = [], 0
         for x, size in zip(xs, sizes, strict=True):
             given.append(numbers[start : start + size].reshape(x.type.shape).copy())
@@ -630,12 +698,13 @@ def moved(builder: Builder, xs: Sequence[Node], run: Callable[[list[NDArray[np.f
         return [np.asarray(one, np.float64) for one in (found if isinstance(found, (list, tuple)) else [found])]
 
     nodes = []
-    for first, second in zip(results(labels), results(others), strict=True):
+    for first, *again in zip(*(results(numbers) for numbers in (labels, *others)), strict=True):
         places = first.reshape(-1).astype(np.int64) - 1
         if not ((first == first.round()) & (first >= 0) & (first <= count)).all():
             raise Opaque("")
-        if not np.array_equal(others[places], second.reshape(-1)):
-            raise Opaque("")
+        for numbers, result in zip(others, again, strict=True):
+            if not np.array_equal(np.append(numbers, 0.0)[places], result.reshape(-1)):
+                raise Opaque("")
         nodes.append(entries(builder, xs, places, first.shape))
     return nodes
 
@@ -664,7 +733,10 @@ def entries(builder: Builder, xs: Sequence[Node], places: NDArray[np.int64], sha
 
 
 def added_up(builder: Builder, x: Node, places: NDArray[np.int64], shape: tuple[int, ...]) -> Node:
-    """Entries added up at positions of an array of zeros."""
-    flat = shaped(x, (x.type.size,))
-    found = builder.call("put_static", flat, indices=tuple(map(int, places)), axis=-1, size=prod(shape))
+    """Entries added up at positions of an array of zeros; -1 for those that are left out."""
+    kept = np.flatnonzero(places >= 0)
+    if not kept.size:
+        return builder.constant(0, shape)
+    flat = entries(builder, [x], kept, kept.shape)
+    found = builder.call("put_static", flat, indices=tuple(map(int, places[kept])), axis=-1, size=prod(shape))
     return shaped(found, shape)
