@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from gradcli.checks.callables.black_box import ALIKE
 from gradcli.checks.callables.box import OWN
 from gradcli.checks.callables.failures import describe
 from gradcli.checks.callables.gradient_libraries import EAGER, JAX, NUMPY, TORCH, is_function_class
-from gradcli.checks.callables.judge import ALIKE
 from gradcli.checks.decide import kinks
 from gradcli.checks.decide.case import Outcome
 from gradcli.checks.decide.floats import LIMIT_ULPS, evaluated

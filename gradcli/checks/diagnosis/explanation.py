@@ -197,7 +197,6 @@ def compared(judged: Judgement) -> list[Reading]:
 # --- right for special arrays, or on one side of a kink ------------------------------------------------------------
 
 MOST_ARRAYS = 12
-CLOSE = 1e-9
 
 
 def symmetric(x: Floats) -> Floats:
