@@ -351,6 +351,14 @@ class Recorder:
         """Whether this step is recorded."""
         return self.turn % self.watch.every == 0
 
+    def outside(self, gradients: Any = ()) -> bool:
+        """Whether what runs cannot be recorded, which is said once."""
+        told = "inside a transform of torch.func" if self.tensors.transforming() else ""
+        told = told or ("in a batched backward" if self.tensors.batched(gradients) else "")
+        if told:
+            self.watch.note(f"{told} nothing is recorded")
+        return bool(told)
+
     def plain(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Call a function that the mode saw."""
         off, self.off = self.off, True
@@ -375,7 +383,7 @@ class Recorder:
         if handler is not None:
             return handler(func, args, kwargs)
         aside = getattr(func, "__module__", None) == "torch.nn.init"  # a parameter begins where it is first used
-        if aside or not self.sampled or self.tensors.transforming() or os.getpid() != self.process:
+        if aside or not self.sampled or os.getpid() != self.process or self.outside():
             return self.plain(func, args, kwargs)
         name: str = getattr(func, "__name__", "")
         if name == "__get__":
@@ -468,7 +476,7 @@ class Recorder:
 
     def ruled(self, cls: Any, args: Sequence[Any], result: Any) -> None:
         """A Function was applied."""
-        if not self.sampled or self.tensors.transforming():
+        if not self.sampled or self.outside():
             return
         operands = [x for x in flat(args) if self.tensors.is_tensor(x)]
         for x in flat([result]):
@@ -484,12 +492,7 @@ class Recorder:
         """Stands for PyTorch's engine: hooks on every node, then a backward."""
         self.resume.close()
         roots = [x for x in outputs if self.tensors.is_tensor(x)]
-        if (
-            len(roots) < len(outputs)
-            or self.tensors.batched(args[0])
-            or not self.sampled
-            or self.tensors.transforming()
-        ):
+        if not self.sampled or len(roots) < len(outputs) or self.outside(args[0]):
             return self._engine(outputs, *args, **kwargs)
         _, retain, create, inputs = args[:4]
         refused = next((x for x in roots if not x.requires_grad), None)

@@ -212,7 +212,6 @@ def drawing(graphs: Graphs, lines: Sequence[str]) -> Graph:
     """
     if not graphs.forward:
         told = "an operation leaves a node where one of its operands requires a gradient"
-        told += "; inside a transform of torch.func nothing is recorded" if graphs.on else ""
         raise error("GC721", f"{visible(graphs.file, 200)} built no graph", help=told)
     back = graphs.backwards[-1] if graphs.backwards else None
     reached = None if back is None else beneath(graphs.forward, back)
