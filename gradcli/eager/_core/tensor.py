@@ -1,6 +1,6 @@
 """The tensor: an array with `requires_grad`, `grad_fn`, `.grad` and a version counter.
 
-The class computes nothing: functions, methods and operators are installed by `_ops/tensor_methods.py`. Views and
+The class computes nothing: functions, methods and operators are installed by `_ops/install.py`. Views and
 `detach()` share memory and the version counter. The payload (`_raw`) of a 0-d tensor is a NumPy scalar, which computes
 ten times as fast as an array without axes; it becomes an array (`_array`) when memory has to be shared.
 """
@@ -224,7 +224,7 @@ class Tensor(Conversions):
     _is_param = False  # whether it is printed as a parameter
     _stands_for: Tensor | None = None  # of an unpacked leaf: the leaf whose gradient its gradient is
 
-    # installed by `_ops/tensor_methods.py`, with all methods and operators of the tables
+    # installed by `_ops/install.py`, with all methods and operators of the tables
     bind: Any
     backward: Any
     register_hook: Any
