@@ -15,7 +15,7 @@ from gradcli.checks.diagnosis.formula_text import Names, agreement, as_said, mov
 from gradcli.checks.diagnosis.ratios import Reading, span_of
 from gradcli.checks.formatting import node_text
 from gradcli.formulas import formula_texts
-from gradcli.graph.node import CONSTANT, LEAF, Node, reachable
+from gradcli.graph.node import CONSTANT, Node, reachable
 from gradcli.primitives.powers import sqrt
 
 if TYPE_CHECKING:
@@ -101,7 +101,6 @@ MOST_EDITED_STEPS = 150
 MOST_EDITED_WORK = 12_000  # steps of all the formulas that are tried
 LONGEST_EDIT = 50  # characters of what to write instead
 CLOSE = 1e-9
-MOST_LEAVES = 4  # that a part is multiplied by
 ENOUGH = 3  # numbers that must be equal
 OTHERWISE = {  # an operation for another one: which, and what it makes; a product for a quotient is 1/part
     "add": (("mul", "a product"),),
@@ -127,15 +126,10 @@ def by_edits(judged: Judgement) -> list[Reading]:
     if len(order) > MOST_EDITED_STEPS or judged.claimed.shape != judged.right.shape:
         return []
     above = dependents(order)
-    leaves = [node for node in order if node.primitive is LEAF][:MOST_LEAVES]
     edits: dict[Node, list[Edit]] = {}
     work = 0
     for part in order:
-        possible = [
-            edit
-            for edit in (*_edits(part), *_with_factors(part, leaves))
-            if edit.instead.type == part.type and edit.instead is not part
-        ]
+        possible = [edit for edit in _edits(part) if edit.instead.type == part.type and edit.instead is not part]
         edits[part] = [edit for edit in possible if "data[" not in edit.told]
         work += len(edits[part]) * len(above[part])
         if work > MOST_EDITED_WORK:
@@ -146,6 +140,8 @@ def by_edits(judged: Judgement) -> list[Reading]:
         return []
     right = values[judged.right]
     slack = CLOSE * np.maximum(np.abs(right), np.abs(right).max() * 1e-6)
+    if (np.abs(values[judged.claimed] - right) <= slack).all():
+        return []  # too near for edits to be told apart
     good: list[Edit] = []
     for part, tried in edits.items():
         changed = [values[edit.instead] for edit in tried]
@@ -202,15 +198,6 @@ def _edits(part: Node) -> Iterator[Edit]:
                 for function in (one for one in family if one != name):
                     made = part.builder.call(function, part.args[0])
                     yield Edit(part, made, f"{text} is {function} of the same", 2)
-
-
-def _with_factors(part: Node, leaves: Sequence[Node]) -> Iterator[Edit]:
-    """A part times a leaf, which the derivative of what is inside leaves behind."""
-    if part.primitive is CONSTANT or part.type.kind != "float":
-        return
-    for leaf in leaves:
-        if leaf.shape == part.shape and leaf is not part:
-            yield Edit(part, part * leaf, f"`{node_text(part, 50)}` is multiplied by `{node_text(leaf)}`", 3)
 
 
 def _as_matrices(part: Node, text: str) -> Iterator[Edit]:
