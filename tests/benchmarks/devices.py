@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
@@ -143,6 +144,7 @@ def torch_compiled(work: str, size: int) -> Found:
 
 
 def jax_jit(work: str, size: int) -> Found:
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # the others need memory too
     jax: Any = import_module("jax")
     jax.config.update("jax_enable_x64", DTYPE[0] == "float64")
     given = {name: jax.device_put(value) for name, value in data(work, size).items()}
