@@ -65,7 +65,6 @@ ONE = {
     r"\frac{x}{2": ("GC138", 1, 9),
     r"\frac{x}": ("GC138", 1, 9),
     r"\frac{\partial^2 f}{\partial x \partial y}": ("GC138", 1, 20),
-    r"x! \cdot 2": ("GC138", 1, 2),
     r"\sum_i x": ("GC138", 1, 1),
     r"x = y = \pi": ("GC138", 1, 7),
     r"2 + x = \pi": ("GC138", 1, 1),

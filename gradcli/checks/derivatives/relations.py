@@ -22,6 +22,7 @@ MOST_DIGITS = 800
 DETAILS = 8  # entries whose digits are written out
 AGREE, DISJOINT, OPEN, CLOSE, NO_EXACT, NO_CLAIMED, TIE = "=", "!", "?", "~", "E", "R", "T"
 WORST_FIRST = "!TER?~="
+FAINT = 1e-9  # relative: smaller errors may come of rounded constants
 DECIDED = frozenset((AGREE, DISJOINT, CLOSE))  # both entries are numbers
 
 
@@ -44,7 +45,10 @@ def compared(
         open_ones = [i for i, code in codes.items() if code == OPEN]
         if not any(all(type(x) is not Failure or is_hopeful(x) for x in (one[i], other[i])) for i in open_ones):
             break
-    order = sorted(entries, key=lambda i: WORST_FIRST.index(codes[i])) if len(codes) > 1 else entries
+    order: Sequence[int] = entries
+    if len(codes) > 1:
+        weak = {i for i in entries if codes[i] == DISJOINT and faint(one[i], other[i])}
+        order = sorted(entries, key=lambda i: (WORST_FIRST.index(codes[i]), i in weak))
     failure = None
     if not DECIDED.issuperset(codes.values()):
         failure = next((x for i in order for x in (one[i], other[i]) if isinstance(x, Failure)), None)
@@ -68,6 +72,11 @@ def compared(
         "bits": bits,
         "agreed": least,
     }
+
+
+def faint(exact: Any, claimed: Any) -> bool:
+    """Whether two entries differ by so little that rounded constants may be the cause."""
+    return bool(abs(exact - claimed) <= FAINT * abs(exact))
 
 
 def speaks(relations: str) -> bool:
