@@ -307,7 +307,7 @@ def test_rules_of_jax(tmp_path: Path, options: tuple[str, ...]) -> None:
     )
     assert {Path(one["file"]).name for one in found.values()} == {"program.py"}  # also where JAX wraps the rule
     notes = found["__main__.wrong"]["notes"]
-    assert any("made-up point" in one for one in notes) == bool(options)
+    assert any("random point" in one for one in notes) == bool(options)
     if not options:
         first = found["__main__.wrong"]["points"][0]["evidence"]
         assert first["at"] == {"x0": [0.5, 1.5, 2.5]} and first["worst"][0]["differences"] == pytest.approx(18.75)
