@@ -3,7 +3,8 @@
 Whoever changes how a verdict is reached sees here which ones change. A line of snapshots/verdicts.txt is a script: its
 name, then for each check a letter for the verdict (of a proof: how it was found) and a checksum of the exact part of
 the evidence, which is the same on every machine. A few scripts run always, all of them with `pytest -m deep`. After a
-change on purpose: `UPDATE_SNAPSHOTS=1 pytest -m deep tests/test_frozen_verdicts.py`, then explain every changed line.
+change on purpose: `UPDATE_SNAPSHOTS=1 pytest -n 0 -m deep tests/test_frozen_verdicts.py` (one process: they would write
+over each other), then explain every changed line.
 """
 
 from __future__ import annotations
