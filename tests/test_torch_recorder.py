@@ -281,6 +281,14 @@ def test_an_overflow_of_half_precision_on_the_way_forward(tmp_path: Path) -> Non
     assert (found.reason, found.line) == ("overflow", 3)
 
 
+def test_a_division_by_zero_in_half_precision_is_no_overflow(tmp_path: Path) -> None:
+    text = (
+        "import torch\ny = torch.tensor([1., 0.], requires_grad=True).half()\n((y + 1) / y).float().sum().backward()\n"
+    )
+    (found, *_) = explained(tmp_path, text).findings
+    assert (found.reason, found.line) == ("nan-forward", 3)
+
+
 def test_autocast_clipping_and_a_dataclass_of_results(tmp_path: Path) -> None:
     (found,) = explained(tmp_path, NET).findings
     assert (found.reason, found.line) == ("no-grad", 17)

@@ -378,7 +378,8 @@ def _grown(story: Story, root: int) -> tuple[int, float, float, int] | None:
 
 def _linear(node: str) -> bool:
     """Whether the result and the slope of a node are finite for finite operands, unless they are too large."""
-    return node.startswith("ToCopy") or any(reads(node, word) for word in ("mixes", "spreads", "times-zero"))
+    words = ("mixes", "spreads", "times-zero")
+    return node.startswith("ToCopy") or (not node.startswith("Div") and any(reads(node, word) for word in words))
 
 
 def word(entry: Entry) -> str:
@@ -389,9 +390,10 @@ def word(entry: Entry) -> str:
 
 
 def _backward_origin(story: Story, sweep: Sweep, step: Step, subject: str) -> Finding:
-    made = next((one for one in story.entries.values() if one.seq == step.seq), None)
-    if made is not None and made.masked is not None:
-        return _masked_rows(story, made, subject, "$it.grad is NaN")
+    results = [one for one in story.entries.values() if one.seq == step.seq]
+    masked = next((one for one in results if one.masked is not None), None)
+    if masked is not None:
+        return _masked_rows(story, masked, subject, "$it.grad is NaN")
     branch = next((one for one in sweep.steps if reads(one.name, "branches") and one.norm), None)
     if step.stuck and branch is not None:
         told = (
@@ -400,9 +402,10 @@ def _backward_origin(story: Story, sweep: Sweep, step: Step, subject: str) -> Fi
         )
         evidence = Branch(step.name, None if branch.line is None else branch.line.number)
         return story.find("nan-branch", subject, step.line, told, evidence)
-    formats = [story.entries[mark].dtype for mark in made.inputs] if made is not None else []
+    formats = [story.entries[mark].dtype for one in results[:1] for mark in one.inputs]
     if formats and _linear(step.name) and ("float16" in formats or step.name.startswith("ToCopy")):
-        told = f"$it.grad is not finite: the gradient of {story.at(step.line)} is too large for {formats[0]}"
+        small = "float16" if "float16" in formats else formats[0]
+        told = f"$it.grad is not finite: the gradient of {story.at(step.line)} is too large for {small}"
         return story.find("overflow", subject, step.line, told, AtNode(step.name))
     how = "an infinite slope times a gradient of zero" if step.stuck else "the slope is not finite there"
     told = (
