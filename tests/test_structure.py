@@ -15,9 +15,7 @@ from gradcli.calculator.answers import ask_hessian, ask_jacobian
 from gradcli.execution.evaluate import Tape
 from gradcli.structure import compressed, patterns
 from gradcli.structure.colouring import coloured, without_hubs
-from gradcli.structure.flows import Flow, TooDense, gathered, identity, of_pairs, transposed
-from gradcli.structure.ripples import HELD, Ripples
-from gradcli.structure.stripes import stripes
+from gradcli.structure.flows import Flow, gathered, identity, of_pairs, transposed
 from gradcli.transforms import derivatives
 from tests.cases import cases, internal, public
 from tests.random_programs import make
@@ -472,78 +470,3 @@ def test_flows_that_are_empty() -> None:
     nothing = gathered(identity(0), np.zeros(0, dtype=np.int64))
     assert (nothing.rows, nothing.pairs) == (0, 0)
     assert coloured(gathered(identity(2), np.array([-1, -1])), 2).number == 0
-
-
-# --- stripes ------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "script",
-    ["sin(x[1:]*x[:-1])", "where(x > 0.5, x, x**2)[[0, 0, 7]]*x[3:6]", "concat([x*2, x[::2]**2])", "x[0]*x[1:3]"],
-)
-def test_entries_that_move_together_give_what_each_gives_alone(script: str) -> None:
-    point = {"x": np.linspace(0.2, 1, 12)}
-    lowered = questions.prepare(script, point)
-    output, leaf = lowered.program.outputs[0], lowered.program.leaves["x"].node
-    found = stripes([output], [leaf], point, EVERYTHING)
-    assert found is not None
-    (flow,) = found.flows
-    assert flow is not None
-    steps = np.stack([np.full(12, 2.0**-6), np.linspace(-0.1, 0.1, 12)])
-    (pairs,) = found.pairs(point["x"], steps)
-    (apart,) = zip(*[Ripples([output], [leaf], point).run(point["x"], row) for row in steps], strict=True)
-    assert np.allclose(pairs, apart, rtol=1e-15, atol=0)
-    for row, values in zip(steps, pairs, strict=True):
-        for column in range(12):
-            moved = point["x"].copy()
-            moved[column] += row[column]
-            want = np.asarray(Tape([output]).run({"x": moved})[0])
-            chosen = flow.columns == column
-            assert np.array_equal(want[flow.row_of_each()[chosen]], values[chosen])
-
-
-def test_what_adds_up_or_needs_many_colours_has_no_stripes() -> None:
-    point = {"x": np.linspace(0.2, 1, 12)}
-    for script in ("cumsum(x)", "x*sum(x)", "x*logsumexp(x)", "concat([x[0]*x, x])*concat([x, x[0]*x])"):
-        lowered = questions.prepare(script, point)
-        found = stripes([lowered.program.outputs[0]], [lowered.program.leaves["x"].node], point, EVERYTHING)
-        assert found is None or found.colours.number <= 6
-
-
-# --- ripples --------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", [name for name in (*public(), *internal()) if name not in HELD])
-def test_one_entry_that_moves_gives_what_evaluation_gives(name: str) -> None:
-    """Every operation, every entry of every operand: pairs are the values, and what is no pair stays as it is."""
-    for case in cases(name):
-        study = Study(case, 1)
-        point = study.point(0)
-        for output in study.outputs if study.differentiable else ():
-            if output.type.kind != "float":
-                continue
-            targets = list(study.leaves.values())
-            try:
-                ripples = Ripples([output], targets, point)
-            except TooDense:
-                continue
-            tape, (flow,) = Tape([output]), ripples.flows
-            here = np.concatenate([np.asarray(value, dtype=float).reshape(-1) for value in point.values()])
-            with np.errstate(all="ignore"):
-                (pairs,) = ripples.run(here, np.full(here.size, 2.0**-6))
-            base = np.broadcast_to(tape.run(point, backend="numpy")[0], output.shape).reshape(-1)
-            column = 0
-            for leaf_name, leaf in study.leaves.items():
-                for entry in range(leaf.type.size):
-                    moved = {key: np.array(value) for key, value in point.items()}
-                    moved[leaf_name].reshape(-1)[entry] += 2.0**-6
-                    want = np.broadcast_to(tape.run(moved, backend="numpy")[0], output.shape).reshape(-1)
-                    found = base.copy()
-                    if flow is not None:
-                        chosen = flow.columns == column
-                        found[flow.row_of_each()[chosen]] = pairs[chosen]
-                    scale = np.abs(want[np.isfinite(want)]).max(initial=1.0)
-                    assert np.allclose(found, want, rtol=1e-11, atol=1e-12 * scale, equal_nan=True), (
-                        f"{case} {leaf_name}[{entry}]"
-                    )
-                    column += 1

@@ -200,22 +200,6 @@ def _beside(flows: Sequence[Flow], most: float) -> Flow:
     return Flow(starts, table[first])
 
 
-def inside(flow: Flow, part: Flow) -> Places | None:
-    """Where in a flow the pairs of another one stand; None where their tables do not show it.
-
-    >>> inside(of_table(np.array([[3, 7], [2, 7]])), of_table(np.array([[7], [2]]))).tolist()
-    [1, 2]
-    """
-    if not flow.width or not part.width or flow.rows != part.rows:
-        return None
-    table, mine = flow.table(), part.table()
-    there = table == mine[:, :1]
-    for k in range(1, part.width):
-        there |= table == mine[:, k : k + 1]
-    where = np.flatnonzero(there)
-    return where if len(where) == part.pairs else None
-
-
 def stacked(flows: Sequence[Flow]) -> Flow:
     """The rows of all flows, one flow after the other."""
     if len(flows) == 1:

@@ -18,18 +18,22 @@ import numpy as np
 from gradcli.diagnostics import GradcliError
 from gradcli.eager._core.modes import warn
 from gradcli.eager._core.tensor import Tensor
-from gradcli.eager._trace import record
+from gradcli.eager._trace import placed, record
 from gradcli.eager.autograd import forward_ad
 from gradcli.eager.autograd._grad import grad
 from gradcli.execution.evaluate import Tape
 from gradcli.execution.namespaces import REFUSED
-from gradcli.structure.perturbed import perturbed
+from gradcli.graph.builder import building
+from gradcli.graph.node import reachable
+from gradcli.structure.compressed import by_columns
+from gradcli.structure.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
+    from gradcli.graph.node import Node
     from gradcli.graph.program import Program
 
     Floats = NDArray[np.floating[Any]]
@@ -67,43 +71,72 @@ def central_differences(
 
 
 def _from_graph(program: Program, here: Floats, eps: float) -> Floats:
-    name, values = next(iter(program.leaves)), {key: leaf.default for key, leaf in program.leaves.items()}
-    output, target = program.outputs[0], program.leaves[name].node
-    together = perturbed(output, [target], values)
-    size, rows = here.size, output.type.size
-    steps = np.stack([np.full(size, -eps), np.full(size, eps)])
-    if together is None:
+    """Central differences of the recorded graph: entries that reach no entry of a value in common move together."""
+    (name, leaf), *others = program.leaves.items()
+    output, size = program.outputs[0], here.size
+    cut = None if output.shape else _cut_at_sums(output, leaf.node)
+    parts, rest, sums = ([output], output, []) if cut is None else cut
+    flow = pattern(parts, [leaf.node], values=True)
+    moves = None if flow is None else by_columns(flow, size)
+    if moves is None or 2 * moves.sweeps > size:
         return _one_by_one(program, here, eps)
-    if not output.shape:
-        below, above = together.totals(steps)
-        return ((above - below) / (2 * eps)).reshape(size, 1)  # type: ignore[no-any-return]
-    below, above = together.pairs(steps)
-    found = np.zeros((size, rows))
-    found[together.columns, together.rows] = (above - below) / (2 * eps)
-    return found
+    known = {key: other.default for key, other in others}
+    tape = Tape(parts)
+    points = np.concatenate([eps * moves.seeds, -eps * moves.seeds, np.zeros((1, size))]) + here.reshape(-1)
+    rows = _rows(tape, {**known, name: points.reshape(-1, *here.shape)}, len(points))
+    above, below = (moves.entries(moved - rows[-1]) for moved in (rows[: moves.sweeps], rows[moves.sweeps : -1]))
+    if cut is None:
+        found = np.zeros((size, output.type.size))
+        found[moves.columns, moves.rows] = (above - below) / (2 * eps)
+        return found
+    part_of = np.repeat(np.arange(len(parts)), [part.type.size for part in parts])
+    place = part_of[moves.rows] * size + moves.columns
+    totals, ends = np.bincount(part_of, rows[-1]), []
+    for change in (above, below):
+        moved = totals[:, None] + np.bincount(place, change, len(parts) * size).reshape(-1, size)
+        values = dict(zip([one.params["name"] for one in sums], moved, strict=True))
+        ends.append(_rows(Tape([rest]), {**known, **values}, size))
+    return (ends[0] - ends[1]) / (2 * eps)
+
+
+def _cut_at_sums(output: Node, target: Node) -> tuple[list[Node], Node, list[Node]] | None:
+    """The arrays whose sums a scalar is made of, the scalar in terms of leaves, and the leaf of each sum; else None."""
+    moving: set[Node] = {target}
+    sums: list[Node] = []
+    for node in reachable([output]):
+        if not moving.isdisjoint(node.args):
+            if node.primitive.name == "sum" and not node.shape:
+                sums.append(node)
+            else:
+                moving.add(node)
+    if output in moving or not sums:
+        return None
+    builder = output.builder
+    leaves = [builder.fresh_leaf(node.type) for node in sums]
+    with building(builder, reachable([output, *leaves])):
+        (rest,) = placed(builder, [output], dict(zip(sums, leaves, strict=True)))
+    return [node.args[0] for node in sums], rest, leaves
 
 
 def _one_by_one(program: Program, here: Floats, eps: float) -> Floats:
     """Every entry moved alone, many points in one evaluation."""
-    tape = Tape(program)
-    largest = max(node.type.size for node in tape.nodes)
-    size, rows = here.size, max(4, CACHED // max(largest, 1))
-    found = np.empty((size, program.outputs[0].type.size))
-    for start in range(0, size, rows):
-        places = np.arange(start, min(start + rows, size))
-        points = np.repeat(here.reshape(1, -1), 2 * len(places), axis=0)
-        points[places - start, places] += eps
-        points[len(places) + places - start, places] -= eps
-        values = _at(tape, program, points.reshape(-1, *here.shape))
-        found[places] = (values[: len(places)] - values[len(places) :]) / (2 * eps)
-    return found
+    tape, name = Tape(program), next(iter(program.leaves))
+    size, count = here.size, max(4, CACHED // max(node.type.size for node in tape.nodes))
+    found = []
+    for start in range(0, size, count):
+        steps = eps * np.eye(min(count, size - start), size, start)
+        points = np.concatenate([steps, -steps]) + here.reshape(-1)
+        rows = _rows(tape, {name: points.reshape(-1, *here.shape)}, len(points))
+        found.append((rows[: len(steps)] - rows[len(steps) :]) / (2 * eps))
+    return np.concatenate(found)
 
 
-def _at(tape: Tape, program: Program, points: Floats) -> Floats:
-    """The entries of the output at some points."""
-    name, output = next(iter(program.leaves)), program.outputs[0]
-    values = np.asarray(tape.run({name: points}, backend="numpy")[0], dtype=np.float64)
-    return np.broadcast_to(values, (len(points), *output.shape)).reshape(len(points), -1)
+def _rows(tape: Tape, values: dict[str, Any], count: int) -> Floats:
+    """The entries of all outputs at `count` points, one row for each point."""
+    found = zip(tape.outputs, tape.run(values, backend="numpy"), strict=True)
+    return np.concatenate(
+        [np.broadcast_to(value, (count, *node.shape)).reshape(count, -1) for node, value in found], axis=1
+    )
 
 
 def _is_right(
@@ -112,7 +145,8 @@ def _is_right(
     """Whether the graph gives what the function gives at two points, and the differences what it gives on two ways."""
     ways = _ways(here.shape)
     above = here + eps * ways
-    values = _at(Tape(program), program, np.concatenate([above, here - eps * ways, here[None]]))
+    points = np.concatenate([above, here - eps * ways, here[None]])
+    values = _rows(Tape(program), {next(iter(program.leaves)): points}, len(points))
     real = [_value(f, above[0]), known.reshape(-1) if known is not None else _value(f, above[1])]
     size = max(float(np.abs(one).max(initial=0.0)) for one in real)
     for one, value in zip(real, values[[0, -1 if known is not None else 1]], strict=True):
