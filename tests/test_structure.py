@@ -14,7 +14,7 @@ from gradcli.calculator import questions
 from gradcli.calculator.answers import ask_hessian, ask_jacobian
 from gradcli.execution.evaluate import Tape
 from gradcli.structure import compressed, patterns
-from gradcli.structure.colouring import coloured, without_hubs
+from gradcli.structure.compressed import coloured, without_hubs
 from gradcli.structure.flows import Flow, gathered, identity, of_pairs, transposed
 from gradcli.transforms import derivatives
 from tests.cases import cases, internal, public

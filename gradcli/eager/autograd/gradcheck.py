@@ -76,14 +76,13 @@ def _from_graph(program: Program, here: Floats, eps: float) -> Floats:
     output, size = program.outputs[0], here.size
     cut = None if output.shape else _cut_at_sums(output, leaf.node)
     parts, rest, sums = ([output], output, []) if cut is None else cut
-    flow = pattern(parts, [leaf.node], values=True)
+    known = {key: other.default for key, other in others}
+    flow = pattern(parts, [leaf.node], values=True, held=known)
     moves = None if flow is None else by_columns(flow, size)
     if moves is None or 2 * moves.sweeps > size:
         return _one_by_one(program, here, eps)
-    known = {key: other.default for key, other in others}
-    tape = Tape(parts)
     points = np.concatenate([eps * moves.seeds, -eps * moves.seeds, np.zeros((1, size))]) + here.reshape(-1)
-    rows = _rows(tape, {**known, name: points.reshape(-1, *here.shape)}, len(points))
+    rows = _rows(Tape(parts), {**known, name: points.reshape(-1, *here.shape)}, len(points))
     above, below = (moves.entries(moved - rows[-1]) for moved in (rows[: moves.sweeps], rows[moves.sweeps : -1]))
     if cut is None:
         found = np.zeros((size, output.type.size))
