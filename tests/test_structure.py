@@ -408,7 +408,7 @@ def test_a_pattern_that_lacks_a_pair_is_found_out(missing: int, monkeypatch: pyt
 
 
 def test_colours_that_clash_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    from gradcli.structure.colouring import Colours
+    from gradcli.structure.compressed import Colours
 
     monkeypatch.setattr(compressed, "coloured", lambda flow, columns: Colours(np.arange(columns) % 2, 2))
     point = {"x": np.linspace(0.5, 1, 30)}
