@@ -209,7 +209,8 @@ def before_operand(kinds: list[str], texts: list[str], i: int, call: bool, index
         return "GC129", "the brackets are empty", "write an index or a slice, such as x[0] or x[:]"
     token = described(kind, texts[i])
     if before in (NEWLINE, INDENT, DEDENT, ";"):
-        return "GC112", f"a statement cannot start with {token}", None
+        hint = "leave out the `**` of Markdown: write x" if kind == "**" else None
+        return "GC112", f"a statement cannot start with {token}", hint
     left = described(before, texts[i - 1])
     hint = f"write x {before}= 1" if before in ("+", "-") and i > 1 and kinds[i - 2] == before else None
     if kind in (NEWLINE, END, ";"):

@@ -57,7 +57,7 @@ ExpressionStatement(value=<Binary>, expect=None))
 def in_the_language(source: Source, limits: Limits) -> Source:
     """Return the source with its LaTeX, if there is any, translated."""
     text = source.text
-    if ("\\" in text or "$" in text or "{" in text) and len(text) <= limits.text:
+    if any(sign in text for sign in ("\\", "$", "{", "^T")) and len(text) <= limits.text:
         from gradcli.language.latex import translated
 
         return translated(source)

@@ -1,0 +1,78 @@
+r"""LaTeX formulas, translated line by line into the language of scripts.
+
+A line with a LaTeX command, with braces behind `^` or `_`, or between dollar signs is read as mathematics: letters
+beside each other are a product, and `\frac`, `\sqrt`, `\sum`, norms and Greek letters have their usual meaning.
+`A x` and `x^\top y` are matrix products: the left factor is a capital or bold letter, transposed, or an inverse.
+Where no part of the script has to be an array, capital letters are numbers, as in `G \frac{m M}{r^2}`. A derivative
+on the left of an equation makes a claim. What has more than one usual reading is refused, with the readings. The
+translation has the same lines as the source, so that later errors, which quote the translation, name the right line.
+"""
+
+from __future__ import annotations
+
+import re
+
+from gradcli.diagnostics import Diagnostic, GradcliError
+from gradcli.language.latex.formula import Formula
+from gradcli.language.source import LINE_END, Source
+
+MATHEMATICS = re.compile(r"\\[A-Za-z,;:!|{}()\[\]%]|\^T ?@|\^T ?[A-Za-z]{1,2}(?![A-Za-z0-9_])|\$[^$]+\$|[\^_][ \t]*\{")
+STRING = re.compile(r"\"[^\"\r\n]*\"|'[^'\r\n]*'")
+ASSIGNED = re.compile(r"^[ \t]*(?:const[ \t]+)?([A-Za-z_]\w+)[ \t]*(?:\[[^\]\r\n]*\][ \t]*)?=(?!=)", re.MULTILINE)
+DEFINED = re.compile(
+    r"^[ \t$]*(?:def[ \t]+|\\begin\{\w+\*?\}\s*)?\\?([A-Za-z_]\w*)(?:_\{(\w+)\})?[ \t]*\([\w\s,;|\\]*\)[ \t]*&?[=:]",
+    re.MULTILINE,
+)
+BEFORE = re.compile(r"[ \t]*(?:(?:assert|const|return)\b[ \t]*)?")  # what may stand in front of a formula
+
+
+def is_latex(line: str) -> bool:
+    """Whether a line of a script is read as LaTeX."""
+    return MATHEMATICS.search(STRING.sub("", line.partition("#")[0])) is not None
+
+
+def translated(source: Source) -> Source:
+    r"""Return a source whose LaTeX lines are written in the language of scripts.
+
+    Raises GradcliError with the first problem of each line: GC138 for what the language does not have, GC139 for
+    what has several readings, GC502 for brackets that are too deep.
+
+    >>> translated(Source(r"\frac{1}{2} \|A x - b\|^2")).text
+    '1/2*norm(A @ x - b)**2'
+    """
+    words = frozenset(ASSIGNED.findall(source.text))
+    functions = frozenset(f"{name}_{below}" if below else name for name, below in DEFINED.findall(source.text))
+    problems: list[Diagnostic] = []
+    lines = source.lines()
+    offset, done = 0, 0
+    for number, line in enumerate(source.lines()):
+        if number >= done and is_latex(line):
+            done = environment_end(lines, number)
+            formula, mark, comment = "".join(lines[number:done]).partition("#")
+            before = BEFORE.match(formula)
+            start = before.end() if before else 0
+            end = len(formula.rstrip())
+            try:
+                text = Formula(source, formula[start:end], offset + start, words, functions).line()
+                ends = "".join(LINE_END.findall(formula[start:end]))  # of an environment
+                lines[number:done] = [
+                    f"{formula[:start]}{text}{ends}{formula[end:]}{mark}{comment}",
+                    *[""] * (done - number - 1),
+                ]
+            except GradcliError as error:
+                problems += error.diagnostics
+        offset += len(line)
+    if problems:
+        raise GradcliError(*problems)
+    text = "".join(lines)
+    return source if text == source.text else Source(text, source.name, source.path)
+
+
+def environment_end(lines: list[str], number: int) -> int:
+    r"""The number of the line behind the environments that begin in a line: behind it, where none goes on."""
+    text = lines[number].partition("#")[0]
+    stop = number + 1
+    while stop < len(lines) and text.count(r"\begin{") > text.count(r"\end{"):
+        text += lines[stop]
+        stop += 1
+    return stop

@@ -1,0 +1,184 @@
+"""Functions in LaTeX: fractions and derivatives, roots, norms, and functions with or without brackets."""
+
+from __future__ import annotations
+
+from gradcli.diagnostics import visible
+from gradcli.language.latex.latex_tokens import (
+    AT_A_POINT,
+    ATOM,
+    BARS,
+    ELSEWHERE,
+    FUNCTIONS,
+    GREEK,
+    NORMS,
+    OVER,
+    PAIRS,
+    POWER,
+    PRODUCT,
+    RECIPROCALS,
+    SEVERAL,
+    TIMES,
+    Part,
+)
+from gradcli.language.latex.letters import ENTRYWISE, MATRIX_VALUED, Letters
+
+INVERSES = {"sin": "asin", "cos": "acos", "tan": "atan", "sinh": "asinh", "cosh": "acosh", "tanh": "atanh"}
+
+
+class Functions(Letters):
+    """What a command makes of its arguments."""
+
+    def fraction(self) -> Part:
+        r"""\frac{a}{b}"""
+        first = self.at
+        self.at += 1
+        if self.names[self.at : self.at + 2] in (["{", "d"], ["{", "\\partial"]) and self.names[self.at + 2] != "_":
+            derivative = self.derivative(first)
+            if derivative is not None:
+                return derivative
+        top, bottom = self.digit_or_argument(), self.digit_or_argument()
+        number = top.number and bottom.number
+        return Part(f"{top.within(PRODUCT)}/{bottom.within(ATOM)}", PRODUCT, matrix=top.matrix, number=number)
+
+    def derivative(self, first: int) -> Part | None:
+        r"""\frac{\partial y}{\partial x}, \frac{d^2}{dx^2} y as grad(y, x, 2); None for a fraction of other things."""
+        sign = self.names[self.at + 1]
+        stop = self.names.index("}", self.at) if "}" in self.names[self.at :] else self.at
+        if self.names[stop + 1 : stop + 3] != ["{", sign]:
+            return None
+        opened = self.open("}")
+        self.at += 1
+        order = self.argument().text if self.names[self.at] == "^" and self.step() else ""
+        value = None if self.names[self.at] == "}" else self.factor()
+        self.expect("}", opened)
+        opened = self.open("}")
+        self.at += 1
+        leaf = self.name().text
+        if self.names[self.at] == "^" and self.step() and self.argument().text != order:
+            raise self.error("GC138", "the orders of the derivative differ", first, self.at - 1)
+        if self.names[self.at] != "}":
+            hint = "write grad(grad(y, x), z) in a line without LaTeX"
+            raise self.error("GC138", "a derivative is by one name", opened, self.at, hint)
+        self.expect("}", opened)
+        if value is None:
+            value = self.factor()
+        text = value.text[1:-1] if value.text[:1] == "(" and value.bind == ATOM else value.text
+        return Part(f"grad({text}, {leaf}{f', {order}' if order else ''})")
+
+    def digit_or_argument(self) -> Part:
+        r"""An argument; of a number without braces, only the first digit: \frac12 is one half."""
+        name = self.names[self.at]
+        if len(name) > 1 and name.isdigit():
+            start = self.starts[self.at]
+            self.names[self.at : self.at + 1] = name[0], name[1:]
+            self.starts[self.at : self.at + 1] = start, start + 1
+            self.stops.insert(self.at, start + 1)
+        return self.argument()
+
+    def root(self) -> Part:
+        r"""\sqrt{x}, \sqrt[n]{x}"""
+        self.at += 1
+        if self.names[self.at] == "[":
+            degree = self.bracket()
+            value = self.argument()
+            return Part(f"{value.within(ATOM)}**(1/{degree.within(ATOM)})", POWER)
+        return Part(f"sqrt({self.digit_or_argument().text})")
+
+    def bars(self) -> Part:
+        r"""|x|, \|x\|, with a kind of norm"""
+        mark = self.names[self.at]
+        if self.names[self.at + 1] == "_":
+            raise self.error("GC138", "a bar with a subscript has no meaning here", self.at, self.at + 1, AT_A_POINT)
+        closing = (BARS | NORMS)[mark]
+        opened = self.open(closing)
+        part = self.comparison()
+        self.expect(closing, opened)
+        if mark in BARS:
+            if part.matrix or part.capital:
+                inside = self.written(opened + 1, self.at - 1)
+                first = rf"\|{inside}\|" if part.column else rf"\det({inside})"
+                texts = first, rf"\mathrm{{abs}}({inside})"
+                raise self.readings("a matrix between bars", opened, self.at - 1, *texts)
+            return Part(f"abs({part.text})")
+        kind = "2"
+        if self.names[self.at] == "_":
+            group = self.names[self.at + 1] == "{"
+            kind = self.names[self.at + 1 + group]
+            self.at += 2 + group
+            if group:
+                self.opened.append("}")
+                self.expect("}", self.at - 2)
+        norms = {"2": f"norm({part.text})", "F": f"norm({part.text})", "1": f"sum(abs({part.text}))"}
+        norms |= dict.fromkeys(("infty", "\\infty"), f"max(abs({part.text}))")
+        if kind not in norms or (kind == "1" and part.matrix and part.bind == ATOM):
+            raise self.error(
+                "GC138", f"unknown norm `{visible(kind)}`", opened, self.at - 1, "the norms are 1, 2, F and \\infty"
+            )
+        return Part(norms[kind])
+
+    def function(self, command: str) -> Part:
+        r"""\sin x, \sin^2 x, \log_{10} x, \max(a, b)"""
+        first = self.at
+        if command in ELSEWHERE:
+            raise self.error("GC138", f"`{command}` has no meaning here", first, help=ELSEWHERE[command])
+        name = FUNCTIONS.get(command, "")
+        self.at += 1
+        exponent, base = "", ""
+        name = name or (command if command not in RECIPROCALS else "")
+        while self.names[self.at] in ("^", "_"):
+            mark = self.names[self.at]
+            self.at += 1
+            value = self.argument()
+            if mark == "_":
+                if name != "log":
+                    hint = "write the subscript as a part of a name, or leave it out"
+                    if name in SEVERAL:
+                        hint = f"write the function alone, or `\\{name}(x)` of the entries of x"
+                    problem = f"`\\{command}` has no subscript `{visible(value.text)}`"
+                    raise self.error("GC138", problem, first, self.at - 1, hint)
+                if value.text in ("2", "10"):
+                    name = f"log{value.text}"
+                else:
+                    base = value.text
+            elif value.text == "-1":
+                inverse = INVERSES.get(command, "")
+                one = f"\\arc{command}" if inverse and not command.endswith("h") else f"\\mathrm{{{inverse}}}"
+                raise self.readings(f"`\\{command}^{{-1}}`", first, self.at - 1, one, f"\\frac{{1}}{{\\{command} ..}}")
+            else:
+                exponent = f"**{value.within(POWER)}"
+        values = self.arguments() if self.names[self.at] in PAIRS else [self.bare(first)]
+        if command in RECIPROCALS:
+            return Part(f"1/{RECIPROCALS[command]}({values[0].text}){exponent}", PRODUCT)
+        text = f"{SEVERAL.get(name, name) if len(values) > 1 else name}({', '.join(one.text for one in values)})"
+        if base:
+            text = f"({text}/log({base}))"
+        matrix = name in MATRIX_VALUED or (name in ENTRYWISE and values[0].matrix)
+        return Part(text + exponent, POWER if exponent else ATOM, matrix=matrix)
+
+    def bare(self, first: int) -> Part:
+        """The argument of a function that has no brackets: numbers, and one factor behind them."""
+        factors = []
+        while True:
+            part = self.factor()
+            factors.append(part.within(POWER))
+            if not part.number:
+                break
+            if self.ends() or self.names[self.at] in TIMES or self.names[self.at] in OVER:
+                break
+        inside = "*".join(factors)
+        following = self.names[self.at]
+        factor = following[:1].isalpha() or following in PAIRS or following.removeprefix("\\") in GREEK
+        if factor and following not in TIMES and following not in OVER and not self.ends():
+            one, rest = self.written(first, self.at), self.written(self.at, self.at + 1)
+            function = self.written(first, first + 1)
+            value = self.written(first + 1, self.at)
+            raise self.readings(
+                f"`{one} {rest}`", first, self.at, f"{function}({value}) {rest}", f"{function}({value} {rest})"
+            )
+        return Part(inside, matrix=len(factors) == 1 and part.matrix)
+
+    def expect_comma(self) -> None:
+        """Move past a comma."""
+        if self.names[self.at] != ",":
+            raise self.error("GC138", "a comma is expected", self.at, help="write two values between the brackets")
+        self.at += 1

@@ -1,0 +1,320 @@
+"""Tokens of a line of LaTeX, the place among them, and the errors about them."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+
+from gradcli.diagnostics import Diagnostic, GradcliError, did_you_mean, visible
+from gradcli.language.source import Source
+from gradcli.records import NamedTuple
+
+# bounds of an environment, an escaped sign, a command, letters, a number, space, any other sign
+TOKEN = re.compile(
+    r"(\\(?:begin|end)\{[a-z]+\*?\})|(?!\\(?:label|tag)\*?\{)"
+    r"(?:(\\(?:left|right)\.|\\[^A-Za-z])|\\([A-Za-z]+)(?:(?<=operatorname)\*)?)"
+    r"|([A-Za-zα-ωΑ-Ω]+)|([0-9]+(?:\{,\}[0-9]{3})*(?:\.(?:[0-9]+|(?!\s*$)))?(?:[eE][+-]?[0-9]+)?|\.[0-9]+)|(\s+|\\(?:label|tag)\*?\{[^{}]*\})|(==|\|\||.)"
+)
+# what only arrays have: transposes, norms, traces, determinants, inverses; A x, W x, X w; a capital before a bold one
+ARRAYS = re.compile(
+    r"\\(?:top|intercal|[lV]Vert|Vert|\||tr|det|odot|begin\{[pb]?matrix)|\|\||[@ᵀ]|\.T\b"
+    r"|\^(?:T|\{(?:T|-T|\\math\w+ ?\{?T\}?|\\text\{T\})\})|[A-Z]\^\{-1\}|(?:Tr|tr|softmax|norm|trace)\b"
+    r"|(?<![A-Za-z\\])(?:[AWX](?:_\w|_\{\w+\})?) ?(?:[a-z](?![A-Za-z(^])|\\(?:beta|theta)\b)"
+    r"|[A-Z] ?\\(?:mathbf|bm|boldsymbol|vec)\b"
+)
+VECTOR = re.compile(r"(?:\\\||\|\||\\lVert|\\Vert) ?([a-z]) ?(?=\\\||\|\||\\[rV]|\\right)")  # x in \|x\|
+BOUND = re.compile(r"\\(?:sum|prod)\s*_\s*\{[^{}]*\}\s*\^\s*\{?\s*([A-Za-z])(?![A-Za-z])")  # n in \sum_{i=1}^n
+EQUATIONS = frozenset(("equation", "align", "aligned", "gather", "gathered", "split", "multline", "eqnarray"))
+SPACES = frozenset(
+    ("left", "right", "big", "Big", "bigg", "Bigg", "bigl", "bigr", "Bigl", "Bigr", "biggl", "biggr", "Biggl", "Biggr")
+    + ("quad", "qquad", "displaystyle", "textstyle", "boxed", "limits", "nolimits", "nonumber", "notag", "mathstrut")
+    + (r"\,", r"\;", r"\:", r"\!", r"\ ", "$", r"\(", r"\)", r"\[", r"\]")
+)
+GREEK = frozenset(
+    ("alpha", "beta", "gamma", "delta", "epsilon", "varepsilon", "zeta", "eta", "theta", "vartheta", "iota", "kappa")
+    + ("mu", "nu", "xi", "rho", "varrho", "sigma", "tau", "upsilon", "phi", "varphi", "chi", "psi", "omega")
+    + ("Gamma", "Delta", "Theta", "Lambda", "Xi", "Pi", "Sigma", "Upsilon", "Phi", "Psi", "Omega", "ell", "hbar")
+)
+TIMES = {"*": "*", "cdot": "*", "times": "*", "ast": "*", "odot": "*", "circ": "*", "@": "@"}
+OVER = {"/": "/", "div": "/"}
+COMPARISONS = {
+    "==": "==",
+    "<": "<",
+    ">": ">",
+    "le": "<=",
+    "leq": "<=",
+    "ge": ">=",
+    "geq": ">=",
+    "neq": "!=",
+    "ne": "!=",
+}
+PAIRS = {"(": ")", "[": "]", "{": "}", r"\{": r"\}", "lbrace": "rbrace"}
+BREAKS = (r"\\", ";")  # between statements
+BARS = {"|": "|", "lvert": "rvert", "vert": "vert"}
+NORMS = {r"\|": r"\|", "lVert": "rVert", "Vert": "Vert"}
+ROUNDED = {"lfloor": ("rfloor", "floor"), "lceil": ("rceil", "ceil")}
+CLOSING = frozenset((*PAIRS.values(), "rvert", "rVert", ",", ";", "=", "", *COMPARISONS, "+", "-", "&", r"\\"))
+CLOSING |= {"rangle", *(closing for closing, _ in ROUNDED.values())}
+WORDS = frozenset((*TIMES, *OVER, *COMPARISONS, *PAIRS, *PAIRS.values(), *BARS, "rvert", *NORMS, "rVert"))
+WORDS |= {"langle", "rangle", *ROUNDED, *(closing for closing, _ in ROUNDED.values())}
+FUNCTIONS = {
+    **{name: name for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh", "exp", "log", "det", "max", "min")},
+    **{f"arc{name}": f"a{name}" for name in ("sin", "cos", "tan")},
+    **{f"ar{name}": f"a{name}" for name in ("sinh", "cosh", "tanh")},
+    "ln": "log",
+    "tr": "trace",
+    "Tr": "trace",
+    "sgn": "sign",
+    "LSE": "logsumexp",
+    **{name: name.lower() for name in ("ReLU", "GELU", "ELU", "SELU", "SiLU", "Softmax", "Sigmoid", "Var", "Diag")},
+}
+RECIPROCALS = {"sec": "cos", "csc": "sin", "cot": "tan", "sech": "cosh", "csch": "sinh", "coth": "tanh"}
+SEVERAL = {"max": "maximum", "min": "minimum"}  # of two values
+MEANT = "write the function that is meant in a line without LaTeX, or \\cdot for a product"
+DIFFERENTIATED = "write the function alone; `gradcli grad` and `derive` differentiate it"
+AT_A_POINT = "write the derivative alone; the option --at gives the point"
+INDICATOR = "write a comparison in brackets, such as (x > 0), which is 1 or 0"
+EXPECTED = "write the value of one sample, or mean(x) of an array of samples"
+ELSEWHERE = {  # what to write in place of a command
+    **dict.fromkeys(("arg", "argmin", "argmax", "inf", "sup"), DIFFERENTIATED),
+    "partial": "write \\frac{\\partial y}{\\partial x}, or grad(y, x) in a line without LaTeX",
+    "nabla": "write \\nabla_x y, or grad(y, x) or laplacian(y, x) in a line without LaTeX",
+    **dict.fromkeys(("int", "iint", "oint"), "integrals are not supported; write the function that is integrated"),
+    **dict.fromkeys(("lim", "to", "rightarrow", "limsup"), "limits are not supported; write the function itself"),
+    "mathbb": EXPECTED,
+    "infty": "a sum needs a finite bound; write inf in a line without LaTeX",
+    "prime": "write grad(f(x), x) for a derivative, in a line without LaTeX",
+    "mid": "write a comma between the arguments, as in p(x, y)",
+    "Pr": "write \\mathrm{Pr} for a name",
+    "otimes": "write \\mathrm{kron}(A, B) or \\mathrm{outer}(x, y)",
+    **dict.fromkeys(("oplus", "star", "bullet", "wedge", "vee", "cap", "cup", "setminus", "ominus"), MEANT),
+    **dict.fromkeys(("approx", "equiv", "sim", "simeq", "cong", "propto", "triangleq"), "write = or =="),
+    **dict.fromkeys(("leftarrow", "gets", "coloneqq"), "write = between a new name and its value"),
+    **dict.fromkeys(("Rightarrow", "implies", "iff", "Leftrightarrow"), "write each equation in a line of its own"),
+    **dict.fromkeys(("colon", "mapsto", "longmapsto"), "write f(x) = .. to define a function"),
+    **dict.fromkeys(("choose", "over"), "write \\binom{n}{k} or \\frac{a}{b}"),
+    **dict.fromkeys(("forall", "exists"), "write the equation alone; gradcli.check samples points of its own"),
+    **dict.fromkeys(("ll", "gg"), "write < or >"),
+    **dict.fromkeys(("pm", "mp"), "write + or -"),
+    **dict.fromkeys(("overset", "underset", "stackrel", "underbrace", "overbrace"), "write the formula without it"),
+    **dict.fromkeys(("color", "textcolor", "phantom", "hspace", "mathop"), "write the formula without it"),
+    "in": "write a domain in a line without LaTeX: x in (0, 1)",
+    "dagger": "write x^\\top for a transpose",
+    "%": "write the number divided by 100",
+    "'": "write grad(f(x), x) for a derivative, and x_2 for another point",
+    **dict.fromkeys(("left.", "right."), AT_A_POINT),
+    **dict.fromkeys(("dots", "ldots", "cdots", "vdots"), "write every term, or \\sum_{i=1}^{n}"),
+}
+BLACKBOARD = {"1": INDICATOR, "I": INDICATOR, "R": "write the formula alone; shapes follow from it"}
+SUM, PRODUCT, POWER, ATOM = range(4)  # how tightly the text of a part is bound
+
+
+class Part(NamedTuple):
+    """A translated part: its text, how tightly it binds, and what juxtaposition with it means."""
+
+    text: str
+    bind: int = ATOM
+    matrix: bool = False  # a product with what follows is a matrix product
+    transposed: bool = False
+    number: bool = False
+    capital: bool = False  # a letter, perhaps behind a number, that may stand for a matrix
+    column: bool = False  # a bold vector: in front of a transposed one it makes a matrix
+
+    def within(self, bind: int) -> str:
+        """The text where at least this binding is needed."""
+        return self.text if self.bind >= bind else f"({self.text})"
+
+
+class Tokens(ABC):
+    """The tokens of one line and the place among them."""
+
+    def __init__(
+        self, source: Source, line: str, offset: int, words: frozenset[str], functions: frozenset[str]
+    ) -> None:
+        self.source = source
+        self.offset = offset
+        self.words = words  # names of several letters that the script assigns
+        self.functions = functions
+        self.vectors = frozenset(VECTOR.findall(source.text))
+        self.numbers = frozenset(BOUND.findall(source.text))
+        found = ARRAYS.findall(source.text)
+        self.arrays = any(one[0] not in "AWX" or one[-1] not in self.numbers for one in found)
+        self.entries: set[str] = set()  # arrays whose entries stand in a sum
+        self.entry_like: dict[str, tuple[str, int]] = {}  # names with a subscript: the array, and the token
+        self.alone = False  # whether a bracket behind the name that is read belongs to something else
+        self.depth = 0
+        self.at = 0
+        self.indices: dict[str, int] = {}  # bound by sums: what a subscript subtracts to count from 0
+        self.opened: list[str] = []  # what closes each open bracket
+        self.ranges: dict[str, str] = {}  # the number of turns of an index without bounds, found in the body
+        self.names: list[str] = []
+        self.starts: list[int] = []
+        self.stops: list[int] = []
+        aligned: list[bool] = []
+        for match in TOKEN.finditer(line):
+            bounds, escaped, command, letters, number, space, other = match.groups()
+            name = bounds or command or escaped or letters or (number or "").replace("{,}", "") or other or ""
+            if bounds:
+                equations = bounds.partition("{")[2].rstrip("*}") in EQUATIONS
+                if bounds.startswith(r"\begin"):
+                    aligned.append(equations)
+                elif aligned:
+                    aligned.pop()
+            if space or name in SPACES or (bounds and equations) or (name == "&" and aligned and aligned[-1]):
+                continue
+            if name == "||" and self.names.count("|") % 2:  # |a||b| is a product
+                name = "|"
+                self.names.append(name)
+                self.starts.append(match.start())
+                self.stops.append(match.start() + 1)
+            elif name == "||":
+                name = r"\|"
+            single = (
+                letters
+                and letters not in words
+                and not (line[match.end() : match.end() + 1] == "(" and len(letters) > 1)
+            )
+            for n, piece in enumerate(letters) if single else [(0, name)]:
+                self.names.append("\\" + piece if command and piece not in WORDS else piece)
+                self.starts.append(match.start() + n)
+                self.stops.append(match.start() + n + 1 if single else match.end())
+        while self.names and self.names[-1] in (".", ","):  # the end of a sentence
+            self.remove(len(self.names) - 1)
+        for k in range(len(self.names) - 4):  # \mathrm{d}x is dx
+            if self.names[k : k + 4] == ["\\mathrm", "{", "d", "}"] and self.names[k + 4].isalpha():
+                self.names[k] = "\\partial"
+                self.stops[k] = self.stops[k + 3]
+                self.remove(k + 1, 3)
+        if self.names[:1] == ["{"] and self.end_of_group(0) == len(self.names):  # {\displaystyle ..}
+            self.remove(len(self.names) - 1)
+            self.remove(0)
+        for k, name in enumerate(self.names):
+            if name == "^":
+                self.subscript_first(k)
+        self.names.append("")
+        self.starts.append(len(line))
+        self.stops.append(len(line))
+
+    def remove(self, k: int, count: int = 1) -> None:
+        """Leave out tokens."""
+        for tokens in (self.names, self.starts, self.stops):
+            del tokens[k : k + count]
+
+    def end_of_group(self, k: int) -> int:
+        """The place behind the token or the group in braces at `k`."""
+        depth = 0
+        for end in range(k, len(self.names)):
+            depth += (self.names[end] == "{") - (self.names[end] == "}")
+            if depth <= 0:
+                return end + 1
+        return len(self.names)
+
+    def subscript_first(self, k: int) -> None:
+        """Where a subscript stands behind the power at `k`, exchange them: x^2_i is x_i^2."""
+        middle = self.end_of_group(k + 1)
+        if self.names[middle : middle + 1] == ["_"]:
+            end = self.end_of_group(middle + 1)
+            self.names[k:end] = self.names[middle:end] + self.names[k:middle]
+            self.starts[k:end] = self.starts[middle:end] + self.starts[k:middle]
+            self.stops[k:end] = self.stops[middle:end] + self.stops[k:middle]
+
+    # the parts of a formula that others hold
+
+    @abstractmethod
+    def comparison(self) -> Part:
+        """A value, or a comparison of two."""
+
+    @abstractmethod
+    def sum(self) -> Part:
+        """Products with signs between them."""
+
+    @abstractmethod
+    def product(self) -> Part:
+        """Factors beside each other."""
+
+    @abstractmethod
+    def factor(self) -> Part:
+        """An atom with its powers."""
+
+    @abstractmethod
+    def nested_atom(self) -> Part:
+        """A number, a name, a bracket, a command with its arguments."""
+
+    @abstractmethod
+    def function(self, command: str) -> Part:
+        """A function with its arguments."""
+
+    # errors
+
+    def error(
+        self, code: str, message: str, first: int, last: int | None = None, help: str | None = None
+    ) -> GradcliError:
+        """The error about tokens `first` to `last`."""
+        last = first if last is None else last
+        start = self.offset + min(self.starts[first : last + 1])
+        end = self.offset + max(self.stops[first : last + 1])
+        return GradcliError(Diagnostic(code, message, self.source.span(start, end), (), help, source=self.source))
+
+    def readings(self, what: str, first: int, last: int, *texts: str) -> GradcliError:
+        """The error for what may be meant in several ways."""
+        return self.error(
+            "GC139",
+            f"{what} has more than one reading",
+            first,
+            last,
+            "write " + " or ".join(f"`{one}`" for one in texts),
+        )
+
+    def unexpected(self) -> GradcliError:
+        """The error for the present token, which cannot stand here."""
+        name = self.names[self.at]
+        if name in ("^", "_"):
+            return self.error("GC138", f"nothing comes before `{name}`", self.at)
+        if not name or name in CLOSING:
+            here = f"`{visible(name)}`" if name else "the end of the line"
+            negative = "put a negative value in brackets, as in (-x)" if name == "-" else None
+            return self.error("GC138", f"a value is expected before {here}", self.at, help=negative)
+        command = name.removeprefix("\\")
+        if name.startswith((r"\begin", r"\end")):
+            read = "write a matrix as [[1, 2], [3, 4]]; cases, align and matrix environments are read"
+            return self.error("GC138", f"`{visible(name)}` has no meaning here", self.at, help=read)
+        known = [*FUNCTIONS, *RECIPROCALS, *GREEK, "frac", "sqrt", "sum", "prod", "top", "cdot"]
+        guess = did_you_mean(command, known) if name[0] == "\\" else None
+        hint = ELSEWHERE.get(command) or (f"did you mean \\{guess}?" if guess else None)
+        if command in ("mathbb", "mathds", "mathbbm"):
+            letter = next((one for one in self.names[self.at + 1 : self.at + 3] if one != "{"), "")
+            hint = BLACKBOARD.get(letter, EXPECTED)
+        elif name[0] == "\\" and hint is None:
+            hint = "write it in a line without LaTeX, in the language of scripts"
+        return self.error("GC138", f"`{visible(name)}` has no meaning here", self.at, help=hint)
+
+    def open(self, closing: str) -> int:
+        """Move past an opening bracket, which `closing` will close; return its place."""
+        self.opened.append(closing)
+        self.at += 1
+        return self.at - 1
+
+    def ends(self) -> bool:
+        """Whether the present token ends a product; a bar does where it closes one."""
+        name = self.names[self.at]
+        return name in CLOSING or name.startswith(r"\end") or (bool(self.opened) and name == self.opened[-1])
+
+    def expect(self, closing: str, opened: int) -> None:
+        """Move past a closing bracket."""
+        if self.names[self.at] != closing:
+            shown = visible(self.names[opened])
+            comma = ", or write a comma between two arguments" if self.names[opened] in (BARS | NORMS) else ""
+            hint = f"add `{visible(closing)}`{comma}"
+            raise self.error("GC138", f"`{shown}` is never closed", opened, help=hint)
+        self.opened.pop()
+        self.at += 1
+
+    def step(self) -> bool:
+        """Move past a token."""
+        self.at += 1
+        return True
+
+    def written(self, first: int, end: int) -> str:
+        """The user's own text of tokens `first` up to `end`."""
+        start, stop = min(self.starts[first:end]), max(self.stops[first:end])
+        return self.source.text[self.offset + start : self.offset + stop]
