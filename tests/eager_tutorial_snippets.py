@@ -1085,13 +1085,12 @@ del scores, loss
 import torch
 torch.manual_seed(42)
 single, double = torch.bernoulli(torch.full((5,), 0.4)), torch.bernoulli(torch.full((5,), 0.4, dtype=torch.float64))
-waits = torch.empty(20).exponential_(2.0)
 one = torch.multinomial(torch.tensor([0.1, 0.2, 0.7]), 1)
 several = torch.multinomial(torch.tensor([[0.1, 0.2, 0.7], [5.0, 1.0, 1.0]]), 2)
 again = torch.multinomial(torch.tensor([[1.0, 2.0, 7.0], [5.0, 1.0, 1.0]]), 6, replacement=True)
 generator = torch.Generator().manual_seed(3)
 own = torch.multinomial(torch.tensor([1.0, 1.0, 2.0, 4.0]), 4, replacement=True, generator=generator)
-seed, state = torch.initial_seed(), torch.get_rng_state()
+state = torch.get_rng_state()
 left = torch.rand(3)
 torch.set_rng_state(state)
 right = torch.rand(3)
@@ -1204,28 +1203,6 @@ for wrong in (lambda: torch.tensor(2) ** -1, lambda: 2 ** torch.tensor([-1])):
         wrong()
     except Exception as problem:
         raised.append(type(problem).__name__)
-""",
-    "most frequent entries and choices": """
-import torch
-x = torch.tensor([[3.0, 1.0, 3.0, 1.0], [9.0, 9.0, 7.0, 8.0]], requires_grad=True)
-values, places = x.mode()
-values.sum().backward()
-grad = x.grad
-rows = torch.mode(x, 0, keepdim=True).values
-pairs, triples = torch.cartesian_prod(torch.arange(2), torch.arange(3)), torch.combinations(torch.arange(4), 3)
-same = torch.combinations(torch.tensor([1.0, 2.0]), with_replacement=True)
-index = torch.tensor([0, 1, 0, 2])
-source = torch.tensor([1.0, 2.0, 3.0, 4.0], requires_grad=True)
-start = torch.ones(4)
-added = start.scatter_reduce(0, index, source, reduce="sum")
-means = start.scatter_reduce(0, index, source, reduce="mean", include_self=False)
-((added**2).sum() + (means * torch.arange(4.0)).sum()).backward()
-back = source.grad
-raised = []
-try:
-    torch.ones(2).index_fill(0, torch.tensor([7]), 1.0)
-except Exception as problem:
-    raised.append(type(problem).__name__)
 """,
     "batches of names": """
 import torch

@@ -31,7 +31,7 @@ def joined(how: str, count: int, moving: Callable[[int], bool] = lambda k: True)
 
 
 @pytest.mark.parametrize("count", [1, 2, 7, 8, 9, 20, 64, 300, 1025])
-@pytest.mark.parametrize("how", ["stack", "cat", "hstack", "vstack", "dstack"])
+@pytest.mark.parametrize("how", ["stack", "cat", "hstack", "vstack"])
 def test_many_tensors_are_joined_again_and_again(how: str, count: int) -> None:
     joining: Any = getattr(np, {"cat": "concatenate"}.get(how, how))
     expected = joining([np.full(3, float(k)) for k in range(count)])

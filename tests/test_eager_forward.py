@@ -17,7 +17,6 @@ VIEWS: dict[str, Any] = {
     "a row of another shape": lambda b: b.view(3, 2)[1],
     "a column": lambda b: b.view(2, 3)[:, 1],
     "a view of a view": lambda b: b[1:].view(5)[1:3],
-    "a diagonal": lambda b: b[:4].view(2, 2).diagonal(),
     "a transpose": lambda b: b[2:4].unsqueeze(0).t().squeeze(1),
 }
 CHANGES: dict[str, Any] = {
@@ -31,22 +30,16 @@ CHANGES: dict[str, Any] = {
     "relu": lambda t: (),
     "neg": lambda t: (),
     "clamp": lambda t: (0.6, 1.2),
-    "clamp_min": lambda t: (1.2,),
     "masked_fill": lambda t: (t.tensor([True, False]), 3.0),
     "zero": lambda t: (),
     "fill": lambda t: (2.0,),
     "copy": lambda t: (t.tensor([3.0, 4.0]),),
-    "lt": lambda t: (1.2,),
     "normal": lambda t: (),
     "addcmul": lambda t: (t.tensor([1.0, 2.0]), t.tensor([3.0, 2.0])),
     "lerp": lambda t: (t.tensor([1.0, 2.0]), 0.25),
     "cumsum": lambda t: (0,),
-    "index_fill": lambda t: (0, t.tensor([1]), 7.0),
     "index_add": lambda t: (0, t.tensor([1]), t.tensor([7.0])),
-    "index_copy": lambda t: (0, t.tensor([1]), t.tensor([7.0])),
-    "index_put": lambda t: ((t.tensor([1]),), t.tensor(2.0)),
     "scatter": lambda t: (0, t.tensor([1]), 7.0),
-    "masked_scatter": lambda t: (t.tensor([False, True]), t.tensor([1.0, 2.0])),
 }
 DUALS = ("add", "sub", "mul", "div", "copy")  # with an operand that has a tangent, on a base that has none
 
@@ -145,10 +138,6 @@ PROGRAMS: dict[str, tuple[str, Any]] = {
         "d = fw.make_dual(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([[1.0, 2.0], [3.0, 5.0]]).t())\n"
         "v = d.view(4)\nv[1:3].mul_(3)\nfound = show(d, v)",
         [[[1.0, 6.0, 9.0, 4.0], [1.0, 9.0, 6.0, 5.0]], [[1.0, 6.0, 9.0, 4.0], [1.0, 9.0, 6.0, 5.0]]],
-    ),
-    "of another shape in place": (
-        "d = dual([[1.0, 2.0], [3.0, 4.0]], [[1.0, 2.0], [3.0, 5.0]]) * 1\nd.t_()\nd[0].mul_(2)\nfound = show(d)",
-        [[[2.0, 6.0, 2.0, 4.0], [2.0, 6.0, 2.0, 5.0]]],
     ),
     "detach_": ("d = dual([1.0], [1.0]) * 1\nd.detach_()\nfound = show(d)", [[[1.0], None]]),
     "reshape of what is no view": (

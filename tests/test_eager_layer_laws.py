@@ -78,8 +78,8 @@ ROWS += [
     ("linalg.eigh", lambda a: linalg.eigh(a + a.T)[0], (SPD,)), ("linalg.eigh", lambda a: linalg.eigh(a + a.T)[1].abs(), (SPD,)), ("linalg.qr", lambda a: linalg.qr(a), (SPD,)),
     ("linalg.svdvals", linalg.svdvals, (SPD,)), ("linalg.svd", lambda a: linalg.svd(a)[1], (SPD,)), ("linalg.svd", lambda a: linalg.svd(a)[0].abs(), (SPD,)), ("linalg.svd", lambda a: linalg.svd(a, False)[2].abs(), ((2, 3),)),
     ("linalg.matrix_power", lambda a: linalg.matrix_power(a, -2), (SPD,)), ("linalg.matrix_exp", lambda a: linalg.matrix_exp(a * 0.3), (SPD,)), ("linalg.matrix_norm", linalg.matrix_norm, ((2, 3),)),
-    ("linalg.matrix_norm", lambda a: linalg.matrix_norm(a, 2), (SPD,)), ("linalg.vecdot", linalg.vecdot, ((2, 3), (2, 3))), ("linalg.matmul", linalg.matmul, ((2, 3), (3, 2))), ("linalg.pinv", linalg.pinv, ((2, 3),)),
-    ("linalg.cross", linalg.cross, ((2, 3), (2, 3))), ("linalg.norm", linalg.norm, ((2, 3),)), ("linalg.vector_norm", lambda a: linalg.vector_norm(a, 3), ((2, 3),)),
+    ("linalg.matrix_norm", lambda a: linalg.matrix_norm(a, 2), (SPD,)), ("linalg.matmul", linalg.matmul, ((2, 3), (3, 2))), ("linalg.pinv", linalg.pinv, ((2, 3),)),
+    ("linalg.norm", linalg.norm, ((2, 3),)), ("linalg.vector_norm", lambda a: linalg.vector_norm(a, 3), ((2, 3),)),
 ]  # fmt: skip
 # positions and random numbers have no derivative here
 REASONS = {"F.one_hot", "F.dropout", "F.dropout2d"}
@@ -133,10 +133,6 @@ def test_outputs_of_one_node() -> None:
     assert x.grad is not None
     with pytest.raises(RuntimeError, match="retain_graph"):
         values.sum().backward()
-    variance, mean = torch.var_mean(x)
-    assert variance.grad_fn is mean.grad_fn
-    g = grad(mean, x, retain_graph=True)[0] + grad(variance, x)[0]
-    np.testing.assert_allclose(g.numpy(), 0.25 + (x.detach() - x.detach().mean()).numpy() * 2 / 3, rtol=1e-5)
 
 
 def test_vectors_of_larger_matrices_have_gradients() -> None:

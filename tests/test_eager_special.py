@@ -117,8 +117,8 @@ def test_anomaly_warns_of_infinity_and_goes_on() -> None:
 @pytest.mark.parametrize(
     "function",
     [
-        lambda z: (z * z).real, lambda z: z.abs(), lambda z: z.angle(), lambda z: z.exp().imag, lambda z: (z / (z + 2)).abs(),
-        lambda z: (z * z.conj()).real, lambda z: z.sgn().real, lambda z: torch.view_as_real(z**3), lambda z: z.sin().abs(),
+        lambda z: (z * z).real, lambda z: z.abs(), lambda z: z.exp().imag, lambda z: (z / (z + 2)).abs(),
+        lambda z: (z * z.conj()).real, lambda z: torch.view_as_real(z**3), lambda z: z.sin().abs(),
     ],
 )  # fmt: skip
 def test_complex_gradients_are_those_of_the_parts(function: Any) -> None:

@@ -89,16 +89,6 @@ def test_random_views_and_changes(block: int) -> None:
                     np.testing.assert_allclose(one, other, rtol=1e-4, err_msg=str(seed))
 
 
-def test_diagonals_of_turned_matrices_are_views() -> None:
-    x = gradcli.eager.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
-    y = x.t() * 1
-    y.diagonal(1).mul_(10)
-    y.sum().backward()
-    assert y.tolist() == [[1.0, 30.0], [2.0, 4.0]]
-    assert x.grad is not None
-    assert x.grad.tolist() == [[1.0, 1.0], [10.0, 1.0]]
-
-
 def test_a_view_of_a_result_in_column_order_is_written_with_its_gradient() -> None:
     x = gradcli.eager.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
     y = x.t() * 1
@@ -109,7 +99,7 @@ def test_a_view_of_a_result_in_column_order_is_written_with_its_gradient() -> No
 
 
 @pytest.mark.parametrize(
-    "made", [lambda x: x.unfold(0, 2, 1), lambda x: x.as_strided((2,), (1,)), lambda x: x[:, 1:].diagonal()]
+    "made", [lambda x: x.unfold(0, 2, 1), lambda x: x.diagonal()]
 )
 def test_copies_where_pytorch_has_views_are_not_written(made: Any) -> None:
     with pytest.raises(RuntimeError, match="copies here"):

@@ -252,6 +252,9 @@ def test_what_does_the_same_exists_and_what_is_missing_is_missing() -> None:
             found = getattr(found, part, None)
         assert found is None, f"torch.{dotted} exists: its row in unsupported.py goes"
     assert "LayerNorm and torch.nn.Linear make one" in str(missing("nn", "Transformer", ["Linear"]))
+    assert "--on torch" in str(missing("", "block_diag", ["relu"]))
+    with pytest.raises(AttributeError, match=r"no 'addmv'.*--on torch"):
+        torch.ones(2).addmv  # noqa: B018
     assert str(missing("", "__wrapped__", ["x"])) == "torch has no '__wrapped__' in gradcli"
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from gradcli.eager._core.dtypes import get_default_dtype
 from gradcli.eager._core.modes import no_grad
 from gradcli.eager._core.tensor import Size, Tensor
 from gradcli.eager._core.unsupported import room
-from gradcli.eager._ops.creation import full, multinomial, normal, ones, scalar_tensor, zeros
+from gradcli.eager._ops.creation import full, multinomial, normal, ones, zeros
 from gradcli.eager._ops.joining import broadcast_tensors
 from gradcli.eager._ops.reductions import finfo, softmax
 
@@ -107,7 +108,8 @@ def _tensors(*values: Any) -> tuple[Tensor, ...]:
         if not isinstance(x, (Tensor, int, float)):
             raise ValueError("Input arguments must all be instances of Number or torch.Tensor")
     kinds = [x.dtype for x in values if isinstance(x, Tensor)]
-    made = [x if isinstance(x, Tensor) else scalar_tensor(x, dtype=kinds[0] if kinds else None) for x in values]
+    kind = kinds[0] if kinds else get_default_dtype()
+    made = [x if isinstance(x, Tensor) else full((), x, dtype=kind) for x in values]
     return broadcast_tensors(*made)
 
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.diagnostics import did_you_mean
 from gradcli.eager._core import devices, dtypes, events, printing
 from gradcli.eager._core.modes import SPECIAL, once, state, sweeps, warn
+from gradcli.eager._core.unsupported import advice
 from gradcli.graph.operand import Operand
 from gradcli.primitives import catalogue
 
@@ -438,8 +438,7 @@ class Tensor(Conversions):
         return Handle(self._post_hooks, hook)
 
     def __getattr__(self, name: str) -> Any:
-        meant = did_you_mean(name, dir(type(self))) if not name.startswith("__") else None
-        hint = f"; did you mean {meant}?" if meant else ""
+        hint = advice("", name, dir(type(self)))
         raise AttributeError(f"gradcli's tensors have no {name!r}{hint}", name=name, obj=None)
 
 

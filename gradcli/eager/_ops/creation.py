@@ -11,12 +11,12 @@ import numpy as np
 from gradcli.eager import random as streams
 from gradcli.eager._core import devices, dtypes, events
 from gradcli.eager._core.events import noted
-from gradcli.eager._core.modes import recording, warn
+from gradcli.eager._core.modes import warn
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine.arguments import checked, sizes
 from gradcli.eager._engine.record import cast
 from gradcli.eager._engine.rule_node import renamed
-from gradcli.eager._ops.elementwise import add, mul, refused
+from gradcli.eager._ops.elementwise import add, mul, without_rule
 from gradcli.eager._ops.table import FUNCTION, described, op
 
 if TYPE_CHECKING:
@@ -243,24 +243,6 @@ def logspace(
     return (base**exponents).astype(_type(dtype))
 
 
-@made()
-def scalar_tensor(s: Number, *, dtype: dtypes.dtype | None = None) -> Any:
-    """A tensor without axes, of the default float format unless another is requested."""
-    return np.asarray(s, _type(dtype))
-
-
-@made()
-def tril_indices(row: int, col: int, offset: int = 0) -> Any:
-    """The rows and columns of the entries on and below a diagonal."""
-    return Tensor(np.stack(np.tril_indices(row, offset, col)).astype(np.int64))
-
-
-@made()
-def triu_indices(row: int, col: int, offset: int = 0) -> Any:
-    """The rows and columns of the entries on and above a diagonal."""
-    return Tensor(np.stack(np.triu_indices(row, offset, col)).astype(np.int64))
-
-
 # --- random numbers: PyTorch's own after the same `manual_seed` --------------------------------------------------
 
 
@@ -353,14 +335,6 @@ def randperm(n: int, *, generator: Any = None, dtype: dtypes.dtype | None = None
     return found if dtype is None else found.astype(dtype.np)
 
 
-@made()
-def randint_like(input: Tensor, low: int, high: int | None = None, *, dtype: Any = None) -> Any:
-    """Whole numbers from `low` (or 0) below `high`, in the shape and format of a tensor."""
-    low, high = (0, low) if high is None else (low, high)
-    drawn = streams.default_generator.randint(low, high, input._raw.shape)
-    return Tensor(np.asarray(drawn).astype((dtype or input.dtype).np))
-
-
 @op(only=FUNCTION)
 def bernoulli(input: Tensor, p: Any = None, *, generator: Any = None) -> Tensor:
     """Ones with the probabilities in the tensor, or with one probability, else zeros."""
@@ -371,7 +345,7 @@ def bernoulli(input: Tensor, p: Any = None, *, generator: Any = None) -> Tensor:
     else:
         drawn = source.rand(raw.shape, "float64") < p
     found = Tensor(np.asarray(drawn).astype(raw.dtype))
-    return refused(found, (input,), "bernoulli") if recording() and input.requires_grad else found
+    return without_rule(found, (input,), "bernoulli")
 
 
 @op(only=FUNCTION)
@@ -403,18 +377,6 @@ def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *, g
         waits = (-np.log1p(-source.rand(weights.shape, "float64"))).astype(kind)
         found = np.argsort(-(input._array / waits), axis=-1, kind="stable")[..., :num_samples]
     return noted("multinomial", (input,), Tensor(np.ascontiguousarray(found, np.int64)))
-
-
-@op(only=FUNCTION)
-def initial_seed() -> int:
-    """The seed that the stream of random numbers started from."""
-    return streams.default_generator.initial_seed()
-
-
-@op(only=FUNCTION)
-def seed() -> int:
-    """Start the stream from a seed of the operating system, which is returned."""
-    return streams.default_generator.seed()
 
 
 @op(only=FUNCTION)

@@ -13,13 +13,13 @@ import numpy as np
 
 from gradcli.eager._core import dtypes, tracer
 from gradcli.eager._core.events import noted
-from gradcli.eager._core.modes import once, recording
+from gradcli.eager._core.modes import recording
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine import fastpath
 from gradcli.eager._engine.record import GradientNode, apply, cast, declared, noded, record
 from gradcli.eager._engine.rule_node import source_of
 from gradcli.eager._ops.complex_numbers import abs_
-from gradcli.eager._ops.table import ENTRIES, FUNCTION, TRUTHS, as_tensor_or_number, described, formula, op
+from gradcli.eager._ops.table import FUNCTION, as_tensor_or_number, described, formula, op
 from gradcli.primitives import catalogue
 
 if TYPE_CHECKING:
@@ -90,52 +90,51 @@ ROWS: dict[str, Any] = {
     **_rows(
         "exp exp2 expm1 log log2 log10 log1p sqrt rsqrt sin cos tan asin=arcsin acos=arccos atan=arctan sinh cosh "
         "asinh=arcsinh acosh=arccosh atanh=arctanh erfc erfinv lgamma digamma sinc neg=negative",
-        inplace=ENTRIES,
+        inplace=True,
     ),
-    **_rows("tanh sigmoid erf", inplace=ENTRIES, why="saturated"),
-    **_rows("sign floor ceil trunc=fix round", inplace=ENTRIES, why="step-function"),
-    **_rows("relu", inplace=ENTRIES, why="dead-relu"),
-    "abs": op("absolute", inplace=ENTRIES)(_of("abs", catalogue()["abs"], long_way=_abs)),
-    **_rows("atan2=arctan2 hypot", "Tensor", inplace=ENTRIES),
-    **_rows("xlogy", "Operand", inplace=ENTRIES),
+    **_rows("tanh sigmoid erf", inplace=True, why="saturated"),
+    **_rows("sign floor ceil trunc=fix round", inplace=True, why="step-function"),
+    **_rows("relu", inplace=True, why="dead-relu"),
+    "abs": op("absolute", inplace=True)(_of("abs", catalogue()["abs"], long_way=_abs)),
+    **_rows("atan2=arctan2 hypot", "Tensor", inplace=True),
+    **_rows("xlogy", "Operand", inplace=True),
     **_rows("logaddexp", "Tensor"),
     **_rows("maximum minimum", "Tensor", why="not-selected"),
     **_rows(
         "lt:less=less le:less_equal=less_equal gt:greater=greater ge:greater_equal=greater_equal eq:equal "
         "ne:not_equal=not_equal",
         "Operand",
-        inplace=TRUTHS,
     ),
     **{name: _tested(name, f"Where entries are {name[2:]}.") for name in ("isnan", "isinf", "isfinite", "isreal")},
     "isposinf": _tested("isposinf", "Where entries are inf."),
     "isneginf": _tested("isneginf", "Where entries are -inf."),
     "signbit": _tested("signbit", "Where entries are below zero, -0 included."),
-    "logical_not": _tested("logical_not", "Where entries are zero.", inplace=TRUTHS),
-    "logical_and": _tested("logical_and", "Where both are not zero.", inplace=TRUTHS),
-    "logical_or": _tested("logical_or", "Where one is not zero.", inplace=TRUTHS),
-    "logical_xor": _tested("logical_xor", "Where exactly one is not zero.", inplace=TRUTHS),
+    "logical_not": _tested("logical_not", "Where entries are zero."),
+    "logical_and": _tested("logical_and", "Where both are not zero."),
+    "logical_or": _tested("logical_or", "Where one is not zero."),
+    "logical_xor": _tested("logical_xor", "Where exactly one is not zero."),
 }
 
 
-@formula(inplace=ENTRIES)
+@formula(inplace=True)
 def reciprocal(input: Tensor) -> Any:
     """1 / input."""
     return 1 / input
 
 
-@formula(inplace=ENTRIES)
+@formula(inplace=True)
 def frac(input: Tensor) -> Any:
     """The part after the point."""
     return input - declared("trunc", input)
 
 
-@formula(inplace=ENTRIES)
+@formula(inplace=True)
 def deg2rad(input: Tensor) -> Any:
     """Degrees as radians."""
     return input * (math.pi / 180)
 
 
-@formula(inplace=ENTRIES)
+@formula(inplace=True)
 def rad2deg(input: Tensor) -> Any:
     """Radians as degrees."""
     return input * (180 / math.pi)
@@ -178,7 +177,7 @@ def _scaled_sum(name: str, sign: int) -> Any:
             return record(_add_scaled, xs, {"alpha": sign * alpha}, node, pointwise=True, keep_integer=True)
         return apply(catalogue()[name], xs, {})
 
-    row = op("subtract" if sign < 0 else "", inplace=ENTRIES, why="" if sign < 0 else "masks")
+    row = op("subtract" if sign < 0 else "", inplace=True, why="" if sign < 0 else "masks")
     summary = f"input {'-' if sign < 0 else '+'} alpha * other."
     return row(_of(name, catalogue()[name], "Operand", long_way, True, summary))
 
@@ -195,8 +194,8 @@ def _div(input: Any, other: Any) -> Tensor:
 
 
 add, sub = _scaled_sum("add", 1), _scaled_sum("sub", -1)
-mul = op("multiply", inplace=ENTRIES, why="times-zero")(_of("mul", catalogue()["mul"], "Operand"))
-true_divide = op(name="true_divide", inplace=ENTRIES)(_of("div", catalogue()["div"], "Operand", _div))
+mul = op("multiply", inplace=True, why="times-zero")(_of("mul", catalogue()["mul"], "Operand"))
+true_divide = op(name="true_divide", inplace=True)(_of("div", catalogue()["div"], "Operand", _div))
 
 
 @formula(only=FUNCTION, whole=True, variant="input")
@@ -205,7 +204,7 @@ def rsub(input: Tensor, other: Operand) -> Any:
     return other - input
 
 
-@op("divide", inplace=ENTRIES, why="times-zero")
+@op("divide", inplace=True, why="times-zero")
 def div(input: Operand, other: Operand, *, rounding_mode: str | None = None) -> Tensor:
     """input / other; rounded down ('floor') or towards zero ('trunc') where that is requested."""
     if rounding_mode is None:
@@ -229,7 +228,7 @@ def _rounded(x: Any, y: Any, *, name: str) -> Any:
 _POWERS: dict[Any, Any] = {}
 
 
-@op(inplace=ENTRIES)
+@op(inplace=True)
 def pow(input: Any, exponent: Operand) -> Tensor:
     """input ** exponent; whole exponents are exact products where they are small."""
     if exponent.__class__ is int or exponent.__class__ is float:
@@ -272,13 +271,13 @@ def _powered(n: int) -> Any:
 _POWERS.update({n: _powered(n) for n in (2, 3, 4, -1)})
 
 
-@op(inplace=ENTRIES)
+@op(inplace=True)
 def square(input: Tensor) -> Tensor:
     """input ** 2."""
     return pow(input, 2)
 
 
-@formula(inplace=ENTRIES, whole=True, variant="other")
+@formula(inplace=True, whole=True, variant="other")
 def remainder(input: Tensor, other: Operand) -> Any:
     """What is left of a division rounded down; it has the sign of the divisor."""
     return declared("mod", input, other)
@@ -291,9 +290,6 @@ def where(condition: Tensor, input: Operand | None = None, other: Operand | None
         raise TypeError("where() takes a condition alone, or a condition and two operands")
     if input is None or other is None:
         return condition.nonzero(as_tuple=True)
-    if condition._raw.dtype == np.uint8:
-        once("where", "where() received a condition of dtype torch.uint8: use .bool()")
-        condition = condition.bool()
     need_mask(condition, "where")
     xs = (condition, as_tensor_or_number(input), as_tensor_or_number(other))
     return record(catalogue()["where"], xs, {}, "WhereBackward0", edges=(1, 2))
@@ -305,7 +301,7 @@ def need_mask(mask: Tensor, name: str) -> None:
         raise RuntimeError(f"{name}() only supports boolean masks, but got a mask of dtype {mask.dtype}: use .bool()")
 
 
-@op(inplace=ENTRIES, saves="mask value self", why="not-selected masks branches")
+@op(inplace=True, saves="mask value self", why="not-selected masks branches")
 def masked_fill(input: Tensor, mask: Tensor, value: Operand) -> Tensor:
     """A number where the mask holds, else the entries of `input`; RuntimeError for a mask of another dtype."""
     need_mask(mask, "masked_fill")
@@ -313,7 +309,7 @@ def masked_fill(input: Tensor, mask: Tensor, value: Operand) -> Tensor:
     return record(catalogue()["where"], xs, {}, "MaskedFillBackward0", edges=(2,))
 
 
-@op("clip", inplace=ENTRIES, why="not-selected")
+@op("clip", inplace=True, why="not-selected")
 def clamp(input: Tensor, min: Operand | None = None, max: Operand | None = None) -> Tensor:
     """Entries held between two bounds, either of which may be missing."""
     if min is None and max is None:
@@ -352,51 +348,30 @@ def _at_most(x: Any, high: Any) -> Any:
     return catalogue()["where"](catalogue()["greater"](x, high), high, x)
 
 
-@op(inplace=ENTRIES)
-def fmod(input: Tensor, other: Operand) -> Tensor:
+@formula(inplace=True, whole=True, variant="other")
+def fmod(input: Tensor, other: Operand) -> Any:
     """What is left of a division rounded towards zero; it has the sign of `input`."""
-    divisor = other._array if isinstance(other, Tensor) else np.asarray(other)
-    if input.dtype.kind < 2 and divisor.dtype.kind in "iub":
-        if not divisor.all():
-            raise RuntimeError("ZeroDivisionError: integer division by zero")
-        kind = np.result_type(input._raw.dtype, divisor.dtype) if isinstance(other, Tensor) else input._raw.dtype
-        return Tensor(np.asarray(np.fmod(input._array, divisor)).astype(kind))
-    return _fmod(input, other)
-
-
-@formula(name="fmod", whole=True, variant="other")
-def _fmod(input: Tensor, other: Operand) -> Any:
     return input - declared("trunc", input / other) * other
 
 
-@formula(inplace=ENTRIES)
+@formula(inplace=True)
 def logit(input: Tensor, eps: float | None = None) -> Any:
     """log(x / (1 - x)), with x held between eps and 1 - eps."""
     x = input if eps is None else declared("clamp", input, eps, 1 - eps)
     return declared("log", x / (1 - x))
 
 
-@op(inplace=ENTRIES, saves="self min max")
+@op(inplace=True, saves="self min max")
 def clamp_min(input: Tensor, min: Operand) -> Tensor:
     """Entries held above a bound."""
-    if input.dtype.kind < 2 and (isinstance(min, int) or (isinstance(min, Tensor) and min.dtype.kind < 2)):
-        return clamp(input, min=min)
-    if isinstance(min, Tensor):
-        return bounded(input, min, math.inf, "ClampMinBackward1", edges=(0, 1), keep_integer=True)
-    return bounded(input, min, math.inf, "ClampMinBackward0", edges=1, keep_integer=True)
+    if input.dtype.kind < 2:
+        return clamp(input, min)
+    tensor = isinstance(min, Tensor)
+    edges = (0, 1) if tensor else 1
+    return bounded(input, min, math.inf, f"ClampMinBackward{int(tensor)}", edges=edges, keep_integer=True)
 
 
-@op(inplace=ENTRIES, saves="self min max")
-def clamp_max(input: Tensor, max: Operand) -> Tensor:
-    """Entries held below a bound."""
-    if input.dtype.kind < 2 and (isinstance(max, int) or (isinstance(max, Tensor) and max.dtype.kind < 2)):
-        return clamp(input, max=max)
-    if isinstance(max, Tensor):
-        return bounded(input, -math.inf, max, "ClampMaxBackward1", edges=(0, 2), keep_integer=True)
-    return bounded(input, -math.inf, max, "ClampMaxBackward0", edges=1, keep_integer=True)
-
-
-@op(inplace=ENTRIES)
+@op(inplace=True)
 def nan_to_num(input: Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:
     """NaN and infinities replaced by numbers."""
     raw = input._raw
@@ -407,36 +382,24 @@ def nan_to_num(input: Tensor, nan: float = 0.0, posinf: float | None = None, neg
     return record(catalogue()["where"], xs, {}, "NanToNumBackward0", edges=(1,))
 
 
-def _without_rule(name: str, xs: tuple[Any, Any], found: Tensor) -> Tensor:
+def without_rule(found: Tensor, xs: tuple[Any, ...], name: str) -> Tensor:
     """The result of an operation that has no derivative: backward through it is a RuntimeError."""
-    if recording() and any(isinstance(x, Tensor) and x.requires_grad for x in xs):
-        return refused(found, xs, name)
-    return noted(name, xs, found)
-
-
-def refused(x: Tensor, others: tuple[Any, ...], name: str) -> Tensor:
-    """The tensor with a node whose backward says that there is no derivative."""
+    if not recording() or not any(isinstance(x, Tensor) and x.requires_grad for x in xs):
+        return noted(name, xs, found)
 
     def gradient(ct: Tensor, *xs: Tensor) -> Any:
         raise RuntimeError(f"derivative for {name} is not implemented: it is a step function, or random")
 
-    if x.dtype.kind >= 2:
-        sources = [source_of(one) for one in others if isinstance(one, Tensor)]
-        noded((x,), GradientNode, "NotImplemented", sources, gradient=gradient)
-    return noted("NotImplemented", others, x)
+    if found.dtype.kind >= 2:
+        sources = [source_of(one) for one in xs if isinstance(one, Tensor)]
+        noded((found,), GradientNode, "NotImplemented", sources, gradient=gradient)
+    return noted("NotImplemented", xs, found)
 
 
-@op(inplace=ENTRIES, why="step-function")
-def heaviside(input: Tensor, values: Tensor) -> Tensor:
-    """0 below zero, 1 above, and `values` at zero; it has no derivative."""
-    found = Tensor(np.heaviside(input._raw, values._raw).astype(input._raw.dtype))
-    return _without_rule("heaviside", (input, values), found)
-
-
-@op(inplace=ENTRIES)
+@op(inplace=True)
 def floor_divide(input: Operand, other: Operand) -> Tensor:
     """input / other, rounded down; it has no derivative."""
-    return _without_rule("floor_divide", (input, other), _floor_divide(input, other))
+    return without_rule(_floor_divide(input, other), (input, other), "floor_divide")
 
 
 def _floor_divide(input: Any, other: Any) -> Tensor:
@@ -447,13 +410,6 @@ def _floor_divide(input: Any, other: Any) -> Tensor:
         return Tensor(np.floor_divide(np.asarray(one._raw), np.asarray(two._raw)))
     xs = tuple([x.detach() if isinstance(x, Tensor) else x for x in (input, other)])
     return Tensor(np.floor(record(catalogue()["div"], xs, {}, "DivBackward0")._raw))
-
-
-@op(only=FUNCTION, inplace=ENTRIES, why="dead-relu")
-def threshold(input: Tensor, threshold: float, value: float) -> Tensor:
-    """A number where entries are not above a threshold."""
-    high = Tensor(np.asarray(input._raw > threshold))
-    return record(catalogue()["where"], (high, input, value), {}, "ThresholdBackward0", keep_integer=False, edges=(1,))
 
 
 def _need_bits(name: str, *xs: Any) -> None:
@@ -479,9 +435,7 @@ def _bitwise(name: str) -> Any:
         right = other._array if isinstance(other, Tensor) else other
         return noted(f"bitwise_{name}", (input, other), Tensor(np.asarray(ufunc(input._array, right))))
 
-    return op(inplace=ENTRIES)(
-        described(function, f"bitwise_{name}", f"Bitwise {name} of whole numbers or truth values.")
-    )
+    return op(inplace=True)(described(function, f"bitwise_{name}", f"Bitwise {name} of whole numbers or truth values."))
 
 
 bitwise_and, bitwise_or, bitwise_xor = _bitwise("and"), _bitwise("or"), _bitwise("xor")
@@ -494,7 +448,7 @@ def inverted(self: Tensor) -> Tensor:
     return noted("invert", (self,), Tensor(np.invert(self._array)))
 
 
-@op(inplace=ENTRIES)
+@op(inplace=True)
 def bitwise_not(input: Tensor) -> Tensor:
     """The opposite of each bit, or of truth values."""
     _need_bits("bitwise_not", input)
@@ -504,19 +458,19 @@ def bitwise_not(input: Tensor) -> Tensor:
 # --- three operands --------------------------------------------------------------------------------------------
 
 
-@formula(inplace=ENTRIES, whole=True)
+@formula(inplace=True, whole=True)
 def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) -> Any:
     """input + value * tensor1 * tensor2, entry by entry."""
     return input + (tensor1 * tensor2 if value == 1 else tensor1 * tensor2 * value)
 
 
-@formula(inplace=ENTRIES)
+@formula(inplace=True)
 def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) -> Any:
     """input + value * tensor1 / tensor2, entry by entry."""
     return input + (tensor1 / tensor2 if value == 1 else tensor1 / tensor2 * value)
 
 
-@formula(inplace=ENTRIES, variant="weight")
+@formula(inplace=True, variant="weight")
 def lerp(input: Tensor, end: Tensor, weight: Operand) -> Any:
     """input + weight * (end - input): between the two."""
     return input + weight * (end - input)

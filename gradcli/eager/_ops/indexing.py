@@ -13,17 +13,14 @@ from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._core.tracer import Traced, known
 from gradcli.eager._engine.record import cast, of_node, record
 from gradcli.eager._engine.rule_node import FixedNode, RuleNode
-from gradcli.eager._ops.elementwise import need_mask
 from gradcli.eager._ops.reductions import Found, chosen, sort
-from gradcli.eager._ops.table import ENTRIES, METHOD, op
-from gradcli.eager._ops.views import axis_of, expand, reshape, unsqueeze, viewed
+from gradcli.eager._ops.table import METHOD, op
+from gradcli.eager._ops.views import axis_of, reshape, unsqueeze, viewed
 from gradcli.primitives import catalogue
 from gradcli.primitives.indexing import index as graph_index
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from gradcli.eager._engine.arguments import Operand
+    from collections.abc import Callable
 
 
 _INDEX_KINDS = (np.dtype(np.int64), np.dtype(np.int32), np.dtype(np.bool_))
@@ -68,7 +65,7 @@ def _items(index: Any) -> tuple[Any, ...]:
 
 def _is_plain(item: Any) -> bool:
     if isinstance(item, Tensor):
-        return item.ndim == 0 and item.dtype.kind == 1 and not is_old_mask(item) and not isinstance(item, Traced)
+        return item.ndim == 0 and item.dtype.kind == 1 and not isinstance(item, Traced)
     return (
         item is None or item is Ellipsis or (isinstance(item, (int, slice, np.integer)) and not isinstance(item, bool))
     )
@@ -90,29 +87,14 @@ def _expanded(x: Tensor, items: tuple[Any, ...]) -> list[Any]:
     return [*items, *rest]
 
 
-def is_old_mask(item: Any) -> bool:
-    """Whether an index is a tensor or array of dtype uint8, which is a mask as it was before there was torch.bool."""
-    array = item._raw if isinstance(item, Tensor) else item
-    return isinstance(item, (Tensor, np.ndarray)) and bool(array.dtype == np.uint8)
-
-
 def positions_of(item: Any) -> Any:
     """The array of an index: truth values, or whole numbers. IndexError for other formats."""
     if isinstance(item, str):
         raise TypeError(f"a tensor cannot be indexed by a string such as {item!r}")
     array = item._array if isinstance(item, Tensor) else np.asarray(item)
-    if is_old_mask(item):
-        return array.astype(np.bool_)
     if array.dtype not in _INDEX_KINDS and (array.size or isinstance(item, Tensor)):
-        raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
+        raise IndexError("tensors used as indices must be long, int or bool tensors")
     return array
-
-
-def refuse_old_mask(items: Sequence[Any], value: Any) -> None:
-    """RuntimeError for one number put where a mask of dtype uint8 holds."""
-    masks = [one for one in items if isinstance(one, (Tensor, np.ndarray)) and one.ndim]
-    if len(masks) == 1 and is_old_mask(masks[0]) and (value._raw.size if isinstance(value, Tensor) else 1) == 1:
-        raise RuntimeError("masked_fill_ only supports boolean masks, but got a mask of dtype torch.uint8: use .bool()")
 
 
 def part(x: Tensor, index: Any) -> Tensor:
@@ -219,7 +201,6 @@ def assignment(x: Tensor, index: Any, value: Any) -> tuple[Tensor, Any, Callable
         target = part(x, index)
         return target, _without_leading_ones(value, target.ndim) if isinstance(value, Tensor) else value, None
     value = value if isinstance(value, Tensor) else Tensor(np.asarray(value, dtype=x._raw.dtype))
-    refuse_old_mask(items, value)
     plain = [positions_of(item) if not (_is_plain(item) and not isinstance(item, Tensor)) else item for item in items]
     positions = numbers(x)[tuple(plain)]
     value = _without_leading_ones(value, positions.ndim)
@@ -299,20 +280,6 @@ def gather(input: Tensor, dim: int, index: Tensor) -> Tensor:
 
 
 @op()
-def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
-    """`gather`, with the other axes repeated to fit."""
-    need_index(indices, "take_along_dim", LONG)
-    if dim is None:
-        return take(input, indices)
-    axis = axis_of(dim, input.ndim)
-    ones = [[1 if i == input.ndim + axis else n for i, n in enumerate(t.shape)] for t in (input, indices)]
-    sizes = np.broadcast_shapes(*[tuple(one) for one in ones])
-    whole, index = list(sizes), list(sizes)
-    whole[axis], index[axis] = input.shape[axis], indices.shape[axis]
-    return gather(expand(input, tuple(whole)), dim, expand(indices, tuple(index)))
-
-
-@op()
 def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     """The parts of an axis at some positions."""
     need_index(index, "index_select")
@@ -321,17 +288,6 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     if array.size and (array.min() < 0 or array.max() >= size):
         raise IndexError(f"an index is out of bounds for dimension {dim} with size {size}")
     return picked(input, np.take(numbers(input), array.reshape(-1), axis=dim), "IndexSelectBackward0")
-
-
-@op()
-def take(input: Tensor, index: Tensor) -> Tensor:
-    """The entries at positions of the flattened tensor."""
-    array, size = index._array, input._raw.size
-    if array.dtype != np.int64:
-        raise RuntimeError(f"take(): Expected a long tensor for index, but got {index.dtype}")
-    if array.size and (array.min() < -size or array.max() >= size):
-        raise IndexError(f"an index is out of range for a tensor of {size} entries")
-    return picked(input, array % max(size, 1), "TakeBackward0")
 
 
 @op()
@@ -371,17 +327,6 @@ def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     order = np.argsort(input._array, axis=dim, kind="stable")
     at = Tensor(np.take(order, [(input.shape[dim] - 1) // 2], axis=dim))
     return chosen(input, at, dim, "MedianBackward1", keepdim)
-
-
-@op()
-def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Found:
-    """The most frequent entry along an axis, the smallest of several, and where it stood last."""
-    rows = np.moveaxis(input._array, dim, -1)
-    places = np.empty(rows.shape[:-1], np.int64)
-    for at in np.ndindex(places.shape):
-        known, counts = np.unique(rows[at], return_counts=True)
-        places[at] = np.flatnonzero(rows[at] == known[counts.argmax()])[-1]
-    return chosen(input, Tensor(np.expand_dims(places, dim)), dim, "ModeBackward0", keepdim)
 
 
 # --- diagonals, windows, repetitions ---------------------------------------------------------------------------
@@ -428,7 +373,7 @@ def _added_at(x: Any, source: Any, at: Any, *, alpha: float) -> Any:
     return x + (put if alpha == 1 else put * alpha)
 
 
-@op(inplace=ENTRIES)
+@op(inplace=True)
 def scatter(input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None) -> Tensor:
     """The tensor with entries of `src`, or a number, put at positions along an axis."""
     source = value if src is None else src
@@ -444,33 +389,10 @@ def _part(source: Tensor, index: Tensor) -> Tensor:
     return getitem(source, tuple(slice(n) for n in index._raw.shape))
 
 
-@op(inplace=ENTRIES)
+@op(inplace=True)
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """The tensor with entries of `src` added at positions along an axis."""
     return added_at(input, along(input, dim, index), _part(src, index), "ScatterAddBackward0")
-
-
-@op()
-def scatter_reduce(
-    input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
-) -> Tensor:
-    """The tensor with entries of `src` joined to those at positions along an axis: by "sum" or by "mean"."""
-    if reduce not in ("sum", "mean"):
-        raise RuntimeError(f"scatter_reduce: only reduce='sum' and reduce='mean' are supported, not {reduce!r}")
-    positions = np.asarray(along(input, dim, index))
-    counts = np.bincount(positions.reshape(-1), minlength=input._raw.size).reshape(input._raw.shape)
-    kept = np.ones(counts.shape) if include_self else counts == 0
-    parts = np.maximum(counts + int(include_self), 1) if reduce == "mean" else np.ones(counts.shape)
-    kind = input._raw.dtype
-    at, factor, share = Tensor(positions.reshape(-1)), Tensor(kept.astype(kind)), Tensor(parts.astype(kind))
-    xs = (input, _part(src, index), at, factor, share)
-    return record(
-        _reduced, xs, {}, "ScatterReduceBackward0", keep_integer=True, keep_dtype=(2,), edges=2, pointwise=False
-    )
-
-
-def _reduced(x: Any, source: Any, at: Any, factor: Any, share: Any) -> Any:
-    return _added_at(x * factor, source, at, alpha=1) / share
 
 
 def _rows(x: Tensor, dim: int, index: Tensor) -> Any:
@@ -482,42 +404,8 @@ def _rows(x: Tensor, dim: int, index: Tensor) -> Any:
     return np.take(numbers(x), index._array.reshape(-1), axis=dim)
 
 
-@op(inplace=ENTRIES)
+@op(inplace=True)
 def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: float = 1) -> Tensor:
     """The tensor with parts of `source` added at positions of an axis."""
     need_index(index, "index_add")
     return added_at(input, _rows(input, dim, index), source, "IndexAddBackward0", alpha)
-
-
-@op(inplace=ENTRIES)
-def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
-    """The tensor with parts of `source` put at positions of an axis."""
-    need_index(index, "index_copy", LONG)
-    return placed(input, _rows(input, dim, index), source, "IndexCopyBackward0")
-
-
-@op(inplace=ENTRIES)
-def index_fill(input: Tensor, dim: int, index: Tensor, value: Operand) -> Tensor:
-    """The tensor with a number at positions of an axis."""
-    need_index(index, "index_fill", LONG, IndexError)
-    return placed(input, _rows(input, dim, index), value, "IndexFillBackward0")
-
-
-@op(inplace=ENTRIES)
-def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
-    """The tensor with the first entries of `source` where a mask holds; RuntimeError for a mask of another dtype."""
-    need_mask(mask, "masked_scatter")
-    positions = numbers(input)[np.broadcast_to(mask._array, input._raw.shape)]
-    return placed(input, positions, getitem(reshape(source, (-1,)), slice(positions.size)), "MaskedScatterBackward0")
-
-
-@op(inplace=ENTRIES, why="masks")
-def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
-    """The tensor with entries put, or added, where index tensors say."""
-    if not accumulate:
-        refuse_old_mask(indices, values)
-    positions = numbers(input)[tuple([positions_of(one) for one in indices])]
-    if not accumulate:
-        return placed(input, positions, values, "IndexPutBackward0")
-    source = values if values._raw.shape == positions.shape else expand(values, positions.shape)
-    return added_at(input, positions, source, "IndexPutBackward0")

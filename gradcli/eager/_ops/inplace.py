@@ -7,7 +7,6 @@ over the new history when someone asks, through `AsStridedBackward0`.
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,14 +16,14 @@ from gradcli.eager._core import events, modes, tracer
 from gradcli.eager._core.modes import PLAIN, SPECIAL, place, recording, state
 from gradcli.eager._core.node import Node, Saved, saved_result
 from gradcli.eager._core.tensor import Tensor
-from gradcli.eager._engine.arguments import checked, sizes
+from gradcli.eager._engine.arguments import checked
 from gradcli.eager._engine.backward import hand_over
 from gradcli.eager._engine.plan import plan_of
 from gradcli.eager._engine.record import cast, copied, noded, record
-from gradcli.eager._engine.rule_node import fitted, fitted_tensor, renamed, source_of
+from gradcli.eager._engine.rule_node import fitted, fitted_tensor, source_of
 from gradcli.eager._ops import indexing
 from gradcli.eager._ops.elementwise import where
-from gradcli.eager._ops.table import ENTRIES, METHOD, SHAPE, TRUTHS, described, op
+from gradcli.eager._ops.table import METHOD, described, op
 from gradcli.eager._ops.views import follow
 
 if TYPE_CHECKING:
@@ -58,8 +57,8 @@ def change(x: Tensor, function: Callable[[Tensor], Tensor], others: tuple[Any, .
         raise RuntimeError(f"the result type {result.dtype} can't be cast to the desired output type {x.dtype}")
     if not raw.flags.writeable:
         raise RuntimeError(
-            "several entries of an expanded tensor share one memory location, and unfold(), as_strided() and some "
-            "diagonals are copies here: clone() it before writing"
+            "several entries of an expanded tensor share one memory location, and unfold() and diagonal() are copies "
+            "here: clone() it before writing"
         )
     raw[...] = new
     if x._inference and not modes.is_inference_mode_enabled():  # too late for the entries, as in PyTorch
@@ -267,27 +266,15 @@ def _uniform(source: Any, x: Tensor, low: float = 0.0, high: float = 1.0) -> Any
     return source.uniform((x._raw.size,), float(low), float(high), x.dtype.name)
 
 
-def _bernoulli(source: Any, x: Tensor, p: Any = 0.5) -> Any:
-    bound = p._raw if isinstance(p, Tensor) else p
-    return source.rand(x._raw.shape, "float64") < bound
-
-
 def _random(source: Any, x: Tensor, low: int = 0, high: int | None = None) -> Any:
     if high is None:
         low, high = (0, low) if low else (0, 2**24 if x._raw.dtype == np.float32 else 2**53)
     return source.randint(low, high, (x._raw.size,))
 
 
-def _exponential(source: Any, x: Tensor, lambd: float = 1.0) -> Any:
-    return -np.log1p(-source.rand((x._raw.size,), "float64")) / lambd
-
-
 normal_ = _drawn("normal_", "NormalBackward0", _normal)
 uniform_ = _drawn("uniform_", "UniformBackward0", _uniform)
-bernoulli_ = _drawn("bernoulli_", "BernoulliBackward2", _bernoulli)
 random_ = _drawn("random_", "RandomBackward2", _random)
-exponential_ = _drawn("exponential_", "ExponentialBackward0", _exponential)
-
 _DIRECT = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "true_divide": np.divide}
 
 
@@ -317,7 +304,9 @@ def _directly(ufunc: Any, x: Tensor, other: Any) -> bool:
     return True
 
 
-def _changing(name: str, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+def form_of(function: Any) -> Callable[..., Tensor]:
+    """The `_` form of an operation: `exp_` of `exp`."""
+    name = function.row.name
     ufunc = _DIRECT.get(name)
     guarded = checked(function)
     check, least = getattr(guarded, "check", None), getattr(guarded, "least", 1)
@@ -338,50 +327,7 @@ def _changing(name: str, function: Callable[..., Tensor]) -> Callable[..., Tenso
                 raise TypeError(f"{name}_() takes a tensor or a number")
         return change(self, lambda old: function(old, *args, **kwargs), (*args, *kwargs.values()))
 
-    return in_place
-
-
-_IN_PLACE = {
-    "SqueezeBackward0": "SqueezeBackward3",
-    "SqueezeBackward1": "SqueezeBackward4",
-    "UnsqueezeBackward0": "UnsqueezeBackward1",
-    "TBackward0": "TBackward1",
-    "TransposeBackward0": "TransposeBackward1",
-}
-
-
-def _comparing(name: str, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    def in_place(self: Tensor, *others: Any) -> Tensor:
-        found = function(self.detach(), *[x.detach() if isinstance(x, Tensor) else x for x in others])
-        node = f"{name.capitalize()}Backward{int(any(isinstance(x, Tensor) for x in others))}"
-        return change(self, lambda old: overwritten(old, found, node, 1))
-
-    return in_place
-
-
-def _reshaping(name: str, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    check = checked(function).check
-
-    def in_place(self: Tensor, *args: Any) -> Tensor:
-        check((self, *args))
-        if self._base is not None:
-            raise RuntimeError(f"{name}_() on a view is not supported: use {name}()")
-        if recording() and self.requires_grad:
-            refuse(self)
-        old = Tensor(self._array, self._requires, self._counter)
-        old._edge = self._edge
-        found = function(old, *args)
-        self._counter.bump(place())
-        self._raw = found._raw
-        if state.dual is not None:
-            state.dual.moved(self, function, args)
-        if found._node is not None:
-            self._edge = renamed(found, _IN_PLACE[type(found._node).__name__])._edge
-        if events.current is not None:
-            events.current.same(self, found)
-        return self
-
-    return in_place
+    return described(in_place, f"{name}_", f"`{name}`, written into the tensor itself.")  # type: ignore[no-any-return]
 
 
 @op(only=METHOD)
@@ -405,27 +351,3 @@ def setitem(x: Tensor, index: Any, value: Any) -> None:
         copy_(target, value)
     else:
         change(x, put, (value,))
-
-
-@op(only=METHOD)
-def resize_(self: Tensor, *size: Any) -> Tensor:
-    """Another number of entries; RuntimeError for a tensor that requires grad."""
-    if self.requires_grad:
-        raise RuntimeError("cannot resize variables that require grad")
-    shape = sizes(size)
-    flat = np.zeros(math.prod(shape), self._raw.dtype)
-    kept = self._array.reshape(-1)[: flat.size]
-    flat[: kept.size] = kept
-    self._raw = flat.reshape(shape)
-    return self
-
-
-_FORMS = {ENTRIES: _changing, TRUTHS: _comparing, SHAPE: _reshaping}
-
-
-def form_of(function: Any) -> Callable[..., Tensor]:
-    """The `_` form of an operation, as its row says: `exp_` of `exp`."""
-    name = function.row.name
-    form = _FORMS[function.row.inplace](name, function)
-    described(form, f"{name}_", f"`{name}`, written into the tensor itself.")
-    return form

@@ -25,7 +25,7 @@ from gradcli.eager._ops import (
     reductions,
     views,
 )
-from gradcli.eager._ops.table import ENTRIES, FUNCTION, LINALG, METHOD, Op, functions_of, saved_by
+from gradcli.eager._ops.table import FUNCTION, LINALG, METHOD, Op, functions_of, saved_by
 from gradcli.primitives import catalogue
 
 if TYPE_CHECKING:
@@ -123,18 +123,6 @@ def matrix_transpose(self: Tensor) -> Tensor:
     return views.transpose(self, -2 if self.ndim else -1, -1)
 
 
-def view(self: Tensor, *given: Any, size: Any = None, dtype: Any = None) -> Tensor:
-    """The same memory in another shape; with a format, its entries as that format where the sizes are equal."""
-    if dtype is not None:
-        given = (dtype,)
-    if len(given) == 1 and isinstance(given[0], dtypes.dtype):
-        kind = given[0]
-        if kind.itemsize != self.dtype.itemsize:
-            raise RuntimeError("view(dtype) needs a dtype of the same size")
-        return Tensor(self._array.view(kind.np), False, self._counter)
-    return views.view(self, *given) if size is None else views.view(self, size)
-
-
 def type_as(self: Tensor, other: Tensor) -> Tensor:
     """The tensor in the format of another one."""
     return to(self, other)
@@ -148,11 +136,6 @@ def view_as(self: Tensor, other: Tensor) -> Tensor:
 def reshape_as(self: Tensor, other: Tensor) -> Tensor:
     """The entries in the shape of another tensor."""
     return views.reshape(self, tuple(other.shape))
-
-
-def set_real(self: Tensor, value: Any) -> None:
-    """Write the real parts."""
-    raise RuntimeError("writing to .real is not supported: make the tensor with torch.complex(real, imag)")
 
 
 def iterated(self: Tensor) -> Any:
@@ -194,7 +177,7 @@ _SHORT: dict[str, Any] = {
 _PROPERTIES: dict[str, Any] = {
     "T": views.reversed_axes,
     "mT": matrix_transpose,
-    **dict.fromkeys(("H", "mH"), views.adjoint),
+    "real": complex_numbers.real,
     "imag": complex_numbers.imag,
     "is_cuda": lambda self: self.device.type == "cuda",
     **dict.fromkeys(("is_sparse", "is_meta"), lambda self: False),
@@ -218,13 +201,12 @@ OPERATIONS = functions_of(
     *(linalg, elementwise, reductions, views, joining, indexing, matmul), *(complex_numbers, creation, inplace)
 )
 IN_PLACE = {f"{name}_": inplace.form_of(function) for name, function in OPERATIONS.items() if function.row.inplace}
-_MORE_FORMS = ["clamp_min_", "clamp_max_", "index_put_", "xlogy_", "threshold_", "addmv_"]
 
 
 def functions() -> dict[str, Any]:
     """The functions of `torch` by name: operations, and the `_` forms of those of one number."""
     found = {name: function for name, function in OPERATIONS.items() if _is_found(name, function.row, FUNCTION)}
-    forms = {name: form for name, form in IN_PLACE.items() if _is_of_one(name) or name in _MORE_FORMS}
+    forms = {name: form for name, form in IN_PLACE.items() if _is_of_one(name)}
     grouped_by = {"reshape": "shape", "permute": "dims", "flip": "dims", "tile": "dims"}
     found.update({name: grouped(found[name], word) for name, word in grouped_by.items()})
     return {name: checked(function) for name, function in {**found, **forms}.items()}
@@ -233,7 +215,7 @@ def functions() -> dict[str, Any]:
 def _is_of_one(form: str) -> bool:
     """Whether a `_` form needs no argument but the tensor."""
     function = OPERATIONS.get(form[:-1])
-    if function is None or function.row.inplace != ENTRIES:
+    if function is None or not function.row.inplace:
         return False
     rule = getattr(function, "rule", function)
     return bool(rule.__code__.co_argcount - len(rule.__defaults__ or ()) == 1)
@@ -275,13 +257,12 @@ def equip() -> None:
     methods.update(__contains__=contains, __iter__=iterated)
     methods.update(backward=backward, register_hook=sweep.hook_on, retain_grad=sweep.retain, __reduce_ex__=reduce)
     methods.update(bind=staticmethod(apply), _entries=staticmethod(creation.entries_of))
-    methods.update(_take_over=inplace.renew, _fitted=fitted, to=to, cuda=cuda, type=type_, view=view)
+    methods.update(_take_over=inplace.renew, _fitted=fitted, to=to, cuda=cuda, type=type_)
     methods.update({f.__name__: checked(f, method=True) for f in (where, type_as, view_as, reshape_as)})
     methods.update(bernoulli=creation.bernoulli, multinomial=checked(creation.multinomial, method=True))
     methods.update(requires_grad_=Tensor.requires_grad_, storage_offset=storage_offset, **_SHORT)
     for name in ("float", "double", "half", "long", "int", "short", "bool", "cfloat", "cdouble", "uint8", "int8"):
         methods[{"uint8": "byte", "int8": "char"}.get(name, name)] = _formatted(getattr(dtypes, name))
     methods.update({name: property(function) for name, function in _PROPERTIES.items()})
-    methods["real"] = property(complex_numbers.real, set_real)
     for name, method in methods.items():
         setattr(Tensor, name, method)

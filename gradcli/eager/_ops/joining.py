@@ -11,19 +11,17 @@ import numpy as np
 from gradcli.eager._core import events
 from gradcli.eager._core.modes import SPECIAL, recording, state
 from gradcli.eager._core.node import Node
-from gradcli.eager._core.tensor import Size, Tensor
+from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine.arguments import sizes
 from gradcli.eager._engine.record import declared, noded, operation, record
 from gradcli.eager._engine.rule_node import source_of
 from gradcli.eager._ops.elementwise import sub
-from gradcli.eager._ops.indexing import Shape, fixed, flat, index_select, narrow, numbers, picked, selected, sliced
-from gradcli.eager._ops.table import ENTRIES, FUNCTION, METHOD, formula, op
+from gradcli.eager._ops.indexing import Shape, fixed, flat, narrow, numbers, picked, selected, sliced
+from gradcli.eager._ops.table import FUNCTION, METHOD, formula, op
 from gradcli.eager._ops.views import (
-    atleast_2d,
     axis_of,
     clone,
     expand,
-    permute,
     reshape,
     shared,
     unsqueeze,
@@ -114,13 +112,13 @@ def tile(input: Tensor, *given: Any, dims: Any = None) -> Tensor:
     return repeat(input, (1,) * (input.ndim - len(times)) + times)
 
 
-@formula(pointwise=False, whole=True, inplace=ENTRIES)
+@formula(pointwise=False, whole=True, inplace=True)
 def tril(input: Tensor, diagonal: int = 0) -> Any:
     """The entries on and below a diagonal, zeros above."""
     return declared("tril", input, k=diagonal)
 
 
-@formula(pointwise=False, whole=True, inplace=ENTRIES)
+@formula(pointwise=False, whole=True, inplace=True)
 def triu(input: Tensor, diagonal: int = 0) -> Any:
     """The entries on and above a diagonal, zeros below."""
     return declared("triu", input, k=diagonal)
@@ -248,37 +246,7 @@ def hstack(tensors: Sequence[Tensor]) -> Tensor:
 @op("row_stack", only=FUNCTION)
 def vstack(tensors: Sequence[Tensor]) -> Tensor:
     """Joined along the first axis, vectors as rows."""
-    return cat([atleast_2d(x) for x in tensors], 0)
-
-
-@op(only=FUNCTION)
-def dstack(tensors: Sequence[Tensor]) -> Tensor:
-    """Joined along the third axis."""
-    return cat([unsqueeze(y, 2) if y.ndim < 3 else y for y in (atleast_2d(x) for x in tensors)], 2)
-
-
-@op()
-def tensor_split(input: Tensor, indices_or_sections: Sizes, dim: int = 0) -> tuple[Tensor, ...]:
-    """So many parts of nearly equal size along an axis, or parts that begin at given places."""
-    size = input.shape[axis_of(dim, input.ndim)]
-    if isinstance(indices_or_sections, int):
-        count = indices_or_sections
-        ends = [sum(size // count + (k < size % count) for k in range(i + 1)) for i in range(count)]
-    else:
-        ends = [*[min(end, size) for end in indices_or_sections], size]
-    return tuple([narrow(input, dim, start, end - start) for start, end in zip([0, *ends[:-1]], ends, strict=True)])
-
-
-@op()
-def hsplit(input: Tensor, indices_or_sections: Sizes) -> tuple[Tensor, ...]:
-    """Parts along the second axis, of a vector along its only one."""
-    return tensor_split(input, indices_or_sections, 0 if input.ndim == 1 else 1)
-
-
-@op()
-def vsplit(input: Tensor, indices_or_sections: Sizes) -> tuple[Tensor, ...]:
-    """Parts along the first axis."""
-    return tensor_split(input, indices_or_sections, 0)
+    return cat([reshape(x, (1, -1)) if x.ndim < 2 else x for x in tensors], 0)
 
 
 @op(only=FUNCTION)
@@ -310,22 +278,11 @@ def diff(input: Tensor, n: int = 1, dim: int = -1) -> Tensor:
 
 @op()
 def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """The diagonal of two axes, as the last axis; of a matrix whose entries lie in order a view."""
+    """The diagonal of two axes, as the last axis; a copy, which nobody may write to."""
     rank = input.ndim
     one, two = axis_of(dim1, rank) + rank, axis_of(dim2, rank) + rank
     if one == two:
         raise RuntimeError("diagonal dimensions cannot be identical")
-    flags = input._array.flags
-    if rank == 2 and (flags.c_contiguous or flags.f_contiguous) and input._raw.size:
-        (rows, columns), turned = input.shape, not flags.c_contiguous
-        if one > two:
-            offset = -offset
-        if turned:
-            rows, columns, offset = columns, rows, -offset
-        start = offset if offset >= 0 else -offset * columns
-        count = max(min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns), 0)
-        params = {"start": start, "step": columns + 1, "size": count, "turned": turned}
-        return viewed(input, _diagonal, params, "DiagonalBackward0")
     return _copied(picked(input, np.diagonal(numbers(input), offset, one, two), "DiagonalBackward0"))
 
 
@@ -334,12 +291,6 @@ def _copied(x: Tensor) -> Tensor:
     if isinstance(x._raw, np.ndarray):
         x._raw.flags.writeable = False
     return fixed(x)
-
-
-def _diagonal(x: Any, *, start: int, step: int, size: int, turned: bool) -> Any:
-    if turned:
-        x = catalogue()["transpose"](x, axes=(1, 0))
-    return catalogue()["slice"](flat(x), start=(start if size else 0,), step=(step,), size=(size,))
 
 
 @op()
@@ -381,17 +332,6 @@ def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
 
 
 @op()
-def as_strided(input: Tensor, size: Sizes, stride: Sizes, storage_offset: int = 0) -> Tensor:
-    """The entries at regular distances in memory."""
-    positions = np.full(tuple(size), storage_offset)
-    for i, (n, by) in enumerate(zip(size, stride, strict=True)):
-        positions = positions + (np.arange(n) * by).reshape([-1 if j == i else 1 for j in range(len(size))])
-    if positions.size and positions.max() >= input._raw.size:
-        raise RuntimeError("as_strided(): sizes and strides reach outside the storage")
-    return _copied(picked(input, positions, "AsStridedBackward0"))
-
-
-@op()
 def repeat_interleave(input: Tensor, repeats: Any, dim: int | None = None) -> Tensor:
     """Each entry repeated, one after the other."""
     if dim is None:
@@ -409,53 +349,6 @@ def repeat_interleave(input: Tensor, repeats: Any, dim: int | None = None) -> Te
     return reshape(clone(expand(wide, tuple(shape))), tuple(whole))
 
 
-@op("moveaxis")
-def movedim(input: Tensor, source: Sizes, destination: Sizes) -> Tensor:
-    """Some axes moved to other places."""
-    rank = input.ndim
-    given = [(d,) if isinstance(d, int) else tuple(d) for d in (source, destination)]
-    old, new = ([axis_of(d, rank) + rank for d in dims] for dims in given)
-    if len(old) != len(new) or len(set(old)) != len(old) or len(set(new)) != len(new):
-        raise RuntimeError(
-            f"movedim: source {given[0]} and destination {given[1]} must name as many distinct dimensions"
-        )
-    rest = iter([i for i in range(rank) if i not in old])
-    goes = dict(zip(new, old, strict=True))
-    return permute(input, tuple([goes[i] if i in goes else next(rest) for i in range(rank)]))
-
-
-@op()
-def fliplr(input: Tensor) -> Tensor:
-    """The second axis in the opposite order."""
-    return flip(input, 1)
-
-
-@op()
-def flipud(input: Tensor) -> Tensor:
-    """The first axis in the opposite order."""
-    return flip(input, 0)
-
-
-@op(only=FUNCTION)
-def cartesian_prod(*tensors: Tensor) -> Tensor:
-    """Every choice of one entry from each of some vectors, a row for each choice."""
-    if any(x.ndim != 1 for x in tensors):
-        raise RuntimeError("cartesian_prod expects 1-D tensors")
-    if len(tensors) == 1:
-        return tensors[0]
-    return stack([reshape(grid, (-1,)) for grid in meshgrid(*tensors, indexing="ij")], 1)
-
-
-@op(only=FUNCTION)
-def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
-    """Every choice of r entries of a vector, a row for each choice."""
-    if input.ndim != 1:
-        raise RuntimeError("combinations expects a 1-D tensor")
-    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
-    rows = np.array(list(choose(range(input._raw.size), r)), np.int64).reshape(-1, r)
-    return reshape(index_select(input, 0, Tensor(rows.reshape(-1))), tuple(rows.shape))
-
-
 @op(only=FUNCTION)
 def column_stack(tensors: Sequence[Tensor]) -> Tensor:
     """Vectors as the columns of a matrix, beside matrices."""
@@ -463,25 +356,11 @@ def column_stack(tensors: Sequence[Tensor]) -> Tensor:
 
 
 @op(only=FUNCTION)
-def broadcast_shapes(*shapes: Any) -> Size:
-    """The shape that tensors of these shapes are repeated to. RuntimeError where they do not fit."""
-    if any(isinstance(one, Tensor) or not isinstance(one, (int, tuple, list)) for one in shapes):
-        raise RuntimeError("Input shapes should be of type ints, a tuple of ints, or a list of ints")
-    try:
-        return Size(np.broadcast_shapes(*[(one,) if isinstance(one, int) else tuple(one) for one in shapes]))
-    except ValueError as wrong:
-        raise RuntimeError(f"Shape mismatch: objects cannot be broadcast to a single shape: {wrong}") from None
-
-
-@op(only=FUNCTION)
 def broadcast_tensors(*tensors: Tensors) -> tuple[Tensor, ...]:
     """Tensors repeated to the shape that they have in common."""
     xs = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors
-    shape = broadcast_shapes(*[tuple(x.shape) for x in xs])
+    try:
+        shape = np.broadcast_shapes(*[x._raw.shape for x in xs])
+    except ValueError as wrong:
+        raise RuntimeError(f"tensors of these shapes cannot be repeated to a common one: {wrong}") from None
     return tuple([x if x.shape == shape else expand(x, shape) for x in xs])
-
-
-@op()
-def diagflat(input: Tensor, offset: int = 0) -> Tensor:
-    """The matrix with the entries on a diagonal."""
-    return diag_embed(reshape(input, (-1,)), offset)

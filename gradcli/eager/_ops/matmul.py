@@ -11,12 +11,11 @@ from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine.fastpath import again
 from gradcli.eager._engine.record import declared, operation, record
 from gradcli.eager._engine.rule_node import renamed
-from gradcli.eager._ops.complex_numbers import conj
 from gradcli.eager._ops.elementwise import mul
 from gradcli.eager._ops.joining import diagonal
 from gradcli.eager._ops.reductions import graph_norm
 from gradcli.eager._ops.reductions import sum as summed
-from gradcli.eager._ops.table import ENTRIES, FUNCTION, LINALG, formula, op
+from gradcli.eager._ops.table import FUNCTION, formula, op
 from gradcli.eager._ops.views import axis_of, expand, permute, reshape, squeeze, unsafe_view, unsqueeze, view
 from gradcli.primitives import catalogue
 from gradcli.primitives.broadcasting import stretch
@@ -127,19 +126,13 @@ def _added(name: str, ranks: tuple[int, int], xs: tuple[Tensor, Tensor, Tensor],
     return record(_added_product, xs, factors, f"{name.capitalize()}Backward0", keep_integer=True, pointwise=False)
 
 
-@op(inplace=ENTRIES, why="times-zero mixes")
+@op(inplace=True, why="times-zero mixes")
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """beta * input + alpha * (the product of two matrices)."""
     return _added("addmm", (2, 2), (input, mat1, mat2), beta=beta, alpha=alpha)
 
 
-@op(inplace=ENTRIES, why="times-zero mixes")
-def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
-    """beta * input + alpha * (a matrix times a vector)."""
-    return _added("addmv", (2, 1), (input, mat, vec), beta=beta, alpha=alpha)
-
-
-@op(inplace=ENTRIES, why="times-zero mixes")
+@op(inplace=True, why="times-zero mixes")
 def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """beta * input + alpha * (the products of two stacks of matrices)."""
     return _added("baddbmm", (3, 3), (input, batch1, batch2), beta=beta, alpha=alpha)
@@ -151,22 +144,6 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:
     if input.ndim != 1 or vec2.ndim != 1:
         raise RuntimeError("outer() needs two vectors: 1D tensors expected")
     return mul(view(input, (input.shape[0], 1)), vec2)  # type: ignore[no-any-return]
-
-
-@op()
-def vdot(input: Tensor, other: Tensor) -> Tensor:
-    """The sum of the products of two vectors, the first of them conjugated."""
-    if input.dtype.kind == 3:
-        return dot(conj(input), other)
-    return renamed(dot(input, other), "VdotBackward0")
-
-
-@op()
-def inner(input: Tensor, other: Tensor) -> Tensor:
-    """The sums of the products along the last axes."""
-    if not input.ndim or not other.ndim:
-        return mul(input, other)  # type: ignore[no-any-return]
-    return tensordot(input, other, ([-1], [-1]))
 
 
 @op(only=FUNCTION)
@@ -188,38 +165,6 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     return reshape(mm(reshape(one, (-1, count)), reshape(other, (count, -1))), shape)
 
 
-@op()
-def kron(input: Tensor, other: Tensor) -> Tensor:
-    """The Kronecker product."""
-    rank = max(input.ndim, other.ndim)
-    one = (1,) * (rank - input.ndim) + tuple(input.shape)
-    two = (1,) * (rank - other.ndim) + tuple(other.shape)
-    left = unsafe_view(input, tuple(n for i in one for n in (i, 1)))
-    right = unsafe_view(other, tuple(n for j in two for n in (1, j)))
-    shape = tuple(i * j for i, j in zip(one, two, strict=True))
-    return unsafe_view(mul(left, right), shape)
-
-
-@formula(pointwise=False, whole=True, node="LinalgCross")
-def cross(input: Tensor, other: Tensor, dim: int = -1) -> Any:
-    """The cross product of vectors of three entries."""
-    axis = axis_of(dim, len(input.shape))
-    if input.shape[axis] != 3 or other.shape[axis] != 3:
-        raise RuntimeError(f"linalg.cross: inputs dimension {dim} must have length 3")
-
-    def turned(v: Any, by: int) -> Any:
-        return declared("roll", v, shift=-by, axis=axis)
-
-    return turned(input, 1) * turned(other, 2) - turned(input, 2) * turned(other, 1)
-
-
-@formula(pointwise=False)
-def dist(input: Tensor, other: Tensor, p: float = 2) -> Any:
-    """The p-norm of a difference."""
-    shape = np.broadcast_shapes(tuple(input.shape), tuple(other.shape))
-    return graph_norm(stretch(input, shape) - stretch(other, shape), ord=p, axis=None, keepdims=False)
-
-
 @formula(pointwise=False, only=FUNCTION)
 def cdist(x1: Tensor, x2: Tensor, p: float = 2.0) -> Any:
     """The distances between the rows of two matrices."""
@@ -229,12 +174,6 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0) -> Any:
     shape = (*np.broadcast_shapes(tuple(lead), tuple(other)), rows, columns, size)
     one, two = reshape(x1, shape=(*lead, rows, 1, size)), reshape(x2, shape=(*other, 1, columns, size))
     return graph_norm(stretch(one, shape) - stretch(two, shape), ord=p, axis=-1, keepdims=False)
-
-
-@op(only=LINALG)
-def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
-    """The sums of products along an axis."""
-    return summed(mul(x, y), dim)
 
 
 @op(only=FUNCTION)

@@ -10,10 +10,10 @@ from gradcli.eager._core import dtypes, tracer
 from gradcli.eager._core.events import noted
 from gradcli.eager._core.modes import warn
 from gradcli.eager._core.tensor import Tensor
-from gradcli.eager._engine.record import cast, declared, kind_of, of_node, one_node, operation, record
+from gradcli.eager._engine.record import cast, declared, of_node, operation, record
 from gradcli.eager._ops.complex_numbers import abs_
 from gradcli.eager._ops.elementwise import ROWS
-from gradcli.eager._ops.table import ENTRIES, FUNCTION, LINALG, described, formula, op
+from gradcli.eager._ops.table import FUNCTION, LINALG, formula, op
 from gradcli.primitives import catalogue
 
 if TYPE_CHECKING:
@@ -114,21 +114,6 @@ def std(
     return _spread("std", "StdBackward0", input, dim, keepdim, correction, unbiased)
 
 
-def _with_mean(name: str, summary: str) -> Any:
-    node = f"{name.capitalize()}MeanBackward0"
-
-    def function(input: Tensor, dim: Dims = None, *, correction: int = 1, keepdim: bool = False) -> Any:
-        _need_point(f"{name}_mean", input)
-        first = reduced(name, input, dim, keepdim, node, ddof=correction)
-        return one_node(node, first, reduced("mean", input, dim, keepdim, node))
-
-    return op(only=FUNCTION)(described(function, f"{name}_mean", summary))
-
-
-var_mean = _with_mean("var", "The variance and the mean.")
-std_mean = _with_mean("std", "The standard deviation and the mean.")
-
-
 @op()
 def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: dtypes.dtype | None = None) -> Tensor:
     """The product of the entries."""
@@ -153,8 +138,6 @@ def any(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
 
 def _truth(function: Any, x: Tensor, dim: Any, keepdim: bool) -> Tensor:
     found = np.asarray(function(x._array, axis=axes_of(dim), keepdims=keepdim))
-    if x._raw.dtype == np.uint8:  # from before there was torch.bool
-        found = found.astype(np.uint8)
     return noted(function.__name__, (x,), Tensor(found))
 
 
@@ -182,13 +165,13 @@ def log_softmax(input: Tensor, dim: int, dtype: dtypes.dtype | None = None) -> A
     return declared("log_softmax", input, axis=dim)
 
 
-@formula(pointwise=False, whole=True, inplace=ENTRIES, along=True)
+@formula(pointwise=False, whole=True, inplace=True, along=True)
 def cumsum(input: Tensor, dim: int, *, dtype: dtypes.dtype | None = None) -> Any:
     """Running sums along an axis."""
     return declared("cumsum", input, axis=dim)
 
 
-@formula(pointwise=False, whole=True, inplace=ENTRIES, along=True)
+@formula(pointwise=False, whole=True, inplace=True, along=True)
 def cumprod(input: Tensor, dim: int, *, dtype: dtypes.dtype | None = None) -> Any:
     """Running products along an axis."""
     return declared("cumprod", input, axis=dim)
@@ -267,12 +250,6 @@ def _order(x: Tensor, dim: int, descending: bool) -> Tensor:
         return record(catalogue()["argsort"], (keys,), {"axis": axis}, "argsort", pointwise=False)
     falls = descending and x._raw.dtype != np.bool_
     return Tensor(np.argsort(-x._array if falls else x._array, axis=dim, kind="stable"))
-
-
-@op(node="Sort")
-def msort(input: Tensor) -> Tensor:
-    """The entries in order along the first axis."""
-    return sort(input, 0)[0]
 
 
 def _positions(name: str, x: Tensor, dim: int | None, keepdims: bool) -> Tensor:
@@ -395,62 +372,15 @@ def searchsorted(sorted_sequence: Tensor, input: Operand, *, right: bool = False
     return Tensor(np.asarray(np.searchsorted(sorted_sequence._array, values, "right" if right else "left")))
 
 
-@op(only=FUNCTION)
-def bucketize(input: Any, boundaries: Tensor, *, right: bool = False) -> Tensor:
-    """Between which boundaries values lie."""
-    return searchsorted(boundaries, input, right=right)
-
-
-@op(only=FUNCTION)
-def isin(elements: Operand, test_elements: Operand) -> Tensor:
-    """Which entries occur in another tensor."""
-    return Tensor(np.isin(*[x._array if isinstance(x, Tensor) else x for x in (elements, test_elements)]))
-
-
-@op(only=FUNCTION)
-def result_type(one: Operand, other: Operand) -> dtypes.dtype:
-    """The format in which two operands meet."""
-    return dtypes.of(kind_of((one, other), (), True))
-
-
-@op(only=FUNCTION)
-def promote_types(type1: dtypes.dtype, type2: dtypes.dtype) -> dtypes.dtype:
-    """The smallest format that holds both."""
-    return dtypes.common([type1, type2], [], [])
-
-
-@op(only=FUNCTION)
-def can_cast(from_: dtypes.dtype, to: dtypes.dtype) -> bool:
-    """Whether results of a format may be written into another one: not from a higher category into a lower one."""
-    return from_.kind <= to.kind
-
-
-def _need_format(name: str, kind: Any) -> None:
-    if kind is not None and not isinstance(kind, dtypes.dtype):
-        raise TypeError(f"{name}(): argument 'type' (position 1) must be torch.dtype, not {kind.__class__.__name__}")
-
-
 class finfo:
     """The limits of a float format."""
 
     def __init__(self, type: dtypes.dtype | None = None) -> None:
-        _need_format("finfo", type)
         kind = type or dtypes.get_default_dtype()
-        if kind.kind < 2:
-            raise TypeError(f"torch.finfo() requires a floating point input type. Use torch.iinfo for {kind}")
+        if getattr(kind, "kind", 0) < 2:
+            raise TypeError(f"finfo() needs a floating point dtype, not {kind}")
         known = np.finfo(kind.np)
         self.bits, self.dtype = int(known.bits), kind.name
         self.eps, self.max, self.min = float(known.eps), float(known.max), float(known.min)
         self.tiny = self.smallest_normal = float(known.tiny)
         self.resolution = float(known.resolution)
-
-
-class iinfo:
-    """The limits of a format of whole numbers."""
-
-    def __init__(self, type: dtypes.dtype) -> None:
-        _need_format("iinfo", type)
-        if type.kind != 1:
-            raise TypeError(f"torch.iinfo() requires an integer input type. Use torch.finfo for {type}")
-        known = np.iinfo(type.np)
-        self.bits, self.dtype, self.max, self.min = int(known.bits), type.name, int(known.max), int(known.min)

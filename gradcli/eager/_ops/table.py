@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound="Callable[..., Any]")
 
 FUNCTION, METHOD, LINALG, LAYER = "function", "method", "linalg", "layer"  # `only`
-ENTRIES, TRUTHS, SHAPE = "entries", "truths", "shape"  # `inplace`
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,19 +30,19 @@ class Op:
     """One operation: its names, where they are found, and what it takes.
 
     `only`: FUNCTION or METHOD where it is not both; LINALG where `torch.linalg` alone has the name, and `torch` the
-    aliases; LAYER for what `torch.nn.functional` has. `inplace`: what its `_` form changes: the ENTRIES, the entries to
-    TRUTHS (ones and zeros), or the SHAPE; empty where it has none. `along`: it works along one axis, and takes a tensor
-    without axes too. `fast`: the method checks its arguments by itself. `node`: how the names of its nodes begin, where
-    that is not its own name. `saves`: what PyTorch calls the operands of the node, separated by spaces, where they are
-    not the tensors among the arguments in their order. `why`: how `gradcli why` reads a node that passes no gradient on
-    (a reason: "step-function", "dead-relu", "saturated", "not-selected", "times-zero"), and whether it "spreads" one
-    gradient over entries, "mixes" entries by weights, "branches", or "masks": an infinity comes in there on purpose.
+    aliases; LAYER for what `torch.nn.functional` has. `inplace`: whether it has a `_` form, which writes the entries
+    into the tensor. `along`: it works along one axis, and takes a tensor without axes too. `fast`: the method checks
+    its arguments by itself. `node`: how the names of its nodes begin, where that is not its own name. `saves`: what
+    PyTorch calls the operands of the node, separated by spaces, where they are not the tensors among the arguments in
+    their order. `why`: how `gradcli why` reads a node that passes no gradient on (a reason: "step-function",
+    "dead-relu", "saturated", "not-selected", "times-zero"), and whether it "spreads" one gradient over entries,
+    "mixes" entries by weights, "branches", or "masks": an infinity comes in there on purpose.
     """
 
     name: str
     aliases: tuple[str, ...] = ()
     only: str = ""
-    inplace: str = ""
+    inplace: bool = False
     along: bool = False
     fast: bool = False
     node: str = ""

@@ -12,15 +12,14 @@ from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine.arguments import sizes
 from gradcli.eager._engine.fastpath import again
 from gradcli.eager._engine.record import copied, record
-from gradcli.eager._ops.complex_numbers import conj
-from gradcli.eager._ops.table import FUNCTION, METHOD, SHAPE, op
+from gradcli.eager._ops.table import FUNCTION, METHOD, op
 from gradcli.primitives import catalogue
 from gradcli.primitives.broadcasting import stretch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gradcli.eager._engine.arguments import Dims, Sizes, Tensors
+    from gradcli.eager._engine.arguments import Dims, Sizes
 
 Shape = tuple[int, ...]
 
@@ -138,7 +137,7 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     return reshape(input, (*input.shape[:first], -1, *input.shape[last + 1 :]))
 
 
-@op(inplace=SHAPE)
+@op()
 def squeeze(input: Tensor, dim: Dims = None) -> Tensor:
     """Axes of size 1 removed: all of them, or one, or some."""
     if isinstance(dim, (tuple, list)):
@@ -153,7 +152,7 @@ def squeeze(input: Tensor, dim: Dims = None) -> Tensor:
     return viewed(input, _reshaped, {"shape": shape}, "SqueezeBackward1")
 
 
-@op(inplace=SHAPE, why="spreads")
+@op(why="spreads")
 def unsqueeze(input: Tensor, dim: int) -> Tensor:
     """A new axis of size 1."""
     at = axis_of(dim, input.ndim + 1) + input.ndim + 1
@@ -178,7 +177,7 @@ def permute(input: Tensor, *given: Any, dims: Any = None) -> Tensor:
     return viewed(input, _permuted, {"axes": order}, "PermuteBackward0")
 
 
-@op("swapaxes swapdims", inplace=SHAPE, why="spreads")
+@op("swapaxes swapdims", why="spreads")
 def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
     """Two axes exchanged."""
     return _exchanged(input, dim0, dim1, "TransposeBackward0")
@@ -195,7 +194,7 @@ def _exchanged(x: Tensor, dim0: int, dim1: int, node: str) -> Tensor:
 _TURNED = {"axes": (-1, -2)}
 
 
-@op(inplace=SHAPE, fast=True, why="spreads")
+@op(fast=True, why="spreads")
 def t(input: Tensor) -> Tensor:
     """The transpose of a matrix; vectors and numbers as they are."""
     if input._raw.ndim == 2:
@@ -293,50 +292,3 @@ def _complete_part(size: int, shape: Shape) -> Shape:
 def broadcast_to(input: Tensor, size: Sizes) -> Tensor:
     """Repeated to a shape."""
     return expand(input, tuple(size))
-
-
-@op()
-def adjoint(input: Tensor) -> Tensor:
-    """The last two axes exchanged, complex numbers conjugated."""
-    if input.ndim == 1:
-        raise RuntimeError("adjoint() needs a matrix, or a stack of them")
-    return conj(transpose(input, -2 if input.ndim else -1, -1))
-
-
-def each_of(function: Callable[[Tensor], Tensor]) -> Any:
-    """The function for one tensor, or for several at once, which gives as many."""
-
-    def called(*tensors: Tensors) -> Any:
-        if len(tensors) == 1 and isinstance(tensors[0], Tensor):
-            return function(tensors[0])
-        xs = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors
-        return tuple([function(x) for x in xs])
-
-    called.__name__, called.__qualname__, called.__doc__ = function.__name__, function.__qualname__, function.__doc__
-    called.__module__ = function.__module__
-    return called
-
-
-@op(only=FUNCTION)
-@each_of
-def atleast_1d(x: Tensor) -> Tensor:
-    """The tensor with one axis at least."""
-    return x if x.ndim else reshape(x, (1,))
-
-
-@op(only=FUNCTION)
-@each_of
-def atleast_2d(x: Tensor) -> Tensor:
-    """The tensor with two axes at least; a vector becomes a row."""
-    return unsqueeze(x, 0) if x.ndim == 1 else x if x.ndim else reshape(x, (1, 1))
-
-
-@op(only=FUNCTION)
-@each_of
-def atleast_3d(input: Tensor) -> Tensor:
-    """The tensor with three axes at least: a vector becomes (1, n, 1), a matrix (n, m, 1)."""
-    if input.ndim >= 3:
-        return input
-    if input.ndim == 1:
-        return unsqueeze(unsqueeze(input, 0), -1)
-    return unsqueeze(input, -1) if input.ndim == 2 else reshape(input, (1, 1, 1))
