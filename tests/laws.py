@@ -19,10 +19,10 @@ from gradcli.diagnostics import GradcliError
 from gradcli.execution.evaluate import Tape
 from gradcli.execution.namespaces import Unavailable
 from gradcli.graph.node import reachable
-from gradcli.graph.verify import verify, verify_pushforwards
 from gradcli.transforms import derivatives
 from tests import laws_derivatives, laws_points, numpy_reading, reference
 from tests.cases import GRID, InnerCase, cases
+from tests.graph_invariants import verify, verify_pushforwards
 from tests.oracles import Silent, Symbolic, ball_values, middle
 from tests.reference import Missing, mp
 from tests.study import POINTS, Study, close, need, study, ulps

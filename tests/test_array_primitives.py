@@ -17,11 +17,11 @@ from gradcli.execution.evaluate import Tape
 from gradcli.graph.builder import building
 from gradcli.graph.node import reachable
 from gradcli.graph.types import Type
-from gradcli.graph.verify import verify, verify_pushforwards
 from gradcli.language.parser import parse
 from gradcli.lowering import lower
 from gradcli.transforms import derivatives
 from tests.array_cases import CALLS, Call
+from tests.graph_invariants import verify, verify_pushforwards
 
 if TYPE_CHECKING:
     from gradcli.graph.node import Node

@@ -22,13 +22,13 @@ from gradcli.execution.evaluate import Tape
 from gradcli.graph.flat import flatten, restore
 from gradcli.graph.node import reachable
 from gradcli.graph.text import formulas, step_names
-from gradcli.graph.verify import verify
 from gradcli.language.limits import Limits
 from gradcli.language.parser import parse
 from gradcli.language.unparse import unparse
 from gradcli.lowering import lower
 from gradcli.primitives import catalogue
 from gradcli.transforms import derivatives
+from tests.graph_invariants import verify
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -14,7 +14,7 @@ from gradcli.graph.node import CONSTANT, DATA, LEAF, Node
 from gradcli.graph.primitive import composite, elementwise, structured
 from gradcli.graph.program import Leaf, Program
 from gradcli.graph.types import Type
-from gradcli.graph.verify import Broken, verify, verify_pushforwards
+from tests.graph_invariants import Broken, verify, verify_pushforwards
 from tests.graphs import VOCABULARY, Graph
 
 if TYPE_CHECKING:

@@ -15,10 +15,10 @@ from gradcli.graph.loop import Opened, close, loop_of
 from gradcli.graph.node import is_reader, reachable
 from gradcli.graph.program import Program
 from gradcli.graph.types import FLOAT, Type
-from gradcli.graph.verify import verify
 from gradcli.primitives import catalogue
 from gradcli.transforms.derivatives import grad, hessian, jvp, nth
 from tests import loop_bodies
+from tests.graph_invariants import verify
 from tests.loop_bodies import (
     READINGS,
     SHARP,

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import gradcli
-from gradcli.graph.verify import verify
 from gradcli.language.limits import Limits
 from gradcli.language.parser import parse
 from gradcli.lowering import lower
+from tests.graph_invariants import verify
 
 
 def codes(script: str, at: object = None, call: str = "grad", **options: object) -> list[str]:

@@ -17,11 +17,11 @@ from gradcli.diagnostics import GradcliError
 from gradcli.execution.evaluate import Tape
 from gradcli.graph.builder import building
 from gradcli.graph.node import reachable
-from gradcli.graph.verify import verify
 from gradcli.language.parser import parse
 from gradcli.lowering import lower
 from gradcli.transforms import derivatives
 from tests import numpy_reading, reference
+from tests.graph_invariants import verify
 from tests.random_programs import Direct, make
 from tests.reference_arrays import CALLS
 

@@ -12,9 +12,9 @@ import gradcli
 from gradcli.calculator import questions
 from gradcli.execution.evaluate import Tape
 from gradcli.graph.node import Node, reachable
-from gradcli.graph.verify import verify
 from gradcli.transforms import derivatives
 from gradcli.transforms.taylor import taylor
+from tests.graph_invariants import verify
 from tests.random_programs import make
 
 if TYPE_CHECKING:

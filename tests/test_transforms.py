@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from gradcli.graph.verify import verify
 from gradcli.transforms.derivatives import (
     grad,
     hessian,
@@ -17,6 +16,7 @@ from gradcli.transforms.derivatives import (
     laplacian,
     vjp,
 )
+from tests.graph_invariants import verify
 from tests.graphs import Graph, difference, scalarised, value, values
 
 if TYPE_CHECKING:

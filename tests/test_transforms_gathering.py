@@ -15,9 +15,9 @@ from gradcli.batch.json_lines import QuestionCache, answered
 from gradcli.calculator.questions import gradient_question, prepare
 from gradcli.graph.builder import Builder
 from gradcli.graph.node import Node
-from gradcli.graph.verify import verify
 from gradcli.primitives import catalogue
 from gradcli.transforms import gathering, reverse
+from tests.graph_invariants import verify
 
 N = 24
 X = np.random.default_rng(5).normal(size=N)

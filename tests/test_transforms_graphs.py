@@ -13,8 +13,8 @@ import pytest
 from gradcli.diagnostics import GradcliError
 from gradcli.graph.node import reachable
 from gradcli.graph.primitive import composite, structured
-from gradcli.graph.verify import verify, verify_pushforwards
 from gradcli.transforms.derivatives import grad, hessian, jacobian, jvp, nth
+from tests.graph_invariants import verify, verify_pushforwards
 from tests.graphs import VOCABULARY, Graph, difference, scalarised, value, values
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ from gradcli.calculator import questions
 from gradcli.execution.evaluate import Tape
 from gradcli.graph.builder import building
 from gradcli.graph.node import Node, reachable
-from gradcli.graph.verify import verify
 from gradcli.transforms import derivatives
 from gradcli.transforms.lifted import lifted
 from tests.cases import cases, internal, public
+from tests.graph_invariants import verify
 from tests.random_programs import make
 from tests.study import Study
 
