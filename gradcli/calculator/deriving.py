@@ -23,8 +23,7 @@ from gradcli.checks.oracle import oracle_client
 from gradcli.checks.oracle.oracle_client import Exact
 from gradcli.diagnostics import GradcliError, error, pointing_into, visible
 from gradcli.formulas import NoFormula, Rows, formula_texts, why_none
-from gradcli.graph.builder import building
-from gradcli.graph.collector import uncollected
+from gradcli.graph.builder import building, uncollected
 from gradcli.graph.node import reachable
 from gradcli.language.limits import limits_of
 from gradcli.language.parser import parse

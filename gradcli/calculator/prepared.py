@@ -6,7 +6,7 @@ from gradcli.calculator.along import at_once
 from gradcli.diagnostics import GradcliError, pointing_into
 from gradcli.execution.evaluate import Tape
 from gradcli.execution.namespaces import REFUSED
-from gradcli.graph.collector import uncollected
+from gradcli.graph.builder import uncollected
 from gradcli.lowering import missing_values
 from gradcli.lowering.names import filled
 

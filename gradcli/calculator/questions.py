@@ -5,7 +5,7 @@ from __future__ import annotations
 from gradcli.calculator import sweeping
 from gradcli.calculator.prepared import Question
 from gradcli.diagnostics import error, pointing_into, visible
-from gradcli.graph.collector import uncollected
+from gradcli.graph.builder import uncollected
 from gradcli.language.limits import DEFAULT_LIMITS
 from gradcli.language.parser import parse
 from gradcli.language.source import Source

@@ -320,7 +320,8 @@ def of_rule(rule: HandRule, values: Mapping[str, Floats], seed: int) -> list[Sub
     scalar = paired(rule.output, cotangent)
     names = [leaf.node.params["name"] for leaf in rule.leaves]
     found = []
-    for leaf, result, line in zip(rule.leaves, rule.results, rule.lines, strict=True):
+    lines = rule.lines or (rule.span.line,) * len(rule.leaves)
+    for leaf, result, line in zip(rule.leaves, rule.results, lines, strict=True):
         one = Subject(
             "vjp",
             result,

@@ -14,9 +14,8 @@ from gradcli.eager._core.tracer import Traced
 from gradcli.eager._ops.joining import cat
 from gradcli.eager._trace import HELD, Paths, names_of, placed
 from gradcli.eager.autograd._context import Context, FunctionNode, class_of
-from gradcli.graph.handrule import HandRule
 from gradcli.graph.node import LEAF, Node
-from gradcli.graph.program import Leaf
+from gradcli.graph.program import HandRule, Leaf
 from gradcli.transforms.handwritten import by_hand
 from gradcli.transforms.reverse import between
 

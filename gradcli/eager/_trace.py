@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from gradcli.eager._core.modes import Place
-    from gradcli.graph.handrule import HandRule
     from gradcli.graph.node import Node
+    from gradcli.graph.program import HandRule
 
 HELD = by_hand("held", "A value that derivatives take for a constant, and oracles do not.", 0, lambda value, xs, ct: ())
 KINDS = {"f": "float", "i": "int", "u": "int", "b": "bool"}

@@ -13,8 +13,7 @@ from gradcli.checks.traced.traced_rule import is_rule, traced_rule
 from gradcli.diagnostics import Span, error
 from gradcli.eager import _trace as ours
 from gradcli.eager._core.tensor import Tensor
-from gradcli.graph.handrule import HandRule
-from gradcli.graph.program import Leaf
+from gradcli.graph.program import HandRule, Leaf
 from gradcli.transforms.handwritten import by_hand
 
 if TYPE_CHECKING:

@@ -7,17 +7,19 @@ it with the program's own nodes.
 
 from __future__ import annotations
 
+import gc
 from _thread import RLock
 
 from gradcli.diagnostics import error
 from gradcli.graph.exact import count_text, decimal, is_fraction, whole_or_fraction
-from gradcli.graph.node import CONSTANT, DATA, LEAF, Node
+from gradcli.graph.node import CONSTANT, DATA, LEAF, Node, reachable
 from gradcli.graph.operand import Closed
 from gradcli.graph.types import FLOAT, Type
+from gradcli.records import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Hashable, Iterable, Mapping
     from typing import Any
 
     from gradcli.diagnostics import GradcliError, Span
@@ -340,6 +342,58 @@ class building:
         if self.opened:
             self.builder.close()
         _deriving.release()
+
+
+class uncollected:
+    """A context without the collector of cycles: what is built is many small objects, none of which is garbage.
+
+    While they become more, the collector would walk through all of them again and again.
+    """
+
+    __slots__ = ("usual",)
+
+    def __enter__(self) -> None:
+        self.usual = gc.isenabled()
+        gc.disable()
+
+    def __exit__(self, *exc: object) -> None:
+        if self.usual:
+            gc.enable()
+
+
+# --- definitions of composite operations --------------------------------------------------------------------------
+
+
+class Definition(NamedTuple):
+    """`result` from `inputs`, one for each operand; `steps` are all nodes in order, the inputs among them."""
+
+    inputs: list[Node]
+    steps: list[Node]
+    result: Node
+
+
+def definition_key(node: Node) -> Hashable:
+    """What a definition depends on: nodes with the same key have the same one, so it need not be made again."""
+    return node.primitive, tuple([arg.type for arg in node.args]), tuple(node.params.items())
+
+
+def written_out(node: Node, given: Callable[[Node], Node] | None = None) -> Definition:
+    """The definition of an operation for operands of these types; `given` turns inputs into what is put into it.
+
+    >>> from gradcli.primitives import catalogue
+    >>> builder = Builder(catalogue())
+    >>> x = builder.leaf("x", (2, 2))
+    >>> [step.primitive.name for step in written_out(builder.call("logdet", x)).steps]
+    ['leaf', 'det', 'log']
+    """
+    primitive = node.primitive
+    assert primitive.definition is not None
+    builder = Builder(node.builder.vocabulary)
+    inputs = [builder.fresh_leaf(arg.type) for arg in node.args]
+    operands: list[Any] = inputs if given is None else [given(x) for x in inputs]
+    result: Node = primitive.definition(*operands, **node.params)
+    builder.close()
+    return Definition(inputs, reachable([result]), result)
 
 
 def _input_key(node: Node) -> Any:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from gradcli.graph.operand import Closed, Operand
 from gradcli.graph.types import Type
+from gradcli.records import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 REQUIRED = object()  # the default of a parameter that has none
 
 
-class Kink:
+class Kink(NamedTuple):
     """Where an operation is not smooth, and which derivative it returns there.
 
     `surface(*xs, **params)` is an expression in graph operations that is zero exactly on the kink; `where` and
@@ -42,13 +43,10 @@ class Kink:
     `discontinuity`.
     """
 
-    __slots__ = ("discontinuity", "surface", "value", "where")
-
-    def __init__(self, surface: Rule, where: str, value: str, discontinuity: bool = False) -> None:
-        self.surface = surface
-        self.where = where
-        self.value = value
-        self.discontinuity = discontinuity
+    surface: Rule
+    where: str
+    value: str
+    discontinuity: bool = False
 
     def arguments(self) -> Sequence[str]:
         """The arguments of the operation, as `where` and `value` name them."""
@@ -59,125 +57,50 @@ class Kink:
 class Primitive:
     """An operation as it was declared: data only, shared by every reading of a program.
 
-    `closed` says what an internal operation is in public ones, where it is smooth: formulas for people are made of it.
-    `parameters` are the arguments of an operation that is declared by text, each with its default or `REQUIRED`.
-    `package` is the one that declares an operation from outside, "" until its name is known.
-
-    Called like a function: `sin(x)` binds the operation through its first operand.
+    The fields and their defaults stand below. Called like a function, as in `sin(x)`, it binds the operation through
+    its first operand.
     """
 
-    __slots__ = (
-        "aliases",
-        "aligned",
-        "annihilator",
-        "arity",
-        "ball",
-        "call",
-        "closed",
-        "commutative",
-        "definition",
-        "domain",
-        "entries",
-        "examples",
-        "fold",
-        "formula",
-        "identity",
-        "impl",
-        "internal",
-        "kind",
-        "kinks",
-        "lift",
-        "moves",
-        "name",
-        "node",
-        "package",
-        "parameters",
-        "partials",
-        "pointwise",
-        "pushforward",
-        "rewrite",
-        "sample",
-        "static",
-        "summary",
-        "symbolic",
-        "transpose",
-        "type_rule",
-    )
+    name: str
+    kind: str
+    summary: str
+    impl: Rule | None = None  # the value, in a namespace of floats
+    symbolic: Rule | None = None  # in SymPy
+    ball: Rule | None = None  # in python-flint
+    entries: Rule | None = None  # entry by entry, in any field
+    moves: bool = False  # whether it only moves entries
+    lift: Rule | None = None  # the parameters with one more axis in front
+    partials: Rule | None = None
+    transpose: Mapping[int, Rule] | Rule | None = None
+    pushforward: Sequence[Rule | None] | None = None
+    definition: Rule | None = None
+    type_rule: Callable[..., Type] | None = None
+    pointwise: bool = False
+    aligned: bool = False  # whether operands get as many axes as the longest
+    arity: int | None = None
+    call: Rule | None = None  # makes a call in a script a node
+    static: tuple[str, ...] = ()  # the names of parameters
+    internal: bool = False
+    aliases: tuple[str, ...] = ()
+    domain: Sequence[Interval] = ()  # of each operand
+    kinks: Sequence[Kink] = ()
+    sample: Sequence[Any] = ()  # where tests evaluate it
+    examples: Sequence[tuple[str, Any]] = ()
+    formula: str | Callable[..., str] = ""  # as people write it
+    node: str | Callable[..., str] = ""  # PyTorch's name of its node
+    identity: int | None = None
+    annihilator: int | None = None
+    commutative: bool = False
+    fold: Rule | None = None  # of exact constants
+    rewrite: Rule | None = None
+    closed: Rule | None = None  # an internal operation in public ones, where it is smooth: for formulas
+    parameters: Mapping[str, Any] | None = None  # of one declared by text: each with its default or `REQUIRED`
+    package: str | None = None  # that declares it from outside; "" until its name is known
 
-    def __init__(
-        self,
-        name: str,
-        kind: str,
-        summary: str,
-        *,
-        impl: Rule | None = None,
-        symbolic: Rule | None = None,
-        ball: Rule | None = None,
-        entries: Rule | None = None,
-        moves: bool = False,
-        lift: Rule | None = None,
-        partials: Rule | None = None,
-        transpose: Mapping[int, Rule] | Rule | None = None,
-        pushforward: Sequence[Rule | None] | None = None,
-        definition: Rule | None = None,
-        type_rule: Callable[..., Type] | None = None,
-        pointwise: bool = False,
-        aligned: bool = False,
-        arity: int | None = None,
-        call: Rule | None = None,
-        static: tuple[str, ...] = (),
-        internal: bool = False,
-        aliases: tuple[str, ...] = (),
-        domain: Sequence[Interval] = (),
-        kinks: Sequence[Kink] = (),
-        sample: Sequence[Any] = (),
-        examples: Sequence[tuple[str, Any]] = (),
-        formula: str | Callable[..., str] = "",
-        node: str | Callable[..., str] = "",
-        identity: int | None = None,
-        annihilator: int | None = None,
-        commutative: bool = False,
-        fold: Rule | None = None,
-        rewrite: Rule | None = None,
-        closed: Rule | None = None,
-        parameters: Mapping[str, Any] | None = None,
-        package: str | None = None,
-    ) -> None:
-        self.name = name
-        self.kind = kind
-        self.summary = summary
-        self.impl = impl
-        self.symbolic = symbolic
-        self.ball = ball
-        self.entries = entries
-        self.moves = moves
-        self.lift = lift
-        self.partials = partials
-        self.transpose = transpose
-        self.pushforward = pushforward
-        self.definition = definition
-        self.type_rule = type_rule
-        self.pointwise = pointwise
-        self.aligned = aligned
-        self.arity = arity
-        self.call = call
-        self.static = static
-        self.internal = internal
-        self.aliases = aliases
-        self.domain = tuple(domain)
-        self.kinks = tuple(kinks)
-        self.sample = tuple(sample)
-        self.examples = tuple(examples)
-        self.formula = formula
-        self.node = node
-        self.identity = identity
-        self.annihilator = annihilator
-        self.commutative = commutative
-        self.fold = fold
-        self.rewrite = rewrite
-        self.closed = closed
-        self.parameters = parameters
-        self.package = package
+    def __init__(self, name: str, kind: str, summary: str, **fields: Any) -> None:
+        if not fields.keys() <= _DEFAULTS.keys():
+            raise TypeError(f"{name}: an operation has no {', '.join(sorted(fields.keys() - _DEFAULTS.keys()))}")
+        self.__dict__.update(_DEFAULTS, name=name, kind=kind, summary=summary, **fields)
 
     if TYPE_CHECKING:
 
@@ -232,6 +155,9 @@ class Primitive:
 
     def __repr__(self) -> str:
         return f"<{self.kind} {self.name}>"
+
+
+_DEFAULTS = {field: getattr(Primitive, field, None) for field in Primitive.__annotations__}
 
 
 def elementwise(

@@ -6,6 +6,7 @@ Transforms make new programs from it, which share its nodes.
 from __future__ import annotations
 
 from gradcli.graph.node import Node, reachable
+from gradcli.records import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,6 +40,30 @@ class Leaf:
         self.const = const
         self.span = span
         self.declared = declared
+
+
+class HandRule(NamedTuple):
+    """A hand-written backward rule that is to be judged, on inputs of its own.
+
+    `results` are the cotangents of `leaves`, for the cotangent of `output`; `args` are the nodes of the operands of
+    the first call. A rule that was written in Python has a `file`, and maybe `lines`: of each result the line that
+    computes it.
+    """
+
+    name: str
+    span: Span
+    leaves: tuple[Leaf, ...]
+    output: Node
+    cotangent: Node
+    results: tuple[Node, ...]
+    args: tuple[Node, ...]
+    file: str | None = None
+    lines: tuple[int, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """What its author calls it: `f.vjp` in a script, `F.backward` in Python."""
+        return f"{self.name}.{'vjp' if self.file is None else 'backward'}"
 
 
 class Program:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gradcli.graph.handrule import HandRule
+from gradcli.graph.program import HandRule
 from gradcli.records import NamedTuple
 
 TYPE_CHECKING = False

@@ -15,7 +15,7 @@ import numpy as np
 from gradcli.diagnostics import GradcliError
 from gradcli.execution.evaluate import evaluate
 from gradcli.execution.namespaces import namespace
-from gradcli.graph.definition import definition_key, written_out
+from gradcli.graph.builder import definition_key, written_out
 from gradcli.graph.loop import loop_key, nodes_in
 from gradcli.graph.node import LEAF, Node, is_reader, reachable
 from gradcli.graph.types import size_of
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from gradcli.graph.definition import Definition
+    from gradcli.graph.builder import Definition
     from gradcli.graph.loop import Body
     from gradcli.graph.primitive import Primitive
     from gradcli.graph.types import Shape

@@ -22,12 +22,12 @@ from gradcli.checks.evaluate.interpretation import Entries, Failed, Failure, Tie
 from gradcli.checks.expansions.complex_numbers import Complex, angle
 from gradcli.checks.expansions.log_puiseux import Expansion, Huge
 from gradcli.checks.expansions.power_series import Series, replaced
-from gradcli.graph.definition import written_out
+from gradcli.graph.builder import written_out
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from gradcli.graph.definition import Definition
+    from gradcli.graph.builder import Definition
     from gradcli.graph.node import Node
     from gradcli.graph.primitive import Primitive
 

@@ -25,7 +25,7 @@ from gradcli.execution.plans.run import Workspace
 from gradcli.execution.plans.schedule import Schedule, steps_of
 from gradcli.execution.plans.thread_pool import processors
 from gradcli.execution.plans.tracing import Unrecordable
-from gradcli.graph.collector import uncollected
+from gradcli.graph.builder import uncollected
 from gradcli.graph.node import is_reader
 
 if TYPE_CHECKING:
