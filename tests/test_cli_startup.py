@@ -49,12 +49,16 @@ def modules(tmp_path: Path, *arguments: str) -> set[str]:
         ["hessian", "x**2*y + sin(y)", "--at", "x=1.5,y=-0.5"],
         ["trace", "(x*y+x)**2", "--at", "x=2,y=3", "--why-topo"],
         ["explain", "GC101"],
-        ["completions", "bash"],
     ],
     ids=" ".join,
 )
 def test_scalar_commands_import_neither_numpy_nor_typer_nor_rich(arguments: list[str], tmp_path: Path) -> None:
     assert modules(tmp_path, *arguments) & (HEAVY | SLOW) == set()
+
+
+def test_completions_import_nothing_heavy(tmp_path: Path) -> None:
+    """They list the operations of plug-ins, and `importlib.metadata` imports `inspect` since Python 3.14."""
+    assert modules(tmp_path, "completions", "bash") & HEAVY == set()
 
 
 @pytest.mark.parametrize("arguments", [["--help"], [], ["grad", "--help"]], ids=" ".join)

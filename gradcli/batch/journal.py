@@ -312,7 +312,7 @@ class _File:
         deadline = monotonic() + timeout
         while True:
             try:
-                self._connection = sqlite3.connect(path, timeout, isolation_level=None, check_same_thread=False)
+                self._connection = sqlite3.connect(path, timeout=timeout, isolation_level=None, check_same_thread=False)
                 self._begin(sqlite3.SQLITE_LIMIT_LENGTH)
                 return
             except self._errors as wrong:
