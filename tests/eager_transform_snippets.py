@@ -161,15 +161,6 @@ x=torch.tensor([1.,2.],requires_grad=True)
 with torch.autograd.graph.save_on_cpu(): y=(x*x*x).sum()
 y.backward(); g=x.grad
 """,
-    "hooks disabled": """
-with torch.autograd.graph.disable_saved_tensors_hooks('no'):
-    with torch.autograd.graph.saved_tensors_hooks(lambda t:t,lambda t:t): pass
-""",
-    "version raised by hand": """
-x=torch.tensor([1.,2.],requires_grad=True); y=x*1; z=y*y
-torch.autograd.graph.increment_version(y); v=y._version
-z.sum().backward()
-""",
     "edges and nodes": """
 a=torch.ones(2,requires_grad=True); b=(a*2)
 e=torch.autograd.graph.get_gradient_edge(b); n=e.node.name(); k=e.output_nr; i=isinstance(b.grad_fn,torch.autograd.graph.Node)

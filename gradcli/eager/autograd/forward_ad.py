@@ -145,30 +145,17 @@ def _without_level() -> Iterator[None]:
         state.dual = level
 
 
-class dual_level:
+@contextlib.contextmanager
+def dual_level() -> Iterator[int]:
     """A context in which dual tensors exist; RuntimeError where one is open already."""
-
-    def __enter__(self) -> int:
-        return enter_dual_level()
-
-    def __exit__(self, *exc: object) -> None:
-        exit_dual_level()
-
-
-def enter_dual_level() -> int:
-    """Open the level; RuntimeError where one is open already."""
     if state.dual is not None:
         raise RuntimeError("nested forward mode is not supported: a dual level is open already")
-    state.dual = Level()
-    return 0
-
-
-def exit_dual_level(*, level: int | None = None) -> None:
-    """Close the level: tangents are gone; RuntimeError where none is open."""
-    if state.dual is None:
-        raise RuntimeError("no dual level is open, so none can be closed")
-    state.dual.close()
-    state.dual = None
+    level = state.dual = Level()
+    try:
+        yield 0
+    finally:
+        level.close()
+        state.dual = None
 
 
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:

@@ -12,6 +12,7 @@ import numpy as np
 
 from gradcli.eager._core.modes import enable_grad
 from gradcli.eager._core.tensor import Tensor
+from gradcli.eager._ops.creation import ones_like, zeros_like
 from gradcli.eager._ops.joining import stack
 from gradcli.eager._ops.views import reshape, view
 from gradcli.eager.autograd._grad import grad
@@ -57,7 +58,7 @@ class _Run:
         if v is None:
             if len(like) != 1 or like[0]._raw.size != 1:
                 raise RuntimeError(f"the vector v can only be None if {reason} a single tensor with a single element")
-            return [_ones(like[0])]
+            return [ones_like(like[0])]
         given = _tensors(v, "vectors", self.name)
         if len(given) != len(like):
             raise RuntimeError(f"v is a tuple of invalid length: should be {len(like)} but got {len(given)}")
@@ -80,7 +81,7 @@ class _Run:
                 f"while computing {self.name}, a derivative was found to be independent of an input, which strict=True "
                 "refuses"
             )
-        return tuple([_zeros(x) if one is None else one for one, x in zip(found, like, strict=True)])
+        return tuple([zeros_like(x) if one is None else one for one, x in zip(found, like, strict=True)])
 
     def shown(self, value: Any) -> Any:
         """What the function returned, without history unless it is wanted."""
@@ -93,14 +94,6 @@ class _Run:
         if len(self.outputs) != 1 or self.outputs[0]._raw.size != 1 or not isinstance(self.value, Tensor):
             raise RuntimeError(f"the function given to {self.name} should return a single tensor with a single element")
         return self.outputs[0]
-
-
-def _zeros(x: Tensor) -> Tensor:
-    return Tensor(np.zeros(x._raw.shape, x._raw.dtype))
-
-
-def _ones(x: Tensor) -> Tensor:
-    return Tensor(np.ones(x._raw.shape, x._raw.dtype))
 
 
 def _check(strategy: str, vectorize: bool, strict: bool, create_graph: bool) -> None:
@@ -175,7 +168,7 @@ def hessian(
 
     def gradient(*xs: Tensor) -> Any:
         run = _Run(func, xs, True, strict, "hessian")
-        found = run.filled(run.pulled([run.scalar()], [_ones(run.scalar())], True), run.xs, strict)
+        found = run.filled(run.pulled([run.scalar()], [ones_like(run.scalar())], True), run.xs, strict)
         return found[0] if single else found
 
     return jacobian(gradient, inputs, create_graph, strict, vectorize, outer_jacobian_strategy)
@@ -209,7 +202,7 @@ def jvp(
     with enable_grad():
         run = _Run(func, inputs, create_graph, strict, "jvp")
         vectors = run.vectors(v, run.xs, "the input is")
-        seeds = [_zeros(out).requires_grad_() for out in run.outputs]
+        seeds = [zeros_like(out).requires_grad_() for out in run.outputs]
         pulled = run.pulled(run.outputs, seeds, True)
         moving = [
             (one, vector) for one, vector in zip(pulled, vectors, strict=True) if one is not None and one.requires_grad
@@ -245,6 +238,6 @@ def _second(
         run = _Run(func, inputs, create_graph, strict, name)
         value = run.scalar()
         vectors = run.vectors(v, run.xs, "the input is")
-        first = run.filled(run.pulled([value], [_ones(value)], True), run.xs, strict)
+        first = run.filled(run.pulled([value], [ones_like(value)], True), run.xs, strict)
         found = run.filled(run.pulled(first, vectors, create_graph), run.xs, create_graph)
     return run.shown(run.value), found[0] if run.single else found

@@ -1,24 +1,19 @@
-"""PyTorch's `torch.autograd.graph`: hooks on saved tensors, nodes and edges of recorded graphs, version counters."""
+"""PyTorch's `torch.autograd.graph`: hooks on saved tensors, nodes and edges of recorded graphs."""
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from gradcli.eager._core.modes import place, state, sweeps
+from gradcli.eager._core.modes import state, sweeps
 from gradcli.eager._core.node import AccumulateGrad, GradientEdge, Node, accumulator
 from gradcli.eager._core.tensor import Tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-_refused: list[str] = []
+    from collections.abc import Callable
 
 
 class saved_tensors_hooks:
     """A context: nodes keep `pack_hook(tensor)` of what they save, and read `unpack_hook` of it.
-
-    RuntimeError where such hooks are disabled.
 
     >>> import gradcli.eager as torch
     >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
@@ -33,8 +28,6 @@ class saved_tensors_hooks:
         self.pair = (pack_hook, unpack_hook)
 
     def __enter__(self) -> None:
-        if _refused:
-            raise RuntimeError(_refused[-1])
         sweeps.watched = True
         state.saved_hooks = (*state.saved_hooks, self.pair)
 
@@ -49,24 +42,6 @@ class save_on_cpu(saved_tensors_hooks):
         super().__init__(lambda x: Tensor(x._array.copy()), lambda kept: kept)
 
 
-@contextmanager
-def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
-    """A context in which `saved_tensors_hooks` is a RuntimeError with this message."""
-    _refused.append(error_message)
-    try:
-        yield
-    finally:
-        _refused.pop()
-
-
-def increment_version(tensor: Tensor | Sequence[Tensor]) -> None:
-    """Count an in-place change that the tensor cannot see, so that backward refuses what was saved before it."""
-    for x in (tensor,) if isinstance(tensor, Tensor) else tuple(tensor):
-        if x.is_inference():
-            raise RuntimeError("inference tensors do not track a version counter")
-        x._counter.bump(place())
-
-
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     """The edge of a tensor. RuntimeError where no gradient will come."""
     if not tensor.requires_grad:
@@ -79,9 +54,7 @@ __all__ = [
     "AccumulateGrad",
     "GradientEdge",
     "Node",
-    "disable_saved_tensors_hooks",
     "get_gradient_edge",
-    "increment_version",
     "save_on_cpu",
     "saved_tensors_hooks",
 ]
