@@ -9,7 +9,7 @@ import pytest
 
 import gradcli.eager as torch
 from gradcli.eager._core.modes import line_of, state
-from gradcli.eager._engine import codegen, numpy_kernels
+from gradcli.eager._engine import numpy_kernels
 
 nn, F = torch.nn, torch.nn.functional
 USES = 5
@@ -152,18 +152,6 @@ def test_windows_in_one_step_give_what_slices_give(name: str, monkeypatch: pytes
         assert one.is_contiguous() and torch.allclose(one, other, rtol=1e-12, atol=1e-12)
 
 
-def test_joined_and_added_up_are_used() -> None:
-    """Else the test above would compare one way with itself."""
-    convolution, x = nn.Conv2d(2, 3, 3), torch.randn(1, 2, 7, 7).requires_grad_()
-    for _ in range(USES):
-        y = convolution(x)
-        y.sum().backward()
-    names = vars(codegen)
-    back = y.grad_fn.vjp.back.__globals__
-    kinds = {type(value) for value in back.values()}
-    assert names["Joined"] in kinds and names["AddedUp"] in kinds
-
-
 # --- kernels -----------------------------------------------------------------------------------------------------------
 
 ODD = np.array([0.0, -0.0, np.nan, np.inf, -np.inf, 1.0, 1.0, -2.0, 3.0], np.float32)
@@ -176,16 +164,6 @@ def test_place_of_largest(width: int, kind: Any) -> None:
     x = draw.choice(ODD if kind != np.int64 else np.arange(5), (2000, width)).astype(kind)
     assert np.array_equal(numpy_kernels.place_of_largest(np.argmax, x, -1), x.argmax(-1))
     assert np.array_equal(numpy_kernels.place_of_largest(np.argmax, x, 0), x.argmax(0))
-
-
-@pytest.mark.parametrize("shape", [(2000, 10), (3, 4), (2000, 100), (4, 5, 6)])
-@pytest.mark.parametrize("kind", [np.float32, np.float64])
-def test_sums_along_rows(shape: tuple[int, ...], kind: Any) -> None:
-    x = np.random.default_rng(0).random(shape).astype(kind)
-    for keepdims in (False, True):
-        expected = x.sum(-1, keepdims=keepdims)
-        found = numpy_kernels.along_rows(x, keepdims)
-        assert found.shape == expected.shape and found.dtype == kind and np.allclose(found, expected, rtol=1e-5)
 
 
 def test_alone_copies_what_somebody_else_holds() -> None:

@@ -6,7 +6,6 @@ The text of an operation is read off its implementation: it runs once on operand
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +15,6 @@ from gradcli.execution import generated
 from gradcli.execution.namespaces import namespace
 from gradcli.graph.arrays import nearest_float
 from gradcli.graph.node import CONSTANT, Node
-from gradcli.primitives.movement import slices_of
 from gradcli.transforms.reverse import between
 
 if TYPE_CHECKING:
@@ -94,102 +92,7 @@ def _params(node: Node) -> dict[str, Any]:
     return {**node.params, "ranks": tuple([len(arg.type.shape) for arg in node.args])}
 
 
-_FEW = 3  # so many slices, or fewer, are left alone
-
-
-class Joined:
-    """Slices of one array, written beside each other along the last axis but one of a new array."""
-
-    def __init__(self, node: Node, slices: Sequence[Node]) -> None:
-        self.array = slices[0].args[0]
-        shape = slices[0].shape
-        lead = len(node.shape) - 2
-        self.shape = node.shape
-        self.split = (*node.shape[:-1], *shape[lead:])
-        self.before = (slice(None),) * lead
-        self.where = [slices_of(**one.params) for one in slices]
-
-    def __call__(self, x: Any) -> Any:
-        found = np.empty(self.shape, x.dtype)
-        parts: Any = found.reshape(self.split)
-        for at, where in enumerate(self.where):
-            parts[(*self.before, at)] = x[where]
-        return found
-
-
-class AddedUp:
-    """Arrays added to zeros, each at its own places."""
-
-    def __init__(self, parts: Sequence[Node]) -> None:
-        self.shape = parts[0].shape
-        self.arrays = [part.args[0] for part in parts]
-        self.where = [slices_of(part.params["start"], part.params["step"], part.args[0].shape) for part in parts]
-
-    def __call__(self, *parts: Any) -> Any:
-        found = np.zeros(self.shape, parts[0].dtype)
-        for where, part in zip(self.where, parts, strict=True):
-            there = found[where]
-            there += part
-        return found
-
-
-def steps_of(order: Sequence[Node], uses: dict[Node, int]) -> tuple[dict[Node, Joined | AddedUp], set[Node]]:
-    """The nodes that are done in one step, and the nodes that are no longer needed for them."""
-    found: dict[Node, Joined | AddedUp] = {}
-    gone: set[Node] = set()
-    for node in order:
-        name = node.primitive.name
-        if name == "concat":
-            slices = _slices(node, uses)
-            if slices is not None:
-                found[node] = Joined(node, slices)
-                gone.update(slices, node.args)
-        elif name == "add" and node.shape:
-            parts, inner = _parts(node, uses)
-            if len(parts) > _FEW:
-                for one in inner:
-                    found.pop(one, None)
-                found[node] = AddedUp(parts)
-                gone.update(parts, inner)
-    return found, gone
-
-
-def _slices(node: Node, uses: dict[Node, int]) -> list[Node] | None:
-    """The slices of one array that a node joins, each as one row; None for anything else."""
-    if node.params["axis"] != -2 or len(node.args) <= _FEW or len(set(node.args)) != len(node.args):
-        return None
-    lead, found = node.shape[:-2], []
-    for part in node.args:
-        whole = part.args[0] if part.primitive.name == "reshape" else None
-        if whole is None or whole.primitive.name != "slice" or uses[part] != 1 or uses[whole] != 1:
-            return None
-        if part.shape != (*lead, 1, node.shape[-1]) or whole.shape[: len(lead)] != lead:
-            return None
-        if math.prod(whole.shape[len(lead) :]) != node.shape[-1] or whole.args[0] is not node.args[0].args[0].args[0]:
-            return None
-        found.append(whole)
-    return found
-
-
-def _parts(node: Node, uses: dict[Node, int]) -> tuple[list[Node], list[Node]]:
-    """What is added up below a sum, from left to right, if all of it lies among zeros; and the sums in between."""
-    parts: list[Node] = []
-    inner: list[Node] = []
-    stack = [node]
-    while stack:
-        one = stack.pop()
-        if one.primitive.name == "unslice" and uses[one] == 1:
-            parts.append(one)
-        elif one is node or (one.primitive.name == "add" and uses.get(one) == 1 and one.shape == node.shape):
-            if one is not node:
-                inner.append(one)
-            stack.extend(reversed(one.args))
-        else:
-            return [], []
-    return parts, inner
-
-
-_REDUCTIONS = {"sum": numpy_kernels.added_up, "max": numpy_kernels.largest}
+_REDUCTIONS = {"sum": np.add.reduce, "max": np.maximum.reduce}
 _ALONG = {"take_along_axis": numpy_kernels.taken_along, "put_along_add": numpy_kernels.put_along}
 
 
@@ -246,10 +149,6 @@ def _called(script: Script, name: str, xs: tuple[Any, ...], options: dict[str, A
         return f"{texts[0]}.transpose({script.name(tuple(xs[1]))})"
     if name == "sum" and script.backward and options == {"axis": (-2,)} and xs[0].known and len(xs[0].known) == 2:
         return f"{script.name(numpy_kernels.column_sums)}({texts[0]})"
-    if name == "sum" and options.get("axis") in (-1, (-1,)) and set(options) <= {"axis", "keepdims"}:
-        return f"{script.name(numpy_kernels.along_rows)}({texts[0]}, {script.name(options.get('keepdims', False))})"
-    if name == "expand_dims" and not options:
-        return f"{script.name(numpy_kernels.raised)}({texts[0]}, {_plain(script, xs[1])})"
     if name in _ALONG:
         known = getattr(script.xp, name)
         given = [x.text if isinstance(x, _Spy) else _plain(script, x) for x in xs]
@@ -397,10 +296,8 @@ class Script:
 
 def _joined(script: Script, node: Node, names: dict[Node, str]) -> str | None:
     """Two operations as one: a product with a step function, or with a number or 0, as a choice (relu and clamp go back
-    so); and where that is faster, the sigmoid of a negative.
+    so).
     """
-    if node.primitive.name == "sigmoid" and node.args[0].primitive.name == "neg" and script.kind == np.float32:
-        return f"{script.name(numpy_kernels.sigmoid_of_negative)}({names[node.args[0].args[0]]})"
     if node.primitive.name != "mul" or script.kind.kind != "f":
         return None
     for step, other in (node.args, reversed(node.args)):
@@ -448,16 +345,9 @@ def straight(script: Script, given: dict[Node, str], order: Sequence[Node], outp
     for node in order:
         for arg in node.args:
             users.setdefault(arg, []).append(node)
-    together, gone = steps_of(order, uses)
     last = set(outputs)
     for node in order:
-        if node in names or node in gone:
-            continue
-        step = together.get(node)
-        if step is not None:
-            given_names = [names[one] for one in ([step.array] if isinstance(step, Joined) else step.arrays)]
-            names[node] = f"t{len(script.lines)}"
-            script.lines.append(f"{names[node]} = {script.name(step)}({', '.join(given_names)})")
+        if node in names:
             continue
         if node not in last and _left_to_numpy(node, users.get(node, [])):
             names[node] = names[node.args[0]]

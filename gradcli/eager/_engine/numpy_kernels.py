@@ -15,13 +15,9 @@ import numpy as np
 
 from gradcli.execution.plans.thread_pool import on_one_thread
 
-_SHORT = 64  # an axis up to so long is searched across, not along
 _FEW = 16  # an axis up to so long is gone through entry by entry
 _LARGE = 4096  # entries from which on a detour pays
 _BLOCK = 256  # rows that are added up one after the other
-
-added_up: Any = np.add.reduce
-_largest: Any = np.maximum.reduce
 
 
 def _held() -> int:
@@ -40,14 +36,6 @@ def alone(x: Any) -> Any:
     if base is not None and x.flags.c_contiguous and x.flags.writeable and getrefcount(base) <= _HELD:
         return x
     return x.copy()
-
-
-def largest(x: Any, axis: Any, keepdims: bool = False) -> Any:
-    """The largest entries along an axis: NumPy is slow along a short last axis, and fast across it."""
-    if axis in (-1, (-1,)) and x.ndim == 2 and 0 < x.shape[1] <= _SHORT and x.flags.c_contiguous:
-        found = _largest(np.ascontiguousarray(x.T), axis=0)
-        return found.reshape(-1, 1) if keepdims else found
-    return _largest(x, axis=axis, keepdims=keepdims)
 
 
 def place_of_largest(general: Any, x: Any, axis: Any) -> Any:
@@ -85,11 +73,6 @@ def passed(ct: Any, through: Any) -> Any:
 def held_back(ct: Any, below: Any) -> Any:
     """A gradient where `below` does not hold, else zero: how a product with a step function goes back."""
     return passed(ct, np.logical_not(below))
-
-
-def raised(x: Any, axis: Any) -> Any:
-    """The array with an axis more; the last one needs no arithmetic."""
-    return x[..., None] if axis in (-1, (-1,)) else np.expand_dims(x, axis)
 
 
 def is_small_product(rows: int, inner: int, columns: int) -> bool:
@@ -136,14 +119,6 @@ def column_sums(x: Any) -> Any:
     return found + _ones(rest, x.dtype).dot(x[-rest:]) if rest else found
 
 
-def along_rows(x: Any, keepdims: bool) -> Any:
-    """The sums along the last axis: of many short rows of float32 as a product, as NumPy adds those up one by one."""
-    if x.ndim == 2 and 0 < x.shape[1] <= _SHORT and x.size >= _LARGE // 4 and x.dtype == np.float32:
-        found = x.dot(_ones(x.shape[1], x.dtype))
-        return found.reshape(-1, 1) if keepdims else found
-    return added_up(x, axis=-1, keepdims=keepdims)
-
-
 @lru_cache(64)
 def _rows(count: int) -> Any:
     """The numbers of the rows of a matrix, as a column."""
@@ -156,7 +131,7 @@ def in_range(index: Any, size: int) -> bool:
     """Whether all positions lie from 0 to below a size: in one pass, as a negative one is huge without its sign."""
     if index.dtype != np.int64:
         return not index.size or bool(index.min() >= 0 and index.max() < size)
-    return bool(_largest(index.view(np.uint64), axis=None, initial=0) < size)
+    return bool(index.view(np.uint64).max(initial=0) < size)
 
 
 def _by_row(x: Any, index: Any, axis: int, size: int) -> bool:
@@ -217,15 +192,6 @@ def sigmoid(x: Any) -> Any:
         return x.dtype.type(1 / (1 + np.exp(-np.float64(x))))
     found = np.negative(x)
     np.exp(found, out=found)
-    found += 1
-    return np.reciprocal(found, out=found)
-
-
-def sigmoid_of_negative(x: Any) -> Any:
-    """The sigmoid of -x."""
-    if not x.ndim:
-        return sigmoid(-x)
-    found = np.exp(x)
     found += 1
     return np.reciprocal(found, out=found)
 
