@@ -30,7 +30,7 @@ from gradcli.graph.types import Type
 from gradcli.primitives import catalogue
 from gradcli.primitives.broadcasting import stretch
 from gradcli.transforms.handwritten import by_hand
-from gradcli.transforms.reverse import between
+from gradcli.transforms.reverse import between, placed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -297,17 +297,6 @@ class _Refusing:
             "a random operation was called while a function is recorded (vmap, record): its numbers would be frozen. "
             "Draw them outside and pass them in, or use randomness='same' in vmap"
         )
-
-
-def placed(builder: Builder, outputs: Sequence[Node], places: dict[Node, Node]) -> list[Node]:
-    """The same computation with some nodes replaced."""
-    made = dict(places)
-    for node in between(outputs, places):
-        if node in made:
-            continue
-        args = tuple([made[arg] for arg in node.args])
-        made[node] = node if args == node.args else builder.apply(node.primitive, args, node.params)
-    return [made[node] for node in outputs]
 
 
 MOST_RUNS = 16

@@ -15,6 +15,7 @@ from gradcli.eager import _trace as ours
 from gradcli.eager._core.tensor import Tensor
 from gradcli.graph.program import HandRule, Leaf
 from gradcli.transforms.handwritten import by_hand
+from gradcli.transforms.reverse import placed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -76,7 +77,7 @@ def sent(rule: Rule, place: int, operands: dict[Node, Node], ct: Node) -> list[N
     builder = ct.builder
     zeros = {one: builder.constant(0, one.type.shape) for one in rule.cotangents.values()}
     filled = {**operands, **zeros, rule.cotangents[place]: ct}
-    return ours.placed(builder, list(rule.gradients.values()), filled)
+    return placed(builder, list(rule.gradients.values()), filled)
 
 
 def operation(name: str, rule: Rule, nodes: Sequence[Node], place: int) -> Node:
@@ -95,7 +96,7 @@ def judged(title: str, f: Any, rule: Rule, given: dict[str, Leaf], place: int, c
     leaves = {name: Leaf(name, builder.leaf(f"{title}.{name}", one.node.type.shape)) for name, one in given.items()}
     operands = {one.node: leaves[name].node for name, one in given.items()}
     ct = builder.leaf(f"{title}.ct", cotangent.type.shape)
-    (output,) = ours.placed(builder, [rule.outputs[place]], dict(operands))
+    (output,) = placed(builder, [rule.outputs[place]], dict(operands))
     results = tuple(sent(rule, place, operands, ct))
     line = line_of(f) or 1
     args = tuple(one.node for one in given.values())

@@ -35,6 +35,17 @@ def between(outputs: Iterable[Node], stops: Iterable[Node]) -> list[Node]:
     return reachable(outputs, frozenset(stops))
 
 
+def placed(builder: Builder, outputs: Sequence[Node], places: dict[Node, Node]) -> list[Node]:
+    """The same computation with some nodes replaced."""
+    made = dict(places)
+    for node in between(outputs, places):
+        if node in made:
+            continue
+        args = tuple([made[arg] for arg in node.args])
+        made[node] = node if args == node.args else builder.apply(node.primitive, args, node.params)
+    return [made[node] for node in outputs]
+
+
 def sweep(
     builder: Builder,
     outputs: Sequence[tuple[Node, Flow]],

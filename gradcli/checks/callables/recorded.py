@@ -36,8 +36,10 @@ from gradcli.diagnostics import GradcliError
 from gradcli.graph.builder import building
 from gradcli.graph.flat import Table, restore_nodes
 from gradcli.graph.node import reachable
+from gradcli.graph.program import Leaf
 from gradcli.primitives import catalogue
 from gradcli.transforms import derivatives
+from gradcli.transforms.reverse import placed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -156,34 +158,20 @@ def of_function(box: Box, record: Any, seed: int) -> Message:
 
 
 def of_class(box: Box, record: Any, seed: int) -> Message:
-    """The recording of a `Function`'s forward and backward: its backward is a rule written by hand."""
+    """The recording of a `Function`'s forward, and of its backward, which is a rule written by hand."""
     if box.shape is None:
         raise Unfit("")
-    owned = owner(box)
-    cotangent = cotangent_of(box.shape, seed)
-    kept: list[str] = []
-
-    def both(*moved: Any) -> Any:
-        ctx = Kept(box)
-        given = spread(box, lambda *args: args, moved[:-1])
-        if getattr(owned, "setup_context", None) is None:
-            out = owned.forward(ctx, *given)
-        else:
-            out = owned.forward(*given)
-            owned.setup_context(ctx, given, out)
-        grads = owned.backward(ctx, moved[-1])
-        grads = grads if isinstance(grads, tuple) else (grads,)
-        order = [one.name for one in box.arguments]
-        sent_back = {name: grads[order.index(name)] for name in box.names}
-        kept[:] = [name for name, part in sent_back.items() if part is not None]
-        return (out, *(part for part in sent_back.values() if part is not None))
-
-    example = [*tensors(box), box.library.give(cotangent, cotangent, False)]
-    program = ran(box, record, both, example, COTANGENT)
-    output, *results = program.outputs
-    if len(results) < len(box.names):
+    program = ran(box, record, lambda *moved: spread(box, box.f, moved), tensors(box))
+    rule = next((one for one in program.rules if one.name == owner(box).__name__), None)
+    if rule is None or {*box.names} - {leaf.name for leaf in rule.leaves}:
         raise Unfit("")
-    return {**message(program, [output], dict(zip(kept, results, strict=True)), seed), "by hand": True}
+    program.rules = tuple(one for one in program.rules if one is not rule)
+    cotangent = program.builder.leaf(COTANGENT, rule.cotangent.type.shape)
+    program.leaves[COTANGENT] = Leaf(COTANGENT, cotangent, np.zeros(cotangent.type.shape))
+    operands = {leaf.node: node for leaf, node in zip(rule.leaves, rule.args, strict=True)}
+    output, *sent = placed(program.builder, [rule.output, *rule.results], {**operands, rule.cotangent: cotangent})
+    sent_to = dict(zip([leaf.name for leaf in rule.leaves], sent, strict=True))
+    return {**message(program, [output], {name: sent_to[name] for name in box.names}, seed), "by hand": True}
 
 
 def of_framework(box: Box, seed: int) -> Message:
@@ -390,35 +378,9 @@ def cotangent_of(shape: tuple[int, ...], seed: int) -> Floats:
     return found
 
 
-class Kept:
-    """What stands for `ctx` while forward and backward are recorded one after the other."""
-
-    def __init__(self, box: Box) -> None:
-        self.needs_input_grad = tuple(one.name in box.names for one in box.arguments)
-        self.saved_tensors: tuple[Any, ...] = ()
-
-    def save_for_backward(self, *tensors: Any) -> None:
-        """Keep tensors for backward."""
-        self.saved_tensors = tensors
-
-    def save_for_forward(self, *tensors: Any) -> None:
-        """Tensors for forward mode, which is not judged here."""
-
-    def set_materialize_grads(self, value: bool) -> None:
-        """Every cotangent arrives here, so there is nothing to choose."""
-
-    def mark_non_differentiable(self, *tensors: Any) -> None:
-        """A result without a gradient is a matter of values."""
-        raise RuntimeError("a result is marked as non-differentiable")
-
-    def mark_dirty(self, *tensors: Any) -> None:
-        """An argument that is changed in place is a matter of values."""
-        raise RuntimeError("an argument is changed in place")
-
-
-def ran(box: Box, record: Any, f: Callable[..., Any], example: Sequence[Any], *more: str) -> Program:
-    """The recording of a function whose arguments are the ones that are judged, then some more."""
-    names = [*box.names, *more]
+def ran(box: Box, record: Any, f: Callable[..., Any], example: Sequence[Any]) -> Any:
+    """The recording of a function whose arguments are the ones that are judged."""
+    names = box.names
 
     @wraps(box.f)  # the scope in which tensors have names
     def named(*moved: Any) -> Any:
@@ -432,7 +394,7 @@ def ran(box: Box, record: Any, f: Callable[..., Any], example: Sequence[Any], *m
     )
     try:
         with box.listener.hearing("f", False):
-            program: Program = record(named, *example)
+            program = record(named, *example)
     except Exception as problem:  # whatever the function of a user raises on stand-ins
         raise Unfit(describe(problem)) from None
     large(program, program.outputs)

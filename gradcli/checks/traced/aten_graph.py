@@ -222,7 +222,8 @@ class Recording:
             return None
         if name in COUNTS:
             raise Opaque(f"how many entries {name} gives depends on the point")
-        if not (name in ATEN or name in POOLS or name in SUMS or target._schema.is_mutable) and not is_view(target):
+        known = name in ATEN or name in POOLS or name in SUMS or by_entry(target) or target._schema.is_mutable
+        if not known and not is_view(target):
             with mode:  # PyTorch itself makes it of operations that the table may have
                 found = decomposed(target, args, kwargs)
             if found is not NotImplemented:
@@ -269,7 +270,7 @@ class Recording:
         self, target: Any, bound: dict[str, Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], found: Sequence[Any]
     ) -> list[Node | None]:
         """The nodes of the results of an operation, by its row of the table or by what it moves where."""
-        name, row = packet(target), ATEN.get(packet(target))
+        name, row, same = packet(target), ATEN.get(packet(target)), by_entry(target)
         followed = isinstance(bound.get("index"), Node)  # positions depend on the point
         unread = Opaque(f"the operation {target.namespace}::{name} is not supported")
         nodes: Any
@@ -283,10 +284,12 @@ class Recording:
             nodes = self.added(target, args, kwargs)
         elif name in POOLS:
             nodes = POOLS[name](self, bound)
+        elif row is None and same is not None:
+            nodes = pointwise(same, *map(self.operand, bound.values()))
         elif row is None or (name in ("gather", "scatter") and not followed):
             nodes = self.moved(target, args, kwargs)
         else:
-            nodes = self.by_row(row, bound, target)
+            nodes = self.by_row(row, {key: self.operand(x) if is_tensor(x) else x for key, x in bound.items()})
         nodes = list(nodes) if isinstance(nodes, (list, tuple)) else [nodes]
         for k, (x, node) in enumerate(zip(found, nodes, strict=False)):
             if x is not None and str(x.dtype) != "torch.float64" and x.is_floating_point():
@@ -298,26 +301,13 @@ class Recording:
                 raise unread
         return [*nodes[: len(found)], *[None] * (len(found) - len(nodes))]
 
-    def by_row(self, row: operations.Row, bound: dict[str, Any], target: Any) -> Any:
+    def by_row(self, row: operations.Row, bound: dict[str, Any]) -> Any:
         """The nodes that a row of the table gives: its function takes what has its parameters' names, then operands."""
-        bound = {key: constant(self.builder, self.numbers(x)) if is_tensor(x) else x for key, x in bound.items()}
-        if "dims" in bound and target.namespace == "prims":
-            bound["dim"] = bound.pop("dims")
-        if isinstance(row.ours, str):
-            schema = target._schema.arguments
-            xs = [bound[a.name] for a in schema if str(a.type) in ("Tensor", "number", "Scalar") and a.name in bound]
-            return pointwise(row.ours, [x for x in xs if x is not None], self.builder)
-        code = row.ours.__code__
-        names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-        order = list(bound)
-        given = {names[0]: bound[order[0]]}
-        rest = [key for key in order[1:] if key not in names and isinstance(bound[key], Node)]
-        free = [name for name in names[1:] if name not in bound]
-        given |= {key: value for key, value in bound.items() if key in names}
-        given |= dict(zip(free, [bound[key] for key in rest], strict=False))
-        if code.co_flags & 8:
-            given |= {key: value for key, value in bound.items() if key in ("dim", "keepdim", "correction", "unbiased")}
-        return row.ours(**given)
+        operands = [x for key, x in bound.items() if isinstance(x, Node) and key not in row.parameters]
+        first = next(iter(bound))
+        if not isinstance(bound[first], Node):  # `2 ** x`
+            operands.insert(0, bound[first])
+        return row.function(*operands, **operations.options(row, bound))
 
     # --- what only moves entries, or adds them up -----------------------------------------------------------------
 
@@ -369,7 +359,7 @@ class Recording:
                 if len(there) > 1 or (len(there) == 1 and gap[there[0]] != 1):
                     raise unread
                 places[i] = there[0] if len(there) else -1
-            result = pointwise("add", [result, added_up(self.builder, node, places, base.shape)], self.builder)
+            result = pointwise("add", result, added_up(self.builder, node, places, base.shape))
         return result
 
     def convolved(self, bound: dict[str, Any]) -> Node:
@@ -381,7 +371,7 @@ class Recording:
         if bound["bias"] is None:
             return found
         bias = operations.shaped(self.operand(bound["bias"]), (groups * out, *(1,) * len(space)))
-        return pointwise("add", [found, bias], self.builder)
+        return pointwise("add", found, bias)
 
     def sent_by_convolution(self, bound: dict[str, Any]) -> tuple[Node | None, ...]:
         """What a convolution sends to its input, its kernel and its bias."""
@@ -393,7 +383,7 @@ class Recording:
         return (
             added_up(self.builder, to_patches, windows.reshape(-1), x.type.shape),
             operations.shaped(to_kernels, weight.type.shape),
-            operations.total(g, [0, *range(2, len(g.type.shape))]),
+            operations.own("sum")(g, axis=(0, *range(2, len(g.type.shape)))),
         )
 
     def windowed(self, bound: dict[str, Any]) -> tuple[Node, Node, str, Places]:
@@ -426,14 +416,14 @@ class Recording:
         """The means of windows."""
         x = self.operand(bound["self"])
         windows = windows_of(bound, x.type.shape, bound["kernel_size"])
-        total = operations.total(operations.in_windows(x, windows, 0.0), -1)
-        return pointwise("div", [total, counts_of(bound, windows)], self.builder)
+        total = operations.own("sum")(operations.in_windows(x, windows, 0.0), axis=-1)
+        return pointwise("div", total, counts_of(bound, windows))
 
     def sent_by_average(self, bound: dict[str, Any]) -> Node:
         """What means of windows send to the entries."""
         shape = self.operand(bound["self"]).type.shape
         windows = windows_of(bound, shape, bound["kernel_size"])
-        sent = pointwise("div", [self.operand(bound["grad_output"]), counts_of(bound, windows)], self.builder)
+        sent = pointwise("div", self.operand(bound["grad_output"]), counts_of(bound, windows))
         spread = stretch(operations.shaped(sent, (*sent.type.shape, 1)), windows.shape)
         return added_up(self.builder, spread, windows.reshape(-1), shape)
 
@@ -443,9 +433,9 @@ class Recording:
         x, value = (self.operand(bound[key]) for key in ("self", "values"))
         value = operations.shaped(value, ())
         if bound["accumulate"]:
-            value = pointwise("add", [x, value], self.builder)
+            value = pointwise("add", x, value)
         mask = operations.shaped(mask, mask.type.shape + (1,) * (len(x.type.shape) - len(mask.type.shape)))
-        return pointwise("where", [mask, value, x], self.builder)
+        return pointwise("where", mask, value, x)
 
     def operand(self, x: Any) -> Node:
         """A node, or the node of a tensor that does not depend on the point."""
@@ -546,6 +536,12 @@ def packet(target: Any) -> str:
     """The name of an operation without its overload: `add` of `aten.add_.Tensor` too."""
     name = str(target._schema.name).partition("::")[2]
     return name.rstrip("_") if name.endswith("_") and not name.endswith("__") else name
+
+
+def by_entry(target: Any) -> str | None:
+    """Our name of an operation that computes entry by entry of all its arguments; None for any other."""
+    kinds = [str(a.type) for a in target._schema.arguments if not a.is_out]
+    return operations.elementwise(packet(target), len(kinds)) if {*kinds} <= {"Tensor", "number", "Scalar"} else None
 
 
 def decomposed(target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:

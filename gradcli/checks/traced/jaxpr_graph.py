@@ -96,24 +96,13 @@ class Reading:
         elif name == "triangular_solve":
             found = [self.triangle(params, *xs)]
         elif row is not None:
-            found = self.by_row(row, xs, params)
+            found = row.function(*map(self.operand, xs), **operations.options(row, params))
+            found = list(found) if isinstance(found, (list, tuple)) else [found]
+        elif (same := operations.elementwise(name, len(xs))) is not None:
+            found = [pointwise(same, *map(self.operand, xs))]
         else:
             found = self.moved(one, xs)
         return [of_kind(x, kind) if isinstance(x, Node) else x for x, kind in zip(found, kinds, strict=True)]
-
-    def by_row(self, row: operations.Row, xs: list[Any], params: dict[str, Any]) -> list[Any]:
-        xs = [numbers(x) for x in xs]
-        if isinstance(row.ours, str):
-            return [pointwise(row.ours, xs, self.builder)]
-        code = row.ours.__code__
-        known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-        named = {row.params.get(key, key): value for key, value in params.items()}
-        named = {key: tuple(map(int, value)) if isinstance(value, tuple) and key == "dim" else value
-                 for key, value in named.items() if key in known}  # fmt: skip
-        if "arg" in getattr(row.ours, "__name__", "") or row.ours.__name__ == "place":
-            named["dim"] = named["dim"][0]
-        found = row.ours(*xs, **named)
-        return list(found) if isinstance(found, (list, tuple)) else [found]
 
     def kind(self, var: Any) -> str:
         """Whether a value is of floats, whole numbers or truths; remembers formats of fewer digits."""
@@ -157,19 +146,12 @@ class Reading:
         places = np.asarray(places).reshape(-1).astype(np.int64) - 1
         if (places < 0).any():
             raise Opaque("it sums entries outside the array")
-        moved_there = updates if isinstance(updates, Node) else constant(self.builder, numbers(updates))
-        result = added_up(self.builder, moved_there, places, shape)
-        return pointwise("add", [result, numbers(operand)], self.builder)
+        result = added_up(self.builder, self.operand(updates), places, shape)
+        return pointwise("add", result, self.operand(operand))
 
     def triangle(self, params: dict[str, Any], a: Any, b: Any) -> Node:
-        return operations.triangle(
-            numbers(a),
-            numbers(b),
-            not params["lower"],
-            params["left_side"],
-            params["unit_diagonal"],
-            params["transpose_a"],
-        )
+        flags = params["left_side"], params["unit_diagonal"], params["transpose_a"]
+        return operations.triangle(self.operand(a), self.operand(b), not params["lower"], *flags)
 
     def pooled(self, one: Any, xs: list[Any]) -> list[Any]:
         """The largest or smallest entries of windows."""
@@ -179,7 +161,7 @@ class Reading:
     def summed(self, one: Any, xs: list[Any]) -> list[Any]:
         """Sums over windows."""
         (x,) = map(self.operand, xs)
-        return [operations.total(operations.in_windows(x, windows_of(one, x), 0.0), -1)]
+        return [operations.own("sum")(operations.in_windows(x, windows_of(one, x), 0.0), axis=-1)]
 
     def spread(self, one: Any, xs: list[Any]) -> list[Any]:
         """What is sent to the largest or smallest entry of each window."""
@@ -202,8 +184,10 @@ class Reading:
             return self.outputs(branches[min(max(int(index), 0), len(branches) - 1)], operands)
         found, *others = (self.outputs(branch, operands) for branch in branches)
         for k, other in enumerate(others, 1):
-            chosen = pointwise("greater_equal", [of_kind(index, "int"), k], self.builder)
-            found = [pointwise("where", [chosen, y, x], self.builder) for x, y in zip(found, other, strict=True)]
+            chosen = pointwise("greater_equal", of_kind(index, "int"), k)
+            found = [
+                pointwise("where", chosen, self.operand(y), self.operand(x)) for x, y in zip(found, other, strict=True)
+            ]
         return found
 
     def platform(self, one: Any, xs: list[Any]) -> list[Any]:
@@ -263,7 +247,7 @@ class Reading:
     def stacked(self, parts: list[Any]) -> Any:
         if not any(isinstance(x, Node) for x in parts):
             return np.stack([np.asarray(x) for x in parts])
-        nodes = [x if isinstance(x, Node) else constant(self.builder, numbers(x)) for x in parts]
+        nodes = list(map(self.operand, parts))
         flat = operations.joined([shaped(x, (x.type.size,)) for x in nodes])
         return shaped(flat, (len(nodes), *nodes[0].type.shape))
 

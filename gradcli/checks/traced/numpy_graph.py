@@ -27,11 +27,6 @@ if TYPE_CHECKING:
     from gradcli.graph.builder import Builder
 
 KINDS = {"float": np.dtype(np.float64), "int": np.dtype(np.int64), "bool": np.dtype(np.bool_)}
-COMPARISONS = ("greater", "greater_equal", "less", "less_equal", "equal", "not_equal")
-TRUTHS = {"logical_and": "and", "bitwise_and": "and", "logical_or": "or", "bitwise_or": "or", "logical_not": "not"}
-PARAMETERS = {"axis": "dim", "keepdims": "keepdim", "ddof": "correction"}
-REDUCTIONS = {"max": "amax", "min": "amin"}
-ROWS = ("sum", "mean", "var", "std", "prod", "max", "min", "amax", "amin", "cumsum", "cumprod", "argmax", "argmin")
 IN_PLACE = ("sort", "partition", "put", "resize")  # as methods; as functions they leave their argument alone
 MAKERS = ("array", "asarray", "asanyarray", "ascontiguousarray", "zeros", "ones", "empty")
 MODULES = {"numpy": np, "math": math}
@@ -76,7 +71,7 @@ class Symbol(np.lib.mixins.NDArrayOperatorsMixin):
 
     @property
     def T(self) -> Symbol:
-        return Symbol(operations.permuted(self.node, range(self.ndim)[::-1]))
+        return Symbol(operations.own("transpose")(self.node))
 
     def __len__(self) -> int:
         if not self.shape:
@@ -102,7 +97,7 @@ class Symbol(np.lib.mixins.NDArrayOperatorsMixin):
 
     def __setitem__(self, index: Any, value: Any) -> None:
         if isinstance(index, Symbol) and index.dtype == bool and index.shape == self.shape:
-            self.node = pointwise("where", [index.node, node_of(value), self.node], self.node.builder)
+            self.node = pointwise("where", index.node, node_of(value), self.node)
             return
         places = np.arange(self.size).reshape(self.shape)[plain(index)]
         written = stretch(of_kind(node_of(value), self.node.type.kind), np.shape(places))
@@ -161,20 +156,11 @@ def called(name: str, func: Callable[..., Any], args: tuple[Any, ...], named: di
         value = FILLED.get(name.removesuffix("_like"))
         return filled(args[0].shape, node_of(args[1] if value is None else value))
     if name == "where" and len(args) == 3:
-        return Symbol(pointwise("where", [node_of(x) for x in args], here()))
+        return Symbol(pointwise("where", *map(node_of, args)))
     if name in ("dot", "matmul", "vdot"):
         return Symbol(operations.contracted(node_of(args[0]), node_of(args[1])))
     if name == "einsum" and isinstance(args[0], str):
         return Symbol(operations.summed(args[0], *map(node_of, args[1:])))
-    if name in ROWS and isinstance(args[0], Symbol):
-        given = dict(zip(("dim",), args[1:], strict=False)) | {PARAMETERS.get(k, k): v for k, v in named.items()}
-        if name in ("var", "std"):
-            given.setdefault("correction", 0)
-        node = args[0].node
-        if name in ("cumsum", "cumprod") and given.get("dim") is None:
-            node, given["dim"] = shaped(node, (node.type.size,)), 0
-        row: Any = operations.ATEN[REDUCTIONS.get(name, name)].ours
-        return Symbol(row(node, **given))
     try:
         return by_name(name, args, named)
     except Opaque:
@@ -241,27 +227,18 @@ def by_entries(name: str, func: Callable[..., Any], args: Sequence[Any], named: 
 def entrywise(name: str, xs: Sequence[Any]) -> Node:
     """An operation entry by entry, by NumPy's, SciPy's or `math`'s name of it."""
     given = [node_of(x) for x in xs]
-    builder = here()
     if name == "matmul":
         return operations.contracted(*given)
     if name in ("power", "float_power", "pow") and isinstance(xs[1], (int, float)):
         return operations.powered(given[0], xs[1])
     if name in ("positive", "conjugate"):
-        return node_of(xs[0])
+        return given[0]
     if name == "isfinite":
-        return operations.finite(node_of(xs[0]))
-    if name in TRUTHS or name == "invert":
-        return pointwise(TRUTHS.get(name, "not"), given, builder)
-    if name in COMPARISONS:
-        return pointwise(name, given, builder)
-    primitive = functions().get(name)
-    if primitive is None or not primitive.pointwise or primitive.static:
+        return operations.finite(given[0])
+    known = operations.elementwise(name, len(given))
+    if known is None:
         raise Opaque(f"the function {name} is not supported")
-    if primitive.definition is not None and primitive.impl is None:
-        shape = np.broadcast_shapes(*(np.shape(x) for x in xs))
-        found: Node = primitive.definition(*(stretch(of_kind(node_of(x), "float"), shape) for x in given))
-        return found
-    return pointwise(primitive.name, given, builder)
+    return pointwise(known, *given)
 
 
 def add_at(x: Symbol, index: Any, value: Any = 1.0) -> None:
@@ -269,7 +246,7 @@ def add_at(x: Symbol, index: Any, value: Any = 1.0) -> None:
     places = np.arange(x.size).reshape(x.shape)[plain(index)]
     written = stretch(of_kind(node_of(value), "float"), np.shape(places))
     sent = operations.added_up(x.node.builder, written, np.reshape(places, -1), x.shape)
-    x.node = pointwise("add", [x.node, sent], x.node.builder)
+    x.node = pointwise("add", x.node, sent)
 
 
 # --- operands -----------------------------------------------------------------------------------------------------

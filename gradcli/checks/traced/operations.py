@@ -1,13 +1,14 @@
-"""The table of PyTorch's and JAX's operations and the operations of ours that they correspond to.
+"""The table of PyTorch's and JAX's operations, and the functions of ours that they correspond to.
 
-Most rows name an elementwise operation of ours, the overload packets of aten and the primitives of JAX that mean the
-same. Where parameters matter, a row has a function instead, whose parameters are called as aten's schema calls them;
-the jaxpr's names are translated in the row. What only moves entries about (slices, gathers, concatenations) needs no
-row: it is run on the numbers of the entries (`moved`), whatever it is called.
+What is computed entry by entry needs no row where ours has the same name, or one in NAMES (`elementwise`). A row names
+a function of the script language, or has a Python function where parameters differ. Their parameters have NumPy's names
+(`axis`, `keepdims`), into which PARAMETERS translates those of the frameworks. What only moves entries about (slices,
+gathers, concatenations) needs no row either: it is run on the numbers of the entries (`moved`).
 """
 
 from __future__ import annotations
 
+from inspect import signature
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,10 +17,12 @@ import numpy as np
 from gradcli.graph.arrays import ArrayData, digest_of
 from gradcli.graph.node import Node
 from gradcli.graph.types import Type
+from gradcli.primitives import catalogue, functions
 from gradcli.primitives.broadcasting import stretch
+from gradcli.primitives.sizes import normalize_axes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -34,15 +37,27 @@ class Opaque(Exception):
 
 
 class Row(NamedTuple):
-    """One operation: the name of ours or a function of operands and parameters, aten's names, JAX's.
-
-    `params` translates the names of JAX's parameters into aten's.
-    """
+    """One operation: the name of a function of ours or a function of nodes, aten's names, JAX's."""
 
     ours: str | Callable[..., Any]
     aten: str = ""
     jax: str = ""
-    params: dict[str, str] = {}  # never changed
+
+    @property
+    def function(self) -> Callable[..., Any]:
+        """What computes the nodes of its results."""
+        return own(self.ours) if isinstance(self.ours, str) else self.ours
+
+    @property
+    def parameters(self) -> list[str]:
+        """The names of the function's parameters."""
+        return list(signature(self.function).parameters)
+
+
+def own(name: str) -> Callable[..., Any]:
+    """A function of the script language."""
+    primitive = functions()[name]
+    return primitive.call or primitive.definition or primitive
 
 
 # --- operands -----------------------------------------------------------------------------------------------------
@@ -96,159 +111,98 @@ def joined(parts: Sequence[Node]) -> Node:
     return parts[0] if len(parts) == 1 else parts[0].builder.call("concat", *parts, axis=-1)
 
 
-def pointwise(name: str, xs: Sequence[Any], builder: Builder) -> Node:
+def node_of(x: Any, beside: Node) -> Node:
+    """An operand as a node; a number becomes a constant beside another node."""
+    return x if isinstance(x, Node) else constant(beside.builder, x)
+
+
+def pointwise(name: str, *xs: Any) -> Node:
     """An operation of ours, entry by entry, on nodes and numbers that are broadcast together."""
+    builder: Builder = next(x.builder for x in xs if isinstance(x, Node))
     shape = np.broadcast_shapes(*(x.type.shape if isinstance(x, Node) else np.shape(x) for x in xs))
     nodes = [x if isinstance(x, Node) else constant(builder, x) for x in xs]
     order = ("bool", "int", "float")
     choices = nodes[1:] if name == "where" else nodes
     logical = name in ("and", "or", "not")
-    least = "bool" if logical or name == "where" else "float" if name in FLOATS else "int"
+    least = "bool" if logical or name == "where" else "int" if name in WHOLE else "float"
     kind = "bool" if logical else max([least, *(x.type.kind for x in choices)], key=order.index)
-    counted = kind == "int" and name in ("add", "sub", "mul", "neg", "mod", "abs")  # what counts is computed in floats
+    counted = kind == "int" and name in ("add", "sub", "mul", "neg", "mod")  # what counts is computed in floats
     kinds = ["bool", kind, kind] if name == "where" else ["float" if counted else kind] * len(nodes)
     found = builder.call(name, *(stretch(of_kind(x, k), shape) for x, k in zip(nodes, kinds, strict=True)))
     return of_kind(found, "int") if counted else found
 
 
-def axes_of(x: Node, dim: Any) -> tuple[int, ...]:
+def elementwise(name: str, count: int) -> str | None:
+    """Our name of what NumPy, PyTorch or JAX compute entry by entry of so many operands; None where there is none."""
+    name = name.removeprefix("special_")
+    primitive = catalogue().get(NAMES.get(name, name)) or functions().get(name)
+    if primitive is None or not primitive.pointwise or primitive.static or primitive.arity not in (None, count):
+        return None
+    return primitive.name
+
+
+def axes_of(x: Node, axis: Any) -> tuple[int, ...]:
     """Axes counted from the last; all of them where none are named."""
-    rank = len(x.type.shape)
-    if dim is None or (isinstance(dim, (list, tuple)) and not dim):
-        return tuple(range(-rank, 0))
-    dims = [dim] if isinstance(dim, int) else dim
-    return tuple(sorted(int(d) % rank - rank for d in dims)) if rank else ()
-
-
-def reduced(name: str) -> Callable[..., Node]:
-    """A reduction of ours as aten calls it."""
-
-    def reduction(x: Node, dim: Any = None, keepdim: bool = False) -> Node:
-        axes = axes_of(x, dim)
-        if not axes:
-            return x
-        kept = [1 if i - len(x.type.shape) in axes else n for i, n in enumerate(x.type.shape)]
-        found = x.builder.call(name, x, axis=axes)
-        return shaped(found, kept) if keepdim else found
-
-    return reduction
-
-
-total, largest, smallest, product = (reduced(name) for name in ("sum", "max", "min", "prod"))
-
-
-def along_exponents(x: Node, dim: int) -> Node:
-    """A running logarithm of a sum of exponentials."""
-    return x.builder.call("log", along("cumsum")(x.builder.call("exp", x), dim))
-
-
-def truths(name: str) -> Callable[..., Node]:
-    """Whether any or all entries are true."""
-
-    def reduction(x: Node, dim: Any = None, keepdim: bool = False) -> Node:
-        many = largest if name == "any" else smallest
-        return of_kind(many(of_kind(of_kind(x, "bool"), "float"), dim, keepdim), "bool")
-
-    return reduction
-
-
-def average(x: Node, dim: Any = None, keepdim: bool = False) -> Node:
-    found = total(x, dim, keepdim)
-    return found / max(x.type.size // max(found.type.size, 1), 1)
-
-
-def variance(x: Node, dim: Any = None, correction: Any = None, unbiased: Any = None, keepdim: bool = False) -> Node:
-    less = int(unbiased) if unbiased is not None else 1 if correction is None else correction
-    gap = pointwise("sub", [x, average(x, dim, True)], x.builder)
-    squares = total(gap * gap, dim, keepdim)
-    return squares / (x.type.size // max(squares.type.size, 1) - less)
+    return normalize_axes(tuple(axis) if isinstance(axis, list) else axis, len(x.type.shape))
 
 
 def extreme(which: str) -> Callable[..., Any]:
     """The largest or smallest entries along an axis with their positions, or of all."""
 
-    def both(x: Node, dim: Any = None, keepdim: bool = False) -> Any:
-        values = (largest if which == "max" else smallest)(x, dim, keepdim)
-        return values if dim is None else (values, position(which)(x, dim, keepdim))
+    def both(x: Node, axis: Any = None, keepdims: bool = False) -> Any:
+        values = own(which)(x, axis=axis, keepdims=keepdims)
+        return values if axis is None else (values, own(f"arg{which}")(x, axis=axis, keepdims=keepdims))
 
     return both
 
 
-def position(which: str) -> Callable[..., Node]:
-    """Where the largest or smallest entry along an axis is."""
+def variance(x: Node, axis: Any = None, correction: Any = None, unbiased: Any = None, keepdims: bool = False) -> Node:
+    less = int(unbiased) if unbiased is not None else 1 if correction is None else int(correction)
+    found: Node = own("var")(x, axis=axis, ddof=less, keepdims=keepdims)
+    return found
 
-    def place(x: Node, dim: Any = None, keepdim: bool = False) -> Node:
-        flat = shaped(x, (x.type.size,)) if dim is None else x
-        (axis,) = axes_of(flat, -1 if dim is None else dim)
-        found = x.builder.call(f"arg{which}", flat, axis=axis)
-        shape = list(flat.type.shape)
-        shape[axis] = 1
-        return shaped(found, shape) if keepdim and dim is not None else found
 
-    return place
+def deviation(x: Node, axis: Any = None, correction: Any = None, unbiased: Any = None, keepdims: bool = False) -> Node:
+    return pointwise("sqrt", variance(x, axis, correction, unbiased, keepdims))
 
 
 def along(name: str) -> Callable[..., Node]:
-    """A running sum or product."""
+    """A running sum or product, from either end."""
 
-    def running(x: Node, dim: int, reverse: bool = False) -> Node:
-        if not x.type.shape:
-            return x
-        (axis,) = axes_of(x, dim)
-        turned = x.builder.call("flip", x, axis=(axis,)) if reverse else x
-        found = x.builder.call(name, turned, axis=axis)
-        return x.builder.call("flip", found, axis=(axis,)) if reverse else found
+    def running(x: Node, axis: int, reverse: bool = False) -> Node:
+        turned = own("flip")(x, axis) if reverse else x
+        found: Node = own(name)(turned, axis=axis) if x.type.shape else x
+        return own("flip")(found, axis) if reverse else found
 
     return running
 
 
-def normalised(name: str) -> Callable[..., Node]:
-    """Softmax, log-softmax or logsumexp along an axis."""
-
-    def function(x: Node, dim: Any, keepdim: bool = False) -> Node:
-        axes = axes_of(x, dim)
-        found = x.builder.call(name, x, axis=axes)
-        if not keepdim:
-            return found
-        return shaped(found, [1 if i - len(x.type.shape) in axes else n for i, n in enumerate(x.type.shape)])
-
-    return function
-
-
 def powered(x: Any, exponent: Any) -> Node:
     """A power; an exponent that is a whole number stays one."""
-    builder = x.builder if isinstance(x, Node) else exponent.builder
     if isinstance(exponent, (int, float)) and float(exponent).is_integer() and isinstance(x, Node):
         found: Node = of_kind(x, "float") ** int(exponent)
         return found
-    return pointwise("pow", [x, exponent], builder)
+    return pointwise("pow", x, exponent)
 
 
 def scaled(name: str) -> Callable[..., Node]:
     """x + alpha*other, and x - alpha*other."""
-
-    def function(x: Any, other: Any, alpha: Any = 1) -> Node:
-        builder = x.builder if isinstance(x, Node) else other.builder
-        other = other if alpha == 1 else pointwise("mul", [other, alpha], builder)
-        return pointwise(name, [x, other], builder)
-
-    return function
+    return lambda x, other, alpha=1: pointwise(name, x, other if alpha == 1 else pointwise("mul", other, alpha))
 
 
 def rounded(x: Any, other: Any, rounding_mode: str | None = None) -> Node:
-    found = pointwise("div", [x, other], _builder(x, other))
+    found = pointwise("div", x, other)
     return found if rounding_mode is None else found.builder.call(rounding_mode, found)
 
 
 def remainder(x: Any, other: Any) -> Node:
     """What is left of a division, with the sign of x."""
-    whole = rounded(x, other, "trunc")
-    return pointwise("sub", [x, pointwise("mul", [whole, other], whole.builder)], whole.builder)
+    return pointwise("sub", x, pointwise("mul", rounded(x, other, "trunc"), other))
 
 
 def limited(x: Node, min: Any = None, max: Any = None) -> Node:
     for name, bound in (("maximum", min), ("minimum", max)):
-        x = x if bound is None else pointwise(name, [x, bound], x.builder)
+        x = x if bound is None else pointwise(name, x, bound)
     return x
 
 
@@ -256,145 +210,110 @@ def same(x: Node) -> Node:
     return x
 
 
-def copied(x: Any, src: Any) -> Node:
+def copied(x: Node, src: Any) -> Node:
     """What an array holds after another one was copied into it."""
-    builder = _builder(x, src)
-    found: Node = stretch(src if isinstance(src, Node) else constant(builder, src), x.shape)
+    found: Node = stretch(node_of(src, x), x.type.shape)
     return found
-
-
-def permuted(x: Node, dims: Sequence[int]) -> Node:
-    rank = len(x.type.shape)
-    order = tuple(int(d) % rank - rank for d in dims)
-    return x if order == tuple(range(-rank, 0)) else x.builder.call("permute", x, axes=order)
 
 
 def swapped(x: Node, dim0: int = 0, dim1: int = 1) -> Node:
-    order = list(range(len(x.type.shape)))
-    if len(order) > 1:
-        order[dim0], order[dim1] = order[dim1], order[dim0]
-    return permuted(x, order)
+    found: Node = own("swapaxes")(x, dim0, dim1) if len(x.type.shape) > 1 else x
+    return found
 
 
 def expanded(x: Node, size: Sequence[int]) -> Node:
-    own = (1,) * (len(size) - len(x.type.shape)) + x.type.shape
-    found: Node = stretch(x, tuple(n if m == -1 else int(m) for m, n in zip(size, own, strict=True)))
+    own_sizes = (1,) * (len(size) - len(x.type.shape)) + x.type.shape
+    found: Node = stretch(x, tuple(n if m == -1 else int(m) for m, n in zip(size, own_sizes, strict=True)))
     return found
 
 
-def contracted(x: Any, y: Any) -> Node:
+def contracted(x: Node, y: Node) -> Node:
     """A product of vectors, matrices or stacks of matrices."""
-    builder = _builder(x, y)
-    x, y = (one if isinstance(one, Node) else constant(builder, one) for one in (x, y))
     x, y = of_kind(x, "float"), of_kind(y, "float")
-    if len(x.type.shape) > 1 < len(y.type.shape):
-        return builder.call("matmul", x, y)
-    if len(x.type.shape) == len(y.type.shape):
-        return total(pointwise("mul", [x, y], builder))
-    row, column = len(x.type.shape) == 1, len(y.type.shape) == 1
-    x = shaped(x, (1, *x.type.shape)) if row else x
-    y = shaped(y, (*y.type.shape, 1)) if column else y
-    found = builder.call("matmul", x, y)
-    return shaped(found, found.type.shape[:-1] if column else (*found.type.shape[:-2], found.type.shape[-1]))
+    if len(x.type.shape) == len(y.type.shape) < 2:
+        found: Node = own("sum")(pointwise("mul", x, y))
+        return found
+    return own("matmul")(x, y)  # type: ignore[no-any-return]
 
 
-def added_product(x: Any, mat1: Any, mat2: Any, beta: Any = 1, alpha: Any = 1) -> Node:
+def added_product(x: Any, mat1: Node, mat2: Node, beta: Any = 1, alpha: Any = 1) -> Node:
     found = contracted(mat1, mat2)
     found = found if alpha == 1 else found * alpha
-    x = x if beta == 1 else pointwise("mul", [x, beta], found.builder)
-    return pointwise("add", [x, found], found.builder)
+    return pointwise("add", x if beta == 1 else pointwise("mul", x, beta), found)
 
 
-def summed(subscripts: str, *xs: Any) -> Node:
+def summed(subscripts: str, *xs: Node) -> Node:
     """A contraction by letters."""
-    builder = next(x.builder for x in xs if isinstance(x, Node))
-    nodes = [of_kind(x if isinstance(x, Node) else constant(builder, x), "float") for x in xs]
-    definition: Any = builder.vocabulary["einsum"].definition
-    found: Node = definition(subscripts, *nodes)
+    found: Node = own("einsum")(subscripts, *(of_kind(x, "float") for x in xs))
     return found
 
 
-def dot_general(x: Any, y: Any, dimension_numbers: Any) -> Node:
+def dot_general(x: Node, y: Node, dimension_numbers: Any) -> Node:
     """JAX's contraction: batch axes first, then the free ones of x and of y."""
     (over_x, over_y), (with_x, with_y) = dimension_numbers
     letters = iter("abcdefghijklmnopqrstuvwxyz")
-    own = [next(letters) for _ in x.shape]
-    other = ["" for _ in y.shape]
+    one = [next(letters) for _ in x.type.shape]
+    other = ["" for _ in y.type.shape]
     for i, j in [*zip(over_x, over_y, strict=True), *zip(with_x, with_y, strict=True)]:
-        other[j] = own[i]
+        other[j] = one[i]
     other = [letter or next(letters) for letter in other]
-    result = [own[i] for i in with_x]
-    result += [letter for i, letter in enumerate(own) if i not in (*over_x, *with_x)]
+    result = [one[i] for i in with_x]
+    result += [letter for i, letter in enumerate(one) if i not in (*over_x, *with_x)]
     result += [letter for j, letter in enumerate(other) if j not in (*over_y, *with_y)]
-    return summed(f"{''.join(own)},{''.join(other)}->{''.join(result)}", x, y)
+    return summed(f"{''.join(one)},{''.join(other)}->{''.join(result)}", x, y)
 
 
-def picked(x: Node, dim: int, index: Any) -> Node:
+def picked(x: Node, axis: int, index: Node) -> Node:
     """Entries at positions that depend on the point, such as those of the largest."""
-    axes = axes_of(x, dim)
-    if not axes:
-        return x
-    return x.builder.call("take_along", x, of_kind(index, "int"), axis=axes[0])
+    axes = axes_of(x, axis)
+    return x.builder.call("take_along", x, of_kind(index, "int"), axis=axes[0]) if axes else x
 
 
-def taken(x: Any, dim: int, index: Any) -> Node:
-    """aten's gather at positions that depend on the point."""
-    builder = _builder(x, index)
-    x = x if isinstance(x, Node) else constant(builder, x)
-    return picked(x, dim, index)
-
-
-def sorted_along(x: Node, dim: int = -1, descending: bool = False) -> Any:
+def sorted_along(x: Node, axis: int = -1, descending: bool = False) -> Any:
     """The entries in order along an axis, with their positions; equal ones keep their order."""
-    axes = axes_of(x, dim)
+    axes = axes_of(x, axis)
     if not axes:
         return x, constant(x.builder, np.zeros((), np.int64))
     order = x.builder.call("argsort", -x if descending else x, axis=axes[0])
-    return picked(x, dim, order), order
+    return picked(x, axis, order), order
 
 
-def ordered(*xs: Any, dim: int, num_keys: int) -> Any:
+def ordered(*xs: Node, axis: int, num_keys: int) -> Any:
     """JAX's sort: the first array in order along an axis, and the others in the order of the first."""
-    if num_keys != 1 or not isinstance(xs[0], Node):
+    if num_keys != 1:
         raise Opaque("it sorts by several keys")
-    values, order = sorted_along(xs[0], dim)
-    return [values, *(taken(x, dim, order) for x in xs[1:])]
+    values, order = sorted_along(xs[0], axis)
+    return [values, *(picked(x, axis, order) for x in xs[1:])]
 
 
-def top(x: Node, k: int, dim: int = -1, largest: bool = True) -> Any:
+def top(x: Node, k: int, axis: int = -1, largest: bool = True) -> Any:
     """The k largest or smallest entries along an axis, with their positions."""
-    values, order = sorted_along(x, dim, largest)
-    (axis,) = axes_of(x, dim)
-    places = np.take(np.arange(x.type.size).reshape(x.type.shape), np.arange(k), axis)
+    values, order = sorted_along(x, axis, largest)
+    (at,) = axes_of(x, axis)
+    places = np.take(np.arange(x.type.size).reshape(x.type.shape), np.arange(k), at)
     return tuple(entries(x.builder, [one], places.reshape(-1), places.shape) for one in (values, order))
 
 
-def put(x: Any, dim: int, index: Node, src: Any = None, value: Any = 0) -> Node:
+def put(x: Node, axis: int, index: Node, src: Any = None, value: Any = 0) -> Node:
     """aten's scatter at positions that depend on the point, as those of the largest do: each once.
 
     Raises Opaque where positions along the axis are several and may be the same one.
     """
-    builder = _builder(x, index, src)
-    x = of_kind(x if isinstance(x, Node) else constant(builder, x), "float")
-    axes = axes_of(x, dim)
+    axes = axes_of(x, axis)
     if not axes or (index.type.shape[axes[0]] != 1 and not distinct(index, axes[0])):
         raise Opaque("it writes entries at indices that depend on the point")
-    src = constant(builder, value) if src is None else src
-    spread = put_up(builder.constant(0, x.type.shape), dim, index, src)
-    mask = put_up(builder.constant(0, x.type.shape), dim, index, builder.constant(1, index.type.shape))
-    return pointwise("where", [pointwise("greater", [mask, 0.5], builder), spread, x], builder)
+    zeros = x.builder.constant(0, x.type.shape)
+    spread = put_up(zeros, axis, index, value if src is None else src)
+    return pointwise("where", pointwise("greater", put_up(zeros, axis, index, 1), 0.5), spread, of_kind(x, "float"))
 
 
-def put_up(x: Any, dim: int, index: Node, src: Any) -> Node:
+def put_up(x: Node, axis: int, index: Node, src: Any) -> Node:
     """aten's scatter_add at positions that depend on the point."""
-    builder = _builder(x, index, src)
-    src = src if isinstance(src, Node) else constant(builder, src)
-    (axis,) = axes_of(index, dim)
-    if any(n != m for k, (n, m) in enumerate(zip(x.shape, index.type.shape, strict=True)) if k - len(x.shape) != axis):
+    shape, (at,) = x.type.shape, axes_of(index, axis)
+    if any(n != m for k, (n, m) in enumerate(zip(shape, index.type.shape, strict=True), -len(shape)) if k != at):
         raise Opaque("it sums some entries at indices that depend on the point")
-    src = stretch(of_kind(src, "float"), index.type.shape)
-    added = builder.call("put_along", src, of_kind(index, "int"), axis=axis, size=x.shape[axis])
-    return pointwise("add", [x, added], builder)
+    src = stretch(of_kind(node_of(src, index), "float"), index.type.shape)
+    return pointwise("add", x, x.builder.call("put_along", src, of_kind(index, "int"), axis=at, size=shape[at]))
 
 
 def distinct(index: Node, axis: int) -> bool:
@@ -408,19 +327,11 @@ def distinct(index: Node, axis: int) -> bool:
     return index.primitive.name == "argsort" and len(index.type.shape) == rank and index.params["axis"] == axis
 
 
-def chosen(which: Any, *cases: Any) -> Node:
+def chosen(which: Node, *cases: Node) -> Node:
     """JAX's select_n of two cases: the first where the condition is false."""
-    if len(cases) != 2 or (isinstance(which, Node) and which.type.kind != "bool"):
+    if len(cases) != 2 or which.type.kind != "bool":
         raise Opaque("select_n has more than two cases")
-    return pointwise("where", [which, cases[1], cases[0]], _builder(which, *cases))
-
-
-def filled(x: Any, mask: Any, value: Any) -> Node:
-    return pointwise("where", [mask, value, x], _builder(x, mask, value))
-
-
-def _builder(*xs: Any) -> Builder:
-    return next(x.builder for x in xs if isinstance(x, Node))
+    return pointwise("where", which, cases[1], cases[0])
 
 
 def finite(x: Node) -> Node:
@@ -428,16 +339,16 @@ def finite(x: Node) -> Node:
     return constant(x.builder, np.ones(x.type.shape, bool))
 
 
-def matrices(name: str) -> Callable[..., Node]:
-    """A function of a matrix, for one matrix or a stack of them."""
-    return lambda x: x.builder.call(name, x)
+def several(*names: str) -> Callable[..., list[Node]]:
+    """Functions of a matrix, or of a stack of them, one result each."""
+    return lambda x: [x.builder.call(name, x) for name in names]
 
 
 def singular(x: Node, full_matrices: bool = False) -> list[Node]:
     """A singular value decomposition without the vectors that belong to no singular value."""
     if full_matrices and x.type.shape[-1] != x.type.shape[-2]:
         raise Opaque("it takes a singular value decomposition with full matrices, which is not supported")
-    u, values, v = (x.builder.call(name, x) for name in ("svd_u", "svdvals", "svd_v"))
+    u, values, v = several("svd_u", "svdvals", "svd_v")(x)
     return [u, values, swapped(v, -2, -1)]
 
 
@@ -454,46 +365,27 @@ def lower_factor(x: Node, upper: bool = False) -> Node:
     return swapped(found, -2, -1) if upper else found
 
 
-def symmetric_factor(x: Node) -> Node:
-    """JAX's cholesky reads the matrix as it is."""
-    return lower_factor(x)
-
-
-def solved(x: Node, other: Any, left: bool = True) -> Node:
-    builder = _builder(x, other)
-    x, other = (one if isinstance(one, Node) else constant(builder, one) for one in (x, other))
+def solved(x: Node, other: Node, left: bool = True) -> Node:
     if not left:
         return swapped(solved(swapped(x, -2, -1), swapped(other, -2, -1)), -2, -1)
-    return contracted(builder.call("inv", x), other)
+    return contracted(x.builder.call("inv", x), other)
 
 
 def triangle(
-    x: Any, other: Any, upper: bool = False, left: bool = True, unitriangular: bool = False, transposed: bool = False
+    x: Node, other: Node, upper: bool = False, left: bool = True, unitriangular: bool = False, transposed: bool = False
 ) -> Node:
     """A system whose matrix is read as triangular."""
     if unitriangular:
         raise Opaque("it solves a triangular system with an implied unit diagonal")
-    builder = _builder(x, other)
-    x = x if isinstance(x, Node) else constant(builder, x)
-    half = builder.call("triu" if upper else "tril", x, k=0)
+    half = x.builder.call("triu" if upper else "tril", x, k=0)
     return solved(swapped(half, -2, -1) if transposed else half, other, left)
 
 
-def of_factor(x: Any, upper: bool = False) -> Node:
+def of_factor(x: Node, upper: bool = False) -> Node:
     """The matrix of a Cholesky factor, of which one triangle is read."""
     half = x.builder.call("triu" if upper else "tril", x, k=0)
     other = swapped(half, -2, -1)
     return contracted(other, half) if upper else contracted(half, other)
-
-
-def inverse_of_factor(x: Node, upper: bool = False) -> Node:
-    return x.builder.call("inv", of_factor(x, upper))
-
-
-def solved_by_factor(other: Any, factor: Any, upper: bool = False) -> Node:
-    builder = _builder(other, factor)
-    factor = factor if isinstance(factor, Node) else constant(builder, factor)
-    return solved(of_factor(factor, upper), other)
 
 
 def windows(
@@ -523,94 +415,41 @@ def pooled(x: Node, places: NDArray[np.int64], which: str, plane: int) -> tuple[
     """The largest or smallest entry of each window, and which entry it is of a plane of so many."""
     held = in_windows(x, places, -np.inf if which == "max" else np.inf)
     table = constant(x.builder, np.maximum(places, 0) % plane)
-    first = position(which)(held, -1, True)
-    return reduced(which)(held, -1), shaped(picked(table, -1, first), places.shape[:-1])
+    largest, first = extreme(which)(held, -1, True)
+    return shaped(largest, places.shape[:-1]), shaped(picked(table, -1, first), places.shape[:-1])
 
 
-FLOATS = {
-    "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "cbrt", "sin", "cos", "tan", "asin",
-    "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sigmoid", "erf", "erfc", "erfinv", "lgamma",
-    "digamma", "div", "atan2", "reciprocal", "xlogy", "logit", "logaddexp", "hypot", "sinc", "i0", "i1",
-    "relu", "abs", "sign", "floor", "ceil", "trunc", "round", "gelu", "silu", "mish", "softplus", "logsigmoid",
+# operations entry by entry whose results may be whole numbers; all others compute in floats
+WHOLE = frozenset(
+    ("add", "sub", "mul", "neg", "mod", "pow", "square", "maximum", "minimum")
+    + ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal")
+)
+# what ours are called elsewhere, where `functions()` does not say it
+NAMES = {
+    "logistic": "sigmoid", "log_sigmoid_forward": "logsigmoid", "erf_inv": "erfinv",
+    "fmax": "maximum", "fmin": "minimum", "max": "maximum", "min": "minimum",
+    "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal", "eq": "equal", "ne": "not_equal",
+    "logical_and": "and", "bitwise_and": "and", "__and__": "and", "logical_or": "or", "bitwise_or": "or",
+    "__or__": "or", "logical_not": "not", "bitwise_not": "not", "invert": "not",
+}  # fmt: skip
+# the frameworks' names of parameters, and those of our functions
+PARAMETERS = {
+    "dim": "axis", "dims": "axis", "axes": "axis", "dimension": "axis", "permutation": "axis",
+    "keepdim": "keepdims", "y": "exponent",
 }  # fmt: skip
 
 TABLE = (
-    # entry by entry
-    *(
-        Row(ours, aten, jax)
-        for ours, aten, jax in (
-            ("mul", "mul", "mul"),
-            ("neg", "neg", "neg"),
-            ("reciprocal", "reciprocal", ""),
-            ("exp", "exp", "exp"),
-            ("exp2", "exp2", "exp2"),
-            ("expm1", "expm1", "expm1"),
-            ("log", "log", "log"),
-            ("log2", "log2", ""),
-            ("log10", "log10", ""),
-            ("log1p", "log1p", "log1p"),
-            ("xlogy", "xlogy", ""),
-            ("sqrt", "sqrt", "sqrt"),
-            ("rsqrt", "rsqrt", "rsqrt"),
-            ("cbrt", "", "cbrt"),
-            ("square", "square", "square"),
-            ("hypot", "hypot", ""),
-            ("sin", "sin", "sin"),
-            ("cos", "cos", "cos"),
-            ("tan", "tan", "tan"),
-            ("asin", "asin", "asin"),
-            ("acos", "acos", "acos"),
-            ("atan", "atan", "atan"),
-            ("atan2", "atan2", "atan2"),
-            ("sinh", "sinh", "sinh"),
-            ("cosh", "cosh", "cosh"),
-            ("tanh", "tanh", "tanh"),
-            ("asinh", "asinh", "asinh"),
-            ("acosh", "acosh", "acosh"),
-            ("atanh", "atanh", "atanh"),
-            ("sigmoid", "sigmoid", "logistic"),
-            ("logsigmoid", "log_sigmoid_forward", ""),
-            ("logaddexp", "logaddexp", ""),
-            ("relu", "relu", ""),
-            ("erf", "erf special_erf", "erf"),
-            ("erfc", "erfc special_erfc", "erfc"),
-            ("erfinv", "erfinv special_erfinv", "erf_inv"),
-            ("lgamma", "lgamma", "lgamma"),
-            ("digamma", "digamma", "digamma"),
-            ("i0", "i0", ""),
-            ("i1", "special_i1", ""),
-            ("sinc", "sinc", ""),
-            ("abs", "abs", "abs"),
-            ("sign", "sign sgn", "sign"),
-            ("floor", "floor", "floor"),
-            ("ceil", "ceil", "ceil"),
-            ("trunc", "trunc", ""),
-            ("round", "round", "round"),
-            ("maximum", "maximum fmax", "max"),
-            ("minimum", "minimum fmin", "min"),
-            ("mod", "remainder", ""),
-            ("less", "lt", "lt"),
-            ("less_equal", "le", "le"),
-            ("greater", "gt", "gt"),
-            ("greater_equal", "ge", "ge"),
-            ("equal", "eq", "eq"),
-            ("not_equal", "ne", "ne"),
-            ("and", "logical_and bitwise_and __and__", "and"),
-            ("or", "logical_or bitwise_or __or__", "or"),
-            ("not", "logical_not bitwise_not", "not"),
-            ("where", "where", ""),
-        )
-    ),
+    # entry by entry, with parameters
     Row(scaled("add"), "add", "add add_any"),
     Row(scaled("sub"), "sub", "sub"),
     Row(lambda x, other, alpha=1: scaled("sub")(other, x, alpha), "rsub"),
     Row(rounded, "div true_divide", "div"),
     Row(remainder, "fmod", "rem"),
-    Row(powered, "pow", "pow integer_pow", {"y": "exponent"}),
+    Row(powered, "pow", "pow integer_pow"),
     Row(limited, "clamp clamp_min clamp_max"),
     Row(lambda low, x, high: limited(x, low, high), "", "clamp"),
     Row(chosen, "", "select_n"),
-    Row(filled, "masked_fill"),
+    Row(lambda x, mask, value: pointwise("where", mask, value, x), "masked_fill"),
     Row(finite, "isfinite", "is_finite"),
     # what leaves values as they are
     Row(
@@ -619,58 +458,67 @@ TABLE = (
     Row(copied, "copy copy_to"),
     Row(same, "", "convert_element_type reduce_precision optimization_barrier copy_p"),
     # shapes that stand as such in a formula
-    Row(permuted, "permute", "transpose", {"permutation": "dims"}),
+    Row(lambda x, axis: own("transpose")(x, axis), "permute", "transpose"),
     Row(swapped, "t transpose"),
     Row(expanded, "expand"),
     # reductions
-    Row(total, "sum", "reduce_sum", {"axes": "dim"}),
-    Row(average, "mean"),
+    Row("sum", "sum", "reduce_sum"),
+    Row("mean", "mean"),
     Row(variance, "var"),
-    Row(lambda x, **named: x.builder.call("sqrt", variance(x, **named)), "std"),
-    Row(product, "prod", "reduce_prod", {"axes": "dim"}),
-    Row(largest, "amax", "reduce_max", {"axes": "dim"}),
-    Row(smallest, "amin", "reduce_min", {"axes": "dim"}),
+    Row(deviation, "std"),
+    Row("prod", "prod", "reduce_prod"),
+    Row("max", "amax", "reduce_max"),
+    Row("min", "amin", "reduce_min"),
     Row(extreme("max"), "max"),
     Row(extreme("min"), "min"),
-    Row(position("max"), "argmax", "argmax", {"axes": "dim"}),
-    Row(position("min"), "argmin", "argmin", {"axes": "dim"}),
-    Row(truths("any"), "any", "reduce_or", {"axes": "dim"}),
-    Row(truths("all"), "all", "reduce_and", {"axes": "dim"}),
-    Row(along("cumsum"), "cumsum", "cumsum", {"axis": "dim"}),
-    Row(along("cumprod"), "cumprod", "cumprod", {"axis": "dim"}),
-    Row(along_exponents, "logcumsumexp _logcumsumexp"),
-    Row(normalised("softmax"), "_softmax softmax"),
-    Row(normalised("log_softmax"), "_log_softmax log_softmax"),
-    Row(normalised("logsumexp"), "logsumexp"),
+    Row("argmax", "argmax", "argmax"),
+    Row("argmin", "argmin", "argmin"),
+    Row("any", "any", "reduce_or"),
+    Row("all", "all", "reduce_and"),
+    Row(along("cumsum"), "cumsum", "cumsum"),
+    Row(along("cumprod"), "cumprod", "cumprod"),
+    Row("softmax", "_softmax softmax"),
+    Row("log_softmax", "_log_softmax log_softmax"),
+    Row("logsumexp", "logsumexp"),
     # products
     Row(contracted, "mm bmm mv dot matmul vdot"),
     Row(added_product, "addmm baddbmm addmv"),
     Row(dot_general, "", "dot_general"),
     # matrices
-    Row(matrices("inv"), "inverse linalg_inv_ex linalg_inv"),
-    Row(lambda x: [x.builder.call(name, x) for name in ("eigvalsh", "eigvecs")], "_linalg_eigh"),
-    Row(lambda x: [x.builder.call(name, x) for name in ("eigvecs", "eigvalsh")], "", "eigh"),
+    Row("inv", "inverse linalg_inv_ex linalg_inv"),
+    Row(several("eigvalsh", "eigvecs"), "_linalg_eigh"),
+    Row(several("eigvecs", "eigvalsh"), "", "eigh"),
     Row(singular, "_linalg_svd"),
     Row(orthogonal, "linalg_qr"),
-    Row(matrices("det"), "det _linalg_det linalg_det"),
-    Row(matrices("logabsdet"), "logdet"),
-    Row(lambda x: [x.builder.call(name, x) for name in ("slogdet_sign", "logabsdet")], "_linalg_slogdet"),
-    Row(lower_factor, "linalg_cholesky_ex cholesky"),
-    Row(symmetric_factor, "", "cholesky"),
+    Row("det", "det _linalg_det linalg_det"),
+    Row(several("logabsdet"), "logdet"),
+    Row("slogdet", "_linalg_slogdet"),
+    Row(lower_factor, "linalg_cholesky_ex cholesky", "cholesky"),
     Row(solved, "_linalg_solve_ex linalg_solve"),
     Row(triangle, "linalg_solve_triangular"),
-    Row(inverse_of_factor, "cholesky_inverse"),
-    Row(solved_by_factor, "_cholesky_solve_helper cholesky_solve"),
-    Row(taken, "gather"),
+    Row(lambda x, upper=False: x.builder.call("inv", of_factor(x, upper)), "cholesky_inverse"),
+    Row(lambda x, factor, upper=False: solved(of_factor(factor, upper), x), "_cholesky_solve_helper cholesky_solve"),
+    # at positions that depend on the point
+    Row(picked, "gather"),
     Row(put, "scatter"),
     Row(put_up, "scatter_add"),
     Row(sorted_along, "sort"),
-    Row(top, "topk", "top_k", {"axis": "dim"}),
-    Row(ordered, "", "sort", {"dimension": "dim"}),
+    Row(top, "topk", "top_k"),
+    Row(ordered, "", "sort"),
 )
 
 ATEN = {name: row for row in TABLE for name in row.aten.split()}
 JAX = {name: row for row in TABLE for name in row.jax.split()}
+
+
+def options(row: Row, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters that the function of a row takes, by its names of them; one axis is a number, none are all."""
+    known = row.parameters
+    found = {PARAMETERS.get(key, key): value for key, value in given.items()}
+    if isinstance(found.get("axis"), (list, tuple)):
+        axes = tuple(map(int, found["axis"]))
+        found["axis"] = axes[0] if len(axes) == 1 else axes or None
+    return {key: value for key, value in found.items() if key in known}
 
 
 # --- movement -----------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ import numpy as np
 from gradcli.diagnostics import GradcliError
 from gradcli.eager._core.modes import warn
 from gradcli.eager._core.tensor import Tensor
-from gradcli.eager._trace import placed, record
+from gradcli.eager._trace import record
 from gradcli.eager.autograd import forward_ad
 from gradcli.eager.autograd._grad import grad
 from gradcli.execution.evaluate import Tape
@@ -27,6 +27,7 @@ from gradcli.graph.builder import building
 from gradcli.graph.node import reachable
 from gradcli.structure.compressed import by_columns
 from gradcli.structure.patterns import pattern
+from gradcli.transforms.reverse import placed
 
 if TYPE_CHECKING:
     from collections.abc import Callable

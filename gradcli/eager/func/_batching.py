@@ -20,11 +20,11 @@ from gradcli.eager._core.tracer import Traced
 from gradcli.eager._engine.rule_node import source_of
 from gradcli.eager._ops.joining import stack, unbind
 from gradcli.eager._ops.views import axis_of, permute
-from gradcli.eager._trace import Trace, placed
+from gradcli.eager._trace import Trace
 from gradcli.execution.evaluate import Tape
 from gradcli.graph.builder import building
 from gradcli.graph.node import Node, reachable
-from gradcli.transforms.reverse import pull
+from gradcli.transforms.reverse import placed, pull
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

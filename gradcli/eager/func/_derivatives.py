@@ -20,13 +20,12 @@ from gradcli.eager._core.tracer import Traced
 from gradcli.eager._ops.creation import ones_like, zeros_like
 from gradcli.eager._ops.joining import stack
 from gradcli.eager._ops.views import view
-from gradcli.eager._trace import placed
 from gradcli.eager.autograd import grad as autograd_grad
 from gradcli.eager.func._batching import flatten
 from gradcli.graph.builder import building
 from gradcli.graph.node import Node, reachable
 from gradcli.transforms.forward import push
-from gradcli.transforms.reverse import pull
+from gradcli.transforms.reverse import placed, pull
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
