@@ -12,13 +12,11 @@ import inspect
 import itertools
 import math
 import types
-from functools import update_wrapper
 from types import NoneType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
-from gradcli.eager._core.modes import warn
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine.arguments import Options, checked, constructor, options
 from gradcli.eager._engine.record import declared, record
@@ -68,13 +66,8 @@ def by_entry(
     return record(function, xs, params, node, pointwise=True, edges=edges)
 
 
-def checks(function: F) -> F:
-    """The function with a check of its arguments in front, by its annotations."""
-    return checked(function)
-
-
 def needs_floats(function: F) -> F:
-    """`checks`, and NotImplementedError for a tensor of whole numbers."""
+    """The function with a check of its arguments by their annotations; NotImplementedError for whole numbers."""
     return checked(function, floating=True)
 
 
@@ -106,40 +99,10 @@ def refuse_grad(function: str, **weights: Tensor | None) -> None:
             raise RuntimeError(f"{function} is not differentiable by its argument {name!r}, which requires grad")
 
 
-def reduction_of(reduction: str, size_average: bool | None = None, reduce: bool | None = None) -> str:
-    """What is done with the losses of the entries; the two old switches are understood, with a UserWarning."""
-    if size_average is not None or reduce is not None:
-        reduction = "none" if reduce is False else "sum" if size_average is False else "mean"
-        warn(f"size_average and reduce are deprecated: write reduction={reduction!r} instead", UserWarning)
+def check_reduction(reduction: str) -> None:
+    """ValueError for what is not a way to reduce the losses of the entries."""
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"{reduction} is not a valid value for reduction: it is 'mean', 'sum' or 'none'")
-    return reduction
-
-
-_OLD_SWITCHES = ("size_average", "reduce")  # of losses: they become `reduction`
-
-
-def old_switches(function: F) -> F:
-    """The loss with PyTorch's two old switches among its arguments: where they are given, they say the reduction."""
-    arguments = inspect.signature(function).parameters
-    order = list(arguments)
-    order.insert(order.index("reduction"), "reduce")
-    order.insert(order.index("ignore_index" if "ignore_index" in order else "reduce"), "size_average")
-    kind, first = inspect.Parameter.POSITIONAL_OR_KEYWORD, order.index("size_average")
-    switches = {name: inspect.Parameter(name, kind, default=None) for name in _OLD_SWITCHES}
-    signature = inspect.Signature([{**arguments, **switches}[name] for name in order])
-
-    def called(*args: Any, **kwargs: Any) -> Any:
-        if len(args) > first or "size_average" in kwargs or "reduce" in kwargs:
-            kwargs = signature.bind(*args, **kwargs).arguments
-            old, args = [kwargs.pop(name, None) for name in _OLD_SWITCHES], ()
-            if old != [None, None]:
-                kwargs["reduction"] = reduction_of("mean", *old)
-        return function(*args, **kwargs)
-
-    found: Any = update_wrapper(called, function)
-    found.__signature__ = signature
-    return found
 
 
 def reduced(loss: Tensor, reduction: str) -> Tensor:
@@ -235,16 +198,13 @@ class Layer(Module):
             attributes = {"training", *[one.name for one in cls._options]}
             if "dtype" in attributes:  # the layer has parameters
                 attributes |= {"weight", "bias"}
-            cls._arguments = tuple([name for name in names if name in attributes and name not in _OLD_SWITCHES])
+            cls._arguments = tuple([name for name in names if name in attributes])
             positional = [name for name in names if arguments[name].kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
             cls._in_order = list(cls._arguments) == positional[: len(cls._arguments)]
         if isinstance(vars(cls).get("_options"), Options):
 
             def start(self: Any, **options: Any) -> None:
                 Module.__init__(self)
-                old = [options.pop(name, None) for name in _OLD_SWITCHES]
-                if old != [None, None]:
-                    options["reduction"] = reduction_of("mean", *old)
                 options.pop("device", None)
                 cls._build(self, **options)
 

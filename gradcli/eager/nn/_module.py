@@ -1,4 +1,4 @@
-"""The base of layers and models: a tree of parameters, buffers and modules with one call.
+"""Modules: trees of parameters, buffers and modules with one call; and those that hold others in order or by name.
 
 Backward hooks are nodes around a call: inputs and outputs of the module pass through one node each, as in PyTorch.
 """
@@ -6,21 +6,20 @@ Backward hooks are nodes around a call: inputs and outputs of the module pass th
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 from gradcli.eager._core import dtypes
 from gradcli.eager._core.modes import is_grad_enabled, no_grad, warn
 from gradcli.eager._core.tensor import Handle, Tensor
-from gradcli.eager._ops.creation import empty
 from gradcli.eager.autograd.function import Function
-from gradcli.eager.nn.parameter import Buffer, Parameter, clear, is_lazy
+from gradcli.eager.nn.parameter import Buffer, Parameter, clear
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 
 class BackwardHookFunction(Function):
-    """Tensors as they are, with a node of their own."""
+    """The identity on tensors, with a node of its own."""
 
     @staticmethod
     def forward(ctx: Any, *args: Any) -> Any:
@@ -34,73 +33,51 @@ class BackwardHookFunction(Function):
 
 
 class BackwardHooks:
-    """The backward hooks of one call of one module."""
+    """The backward hooks of one call of a module; `args` are its arguments, which pass through a node."""
 
-    def __init__(self, module: Any) -> None:
-        self.module = module
-        self.hooks, self.prehooks = list(module._backward_hooks.values()), list(module._backward_pre_hooks.values())
+    def __init__(self, module: Module, args: tuple[Any, ...]) -> None:
+        self.module, self.hooks, self.count = module, list(module._backward_hooks.values()), len(args)
         self.grad_outputs: Any = None
-        self.count = 0  # of the inputs
-        self.places: list[int] | None = None  # where inputs are that stand behind a node
+        self.args, node, self.places = _through_node(args)
+        self.has_node = node is not None
+        if node is not None:
+            node.register_hook(self._at_inputs)
 
-    def around_inputs(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The arguments, those that require grad behind a node that calls the hooks."""
-        self.count = len(args)
-        found, node, places = _behind(args)
-        if node is None:
-            return args
-        self.places = places
-
-        def fired(grads: tuple[Any, ...], _: tuple[Any, ...]) -> Any:
-            if self.grad_outputs is None:
-                return None
-            changed = self._call(_placed(grads, places, self.count))
-            self.grad_outputs = None
-            return None if changed is None else tuple([changed[place] for place in places])
-
-        node.register_hook(fired)
-        return found
+    def _at_inputs(self, grads: tuple[Any, ...], _: tuple[Any, ...]) -> Any:
+        if self.grad_outputs is None:
+            return None
+        replaced = self._call(_placed(grads, self.places, self.count))
+        return None if replaced is None else tuple([replaced[place] for place in self.places])
 
     def _call(self, grads: tuple[Any, ...]) -> Any:
-        result = None
+        replaced = None
         for hook in self.hooks:
-            answer = hook(self.module, grads if result is None else result, self.grad_outputs)
+            answer = hook(self.module, grads if replaced is None else replaced, self.grad_outputs)
             if answer is not None:
-                result = _gradients(answer, len(grads), "a backward hook", "inputs")
-        return result
+                if not isinstance(answer, (tuple, list)) or len(answer) != len(grads):
+                    raise RuntimeError(f"a backward hook must return None or a tuple of {len(grads)} gradients")
+                replaced = tuple(answer)
+        self.grad_outputs = None
+        return replaced
 
-    def around_outputs(self, result: Any) -> Any:
-        """The result, its tensors behind a node that notes their gradients."""
-        if not isinstance(result, (Tensor, tuple)):
-            warn(
-                "backward hooks are called for a module whose output is a tensor or a tuple of tensors, and this is "
-                f"{type(result)}",
-                UserWarning,
-            )
+    def around(self, result: Any) -> Any:
+        """The result of the call, its tensors passed through a node that keeps their gradients for the hooks."""
         outputs = result if isinstance(result, tuple) else (result,)
-        found, node, places = _behind(outputs)
+        passed, node, places = _through_node(outputs)
         if node is None:
             return result
 
-        def noted(grads: tuple[Any, ...]) -> Any:
+        def keep(grads: tuple[Any, ...]) -> None:
             self.grad_outputs = _placed(grads, places, len(outputs))
-            for hook in self.prehooks:
-                answer = hook(self.module, self.grad_outputs)
-                if answer is not None:
-                    self.grad_outputs = _gradients(answer, len(outputs), "a backward pre-hook", "outputs")
-            passed = tuple([self.grad_outputs[place] for place in places])
-            if self.places is None:
-                if self.hooks:
-                    warn(
-                        "a full backward hook fires for the outputs only, because no input of the module requires grad",
-                        UserWarning,
-                    )
+            if not self.has_node:
+                warn(
+                    "a full backward hook fires for the outputs only, because no input of the module requires grad",
+                    UserWarning,
+                )
                 self._call((None,) * self.count)
-                self.grad_outputs = None
-            return passed
 
-        node.register_prehook(noted)
-        return found if isinstance(result, tuple) else found[0]
+        node.register_prehook(keep)
+        return passed if isinstance(result, tuple) else passed[0]
 
 
 def _placed(grads: Sequence[Any], places: list[int], count: int) -> tuple[Any, ...]:
@@ -109,30 +86,20 @@ def _placed(grads: Sequence[Any], places: list[int], count: int) -> tuple[Any, .
     return tuple([full.get(i) for i in range(count)])
 
 
-def _gradients(answer: Any, count: int, what: str, where: str) -> tuple[Any, ...]:
-    """What a hook returned; TypeError for what is not a tuple or list, RuntimeError for another number of gradients."""
-    if not isinstance(answer, (tuple, list)):
-        error = RuntimeError if isinstance(answer, Tensor) else TypeError
-        raise error(f"{what} returned {type(answer).__name__} where a tuple or None is expected")
-    if len(answer) != count:
-        raise RuntimeError(f"{what} returned {len(answer)} gradients, but the {where} are {count}")
-    return tuple(answer)
-
-
-def _behind(args: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any, list[int]]:
-    """Values, the tensors among them behind one node; that node, None where nothing requires grad; their places."""
+def _through_node(args: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any, list[int]]:
+    """Values, the tensors among them passed through one node; that node, None where nothing requires grad; places."""
     places = [i for i, x in enumerate(args) if isinstance(x, Tensor)]
     if not is_grad_enabled() or not any(args[i].requires_grad for i in places):
         return args, None, places
     values = list(args)
     for i, x in zip(places, BackwardHookFunction.apply(*[args[i] for i in places]), strict=True):
         values[i] = x
-    found = tuple(values) if type(args) is tuple else type(args)(*values)  # a named tuple stays one
-    return found, next(x.grad_fn for x in values if isinstance(x, Tensor) and x.grad_fn is not None), places
+    passed = tuple(values) if type(args) is tuple else type(args)(*values)  # a named tuple stays one
+    return passed, next(x.grad_fn for x in values if isinstance(x, Tensor) and x.grad_fn is not None), places
 
 
-# the tables of a module: what stands in each, and what it may be
-_TABLES = {"_parameters": "torch.nn.Parameter", "_modules": "torch.nn.Module", "_buffers": "torch.Tensor"}
+# the tables of a module: what stands in each, the name of that class, and the method that adds to the table
+_TABLES: dict[str, tuple[Any, str, str]] = {}  # filled below the class
 
 
 class IncompatibleKeys(NamedTuple):
@@ -179,7 +146,6 @@ class Module:
             "_forward_pre_hooks": OrderedDict(),
             "_forward_hooks": OrderedDict(),
             "_backward_hooks": OrderedDict(),
-            "_backward_pre_hooks": OrderedDict(),
         }.items():
             object.__setattr__(self, name, value)
 
@@ -188,49 +154,34 @@ class Module:
         raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if not (self._forward_pre_hooks or self._forward_hooks or self._backward_hooks or self._backward_pre_hooks):
+        if not (self._forward_pre_hooks or self._forward_hooks or self._backward_hooks):
             return self.forward(*args, **kwargs)
-        for hook, with_kwargs in list(self._forward_pre_hooks.values()):
-            if with_kwargs:
-                answer = hook(self, args, kwargs)
-                if answer is not None:
-                    args, kwargs = answer
-            else:
-                answer = hook(self, args)
-                if answer is not None:
-                    args = answer if isinstance(answer, tuple) else (answer,)
-        around = None
-        if self._backward_hooks or self._backward_pre_hooks:
-            around = BackwardHooks(self)
-            args = around.around_inputs(args)
+        for hook in list(self._forward_pre_hooks.values()):
+            answer = hook(self, args)
+            if answer is not None:
+                args = answer if isinstance(answer, tuple) else (answer,)
+        backward = BackwardHooks(self, args) if self._backward_hooks else None
+        args = args if backward is None else backward.args
         result = self.forward(*args, **kwargs)
-        for hook, with_kwargs in list(self._forward_hooks.values()):
-            answer = hook(self, args, kwargs, result) if with_kwargs else hook(self, args, result)
+        for hook in list(self._forward_hooks.values()):
+            answer = hook(self, args, result)
             if answer is not None:
                 result = answer
-        return result if around is None else around.around_outputs(result)
+        return result if backward is None else backward.around(result)
 
     # --- hooks --------------------------------------------------------------------------------------------
 
-    def register_forward_pre_hook(
-        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
-    ) -> Handle:
+    def register_forward_pre_hook(self, hook: Callable[..., Any]) -> Handle:
         """Call `hook(module, args)` before each call; what it returns replaces the arguments."""
-        return _hooked(self._forward_pre_hooks, (hook, with_kwargs), prepend)
+        return Handle(self._forward_pre_hooks, hook)
 
-    def register_forward_hook(
-        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
-    ) -> Handle:
+    def register_forward_hook(self, hook: Callable[..., Any]) -> Handle:
         """Call `hook(module, args, output)` after each call; what it returns replaces the output."""
-        return _hooked(self._forward_hooks, (hook, with_kwargs), prepend)
+        return Handle(self._forward_hooks, hook)
 
-    def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Handle:
+    def register_full_backward_hook(self, hook: Callable[..., Any]) -> Handle:
         """Call `hook(module, grad_input, grad_output)` in backward; what it returns replaces grad_input."""
-        return _hooked(self._backward_hooks, hook, prepend)
-
-    def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Handle:
-        """Call `hook(module, grad_output)` in backward, first; what it returns replaces grad_output."""
-        return _hooked(self._backward_pre_hooks, hook, prepend)
+        return Handle(self._backward_hooks, hook)
 
     # --- attributes ---------------------------------------------------------------------------------------
 
@@ -280,13 +231,10 @@ class Module:
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'", name=name, obj=self)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        kinds: tuple[Any, ...] = (Parameter, Module, Buffer)
-        registers = ("register_parameter", "add_module", "register_buffer")
-        for (table, wanted), kind, register in zip(_TABLES.items(), kinds, registers, strict=True):
+        for table, (kind, title, register) in _TABLES.items():
             if isinstance(value, kind):
-                what = table[1:-1]
                 if "_parameters" not in self.__dict__:
-                    raise AttributeError(f"cannot assign {what}s before Module.__init__() call")
+                    raise AttributeError(f"cannot assign {table[1:]} before Module.__init__() call")
                 self.__dict__.pop(name, None)
                 for other in _TABLES:
                     if other != table:
@@ -299,7 +247,7 @@ class Module:
                 if value is not None and not (kind is Buffer and isinstance(value, Tensor)):
                     what = "child module" if kind is Module else table[1:-1]
                     raise TypeError(
-                        f"cannot assign {type(value).__name__} as {what} '{name}' ({wanted} or None expected)"
+                        f"cannot assign {type(value).__name__} as {what} '{name}' ({title} or None expected)"
                     )
                 self.__dict__[table][name] = value
                 return
@@ -392,22 +340,6 @@ class Module:
                 raise AttributeError(f"`{name}` is not an nn.Module")
         return found
 
-    def get_parameter(self, target: str) -> Parameter:
-        """The parameter with a dotted name; AttributeError where there is none."""
-        path, _, name = target.rpartition(".")
-        found = getattr(self.get_submodule(path), name)
-        if not isinstance(found, Parameter):
-            raise AttributeError(f"`{name}` is not an nn.Parameter")
-        return found
-
-    def get_buffer(self, target: str) -> Tensor:
-        """The buffer with a dotted name; AttributeError where there is none."""
-        path, _, name = target.rpartition(".")
-        owner = self.get_submodule(path)
-        if name not in owner._buffers:
-            raise AttributeError(f"`{name}` is not a buffer")
-        return getattr(owner, name)
-
     # --- changes of the whole tree -------------------------------------------------------------------------------
 
     def apply(self, fn: Callable[[Module], None]) -> Self:
@@ -474,16 +406,12 @@ class Module:
         with no_grad():
             for module in self.modules():
                 for parameter in module._parameters.values():
-                    if is_lazy(parameter):
-                        _retype(parameter, function)
-                    elif parameter is not None:
+                    if parameter is not None:
                         parameter.data = function(parameter.detach())
                         if parameter._grad is not None:
                             parameter._grad = function(parameter._grad)
                 for name, tensor in module._buffers.items():
-                    if is_lazy(tensor):
-                        _retype(tensor, function)
-                    elif tensor is not None:
+                    if tensor is not None:
                         module._buffers[name] = function(tensor)
         return self
 
@@ -530,8 +458,7 @@ class Module:
     def state_dict(self, *, prefix: str = "", keep_vars: bool = False) -> dict[str, Any]:
         """All parameters and persistent buffers by their dotted names; they share memory with the module."""
         return OrderedDict(
-            (prefix + path, value if keep_vars or is_lazy(value) else value.detach())
-            for path, _, _, value in self._state()
+            (prefix + path, value if keep_vars else value.detach()) for path, _, _, value in self._state()
         )
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
@@ -570,7 +497,7 @@ class Module:
     def __repr__(self) -> str:
         extra = self.extra_repr()
         lines = extra.split("\n") if extra else []
-        below = [f"({name}): " + indented(repr(module)) for name, module in self._modules.items()]
+        below = [f"({name}): " + _indented(repr(module)) for name, module in self._modules.items()]
         if not below and len(lines) == 1:
             return f"{self._get_name()}({lines[0]})"
         inner = "\n  ".join([*lines, *below])
@@ -581,16 +508,12 @@ def _loaded(path: str, owner: Module, name: str, value: Any, given: Any, assign:
     """Copy or put one entry of a state; what is wrong with it."""
     if not isinstance(given, Tensor):
         return [f'While copying the parameter named "{path}", a tensor was expected.']
-    if is_lazy(value):
-        if not is_lazy(given):
-            value.materialize(given.shape)
-            value.copy_(given)
-    elif given.shape != value.shape:
+    if given.shape != value.shape:
         return [
             f"size mismatch for {path}: copying a param with shape {given.shape} from checkpoint, the shape in "
             f"current model is {value.shape}."
         ]
-    elif not assign:
+    if not assign:
         value.copy_(given)
     elif name in owner._parameters:
         owner._parameters[name] = given if isinstance(given, Parameter) else Parameter(given, value.requires_grad)
@@ -599,22 +522,203 @@ def _loaded(path: str, owner: Module, name: str, value: Any, given: Any, assign:
     return []
 
 
-def indented(text: str) -> str:
+def _indented(text: str) -> str:
     """All lines but the first moved to the right by two."""
     return text.replace("\n", "\n  ")
 
 
-def _hooked(table: Any, hook: Any, prepend: bool) -> Handle:
-    handle = Handle(table, hook)
-    if prepend:
-        table.move_to_end(handle.id, last=False)
-    return handle
-
-
-def _retype(x: Any, function: Callable[[Tensor], Any]) -> None:
-    """Give what has no shape yet the dtype that a function gives to tensors."""
-    x._kind = function(empty(0, dtype=x.dtype)).dtype
-
-
 def _formats(x: Any) -> bool:
     return isinstance(x, dtypes.dtype)
+
+
+_TABLES |= {
+    "_parameters": (Parameter, "torch.nn.Parameter", "register_parameter"),
+    "_modules": (Module, "torch.nn.Module", "add_module"),
+    "_buffers": (Buffer, "torch.Tensor", "register_buffer"),
+}
+
+
+# --- modules that hold others -----------------------------------------------------------------------------------------
+
+
+class _Holder(Module):
+    """Modules or parameters, which stand in one of the tables of a module."""
+
+    _table: ClassVar[str] = "_modules"
+
+    @property
+    def _held(self) -> dict[str, Any]:
+        return self.__dict__[self._table]
+
+    def _put(self, name: str, value: Any) -> None:
+        """Hold a module or parameter under a name; among parameters, a plain tensor becomes one."""
+        if self._table == "_modules":
+            self.add_module(name, value)
+        else:
+            plain = isinstance(value, Tensor) and not isinstance(value, Parameter)
+            setattr(self, name, Parameter(value) if plain else value)
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+
+class _Listed(_Holder):
+    """Modules or parameters in a row; their names are their positions."""
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(list(self._held.values()))
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            part: Any = type(self).__new__(type(self))
+            Module.__init__(part)
+            return part.extend(list(self)[index])
+        return list(self)[self._place(index)]
+
+    def _place(self, index: Any) -> int:
+        if not -len(self) <= int(index) < len(self):
+            raise IndexError(f"index {index} is out of range")
+        return int(index) % len(self)
+
+    def __setitem__(self, index: int, value: Any) -> None:
+        self._put(str(self._place(index)), value)
+
+    def __delitem__(self, index: Any) -> None:
+        kept = list(self)
+        del kept[index if isinstance(index, slice) else self._place(index)]
+        self._held.clear()
+        self.extend(kept)
+
+    def append(self, value: Any) -> Self:
+        """Put a module or parameter at the end."""
+        self._put(str(len(self)), value)
+        return self
+
+    def extend(self, values: Iterable[Any]) -> Self:
+        """Put modules or parameters at the end."""
+        for one in list(values):
+            self.append(one)
+        return self
+
+    __iadd__ = extend
+
+
+class Sequential(_Listed):
+    """Modules called one after the other.
+
+    >>> import gradcli.eager as torch
+    >>> from gradcli.eager import nn
+    >>> nn.Sequential(nn.ReLU(), nn.Flatten(0))(torch.tensor([[-1.0, 2.0]]))
+    tensor([0., 2.])
+    """
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__()
+        parts = args[0].items() if len(args) == 1 and isinstance(args[0], dict) else enumerate(args)
+        for name, module in parts:
+            self.add_module(str(name), module)
+
+    def forward(self, input: Any) -> Any:
+        """The result of the last module."""
+        modules: dict[str, Any] = self._modules
+        for module in modules.values():
+            input = module(input)
+        return input
+
+
+class ModuleList(_Listed):
+    """Modules in a list, all of which count as parts of their owner."""
+
+    def __init__(self, modules: Iterable[Module] | None = None) -> None:
+        super().__init__()
+        self.extend(modules or ())
+
+    def __repr__(self) -> str:
+        texts = [repr(one) for one in self]
+        lines, start = [], 0
+        for i in range(1, len(texts) + 1):
+            if i == len(texts) or texts[i] != texts[start]:
+                many = f"({start}-{i - 1}): {i - start} x " if i - start > 1 else f"({start}): "
+                lines.append(f"\n  {many}{_indented(texts[start])}")
+                start = i
+        return f"{self._get_name()}({''.join(lines)}\n)" if lines else f"{self._get_name()}()"
+
+
+class ParameterList(_Listed):
+    """Parameters in a list; plain tensors become parameters."""
+
+    _table = "_parameters"
+
+    def __init__(self, values: Iterable[Any] | None = None) -> None:
+        super().__init__()
+        self.extend(values or ())
+
+    def __repr__(self) -> str:
+        lines = [
+            f"\n    ({i}): Parameter containing: [{x.dtype} of size {'x'.join(map(str, x.shape))}]"
+            for i, x in enumerate(self)
+        ]
+        return f"{self._get_name()}({''.join(lines)}\n)" if lines else f"{self._get_name()}()"
+
+
+class _Named(_Holder):
+    """Modules or parameters by name."""
+
+    def __getitem__(self, key: str) -> Any:
+        return self._held[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self._put(key, value)
+
+    def __delitem__(self, key: str) -> None:
+        del self._held[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._held)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._held
+
+    def update(self, values: Any) -> None:
+        """Add modules or parameters by name."""
+        for name, value in dict(values).items():
+            self[name] = value
+
+    def keys(self) -> Any:
+        """The names."""
+        return self._held.keys()
+
+    def values(self) -> Any:
+        """The modules or parameters."""
+        return self._held.values()
+
+    def items(self) -> Any:
+        """Names and modules or parameters."""
+        return self._held.items()
+
+
+class ModuleDict(_Named):
+    """Modules by name, all of which count as parts of their owner."""
+
+    def __init__(self, modules: Any = None) -> None:
+        super().__init__()
+        self.update(modules or {})
+
+
+class ParameterDict(_Named):
+    """Parameters by name; plain tensors become parameters."""
+
+    _table = "_parameters"
+
+    def __init__(self, parameters: Any = None) -> None:
+        super().__init__()
+        self.update(parameters or {})
+
+    def __repr__(self) -> str:
+        names = {"float32": "FloatTensor", "float64": "DoubleTensor"}
+        lines = [
+            f"  ({name}): Parameter containing: [torch.{names.get(x.dtype.name, x.dtype.name)} of size "
+            f"{'x'.join(map(str, x.shape))}]"
+            for name, x in self.items()
+        ]
+        return f"{self._get_name()}({chr(10).join(lines)})"

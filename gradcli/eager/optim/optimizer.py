@@ -18,7 +18,7 @@ from gradcli.eager._core import events
 from gradcli.eager._core.modes import enable_grad, place, warn
 from gradcli.eager._core.tensor import Handle, Tensor
 from gradcli.eager._engine.arguments import constructor, options
-from gradcli.eager.nn.parameter import clear, is_lazy
+from gradcli.eager.nn.parameter import clear
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -131,9 +131,7 @@ class Optimizer:
             raise ValueError("some parameters appear in more than one parameter group")
         options = {**self.defaults, **param_group, **({"param_names": names} if names else {})}
         if events.current is not None:
-            events.current.adopted([x for x in xs if not is_lazy(x)])
-            for x in filter(is_lazy, xs):
-                x._in_optimizer = True
+            events.current.adopted(xs)
         self.param_groups.append({"params": xs} | {name: one for name, one in options.items() if name != "params"})
 
     def zero_grad(self, set_to_none: bool = True) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from gradcli.eager.nn import _container, _lazy
+from gradcli.eager.nn import _module
 from gradcli.eager.nn._module import Module
 from gradcli.eager.nn.modules import (
     _recurrent,
@@ -22,10 +22,7 @@ from gradcli.eager.nn.modules import (
     transformer,
 )
 
-FAMILIES = (
-    *(activation, linear, conv, pooling, padding, normalization, _recurrent, transformer, loss),
-    *(_container, _lazy),
-)
+FAMILIES = (activation, linear, conv, pooling, padding, normalization, _recurrent, transformer, loss, _module)
 
 
 def public(kind: Callable[[Any], bool]) -> dict[str, Any]:
@@ -38,10 +35,7 @@ def public(kind: Callable[[Any], bool]) -> dict[str, Any]:
     }
 
 
-TABLE: dict[str, type[Module]] = {
-    "Module": Module,
-    **public(lambda one: isinstance(one, type) and issubclass(one, Module)),
-}
+TABLE: dict[str, type[Module]] = public(lambda one: isinstance(one, type) and issubclass(one, Module))
 globals().update(TABLE)
 
 # base classes and helpers that programs ask for by PyTorch's names

@@ -24,7 +24,6 @@ from gradcli.eager._ops.table import LAYER, described, op
 from gradcli.eager.nn._layer import (
     Layer,
     by_entry,
-    checks,
     fused,
     layer,
     need_tensor,
@@ -145,13 +144,13 @@ def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Any:
     return _where(scaled > threshold, input, declared("softplus", scaled) / beta)
 
 
-@checks
+@checked
 def softsign(input: Tensor) -> Tensor:
     """x/(1 + |x|), from three nodes."""
     return input / (input.abs() + 1)
 
 
-@checks
+@checked
 def tanhshrink(input: Tensor) -> Tensor:
     """x - tanh(x), from two nodes."""
     return input - tanh(input)
@@ -169,7 +168,7 @@ def _held(input: Tensor, min_val: float, max_val: float, inplace: bool = False) 
     return _where(input <= min_val, min_val, _where(input >= max_val, max_val, input))
 
 
-@checks
+@checked
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
     """Entries held between two bounds; the slope at a bound is 0."""
     if min_val > max_val:
@@ -177,7 +176,7 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
     return _held(input, min_val, max_val, inplace)
 
 
-@checks
+@checked
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """Entries held between 0 and 6."""
     return _held(input, 0.0, 6.0, inplace)
@@ -213,7 +212,7 @@ def _prelu(x: Any, weight: Any) -> Any:
     return declared("leaky_relu", x, weight)
 
 
-@checks
+@checked
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """Positive entries as they are, others times a learned slope, one for all or one for each channel."""
     if weight.numel() != 1 and (input.ndim < 2 or weight.numel() != input.shape[1]):
@@ -289,7 +288,7 @@ def _memory_order(raw: Any) -> list[int]:
     return order if raw.transpose(order).flags.c_contiguous else plain
 
 
-@checks
+@checked
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Zeros with probability p, the other entries divided by 1 - p; the tensor itself without training.
 
@@ -314,7 +313,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     return in_place.change(input, lambda x: x * factor, (factor,)) if inplace else input * factor
 
 
-@checks
+@checked
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Whole channels of (N, C, ...) set to zero with probability p, the others divided by 1 - p."""
     _check_probability(p)

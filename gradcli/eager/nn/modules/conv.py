@@ -11,13 +11,13 @@ from typing import Any, ClassVar
 
 from gradcli.eager._core.modes import warn
 from gradcli.eager._core.tensor import Tensor
+from gradcli.eager._engine.arguments import checked
 from gradcli.eager._engine.record import declared, record
 from gradcli.eager._ops.table import LAYER, described, op
 from gradcli.eager._ops.views import squeeze, unsqueeze
 from gradcli.eager.nn._layer import (
     Affine,
     Sizes,
-    checks,
     dense,
     layer,
     places_of,
@@ -182,7 +182,7 @@ def _conv(axes: int, images: str) -> Any:
     >>> {name}(x.view(1, 1, *ones, 3), filters.view(1, 1, *ones, 2)).flatten()
     tensor([-1., -2.])
     """
-    return checks(op(only=LAYER, node="Convolution", why="mixes")(described(convolve, name, doc)))
+    return checked(op(only=LAYER, node="Convolution", why="mixes")(described(convolve, name, doc)))
 
 
 conv1d, conv2d, conv3d = _conv(1, "(N, C, L)"), _conv(2, "(N, C, H, W)"), _conv(3, "(N, C, D, H, W)")
@@ -220,7 +220,7 @@ def _conv_transpose(axes: int) -> Any:
         return dense(record(_spread_out, xs, params, "ConvolutionBackward0", pointwise=False))
 
     doc = f"""The transpose of `conv{axes}d`: each entry spreads its filter (C, O / groups, ...)."""
-    return checks(described(spread_out, name, doc))
+    return checked(described(spread_out, name, doc))
 
 
 conv_transpose1d, conv_transpose2d, conv_transpose3d = _conv_transpose(1), _conv_transpose(2), _conv_transpose(3)
@@ -230,17 +230,21 @@ conv_transpose1d, conv_transpose2d, conv_transpose3d = _conv_transpose(1), _conv
 
 
 class _ConvNd(Affine):
-    """Filters and a bias; `_axes` says how many axes the images have, `_spreads` whether the layer is transposed."""
+    """Filters and a bias; `_axes` is the number of axes of the images. ValueError for sizes that do not fit."""
 
     _axes: ClassVar[int] = 0
-    _spreads: ClassVar[bool] = False
+    _transposed: ClassVar[bool] = False
+    _options = weighted(
+        "in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True, "
+        "padding_mode='zeros'"
+    )
     _shown = "{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
 
     @property
     def _usual(self) -> dict[str, Any]:  # type: ignore[override]
         axes = self._axes
         sizes = {"padding": (0,) * axes, "dilation": (1,) * axes, "output_padding": (0,) * axes}
-        return {**sizes, "groups": 1, "bias": True, "padding_mode": "zeros"}
+        return {**sizes, "groups": 1, "bias": True}
 
     def _build(
         self, in_channels: int, out_channels: int, groups: int, bias: bool, padding_mode: str, dtype: Any, **sizes: Any
@@ -250,90 +254,35 @@ class _ConvNd(Affine):
         for count, what in ((in_channels, "in_channels"), (out_channels, "out_channels")):
             if count % groups:
                 raise ValueError(f"{what} must be divisible by groups")
-        if padding_mode not in ("zeros", "reflect", "replicate", "circular"):
-            raise ValueError(f"padding_mode must be 'zeros', 'reflect', 'replicate' or 'circular': {padding_mode!r}")
-        if padding_mode != "zeros" and self._spreads:
-            raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
-        padding = sizes["padding"]
-        if isinstance(padding, str) and padding not in ("same", "valid"):
-            raise ValueError(f"Invalid padding string {padding!r}, should be one of 'valid', 'same'")
+        if padding_mode != "zeros":
+            raise ValueError(f"padding_mode={padding_mode!r} is not supported: call functional.pad(x, ..., mode) first")
+        if isinstance(sizes["padding"], str) and sizes["padding"] not in ("same", "valid"):
+            raise ValueError(f"Invalid padding string {sizes['padding']!r}, should be one of 'valid', 'same'")
         for name, value in {"output_padding": 0, **sizes}.items():
             sizes[name] = value if isinstance(value, str) else spread(value, self._axes, name)
-        if padding == "same" and any(n != 1 for n in sizes["stride"]):
+        if sizes["padding"] == "same" and any(n != 1 for n in sizes["stride"]):
             raise ValueError("padding='same' is not supported for strided convolutions")
         super()._build(
             in_channels=in_channels, out_channels=out_channels, groups=groups, padding_mode=padding_mode, **sizes
         )
-        self.transposed = self._spreads
-        first, second = (in_channels, out_channels) if self._spreads else (out_channels, in_channels)
+        self.transposed = self._transposed
+        first, second = (in_channels, out_channels) if self._transposed else (out_channels, in_channels)
         shape = (first, second // groups, *self.kernel_size)
         self._weights(dtype, weight=shape, bias=(out_channels,) if bias else None)
         self.reset_parameters()
 
 
-class _Forward(_ConvNd):
-    _options = weighted(
-        "in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True, "
-        "padding_mode='zeros'"
-    )
-
-    def forward(self, input: Tensor) -> Tensor:
-        """The convolution with the filters, plus the bias."""
-        padding: Any = self.padding
-        if self.padding_mode != "zeros":
-            input, padding = pad(input, self._frame(), self.padding_mode), 0
-        more = (self.stride, padding, self.dilation, self.groups)
-        return type(self)._function(input, self.weight, self.bias, *more)
-
-    def _frame(self) -> list[int]:
-        """The frame of copies around the input, the last axis first."""
-        if self.padding == "valid":
-            return [0] * (2 * self._axes)
-        if self.padding == "same":
-            rows = zip(self.kernel_size, self.dilation, strict=True)
-            pairs = [(gap * (n - 1) // 2, (gap * (n - 1) + 1) // 2) for n, gap in rows]
-        else:
-            pairs = [(n, n) for n in self.padding]
-        return [n for pair in reversed(pairs) for n in pair]
-
-
-class _Backward(_ConvNd):
-    _spreads = True
+class _ConvTransposeNd(_ConvNd):
+    _transposed = True
     _options = weighted(
         "in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, bias=True, "
         "dilation=1, padding_mode='zeros'"
     )
 
-    def forward(self, input: Tensor, output_size: Any = None) -> Tensor:
-        """The transposed convolution with the filters, plus the bias; of a given size, if that is possible.
 
-        ValueError for sizes that no `output_padding` gives.
-        """
-        added = self.output_padding if output_size is None else self._added(input, list(output_size))
-        more = (self.stride, self.padding, added, self.groups, self.dilation)
-        return type(self)._function(input, self.weight, self.bias, *more)
-
-    def _added(self, input: Tensor, wanted: list[int]) -> tuple[int, ...]:
-        """The `output_padding` that gives an output of the wanted size."""
-        before = input.ndim - self._axes
-        if len(wanted) == input.ndim:
-            wanted = wanted[before:]
-        if len(wanted) != self._axes:
-            raise ValueError(
-                f"output_size has {self._axes} or {input.ndim} elements for an input of {input.ndim} axes, not "
-                f"{len(wanted)}"
-            )
-        rows = zip(input.shape[before:], self.kernel_size, self.stride, self.padding, self.dilation, strict=True)
-        least = [(n - 1) * step - 2 * edge + gap * (k - 1) + 1 for n, k, step, edge, gap in rows]
-        most = [n + step - 1 for n, step in zip(least, self.stride, strict=True)]
-        if not all(low <= n <= high for low, n, high in zip(least, wanted, most, strict=True)):
-            raise ValueError(f"an output of size {wanted} is not possible: sizes range from {least} to {most}")
-        return tuple([n - low for n, low in zip(wanted, least, strict=True)])
-
-
-Conv1d = layer("Conv1d", conv1d, base=_Forward, axes=1)
-Conv2d = layer("Conv2d", conv2d, base=_Forward, axes=2)
-Conv3d = layer("Conv3d", conv3d, base=_Forward, axes=3)
-ConvTranspose1d = layer("ConvTranspose1d", conv_transpose1d, base=_Backward, axes=1)
-ConvTranspose2d = layer("ConvTranspose2d", conv_transpose2d, base=_Backward, axes=2)
-ConvTranspose3d = layer("ConvTranspose3d", conv_transpose3d, base=_Backward, axes=3)
+Conv1d = layer("Conv1d", conv1d, base=_ConvNd, axes=1)
+Conv2d = layer("Conv2d", conv2d, base=_ConvNd, axes=2)
+Conv3d = layer("Conv3d", conv3d, base=_ConvNd, axes=3)
+ConvTranspose1d = layer("ConvTranspose1d", conv_transpose1d, base=_ConvTransposeNd, axes=1)
+ConvTranspose2d = layer("ConvTranspose2d", conv_transpose2d, base=_ConvTransposeNd, axes=2)
+ConvTranspose3d = layer("ConvTranspose3d", conv_transpose3d, base=_ConvTransposeNd, axes=3)

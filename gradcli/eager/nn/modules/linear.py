@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._core.tracer import known
+from gradcli.eager._engine.arguments import checked
 from gradcli.eager._engine.fastpath import again
 from gradcli.eager._engine.record import declared
 from gradcli.eager._ops import matmul, views
 from gradcli.eager.nn import init
-from gradcli.eager.nn._layer import Affine, Layer, checks, fused, layer, need_tensor, weighted
+from gradcli.eager.nn._layer import Affine, Layer, fused, layer, need_tensor, weighted
 from gradcli.eager.nn._module import Module
 from gradcli.eager.nn.parameter import Parameter
 from gradcli.primitives.broadcasting import together
@@ -159,7 +160,7 @@ def _rows(weight: Any, at: Any, *, padding: int | None) -> Any:
     return declared("where", mask, found, declared("detach", found))
 
 
-@checks
+@checked
 def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None) -> Tensor:
     """Rows of a table, by their numbers; the row `padding_idx` gets no gradient.
 

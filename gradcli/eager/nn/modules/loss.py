@@ -12,6 +12,7 @@ import numpy as np
 from gradcli.eager._core.modes import no_grad, warn
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._core.tracer import known
+from gradcli.eager._engine.arguments import checked
 from gradcli.eager._engine.numpy_kernels import in_range
 from gradcli.eager._engine.record import declared
 from gradcli.eager._engine.rule_node import renamed
@@ -21,15 +22,13 @@ from gradcli.eager._ops.elementwise import ROWS as POINTWISE
 from gradcli.eager._ops.reductions import norm
 from gradcli.eager.nn._layer import (
     Layer,
-    checks,
+    check_reduction,
     fused,
     layer,
     need_tensor,
     needs_floats,
-    old_switches,
     reduced,
     reduced_in_graph,
-    reduction_of,
     refuse_grad,
     shifted,
     with_number,
@@ -58,39 +57,26 @@ def _mse(x: Any, y: Any, *, reduction: str) -> Any:
     return reduced_in_graph(away * away, reduction)
 
 
-@old_switches
-def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
+def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     """The mean of squared differences; UserWarning where the shapes differ.
 
     >>> import gradcli.eager as torch
     >>> mse_loss(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0]))
     tensor(2.)
     """
-    reduction_of(reduction)
+    check_reduction(reduction)
     _compared(input, target)
-    if weight is not None:
-        return _weighted((input - target) ** 2, weight, reduction)
     if input.dtype.kind < 2 and target.dtype.kind < 2:
         raise NotImplementedError(f"mse_loss is not implemented for {input.dtype}: it needs a floating-point dtype")
     return fused(_mse, (input, target), "MseLossBackward0", reduction=reduction)
 
 
-def _weighted(loss: Tensor, weight: Tensor, reduction: str) -> Tensor:
-    found: Tensor = loss * weight
-    if reduction == "none":
-        return found
-    total: Tensor = found.sum()
-    return total if reduction == "sum" else total / weight.sum()
-
-
-@old_switches
 @needs_floats
-def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
+def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     """The mean of absolute differences; UserWarning where the shapes differ."""
-    reduction_of(reduction)
+    check_reduction(reduction)
     _compared(input, target)
-    loss = (input - target).abs()
-    return reduced(loss, reduction) if weight is None else _weighted(loss, weight, reduction)
+    return reduced((input - target).abs(), reduction)
 
 
 def _smooth_l1(x: Any, y: Any, *, reduction: str, beta: float) -> Any:
@@ -100,11 +86,10 @@ def _smooth_l1(x: Any, y: Any, *, reduction: str, beta: float) -> Any:
     return reduced_in_graph(declared("where", size < beta, away * away / (2 * beta), size - beta / 2), reduction)
 
 
-@old_switches
 @needs_floats
 def smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", beta: float = 1.0) -> Tensor:
     """Squares near the target, absolute differences beyond beta. RuntimeError for a negative beta."""
-    reduction_of(reduction)
+    check_reduction(reduction)
     _compared(input, target)
     if beta < 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta")
@@ -118,17 +103,12 @@ def _huber(x: Any, y: Any, *, reduction: str, delta: float) -> Any:
 
 
 @needs_floats
-def huber_loss(
-    input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None
-) -> Tensor:
+def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0) -> Tensor:
     """Squares near the target, straight lines beyond delta. RuntimeError unless delta is positive."""
-    reduction_of(reduction)
+    check_reduction(reduction)
     _compared(input, target)
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta")
-    if weight is not None:
-        loss = fused(_huber, (input, target), "HuberLossBackward0", reduction="none", delta=delta)
-        return _weighted(loss, weight, reduction)
     return fused(_huber, (input, target), "HuberLossBackward0", reduction=reduction, delta=delta)
 
 
@@ -146,8 +126,7 @@ def _times(x: Any, weight: Any) -> Any:
     return one * other
 
 
-@old_switches
-@checks
+@checked
 def binary_cross_entropy(
     input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean"
 ) -> Tensor:
@@ -155,18 +134,15 @@ def binary_cross_entropy(
 
     ValueError for different shapes, RuntimeError for an input outside [0, 1].
     """
-    reduction_of(reduction)
+    check_reduction(reduction)
     if input.shape != target.shape:
         raise ValueError(f"the target has size {target.shape}, but the input {input.shape}: they must be the same")
-    if not _in_unit(known(input)):
+    numbers = known(input)
+    if numbers is not None and not ((numbers >= 0) & (numbers <= 1)).all():
         raise RuntimeError("all elements of input should be between 0 and 1")
     refuse_grad("binary_cross_entropy", weight=weight)
     weights = () if weight is None else (weight,)
     return fused(_bce, (input, target, *weights), "BinaryCrossEntropyBackward0", edges=2, reduction=reduction)
-
-
-def _in_unit(p: Any) -> bool:
-    return p is None or bool(((p >= 0) & (p <= 1)).all())
 
 
 def _bce_with_logits(z: Any, y: Any, *more: Any, reduction: str, given: tuple[bool, bool]) -> Any:
@@ -180,8 +156,7 @@ def _bce_with_logits(z: Any, y: Any, *more: Any, reduction: str, given: tuple[bo
     return reduced_in_graph(loss if weight is None else _times(loss, weight), reduction)
 
 
-@old_switches
-@checks
+@checked
 def binary_cross_entropy_with_logits(
     input: Tensor,
     target: Tensor,
@@ -190,7 +165,7 @@ def binary_cross_entropy_with_logits(
     pos_weight: Tensor | None = None,
 ) -> Tensor:
     """Binary cross entropy of sigmoid(input), without overflow. ValueError for different shapes."""
-    reduction_of(reduction)
+    check_reduction(reduction)
     if input.shape != target.shape:
         raise ValueError(f"the target size {target.shape} must be the same as the input size {input.shape}")
     refuse_grad("binary_cross_entropy_with_logits", weight=weight, pos_weight=pos_weight)
@@ -200,8 +175,7 @@ def binary_cross_entropy_with_logits(
     return fused(_bce_with_logits, (input, target, *more), name, edges=2, reduction=reduction, given=given)
 
 
-@old_switches
-@checks
+@checked
 def kl_div(input: Tensor, target: Tensor, reduction: str = "mean", log_target: bool = False) -> Tensor:
     """The Kullback-Leibler divergence of log-probabilities from a target distribution.
 
@@ -213,7 +187,7 @@ def kl_div(input: Tensor, target: Tensor, reduction: str = "mean", log_target: b
             UserWarning,
         )
     if reduction != "batchmean":
-        reduction_of(reduction)
+        check_reduction(reduction)
     if log_target:
         loss = target.exp() * (target - input)
     else:
@@ -266,8 +240,7 @@ def _along(x: Any, at: Any, axis: int, shape: tuple[int, ...]) -> Any:
     return found if tuple(found.shape) == shape else declared("reshape", found, shape=shape)
 
 
-@old_switches
-@checks
+@checked
 def nll_loss(
     input: Tensor,
     target: Tensor,
@@ -284,7 +257,7 @@ def nll_loss(
     >>> nll_loss(torch.tensor([[-1.0, -2.0], [-3.0, -4.0]]), torch.tensor([0, 1]))
     tensor(2.5000)
     """
-    reduction_of(reduction)
+    check_reduction(reduction)
     ignore = ignore_index if _ignores(input, target, weight, ignore_index) else None
     given: tuple[Tensor, ...] = ()
     if weight is not None:
@@ -330,25 +303,20 @@ def _ignores(input: Tensor, target: Tensor, weight: Tensor | None, ignore: int) 
 
 
 def _check_classes(input: Tensor, target: Tensor, weight: Tensor | None) -> None:
+    """The errors of `nll_loss` for dtypes and sizes that do not fit."""
     if not input.ndim:
         raise ValueError("Expected 1 or more dimensions (got 0)")
     if target.dtype.name not in _CLASS_KINDS:
         raise RuntimeError(f"class numbers must have dtype torch.int64 or torch.uint8, but these have {target.dtype}")
-    if input.ndim > 1 and (not target.ndim or input.shape[0] != target.shape[0]):
-        raise ValueError(
-            f"the batch size of the input ({input.shape[0]}) does not match that of the target "
-            f"({target.shape[0] if target.ndim else 'none'})"
-        )
-    rest = input.shape[2:] if input.ndim > 1 else ()
-    if tuple(target.shape) != ((input.shape[0], *rest) if input.ndim > 1 else ()):
-        error = RuntimeError if input.ndim != 1 else ValueError
+    batch, rest = input.shape[:1] if input.ndim > 1 else (), input.shape[2:]
+    if tuple(target.shape) != (*batch, *rest):
+        error = RuntimeError if batch and tuple(target.shape[:1]) == tuple(batch) else ValueError
         raise error(f"a target of size {list(target.shape)} does not fit an input of size {list(input.shape)}")
-    classes = input.shape[1 if input.ndim > 1 else 0]
+    classes = input.shape[len(batch)]
     if weight is not None and tuple(weight.shape) != (classes,):
         raise RuntimeError(f"weight must have one entry for each of the {classes} classes, not {list(weight.shape)}")
 
 
-@old_switches
 def cross_entropy(
     input: Tensor,
     target: Tensor,
@@ -367,7 +335,7 @@ def cross_entropy(
     tensor(1.3863)
     """
     need_tensor(input, "cross_entropy"), need_tensor(target, "cross_entropy")
-    reduction_of(reduction)
+    check_reduction(reduction)
     if not 0.0 <= label_smoothing <= 1.0:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0, but it is {label_smoothing}")
     axis = 0 if input.ndim == 1 else 1
@@ -428,7 +396,7 @@ def _smoothed(
     return one + other
 
 
-@checks
+@checked
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     """A row of zeros with a one at the class, for each whole number. RuntimeError for negative or large numbers."""
     numbers = known(tensor)
@@ -450,15 +418,14 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
 # --- distances --------------------------------------------------------------------------------------------------------
 
 
-@checks
+@checked
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
     """The p-norms of the differences of rows, each entry of a difference raised by eps."""
     away = shifted(x1 - x2, eps)
     return renamed(norm(away, p=p, dim=-1, keepdim=keepdim), "NormBackward1")
 
 
-@old_switches
-@checks
+@checked
 def triplet_margin_loss(
     anchor: Tensor,
     positive: Tensor,
@@ -470,13 +437,14 @@ def triplet_margin_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """How much nearer than the margin the negative example is, compared with the positive one."""
+    check_reduction(reduction)
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
     near, far = pairwise_distance(anchor, positive, p, eps), pairwise_distance(anchor, negative, p, eps)
     if swap:
         far = far.minimum(pairwise_distance(positive, negative, p, eps))
     away = shifted(near, margin) - far
-    return reduced(away.clamp_min(0), reduction_of(reduction))
+    return reduced(away.clamp_min(0), check_reduction(reduction))
 
 
 def _length(x: Any, *, dim: int) -> Any:
@@ -487,7 +455,7 @@ def _lengths(x: Tensor, dim: int) -> Tensor:
     return fused(_length, (x,), "LinalgVectorNormBackward0", dim=dim)
 
 
-@checks
+@checked
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
     """Vectors along an axis divided by their length, or by eps where they are shorter."""
     if p != 2:
@@ -495,7 +463,7 @@ def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -
     return input / _lengths(input, dim).clamp_min(eps).expand_as(input)
 
 
-@checks
+@checked
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """The cosine of the angle between vectors along an axis."""
     directions = []
@@ -514,28 +482,19 @@ class _Loss(Layer):
     _shown = ""
 
 
-class _TripletMarginLoss(_Loss):
-    def _build(self, **options: Any) -> None:
-        if options["margin"] <= 0:
-            raise ValueError(
-                f"TripletMarginLoss: expected margin to be greater than 0, got {options['margin']} instead"
-            )
-        super()._build(**options)
+def _loss(name: str, function: Any, inputs: int = 2) -> type[Any]:
+    return layer(name, function, inputs=inputs, base=_Loss)
 
 
-def _loss(name: str, function: Any, inputs: int = 2, base: type[Layer] = _Loss, **more: Any) -> type[Any]:
-    return layer(name, function, inputs=inputs, base=base, **more)
-
-
-MSELoss = _loss("MSELoss", mse_loss, leave_out=("weight",))
-L1Loss = _loss("L1Loss", l1_loss, leave_out=("weight",))
+MSELoss = _loss("MSELoss", mse_loss)
+L1Loss = _loss("L1Loss", l1_loss)
 SmoothL1Loss = _loss("SmoothL1Loss", smooth_l1_loss)
-HuberLoss = _loss("HuberLoss", huber_loss, leave_out=("weight",))
+HuberLoss = _loss("HuberLoss", huber_loss)
 BCELoss = _loss("BCELoss", binary_cross_entropy)
 BCEWithLogitsLoss = _loss("BCEWithLogitsLoss", binary_cross_entropy_with_logits)
 KLDivLoss = _loss("KLDivLoss", kl_div)
 NLLLoss = _loss("NLLLoss", nll_loss)
 CrossEntropyLoss = _loss("CrossEntropyLoss", cross_entropy)
-TripletMarginLoss = _loss("TripletMarginLoss", triplet_margin_loss, 3, base=_TripletMarginLoss)
+TripletMarginLoss = _loss("TripletMarginLoss", triplet_margin_loss, 3)
 CosineSimilarity = layer("CosineSimilarity", cosine_similarity, inputs=2, shown="")
 PairwiseDistance = layer("PairwiseDistance", pairwise_distance, inputs=2, shown="")

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from gradcli.eager._core import dtypes
+from gradcli.eager._engine.arguments import checked
 from gradcli.eager._engine.record import declared
 from gradcli.eager._ops.creation import ones, tensor, zeros
 from gradcli.eager.nn import init
-from gradcli.eager.nn._layer import Layer, checks, fused, layer, needs_floats, shifted, weighted
+from gradcli.eager.nn._layer import Layer, fused, layer, needs_floats, shifted, weighted
 from gradcli.eager.nn.parameter import Parameter
 from gradcli.primitives.broadcasting import together
 
@@ -134,7 +135,7 @@ def _group_norm(x: Any, weight: Any, bias: Any, *, groups: int, eps: float) -> A
     return _affine_of(declared("reshape", scaled, shape=tuple(x.shape)), *factors)
 
 
-@checks
+@checked
 def group_norm(
     input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> Tensor:
@@ -157,7 +158,7 @@ def group_norm(
     return fused(_group_norm, xs, "NativeGroupNormBackward0", groups=num_groups, eps=eps)
 
 
-@checks
+@checked
 def instance_norm(
     input: Tensor,
     running_mean: Tensor | None = None,
@@ -180,7 +181,7 @@ def instance_norm(
     return scaled.view(input.shape)
 
 
-@checks
+@checked
 def rms_norm(
     input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None
 ) -> Tensor:

@@ -8,12 +8,12 @@ import numpy as np
 
 from gradcli.eager._core.modes import no_grad
 from gradcli.eager._core.tensor import Tensor
-from gradcli.eager._engine.arguments import options
+from gradcli.eager._engine.arguments import checked, options
 from gradcli.eager._engine.record import record
-from gradcli.eager.nn._layer import Layer, checks, fused, layer, picked, put, spread, taken
+from gradcli.eager.nn._layer import Layer, fused, layer, picked, put, spread, taken
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from gradcli.eager.nn._layer import Sizes
 
@@ -29,14 +29,13 @@ def _framed(x: Any, *, before: Sizes, after: Sizes) -> Any:
     return put(x, tuple([max(low, 0) for low in before]), ones, full)
 
 
-@checks
+@checked
 def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
     """A frame around the entries: (left, right) of the last axis, then of the one before it, and so on.
 
-    It holds one number, or entries of the tensor: "reflect" turns round at the edge, "replicate" repeats the edge,
-    "circular" starts again from the other end (as one node, where PyTorch makes a chain of copies). Negative sizes cut
-    off. RuntimeError for sizes that do not fit, NotImplementedError where the frame of copies has not one pair for each
-    axis of the image.
+    It holds one number, or entries of the tensor: "reflect" turns round at the edge, "replicate" repeats the edge.
+    Negative sizes cut off. RuntimeError for sizes that do not fit, NotImplementedError for another mode, and where a
+    frame of copies has not one pair of sizes for each axis of the image.
 
     >>> import gradcli.eager as torch
     >>> pad(torch.tensor([[1.0, 2.0, 3.0]]), (2, 1), mode="reflect")
@@ -44,7 +43,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     """
     if len(pad) % 2:
         raise RuntimeError("Padding length must be divisible by 2")
-    if mode in ("reflect", "replicate", "circular"):
+    if mode in ("reflect", "replicate"):
         if value is not None:
             raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
         return _copied_around(input, tuple(pad), mode)
@@ -69,9 +68,6 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     return found
 
 
-_AROUND = {"reflect": "ReflectionPad{}DBackward0", "replicate": "ReplicationPad{}DBackward0", "circular": "CopySlices"}
-
-
 def _copied_around(x: Tensor, pad: tuple[int, ...], mode: str) -> Tensor:
     axes = len(pad) // 2
     if not 1 <= axes <= 3 or x.ndim not in (axes + 1, axes + 2):
@@ -79,29 +75,17 @@ def _copied_around(x: Tensor, pad: tuple[int, ...], mode: str) -> Tensor:
             f"Padding size {len(pad)} is not supported for {x.ndim}D input tensor: reflect and replicate padding "
             "need one pair of sizes for each axis of an image, which has one or two axes before them"
         )
-    wraps = mode == "circular"
-    if 0 in x.shape[-axes - 1 :] and not wraps:
+    if 0 in x.shape[-axes - 1 :]:
         raise RuntimeError(f"Expected non-empty images for reflect or replicate padding, but got {list(x.shape)}")
     rows = []
     for n, low, high in zip(x.shape[-axes:], pad[-2::-2], pad[-1::-2], strict=True):
-        count = n + low + high
-        if (mode == "reflect" and max(low, high) >= n) or (wraps and max(low, high) > n):
-            raise RuntimeError(
-                f"Padding size should be less than the corresponding input dimension, but got: ({low}, {high}) at an "
-                f"axis of size {n}"
-            )
-        if count < (0 if wraps else 1):
-            raise RuntimeError(f"pad: the input of size {n} is too small for padding of ({low}, {high})")
+        if (mode == "reflect" and max(low, high) >= n) or n + low + high < 1:
+            raise RuntimeError(f"{mode} padding of ({low}, {high}) does not fit an axis of size {n}")
         at = np.arange(-low, n + high)
-        if mode == "reflect":
-            at = n - 1 - np.abs(n - 1 - np.abs(at))
-        elif mode == "replicate":
-            at = np.clip(at, 0, n - 1)
-        else:  # around what is left of the axis
-            left = max(n - max(-low, 0) - max(-high, 0), 1)
-            at = max(-low, 0) + (np.arange(count) - max(low, 0)) % left
+        at = n - 1 - np.abs(n - 1 - np.abs(at)) if mode == "reflect" else np.clip(at, 0, n - 1)
         rows.append(tuple(at.tolist()))
-    return fused(picked, (x,), _AROUND[mode].format(axes), rows=tuple(rows))
+    name = f"{'Reflection' if mode == 'reflect' else 'Replication'}Pad{axes}DBackward0"
+    return fused(picked, (x,), name, rows=tuple(rows))
 
 
 # --- layers ----------------------------------------------------------------------------------------------------------
@@ -125,8 +109,7 @@ class _Pad(Layer):
 
 
 class _ZeroPad(_Pad):
-    def _build(self, padding: Any, **more: Any) -> None:
-        super()._build(padding, value=0.0)
+    value = 0.0
 
 
 class _ConstantPad(_Pad):
@@ -134,22 +117,13 @@ class _ConstantPad(_Pad):
     _shown = "padding={self.padding}, value={self.value}"
 
 
-def _frame(name: str, axes: int, mode: str = "constant", base: type[_Pad] = _Pad) -> type[_Pad]:
-    return layer(name, pad, base=base, axes=axes, mode=mode)
+def _frames(name: str, mode: str = "constant", base: type[_Pad] = _Pad) -> Iterator[type[_Pad]]:
+    """The layers for one, two and three axes."""
+    for axes in (1, 2, 3):
+        yield layer(f"{name}{axes}d", pad, base=base, axes=axes, mode=mode)
 
 
-ConstantPad1d = _frame("ConstantPad1d", 1, base=_ConstantPad)
-ConstantPad2d = _frame("ConstantPad2d", 2, base=_ConstantPad)
-ConstantPad3d = _frame("ConstantPad3d", 3, base=_ConstantPad)
-ZeroPad1d = _frame("ZeroPad1d", 1, base=_ZeroPad)
-ZeroPad2d = _frame("ZeroPad2d", 2, base=_ZeroPad)
-ZeroPad3d = _frame("ZeroPad3d", 3, base=_ZeroPad)
-ReflectionPad1d = _frame("ReflectionPad1d", 1, "reflect")
-ReflectionPad2d = _frame("ReflectionPad2d", 2, "reflect")
-ReflectionPad3d = _frame("ReflectionPad3d", 3, "reflect")
-ReplicationPad1d = _frame("ReplicationPad1d", 1, "replicate")
-ReplicationPad2d = _frame("ReplicationPad2d", 2, "replicate")
-ReplicationPad3d = _frame("ReplicationPad3d", 3, "replicate")
-CircularPad1d = _frame("CircularPad1d", 1, "circular")
-CircularPad2d = _frame("CircularPad2d", 2, "circular")
-CircularPad3d = _frame("CircularPad3d", 3, "circular")
+ConstantPad1d, ConstantPad2d, ConstantPad3d = _frames("ConstantPad", base=_ConstantPad)
+ZeroPad1d, ZeroPad2d, ZeroPad3d = _frames("ZeroPad", base=_ZeroPad)
+ReflectionPad1d, ReflectionPad2d, ReflectionPad3d = _frames("ReflectionPad", "reflect")
+ReplicationPad1d, ReplicationPad2d, ReplicationPad3d = _frames("ReplicationPad", "replicate")

@@ -13,6 +13,7 @@ import numpy as np
 
 from gradcli.eager._core.node import class_named
 from gradcli.eager._core.tensor import Tensor
+from gradcli.eager._engine.arguments import checked
 from gradcli.eager._engine.record import declared
 from gradcli.eager._engine.rule_node import FixedNode
 from gradcli.eager._ops.reductions import mean
@@ -21,7 +22,6 @@ from gradcli.eager.nn._layer import (
     Layer,
     Rows,
     Sizes,
-    checks,
     fused,
     layer,
     picked,
@@ -116,7 +116,7 @@ def _averaged(x: Any, counts: Any, *, windows: _Windows) -> Any:
     return one / other
 
 
-@checks
+@checked
 def max_pool2d(
     input: Tensor,
     kernel_size: Extents,
@@ -144,7 +144,7 @@ def max_pool2d(
     return fused(_max_pooled, (input, frame), "MaxPool2DWithIndicesBackward0", edges=1, windows=windows)
 
 
-@checks
+@checked
 def max_pool1d(
     input: Tensor,
     kernel_size: Extents,
@@ -166,7 +166,7 @@ def _in_rows(kernel: Any, stride: Any, padding: Any, dilation: Any = 1) -> list[
     return [None if n is None else (above, n[0] if isinstance(n, (tuple, list)) and n else n) for above, n in rows]
 
 
-@checks
+@checked
 def avg_pool2d(
     input: Tensor,
     kernel_size: Extents,
@@ -197,7 +197,7 @@ def _counts(windows: _Windows, padded: bool) -> Any:
     return found
 
 
-@checks
+@checked
 def avg_pool1d(
     input: Tensor,
     kernel_size: Extents,
@@ -235,7 +235,7 @@ def _adapted(x: Any, *, out: Sizes) -> Any:
     return declared("reshape", whole, shape=(*lead, *out))
 
 
-@checks
+@checked
 def adaptive_avg_pool2d(input: Tensor, output_size: Wished) -> Tensor:
     """Averages over windows that fill (N, C, H, W) in so many rows and columns."""
     if output_size in (1, (1, 1), [1, 1]) and input.ndim >= 2:
@@ -250,7 +250,7 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Wished) -> Tensor:
     return fused(_adapted, (input,), "AdaptiveAvgPool2DBackward0", out=out)
 
 
-@checks
+@checked
 def adaptive_avg_pool1d(input: Tensor, output_size: Wished) -> Tensor:
     """Averages over so many windows that fill (N, C, L)."""
     if input.ndim not in (2, 3):
@@ -261,7 +261,7 @@ def adaptive_avg_pool1d(input: Tensor, output_size: Wished) -> Tensor:
 # --- images resized by interpolation, or with channels as pixels -----------------------------------------------------
 
 
-@checks
+@checked
 def interpolate(
     input: Tensor,
     size: Any = None,
@@ -354,7 +354,7 @@ def _shuffled(x: Any, *, factor: int) -> Any:
     return declared("reshape", moved, shape=out)
 
 
-@checks
+@checked
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     """(N, C r r, H, W) to (N, C, H r, W r): channels become pixels."""
     if input.ndim < 3 or upscale_factor <= 0 or input.shape[-3] % upscale_factor**2:

@@ -11,15 +11,14 @@ import numpy as np
 from gradcli.eager._core.modes import warn
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._core.tracer import Traced
-from gradcli.eager._engine.arguments import options
+from gradcli.eager._engine.arguments import checked, options
 from gradcli.eager._engine.record import cast, declared
 from gradcli.eager._ops.elementwise import where
 from gradcli.eager._ops.joining import split
 from gradcli.eager._ops.matmul import baddbmm
 from gradcli.eager.nn import init
-from gradcli.eager.nn._container import ModuleList
-from gradcli.eager.nn._layer import Layer, checks, fused, weighted
-from gradcli.eager.nn._module import Module
+from gradcli.eager.nn._layer import Layer, fused, weighted
+from gradcli.eager.nn._module import Module, ModuleList
 from gradcli.eager.nn.modules.activation import Dropout, dropout, gelu, relu
 from gradcli.eager.nn.modules.linear import Linear, linear
 from gradcli.eager.nn.modules.normalization import LayerNorm
@@ -51,7 +50,7 @@ def _blind(mask: Tensor) -> Tensor | None:
     return Tensor(rows) if rows.any() else None
 
 
-@checks
+@checked
 def scaled_dot_product_attention(
     query: Tensor,
     key: Tensor,
