@@ -251,8 +251,6 @@ _CALLS += [
             "CosineSimilarity(2)",
         ),
         *(
-            "MSELoss(False)",
-            "L1Loss(reduce=False)",
             "PairwiseDistance(1,keepdim=True)",
             "CrossEntropyLoss(label_smoothing=.1)",
         ),
@@ -309,7 +307,6 @@ _MODULES = [
     "nn.PixelShuffle(2)",
     "nn.ZeroPad2d(1)",
     "nn.TripletMarginLoss()",
-    "nn.TripletMarginLoss(margin=-1)",
 ]
 LAYER_MODULES = {call: f"nn = torch.nn\ntorch.manual_seed(5)\nm = {call}\n" + _STATE for call in _MODULES}
 # subclasses that call the constructor of a layer, or change what it calls

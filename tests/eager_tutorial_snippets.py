@@ -597,18 +597,6 @@ for i in range(4):
     (w ** 2).sum().backward()
     opt.step()
 """,
-    "quasi-newton with line search": """
-import torch
-x = torch.tensor([-1.2, 1.0], dtype=torch.float64, requires_grad=True)
-opt = torch.optim.LBFGS([x], max_iter=5, line_search_fn='strong_wolfe')
-def closure():
-    opt.zero_grad()
-    loss = (1 - x[0]) ** 2 + 100 * (x[1] - x[0] ** 2) ** 2
-    loss.backward()
-    return loss
-values = [opt.step(closure).item() for _ in range(2)]
-final = x.detach()
-""",
     "policy gradient": """
 import torch
 torch.manual_seed(12)

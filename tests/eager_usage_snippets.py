@@ -8,7 +8,7 @@ IMPORTS = {
     "torch.distributions": "from torch.distributions import Normal, kl_divergence\nfrom torch.distributions.normal import Normal as N\nassert N is Normal\n",
     "torch.testing": "import torch.testing\nfrom torch.testing import assert_close\nassert_close(torch.ones(1), torch.ones(1))\n",
     "torch.utils.data.*": "from torch.utils.data.dataset import Dataset, random_split\nfrom torch.utils.data.dataloader import DataLoader, default_collate\nfrom torch.utils.data.sampler import SubsetRandomSampler\nimport torch.utils.data.dataset\nassert torch.utils.data.dataset.Dataset is Dataset is torch.utils.data.Dataset\n",
-    "torch.nn.utils.rnn": "from torch.nn.utils.rnn import pad_sequence\nassert torch.nn.utils.rnn.pad_sequence is pad_sequence\ny = pad_sequence([torch.ones(2), torch.ones(3)], batch_first=True, padding_value=7)\nz = pad_sequence([torch.ones(2, 1), torch.ones(1, 1)])\nw = pad_sequence([torch.ones(2), torch.ones(3)], padding_side='left')\nassert y.tolist() == [[1, 1, 7], [1, 1, 1]]\n",
+    "torch.nn.utils.rnn": "from torch.nn.utils.rnn import pad_sequence\nassert torch.nn.utils.rnn.pad_sequence is pad_sequence\ny = pad_sequence([torch.ones(2), torch.ones(3)], batch_first=True, padding_value=7)\nz = pad_sequence([torch.ones(2, 1), torch.ones(1, 1)])\nassert y.tolist() == [[1, 1, 7], [1, 1, 1]]\n",
     "torch.nn.modules.*": "from torch.nn.modules.loss import _Loss, CrossEntropyLoss\nfrom torch.nn.modules.batchnorm import _BatchNorm\nfrom torch.nn.modules.conv import _ConvNd\nfrom torch.nn.modules.utils import _pair\nfrom torch.nn.modules.module import Module\nassert _pair(3) == (3, 3) and _pair([1, 2]) == (1, 2)\nassert isinstance(torch.nn.BatchNorm3d(2), _BatchNorm) and isinstance(torch.nn.MSELoss(), _Loss) and isinstance(torch.nn.Conv2d(1, 1, 1), _ConvNd)\n",
     "torch.optim.*": "from torch.optim.optimizer import Optimizer\nfrom torch.optim.lr_scheduler import _LRScheduler, LRScheduler\nfrom torch.optim.adam import Adam\nfrom torch.optim.sgd import SGD\nfrom torch.autograd.variable import Variable\nfrom torch.nn.utils.clip_grad import clip_grad_norm_\nassert issubclass(_LRScheduler, LRScheduler) and issubclass(Adam, Optimizer)\n",
     "torch.backends.cudnn": "import torch.backends.cudnn as cudnn\nfrom torch.backends import cudnn as again\ncudnn.benchmark = True\nassert torch.backends.cudnn.benchmark and again is cudnn\ncudnn.benchmark = False\ncudnn.deterministic = False\nwith cudnn.flags(enabled=False):\n    pass\nassert not cudnn.is_available() and cudnn.version() is None\n",
@@ -47,11 +47,9 @@ _SET = _FROM + "ds = TensorDataset(torch.arange(10.0))\ntorch.manual_seed(0)\n"
 LOADERS = {
     "samplers": _SET + "a, b, c = list(RandomSampler(ds)), list(SubsetRandomSampler([3, 5, 7])), list(WeightedRandomSampler([0.1, 0.9, 0.3], 5))\nd, e = list(RandomSampler(ds, replacement=True, num_samples=40)), list(RandomSampler(ds, num_samples=13))\nf = list(BatchSampler(SequentialSampler(ds), 4, True))\nassert a == [6, 9, 0, 7, 3, 5, 4, 2, 1, 8] and f == [[0, 1, 2, 3], [4, 5, 6, 7]]\n",
     "loaders with samplers": _SET + "a = [b for b, in DataLoader(ds, 4, sampler=SubsetRandomSampler([1, 2, 3, 4, 5]))]\nb = [b for b, in DataLoader(ds, batch_sampler=BatchSampler(RandomSampler(ds), 4, False))]\nassert len(a) == 2 and len(b) == 3\nnames = [type(DataLoader(ds, shuffle=s).sampler).__name__ for s in (False, True)]\nassert names == ['SequentialSampler', 'RandomSampler']\n",
-    "pinned": _SET + "d = DataLoader(ds, batch_size=4, shuffle=True, pin_memory=True)\na = [b for b, in d]\nassert d.pin_memory and d.num_workers == 0 and d.prefetch_factor is None and not d.persistent_workers\n",
+    "pinned": _SET + "d = DataLoader(ds, batch_size=4, shuffle=True, pin_memory=True)\na = [b for b, in d]\nassert d.pin_memory and d.num_workers == 0\n",
     "joined data sets": _SET + "c = ConcatDataset([ds, ds])\nassert len(c) == len(ds + ds) == 20\nx, y = c[12], c[-1]\n",
     "joined streams": _FROM + "class I(IterableDataset):\n    def __iter__(self):\n        return iter(range(5))\na = [int(x) for x in DataLoader(I())]\nb = [b for b in DataLoader(I(), batch_size=2, drop_last=True)]\nassert a == [0, 1, 2, 3, 4] and len(b) == 2 and torch.utils.data.get_worker_info() is None\n",
-    "prefetching without workers": _SET + "DataLoader(ds, prefetch_factor=2)\n",
-    "persistent without workers": _SET + "DataLoader(ds, persistent_workers=True)\n",
     "an option that is none": _SET + "DataLoader(ds, nonsense=True)\n",
     "a stream with an order": _FROM + "class I(IterableDataset):\n    def __iter__(self):\n        return iter(range(5))\nDataLoader(I(), shuffle=True)\n",
 }  # fmt: skip
@@ -82,20 +80,13 @@ _HOOK = "m = M()\nseen = []\nh = m.register_full_backward_hook(lambda m, gi, go:
 _CALL = (
     "from torch.func import functional_call\nm = torch.nn.Sequential(torch.nn.Linear(1, 1))\nones = torch.ones(1, 1)\n"
 )
-_TRANSPOSED = (
-    "torch.manual_seed(0)\nm = torch.nn.ConvTranspose2d(2, 3, 3, stride=2, padding=1)\nx = torch.ones(1, 2, 4, 4)\n"
-)
 MODULES = {
     "a hook around a named tuple": "from collections import namedtuple\nP = namedtuple('P', 'a b')\nclass M(torch.nn.Module):\n    def forward(self, x):\n        return P(x * 2, x * 3)\n" + _HOOK + "(r.a + r.b).sum().backward()\nassert type(r) is P and seen == [(1, 2)]\n",
-    "a hook around a dictionary": "class M(torch.nn.Module):\n    def forward(self, x):\n        return {'a': x * 2}\n" + _HOOK + "assert type(r) is dict\ndel r\n",
     "functional_call with an unknown name": _CALL + "y = functional_call(m, {'0.weight': ones, '0.bias': ones[0], '0.other': ones, 'top': ones}, ones)\nassert y.item() == 2 and not hasattr(m, 'top') and not hasattr(m[0], 'other')\ndel functional_call, m\n",
     "functional_call with an attribute": "class M(torch.nn.Module):\n    def forward(self, x):\n        return x * self.scale\nm = M()\ny = torch.func.functional_call(m, {'scale': torch.ones(1) * 3}, torch.ones(1))\nm.scale = torch.ones(1) * 5\nz = torch.func.functional_call(m, {'scale': torch.ones(1) * 3}, torch.ones(1))\nassert y.item() == 3 and z.item() == 3 and m.scale.item() == 5\ndel m\n",
     "functional_call with an unknown module": _CALL + "functional_call(m, {'1.weight': ones}, ones)\n",
     "functional_call in place of a number": _CALL + "m[0].factor = 3\nfunctional_call(m, {'0.factor': ones}, ones)\n",
     "functional_call that is strict": _CALL + "functional_call(m, {'0.weight': ones, '0.other': ones}, ones, strict=True)\n",
-    "output_size": _TRANSPOSED + "a, b, c = m(x), m(x, output_size=(8, 8)), m(x, [1, 3, 8, 7])\nd = torch.nn.ConvTranspose1d(2, 3, 3, stride=2)(x[0, :, 0], output_size=torch.Size([10]))\nassert (a.shape, b.shape, c.shape, d.shape) == ((1, 3, 7, 7), (1, 3, 8, 8), (1, 3, 8, 7), (3, 10))\ndel m\n",
-    "an output_size that is impossible": _TRANSPOSED + "m(x, output_size=(9, 9))\n",
-    "an output_size of another rank": _TRANSPOSED + "m(x, output_size=(9,))\n",
 }  # fmt: skip
 
 _A = "a = torch.arange(6.0).reshape(2, 3)\n"
@@ -126,33 +117,12 @@ DRAWS = {
     "views": _SEED + "x, y = torch.zeros(3, 4).T, torch.zeros(3, 4)[:, ::2]\na, b, d, e = x.uniform_().clone(), x.random_(0, 10).clone(), y.normal_().clone(), y.uniform_().clone()\nf = [torch.zeros(5, 6).T.normal_(), torch.zeros(5, 12)[:, ::2].normal_(), torch.zeros(()).normal_(), torch.zeros(2, 3, 4).permute(2, 0, 1).uniform_(), torch.zeros(4, 5, dtype=torch.cfloat)[:, ::2].normal_(1, 2)]\nassert abs(a[1, 0].item() - 0.7682) < 1e-4\n",
 }  # fmt: skip
 
-_LAZY = "torch.manual_seed(0)\nm = torch.nn.LazyLinear(3)\n"
-LAZY = {
-    "linear": _LAZY + "r = repr(m), repr(m.weight), m.has_uninitialized_params(), isinstance(m, torch.nn.Linear)\ny = m(torch.ones(2, 5))\nafter = repr(m), m.in_features\nw = m.weight\nassert r == ('LazyLinear(in_features=0, out_features=3, bias=True)', '<UninitializedParameter>', True, True)\nassert after == ('Linear(in_features=5, out_features=3, bias=True)', 5) and type(m) is torch.nn.Linear\ndel m\n",
-    "an optimizer made before": _LAZY + "w = m.weight\nopt = torch.optim.SGD(m.parameters(), lr=0.1)\nopt.step()\nm(torch.ones(2, 5)).sum().backward()\nassert m.weight is w and opt.param_groups[0]['params'][0] is w\nopt.step()\nb = m.bias\ndel m, opt\n",
-    "a stack": "torch.manual_seed(0)\nm = torch.nn.Sequential(torch.nn.LazyConv2d(4, 3), torch.nn.ReLU(), torch.nn.LazyBatchNorm2d(), torch.nn.Flatten(), torch.nn.LazyLinear(2))\nbefore = repr(m)\ny = m(torch.ones(2, 3, 5, 5))\nafter, w = repr(m), m[0].weight\nassert 'Lazy' in before and 'Lazy' not in after\ndel m\n",
-    "every convolution": "torch.manual_seed(0)\nfound = []\nfor n, x in ((1, (2, 3, 6)), (2, (2, 3, 6, 6)), (3, (2, 3, 6, 6, 6))):\n    for name in ('LazyConv', 'LazyConvTranspose')[:2 - (n == 3)]:\n        m = getattr(torch.nn, f'{name}{n}d')(4, 3, stride=2, bias=False)\n        found += [repr(m), m(torch.ones(x)), repr(m)]\nm = torch.nn.LazyConv2d(4, 3)\nfound.append(m(torch.ones(3, 5, 5)))\ndel m\n",
-    "every batch norm": "found = []\nfor n, x in ((1, (2, 3)), (2, (2, 3, 6, 6)), (3, (2, 3, 6, 6, 6))):\n    m = getattr(torch.nn, f'LazyBatchNorm{n}d')(eps=1e-3)\n    found += [repr(m), repr(m.running_mean), list(m.state_dict()), m.num_batches_tracked.item(), m(torch.arange(float(torch.ones(x).numel())).reshape(x)), repr(m)]\n    found += [tuple(v.shape) for v in m.state_dict().values()]\nm = torch.nn.LazyBatchNorm1d(affine=False, track_running_stats=False)\ny = m(torch.arange(6.0).reshape(3, 2))\nr = repr(m)\ndel m\n",
-    "loaded": _LAZY + "b = torch.nn.Linear(5, 3)\nkeys = str(m.load_state_dict(b.state_dict()))\nbefore, w = repr(m), m.weight\ny = m(torch.ones(1, 5))\nafter = repr(m)\nassert torch.equal(m.weight, b.weight)\ndel m, b\n",
-    "loaded without shapes": _LAZY + "b = torch.nn.LazyLinear(3)\nb.load_state_dict(m.state_dict())\nr = repr(m.state_dict())\ndel m, b\n",
-    "copied": _LAZY + "import copy\nb = copy.deepcopy(m)\ny = b(torch.ones(1, 4))\nr = repr(m), repr(b)\ndel m, b\n",
-    "in double precision": _LAZY + "m.double()\nkind = str(m.weight.dtype)\ny = m(torch.ones(1, 4, dtype=torch.float64))\nassert kind == 'torch.float64'\ndel m\n",
-    "parameters of their own": "from torch.nn.parameter import UninitializedBuffer, UninitializedParameter, is_lazy\np, b = UninitializedParameter(), UninitializedBuffer()\nr = repr(p), repr(b), is_lazy(p), isinstance(p, torch.nn.Parameter), p.requires_grad, b.requires_grad, p.is_leaf, p.grad\np.materialize((2, 2))\nb.materialize((3,))\nassert not is_lazy(p) and p.shape == (2, 2) and type(p) is torch.nn.Parameter and b.shape == (3,)\ndel p, b, is_lazy\n",
-    "a shape that is not known": _LAZY + "w = m.weight.shape\n",
-    **{
-        f"before the first call: {text}": _LAZY + f"import math\ntry:\n    {text}\nfinally:\n    del m\n"
-        for text in ("m.weight + 1", "m.weight.numel()", "torch.nn.init.zeros_(m.weight)", "m.requires_grad_(False)", "torch.sin(m.bias)")
-    },
-    "an input of another rank": "m = torch.nn.LazyConv2d(3, 3)\ntry:\n    m(torch.ones(3))\nfinally:\n    del m\n",
-}  # fmt: skip
-
-_PACK = "from torch.nn.utils.rnn import pack_padded_sequence as pack, pad_packed_sequence as pad, pack_sequence, unpack_sequence\n"
-_DONE = "del pack, pad, pack_sequence, unpack_sequence\n"
+_PACK = "from torch.nn.utils.rnn import pack_padded_sequence as pack, pad_packed_sequence as pad\n"
+_DONE = "del pack, pad\n"
 _BATCH = _PACK + "x = torch.arange(24.0).reshape(4, 3, 2)\n"
 SEQUENCES = {
     "packed and padded": _BATCH + "p, q = pack(x, [4, 3, 1]), pack(x, torch.tensor([1, 4, 2]), enforce_sorted=False)\ny, n = pad(p, padding_value=-1.0)\nz, k = pad(q, batch_first=True, total_length=6)\nassert n.tolist() == [4, 3, 1] and k.tolist() == [1, 4, 2] and z.shape == (3, 6, 2) and p.batch_sizes.tolist() == [3, 2, 2, 1]\nassert p.data.tolist()[-1] == [18, 19] and y[1].tolist() == [[6, 7], [8, 9], [-1, -1]]\n" + _DONE,
     "gradients of what was packed": _BATCH + "x.requires_grad_()\ny = pad(pack(x, [1, 4, 2], enforce_sorted=False))[0]\n(y**2).sum().backward()\ng = x.grad.clone()\nassert g[3].tolist() == [[0, 0], [40, 42], [0, 0]]\ndel x, y\n" + _DONE,
-    "lists of sequences": _PACK + "s = [torch.ones(2), torch.ones(3) * 2, torch.ones(1) * 3]\np = pack_sequence(s, enforce_sorted=False)\nt = unpack_sequence(p)\nassert [one.tolist() for one in t] == [one.tolist() for one in s]\n" + _DONE,
     **{
         f"{kind} with {options or 'nothing else'}": _PACK + _SEED + f"m = torch.nn.{kind}(2, 3{options})\nx = torch.randn(4, 4, 2, requires_grad=True)\nfound = []\nfor lengths in ([4, 3, 3, 1], [1, 4, 2, 4]):\n    o, h = m(pack(x, lengths, enforce_sorted=False))\n    y, n = pad(o)\n    one = h if isinstance(h, tuple) else (h,)\n    x.grad = None\n    (y.sum() + sum((q**2).sum() for q in one)).backward()\n    found += [y.detach(), n, *[q.detach() for q in one], x.grad, m.weight_hh_l0.grad.clone()]\n    state = torch.randn(one[0].shape)\n    found.append(m(pack(x, lengths, enforce_sorted=False), (state, state) if len(one) == 2 else state)[0].data.detach())\ndel m, x, o, h, y, n, one\n" + _DONE
         for kind in ("LSTM", "GRU", "RNN")
@@ -168,7 +138,7 @@ USAGE = {
     f"{kind}: {name}": text
     for kind, table in (
         *(("import", IMPORTS), ("switch", SWITCHES), ("loader", LOADERS), ("Function", FUNCTIONS), ("edge", EDGES)),
-        *(("module", MODULES), ("index", INDICES), ("draw", DRAWS), ("lazy", LAZY), ("sequence", SEQUENCES)),
+        *(("module", MODULES), ("index", INDICES), ("draw", DRAWS), ("sequence", SEQUENCES)),
     )
     for name, text in table.items()
 }

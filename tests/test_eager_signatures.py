@@ -13,12 +13,17 @@ import gradcli.eager.optim
 # arguments that say where and how PyTorch computes
 PLACE = ("device", "dtype")
 # what of PyTorch's arguments this package leaves out, by the name that has them
-LACKS = {
+LACKS: dict[str, set[str]] = {
     "nn.Embedding": {"_freeze"},
     "nn.Hardtanh": {"min_value", "max_value"},
     "nn.functional.embedding": {"max_norm", "norm_type", "scale_grad_by_freq", "sparse"},
     "nn.functional.normalize": {"out"},
+    "nn.functional.huber_loss": {"weight"},
+    "nn.functional.l1_loss": {"weight"},
+    "nn.functional.mse_loss": {"weight"},
 }
+# of losses, deprecated in PyTorch: what follows them is taken by name only
+OLD_SWITCHES = {"size_average", "reduce"}
 
 
 def rooms() -> dict[str, list[str]]:
@@ -58,7 +63,12 @@ def by_position(given: dict[str, inspect.Parameter]) -> list[str]:
 
 def differences(name: str, ours: dict[str, inspect.Parameter], theirs: dict[str, inspect.Parameter]) -> list[str]:
     """What differs: names, the order of those that may come without their names, and defaults that are plain values."""
-    theirs = {name_: one for name_, one in theirs.items() if name_ not in LACKS.get(name, ())}
+    old = [at for at, one in enumerate(theirs) if one in OLD_SWITCHES]
+    theirs = {
+        other: one.replace(kind=one.KEYWORD_ONLY) if old and at > old[0] else one
+        for at, (other, one) in enumerate(theirs.items())
+        if other not in OLD_SWITCHES | LACKS.get(name, set())
+    }
     if sorted(ours) != sorted(theirs) or by_position(ours) != by_position(theirs):
         return [f"{name} takes {list(ours)}, PyTorch's takes {list(theirs)}"]
     return [

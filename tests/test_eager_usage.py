@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 
 import gradcli.eager
-from gradcli import cli
 from gradcli.eager._core import modes
 from gradcli.eager.running import aliases
 from tests.eager_usage_snippets import USAGE
@@ -25,8 +23,6 @@ ERRORS: dict[str, type[Exception]] = {
     "switch: two scaled steps": RuntimeError,
     "switch: a step without a scaled loss": AssertionError,
     "switch: an update without a scaled loss": AssertionError,
-    "loader: prefetching without workers": ValueError,
-    "loader: persistent without workers": ValueError,
     "loader: an option that is none": TypeError,
     "loader: a stream with an order": ValueError,
     "Function: a default without its gradient": RuntimeError,
@@ -34,8 +30,6 @@ ERRORS: dict[str, type[Exception]] = {
     "module: functional_call with an unknown module": AttributeError,
     "module: functional_call in place of a number": TypeError,
     "module: functional_call that is strict": RuntimeError,
-    "module: an output_size that is impossible": ValueError,
-    "module: an output_size of another rank": ValueError,
     "index: leading axes that are no ones": RuntimeError,
     "index: copy_ drops nothing": RuntimeError,
     "draw: randint without a bound": TypeError,
@@ -50,9 +44,6 @@ ERRORS: dict[str, type[Exception]] = {
     "sequence: a length of zero": RuntimeError,
     "sequence: lengths of another number": RuntimeError,
     "sequence: a total that is too short": ValueError,
-    "lazy: a shape that is not known": RuntimeError,
-    "lazy: an input of another rank": RuntimeError,
-    **{name: ValueError for name in USAGE if name.startswith("lazy: before the first call")},
 }
 
 
@@ -105,7 +96,7 @@ def test_what_changes_nothing_says_so_once(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(modes, "_said", set())
     monkeypatch.setattr(modes, "always", [False])
     loader = "from torch.utils.data import DataLoader\nd = DataLoader([1, 2], num_workers=4, persistent_workers=True)\n"
-    loader += "assert [b.item() for b in d] == [1, 2] and d.num_workers == 4 and d.prefetch_factor == 2\n"
+    loader += "assert [b.item() for b in d] == [1, 2] and d.num_workers == 4\n"
     cast = "with torch.autocast('cpu'):\n    assert torch.is_autocast_enabled('cpu')\n"
     cast += "    assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.float32\n"
     for text in (loader, cast):
@@ -147,16 +138,6 @@ def test_unknown_names_below_the_tables_propose_the_nearest() -> None:
         torch.cuda.is_availabl()
 
 
-def test_lazy_parameters_are_followed_by_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The optimizer knows them before they have a shape."""
-    text = "import torch\nm = torch.nn.LazyLinear(1)\nopt = torch.optim.SGD(m.parameters(), lr=0.1)\n"
-    text += "for _ in range(3):\n    m(torch.ones(4, 2)).sum().backward()\n    opt.step()\n"
-    (tmp_path / "file.py").write_text(text)
-    assert cli.main(["why", "--on", "gradcli", str(tmp_path / "file.py")]) == 0
-    told = capsys.readouterr().out
-    assert "m.weight" in told and "reason  accumulated" in told and "stopped" not in told
-
-
 def test_a_packed_batch_runs_as_its_sequences_do_one_by_one() -> None:
     torch = gradcli.eager
     rnn = torch.nn.utils.rnn
@@ -164,12 +145,15 @@ def test_a_packed_batch_runs_as_its_sequences_do_one_by_one() -> None:
     for kind in (torch.nn.LSTM, torch.nn.GRU, torch.nn.RNN):
         layer = kind(2, 3, num_layers=2, bidirectional=True)
         sequences = [torch.randn(n, 2) for n in (2, 5, 1, 5)]
-        outputs, last = layer(rnn.pack_sequence(sequences, enforce_sorted=False))
+        lengths = [len(one) for one in sequences]
+        packed = rnn.pack_padded_sequence(rnn.pad_sequence(sequences), lengths, enforce_sorted=False)
+        outputs, last = layer(packed)
         last = last[0] if isinstance(last, tuple) else last
-        for i, (one, found) in enumerate(zip(sequences, rnn.unpack_sequence(outputs), strict=True)):
+        padded, _ = rnn.pad_packed_sequence(outputs, batch_first=True)
+        for i, (one, found) in enumerate(zip(sequences, padded, strict=True)):
             alone, state = layer(one)
             state = state[0] if isinstance(state, tuple) else state
-            assert torch.allclose(found, alone, atol=1e-6) and torch.allclose(last[:, i], state, atol=1e-6)
+            assert torch.allclose(found[: len(one)], alone, atol=1e-6) and torch.allclose(last[:, i], state, atol=1e-6)
 
 
 def test_lengths_beyond_the_input_are_an_error() -> None:

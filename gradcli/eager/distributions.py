@@ -9,7 +9,7 @@ from gradcli.eager._core.dtypes import get_default_dtype
 from gradcli.eager._core.modes import no_grad
 from gradcli.eager._core.tensor import Size, Tensor
 from gradcli.eager._core.unsupported import room
-from gradcli.eager._ops.creation import full, multinomial, normal, ones, zeros
+from gradcli.eager._ops.creation import multinomial, normal, ones, zeros
 from gradcli.eager._ops.joining import broadcast_tensors
 from gradcli.eager._ops.reductions import finfo, softmax
 
@@ -55,17 +55,6 @@ class Distribution:
     def event_shape(self) -> Size:
         """The shape of one draw."""
         return self._event_shape
-
-    @property
-    def stddev(self) -> Tensor:
-        """The standard deviation."""
-        found: Tensor = self.variance.sqrt()
-        return found
-
-    @property
-    def variance(self) -> Tensor:
-        """The variance."""
-        raise NotImplementedError(f"{type(self).__name__} has no variance")
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         """A draw through which gradients flow."""
@@ -220,13 +209,6 @@ class Categorical(Distribution):
         """The most likely class."""
         found: Tensor = self.probs.argmax(-1)
         return found
-
-    @property
-    def mean(self) -> Tensor:
-        """No number: classes have no mean."""
-        return full(self._extended_shape(), math.nan, dtype=self.probs.dtype)
-
-    variance = mean
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         """Classes that are drawn."""

@@ -285,8 +285,7 @@ def layer(
     arguments = base._options
     if not arguments:
         given = list(inspect.signature(function).parameters.values())[inputs:]
-        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-        kept = [one.replace(kind=kind) for one in given if one.name not in ("training", *leave_out)]
+        kept = [one for one in given if one.name not in ("training", *leave_out)]
         arguments = Options(sorted(kept, key=lambda one: one.name == last))
     body = {
         "__module__": function.__module__,

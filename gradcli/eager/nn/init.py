@@ -170,31 +170,16 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
 def trunc_normal_(
     tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Any = None
 ) -> Tensor:
-    """Normal numbers from a to b: what falls outside is drawn again; from a tail, uniform ones taken by chance.
+    """Normal numbers from a to b: what falls outside is drawn again.
 
-    UserWarning where the mean lies more than two deviations outside.
+    RuntimeError where less than three in ten normal numbers fall between a and b.
     """
-    if mean < a - 2 * std or mean > b + 2 * std:
-        warn(
-            "mean is more than 2 std from [a, b] in trunc_normal_: the distribution of the values may be incorrect",
-            UserWarning,
-        )
     stream, kind = _stream(generator), tensor.dtype.np
     share = (math.erf((b - mean) / std / math.sqrt(2.0)) - math.erf((a - mean) / std / math.sqrt(2.0))) / 2
-    found = np.empty(tuple(tensor.shape), kind)
-    if share > 0.3:
-        low, high = kind.type(a), kind.type(b)
-        stream.normal_(found, mean, std)
-        while (outside := (found < low) | (found > high)).any():
-            found = np.where(outside, stream.normal_(np.empty_like(found), mean, std), found)
-        return _filled(tensor, found)
-    highest = -0.5 * ((max(a, min(mean, b)) - mean) / std) ** 2
-    pending = np.ones(found.shape, np.bool_)
-    while True:
-        drawn = stream.uniform_(np.empty_like(found), a, b)
-        found = np.where(pending, drawn, found)
-        density = ((drawn - kind.type(mean)) / kind.type(std)) ** 2 * kind.type(-0.5) - kind.type(highest)
-        with np.errstate(divide="ignore"):
-            pending = pending & (np.log(stream.uniform_(np.empty_like(found))) > density)
-        if not pending.any():
-            return _filled(tensor, found)
+    if share <= 0.3:
+        raise RuntimeError(f"trunc_normal_ of a tail is not supported: only {share:.0%} fall between {a} and {b}")
+    low, high = kind.type(a), kind.type(b)
+    drawn = stream.normal_(np.empty(tuple(tensor.shape), kind), mean, std)
+    while (outside := (drawn < low) | (drawn > high)).any():
+        drawn = np.where(outside, stream.normal_(np.empty_like(drawn), mean, std), drawn)
+    return _filled(tensor, drawn)

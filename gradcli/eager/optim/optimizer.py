@@ -1,4 +1,4 @@
-"""Optimizers, but for LBFGS: groups of parameters with hyperparameters of their own, steps, hooks and state.
+"""Optimizers: groups of parameters with hyperparameters of their own, steps and state.
 
 A subclass has the rule of a step, which writes the new values of a parameter into its memory. `DeclaredOptimizer` makes
 a constructor from declared hyperparameters. Rules work entry by entry; on large arrays they are called block by block,
@@ -8,15 +8,15 @@ so that temporaries stay in the cache.
 from __future__ import annotations
 
 import copy
-from collections import OrderedDict, defaultdict
+from collections import defaultdict, deque
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gradcli.eager._core import events
-from gradcli.eager._core.modes import enable_grad, place, warn
-from gradcli.eager._core.tensor import Handle, Tensor
+from gradcli.eager._core.modes import enable_grad, no_grad, place, warn
+from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine.arguments import constructor, options
 from gradcli.eager.nn.parameter import clear
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 Array = Any
 State = dict[str, Any]
 Group = dict[str, Any]
+History = deque[tuple[Array, Array, float]]  # steps, changes of the gradient, 1 / their product
 _BLOCK = 32_768  # entries: a few arrays of so many stay in the cache
 
 
@@ -86,7 +87,7 @@ def root(x: Array) -> Array:
 class Optimizer:
     """Base of optimizers: a subclass defines `_update`.
 
-    `params` are tensors, (name, tensor) pairs, or dictionaries with `params` and options of their own. ValueError for
+    `params` are tensors, or dictionaries with `params` and options of their own. ValueError for
     no parameters or ones that were computed, TypeError for what is not a tensor.
     """
 
@@ -94,8 +95,6 @@ class Optimizer:
         self.defaults = defaults
         self.state: defaultdict[Tensor, dict[str, Any]] = defaultdict(dict)
         self.param_groups: list[dict[str, Any]] = []
-        self._pre_hooks: dict[int, Any] = OrderedDict()
-        self._post_hooks: dict[int, Any] = OrderedDict()
         self._steps = 0
         self._watched: int | None = None  # how many steps there were when the first scheduler was made
         if _is_tensor(params):
@@ -116,9 +115,6 @@ class Optimizer:
         if isinstance(given, set):
             raise TypeError("the parameters of an optimizer need an order, which a set does not have: pass a list")
         xs: list[Any] = [given] if isinstance(given, Tensor) else list(given)
-        names: list[str] = []
-        if xs and all(isinstance(x, tuple) and len(x) == 2 for x in xs):
-            names, xs = [name for name, _ in xs], [x for _, x in xs]
         for x in xs:
             if not isinstance(x, Tensor):
                 raise TypeError(f"optimizer can only optimize tensors, but one of the params is {type(x).__name__}")
@@ -129,7 +125,7 @@ class Optimizer:
         known = {id(x) for group in self.param_groups for x in group["params"]}
         if any(id(x) in known for x in xs):
             raise ValueError("some parameters appear in more than one parameter group")
-        options = {**self.defaults, **param_group, **({"param_names": names} if names else {})}
+        options = {**self.defaults, **param_group}
         if events.current is not None:
             events.current.adopted(xs)
         self.param_groups.append({"params": xs} | {name: one for name, one in options.items() if name != "params"})
@@ -142,15 +138,6 @@ class Optimizer:
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Change every parameter that has a gradient; `closure` computes the loss first, which comes back."""
-        args: Any = (self,) if closure is None else (self, closure)
-        kwargs: Any = {}
-        for hook in list(self._pre_hooks.values()):
-            answer = hook(self, args, kwargs)
-            if answer is not None:
-                if not isinstance(answer, tuple) or len(answer) != 2:
-                    raise RuntimeError("a pre-hook of step() must return None or a tuple of (new_args, new_kwargs)")
-                args, kwargs = answer
-        closure = args[1] if len(args) > 1 else kwargs.get("closure")
         loss, where = None, place()
         if closure is not None:
             with enable_grad():
@@ -161,8 +148,6 @@ class Optimizer:
                 if x._grad is not None:
                     self._one(x, x._grad._raw, self.state[x] if remembers else {}, group, where)
         self._steps += 1
-        for hook in list(self._post_hooks.values()):
-            hook(self, args, kwargs)
         return loss
 
     def _one(self, x: Tensor, grad: Array, state: dict[str, Any], group: dict[str, Any], where: Place) -> None:
@@ -183,15 +168,7 @@ class Optimizer:
         """Write the new value of one parameter into its memory; `grad` is not changed."""
         raise NotImplementedError(f"{type(self).__name__} has no rule for a step")
 
-    # --- hooks and state ------------------------------------------------------------------------------------
-
-    def register_step_pre_hook(self, hook: Callable[..., Any]) -> Handle:
-        """Call `hook(optimizer, args, kwargs)` before each step."""
-        return Handle(self._pre_hooks, hook)
-
-    def register_step_post_hook(self, hook: Callable[..., Any]) -> Handle:
-        """Call `hook(optimizer, args, kwargs)` after each step."""
-        return Handle(self._post_hooks, hook)
+    # --- state --------------------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
         """What it remembers, with parameters numbered in their order."""
@@ -480,3 +457,117 @@ class Adadelta(DeclaredOptimizer):
         away = np.sqrt(moved + eps) / np.sqrt(square + eps) * grad
         average_squares(moved, away, rho)
         x -= rate * away
+
+
+class LBFGS(DeclaredOptimizer):
+    """The quasi-Newton method of limited memory; `step(closure)` needs a closure that computes loss and gradients.
+
+    The direction comes from the last steps and changes of the gradient (Nocedal, 1980: two loops). ValueError for
+    several groups, RuntimeError for a line search, which is not supported.
+    """
+
+    hyperparameters = (
+        "lr=1, max_iter=20, max_eval=None, tolerance_grad=1e-7, tolerance_change=1e-9, history_size=100, "
+        "line_search_fn=None"
+    )
+
+    def _start(self, params: Iterable[Any], **defaults: Any) -> None:
+        if defaults["line_search_fn"] is not None:
+            raise RuntimeError("LBFGS: line_search_fn is not supported: leave it out, and take a smaller lr")
+        if defaults["max_eval"] is None:
+            defaults["max_eval"] = defaults["max_iter"] * 5 // 4
+        super()._start(params, **defaults)
+        if len(self.param_groups) != 1:
+            raise ValueError("LBFGS doesn't support per-parameter options (parameter groups)")
+        self._params = self.param_groups[0]["params"]
+
+    def _gradient(self) -> Array:
+        parts = [
+            np.zeros(x._array.size, x._array.dtype) if x._grad is None else x._grad._array.ravel() for x in self._params
+        ]
+        return np.concatenate(parts)
+
+    def _go(self, distance: float, direction: Array) -> None:
+        start = 0
+        for x in self._params:
+            array = x._array
+            array += distance * direction[start : start + array.size].reshape(array.shape)
+            x._counter.bump(place())
+            if events.current is not None:
+                events.current.moved(x)
+            start += array.size
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Some iterations; the loss before them comes back."""
+        if closure is None:
+            raise TypeError("LBFGS.step() needs a closure that computes the loss and its gradients")
+        self._steps += 1
+        with no_grad():
+            return self._iterate(closure)
+
+    def _looked(self, closure: Callable[[], Any]) -> tuple[Any, Array]:
+        """The loss where the parameters are, and its gradient."""
+        with enable_grad():
+            loss = closure()
+        return loss, self._gradient()
+
+    def _iterate(self, closure: Callable[[], Any]) -> Any:
+        group, state = self.param_groups[0], self.state[self._params[0]]
+        tolerance = group["tolerance_change"]
+        first, grad = self._looked(closure)
+        loss, calls = first.item(), 1
+        evaluations = state.get("func_evals", 0)
+        state.update(func_evals=evaluations + 1, n_iter=state.get("n_iter", 0))
+        if np.abs(grad).max(initial=0) <= group["tolerance_grad"]:
+            return first
+        direction, length, before = (_array(state.get(name)) for name in ("d", "t", "prev_flat_grad"))
+        kept = zip(*[state.get(name, []) for name in ("old_stps", "old_dirs", "ro")], strict=True)
+        history: History = deque([(_array(step), _array(change), one) for step, change, one in kept])
+        before_loss, scale = state.get("prev_loss"), state.get("H_diag", 1.0)
+        for i in range(group["max_iter"]):
+            state["n_iter"] += 1
+            if state["n_iter"] == 1:
+                direction, scale = -grad, 1.0
+            else:
+                change, step = grad - before, direction * length
+                curvature = float(change @ step)
+                if curvature > 1e-10:
+                    if len(history) == group["history_size"]:
+                        history.popleft()
+                    history.append((step, change, 1.0 / curvature))
+                    scale = curvature / float(change @ change)
+                direction = _two_loops(grad, history, scale)
+            length = group["lr"] if state["n_iter"] > 1 else min(1.0, 1.0 / float(np.abs(grad).sum())) * group["lr"]
+            before, before_loss = grad.copy(), loss
+            slope = float(grad @ direction)
+            if slope > -tolerance:
+                break
+            self._go(length, direction)
+            if i != group["max_iter"] - 1:
+                value, grad = self._looked(closure)
+                loss, calls = value.item(), calls + 1
+            small = np.abs(grad).max(initial=0) <= group["tolerance_grad"]
+            still = np.abs(direction * length).max(initial=0) <= tolerance
+            if calls >= group["max_eval"] or small or still or abs(loss - before_loss) < tolerance:
+                break
+        steps, changes, inverse = ([row[i] for row in history] for i in range(3))
+        state.update(d=Tensor(direction), t=length)
+        state.update(old_dirs=[*map(Tensor, changes)], old_stps=[*map(Tensor, steps)], ro=inverse)
+        state.update(func_evals=evaluations + calls, H_diag=scale, prev_flat_grad=Tensor(before), prev_loss=before_loss)
+        return first
+
+
+def _array(value: Any) -> Any:
+    return value._array if isinstance(value, Tensor) else value
+
+
+def _two_loops(grad: Array, history: History, scale: float) -> Array:
+    """The direction: minus the gradient times the inverse of the curvature that the last steps show."""
+    found, shares = -grad, []
+    for step, change, inverse in reversed(history):
+        shares.append(float(step @ found) * inverse)
+        found = found - shares[-1] * change
+    found = found * scale
+    for step, change, inverse in history:
+        found = found + step * (shares.pop() - float(change @ found) * inverse)
+    return found

@@ -8,6 +8,7 @@ the same gradients.
 from __future__ import annotations
 
 import weakref
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from gradcli.eager import random as streams
@@ -17,7 +18,7 @@ from gradcli.eager._core.tensor import Tensor
 from gradcli.eager.autograd.graph import saved_tensors_hooks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 
 class CheckpointError(RuntimeError):
@@ -29,7 +30,6 @@ def checkpoint(
     *args: Any,
     use_reentrant: bool | None = None,
     preserve_rng_state: bool = True,
-    determinism_check: str = "default",
     **kwargs: Any,
 ) -> Any:
     """`function(*args, **kwargs)` whose intermediate results are not kept, but computed again in backward.
@@ -47,25 +47,22 @@ def checkpoint(
         warn("checkpoint() needs use_reentrant= to be given: use_reentrant=False is recommended", UserWarning)
     if tracer.current is not None:  # a recording keeps no values: there is nothing to save
         return function(*args, **kwargs)
-    frame = _Frame(function, args, kwargs, preserve_rng_state, determinism_check != "none")
+    frame = _Frame(function, args, kwargs, preserve_rng_state)
     with saved_tensors_hooks(frame.pack, frame.unpack):
         return function(*args, **kwargs)
 
 
-class _again:
-    """A context in which random numbers are those that followed a state; afterwards they go on as before."""
-
-    def __init__(self, state: Any) -> None:
-        self.state = state
-
-    def __enter__(self) -> None:
-        if self.state is not None:
-            self.now = streams.default_generator.get_state()
-            streams.default_generator.set_state(self.state)
-
-    def __exit__(self, *exc: object) -> None:
-        if self.state is not None:
-            streams.default_generator.set_state(self.now)
+@contextmanager
+def _random_numbers_after(state: Any) -> Iterator[None]:
+    """Draw the random numbers that followed a state; afterwards they go on as before. None changes nothing."""
+    now = streams.default_generator.get_state()
+    if state is not None:
+        streams.default_generator.set_state(state)
+    try:
+        yield
+    finally:
+        if state is not None:
+            streams.default_generator.set_state(now)
 
 
 class _Stop(BaseException):
@@ -87,9 +84,9 @@ class _Frame:
     """One checkpointed call: how to run it anew, and what that gave."""
 
     def __init__(
-        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], preserve: bool, check: bool
+        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], preserve: bool
     ) -> None:
-        self.function, self.args, self.kwargs, self.check = function, args, kwargs, check
+        self.function, self.args, self.kwargs = function, args, kwargs
         self.random = streams.default_generator.get_state() if preserve else None
         self.numbers: list[weakref.ref[_Number]] = []
         self.found: dict[int, Tensor] = {}
@@ -108,7 +105,7 @@ class _Frame:
                 "same both times"
             )
         x = self.found.pop(number.index)
-        if self.check and (x._raw.shape != number.shape or x._raw.dtype != number.kind):
+        if x._raw.shape != number.shape or x._raw.dtype != number.kind:
             raise CheckpointError(
                 f"checkpoint: the second run saved a tensor of shape {list(x.shape)} and {x.dtype} where the first "
                 f"saved one of shape {list(number.shape)} and {number.kind}; it must be deterministic"
@@ -127,7 +124,7 @@ class _Frame:
             if count > last:
                 raise _Stop
 
-        with enable_grad(), _again(self.random), saved_tensors_hooks(pack, _unread):
+        with enable_grad(), _random_numbers_after(self.random), saved_tensors_hooks(pack, _unread):
             try:
                 self.function(*self.args, **self.kwargs)
             except _Stop:

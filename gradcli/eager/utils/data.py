@@ -154,6 +154,13 @@ def _drawn(generator: Any) -> int:
     return int(words[0]) % 2**63
 
 
+def _need_positive(**options: Any) -> None:
+    """ValueError for an option that is not a positive whole number."""
+    for name, value in options.items():
+        if type(value) is not int or value <= 0:
+            raise ValueError(f"{name} should be a positive integer value, but got {name}={value}")
+
+
 class Sampler:
     """Base of orders in which examples are taken: a subclass defines `__iter__`, which gives positions."""
 
@@ -186,10 +193,8 @@ class RandomSampler(Sampler):
     def __init__(
         self, data_source: Any, replacement: Any = False, num_samples: Any = None, generator: Any = None
     ) -> None:
-        if not isinstance(replacement, bool):
-            raise TypeError(f"replacement should be a boolean value, but got replacement={replacement}")
-        if num_samples is not None and (not isinstance(num_samples, int) or num_samples <= 0):
-            raise ValueError(f"num_samples should be a positive integer value, but got num_samples={num_samples}")
+        if num_samples is not None:
+            _need_positive(num_samples=num_samples)
         self.data_source, self.replacement, self.generator = data_source, replacement, generator
         self._num_samples = num_samples
 
@@ -232,10 +237,7 @@ class WeightedRandomSampler(Sampler):
     def __init__(
         self, weights: Sequence[float], num_samples: Any, replacement: Any = True, generator: Any = None
     ) -> None:
-        if not isinstance(num_samples, int) or isinstance(num_samples, bool) or num_samples <= 0:
-            raise ValueError(f"num_samples should be a positive integer value, but got num_samples={num_samples}")
-        if not isinstance(replacement, bool):
-            raise ValueError(f"replacement should be a boolean value, but got replacement={replacement}")
+        _need_positive(num_samples=num_samples)
         self.weights = as_tensor(weights, dtypes.float64)
         self.num_samples, self.replacement, self.generator = num_samples, replacement, generator
 
@@ -250,10 +252,7 @@ class BatchSampler(Sampler):
     """The positions of another sampler in lists of one size; the last may be shorter, or is dropped."""
 
     def __init__(self, sampler: Any, batch_size: Any, drop_last: Any) -> None:
-        if not isinstance(batch_size, int) or isinstance(batch_size, bool) or batch_size <= 0:
-            raise ValueError(f"batch_size should be a positive integer value, but got batch_size={batch_size}")
-        if not isinstance(drop_last, bool):
-            raise ValueError(f"drop_last should be a boolean value, but got drop_last={drop_last}")
+        _need_positive(batch_size=batch_size)
         self.sampler, self.batch_size, self.drop_last = sampler, batch_size, drop_last
 
     def __iter__(self) -> Iterator[list[Any]]:
@@ -299,14 +298,6 @@ class DataLoader:
         pin_memory_device: str = "",
         in_order: bool = True,
     ) -> None:
-        if num_workers < 0:
-            raise ValueError("num_workers option should be non-negative; use num_workers=0 to disable multiprocessing.")
-        if timeout < 0:
-            raise ValueError("timeout option should be non-negative")
-        if prefetch_factor is not None and (num_workers == 0 or prefetch_factor < 0):
-            raise ValueError("prefetch_factor is a number of batches for each of num_workers > 0 workers")
-        if persistent_workers and num_workers == 0:
-            raise ValueError("persistent_workers option needs num_workers > 0")
         if num_workers:
             once("workers", f"one process loads the data: num_workers={num_workers} is taken as 0")
         if sampler is not None and shuffle:
@@ -328,41 +319,26 @@ class DataLoader:
         self.sampler, self.batch_sampler = sampler, batch_sampler
         self.collate_fn = collate_fn or (default_convert if batch_sampler is None else default_collate)
         self.generator = generator
-        self.num_workers, self.pin_memory, self.timeout = num_workers, pin_memory, timeout
-        self.worker_init_fn, self.persistent_workers = worker_init_fn, persistent_workers
-        self.prefetch_factor = 2 if num_workers and prefetch_factor is None else prefetch_factor
+        self.num_workers, self.pin_memory = num_workers, pin_memory
 
     def __iter__(self) -> Iterator[Any]:
         if self.pin_memory and not cuda_is_available():
             warn("pin_memory is set, but there is no GPU: memory is not pinned", UserWarning)
         _drawn(self.generator)  # the seed of the workers, which PyTorch draws although there are none
         if isinstance(self.dataset, IterableDataset):
-            return self._of_stream()
-        return self._of_map()
-
-    def _of_map(self) -> Iterator[Any]:
+            batches = (
+                self.dataset if self.batch_size is None else BatchSampler(self.dataset, self.batch_size, self.drop_last)
+            )
+            return map(self.collate_fn, batches)
         if self.batch_sampler is None:
-            for index in self.sampler:
-                yield self.collate_fn(self.dataset[index])
-            return
-        for batch in self.batch_sampler:
-            yield self.collate_fn([self.dataset[index] for index in batch])
-
-    def _of_stream(self) -> Iterator[Any]:
-        examples = iter(self.dataset)
-        if self.batch_size is None:
-            yield from map(self.collate_fn, examples)
-            return
-        while batch := list(islice(examples, self.batch_size)):
-            if len(batch) == self.batch_size or not self.drop_last:
-                yield self.collate_fn(batch)
+            return (self.collate_fn(self.dataset[index]) for index in self.sampler)
+        return (self.collate_fn([self.dataset[index] for index in batch]) for batch in self.batch_sampler)
 
     def __len__(self) -> int:
         if isinstance(self.dataset, IterableDataset):
-            count = len(self.dataset)  # type: ignore[arg-type]
             if self.batch_size is None:
-                return count
-            return count // self.batch_size if self.drop_last else -(-count // self.batch_size)
+                return len(self.dataset)  # type: ignore[arg-type]
+            return len(BatchSampler(self.dataset, self.batch_size, self.drop_last))
         return len(self.sampler if self.batch_sampler is None else self.batch_sampler)
 
 

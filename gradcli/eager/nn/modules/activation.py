@@ -124,7 +124,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Any:
 
 
 @_activation("GeluBackward0", why="saturated")
-def gelu(input: Tensor, *, approximate: str = "none") -> Any:
+def gelu(input: Tensor, approximate: str = "none") -> Any:
     """x times the normal distribution function, exact or with a tanh (`approximate="tanh"`)."""
     if approximate not in ("none", "tanh"):
         raise RuntimeError(f"gelu: approximate must be 'none' or 'tanh', not {approximate!r}")

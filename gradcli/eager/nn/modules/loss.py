@@ -57,7 +57,7 @@ def _mse(x: Any, y: Any, *, reduction: str) -> Any:
     return reduced_in_graph(away * away, reduction)
 
 
-def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+def mse_loss(input: Tensor, target: Tensor, *, reduction: str = "mean") -> Tensor:
     """The mean of squared differences; UserWarning where the shapes differ.
 
     >>> import gradcli.eager as torch
@@ -72,7 +72,7 @@ def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
 
 
 @needs_floats
-def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+def l1_loss(input: Tensor, target: Tensor, *, reduction: str = "mean") -> Tensor:
     """The mean of absolute differences; UserWarning where the shapes differ."""
     check_reduction(reduction)
     _compared(input, target)
@@ -87,7 +87,7 @@ def _smooth_l1(x: Any, y: Any, *, reduction: str, beta: float) -> Any:
 
 
 @needs_floats
-def smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", beta: float = 1.0) -> Tensor:
+def smooth_l1_loss(input: Tensor, target: Tensor, *, reduction: str = "mean", beta: float = 1.0) -> Tensor:
     """Squares near the target, absolute differences beyond beta. RuntimeError for a negative beta."""
     check_reduction(reduction)
     _compared(input, target)
@@ -128,7 +128,7 @@ def _times(x: Any, weight: Any) -> Any:
 
 @checked
 def binary_cross_entropy(
-    input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean"
+    input: Tensor, target: Tensor, weight: Tensor | None = None, *, reduction: str = "mean"
 ) -> Tensor:
     """The negative log-likelihood of targets under probabilities; logarithms stop at -100.
 
@@ -161,6 +161,7 @@ def binary_cross_entropy_with_logits(
     input: Tensor,
     target: Tensor,
     weight: Tensor | None = None,
+    *,
     reduction: str = "mean",
     pos_weight: Tensor | None = None,
 ) -> Tensor:
@@ -176,7 +177,7 @@ def binary_cross_entropy_with_logits(
 
 
 @checked
-def kl_div(input: Tensor, target: Tensor, reduction: str = "mean", log_target: bool = False) -> Tensor:
+def kl_div(input: Tensor, target: Tensor, *, reduction: str = "mean", log_target: bool = False) -> Tensor:
     """The Kullback-Leibler divergence of log-probabilities from a target distribution.
 
     UserWarning for reduction="mean", which also divides by the number of classes: "batchmean" does not.
@@ -245,6 +246,7 @@ def nll_loss(
     input: Tensor,
     target: Tensor,
     weight: Tensor | None = None,
+    *,
     ignore_index: int = -100,
     reduction: str = "mean",
 ) -> Tensor:
@@ -321,6 +323,7 @@ def cross_entropy(
     input: Tensor,
     target: Tensor,
     weight: Tensor | None = None,
+    *,
     ignore_index: int = -100,
     reduction: str = "mean",
     label_smoothing: float = 0.0,
@@ -434,6 +437,7 @@ def triplet_margin_loss(
     p: float = 2,
     eps: float = 1e-6,
     swap: bool = False,
+    *,
     reduction: str = "mean",
 ) -> Tensor:
     """How much nearer than the margin the negative example is, compared with the positive one."""
@@ -444,7 +448,7 @@ def triplet_margin_loss(
     if swap:
         far = far.minimum(pairwise_distance(positive, negative, p, eps))
     away = shifted(near, margin) - far
-    return reduced(away.clamp_min(0), check_reduction(reduction))
+    return reduced(away.clamp_min(0), reduction)
 
 
 def _length(x: Any, *, dim: int) -> Any:

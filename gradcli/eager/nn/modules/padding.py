@@ -109,7 +109,8 @@ class _Pad(Layer):
 
 
 class _ZeroPad(_Pad):
-    value = 0.0
+    def _build(self, padding: Any, **more: Any) -> None:
+        super()._build(padding, value=0.0)
 
 
 class _ConstantPad(_Pad):

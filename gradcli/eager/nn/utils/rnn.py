@@ -14,10 +14,7 @@ from gradcli.eager._ops.creation import as_tensor, full
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = [
-    *("PackedSequence", "pack_padded_sequence", "pack_sequence", "pad_packed_sequence", "pad_sequence"),
-    *("unpack_sequence", "unpad_sequence"),
-]
+__all__ = ["PackedSequence", "pack_padded_sequence", "pad_packed_sequence", "pad_sequence"]
 __getattr__, __dir__ = room("nn.utils.rnn", __all__)
 
 
@@ -33,29 +30,19 @@ class PackedSequence(NamedTuple):
     unsorted_indices: Any = None
 
 
-def pad_sequence(
-    sequences: Sequence[Tensor],
-    batch_first: bool = False,
-    padding_value: float = 0.0,
-    padding_side: str = "right",
-) -> Tensor:
-    """Sequences (L_i, *) as one tensor (longest, N, *), or (N, longest, *) with `batch_first`; padded on a side.
+def pad_sequence(sequences: Sequence[Tensor], batch_first: bool = False, padding_value: float = 0.0) -> Tensor:
+    """Sequences (L_i, *) as one tensor (longest, N, *), or (N, longest, *) with `batch_first`.
 
-    RuntimeError for no sequences, for other axes that differ, and for an unknown side.
+    RuntimeError for no sequences, and for other axes that differ.
 
     >>> import gradcli.eager as torch
     >>> pad_sequence([torch.ones(3), torch.ones(1)], batch_first=True)
     tensor([[1., 1., 1.],
             [1., 0., 0.]])
     """
-    if isinstance(sequences, Tensor):
-        sequences = list(sequences.unbind(0))
-    if not isinstance(sequences, (list, tuple)):
-        sequences = tuple(sequences)
+    sequences = list(sequences)
     if not sequences:
         raise RuntimeError("received an empty list of sequences")
-    if padding_side not in ("left", "right"):
-        raise RuntimeError(f"padding_side is 'left' or 'right', not {padding_side!r}")
     longest = max([len(one) for one in sequences])
     shape = (len(sequences), longest) if batch_first else (longest, len(sequences))
     padded = full((*shape, *sequences[0].shape[1:]), padding_value, dtype=sequences[0].dtype)
@@ -64,15 +51,8 @@ def pad_sequence(
             raise RuntimeError(
                 f"the sizes {list(one.shape)} and {list(sequences[0].shape)} differ after the first dimension"
             )
-        part = slice(0, len(one)) if padding_side == "right" else slice(longest - len(one), longest)
-        padded[(i, part) if batch_first else (part, i)] = one
+        padded[(i, slice(len(one))) if batch_first else (slice(len(one)), i)] = one
     return padded
-
-
-def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False) -> list[Tensor]:
-    """The sequences of given lengths that `pad_sequence` put together."""
-    rows = padded_sequences if batch_first else padded_sequences.transpose(0, 1)
-    return [row[: int(n)] for row, n in zip(rows, lengths, strict=True)]
 
 
 def pack_padded_sequence(
@@ -127,15 +107,3 @@ def pad_packed_sequence(
         padded = padded.index_select(1, sequence.unsorted_indices)
         lengths = lengths[sequence.unsorted_indices]
     return padded.transpose(0, 1) if batch_first else padded, lengths
-
-
-def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> PackedSequence:
-    """Sequences (L_i, *), packed."""
-    lengths = [len(one) for one in sequences]
-    return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)
-
-
-def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
-    """The sequences that `pack_sequence` packed."""
-    padded, lengths = pad_packed_sequence(packed_sequences)
-    return unpad_sequence(padded, lengths)
