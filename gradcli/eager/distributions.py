@@ -9,7 +9,7 @@ from gradcli.eager._core.dtypes import get_default_dtype
 from gradcli.eager._core.modes import no_grad
 from gradcli.eager._core.tensor import Size, Tensor
 from gradcli.eager._core.unsupported import room
-from gradcli.eager._ops.creation import multinomial, normal, ones, zeros
+from gradcli.eager._ops.creation import full, multinomial, normal, ones, zeros
 from gradcli.eager._ops.joining import broadcast_tensors
 from gradcli.eager._ops.reductions import finfo, softmax
 

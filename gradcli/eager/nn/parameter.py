@@ -1,4 +1,4 @@
-"""Parameters and buffers of modules."""
+"""Parameters and buffers: tensors that a module lists when they are assigned to its attributes."""
 
 from __future__ import annotations
 
