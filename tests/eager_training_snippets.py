@@ -267,7 +267,6 @@ _USES = {
     "clip what is not finite": "net.shift.grad = torch.tensor([float('nan')])\nnn.utils.clip_grad_norm_(net.parameters(), 1.0, error_if_nonfinite=True)",
     "clip nothing": "n = nn.utils.clip_grad_norm_([], 1.0)",
     "clip by value": "net(x).sum().backward()\nnn.utils.clip_grad_value_(net.parameters(), 0.1)\nps = list(net.parameters())",
-    "vectors": "v = nn.utils.parameters_to_vector(net.parameters())\nnn.utils.vector_to_parameters(v.detach() * 2, net.parameters())\nps = list(net.parameters())",
     "batch norm": "m = nn.BatchNorm1d(2)\ny = m(x)\ny.sum().backward()\na, b, c = m.running_mean, m.running_var, m.num_batches_tracked\nm.eval()\nz = m(x)",
     "dropout": "m = nn.Dropout(0.4)\na = m(x)\nm.eval()\nb = m(x)\nr = b is x",
     "losses": "t = torch.tensor([0, 1, 1, 0])\nx.requires_grad_()\na = nn.CrossEntropyLoss(torch.tensor([1.0, 2.0]), label_smoothing=0.1)(x, t)\nb = nn.NLLLoss(ignore_index=1)(x, t)\nc = nn.MSELoss(reduction='sum')(x, x.detach() + 1)\n(a + b + c).backward()",

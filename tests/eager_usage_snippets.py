@@ -36,9 +36,6 @@ SWITCHES = {
     "a scaler that is off": "scaler = torch.amp.GradScaler('cuda', enabled=False)\nx = torch.ones(1)\nassert scaler.scale(x) is x\nscaler.load_state_dict({})\ndel scaler\n",
     "a scaler": "scaler = torch.amp.GradScaler('cpu')\nw = torch.ones(1, requires_grad=True)\nopt = torch.optim.SGD([w], lr=0.25)\nseen = []\nfor i in range(3):\n    opt.zero_grad()\n    loss = (w * w).sum() * (float('inf') if i == 1 else 1)\n    scaler.scale(loss).backward()\n    seen.append(w.grad.item())\n    scaler.step(opt)\n    scaler.update()\n    seen += [w.item(), scaler.get_scale()]\nassert seen == [131072.0, 0.5, 65536.0, float('inf'), 0.5, 32768.0, 32768.0, 0.25, 32768.0]\nassert scaler.state_dict() == {'scale': 32768.0, 'growth_factor': 2.0, 'backoff_factor': 0.5, 'growth_interval': 2000, '_growth_tracker': 1}\ndel scaler, opt\n",
     "scaled back twice": "scaler = torch.amp.GradScaler('cpu')\nw = torch.ones(1, requires_grad=True)\nopt = torch.optim.SGD([w], lr=0.25)\nscaler.scale((w * w).sum()).backward()\nscaler.unscale_(opt)\nassert w.grad.tolist() == [2.0]\nscaler.unscale_(opt)\n",
-    "two scaled steps": "scaler = torch.amp.GradScaler('cpu')\nw = torch.ones(1, requires_grad=True)\nopt = torch.optim.SGD([w], lr=0.25)\nscaler.scale((w * w).sum()).backward()\nscaler.step(opt)\nscaler.step(opt)\n",
-    "a step without a scaled loss": "torch.amp.GradScaler('cpu').step(torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=0.25))\n",
-    "an update without a scaled loss": "torch.amp.GradScaler('cpu').update()\n",
     "bfloat16": "kinds = {'bfloat16': torch.bfloat16, 'float16': torch.float16}\nassert str(torch.bfloat16) == 'torch.bfloat16' and torch.bfloat16.is_floating_point and torch.bfloat16.itemsize == 2\nassert torch.get_autocast_dtype('cpu') == torch.bfloat16\n",
 }  # fmt: skip
 

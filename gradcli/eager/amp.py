@@ -15,7 +15,6 @@ import numpy as np
 from gradcli.eager._core import dtypes
 from gradcli.eager._core.devices import cuda_is_available, device
 from gradcli.eager._core.modes import once, warn
-from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._core.unsupported import room
 
 if TYPE_CHECKING:
@@ -120,78 +119,47 @@ class GradScaler:
             enabled = False
         if enabled and not backoff_factor < 1 < growth_factor:
             raise AssertionError("the growth factor must be > 1.0, and the backoff factor < 1.0")
-        self._enabled, self._used = enabled, False  # _used: whether a loss was scaled
+        self._enabled = enabled
         self._state = dict(zip(_STATE, (init_scale, growth_factor, backoff_factor, growth_interval, 0), strict=True))
         self._finite: dict[int, bool] = {}  # by optimizer, whether the gradients that were scaled back are finite
-        self._stepped: set[int] = set()
 
     def scale(self, outputs: Any) -> Any:
-        """A tensor, or the tensors of a sequence, times the scale."""
+        """A tensor, or the tensors of a list or tuple, times the scale."""
         if not self._enabled:
             return outputs
-        self._used = True
-        if isinstance(outputs, Tensor):
-            scaled: Any = outputs * self._state["scale"]
-            return scaled
         if isinstance(outputs, (list, tuple)):
-            found = [self.scale(one) for one in outputs]
-            return type(outputs)(*found) if hasattr(outputs, "_fields") else type(outputs)(found)
-        raise ValueError("outputs must be a Tensor or an iterable of Tensors")
+            return type(outputs)([self.scale(one) for one in outputs])
+        return outputs * self._state["scale"]
 
     def unscale_(self, optimizer: Optimizer) -> None:
         """Divide the gradients by the scale. RuntimeError where that is done since the last update()."""
         if not self._enabled:
             return
-        self._need_scale("unscale_")
-        if id(optimizer) in self._stepped:
-            raise RuntimeError("unscale_() is being called after step().")
         if id(optimizer) in self._finite:
             raise RuntimeError("unscale_() has already been called on this optimizer since the last update().")
         grads = [x._grad for group in optimizer.param_groups for x in group["params"] if x._grad is not None]
-        if not grads:
-            raise AssertionError("no gradient of this optimizer was scaled: call backward() first")
         self._finite[id(optimizer)] = all(bool(np.isfinite(grad._array).all()) for grad in grads)
         for grad in grads:
             grad.detach().mul_(1.0 / self._state["scale"])
 
     def step(self, optimizer: Optimizer, *args: Any, **kwargs: Any) -> Any:
-        """The optimizer's step, on gradients that are scaled back; skipped where one is not finite.
-
-        RuntimeError where there was a step since the last update().
-        """
-        if not self._enabled:
-            return optimizer.step(*args, **kwargs)
-        if "closure" in kwargs:
-            raise RuntimeError("closure use is not currently supported if GradScaler is enabled.")
-        self._need_scale("step")
-        if id(optimizer) in self._stepped:
-            raise RuntimeError("step() has already been called since the last update().")
-        if id(optimizer) not in self._finite:
+        """The optimizer's step, on gradients that are scaled back; skipped where one is not finite."""
+        if self._enabled and id(optimizer) not in self._finite:
             self.unscale_(optimizer)
-        self._stepped.add(id(optimizer))
-        return optimizer.step(*args, **kwargs) if self._finite[id(optimizer)] else None
+        return optimizer.step(*args, **kwargs) if self._finite.get(id(optimizer), True) else None
 
-    def update(self, new_scale: Any = None) -> None:
+    def update(self) -> None:
         """Take a smaller scale after gradients that were not finite, a larger one after many that were."""
         if not self._enabled:
             return
-        self._need_scale("update")
         state = self._state
-        if new_scale is not None:
-            state["scale"] = float(new_scale)
-        elif not self._finite:
-            raise AssertionError("no gradients were scaled back before update(): call step() first")
-        elif not all(self._finite.values()):
+        if not all(self._finite.values()):
             state["scale"], state["_growth_tracker"] = state["scale"] * state["backoff_factor"], 0
         else:
             state["_growth_tracker"] += 1
             if state["_growth_tracker"] == state["growth_interval"]:
                 state["scale"], state["_growth_tracker"] = state["scale"] * state["growth_factor"], 0
-        self._finite, self._stepped = {}, set()
-
-    def _need_scale(self, verb: str) -> None:
-        if not self._used:
-            raise AssertionError(f"{verb}() before any loss was scaled: use scaler.scale(loss).backward()")
+        self._finite = {}
 
     def is_enabled(self) -> bool:
         """Whether losses are scaled."""
@@ -206,12 +174,9 @@ class GradScaler:
         return dict(self._state) if self._enabled else {}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Continue from a `state_dict()`. RuntimeError for an empty one where losses are scaled."""
-        if not self._enabled:
-            return
-        if not state_dict:
-            raise RuntimeError("the source state dict is empty: it comes from a disabled GradScaler")
-        self._state = {name: state_dict[name] for name in _STATE}
+        """Continue from a `state_dict()`."""
+        if self._enabled:
+            self._state = {name: state_dict[name] for name in _STATE}
 
 
 def deprecated(kind: str) -> dict[str, Any]:

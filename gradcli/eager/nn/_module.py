@@ -344,17 +344,9 @@ class Module:
 
     def apply(self, fn: Callable[[Module], None]) -> Self:
         """Call a function on every module, those below first."""
-        done: list[Any] = []
-        stack: list[tuple[Any, bool]] = [(self, False)]
-        while stack:
-            module, ready = stack.pop()
-            if ready:
-                done.append(module)
-                continue
-            stack.append((module, True))
-            stack.extend((one, False) for one in reversed(list(module.children())))
-        for module in done:
-            fn(module)
+        for module in self.children():
+            module.apply(fn)
+        fn(self)
         return self
 
     def train(self, mode: bool = True) -> Self:

@@ -302,14 +302,13 @@ class _Layers(_Recurrent):
         if input.ndim not in (2, 3):
             raise ValueError(f"{type(self).__name__}: Expected input to be 2D or 3D, got {input.ndim}D instead")
         single = input.ndim == 2
-        at = 1 if single or not self.batch_first else 0
         x = input.unsqueeze(1) if single else input.transpose(0, 1) if self.batch_first else input
         states = self._states(x, hx, single)
         output, last = self._run(x, states)
         if self.batch_first and not single:
             output = renamed(output.transpose(0, 1), f"TransposeBackward{int(self.mode != 'LSTM')}")
         if single:
-            output, last = output.squeeze(at), tuple([one.squeeze(1) for one in last])
+            output, last = output.squeeze(1), tuple([one.squeeze(1) for one in last])
         return output, last if len(last) > 1 else last[0]
 
     def _packed(self, input: PackedSequence, hx: Any) -> Any:
@@ -323,22 +322,18 @@ class _Layers(_Recurrent):
         return input._replace(data=output), last if len(last) > 1 else last[0]
 
     def _states(self, x: Tensor, hx: Any, single: bool) -> State:
-        count, shape = (
-            _KINDS[self.mode].states,
-            (self.num_layers * (1 + self.bidirectional), x.shape[1], self.hidden_size),
-        )
+        count = _KINDS[self.mode].states
+        shape = (self.num_layers * (1 + self.bidirectional), x.shape[1], self.hidden_size)
         if hx is None:
             zeros: Tensor = x.new_zeros(shape)
             return (zeros,) * count
         given = tuple(hx) if count > 1 else (hx,)
         if len(given) != count:
             raise RuntimeError(f"{type(self).__name__} needs {count} states, not {len(given)}")
-        if single:
-            if any(one.ndim != 2 for one in given):
-                raise RuntimeError("For unbatched 2-D input, hx should also be 2-D")
-            given = tuple([one.unsqueeze(1) for one in given])
-        elif any(one.ndim != 3 for one in given):
-            raise RuntimeError("For batched 3-D input, hx should also be 3-D")
+        rank = 2 if single else 3
+        if any(one.ndim != rank for one in given):
+            raise RuntimeError(f"For {'unbatched 2' if single else 'batched 3'}-D input, hx should also be {rank}-D")
+        given = tuple([one.unsqueeze(1) for one in given]) if single else given
         for one in given:
             if tuple(one.shape) != shape:
                 raise RuntimeError(f"Expected hidden size {shape}, got {list(one.shape)}")
@@ -391,11 +386,6 @@ class _Layers(_Recurrent):
         return stack(found) if sizes is None else cat(found), now
 
 
-def _mode_of(nonlinearity: str) -> str:
-    """The kind of a plain recurrent step; nothing for an unknown nonlinearity."""
-    return {"tanh": "RNN_TANH", "relu": "RNN_RELU"}.get(nonlinearity, "")
-
-
 class RNN(_Layers):
     """h' = tanh(x @ W_ih.T + b_ih + h @ W_hh.T + b_hh) over a sequence (L, N, H), or relu in place of tanh."""
 
@@ -405,8 +395,8 @@ class RNN(_Layers):
     )
 
     def _build(self, nonlinearity: str, **options: Any) -> None:  # type: ignore[override]
-        self.mode = _mode_of(nonlinearity)
-        if not self.mode:
+        self.mode = f"RNN_{nonlinearity.upper()}"
+        if self.mode not in _KINDS:
             raise ValueError(f"Unknown nonlinearity {nonlinearity!r}. Select from 'tanh' or 'relu'.")
         super()._build(**options)
         self.nonlinearity = nonlinearity
@@ -441,23 +431,20 @@ class _Cell(_Recurrent):
         """The next state. ValueError and RuntimeError for sizes that do not fit."""
         name, (_, count, step) = type(self).__name__, _KINDS[self.mode]
         given = (None,) * count if hx is None else tuple(hx) if count > 1 else (hx,)
-        if input.ndim not in (1, 2):
-            raise ValueError(f"{name}: Expected input to be 1D or 2D, got {input.ndim}D instead")
-        for one in given:
-            if one is not None and one.ndim not in (1, 2):
-                raise ValueError(f"{name}: Expected hidden to be 1D or 2D, got {one.ndim}D instead")
-        single = input.ndim == 1
-        x = input.unsqueeze(0) if single else input
+        for what, one in (("input", input), *[("hidden", one) for one in given if one is not None]):
+            if one.ndim not in (1, 2):
+                raise ValueError(f"{name}: Expected {what} to be 1D or 2D, got {one.ndim}D instead")
+        x = input.unsqueeze(0) if input.ndim == 1 else input
         if x.shape[1] != self.input_size:
             raise RuntimeError(f"input has inconsistent input_size: got {x.shape[1]} expected {self.input_size}")
         zeros = x.new_zeros((x.shape[0], self.hidden_size))
         states = [zeros if one is None else one.unsqueeze(0) if one.ndim == 1 else one for one in given]
         for one in states:
-            if tuple(one.shape) != (x.shape[0], self.hidden_size):
+            if one.shape != zeros.shape:
                 raise RuntimeError(f"hidden has inconsistent hidden_size: got {list(one.shape)}")
-        found = step(linear(x, self.weight_ih, self.bias_ih), tuple(states), (self.weight_hh, self.bias_hh))
-        found = tuple([one.squeeze(0) for one in found]) if single else found
-        return found if count > 1 else found[0]
+        after = step(linear(x, self.weight_ih, self.bias_ih), tuple(states), (self.weight_hh, self.bias_hh))
+        after = tuple([one.squeeze(0) for one in after]) if input.ndim == 1 else after
+        return after if count > 1 else after[0]
 
 
 class RNNCell(_Cell):
@@ -473,8 +460,8 @@ class RNNCell(_Cell):
 
     def forward(self, input: Tensor, hx: Any = None) -> Any:
         """The next state."""
-        self.mode = _mode_of(self.nonlinearity)
-        if not self.mode:
+        self.mode = f"RNN_{self.nonlinearity.upper()}"
+        if self.mode not in _KINDS:
             raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
         return super().forward(input, hx)
 

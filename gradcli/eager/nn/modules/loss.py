@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -203,7 +204,10 @@ def kl_div(input: Tensor, target: Tensor, *, reduction: str = "mean", log_target
 
 
 def _nll(x: Any, target: Any, *weights: Any, ignore: int | None, reduction: str) -> Any:
-    """Scores with the classes in axis 1, numbers of classes without that axis, perhaps a weight for each class."""
+    """Scores (N, C, ...) or (C,), numbers of classes (N, ...) or (), and perhaps a weight for each class."""
+    given = tuple(target.shape)
+    if len(x.shape) == 1:
+        x, target = declared("reshape", x, shape=(1, *x.shape)), declared("reshape", target, shape=(1,))
     shape = tuple(target.shape)
     kept, at = None, target
     if ignore is not None:
@@ -215,15 +219,12 @@ def _nll(x: Any, target: Any, *weights: Any, ignore: int | None, reduction: str)
     loss = -picked
     weight = None
     if weights:
-        size = 1
-        for n in shape:
-            size *= n
-        weight = _along(weights[0], declared("reshape", at, shape=(size,)), -1, shape)
+        weight = _along(weights[0], declared("reshape", at, shape=(math.prod(shape),)), -1, shape)
         loss = loss * weight
     if kept is not None:
         loss = declared("where", kept, loss, 0)
     if reduction == "none":
-        return loss
+        return loss if shape == given else declared("reshape", loss, shape=given)
     total = declared("sum", loss)
     if reduction == "sum":
         return total
@@ -266,22 +267,13 @@ def nll_loss(
         refuse_grad("nll_loss", weight=weight)
         given = (weight,)
     more: dict[str, Any] = {"ignore": ignore, "reduction": reduction, "edges": 1, "keep_dtype": (1,)}
-    if input.ndim == 1:
-        return fused(_nll_of_vector, (input, target, *given), "NllLossBackward0", **more)
-    if input.ndim == 2:
-        return fused(_nll, (input, target, *given), "NllLossBackward0", **more)
-    if input.ndim == 4:
-        return fused(_nll, (input, target, *given), "NllLoss2DBackward0", **more)
+    if input.ndim in (1, 2, 4):
+        name = "NllLoss2DBackward0" if input.ndim == 4 else "NllLossBackward0"
+        return fused(_nll, (input, target, *given), name, **more)
     planes = (input.shape[0], 1, -1) if 0 not in input.shape else (input.shape[0], 1, 0)
     scores = input.reshape(*input.shape[:2], *planes[1:])
     found = fused(_nll, (scores, target.reshape(planes), *given), "NllLoss2DBackward0", **more)
     return found.view(tuple(target.shape)) if reduction == "none" else found
-
-
-def _nll_of_vector(x: Any, target: Any, *weights: Any, ignore: int | None, reduction: str) -> Any:
-    row = declared("reshape", x, shape=(1, *x.shape))
-    found = _nll(row, declared("reshape", target, shape=(1,)), *weights, ignore=ignore, reduction=reduction)
-    return declared("reshape", found, shape=()) if reduction == "none" else found
 
 
 def _ignores(input: Tensor, target: Tensor, weight: Tensor | None, ignore: int) -> bool:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.eager._core.modes import warn
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._core.tracer import Traced
 from gradcli.eager._engine.arguments import checked, options
@@ -38,16 +37,14 @@ def _attended(q: Any, k: Any, v: Any, *masks: Any, scale: float) -> Any:
 
 
 def _additive(allowed: Any, kind: Any) -> Tensor:
-    """What is added to scores, so that a query looks only where it is allowed to."""
+    """A mask that is added to scores: 0 where a query may look, -inf elsewhere."""
     return Tensor(np.where(allowed, 0.0, -np.inf).astype(kind))
 
 
 def _blind(mask: Tensor) -> Tensor | None:
-    """Which queries an added mask lets look at no key, as a column; None where each may look at one."""
-    if isinstance(mask, Traced):
-        return None
-    rows = np.isneginf(mask._array).all(-1, keepdims=True)
-    return Tensor(rows) if rows.any() else None
+    """Which queries may look at no key, as a column; None where each may look at one."""
+    rows = None if isinstance(mask, Traced) else np.isneginf(mask._array).all(-1, keepdims=True)
+    return None if rows is None or not rows.any() else Tensor(rows)
 
 
 @checked
@@ -110,12 +107,11 @@ def _laid_out(array: Any, like: Any) -> Any:
 
 def _attention_mask(mask: Tensor | None, kind: Any) -> Tensor | None:
     """The mask of a module (True: may NOT be looked at) as one that is added to scores."""
+    if mask is not None and mask.dtype.kind == 1:
+        raise AssertionError(f"a mask must have dtype torch.bool, or a float format, but has {mask.dtype}")
     if mask is None or mask.dtype.kind > 1:
         return mask
-    if mask.dtype.kind == 1:
-        raise AssertionError(f"a mask must have dtype torch.bool, or a float format, but has {mask.dtype}")
-    zeros = Tensor(np.zeros(mask._raw.shape, kind))
-    return where(mask, float("-inf"), zeros)
+    return where(mask, float("-inf"), Tensor(np.zeros(mask._raw.shape, kind)))
 
 
 # --- attention in several heads ---------------------------------------------------------------------------------------
@@ -224,20 +220,12 @@ class MultiheadAttention(Layer):
     def _projected(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, ...]:
         size, weight, bias = self.embed_dim, self.in_proj_weight, self.in_proj_bias
         if query is key and key is value:
-            return self._joined(query, weight, bias, 3)
-        sizes = [size, 2 * size] if key is value else size
-        weights = split(weight, sizes)
-        biases = [None] * 3 if bias is None else split(bias, sizes)
-        if key is value:
-            return linear(query, weights[0], biases[0]), *self._joined(key, weights[1], biases[1], 2)
-        rows = zip((query, key, value), weights, biases, strict=True)
+            whole = linear(query, weight, bias).unflatten(-1, (3, size))  # one product for all three
+            parts = whole.unsqueeze(0).transpose(0, -2).squeeze(-2).contiguous()
+            return parts[0], parts[1], parts[2]
+        biases = [None] * 3 if bias is None else split(bias, size)
+        rows = zip((query, key, value), split(weight, size), biases, strict=True)
         return tuple([linear(x, one, other) for x, one, other in rows])
-
-    def _joined(self, x: Tensor, weight: Tensor, bias: Tensor | None, count: int) -> tuple[Tensor, ...]:
-        """Several projections of one tensor by one product."""
-        whole = linear(x, weight, bias).unflatten(-1, (count, self.embed_dim))
-        parts = whole.unsqueeze(0).transpose(0, -2).squeeze(-2).contiguous()
-        return tuple([parts[i] for i in range(count)])
 
     def _mask(
         self, mask: Tensor | None, padding: Tensor | None, sizes: tuple[int, int, int, int], kind: Any
@@ -316,20 +304,14 @@ class TransformerEncoderLayer(Layer):
         return result
 
     def _attended(self, x: Tensor, mask: Tensor | None, padding: Tensor | None, is_causal: bool) -> Tensor:
-        found, _ = self.self_attn(
-            x, x, x, attn_mask=mask, key_padding_mask=padding, need_weights=False, is_causal=is_causal
-        )
-        return self.dropout1(found)
+        return self.dropout1(self.self_attn(x, x, x, padding, False, mask, is_causal=is_causal)[0])
 
     def _fed(self, x: Tensor) -> Tensor:
         return self.dropout2(self.linear2(self.dropout(self.activation(self.linear1(x)))))
 
 
 class TransformerEncoder(Layer):
-    """A layer copied so many times, one after the other, and a layer of normal form at the end if one is given.
-
-    UserWarning where PyTorch could not leave out padded entries, which is never done here.
-    """
+    """Copies of a layer, one after the other, and a normalization at the end if one is given."""
 
     _options = options("encoder_layer, num_layers, norm=None, enable_nested_tensor=True, mask_check=True")
     _shown = ""
@@ -337,9 +319,6 @@ class TransformerEncoder(Layer):
     def _build(self, encoder_layer: Module, num_layers: int, norm: Module | None, **switches: Any) -> None:
         self.layers = ModuleList([copy.deepcopy(encoder_layer) for _ in range(num_layers)])
         super()._build(num_layers=num_layers, norm=norm, **switches)
-        reason = _whole_because(encoder_layer)
-        if self.enable_nested_tensor and reason:
-            warn(f"enable_nested_tensor is True, but self.use_nested_tensor is False because {reason}", UserWarning)
 
     def forward(
         self,
@@ -350,26 +329,5 @@ class TransformerEncoder(Layer):
     ) -> Tensor:
         """The sequence after all layers."""
         for layer in self.layers:
-            src = layer(
-                src,
-                src_mask=mask,
-                src_key_padding_mask=src_key_padding_mask,
-                is_causal=bool(is_causal) and mask is not None,
-            )
+            src = layer(src, mask, src_key_padding_mask, bool(is_causal) and mask is not None)
         return src if self.norm is None else self.norm(src)
-
-
-def _whole_because(layer: Module) -> str:
-    """Why sequences of several lengths cannot be joined without their padding; nothing if they could."""
-    if not isinstance(layer, TransformerEncoderLayer):
-        return "encoder_layer was not a TransformerEncoderLayer"
-    attention, named = layer.self_attn, "encoder_layer"
-    reasons = (
-        (layer.norm_first, f"{named}.norm_first was True"),
-        (not attention.batch_first, f"{named}.self_attn.batch_first was not True"),
-        (attention.in_proj_bias is None, f"{named}.self_attn was passed bias=False"),
-        (layer.activation not in _ACTIVATIONS.values(), f"{named}.activation was not relu or gelu"),
-        (layer.norm1.eps != layer.norm2.eps, "norm1 and norm2 of the encoder layer have different eps"),
-        (attention.num_heads % 2, f"{named}.self_attn.num_heads is odd"),
-    )
-    return next((reason for holds, reason in reasons if holds), "")
