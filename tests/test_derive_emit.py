@@ -45,6 +45,10 @@ SCRIPTS = [
     "def f(u): return u**2\nf(x)*f(y)",
     "w = [1, 2]; mean((X@w - y)**2)",
     "x in (0, 3); x*((x > 0) + (x > -1)) - -(x > 0)*(x > 5)",
+    "cross_entropy(tanh(X@W), labels)",
+    "nll_loss(log_softmax(Z), labels)",
+    "h = gelu(W@x + b)\nhuber_loss(V@h, y)",
+    "binary_cross_entropy_with_logits(X@w, y) + mse_loss(w, z) + sum(clamp(z, 0, 1)) + logdet(X.T@X)",
     "x in (1, 3); y in (1, 4); x*(((x > 0) + (y > 5))/((x > 0) + (y > 0)))*(0 < x < 9)",
 ]
 FAST = SCRIPTS[:4]
@@ -58,7 +62,9 @@ def function_of(script: str) -> SelfContained:
 def numbers(script: str, found: SelfContained) -> tuple[dict[str, Any], float, dict[str, Any]]:
     """Another point, inside the same domains, with what the engine gives there."""
     at = {
-        name: (np.asarray(value) * 0.75 + 0.01 * (1 + np.arange(np.size(value)).reshape(np.shape(value)))).tolist()
+        name: value
+        if name == "labels"  # which are positions
+        else (np.asarray(value) * 0.75 + 0.01 * (1 + np.arange(np.size(value)).reshape(np.shape(value)))).tolist()
         for name, value in found.at.items()
     }
     result = calculator.grad(script, at=at, wrt=list(found.gradient))

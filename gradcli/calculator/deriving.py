@@ -16,8 +16,9 @@ from gradcli.calculator.derivation_steps import steps_by
 from gradcli.calculator.gradient_text import LONGEST, points
 from gradcli.calculator.questions import leaf_names, scalar_output
 from gradcli.calculator.quiz import Question
-from gradcli.calculator.self_contained import LONG, named_parts, self_contained
+from gradcli.calculator.self_contained import LONG, named_parts, self_contained, simple
 from gradcli.checks import check_script
+from gradcli.checks.all_sizes import known_sizes
 from gradcli.checks.diagnosis.formula_text import words
 from gradcli.checks.oracle import oracle_client
 from gradcli.checks.oracle.oracle_client import Exact
@@ -28,7 +29,7 @@ from gradcli.graph.node import reachable
 from gradcli.language.limits import limits_of
 from gradcli.language.parser import parse
 from gradcli.language.source import Source
-from gradcli.language.syntax import Assign, Binary, Call, FunctionDef, Unary, names_in, nodes_of
+from gradcli.language.syntax import Assign, Binary, Call, Declare, FunctionDef, Unary, names_in, nodes_of
 from gradcli.lowering import lower
 from gradcli.lowering.ranks import PRIMES, Assumed, FixedShapes, assumed_shapes
 from gradcli.results.calculations import Derivation, DerivationStep
@@ -270,7 +271,10 @@ def emitted(script: str | Source, found: Derivation, limits: LimitsLike = None) 
             for seed in range(12):
                 yield from islice(places(lowered, seed), 1)
 
-        return self_contained(found, lowered, sizes, points)
+        primes = subject.primes(0)
+        symbols = {size: name for name, size in primes.items()}
+        shapes = {name: leaf.node.shape for name, leaf in subject.lowered(primes).program.leaves.items()}
+        return self_contained(found, lowered, sizes, points, lambda text: simple(text, shapes, symbols))
 
 
 def along(
@@ -323,7 +327,7 @@ def along(
             field: {**getattr(found, field), **getattr(second, field)}
             for field in ("formula", "text", "verdict", "checked", "only", "missing")
         }
-        found = replace(found, **made)
+        found = replace(found, every=[*found.every, *second.every], **made)
     free = {one: own for one, own in found.assumes.items() if one != weight}
     return replace(
         found, expression=lowered.text, assumes=free, others={one: list(ranks) for one, ranks in assumed.others.items()}
@@ -336,7 +340,7 @@ def renamed(found: Derivation, leaf: str, key: str) -> Derivation:
         field: {key if name == leaf else name: value for name, value in getattr(found, field).items()}
         for field in ("formula", "text", "verdict", "checked", "only", "missing")
     }
-    return replace(found, **made)
+    return replace(found, every=[key if name == leaf else name for name in found.every], **made)
 
 
 def joined(found: Derivation, key: str, leaf: str, style: str, limits: Limits) -> Derivation:
@@ -352,6 +356,8 @@ def joined(found: Derivation, key: str, leaf: str, style: str, limits: Limits) -
         places = [axis if isinstance(axis, int) else Assumed(shapes, (), {}).place(axis) for axis in axes]
         made: dict[str, Any] = {"formula": zeros(places), "text": zeros(axes), "verdict": HELD[0]}
         made |= {"checked": found.checked[key]} if key in found.checked else {}
+        if key in found.every:
+            found = replace(found, every=[*found.every, own])
     else:
         try:
             more = derived(Source(text), [leaf], shapes, style, bool(shapes.get(key)), limits)
@@ -360,6 +366,8 @@ def joined(found: Derivation, key: str, leaf: str, style: str, limits: Limits) -
             return replace(found, missing={**found.missing, own: reason})
         names = ("formula", "text", "verdict", "checked", "only")
         made = {name: getattr(more, name)[leaf] for name in names if leaf in getattr(more, name)}
+        if leaf in more.every and key in found.every:
+            found = replace(found, every=[*found.every, own])
     changed: dict[str, Any] = {name: {**getattr(found, name), own: value} for name, value in made.items()}
     return replace(found, **changed)
 
@@ -415,11 +423,30 @@ def derived(
         {name: list(axes) for name, axes in assumed.shapes.items() if name != subject.rows},
         {name: list(ranks) for name, ranks in assumed.others.items()},
         {leaf: found.checked for leaf, found in formulas.items()} if assumed.symbols else {},
+        proved_for_all_sizes(subject, formulas),
         {leaf: small[0] for leaf, found in formulas.items() if not found.general},
         missing,
         subject.rows is not None,
         lowered.notes,
     )
+
+
+def proved_for_all_sizes(subject: Subject, formulas: Mapping[str, Formula]) -> list[str]:
+    """The leaves whose formulas are proved for all sizes, as claims of a script that declares its arrays."""
+    shapes = subject.assumed.shapes
+    if not subject.assumed.symbols:
+        return []
+    declared = {one.name.id for one in subject.script.statements if isinstance(one, Declare)}
+    lines = [f"{name}[{', '.join(map(str, axes))}] in real" for name, axes in shapes.items() if axes]
+    lines = [line for line in lines if line.partition("[")[0] not in declared]
+    claims = {leaf: subject.claim(leaf, one.text) for leaf, one in formulas.items() if one.general}
+    try:
+        script = parse(Source("\n".join([*lines, subject.source.text])), subject.limits)
+        lowered = lower(script, wrt=subject.wrt, limits=subject.limits, claims=claims)
+        known = known_sizes(lowered, {}, claims, subject.limits)
+    except GradcliError:  # a shape that the script gives a name in another way
+        return []
+    return [leaf for leaf, sizes in zip(claims, known[-len(claims) :], strict=False) if sizes.reason is None]
 
 
 def with_rows(subject: Subject) -> Subject:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from copy import copy
 from math import isfinite
 from typing import NamedTuple
 
 from gradcli.calculator.gradient_text import TINY, entry_pairs
 from gradcli.calculator.questions import gradient_question, leaf_names
+from gradcli.checks.diagnosis.formula_text import words
 from gradcli.diagnostics import GradcliError, error
 from gradcli.formulas import formula_texts
 from gradcli.graph.builder import building
@@ -14,11 +16,12 @@ from gradcli.graph.node import reachable
 from gradcli.language.bindings import with_names
 from gradcli.language.parser import parse
 from gradcli.language.source import Source
-from gradcli.language.substitution import expression_of, substituted
-from gradcli.language.syntax import Assert, Assign, Declare, ExpressionStatement, names_in
+from gradcli.language.substitution import expression_of, replaced, substituted
+from gradcli.language.syntax import Assert, Assign, Call, Declare, ExpressionStatement, Name, Number, names_in
 from gradcli.language.unparse import unparse
 from gradcli.lowering import lower
 from gradcli.lowering.ranks import FixedShapes
+from gradcli.primitives import functions
 from gradcli.results.calculations import SelfContained
 
 TYPE_CHECKING = False
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from typing import Any
 
+    from gradcli.graph.node import Node
+    from gradcli.language.syntax import Syntax
     from gradcli.lowering import Lowered
     from gradcli.results.calculations import Derivation
 
@@ -33,6 +38,24 @@ LONG = 60  # characters of a formula whose parts get names
 LETTERS = {0: "stcdgh", 1: "ruvwzpq", 2: "MSRUVWZP"}  # for numbers, vectors and matrices
 EXACT = 1e-10  # what a formula may lose at the point of the test
 MOST_POINTS = 40  # that are tried for one where value and gradient are numbers
+
+
+# functions that other languages lack, in those that they have
+DEFINITIONS = {
+    "elu(x)": "where(x > 0, x, expm1(x))",
+    "elu(x, y)": "where(x > 0, x, y*expm1(x))",
+    "leaky_relu(x, y)": "where(x > 0, x, y*x)",
+    "clamp(x, y, z)": "minimum(maximum(x, y), z)",
+    "hardtanh(x)": "minimum(maximum(x, -1), 1)",
+    "xlogy(x, y)": "where(x == 0, 0, x*log(where(x == 0, 1, y)))",
+    # of labels, which are positions
+    "cross_entropy(x, y)": "-sum(log_softmax(x)*eye(shape(x)[1])[y])/shape(x)[0]",
+    "nll_loss(x, y)": "-sum(x*eye(shape(x)[1])[y])/shape(x)[0]",
+}
+KEPT = frozenset(
+    ["softmax", "log_softmax", "logsumexp", "norm", "mean", "var", "std", "relu", "softplus", "logsigmoid"]
+)
+OF_LABELS = ("cross_entropy", "nll_loss")
 
 
 class Written(NamedTuple):
@@ -64,11 +87,61 @@ def written(lowered: Lowered) -> Written:
     return Written(given, output)
 
 
+def simple(text: str, shapes: Mapping[str, tuple[int, ...]], sizes: Mapping[int, str]) -> str:
+    """A formula of leaves with these shapes, with their definitions in place of losses and activations.
+
+    `sizes` are symbols for sizes that are primes. A function stays where its definition has no formula without it.
+    """
+
+    def output(text: str, shapes: Mapping[str, tuple[int, ...]]) -> Node:
+        own = {**dict.fromkeys(sizes.values(), ()), **shapes}
+        known = {name: size for size, name in sizes.items()}
+        (node,) = lower(parse(Source(text)), shapes=FixedShapes(own, known)).program.outputs
+        return node
+
+    def change(node: Syntax) -> Syntax | None:
+        if not isinstance(node, Call):
+            return None
+        name = node.function.id
+        args: list[Any] = [replaced(one, change) for one in node.args]
+        definition = DEFINITIONS.get(f"{name}({', '.join('xyz'[: len(args)])})")
+        if definition and not node.keywords:
+            if name not in OF_LABELS or len(output(unparse(args[0]), shapes).shape) == 2:
+                return expression_of(substituted(definition, dict(zip("xyz", map(unparse, args), strict=False))))
+        if name in KEPT or name not in functions() or functions()[name].kind != "composite":
+            call = copy(node)
+            call.args = tuple(args)
+            return call
+        letters = {f"arg_{k}": one for k, one in enumerate(args) if not isinstance(one, Number)}
+        call = copy(node)
+        call.args = tuple(
+            [one if isinstance(one, Number) else Name(f"arg_{k}", one.span) for k, one in enumerate(args)]
+        )
+        try:
+            inner = {letter: output(unparse(one), shapes).shape for letter, one in letters.items()}
+            made = output(unparse(call), inner)
+            with building(made.builder, reachable([made])):
+                definition = next((one for one in formula_texts(made, None, sizes) if name not in words(one)), None)
+        except GradcliError:
+            definition = None
+        if definition is None:
+            call.args = tuple(args)
+            return call
+        whole = substituted(definition, {letter: unparse(one) for letter, one in letters.items()})
+        return replaced(expression_of(whole), change)
+
+    return unparse(replaced(expression_of(text), change))
+
+
 def named_parts(
-    texts: Mapping[str, str], lowered: Lowered, sizes: Mapping[str, int], longest: int = LONG
+    texts: Mapping[str, str],
+    lowered: Lowered,
+    sizes: Mapping[str, int],
+    longest: int = LONG,
+    simple: Callable[[str], str] = str,
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Formulas in which long parts have names, those of the script first, and what these names stand for."""
-    given = {} if not texts else written(lowered).given
+    given = {} if not texts else {name: simple(text) for name, text in written(lowered).given.items()}
     shapes = {name: leaf.node.shape for name, leaf in lowered.program.leaves.items()}
     taken = {*given, *shapes, *sizes, *(name for text in texts.values() for name in names_in(expression_of(text)))}
 
@@ -96,17 +169,22 @@ def named_parts(
 
 
 def self_contained(
-    found: Derivation, lowered: Lowered, sizes: Mapping[str, int], places: Callable[[], Iterator[dict[str, Any]]]
+    found: Derivation,
+    lowered: Lowered,
+    sizes: Mapping[str, int],
+    places: Callable[[], Iterator[dict[str, Any]]],
+    simple: Callable[[str], str],
 ) -> SelfContained:
     """A script with its gradient as a function of its leaves; `places` are points for a test.
 
+    `simple` replaces functions in a formula that other languages lack.
     Raises GradcliError GC512 where the value has no formula, and where no point gives numbers.
     """
     program = lowered.program
     axes = {name: found.assumes.get(name) or list(leaf.node.shape) for name, leaf in program.leaves.items()}
     output = written(lowered).output or value_text(lowered)
-    texts = {"": output, **{leaf: text for leaf, text in found.text.items() if "," not in leaf}}
-    shown, parts = named_parts(texts, lowered, sizes, longest=0)
+    texts = {"": simple(output), **{leaf: text for leaf, text in found.text.items() if "," not in leaf}}
+    shown, parts = named_parts(texts, lowered, sizes, 0, simple)
     value = shown.pop("")
     read = set().union(*(names_in(expression_of(text)) for text in (value, *shown.values(), *parts.values())))
     leaves = {name: own for name, own in axes.items() if name in read or name in found.formula}

@@ -54,7 +54,19 @@ def result_fields(result: Any) -> Payload:
 
 def derivation(command: str, result: Derivation) -> Payload:
     """Formulas by leaf, with what they assume and how far they were checked."""
-    names = ("expression", "formula", "text", "verdict", "assumes", "others", "checked", "only", "missing", "rows")
+    names = (
+        "expression",
+        "formula",
+        "text",
+        "verdict",
+        "assumes",
+        "others",
+        "checked",
+        "every",
+        "only",
+        "missing",
+        "rows",
+    )
     fields: Payload = {name: getattr(result, name) for name in names}
     if result.parts is not None:
         fields |= {"short": result.short, "parts": result.parts}

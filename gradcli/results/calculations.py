@@ -195,7 +195,8 @@ class Derivation(Shown):
     Keys are leaves, and for higher derivatives the leaves in the order of differentiation: `x,y`. `formula` is in the
     script language; `text` is the same with symbols for sizes, for people. `verdict` is the weakest verdict on a
     formula at the `checked` sizes. `assumes` has the shape of every free name in symbols and numbers, `others` the
-    ranks that a name might have as well. `only` names formulas that depend on the sizes, with those that they are for,
+    ranks that a name might have as well, `every` the leaves whose formula is proved for all sizes. `only` names
+    formulas that depend on the sizes, with those that they are for,
     `missing` derivatives without a formula, with the reason. With `rows` they are those of an array: Jacobians.
     `steps`, if requested, are the lines of the derivation by each leaf, `emitted` is a file in another language.
     `short` is `text` with names for parts that are long and repeat, and `parts` what these stand for, if there are any.
@@ -208,6 +209,7 @@ class Derivation(Shown):
     assumes: dict[str, list[str | int]]
     others: dict[str, list[int]]
     checked: dict[str, list[dict[str, int]]]
+    every: list[str]
     only: dict[str, dict[str, int]]
     missing: dict[str, str]
     rows: bool = False

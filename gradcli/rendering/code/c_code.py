@@ -31,6 +31,7 @@ SAME = frozenset(
     ]
 )  # fmt: skip
 OTHERS = {"abs": "fabs", "maximum": "fmax", "minimum": "fmin", "gamma": "tgamma", "round": "rint"}
+ROWS = ("softmax", "log_softmax", "logsumexp")
 TWO = ("hypot", "atan2", "maximum", "minimum")
 HELPERS = {
     "sign": "static double sign(double x) { return (x > 0) - (x < 0); }",
@@ -250,7 +251,10 @@ class CCode:
         return leaf_array(name, (str(len(rows)), str(len(rows[0]))) if deep else (str(len(entries)),))
 
     def subscript(self, node: Subscript) -> Array:
-        """Entries, rows and stretches of an array."""
+        """Entries, rows and stretches of an array, and sizes."""
+        if isinstance(node.value, Call) and node.value.function.id == "shape":
+            size = self.size(node)
+            return Array((), lambda: f"(double){size}")
         inner = self.array(node.value)
         sizes: list[str] = []
         places: list[tuple[str, str, str]] = []  # before the next index, and behind it, or a fixed position
@@ -260,6 +264,10 @@ class CCode:
                 start, step = self.stretch(item, size)
                 sizes.append(size if item is None or item.lower is item.upper is None else self.length(item, size))
                 places.append((f"({start} {step} ", ")", "") if start else ("", "", ""))
+            elif isinstance(item, Name) and self.known[item.id].sizes and len(node.items) == 1:
+                labels = self.known[item.id]
+                sizes += labels.sizes
+                places.append((f"(size_t){item.id}[", "]", ""))
             else:
                 text = unparse(item)
                 fixed = f"({size} - {text[1:]})" if text.startswith("-") else text
@@ -293,7 +301,7 @@ class CCode:
     def call(self, node: Call) -> Array:
         """A call of a function."""
         name = node.function.id
-        if node.keywords and not (name in ("softmax", "sum", "max", "min") and len(node.keywords) == 1):
+        if node.keywords and not (name in (*ROWS, "sum", "max", "min") and len(node.keywords) == 1):
             raise lacks(unparse(node))
         if name in ("ones", "zeros", "eye"):
             sizes = tuple(map(self.size, node.args)) * (2 if name == "eye" and len(node.args) == 1 else 1)
@@ -322,6 +330,9 @@ class CCode:
             return Array(args[0].sizes * 2, lambda i, j: f"({i} == {j} ? {args[0].at(i)} : 0.0)")
         if name in ("inv", "det"):
             return self.inverse(args[0], name)
+        if name == "logdet":
+            det = self.inverse(args[0], "det").at()
+            return Array((), lambda: f"log({det})")
         return self.reduction(node, name, args)
 
     def size(self, node: Syntax) -> str:
@@ -346,6 +357,10 @@ class CCode:
     def reduction(self, node: Call, name: str, args: Sequence[Array]) -> Array:
         """A sum, mean, norm or another number made of all entries, or a function of a whole vector."""
         one = args[0]
+        last = not node.keywords or unparse(node.keywords[0].value) in ("-1", str(len(one.sizes) - 1))
+        whole = len(one.sizes) == 1 or (name != "logsumexp" or node.keywords)
+        if name in ROWS and one.sizes and last and whole:
+            return self.exponentials(name, one)
         if node.keywords:
             key, value = node.keywords[0].name, unparse(node.keywords[0].value)
             if key != "axis" or (len(one.sizes) > 1 and name not in ("sum",)):
@@ -380,20 +395,39 @@ class CCode:
             squares = self.reduced(Array(one.sizes, lambda *at: f"pow({kept.at(*at)} - {mean.at()}, 2)"))
             text = f"({squares.at()}/{count.at()})"
             return Array((), lambda: text if name == "var" else f"sqrt({text})")
-        if name in ("softmax", "logsumexp") and len(one.sizes) == 1:
-            kept = self.stored(one)
-            most = self.reduced(kept, "-INFINITY", "fmax")
-            powers = self.buffer(Array(one.sizes, lambda i: f"exp({kept.at(i)} - {most.at()})"))
-            total = self.reduced(powers)
-            if name == "softmax":
-                return Array(one.sizes, lambda i: f"({powers.at(i)}/{total.at()})")
-            return Array((), lambda: f"({most.at()} + log({total.at()}))")
         if name == "cumsum" and len(one.sizes) == 1:
             kept = self.stored(one)
             made = self.buffer(Array(one.sizes, kept.at))
             self.lines += [f"for (size_t i = 1; i < {one.sizes[0]}; i++) {made.at('i')} += {made.at('i - 1')};"]
             return made
         raise lacks(unparse(node))
+
+    def along_rows(self, array: Array, start: str, join: str) -> Array:
+        """The entries along the last axis joined to one number."""
+        *outer, last = array.sizes
+        kept = self.buffer(Array(tuple(outer), lambda *at: start))
+
+        def entry(*at: str) -> list[str]:
+            k, place = self.fresh("i"), kept.at(*at)
+            value = array.at(*at, k)
+            step = f"{place} += {value};" if join == "+=" else f"{place} = {join}({place}, {value});"
+            return [f"for (size_t {k} = 0; {k} < {last}; {k}++) {step}"]
+
+        self.loops(kept.sizes, entry)
+        return kept
+
+    def exponentials(self, name: str, array: Array) -> Array:
+        """softmax, log_softmax or logsumexp along the last axis."""
+        kept = self.stored(array)
+        most = self.along_rows(kept, "-INFINITY", "fmax")
+        powers = Array(kept.sizes, lambda *at: f"exp({kept.at(*at)} - {most.at(*at[:-1])})")
+        powers = self.buffer(powers) if name == "softmax" else powers
+        total = self.along_rows(powers, "0", "+=")
+        if name == "softmax":
+            return Array(kept.sizes, lambda *at: f"({powers.at(*at)}/{total.at(*at[:-1])})")
+        if name == "log_softmax":
+            return Array(kept.sizes, lambda *at: f"({kept.at(*at)} - {most.at(*at[:-1])} - log({total.at(*at[:-1])}))")
+        return Array(most.sizes, lambda *at: f"({most.at(*at)} + log({total.at(*at)}))")
 
     def inverse(self, array: Array, name: str) -> Array:
         """The inverse or the determinant of a matrix."""

@@ -21,10 +21,13 @@ from gradcli.language.syntax import (
     Unary,
     children,
     names_in,
+    nodes_of,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from gradcli.language.syntax import Syntax
     from gradcli.results.calculations import SelfContained
 
@@ -77,6 +80,11 @@ ARRAYS = {  # a list or a number as an array of floats
     "torch": "torch.as_tensor({}, dtype=torch.float64)",
     "jax": "jnp.asarray({}, dtype=float)",
 }
+LABELS = {
+    "numpy": "np.asarray({}, dtype=int)",
+    "torch": "torch.as_tensor({}, dtype=torch.int64)",
+    "jax": "jnp.asarray({}, dtype=int)",
+}
 HELPERS = {  # functions that a library lacks, in its terms: {m} is the module
     "sigmoid": "return {m}.where(x >= 0, 1, {m}.exp(-{m}.abs(x)))/(1 + {m}.exp(-{m}.abs(x)))",
     "softplus": "return {m}.maximum(x, 0*x) + {m}.log1p({m}.exp(-{m}.abs(x)))",
@@ -92,6 +100,7 @@ HELPERS = {  # functions that a library lacks, in its terms: {m} is the module
     "erf": "return np.vectorize(math.erf)(x)",
     "erfc": "return np.vectorize(math.erfc)(x)",
     "lgamma": "return np.vectorize(math.lgamma)(x)",
+    "logdet": "return {m}.linalg.slogdet(x)[1]",
     "cbrt": "return {m}.sign(x)*{m}.abs(x)**(1/3)",
     "var": "return {m}.mean((x - {m}.mean(x))**2)",
     "std": "return {m}.sqrt({m}.mean((x - {m}.mean(x))**2))",
@@ -257,7 +266,8 @@ class PythonCode:
         if known is None or (name in ("var", "std", "cbrt") and self.target == "torch"):
             foreign = self.target != "numpy" and "np." in HELPERS.get(name, "")
             if name not in HELPERS or (keywords and name not in ALONG) or foreign:
-                raise error("GC512", f"--emit {self.target} has no counterpart for `{visible(name)}`")
+                hint = f"write its formula in the script; `gradcli ops {visible(name)}` shows it"
+                raise error("GC512", f"--emit {self.target} has no counterpart for `{visible(name)}`", help=hint)
             known = self.helper(name)
         if self.target == "torch":
             keywords = {TORCH_KEYWORDS.get(key, key): value for key, value in keywords.items()}
@@ -272,13 +282,22 @@ class PythonCode:
         return own
 
 
+def label_names(trees: Iterable[Syntax]) -> set[str]:
+    """The names that choose entries of arrays."""
+    subscripts = [node for tree in trees for node in nodes_of(tree) if isinstance(node, Subscript)]
+    return {item.id for node in subscripts for item in node.items if isinstance(item, Name)}
+
+
 def python_file(function: SelfContained, target: str) -> str:
     """A module with the function, and a test of its values."""
     own = {*function.leaves, *function.sizes, *function.parts}
     code = PythonCode(target, frozenset(own))
-    lines = [f"{name} = {ARRAYS[target].format(name)}" for name in function.leaves]  # lists and numbers are welcome
-    texts = [*function.parts.values(), function.value, *function.gradient.values()]
-    read = set().union(*(names_in(expression_of(text)) for text in texts))
+    trees = list(map(expression_of, [*function.parts.values(), function.value, *function.gradient.values()]))
+    labels = label_names(trees)
+    lines = [  # lists and numbers are welcome
+        f"{name} = {(LABELS if name in labels else ARRAYS)[target].format(name)}" for name in function.leaves
+    ]
+    read = set().union(*map(names_in, trees))
     lines += [f"{name} = {leaf}.shape[{axis}]" for name, (leaf, axis) in function.sizes.items() if name in read]
     code.plain.update(function.sizes)
     for name, text in function.parts.items():

@@ -82,6 +82,9 @@ def verdicts(result: Derivation) -> Iterator[tuple[str, str, str]]:
         only = result.only.get(leaf)
         if only is not None:
             sizes += "; other sizes have other formulas"
+        elif leaf in result.every and verdict == "PROVED":
+            names = list(result.checked[leaf][0])
+            sizes = f"all {' and '.join(part for part in (', '.join(names[:-1]), names[-1]) if part)}"
         elif sizes:
             sizes += ", the same formula at every size"
         alike.setdefault((verdict, sizes), []).append(leaf)
