@@ -209,8 +209,6 @@ class Module:
         self._check_name(name, "module", self._modules)
         self._modules[name] = module
 
-    register_module = add_module
-
     def _check_name(self, name: str, what: str, table: Mapping[str, Any]) -> None:
         if "_parameters" not in self.__dict__:
             raise AttributeError(f"cannot assign a {what} before Module.__init__() call")
@@ -406,10 +404,6 @@ class Module:
                     if tensor is not None:
                         module._buffers[name] = function(tensor)
         return self
-
-    def type(self, dst_type: Any) -> Self:
-        """All parameters and buffers in a format, whole numbers too."""
-        return self._apply(lambda x: x.type(dst_type))
 
     def float(self) -> Self:
         """All floats as float32."""

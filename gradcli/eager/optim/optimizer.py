@@ -87,8 +87,8 @@ def root(x: Array) -> Array:
 class Optimizer:
     """Base of optimizers: a subclass defines `_update`.
 
-    `params` are tensors, or dictionaries with `params` and options of their own. ValueError for
-    no parameters or ones that were computed, TypeError for what is not a tensor.
+    `params` are tensors, or dictionaries with `params` and options of their own. ValueError for no parameters and for
+    computed ones, TypeError for what is not a tensor.
     """
 
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
@@ -97,7 +97,7 @@ class Optimizer:
         self.param_groups: list[dict[str, Any]] = []
         self._steps = 0
         self._watched: int | None = None  # how many steps there were when the first scheduler was made
-        if _is_tensor(params):
+        if isinstance(params, Tensor):
             raise TypeError(
                 "an optimizer takes an iterable of tensors or dicts, but this is one tensor: put it in a list"
             )
@@ -128,7 +128,7 @@ class Optimizer:
         options = {**self.defaults, **param_group}
         if events.current is not None:
             events.current.adopted(xs)
-        self.param_groups.append({"params": xs} | {name: one for name, one in options.items() if name != "params"})
+        self.param_groups.append({"params": xs} | {**options, "params": xs})
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients of all parameters, or fill them with zeros."""
@@ -179,9 +179,7 @@ class Optimizer:
         return {
             "state": {numbers.get(id(x), x): value for x, value in self.state.items()},
             "param_groups": [
-                {**{name: value for name, value in group.items() if name != "params"}}
-                | {"params": [numbers[id(x)] for x in group["params"]]}
-                for group in self.param_groups
+                {**group, "params": [numbers[id(x)] for x in group["params"]]} for group in self.param_groups
             ],
         }
 
@@ -208,25 +206,16 @@ class Optimizer:
         return "\n".join([*lines, ")"])
 
 
-def _is_tensor(x: object) -> bool:
-    return isinstance(x, Tensor)
-
-
 # --- declared optimizers ------------------------------------------------------------------------------------------
 
 
-def _at_least_zero(value: Any) -> bool:
-    return bool(value >= 0)
-
-
-# what must be true of hyperparameters, and how an error calls them
-_TESTS: dict[str, tuple[str, Callable[[Any], bool]]] = {
-    "lr": ("learning rate", _at_least_zero),
-    "eps": ("epsilon value", _at_least_zero),
-    "rho": ("rho value", lambda rho: 0 <= rho <= 1),
+# hyperparameters that are at least zero, and what an error calls them
+_AT_LEAST_ZERO = {
+    "lr": "learning rate",
+    "eps": "epsilon value",
     **{
-        name: (f"{name} value", _at_least_zero)
-        for name in ("weight_decay", "momentum", "alpha", "lr_decay", "initial_accumulator_value")
+        name: f"{name} value"
+        for name in ("weight_decay", "momentum", "alpha", "rho", "lr_decay", "initial_accumulator_value")
     },
 }
 
@@ -247,12 +236,11 @@ class DeclaredOptimizer(Optimizer):
 
     def _start(self, params: Iterable[Any], **defaults: Any) -> None:
         """Check the hyperparameters and take the parameters; a subclass may check more."""
-        for name, value in defaults.items():
-            if name == "lr" and isinstance(value, Tensor) and value.numel() != 1:
-                raise ValueError("Tensor lr must be 1-element")
-            title, test = _TESTS.get(name, (name, None))
-            if test is not None and not test(value):
-                raise ValueError(f"Invalid {title}: {value}")
+        if isinstance(defaults["lr"], Tensor) and defaults["lr"].numel() != 1:
+            raise ValueError("Tensor lr must be 1-element")
+        for name, title in _AT_LEAST_ZERO.items():
+            if not defaults.get(name, 0) >= 0:
+                raise ValueError(f"Invalid {title}: {defaults[name]}")
         for i, beta in enumerate(defaults.get("betas", ())):
             if not 0 <= beta < 1:
                 raise ValueError(f"Invalid beta parameter at index {i}: {beta}")

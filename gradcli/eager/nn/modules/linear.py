@@ -35,27 +35,9 @@ _ADDMM = (_affine, "AddmmBackward0", None, False)
 
 
 def _addmm(input: Tensor, mat1: Tensor, mat2: Tensor) -> Tensor:
-    """input + mat1 @ mat2 for two matrices, as one node. RuntimeError for shapes or formats that do not fit."""
+    """input + mat1 @ mat2 for two matrices, as one node."""
     done = again(_ADDMM, input, mat1, mat2)
-    if done is not None:
-        return done
-    _check_product(mat1, mat2)
-    if input._raw.dtype != mat1._raw.dtype:
-        raise RuntimeError(f"self and mat2 must have the same dtype, but got {input.dtype} and {mat1.dtype}")
-    return fused(_affine, (input, mat1, mat2), "AddmmBackward0")
-
-
-def _check_product(mat1: Tensor, mat2: Tensor) -> None:
-    one, other = mat1._raw, mat2._raw
-    if one.ndim == other.ndim == 2 and one.shape[1] == other.shape[0] and one.dtype == other.dtype:
-        return
-    if mat1.ndim != 2 or mat2.ndim != 2:
-        raise RuntimeError(f"two matrices are needed, not {mat1.ndim}D and {mat2.ndim}D tensors")
-    if mat1.shape[1] != mat2.shape[0]:
-        shapes = f"{mat1.shape[0]}x{mat1.shape[1]} and {mat2.shape[0]}x{mat2.shape[1]}"
-        raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({shapes})")
-    if one.dtype != other.dtype:
-        raise RuntimeError(f"mat1 and mat2 must have the same dtype, but got {mat1.dtype} and {mat2.dtype}")
+    return done if done is not None else fused(_affine, (input, mat1, mat2), "AddmmBackward0")
 
 
 # --- layers -----------------------------------------------------------------------------------------------------------
@@ -89,27 +71,22 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     done = _done_again(input, weight, bias)
     if done is not None:
         return done
-    need_tensor(input, "linear")
-    flipped = views.t(need_tensor(weight, "linear"))
-    if bias is not None and input._raw.ndim == 2 and weight._raw.ndim == 2:
-        return _addmm(bias, input, flipped)
-    if weight.ndim != 2:
-        found = matmul.matmul(input, flipped)
-        return found if bias is None else found + bias
-    if input.ndim == 2:
-        _check_product(input, flipped)
-        return matmul.mm(input, flipped)
-    if input.ndim and input.shape[-1] != weight.shape[1]:
-        rows = math.prod(input.shape[:-1])
-        raise RuntimeError(
-            f"mat1 and mat2 shapes cannot be multiplied ({rows}x{input.shape[-1]} and "
-            f"{weight.shape[1]}x{weight.shape[0]})"
-        )
-    if bias is None or not input.is_contiguous():
-        found = matmul.matmul(input, flipped)
-        return found if bias is None else found + bias
-    rows_of = input.reshape(-1, input.shape[-1]) if 0 not in input.shape else input.reshape(0, input.shape[-1])
-    return _addmm(bias, rows_of, flipped).view((*input.shape[:-1], weight.shape[0]))
+    need_tensor(input, "linear"), need_tensor(weight, "linear")
+    flipped = views.t(weight)
+    if weight.ndim == 2 and input.ndim:
+        rows, columns = math.prod(input.shape[:-1]), input.shape[-1]
+        if columns != weight.shape[1]:
+            shapes = f"{rows}x{columns} and {weight.shape[1]}x{weight.shape[0]}"
+            raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({shapes})")
+        for x in (weight, weight if bias is None else bias):
+            if x._raw.dtype != input._raw.dtype:
+                raise RuntimeError(f"mat1 and mat2 must have the same dtype, but got {input.dtype} and {x.dtype}")
+        if input.ndim == 2:
+            return matmul.mm(input, flipped) if bias is None else _addmm(bias, input, flipped)
+        if bias is not None and input.is_contiguous():
+            return _addmm(bias, input.reshape(rows, columns), flipped).view((*input.shape[:-1], weight.shape[0]))
+    found = matmul.matmul(input, flipped)
+    return found if bias is None else found + bias
 
 
 class Identity(Module):

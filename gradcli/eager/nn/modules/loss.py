@@ -89,11 +89,9 @@ def _smooth_l1(x: Any, y: Any, *, reduction: str, beta: float) -> Any:
 
 @needs_floats
 def smooth_l1_loss(input: Tensor, target: Tensor, *, reduction: str = "mean", beta: float = 1.0) -> Tensor:
-    """Squares near the target, absolute differences beyond beta. RuntimeError for a negative beta."""
+    """Squares near the target, absolute differences beyond beta."""
     check_reduction(reduction)
     _compared(input, target)
-    if beta < 0:
-        raise RuntimeError("smooth_l1_loss does not support negative values for beta")
     if beta == 0:
         return l1_loss(input, target, reduction=reduction)
     return fused(_smooth_l1, (input, target), "SmoothL1LossBackward0", reduction=reduction, beta=beta)
@@ -105,11 +103,9 @@ def _huber(x: Any, y: Any, *, reduction: str, delta: float) -> Any:
 
 @needs_floats
 def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0) -> Tensor:
-    """Squares near the target, straight lines beyond delta. RuntimeError unless delta is positive."""
+    """Squares near the target, straight lines beyond delta."""
     check_reduction(reduction)
     _compared(input, target)
-    if delta <= 0:
-        raise RuntimeError("huber_loss does not support non-positive values for delta")
     return fused(_huber, (input, target), "HuberLossBackward0", reduction=reduction, delta=delta)
 
 
@@ -401,12 +397,10 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
         if numbers is None:
             raise RuntimeError("one_hot of values that are not known yet needs num_classes")
         num_classes = int(numbers.max()) + 1 if numbers.size else 0
-    if numbers is not None and numbers.size and numbers.min() < 0:
-        raise RuntimeError("class values must be non-negative")
     if num_classes <= 0:
         raise RuntimeError("one_hot of no entries needs num_classes")
-    if numbers is not None and numbers.size and numbers.max() >= num_classes:
-        raise RuntimeError(f"class values must be smaller than num_classes, {num_classes}")
+    if numbers is not None and numbers.size and not 0 <= numbers.min() <= numbers.max() < num_classes:
+        raise RuntimeError(f"class values must be non-negative and smaller than num_classes, {num_classes}")
     return (tensor.detach().unsqueeze(-1) == from_numpy(np.arange(num_classes))).long()
 
 
@@ -434,8 +428,6 @@ def triplet_margin_loss(
 ) -> Tensor:
     """How much nearer than the margin the negative example is, compared with the positive one."""
     check_reduction(reduction)
-    if margin <= 0:
-        raise ValueError(f"margin must be greater than 0, got {margin}")
     near, far = pairwise_distance(anchor, positive, p, eps), pairwise_distance(anchor, negative, p, eps)
     if swap:
         far = far.minimum(pairwise_distance(positive, negative, p, eps))

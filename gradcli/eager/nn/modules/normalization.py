@@ -13,7 +13,6 @@ from gradcli.eager._engine.record import declared
 from gradcli.eager._ops.creation import ones, tensor, zeros
 from gradcli.eager.nn import init
 from gradcli.eager.nn._layer import Layer, fused, layer, needs_floats, shifted, weighted
-from gradcli.eager.nn.parameter import Parameter
 from gradcli.primitives.broadcasting import together
 
 if TYPE_CHECKING:
@@ -145,9 +144,7 @@ def group_norm(
     """
     if input.ndim < 2:
         raise RuntimeError(f"group_norm expects at least 2 dimensions, but the input has {input.ndim}")
-    if num_groups == 0:
-        raise ZeroDivisionError("group_norm: there must be one group at least")
-    if num_groups < 0 or input.shape[1] % num_groups:
+    if num_groups <= 0 or input.shape[1] % num_groups:
         raise RuntimeError(
             f"Expected number of channels in input to be divisible by num_groups, but got input of shape "
             f"{list(input.shape)} and num_groups={num_groups}"
@@ -172,7 +169,7 @@ def instance_norm(
     """Each channel of each sample shifted to mean 0 and scaled to variance 1. RuntimeError for running averages."""
     if use_input_stats and (input.ndim < 3 or math.prod(input.shape[2:]) <= 1):
         raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.shape}")
-    if running_mean is not None or running_var is not None or not use_input_stats:
+    if running_mean is not None or not use_input_stats:
         raise RuntimeError("instance_norm with running averages is not supported: it takes them from the input")
     batch, channels, *sizes = input.shape
     rows = input.view(1, batch * channels, *sizes)
@@ -197,76 +194,68 @@ def rms_norm(
 
 
 class _Norm(Layer):
-    """A weight and a bias, either of which may be missing, for what is in normal form."""
+    """A weight and a bias of the size that `_size` names, either of which may be missing."""
 
-    def _affine(self, shape: tuple[int, ...], weight: bool, bias: bool, dtype: Any) -> None:
-        self._weights(dtype, weight=shape if weight else None, bias=shape if bias else None)
+    _size: ClassVar[str] = "num_features"
+
+    def _build(self, dtype: Any, **options: Any) -> None:
+        size = options[self._size]
+        shape = (size,) if isinstance(size, int) else tuple(size)
+        affine = options["affine" if "affine" in options else "elementwise_affine"]
+        shapes = {"weight": shape if affine else None}
+        if "bias" in options:
+            shapes["bias"] = shape if options.pop("bias") and affine else None
+        super()._build(**{**options, self._size: shape if self._size == "normalized_shape" else size})
+        self._weights(dtype, **shapes)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Weight one, bias zero."""
         if self.weight is not None:
             init.ones_(self.weight)
-        if self.bias is not None:
+        if self._parameters.get("bias") is not None:
             init.zeros_(self.bias)
-
-
-def _shape_of(shape: int | Sequence[int]) -> tuple[int, ...]:
-    return (shape,) if isinstance(shape, int) else tuple(shape)
 
 
 class LayerNorm(_Norm, function=layer_norm):
     """The last axes shifted to mean 0 and scaled to variance 1, then times a weight plus a bias."""
 
+    _size = "normalized_shape"
     _options = weighted("normalized_shape, eps=1e-5, elementwise_affine=True, bias=True")
     _shown = (
         "{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}, bias={self._has_bias}"
     )
 
-    def _build(self, normalized_shape: Any, elementwise_affine: bool, bias: bool, dtype: Any, **options: Any) -> None:
-        shape = _shape_of(normalized_shape)
-        super()._build(normalized_shape=shape, elementwise_affine=elementwise_affine, **options)
-        self._affine(shape, elementwise_affine, elementwise_affine and bias, dtype)
 
-
-class RMSNorm(Layer, function=rms_norm):
+class RMSNorm(_Norm, function=rms_norm):
     """The last axes divided by their root mean square, then times a weight."""
 
+    _size = "normalized_shape"
     _options = weighted("normalized_shape, eps=None, elementwise_affine=True")
     _shown = "{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
 
-    def _build(self, normalized_shape: Any, eps: float | None, elementwise_affine: bool, dtype: Any) -> None:
-        shape = _shape_of(normalized_shape)
-        super()._build(normalized_shape=shape, eps=eps, elementwise_affine=elementwise_affine)
-        self.register_parameter("weight", Parameter(ones(*shape, dtype=dtype)) if elementwise_affine else None)
-
 
 class GroupNorm(_Norm, function=group_norm):
-    """Each group of channels of each sample in normal form, then a weight and a bias for each channel."""
+    """Each group of channels of each sample normalized, then a weight and a bias for each channel."""
 
+    _size = "num_channels"
     _options = weighted("num_groups, num_channels, eps=1e-5, affine=True, *, bias=True")
     _shown = "{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, bias={self._has_bias}"
 
-    def _build(self, num_groups: int, num_channels: int, affine: bool, bias: bool, dtype: Any, **options: Any) -> None:
-        if num_channels % num_groups:
+    def _build(self, **options: Any) -> None:  # type: ignore[override]
+        if options["num_channels"] % options["num_groups"]:
             raise ValueError("num_channels must be divisible by num_groups")
-        super()._build(num_groups=num_groups, num_channels=num_channels, affine=affine, **options)
-        self._affine((num_channels,), affine, affine and bias, dtype)
+        super()._build(**options)
 
 
 class _ChannelNorm(_Norm):
-    """Channels (axis 1) in normal form; `_ranks` are the numbers of axes that an input may have."""
+    """Channels (axis 1) normalized; `_ranks` are the numbers of axes that an input may have."""
 
     _ranks: ClassVar[tuple[int, ...]] = ()
     _shown = (
         "{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, bias={self._has_bias}, "
         "track_running_stats={self.track_running_stats}"
     )
-
-    def _build(self, bias: bool, dtype: Any, **options: Any) -> None:
-        super()._build(**options)
-        affine = options["affine"]
-        self._affine((options["num_features"],), affine, affine and bias, dtype)
 
     def _check(self, input: Tensor) -> None:
         if input.ndim not in self._ranks:

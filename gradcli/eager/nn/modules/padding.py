@@ -71,15 +71,10 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
 def _copied_around(x: Tensor, pad: tuple[int, ...], mode: str) -> Tensor:
     axes = len(pad) // 2
     if not 1 <= axes <= 3 or x.ndim not in (axes + 1, axes + 2):
-        raise NotImplementedError(
-            f"Padding size {len(pad)} is not supported for {x.ndim}D input tensor: reflect and replicate padding "
-            "need one pair of sizes for each axis of an image, which has one or two axes before them"
-        )
-    if 0 in x.shape[-axes - 1 :]:
-        raise RuntimeError(f"Expected non-empty images for reflect or replicate padding, but got {list(x.shape)}")
+        raise NotImplementedError(f"{mode} padding of {len(pad)} sizes is not supported for {x.ndim}D input tensor")
     rows = []
     for n, low, high in zip(x.shape[-axes:], pad[-2::-2], pad[-1::-2], strict=True):
-        if (mode == "reflect" and max(low, high) >= n) or n + low + high < 1:
+        if (mode == "reflect" and max(low, high) >= n) or n < 1 or n + low + high < 1:
             raise RuntimeError(f"{mode} padding of ({low}, {high}) does not fit an axis of size {n}")
         at = np.arange(-low, n + high)
         at = n - 1 - np.abs(n - 1 - np.abs(at)) if mode == "reflect" else np.clip(at, 0, n - 1)

@@ -64,10 +64,8 @@ def _windows(
     kernel, padding = spread(kernel, axes, "kernel_size"), spread(padding, axes, "padding")
     stride = kernel if stride is None else spread(stride, axes, "stride")
     dilation = spread(dilation, axes, "dilation")
-    if any(n <= 0 for n in (*kernel, *dilation)):
-        raise RuntimeError(f"{name}: kernel size and dilation should be greater than zero")
-    if any(n <= 0 for n in stride):
-        raise RuntimeError(f"{name}: stride should not be zero")
+    if any(n <= 0 for n in (*kernel, *stride, *dilation)):
+        raise RuntimeError(f"{name}: kernel size, stride and dilation should be greater than zero")
     if any(edge < 0 or edge > n // 2 for edge, n in zip(padding, kernel, strict=True)):
         raise RuntimeError(f"{name}: pad should be at most half of effective kernel size")
     sizes, out, end = tuple(input.shape[-axes:]), [], []
@@ -245,8 +243,6 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Wished) -> Tensor:
     given = output_size if isinstance(output_size, (tuple, list)) else (output_size,) * 2
     sizes = tuple(input.shape[-2:])
     out = spread(tuple([n if one is None else one for one, n in zip(given, sizes, strict=True)]), 2, "output_size")
-    if any(n < 0 for n in out):
-        raise RuntimeError("adaptive_avg_pool2d(): elements of output_size must be greater than or equal to 0")
     return fused(_adapted, (input,), "AdaptiveAvgPool2DBackward0", out=out)
 
 
@@ -272,7 +268,7 @@ def interpolate(
     antialias: bool = False,
 ) -> Tensor:
     """Images of another size: each pixel is the nearest one, or with "linear" (of rows) and "bilinear" a mean of those
-    around it; `align_corners` puts the corners on each other. RuntimeError for other modes and for antialias.
+    around it; `align_corners` puts the corners on each other. RuntimeError for other modes.
 
     >>> import gradcli.eager as torch
     >>> interpolate(torch.tensor([[[0.0, 4.0]]]), scale_factor=2, mode="linear")
@@ -280,8 +276,8 @@ def interpolate(
     """
     if mode not in ("nearest", "linear", "bilinear"):
         raise RuntimeError(f"interpolate with mode={mode!r} is not supported: only nearest, linear, bilinear are")
-    if antialias:
-        raise RuntimeError("interpolate: antialias is not supported")
+    if antialias or recompute_scale_factor:
+        raise RuntimeError("interpolate: antialias and recompute_scale_factor are not supported")
     if align_corners is not None and mode == "nearest":
         raise ValueError("align_corners option can only be set with the interpolating modes: linear | bilinear")
     if (size is None) is (scale_factor is None):
@@ -300,8 +296,6 @@ def interpolate(
         out = tuple([math.floor(n * by) for n, by in zip(sizes, factors, strict=True)])
     if any(n < 1 for n in out):
         raise RuntimeError(f"Input and output sizes should be greater than 0, but got {list(sizes)} and {list(out)}")
-    if recompute_scale_factor:
-        factors = None
     if mode != "nearest":
         return _mixed(input, out, factors, bool(align_corners))
     rows = []
