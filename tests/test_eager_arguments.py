@@ -225,7 +225,7 @@ t.randint(high=5, size=(2,))|t.randint(5)|t.randint(5, 3)|t.randperm(3, dtype=t.
 t.broadcast_tensors(x, 1)
 t.einsum(5)|t.einsum(5, x)
 t.nn.functional.cross_entropy(x, 1)|t.nn.functional.l1_loss(x, 1)|t.nn.functional.mse_loss(x, 1)|x.to(0)|t.bincount(x[0])|x & 1
-t.nn.init.constant_(x, 'a')|t.nn.init.uniform_(x, 'a', 1)|t.nn.init.normal_(x, 0., [1])|t.nn.init.uniform_(x, generator=3)
+t.nn.init.uniform_(x, 'a', 1)|t.nn.init.normal_(x, 0., [1])|t.nn.init.uniform_(x, generator=3)
 t.optim.lr_scheduler.StepLR(x, 2)|t.optim.SGD([x.requires_grad_()], lr=t.ones(2))|x.requires_grad_(None)|t.isclose(x, x.double())
 """.replace("\n", "|")
     .strip("|")

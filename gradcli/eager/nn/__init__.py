@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from gradcli.eager._core.unsupported import room
 from gradcli.eager.nn import functional, init, modules, parameter, utils
-from gradcli.eager.nn.parameter import Buffer, Parameter
+from gradcli.eager.nn.parameter import Parameter
 
 globals().update(modules.TABLE)
 
-__all__ = ["Buffer", "Parameter", "functional", "init", "modules", "parameter", "utils", *modules.TABLE]
+__all__ = ["Parameter", "functional", "init", "modules", "parameter", "utils", *modules.TABLE]
 
 __getattr__, __dir__ = room("nn", __all__)

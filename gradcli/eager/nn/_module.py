@@ -12,7 +12,7 @@ from gradcli.eager._core import dtypes
 from gradcli.eager._core.modes import is_grad_enabled, no_grad, warn
 from gradcli.eager._core.tensor import Handle, Tensor
 from gradcli.eager.autograd.function import Function
-from gradcli.eager.nn.parameter import Buffer, Parameter, clear
+from gradcli.eager.nn.parameter import Parameter, clear
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -238,11 +238,9 @@ class Module:
                     if other != table:
                         self.__dict__[other].pop(name, None)
                 getattr(self, register)(name, value)
-                if kind is Buffer and not value.persistent:
-                    self._non_persistent.add(name)
                 return
             if name in self.__dict__.get(table, ()):
-                if value is not None and not (kind is Buffer and isinstance(value, Tensor)):
+                if value is not None and not (table == "_buffers" and isinstance(value, Tensor)):
                     what = "child module" if kind is Module else table[1:-1]
                     raise TypeError(
                         f"cannot assign {type(value).__name__} as {what} '{name}' ({title} or None expected)"
@@ -520,7 +518,7 @@ def _formats(x: Any) -> bool:
 _TABLES |= {
     "_parameters": (Parameter, "torch.nn.Parameter", "register_parameter"),
     "_modules": (Module, "torch.nn.Module", "add_module"),
-    "_buffers": (Buffer, "torch.Tensor", "register_buffer"),
+    "_buffers": ((), "torch.Tensor", "register_buffer"),  # a tensor becomes one by `register_buffer` only
 }
 
 

@@ -1,4 +1,4 @@
-"""Parameters and buffers: tensors that a module lists when they are assigned to its attributes."""
+"""Parameters: tensors that a module lists when they are assigned to its attributes."""
 
 from __future__ import annotations
 
@@ -37,18 +37,6 @@ class Parameter(Tensor):
         return found
 
 
-class Buffer(Tensor):
-    """A tensor that a module lists among its buffers when it is assigned to an attribute."""
-
-    persistent: bool
-
-    def __init__(self, data: Tensor | None = None, *, persistent: bool = True) -> None:
-        if data is None:
-            data = empty(0)
-        super().__init__(data._array, data.requires_grad, data._counter)
-        self.persistent = persistent
-
-
 def clear(x: Tensor, set_to_none: bool) -> None:
     """Forget a gradient, or fill it with zeros, without its history."""
     if x._grad is None:
@@ -63,5 +51,4 @@ def clear(x: Tensor, set_to_none: bool) -> None:
         x._grad.zero_()
 
 
-for _class in (Parameter, Buffer):
-    _class.__module__ = "torch.nn.parameter"
+Parameter.__module__ = "torch.nn.parameter"

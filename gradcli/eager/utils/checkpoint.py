@@ -34,8 +34,8 @@ def checkpoint(
 ) -> Any:
     """`function(*args, **kwargs)` whose intermediate results are not kept, but computed again in backward.
 
-    `use_reentrant` should be given, as PyTorch wants it (UserWarning), and changes nothing here. `preserve_rng_state`
-    gives the second run the random numbers of the first.
+    `use_reentrant` should be given, as PyTorch wants it (UserWarning); it and `preserve_rng_state` change nothing here:
+    the second run has the random numbers of the first.
 
     >>> import gradcli.eager as torch
     >>> x = torch.tensor(0.5, requires_grad=True)
@@ -47,22 +47,20 @@ def checkpoint(
         warn("checkpoint() needs use_reentrant= to be given: use_reentrant=False is recommended", UserWarning)
     if tracer.current is not None:  # a recording keeps no values: there is nothing to save
         return function(*args, **kwargs)
-    frame = _Frame(function, args, kwargs, preserve_rng_state)
+    frame = _Frame(function, args, kwargs)
     with saved_tensors_hooks(frame.pack, frame.unpack):
         return function(*args, **kwargs)
 
 
 @contextmanager
 def _random_numbers_after(state: Any) -> Iterator[None]:
-    """Draw the random numbers that followed a state; afterwards they go on as before. None changes nothing."""
+    """Draw the random numbers that followed a state; afterwards they go on as before."""
     now = streams.default_generator.get_state()
-    if state is not None:
-        streams.default_generator.set_state(state)
+    streams.default_generator.set_state(state)
     try:
         yield
     finally:
-        if state is not None:
-            streams.default_generator.set_state(now)
+        streams.default_generator.set_state(now)
 
 
 class _Stop(BaseException):
@@ -83,11 +81,9 @@ class _Number:
 class _Frame:
     """One checkpointed call: how to run it anew, and what that gave."""
 
-    def __init__(
-        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], preserve: bool
-    ) -> None:
+    def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.function, self.args, self.kwargs = function, args, kwargs
-        self.random = streams.default_generator.get_state() if preserve else None
+        self.random = streams.default_generator.get_state()
         self.numbers: list[weakref.ref[_Number]] = []
         self.found: dict[int, Tensor] = {}
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar
 
-from gradcli.eager._core.modes import warn
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine.arguments import checked
 from gradcli.eager._engine.record import declared, record
@@ -26,7 +25,6 @@ from gradcli.eager.nn._layer import (
     taken,
     weighted,
 )
-from gradcli.eager.nn.modules.padding import pad
 from gradcli.primitives import catalogue
 from gradcli.primitives.broadcasting import together
 
@@ -89,25 +87,22 @@ def _spread_out(
     return _biased(_exchanged(trimmed), bias)
 
 
-def _checked(name: str, input: Tensor, weight: Tensor, bias: Tensor | None, axes: int, transposed: bool) -> None:
-    if weight.ndim != axes + 2:
-        raise RuntimeError(f"expected {axes + 2}D weight for {name}, but got weight of size: {list(weight.shape)}")
-    if input.ndim not in (axes + 1, axes + 2):
-        raise RuntimeError(
-            f"Expected {axes + 1}D (unbatched) or {axes + 2}D (batched) input to {name}, but got input of size: "
-            f"{list(input.shape)}"
-        )
-    others = [weight] if bias is None else [weight, bias]
-    if any(x.dtype is not input.dtype for x in others):
-        raise RuntimeError(f"Input type ({input.dtype}) and weight type ({weight.dtype}) and bias should be the same")
-    if bias is not None and not transposed and tuple(bias.shape) != (weight.shape[0],):
-        raise RuntimeError(f"{name}: the bias must have one entry for each of the {weight.shape[0]} filters")
-
-
 def _fitting(
-    name: str, axes: int, input: Tensor, weight: Tensor, groups: int, transposed: bool, stride: Any, dilation: Any
+    name: str,
+    axes: int,
+    xs: tuple[Tensor, Tensor, Tensor | None],
+    groups: int,
+    transposed: bool,
+    stride: Any,
+    dilation: Any,
 ) -> tuple[Sizes, Sizes]:
-    """Stride and dilation for each axis. RuntimeError where one is not positive, or the groups do not fit."""
+    """Stride and dilation for each axis. RuntimeError for ranks, dtypes and sizes that do not fit."""
+    input, weight, bias = xs
+    for what, x in (("weight", weight), ("input", input)):
+        if x.ndim != axes + 2:
+            raise RuntimeError(f"Expected {axes + 2}D {what} for {name}, but got {what} of size: {list(x.shape)}")
+    if any(x is not None and x.dtype is not input.dtype for x in xs):
+        raise RuntimeError(f"Input type ({input.dtype}) and weight type ({weight.dtype}) and bias should be the same")
     by, gaps = spread(stride, axes, "stride"), spread(dilation, axes, "dilation")
     for sizes, what in ((by, "stride"), (gaps, "dilation"), ((groups,), "groups")):
         if any(n <= 0 for n in sizes):
@@ -119,24 +114,23 @@ def _fitting(
             f"Given groups={groups}, weight of size {list(weight.shape)}, expected the input to have {wanted} "
             f"channels, but got {channels} channels instead"
         )
+    filters = second * groups if transposed else first
+    if bias is not None and tuple(bias.shape) != (filters,):
+        raise RuntimeError(f"{name}: the bias must have one entry for each of the {filters} filters")
     return by, gaps
 
 
-def _named_padding(name: str, input: Tensor, padding: str, reach: Sizes, stride: Sizes) -> tuple[Tensor, Any]:
+def _named_padding(padding: str, reach: Sizes, stride: Sizes) -> Sizes:
+    """The widths that "valid" and "same" mean. RuntimeError where they are not the same at both ends."""
     if padding == "valid":
-        return input, 0
+        return (0,) * len(reach)
     if padding != "same":
         raise RuntimeError(f"Invalid padding string: '{padding}'; it is 'valid' or 'same'")
     if any(by != 1 for by in stride):
         raise RuntimeError("padding='same' is not supported for strided convolutions")
-    rest = [(n - 1) % 2 for n in reach]
-    if any(rest):
-        warn(
-            "padding='same' with a kernel of even length and odd dilation pads one side more: the input is copied",
-            UserWarning,
-        )
-        input = pad(input, [n for extra in reversed(rest) for n in (0, extra)])
-    return input, tuple([(n - 1) // 2 for n in reach])
+    if any(n % 2 == 0 for n in reach):
+        raise RuntimeError("padding='same' with a kernel of even size is not supported: call functional.pad first")
+    return tuple([n // 2 for n in reach])
 
 
 def _conv(axes: int, images: str) -> Any:
@@ -151,13 +145,12 @@ def _conv(axes: int, images: str) -> Any:
         dilation: Any = 1,
         groups: int = 1,
     ) -> Tensor:
-        _checked(name, input, weight, bias, axes, False)
         if input.ndim == axes + 1:
             return squeeze(convolve(unsqueeze(input, 0), weight, bias, stride, padding, dilation, groups), 0)
-        stride, dilation = _fitting(name, axes, input, weight, groups, False, stride, dilation)
+        stride, dilation = _fitting(name, axes, (input, weight, bias), groups, False, stride, dilation)
         reach = tuple([gap * (n - 1) + 1 for gap, n in zip(dilation, weight.shape[2:], strict=True)])
         if isinstance(padding, str):
-            input, padding = _named_padding(name, input, padding, reach, stride)
+            padding = _named_padding(padding, reach, stride)
         padding = spread(padding, axes, "padding")
         if any(n < 0 for n in padding):
             raise RuntimeError("negative padding is not supported")
@@ -201,11 +194,10 @@ def _conv_transpose(axes: int) -> Any:
         groups: int = 1,
         dilation: Any = 1,
     ) -> Tensor:
-        _checked(name, input, weight, bias, axes, True)
         if input.ndim == axes + 1:
             sizes = (stride, padding, output_padding, groups, dilation)
             return squeeze(spread_out(unsqueeze(input, 0), weight, bias, *sizes), 0)
-        by, gaps = _fitting(name, axes, input, weight, groups, True, stride, dilation)
+        by, gaps = _fitting(name, axes, (input, weight, bias), groups, True, stride, dilation)
         edges, more = spread(padding, axes, "padding"), spread(output_padding, axes, "output_padding")
         if any(n < 0 for n in (*edges, *more)):
             raise RuntimeError("negative padding is not supported")

@@ -268,7 +268,7 @@ class _BatchNorm(_ChannelNorm):
 
     _options = weighted("num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, *, bias=True")
 
-    def _build(self, dtype: Any, **options: Any) -> None:  # type: ignore[override]
+    def _build(self, dtype: Any, **options: Any) -> None:
         super()._build(dtype=dtype, **options)
         count, tracked = options["num_features"], options["track_running_stats"]
         self.register_buffer("running_mean", zeros(count, dtype=dtype) if tracked else None)

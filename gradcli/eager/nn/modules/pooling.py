@@ -176,9 +176,9 @@ def avg_pool2d(
 ) -> Tensor:
     """The average of each window of (N, C, H, W); the zeros of the frame count unless told otherwise."""
     windows = _windows("avg_pool2d", input, 2, kernel_size, stride, padding, 1, ceil_mode)
-    if divisor_override == 0:
-        raise RuntimeError("divisor must be not zero")
-    counts = _counts(windows, count_include_pad) if divisor_override is None else np.asarray(divisor_override)
+    if divisor_override is not None:
+        raise RuntimeError("avg_pool2d: divisor_override is not supported: multiply the averages instead")
+    counts = _counts(windows, count_include_pad)
     same = counts.size and (counts == counts.flat[0]).all()
     divisor = float(counts.flat[0]) if same else Tensor(counts.astype(input.dtype.np))
     return fused(_averaged, (input, divisor), "AvgPool2DBackward0", edges=1, windows=windows)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from gradcli.eager._core.modes import no_grad
@@ -23,16 +22,8 @@ def _gradients(parameters: Any) -> list[Tensor]:
 
 
 @no_grad()
-def clip_grad_norm_(
-    parameters: Any,
-    max_norm: float,
-    norm_type: float = 2.0,
-    error_if_nonfinite: bool = False,
-    foreach: Any = None,
-) -> Tensor:
+def clip_grad_norm_(parameters: Any, max_norm: float, norm_type: float = 2.0) -> Tensor:
     """Scale gradients in place so that their norm together is at most `max_norm`; the norm before comes back.
-
-    RuntimeError for a norm that is not finite, with `error_if_nonfinite`.
 
     >>> import gradcli.eager as torch
     >>> x = torch.tensor([3.0, 4.0], requires_grad=True)
@@ -44,11 +35,6 @@ def clip_grad_norm_(
     """
     grads = _gradients(parameters)
     total = norm(stack([norm(x, norm_type) for x in grads]), norm_type) if grads else tensor(0.0)
-    if error_if_nonfinite and not math.isfinite(total.item()):
-        raise RuntimeError(
-            f"the total norm of order {norm_type} of the gradients is not finite, so it cannot be clipped; pass "
-            "error_if_nonfinite=False to scale by it anyway"
-        )
     factor = (max_norm / (total + 1e-6)).clamp(max=1.0)
     for grad in grads:
         grad.mul_(factor.to(grad.dtype))
@@ -56,7 +42,7 @@ def clip_grad_norm_(
 
 
 @no_grad()
-def clip_grad_value_(parameters: Any, clip_value: float, foreach: Any = None) -> None:
+def clip_grad_value_(parameters: Any, clip_value: float) -> None:
     """Hold each entry of the gradients between -clip_value and clip_value, in place."""
     limit = float(clip_value)
     for grad in _gradients(parameters):
