@@ -56,13 +56,13 @@ class Distribution:
         """The shape of one draw."""
         return self._event_shape
 
-    def rsample(self, sample_shape: Any = ()) -> Tensor:
+    def rsample(self, sample_shape: Any = ()) -> Any:
         """A draw through which gradients flow."""
         raise NotImplementedError(
             f"{type(self).__name__} has no reparameterised samples, so rsample() is not available"
         )
 
-    def sample(self, sample_shape: Any = ()) -> Tensor:
+    def sample(self, sample_shape: Any = ()) -> Any:
         """A draw without a gradient."""
         with no_grad():
             return self.rsample(sample_shape)
@@ -123,47 +123,43 @@ class Normal(Distribution):
         super().__init__(self.loc.shape, validate_args=validate_args)
 
     @property
-    def mean(self) -> Tensor:
+    def mean(self) -> Any:
         """The mean, which is the most likely value too."""
         return self.loc
 
     mode = mean
 
     @property
-    def stddev(self) -> Tensor:
+    def stddev(self) -> Any:
         """The standard deviation."""
         return self.scale
 
     @property
-    def variance(self) -> Tensor:
+    def variance(self) -> Any:
         """The variance."""
-        found: Tensor = self.scale.pow(2)
-        return found
+        return self.scale.pow(2)
 
-    def sample(self, sample_shape: Any = ()) -> Tensor:
+    def sample(self, sample_shape: Any = ()) -> Any:
         """A draw without a gradient."""
         shape = self._extended_shape(sample_shape)
         with no_grad():
             return normal(self.loc.expand(shape), self.scale.expand(shape))
 
-    def rsample(self, sample_shape: Any = ()) -> Tensor:
+    def rsample(self, sample_shape: Any = ()) -> Any:
         """A draw through which gradients flow to the mean and the deviation."""
         shape = self._extended_shape(sample_shape)
         drawn = normal(zeros(shape, dtype=self.loc.dtype), ones(shape, dtype=self.loc.dtype))
-        found: Tensor = self.loc + drawn * self.scale
-        return found
+        return self.loc + drawn * self.scale
 
-    def log_prob(self, value: Tensor) -> Tensor:
+    def log_prob(self, value: Tensor) -> Any:
         """The logarithm of the density. ValueError for what is not a number."""
         self._check(value, _is_number)
         away = -((value - self.loc) ** 2) / (2 * self.scale**2)
-        found: Tensor = away - self.scale.log() - math.log(math.sqrt(2 * math.pi))
-        return found
+        return away - self.scale.log() - math.log(math.sqrt(2 * math.pi))
 
-    def entropy(self) -> Tensor:
+    def entropy(self) -> Any:
         """The entropy."""
-        found: Tensor = 0.5 + 0.5 * math.log(2 * math.pi) + self.scale.log()
-        return found
+        return 0.5 + 0.5 * math.log(2 * math.pi) + self.scale.log()
 
 
 class Categorical(Distribution):
@@ -193,44 +189,40 @@ class Categorical(Distribution):
         super().__init__(self._param.shape[:-1], validate_args=validate_args)
 
     def __getattr__(self, name: str) -> Any:
-        """Of `probs` and `logits` the one that was not given, made when it is requested, once."""
+        """`probs` or `logits`, whichever was not given; it is computed once, when it is read."""
         if name not in ("probs", "logits") or not {"probs", "logits"} & vars(self).keys():
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
         if name == "probs":
-            found: Tensor = softmax(self.logits, -1)
+            value: Any = softmax(self.logits, -1)
         else:
             small = finfo(self.probs.dtype).eps  # away from 0 and 1, so that the logarithms are finite
-            found = self.probs.clamp(min=small, max=1 - small).log()
-        setattr(self, name, found)
-        return found
+            value = self.probs.clamp(min=small, max=1 - small).log()
+        setattr(self, name, value)
+        return value
 
     @property
-    def mode(self) -> Tensor:
+    def mode(self) -> Any:
         """The most likely class."""
-        found: Tensor = self.probs.argmax(-1)
-        return found
+        return self.probs.argmax(-1)
 
-    def sample(self, sample_shape: Any = ()) -> Tensor:
+    def sample(self, sample_shape: Any = ()) -> Any:
         """Classes that are drawn."""
         count = math.prod(sample_shape)
         drawn = multinomial(self.probs.detach().reshape(-1, self._num_events), count, True).T
-        found: Tensor = drawn.reshape(self._extended_shape(sample_shape))
-        return found
+        return drawn.reshape(self._extended_shape(sample_shape))
 
-    def log_prob(self, value: Tensor) -> Tensor:
+    def log_prob(self, value: Tensor) -> Any:
         """The logarithm of the probability of classes. ValueError for classes that do not exist."""
         self._check(value, lambda x: (x % 1 == 0) & (x >= 0) & (x <= self._num_events - 1))
         at: Any
         scores: Any
         at, scores = broadcast_tensors(value.long().unsqueeze(-1), self.logits)
-        found: Tensor = scores.gather(-1, at[..., :1]).squeeze(-1)
-        return found
+        return scores.gather(-1, at[..., :1]).squeeze(-1)
 
-    def entropy(self) -> Tensor:
+    def entropy(self) -> Any:
         """The entropy."""
         bounded = self.logits.clamp(min=finfo(self.logits.dtype).min)
-        found: Tensor = -(bounded * self.probs).sum(-1)
-        return found
+        return -(bounded * self.probs).sum(-1)
 
 
 def _of_normal(p: Any, q: Any) -> Any:
@@ -249,7 +241,7 @@ def _of_categorical(p: Any, q: Any) -> Any:
 _RULES = {(Normal, Normal): _of_normal, (Categorical, Categorical): _of_categorical}
 
 
-def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
+def kl_divergence(p: Distribution, q: Distribution) -> Any:
     """The divergence of p from q. NotImplementedError for pairs other than normal and categorical laws.
 
     >>> import gradcli.eager as torch
@@ -259,8 +251,7 @@ def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
     rule = _RULES.get((type(p), type(q)))
     if rule is None:
         raise NotImplementedError(f"no KL(p || q) is known for p {type(p).__name__} and q {type(q).__name__}")
-    found: Tensor = rule(p, q)
-    return found
+    return rule(p, q)
 
 
 __getattr__, __dir__ = room("distributions", __all__)

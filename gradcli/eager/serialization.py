@@ -34,6 +34,13 @@ _PLAIN = (type(None), bool, int, str)
 _SEQUENCES: dict[str, Any] = {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset, "Size": Size}
 _MAPPINGS: dict[str, Any] = {"dict": dict, "OrderedDict": OrderedDict, "Counter": Counter}
 _KINDS = {kind.name: kind for kind in vars(dtypes).values() if isinstance(kind, dtypes.dtype)}
+# values that are written as text: their type, and the functions to and from text
+_TEXTS: dict[str, tuple[type, Any, Any]] = {
+    "float": (float, repr, float),  # inf and NaN
+    "bytes": (bytes, bytes.hex, bytes.fromhex),
+    "dtype": (dtypes.dtype, lambda x: x.name, _KINDS.__getitem__),
+    "device": (devices.device, str, devices.device),
+}
 
 
 def save(
@@ -134,8 +141,6 @@ class _Writer:
         kind = type(x)
         if kind in _PLAIN or (kind is float and math.isfinite(x)):
             return x
-        if kind is float:
-            return ["float", repr(x)]
         if depth > _DEPTH:
             raise TypeError(f"torch.save supports at most {_DEPTH} levels of lists and dictionaries")
         if isinstance(x, Tensor):
@@ -148,12 +153,9 @@ class _Writer:
             return [kind.__name__, [self._pair(key, one, place, depth + 1) for key, one in x.items()]]
         if kind is complex:
             return ["complex", [self._node(part, place, depth) for part in (x.real, x.imag)]]
-        if kind is bytes:
-            return ["bytes", x.hex()]
-        if isinstance(x, dtypes.dtype):
-            return ["dtype", x.name]
-        if isinstance(x, devices.device):
-            return ["device", str(x)]
+        for tag, (written, encode, _) in _TEXTS.items():
+            if kind is written:
+                return [tag, encode(x)]
         if isinstance(x, (np.ndarray, np.generic)) and x.dtype.newbyteorder("=") in dtypes._BY_NUMPY:
             node = ["array" if isinstance(x, np.ndarray) else "number", False]
             self._tensors.append((node, np.asarray(x), ".".join(place)))
@@ -251,10 +253,10 @@ class _Reader:
     def __init__(self, archive: zipfile.ZipFile, to: devices.device | None) -> None:
         self.archive, self.to = archive, to
         self._memory: dict[str, Any] = {}
-        found = json.loads(self._bytes(_TREE))
-        if found["format"] != FORMAT or found["version"] != VERSION:
-            raise ValueError(f"version {found['version']} of {found['format']!r} is not known")
-        self.root = self._value(found["tree"])
+        text = json.loads(self._bytes(_TREE))
+        if text["format"] != FORMAT or text["version"] != VERSION:
+            raise ValueError(f"version {text['version']} of {text['format']!r} is not known")
+        self.root = self._value(text["tree"])
 
     def _bytes(self, name: str) -> bytes:
         info = self.archive.getinfo(name)
@@ -284,16 +286,10 @@ class _Reader:
             return _SEQUENCES[tag]([self._value(one) for one in held])
         if tag in _MAPPINGS:
             return _MAPPINGS[tag]({self._value(key): self._value(one) for key, one in held})
-        if tag == "float":
-            return float(held)
+        if tag in _TEXTS:
+            return _TEXTS[tag][2](held)
         if tag == "complex":
             return complex(*[self._value(part) for part in held])
-        if tag == "bytes":
-            return bytes.fromhex(held)
-        if tag == "dtype":
-            return _KINDS[held]
-        if tag == "device":
-            return devices.device(held)
         return self._tensor(tag, held, *node[2:])
 
     def _tensor(self, tag: str, moving: bool, name: str, *part: Any) -> Any:

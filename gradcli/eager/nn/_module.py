@@ -327,14 +327,14 @@ class Module:
 
     def get_submodule(self, target: str) -> Module:
         """The module with a dotted name; AttributeError where there is none."""
-        found: Any = self
+        module: Any = self
         for name in target.split(".") if target else ():
-            if not hasattr(found, name):
-                raise AttributeError(f"{type(found).__name__} has no attribute `{name}`")
-            found = getattr(found, name)
-            if not isinstance(found, Module):
+            if not hasattr(module, name):
+                raise AttributeError(f"{type(module).__name__} has no attribute `{name}`")
+            module = getattr(module, name)
+            if not isinstance(module, Module):
                 raise AttributeError(f"`{name}` is not an nn.Module")
-        return found
+        return module
 
     # --- changes of the whole tree -------------------------------------------------------------------------------
 
@@ -472,7 +472,7 @@ class Module:
     # --- text ---------------------------------------------------------------------------------------------------
 
     def extra_repr(self) -> str:
-        """What stands in the parentheses of the printed module."""
+        """The text in the parentheses of the printed module."""
         return ""
 
     def _get_name(self) -> str:

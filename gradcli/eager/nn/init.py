@@ -154,9 +154,9 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
     drawn = np.empty((tensor.shape[0], math.prod(tensor.shape[1:])), tensor.dtype.np)
     _stream(generator).normal_(drawn)
     wide = drawn.shape[0] < drawn.shape[1]
-    found, triangle = np.linalg.qr(drawn.T if wide else drawn)
-    found *= np.sign(np.diag(triangle))
-    return _filled(tensor, np.reshape(found.T if wide else found, tensor.shape) * tensor.dtype.np.type(gain))
+    matrix, triangle = np.linalg.qr(drawn.T if wide else drawn)
+    matrix *= np.sign(np.diag(triangle))
+    return _filled(tensor, np.reshape(matrix.T if wide else matrix, tensor.shape) * tensor.dtype.np.type(gain))
 
 
 def trunc_normal_(

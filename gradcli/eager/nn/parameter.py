@@ -29,12 +29,12 @@ class Parameter(Tensor):
             self.requires_grad = True
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:
-        found = memo.get(id(self))
-        if found is None:
-            found = memo[id(self)] = Parameter(Tensor(self._array.copy()), self.requires_grad)
+        copied = memo.get(id(self))
+        if copied is None:
+            copied = memo[id(self)] = Parameter(Tensor(self._array.copy()), self.requires_grad)
             if self._grad is not None:
-                found._grad = self._grad.__deepcopy__(memo)
-        return found
+                copied._grad = self._grad.__deepcopy__(memo)
+        return copied
 
 
 def clear(x: Tensor, set_to_none: bool) -> None:

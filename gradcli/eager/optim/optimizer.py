@@ -475,7 +475,7 @@ class LBFGS(DeclaredOptimizer):
         ]
         return np.concatenate(parts)
 
-    def _go(self, distance: float, direction: Array) -> None:
+    def _move_by(self, distance: float, direction: Array) -> None:
         start = 0
         for x in self._params:
             array = x._array
@@ -493,8 +493,8 @@ class LBFGS(DeclaredOptimizer):
         with no_grad():
             return self._iterate(closure)
 
-    def _looked(self, closure: Callable[[], Any]) -> tuple[Any, Array]:
-        """The loss where the parameters are, and its gradient."""
+    def _loss_and_gradient(self, closure: Callable[[], Any]) -> tuple[Any, Array]:
+        """The loss at the present parameters, and its gradient."""
         with enable_grad():
             loss = closure()
         return loss, self._gradient()
@@ -502,7 +502,7 @@ class LBFGS(DeclaredOptimizer):
     def _iterate(self, closure: Callable[[], Any]) -> Any:
         group, state = self.param_groups[0], self.state[self._params[0]]
         tolerance = group["tolerance_change"]
-        first, grad = self._looked(closure)
+        first, grad = self._loss_and_gradient(closure)
         loss, calls = first.item(), 1
         evaluations = state.get("func_evals", 0)
         state.update(func_evals=evaluations + 1, n_iter=state.get("n_iter", 0))
@@ -530,9 +530,9 @@ class LBFGS(DeclaredOptimizer):
             slope = float(grad @ direction)
             if slope > -tolerance:
                 break
-            self._go(length, direction)
+            self._move_by(length, direction)
             if i != group["max_iter"] - 1:
-                value, grad = self._looked(closure)
+                value, grad = self._loss_and_gradient(closure)
                 loss, calls = value.item(), calls + 1
             small = np.abs(grad).max(initial=0) <= group["tolerance_grad"]
             still = np.abs(direction * length).max(initial=0) <= tolerance
@@ -551,11 +551,11 @@ def _array(value: Any) -> Any:
 
 def _two_loops(grad: Array, history: History, scale: float) -> Array:
     """The direction: minus the gradient times the inverse of the curvature that the last steps show."""
-    found, shares = -grad, []
+    direction, shares = -grad, []
     for step, change, inverse in reversed(history):
-        shares.append(float(step @ found) * inverse)
-        found = found - shares[-1] * change
-    found = found * scale
+        shares.append(float(step @ direction) * inverse)
+        direction = direction - shares[-1] * change
+    direction = direction * scale
     for step, change, inverse in history:
-        found = found + step * (shares.pop() - float(change @ found) * inverse)
-    return found
+        direction = direction + step * (shares.pop() - float(change @ direction) * inverse)
+    return direction

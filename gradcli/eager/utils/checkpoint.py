@@ -85,7 +85,7 @@ class _Frame:
         self.function, self.args, self.kwargs = function, args, kwargs
         self.random = streams.default_generator.get_state()
         self.numbers: list[weakref.ref[_Number]] = []
-        self.found: dict[int, Tensor] = {}
+        self.recomputed: dict[int, Tensor] = {}
 
     def pack(self, x: Tensor) -> _Number:
         number = _Number(len(self.numbers), x)
@@ -93,14 +93,14 @@ class _Frame:
         return number
 
     def unpack(self, number: _Number) -> Tensor:
-        if number.index not in self.found:
+        if number.index not in self.recomputed:
             self._run()
-        if number.index not in self.found:
+        if number.index not in self.recomputed:
             raise CheckpointError(
                 "checkpoint: the second run of the function saved fewer tensors than the first; it must compute the "
                 "same both times"
             )
-        x = self.found.pop(number.index)
+        x = self.recomputed.pop(number.index)
         if x._raw.shape != number.shape or x._raw.dtype != number.kind:
             raise CheckpointError(
                 f"checkpoint: the second run saved a tensor of shape {list(x.shape)} and {x.dtype} where the first "
@@ -115,7 +115,7 @@ class _Frame:
         def pack(x: Tensor) -> None:
             nonlocal count
             if count < len(self.numbers) and self.numbers[count]() is not None:
-                self.found[count] = x.detach()
+                self.recomputed[count] = x.detach()
             count += 1
             if count > last:
                 raise _Stop

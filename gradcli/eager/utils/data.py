@@ -45,7 +45,7 @@ class Dataset:
 
 
 class IterableDataset(Dataset):
-    """Base of data sets that are only gone through: a subclass defines `__iter__`."""
+    """Base of data sets that are iterated over: a subclass defines `__iter__`."""
 
     def __iter__(self) -> Iterator[Any]:
         raise NotImplementedError("Subclasses of IterableDataset should implement __iter__.")

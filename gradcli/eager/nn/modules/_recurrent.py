@@ -107,9 +107,9 @@ class _Step:
         outputs = _remembered(*leaves, sigmoid=known["sigmoid"], tanh=known["tanh"])
         with building(builder, reachable([*outputs, *leaves])):
             cts = [builder.fresh_leaf(FLOAT) for _ in outputs]
-            found: list[Any] = pull(builder, list(zip(outputs, cts, strict=True)), leaves)
+            gradients: list[Any] = pull(builder, list(zip(outputs, cts, strict=True)), leaves)
         moving, slopes = set(cts), {}
-        for node in between(found, (*cts, *leaves)):
+        for node in between(gradients, (*cts, *leaves)):
             if not moving.isdisjoint(node.args):
                 moving.add(node)
                 slopes.update(dict.fromkeys(one for one in node.args if one not in moving))
@@ -117,7 +117,7 @@ class _Step:
         kind = np.dtype(np.float32)
         self.value = Steps(leaves, outputs).function(kind)
         self.slopes = Steps(leaves, fixed).function(kind)
-        self.back = Steps([*cts, *fixed], found).function(kind)
+        self.back = Steps([*cts, *fixed], gradients).function(kind)
 
 
 _step = cache(_Step)
@@ -156,8 +156,8 @@ class LstmNode(Node):
         )
         for t in order:
             dh = dh + dy[t]
-            *found, dc = step.back(dh, dc, *[one[t] for one in slopes])
-            for part, one in zip(parts, found, strict=True):
+            *parts_of_gates, dc = step.back(dh, dc, *[one[t] for one in slopes])
+            for part, one in zip(parts, parts_of_gates, strict=True):
                 part[t] = one
             dh = back(sent[t], w_hh)
         sent, x, before = (one.reshape(steps * batch, -1) for one in (sent, x, _before(hidden, h, self.reverse)))
@@ -186,11 +186,11 @@ def _step_by_step(xs: Sequence[Any], reverse: bool) -> tuple[Tensor, Tensor, Ten
     """An LSTM layer with the nodes of its steps: all hidden states, the last one, and the last cell."""
     x, w_ih, w_hh, b_ih, b_hh, hidden, cell = xs
     rows = linear(x, w_ih, b_ih).unbind(0)
-    found = []
+    states = []
     for row in reversed(rows) if reverse else rows:
         hidden, cell = _lstm(row, (hidden, cell), (w_hh, b_hh))
-        found.append(hidden)
-    return stack(found[::-1] if reverse else found), hidden, cell
+        states.append(hidden)
+    return stack(states[::-1] if reverse else states), hidden, cell
 
 
 def _is_plain(xs: Sequence[Any]) -> bool:
@@ -351,8 +351,8 @@ class _Layers(_Recurrent):
             outputs = []
             for way in range(1 + self.bidirectional):
                 at = layer * (1 + self.bidirectional) + way
-                found, last = self._layer(x, tuple([one[at] for one in given]), layer, way, step, sizes)
-                outputs.append(found)
+                states_of_layer, last = self._layer(x, tuple([one[at] for one in given]), layer, way, step, sizes)
+                outputs.append(states_of_layer)
                 for end, one in zip(ends, last, strict=True):
                     end.append(one)
             x = outputs[0] if len(outputs) == 1 else cat(outputs, -1)
@@ -372,18 +372,18 @@ class _Layers(_Recurrent):
             return output, tuple(last)
         moved = linear(x, getattr(self, f"weight_ih{end}"), biases[0])
         rows = list(moved.unbind(0) if sizes is None else moved.split(sizes))
-        found: list[Any] = [None] * len(rows)
+        outputs: list[Any] = [None] * len(rows)
         now: Any = state
         for i in range(len(rows)) if not way else reversed(range(len(rows))):
             if sizes is None or sizes[i] == len(now[0]):
                 now = step(rows[i], now, own)
-                found[i] = now[0]
+                outputs[i] = now[0]
             else:  # the shorter sequences, which stand last, keep their states
                 count = sizes[i]
                 moving = step(rows[i], tuple([one[:count] for one in now]), own)
-                found[i] = moving[0]
+                outputs[i] = moving[0]
                 now = tuple([cat((new, one[count:])) for new, one in zip(moving, now, strict=True)])
-        return stack(found) if sizes is None else cat(found), now
+        return stack(outputs) if sizes is None else cat(outputs), now
 
 
 class RNN(_Layers):

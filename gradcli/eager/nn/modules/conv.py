@@ -40,7 +40,7 @@ def _reshaped(x: Any, *shape: int) -> Any:
 
 
 def _columns(x: Any, kernel: Sizes, stride: Sizes, dilation: Sizes, out: Sizes) -> Any:
-    """(N, C, *S) to (N, C, K, L): for each place of the kernel the entries that it meets."""
+    """(N, C, *S) to (N, C, K, L): for each place of the kernel the entries below it."""
     lead = x.shape[:2]
     parts = [_reshaped(taken(x, start, stride, out), *lead, 1, math.prod(out)) for start in places_of(kernel, dilation)]
     return parts[0] if len(parts) == 1 else x.bind(catalogue()["concat"], tuple(parts), {"axis": -2})
@@ -54,12 +54,12 @@ def _convolved(
     columns = _columns(put(x, padding, (1,) * len(full), full), tuple(kernel), stride, dilation, out)
     rows, length = channels // groups * math.prod(kernel), math.prod(out)
     if groups == 1:
-        found = declared("matmul", _reshaped(weight, filters, rows), _reshaped(columns, batch, rows, length))
+        product = declared("matmul", _reshaped(weight, filters, rows), _reshaped(columns, batch, rows, length))
     else:
         left = _reshaped(weight, groups, filters // groups, rows)
-        found = declared("matmul", left, _reshaped(columns, batch, groups, rows, length))
-        found = _reshaped(found, batch, filters, length)
-    return _reshaped(_biased(found, bias), batch, filters, *out)
+        product = declared("matmul", left, _reshaped(columns, batch, groups, rows, length))
+        product = _reshaped(product, batch, filters, length)
+    return _reshaped(_biased(product, bias), batch, filters, *out)
 
 
 def _biased(x: Any, bias: Any) -> Any:
@@ -76,11 +76,11 @@ def _spread_out(
     count, length = math.prod(kernel), batch * math.prod(inner)
     columns = _reshaped(_exchanged(x), groups, channels // groups, length)
     left = _reshaped(weight, groups, channels // groups, each * count).mT
-    found = _reshaped(declared("matmul", left, columns), groups * each, count, batch, *inner)
+    product = _reshaped(declared("matmul", left, columns), groups * each, count, batch, *inner)
     full = tuple([n + 2 * edge for n, edge in zip(out, padding, strict=True)])
     whole = None
     for at, start in enumerate(places_of(tuple(kernel), dilation)):
-        part = taken(found, (at, 0, *(0,) * len(inner)), (1,) * (2 + len(inner)), (1, batch, *inner))
+        part = taken(product, (at, 0, *(0,) * len(inner)), (1,) * (2 + len(inner)), (1, batch, *inner))
         part = put(_reshaped(part, groups * each, batch, *inner), start, stride, full)
         whole = part if whole is None else whole + part
     trimmed = taken(whole, padding, (1,) * len(out), out) if any(padding) else whole

@@ -44,7 +44,7 @@ def _addmm(input: Tensor, mat1: Tensor, mat2: Tensor) -> Tensor:
 
 
 def _done_again(input: Any, weight: Any, bias: Any) -> Tensor | None:
-    """The result for shapes that were there before; None where anything is unusual. It saves a view of the weight."""
+    """The result by the plan of an earlier call with these shapes, whose node saves a view of the weight; or None."""
     if not (isinstance(input, Tensor) and isinstance(weight, Tensor) and isinstance(bias, Tensor)):
         return None
     flipped = None if weight._special or input._raw.ndim != 2 else again(_TURNED, weight)
@@ -85,12 +85,12 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
             return matmul.mm(input, flipped) if bias is None else _addmm(bias, input, flipped)
         if bias is not None and input.is_contiguous():
             return _addmm(bias, input.reshape(rows, columns), flipped).view((*input.shape[:-1], weight.shape[0]))
-    found = matmul.matmul(input, flipped)
-    return found if bias is None else found + bias
+    result = matmul.matmul(input, flipped)
+    return result if bias is None else result + bias
 
 
 class Identity(Module):
-    """Gives back what it is given, whatever it was made with."""
+    """Returns its input; arguments of the constructor are ignored."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
@@ -127,14 +127,14 @@ class Linear(Affine):
 
 
 def _rows(weight: Any, at: Any, *, padding: int | None) -> Any:
-    found = index(weight, (at,))
+    rows = index(weight, (at,))
     if padding is None:
-        return found
+        return rows
     shape = tuple(at.shape)
     kept = declared("not_equal", at, padding)
-    mask = declared("reshape", kept, shape=(*shape, *(1,) * (len(found.shape) - len(shape))))
-    mask = declared("broadcast", mask, shape=tuple(found.shape)) if tuple(mask.shape) != tuple(found.shape) else mask
-    return declared("where", mask, found, declared("detach", found))
+    mask = declared("reshape", kept, shape=(*shape, *(1,) * (len(rows.shape) - len(shape))))
+    mask = declared("broadcast", mask, shape=tuple(rows.shape)) if tuple(mask.shape) != tuple(rows.shape) else mask
+    return declared("where", mask, rows, declared("detach", rows))
 
 
 @checked
@@ -192,9 +192,9 @@ class Embedding(Layer, function=embedding):
     def from_pretrained(cls, embeddings: Tensor, freeze: bool = True, padding_idx: int | None = None) -> Embedding:
         """A table of given rows, which are not trained unless `freeze` is False."""
         rows, columns = embeddings.shape
-        found = cls(rows, columns, padding_idx, _weight=embeddings)
-        found.weight.requires_grad = not freeze
-        return found
+        table = cls(rows, columns, padding_idx, _weight=embeddings)
+        table.weight.requires_grad = not freeze
+        return table
 
 
 def _flatten(input: Tensor, start_dim: int = 1, end_dim: int = -1) -> Tensor:

@@ -234,8 +234,8 @@ def _nll(x: Any, target: Any, *weights: Any, ignore: int | None, reduction: str)
 
 
 def _along(x: Any, at: Any, axis: int, shape: tuple[int, ...]) -> Any:
-    found = take_along(x, at, axis=axis)
-    return found if tuple(found.shape) == shape else declared("reshape", found, shape=shape)
+    picked = take_along(x, at, axis=axis)
+    return picked if tuple(picked.shape) == shape else declared("reshape", picked, shape=shape)
 
 
 @checked
@@ -268,8 +268,8 @@ def nll_loss(
         return fused(_nll, (input, target, *given), name, **more)
     planes = (input.shape[0], 1, -1) if 0 not in input.shape else (input.shape[0], 1, 0)
     scores = input.reshape(*input.shape[:2], *planes[1:])
-    found = fused(_nll, (scores, target.reshape(planes), *given), "NllLoss2DBackward0", **more)
-    return found.view(tuple(target.shape)) if reduction == "none" else found
+    losses = fused(_nll, (scores, target.reshape(planes), *given), "NllLoss2DBackward0", **more)
+    return losses.view(tuple(target.shape)) if reduction == "none" else losses
 
 
 def _ignores(input: Tensor, target: Tensor, weight: Tensor | None, ignore: int) -> bool:

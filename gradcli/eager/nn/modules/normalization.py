@@ -186,8 +186,8 @@ def rms_norm(
     axes = _last_axes(input, normalized_shape)
     small = float(np.finfo(input.dtype.np).eps) if eps is None else eps
     squares = input.pow(2).mean(axes, True)
-    found: Tensor = input * shifted(squares, small).rsqrt()
-    return found if weight is None else found * weight
+    scaled: Tensor = input * shifted(squares, small).rsqrt()
+    return scaled if weight is None else scaled * weight
 
 
 # --- layers -----------------------------------------------------------------------------------------------------------
@@ -276,7 +276,7 @@ class _BatchNorm(_ChannelNorm):
         self.register_buffer("num_batches_tracked", tensor(0, dtype=dtypes.int64) if tracked else None)
 
     def forward(self, input: Tensor) -> Tensor:
-        """The channels in normal form. ValueError for another number of axes."""
+        """The normalized channels. ValueError for another number of axes."""
         self._check(input)
         momentum = 0.0 if self.momentum is None else self.momentum
         if self.training and self.num_batches_tracked is not None:
@@ -290,7 +290,7 @@ class _BatchNorm(_ChannelNorm):
 
 
 class _InstanceNorm(_ChannelNorm):
-    """The channels of each sample in normal form. RuntimeError for running averages."""
+    """The channels of each sample, normalized. RuntimeError for running averages."""
 
     _options = weighted("num_features, eps=1e-5, momentum=0.1, affine=False, track_running_stats=False, *, bias=True")
 
@@ -300,7 +300,7 @@ class _InstanceNorm(_ChannelNorm):
         super()._build(**options)
 
     def forward(self, input: Tensor) -> Tensor:
-        """The channels of each sample in normal form. ValueError for another number of axes."""
+        """The channels of each sample, normalized. ValueError for another number of axes."""
         self._check(input)
         if input.ndim == self._ranks[0]:
             return self.forward(input.unsqueeze(0)).squeeze(0)

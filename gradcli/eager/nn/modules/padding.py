@@ -55,17 +55,17 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     if any(n + low + high < 0 for n, (low, high) in zip(input.shape, pairs, strict=True)):
         raise RuntimeError(f"pad: {tuple(pad)} would cut off more than the whole of {list(input.shape)}")
     before, after = tuple([low for low, _ in pairs]), tuple([high for _, high in pairs])
-    found = record(_framed, (input,), {"before": before, "after": after}, "ConstantPadNdBackward0", keep_integer=True)
+    framed = record(_framed, (input,), {"before": before, "after": after}, "ConstantPadNdBackward0", keep_integer=True)
     if value:
         inside = tuple(
-            [slice(max(low, 0), n - max(high, 0)) for n, (low, high) in zip(found.shape, pairs, strict=True)]
+            [slice(max(low, 0), n - max(high, 0)) for n, (low, high) in zip(framed.shape, pairs, strict=True)]
         )
-        frame = np.ones(tuple(found.shape), np.bool_)
+        frame = np.ones(tuple(framed.shape), np.bool_)
         frame[inside] = False
         with no_grad():
-            found.masked_fill_(Tensor(frame), value)
-            found._counter.value = 0
-    return found
+            framed.masked_fill_(Tensor(frame), value)
+            framed._counter.value = 0
+    return framed
 
 
 def _copied_around(x: Tensor, pad: tuple[int, ...], mode: str) -> Tensor:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 class _Windows(NamedTuple):
-    """Where the windows of a pooling stand: their places, how many there are, and how far the last ones reach."""
+    """The windows of a pooling: their sizes and steps, how many there are, and how far the last ones reach."""
 
     kernel: Sizes
     stride: Sizes
@@ -86,7 +86,7 @@ def _edged(x: Any, windows: _Windows) -> Any:
 
 
 def _parts(x: Any, windows: _Windows) -> list[Any]:
-    """For each place in a window the entries that stand there, of all windows."""
+    """For each place in a window the entries at that place in all windows."""
     return [taken(x, start, windows.stride, windows.out) for start in places_of(windows.kernel, windows.dilation)]
 
 
@@ -186,13 +186,13 @@ def avg_pool2d(
 
 def _counts(windows: _Windows, padded: bool) -> Any:
     """How many entries each window has: on the image, or on the image and its frame."""
-    found = np.ones((), np.int64)
+    counts = np.ones((), np.int64)
     rows = zip(windows.sizes, windows.kernel, windows.stride, windows.padding, windows.out, strict=True)
     for n, k, by, edge, out in rows:
         start = np.arange(out) * by - edge
         end = np.minimum(start + k, n + edge)
-        found = found[..., None] * (end - start if padded else np.minimum(end, n) - np.maximum(start, 0))
-    return found
+        counts = counts[..., None] * (end - start if padded else np.minimum(end, n) - np.maximum(start, 0))
+    return counts
 
 
 @checked
@@ -332,10 +332,10 @@ def _mixed(input: Tensor, out: Sizes, factors: tuple[float, ...] | None, corners
         above.append(tuple(np.minimum(low + 1, n - 1).tolist()))
         shares.append(Tensor(np.clip(at - low.astype(kind), kind(0), kind(1))))
     name = f"Upsample{'Linear' if len(out) == 1 else 'Bilinear'}{len(out)}DBackward0"
-    found = fused(_between, (input, *shares), name, edges=1, below=tuple(below), above=tuple(above))
-    if found._node is not None:
-        found._node.__class__ = class_named(FixedNode, name)  # it keeps shares that follow from sizes, nothing else
-    return found
+    resized = fused(_between, (input, *shares), name, edges=1, below=tuple(below), above=tuple(above))
+    if resized._node is not None:
+        resized._node.__class__ = class_named(FixedNode, name)  # it keeps shares that follow from sizes, nothing else
+    return resized
 
 
 def _shuffled(x: Any, *, factor: int) -> Any:

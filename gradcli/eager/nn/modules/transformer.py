@@ -193,20 +193,20 @@ class MultiheadAttention(Layer):
             chances = scores.softmax(-1)
             if drop:
                 chances = dropout(chances, drop)
-            found = chances.bmm(v).transpose(0, 1).reshape(length * batch, size)
+            averages = chances.bmm(v).transpose(0, 1).reshape(length * batch, size)
         else:
             if mask is not None:
                 mask = mask.unsqueeze(0) if mask.shape[0] == 1 else mask.view(batch, heads, -1, rows)
             q, k, v = (x.view(batch, heads, -1, self.head_dim) for x in (q, k, v))
-            found = scaled_dot_product_attention(q, k, v, mask, drop)
-            found = found.permute(2, 0, 1, 3).contiguous().view(batch * length, size)
-        found = linear(found, self.out_proj.weight, self.out_proj.bias).view(length, batch, size)
+            averages = scaled_dot_product_attention(q, k, v, mask, drop)
+            averages = averages.permute(2, 0, 1, 3).contiguous().view(batch * length, size)
+        averages = linear(averages, self.out_proj.weight, self.out_proj.bias).view(length, batch, size)
         if need_weights:
             weights = chances.view(batch, heads, length, rows)
             weights = weights.mean(1) if average_attn_weights else weights
         if single:
-            return found.squeeze(1), None if weights is None else weights.squeeze(0)
-        return (found.transpose(1, 0) if self.batch_first else found), weights
+            return averages.squeeze(1), None if weights is None else weights.squeeze(0)
+        return (averages.transpose(1, 0) if self.batch_first else averages), weights
 
     def _steps_first(self, *xs: Tensor) -> tuple[Tensor, ...]:
         """Queries, keys and values as (L, N, E); those that are one tensor stay one."""
@@ -249,8 +249,8 @@ _ACTIVATIONS = {"relu": relu, "gelu": gelu}
 
 
 class TransformerEncoderLayer(Layer):
-    """Attention of (L, N, E) to itself and a network of two layers, each added to what went in and brought into normal
-    form: after the sum, or with `norm_first` before it (Vaswani and others, 2017). With `batch_first` (N, L, E).
+    """Self-attention of (L, N, E) and a network of two layers, each with a residual connection and layer normalization:
+    after the sum, or with `norm_first` before it (Vaswani and others, 2017). With `batch_first` (N, L, E).
 
     RuntimeError for an activation by another name than relu or gelu; any function will do. Errors of the sizes as in
     `MultiheadAttention`.
