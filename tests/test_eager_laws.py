@@ -99,7 +99,7 @@ isreal isclose allclose equal logical_not logical_and logical_or logical_xor sig
 floor_divide argmax argmin argsort all any count_nonzero unique bincount nonzero argwhere searchsorted finfo numel
 is_complex is_floating_point real imag conj complex view_as_real manual_seed get_rng_state set_rng_state
 multinomial Generator inf nan pi e newaxis strided rand randn randint randperm rand_like randn_like tensor
-as_tensor asarray from_numpy zeros ones empty full eye arange linspace logspace zeros_like ones_like empty_like
+as_tensor asarray from_numpy zeros ones empty full eye arange linspace zeros_like ones_like empty_like
 full_like bernoulli bitwise_and bitwise_or bitwise_xor bitwise_not normal detach
 """
 WITHOUT = frozenset(_WITHOUT.split())

@@ -36,7 +36,7 @@ def _unchanged(function: Any = None, **options: Any) -> Any:
     return function if callable(function) else _unchanged
 
 
-_NO, _NONE, _ZERO, _CONTEXT = _always(False), _always(None), _always(0), lambda *args, **kwargs: nullcontext()
+_NO, _NONE, _ZERO = _always(False), _always(None), _always(0)
 _ABSENT = {"is_available": _NO, "device_count": _ZERO, "synchronize": _NONE, "empty_cache": _NONE, "manual_seed": _NONE}
 
 
@@ -71,41 +71,25 @@ _CUDA = {
 MODULES: dict[str, dict[str, Any]] = {
     "accelerator": {**_ABSENT, "current_accelerator": _NONE, "current_device_index": _NONE},
     "backends.cuda": {
-        **dict.fromkeys(("is_built", "flash_sdp_enabled", "mem_efficient_sdp_enabled", "cudnn_sdp_enabled"), _NO),
-        **dict.fromkeys(("enable_flash_sdp", "enable_mem_efficient_sdp", "enable_math_sdp", "enable_cudnn_sdp"), _NONE),
-        "math_sdp_enabled": _always(True),
-        "sdp_kernel": _CONTEXT,
+        "is_built": _NO,
+        **dict.fromkeys(("enable_flash_sdp", "enable_mem_efficient_sdp", "enable_math_sdp"), _NONE),
     },
     "backends.cuda.matmul": {
         "allow_tf32": False,
         "allow_fp16_reduced_precision_reduction": True,
         "allow_bf16_reduced_precision_reduction": True,
-        "fp32_precision": "none",
     },
     "backends.cudnn": {
         "enabled": True,
         "benchmark": False,
-        "benchmark_limit": 10,
         "deterministic": False,
         "allow_tf32": True,
-        "fp32_precision": "none",
         "is_available": _NO,
         "version": _NONE,
-        "flags": _CONTEXT,
+        "flags": lambda *args, **kwargs: nullcontext(),
     },
-    "backends.mkl": {"is_available": _NO},
-    "backends.mkldnn": {"enabled": True, "is_available": _NO, "flags": _CONTEXT},
     "backends.mps": {"is_available": _NO, "is_built": _NO},
-    "backends.openmp": {"is_available": _NO},
-    "backends.opt_einsum": {"enabled": False, "strategy": None, "is_available": _NO},
-    "compiler": {
-        "disable": _unchanged,
-        "allow_in_graph": _unchanged,
-        "is_compiling": _NO,
-        "is_exporting": _NO,
-        "reset": _NONE,
-        "cudagraph_mark_step_begin": _NONE,
-    },
+    "compiler": {"disable": _unchanged, "is_compiling": _NO, "reset": _NONE},
     "cuda": _CUDA,
     "cuda.amp": deprecated("cuda"),
     "mps": _ABSENT,
@@ -116,11 +100,9 @@ MODULES: dict[str, dict[str, Any]] = {
 SETTINGS: dict[str, Any] = {
     "float32_matmul_precision": "highest",
     "num_threads": os.cpu_count() or 1,
-    "num_interop_threads": os.cpu_count() or 1,
-    "deterministic_debug_mode": 0,
 }
 PRECISIONS = ("highest", "high", "medium")
-FUNCTIONS: dict[str, Any] = {"set_flush_denormal": _NO}
+FUNCTIONS: dict[str, Any] = {}
 _values = dict(SETTINGS)
 _deterministic = [False]
 

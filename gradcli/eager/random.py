@@ -124,7 +124,6 @@ def _sine_cosine32(x: Array) -> tuple[Array, Array]:
 
 DEFAULT_SEED = 67280421310721  # of a new torch.Generator()
 _FLOATS = ("float32", "float64", "float16")
-_PARTS = {"complex64": "float32", "complex128": "float64"}
 _LANES = 8  # Box-Muller pairs are the entries i and i + 8 of each 16
 
 
@@ -156,8 +155,7 @@ class Generator:
     """A stream of random numbers, equal to `torch.Generator()` on the CPU, the only device that there is.
 
     Every draw takes a shape (a sequence of sizes) and returns a new array. Formats of floating-point numbers are
-    "float32", "float64", "float16", "complex64" and "complex128". RuntimeError for bounds, sizes and formats that
-    PyTorch refuses too.
+    "float32", "float64" and "float16". RuntimeError for bounds and sizes that PyTorch refuses too.
 
     >>> Generator(1).randperm(5).tolist()
     [0, 4, 2, 3, 1]
@@ -223,9 +221,7 @@ class Generator:
 
     @_one_at_a_time
     def uniform(self, shape: Shape, low: float = 0.0, high: float = 1.0, dtype: str = "float32") -> Array:
-        """Uniform numbers in [low, high); of complex formats both parts."""
-        if dtype in _PARTS:
-            return self.uniform((*shape, 2), low, high, _PARTS[dtype]).view(dtype).reshape(shape)
+        """Uniform numbers in [low, high)."""
         _require(dtype)
         largest = float(np.finfo(dtype).max)
         if not (abs(low) <= largest and abs(high) <= largest):
@@ -256,11 +252,7 @@ class Generator:
 
         From 16 elements on, in blocks of 16 and in the format itself; fewer (or the elements of a tensor that is not
         contiguous) one by one in double precision, where the second number of a pair is kept for the next call.
-        Both parts of complex numbers are drawn with half of the variance and, as in PyTorch, with the mean.
         """
-        if dtype in _PARTS:
-            parts = self.normal((*shape, 2), mean, std / math.sqrt(2), _PARTS[dtype], contiguous=contiguous)
-            return parts.view(dtype).reshape(shape)
         _require(dtype)
         if not std >= 0:
             raise RuntimeError(f"normal: the standard deviation must not be negative, it is {std}")
@@ -378,7 +370,7 @@ class Generator:
 
 def _require(dtype: str) -> None:
     if dtype not in _FLOATS:
-        raise RuntimeError(f"random floats are drawn in {', '.join((*_FLOATS, *_PARTS))}; {dtype} is none of them")
+        raise RuntimeError(f"random floats are drawn in {', '.join(_FLOATS)}; {dtype} is none of them")
 
 
 def _count(shape: Shape) -> int:

@@ -198,13 +198,6 @@ class _Mode:
             state.grad_enabled, state.inference = grad, inference
 
     def __call__(self, function: Any) -> Any:
-        if inspect.isclass(function):
-            warn(
-                "decorating a class with a grad mode is deprecated and affects __init__ only: decorate methods",
-                FutureWarning,
-            )
-            setattr(function, "__init__", self(function.__init__))  # noqa: B010 - a method of the user's class
-            return function
         again = self.again
         if inspect.isgeneratorfunction(function):
 

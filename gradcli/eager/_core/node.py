@@ -44,14 +44,19 @@ def saved_result(raw: Any, counter: Any, output: int = 0) -> Saved:
 class Packed:
     """What a pack hook made of a saved tensor, and the hook that makes a tensor of it again."""
 
-    __slots__ = ("_count", "kept", "shape", "source", "unpack")
+    __slots__ = ("dtype", "kept", "shape", "source", "unpack")
+    _count = None
 
-    def __init__(self, kept: Any, unpack: Any, source: Any, shape: tuple[int, ...]) -> None:
+    def __init__(self, kept: Any, unpack: Any, source: Any, raw: Any) -> None:
         self.kept = kept
-        self.shape = shape
+        self.shape, self.dtype = raw.shape, raw.dtype
         self.unpack = unpack
         self.source = source  # where a gradient of the tensor goes; a number: it is that output of the node itself
-        self._count = None
+
+    @property
+    def _raw(self) -> Any:
+        """The payload of what the unpack hook returns, in the format that was packed."""
+        return self.tensor()._raw.astype(self.dtype, copy=False)
 
     def attached(self, node: Node) -> Tensor:
         """What the unpack hook returns, in the place that the packed tensor had in the graph."""

@@ -149,9 +149,9 @@ def {name}({signature}):
             out = {text}"""
     + RESULT.format(sources=f"s = {SOURCE.format(x='input')}", none="s is None")
     + """
-            i = 1
-            n = Made()
-            n.ins = (s, None)
+            i = {number}
+            n = OfNumber()
+            n.ins = {edges}
             {kept1n}
             n.broadcast_to = None
             n.vers = {vers1n}
@@ -383,7 +383,10 @@ class Numbers(dict[Any, Number]):
 
 
 class Vjps:
-    """For each mask of operands that need a gradient the derivative, made when it is first needed."""
+    """For each mask of operands that need a gradient the derivative, made when it is first needed.
+
+    At 0 stands that of the first operand for a node which has no edge for the second one.
+    """
 
     def __init__(self, function: Any, params: dict[str, Any], count: int, kind: Any) -> None:
         self.known: list[Any] = [None] * 2**count
@@ -393,8 +396,8 @@ class Vjps:
         """The derivative for a mask of bits."""
         function, params, count, kind = self.made
         plan = plan_of(function, (), ("float",) * count, params, True)
-        bits = tuple([bool(mask >> i & 1) for i in range(count)])
-        found = self.known[mask] = plan.vjp(bits, kind, tuple(range(count)))
+        bits = tuple([bool((mask or 1) >> i & 1) for i in range(count)])
+        found = self.known[mask] = plan.vjp(bits, kind, tuple(range(count)) if mask else (0,))
         return found
 
 
@@ -488,8 +491,13 @@ def _calm(operand: str) -> str:
     return f"((c := {operand}._count) is None or not c.value)"
 
 
-def binary(name: str, primitive: Any, node: str, long_way: Callable[..., Any], scaled: bool = False) -> Any:
-    """A function of a tensor and a tensor or number; `scaled`: with PyTorch's `alpha`."""
+def binary(
+    name: str, primitive: Any, node: str, long_way: Callable[..., Any], scaled: bool = False, of_number: str = ""
+) -> Any:
+    """A function of a tensor and a tensor or number; `scaled`: with PyTorch's `alpha`.
+
+    `of_number`: the name of the node for a number, where that node has one edge.
+    """
 
     def write(scripts: list[Script]) -> str:
         plan = plan_of(primitive, (), ("float", "float"), {}, True)
@@ -508,10 +516,13 @@ def binary(name: str, primitive: Any, node: str, long_way: Callable[..., Any], s
             guard=" and alpha == 1" if scaled else "",
             call="input, other, alpha=alpha" if scaled else "input, other",
             text=_expression(scripts, primitive, ("a", "b"), {}),
+            number=0 if of_number else 1,
+            edges="(s,)" if of_number else "(s, None)",
             vers="None" if texts["kept3"] == _kept([]) else f"None if {calm} else versions(n.saved)",
             vers1n=f"None if {_calm('input')} else versions(n.saved)" if "input" in texts["kept1n"] else "None",
             **texts,
         )
 
     scope = {"long_way": long_way, "Made": class_named(RuleNode, node), **_vjps(primitive, {}, 2)}
+    scope["OfNumber"] = class_named(RuleNode, of_number or node)
     return _made(name, "input, other, alpha=alpha" if scaled else "input, other", write, scope)

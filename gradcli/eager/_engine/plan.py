@@ -98,7 +98,7 @@ Array = Any
 T = TypeVar("T")
 MOST_NODES = 16_384  # of the graphs of all plans that are kept: about 60 MB
 MOST_VJPS = 64  # of one plan: there is one for each set of operands that need a gradient
-WARM = 3  # a plan for one shape is written out as a function at its third use: many are used once
+WARM = 3  # a plan has a recipe from its third use on: many are used once
 _plans = Cache(MOST_NODES)
 
 
@@ -176,28 +176,11 @@ class Vjp:
         at = {i: place for place, i in enumerate(self.backward.positions)}
         self.where = [at.get(i, -1) for i in shown]
         self.lacking = any(mask[i] and at < 0 for i, at in zip(shown, self.where, strict=True))
-        self.used = 0
-        self.back: Any = self._written() if plan.pointwise else self._stepwise
+        self.back: Any = self._first
 
-    def _stepwise(self, node: Any, ct: Array) -> tuple[Any, ...]:
-        self.used += 1
-        if self.used >= WARM:
-            self.back = self._written()
-            return self.back(node, ct)  # type: ignore[no-any-return]
-        saved = node.saved
-        for one in saved:
-            if one._count is not None:
-                node.check_versions()
-                break
-        values = [one._raw for one in saved]
-        if self.mixed:
-            values = [self.suited(value) for value in values]
-        if self.kind.kind == "c":
-            ct = np.conj(ct)
-        results = self.backward.steps.on_arrays(self.kind, [ct, *values])
-        if self.kind.kind == "c":
-            results = [np.conj(result) for result in results]
-        return tuple([None if at < 0 else results[at] for at in self.where])
+    def _first(self, node: Any, ct: Array) -> tuple[Any, ...]:
+        self.back = self._written()
+        return self.back(node, ct)  # type: ignore[no-any-return]
 
     def suited(self, value: Array) -> Array:
         """A saved array in the format of the computation, if it is one of floating-point numbers."""
@@ -270,12 +253,7 @@ class Plan:
     def value(self, kind: np.dtype[Any], arrays: Sequence[Array]) -> Array:
         """The result on raw arrays of one format."""
         self.used += 1
-        found = self.forward.functions.get(kind)
-        if found is None:
-            if not self.pointwise and self.used < WARM:
-                return self.forward.on_arrays(kind, arrays)[0]
-            found = self.forward.function(kind)
-        return found(*arrays)[0]
+        return self.forward.function(kind)(*arrays)[0]
 
     def backward(self, mask: tuple[bool, ...]) -> Backward:
         """The plan of the gradients for the operands in this mask; made once."""

@@ -81,10 +81,7 @@ class RuleNode(Node):
         if ct is None:
             return [None] * len(self.ins)
         if not create_graph:
-            if self.saved and type(self.saved[0]) is Packed:
-                found = self.from_packed(ct)
-            else:
-                found = list(self.vjp.back(self, ct))
+            found = list(self.vjp.back(self, ct))
             return found if self.broadcast_to is None else fit(found, self.broadcast_to)
         self.check_versions()
         vjp = self.vjp
@@ -97,14 +94,6 @@ class RuleNode(Node):
             results = [result.conj() for result in results]
         found = [None if at < 0 else results[at] for at in vjp.where]
         return found if self.broadcast_to is None else fit_tensors(found, self.broadcast_to)
-
-    def from_packed(self, ct: Any) -> list[Any]:
-        """The gradients where hooks packed what was saved."""
-        vjp = self.vjp
-        values = [vjp.suited(one.tensor()._raw) for one in self.saved or ()]
-        turned = vjp.kind.kind == "c"
-        results = vjp.backward.steps.on_arrays(vjp.kind, [np.conj(ct) if turned else ct, *values])
-        return [None if at < 0 else np.conj(results[at]) if turned else results[at] for at in vjp.where]
 
     def _applied(self, primitive: Any, xs: tuple[Any, ...], params: dict[str, Any]) -> Tensor:
         if primitive.name == "cast" and params["kind"] == "float":
@@ -207,9 +196,9 @@ def kept(x: Tensor) -> Any:
     if not state.saved_hooks:
         return x
     if x._is_number:
-        return Packed(x, lambda same: same, None, x._raw.shape)
+        return Packed(x, lambda same: same, None, x._raw)
     pack, unpack = state.saved_hooks[-1]
-    return Packed(_packed(pack, x), unpack, source_of(x), x._raw.shape)
+    return Packed(_packed(pack, x), unpack, source_of(x), x._raw)
 
 
 def kept_result(x: Tensor, node: Node, output: int = 0) -> Any:
@@ -217,7 +206,7 @@ def kept_result(x: Tensor, node: Node, output: int = 0) -> Any:
     if not state.saved_hooks:
         return saved_result(x._raw, x._counter, output)
     pack, unpack = state.saved_hooks[-1]
-    return Packed(_packed(pack, x.detach()), unpack, output, x._raw.shape)
+    return Packed(_packed(pack, x.detach()), unpack, output, x._raw)
 
 
 def _packed(pack: Any, x: Tensor) -> Any:

@@ -229,20 +229,6 @@ def full_like(
     return np.full(input._array.shape, fill_value, (dtype or input.dtype).np)
 
 
-@made()
-def logspace(
-    start: float,
-    end: float,
-    steps: int,
-    base: float = 10.0,
-    *,
-    dtype: dtypes.dtype | None = None,
-) -> Any:
-    """Powers of a base with exponents at equal distances, both ends included."""
-    exponents = np.linspace(start, end, steps, dtype=np.float64)
-    return (base**exponents).astype(_type(dtype))
-
-
 # --- random numbers: PyTorch's own after the same `manual_seed` --------------------------------------------------
 
 

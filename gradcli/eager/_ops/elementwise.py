@@ -316,13 +316,10 @@ def clamp(input: Tensor, min: Operand | None = None, max: Operand | None = None)
         raise RuntimeError("clamp() needs at least one of min and max")
     low = -np.inf if min is None else as_tensor_or_number(min)
     high = np.inf if max is None else as_tensor_or_number(max)
-    numbers = not isinstance(low, Tensor) and not isinstance(high, Tensor)
-    whole = not input.dtype.is_floating_point
-    if whole and numbers:
-        return Tensor(np.clip(input._array, min, max))
-    if whole and all(not isinstance(x, Tensor) or x.dtype.kind < 2 for x in (low, high)):
-        below, above = (x._array if isinstance(x, Tensor) else None if np.isinf(x) else x for x in (low, high))
-        return Tensor(np.clip(input._array, below, above))
+    bounds = [x for x in (low, high) if isinstance(x, Tensor)]
+    numbers = not bounds
+    if input.dtype.kind < 2 and all(x.dtype.kind < 2 for x in bounds):
+        return Tensor(np.clip(input._array, *[x._array if isinstance(x, Tensor) else x for x in (min, max)]))
     name = "ClampBackward1" if numbers else "ClampBackward0"
     return bounded(input, low, high, name, edges=1 if numbers else None, keep_integer=False)
 

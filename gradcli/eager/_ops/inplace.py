@@ -131,7 +131,7 @@ def rewrite(x: Tensor, result: Tensor) -> None:
             written = edge[0].ins[1]
     hit = np.zeros_like(base._array, np.bool_)
     plan = plan_of(follow, (hit.shape,), ("bool",), {"path": x._path}, False)
-    plan.forward.on_arrays(hit.dtype, [hit])[0][...] = True
+    plan.forward.function(hit.dtype)(hit)[0][...] = True
     noded((base,), CopySlices, "CopySlices", (source_of(base), written), hit=Tensor(hit), path=x._path)
     if events.current is not None:
         events.current.of_node(base)

@@ -113,6 +113,9 @@ def formula(
         made: Any = function
         if pointwise and names == operands and count == 1:
             made = fastpath.unary(name, rule, f"{kind}Backward0", function)
+        elif pointwise and names == operands and count == 2 and variant:
+            of_number = f"{kind}Backward{operands.index(variant) ^ 1}"
+            made = fastpath.binary(name, rule, f"{kind}Backward1", function, of_number=of_number)
         made = described(made, name, rule.__doc__ or "", **rule.__annotations__)
         made.row, made.rule, made.__wrapped__ = row, rule, rule
         return made  # type: ignore[no-any-return]

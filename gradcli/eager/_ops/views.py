@@ -79,12 +79,13 @@ def axis_of(dim: int, rank: int) -> int:
 # --- reshape and its kin -----------------------------------------------------------------------------------
 
 
-def _complete(x: Tensor, shape: Shape) -> Shape:
+def _complete(size: int, shape: Shape) -> Shape:
+    """A shape for so many entries, in which one size may be -1: what is left."""
     if shape.count(-1) == 1:
         rest = -math.prod(shape)
-        shape = tuple([x._array.size // rest if n == -1 and rest else n for n in shape])
-    if math.prod(shape) != x._array.size or any(n < 0 for n in shape):
-        raise RuntimeError(f"shape {list(shape)} is invalid for input of size {x._array.size}")
+        shape = tuple([size // rest if n == -1 and rest else n for n in shape])
+    if math.prod(shape) != size or any(n < 0 for n in shape):
+        raise RuntimeError(f"shape {list(shape)} is invalid for input of size {size}")
     return shape
 
 
@@ -99,7 +100,7 @@ def view(input: Tensor, *given: Any) -> Tensor:
 
 
 def _shared(x: Tensor, shape: Shape, node: str) -> Tensor:
-    wanted = _complete(x, shape)
+    wanted = _complete(x._raw.size, shape)
     array = x._array
     if not array.flags.c_contiguous and array.size and not np.may_share_memory(array.reshape(wanted), array):
         raise RuntimeError("view() cannot give this shape to the memory of a non-contiguous tensor: use reshape()")
@@ -118,7 +119,7 @@ def unsafe_view(x: Tensor, shape: Shape) -> Tensor:
 @op(fast=True)
 def reshape(input: Tensor, *given: Any, shape: Any = None) -> Tensor:
     """The entries in another shape: a view where possible, else a copy."""
-    wanted = _complete(input, sizes(given, shape, "shape"))
+    wanted = _complete(input._raw.size, sizes(given, shape, "shape"))
     if np.may_share_memory(input._array.reshape(wanted), input._array) or not input._array.size:
         node = "ViewBackward0" if input._array.flags.c_contiguous else "ReshapeAliasBackward0"
         return viewed(input, _reshaped, {"shape": wanted}, node)
@@ -276,16 +277,7 @@ def ravel(input: Tensor) -> Tensor:
 def unflatten(input: Tensor, dim: int, sizes: Sizes) -> Tensor:
     """One axis made several."""
     at = axis_of(dim, input.ndim) + input.ndim
-    return view(input, (*input.shape[:at], *_complete_part(input.shape[at], tuple(sizes)), *input.shape[at + 1 :]))
-
-
-def _complete_part(size: int, shape: Shape) -> Shape:
-    if shape.count(-1) == 1:
-        rest = -math.prod(shape)
-        shape = tuple([size // rest if n == -1 and rest else n for n in shape])
-    if math.prod(shape) != size:
-        raise RuntimeError(f"unflatten: sizes {list(shape)} do not multiply to {size}")
-    return shape
+    return view(input, (*input.shape[:at], *_complete(input.shape[at], tuple(sizes)), *input.shape[at + 1 :]))
 
 
 @op()
