@@ -120,7 +120,7 @@ def test_the_graphs_are_those_of_our_tensors(name: str) -> None:
     watch, _ = recorded(path)
     assert watch.notes == []
     wanted, found = running.graphs_of(ours, str(path)), running.graphs_of(watch, str(path))
-    rows = [sorted((x.node, x.line or 0, x.type, x.rule) for x in graphs.forward) for graphs in (found, wanted)]
+    rows = [sorted((x.torch, x.line or 0, x.type, x.name) for x in graphs.forward) for graphs in (found, wanted)]
     assert rows[0] == rows[1]
     for mine, theirs in zip(wanted.backwards, found.backwards, strict=True):
         assert (mine.line, mine.retain, mine.create) == (theirs.line, theirs.retain, theirs.create)
@@ -137,11 +137,11 @@ def test_nodes_of_a_composite_are_in_the_graph(tmp_path: Path) -> None:
     path.write_text("import torch\nlayer = torch.nn.Linear(3, 2)\nlayer(torch.ones(1, 3)).sum().backward()\n")
     watch, _ = recorded(path)
     rows = running.graphs_of(watch, str(path)).forward
-    assert {one.node for one in rows} == {"leaf", "TBackward0", "AddmmBackward0", "SumBackward0"}
-    (transposed,) = [one for one in rows if one.node == "TBackward0"]
+    assert {one.torch for one in rows} == {"AccumulateGrad", "TBackward0", "AddmmBackward0", "SumBackward0"}
+    (transposed,) = [one for one in rows if one.torch == "TBackward0"]
     assert transposed.type == "float32[3, 2]" and transposed.line == 3
-    (product,) = [one for one in rows if one.node == "AddmmBackward0"]
-    assert transposed.number in product.reads
+    (product,) = [one for one in rows if one.torch == "AddmmBackward0"]
+    assert transposed.index in product.inputs
 
 
 def test_commands_say_on_which_pytorch_they_ran(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -28,9 +28,14 @@ else:  # typing costs 3 ms at start-up, and what it says matters to a type check
 
 
 class DataclassFields:
-    """The attribute by which `dataclasses` recognises its own, made at the first look."""
+    """The attribute by which `dataclasses` recognises its own, made when it is first read."""
+
+    def __init__(self) -> None:
+        self.known: dict[type[Any], dict[str, Any]] = {}
 
     def __get__(self, instance: object, owner: type[Any]) -> dict[str, Any]:
+        if owner in self.known:
+            return self.known[owner]
         defaults = owner._defaults
         columns = [
             (name, kind, *([defaults[name]] if name in defaults else []))
@@ -39,7 +44,7 @@ class DataclassFields:
         ]
         twin = import_module("dataclasses").make_dataclass(owner.__name__, columns, frozen=True)
         fields: dict[str, Any] = twin.__dataclass_fields__
-        return fields
+        return self.known.setdefault(owner, fields)
 
 
 @dataclass_transform(frozen_default=True)

@@ -58,6 +58,7 @@ class Vertex(Record):
     turns: int = 0
     body: str = ""
     groups: tuple[Group, ...] = ()
+    file: str = ""  # of the line, where that is another one than the source
 
 
 class Graph(Shown):

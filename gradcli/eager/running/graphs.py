@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradcli.diagnostics import error, visible
@@ -16,24 +17,6 @@ if TYPE_CHECKING:
     from gradcli.eager.running.places import Line
     from gradcli.eager.running.tensors import Entry, Rule
     from gradcli.eager.running.watch import Watch
-    from gradcli.results.graph_vertices import Group
-
-
-class Made(NamedTuple):
-    """An operation that left a node, or a leaf that such an operation read."""
-
-    number: int
-    node: str
-    reads: tuple[int, ...]
-    value: Any
-    type: str
-    name: str
-    line: int | None
-    text: str
-    file: str
-    rule: str = ""  # the name of the Function that made it
-    note: str = ""  # what that saved, and where its backward is
-    groups: tuple[Group, ...] = ()  # calls, layers and turns of loops around it
 
 
 class Sent(NamedTuple):
@@ -82,7 +65,7 @@ class Graphs(NamedTuple):
     """Everything that a run built, or of the backwards that `ran` a single one."""
 
     file: str
-    forward: tuple[Made, ...]
+    forward: tuple[Vertex, ...]  # operations that left a node, and the leaves that they read
     backwards: tuple[Backward, ...]
     on: str = ""  # the PyTorch that built them; empty for our own tensors
     ran: int = 0
@@ -97,7 +80,7 @@ class Graphs(NamedTuple):
             raise error("GC721", f"backward {abs(number)} does not exist: {told}" if self.ran else "no backward ran")
         back = self.backwards[number - 1 if number > 0 else -1]
         reached = beneath(self.forward, back)
-        return self._replace(forward=tuple([one for one in self.forward if one.number in reached]), backwards=(back,))
+        return self._replace(forward=tuple([one for one in self.forward if one.index in reached]), backwards=(back,))
 
 
 def graphs_of(watch: Watch, path: str) -> Graphs:
@@ -119,33 +102,35 @@ def graphs_of(watch: Watch, path: str) -> Graphs:
     made = [_made(entry, index, names, path) for entry in order]
     for mark, rule in watch.rules.items():
         if mark in index:
-            made[index[mark]] = made[index[mark]]._replace(rule=rule.name, note=_note(watch, rule, names, path))
+            made[index[mark]] = replace(made[index[mark]], name=rule.name, note=_note(watch, rule, names, path))
     backwards = [_backward(number, one, index, results, names, made) for number, one in enumerate(watch.sweeps, 1)]
     return Graphs(path, tuple(made), tuple(backwards), ran=len(backwards))
 
 
-def beneath(forward: Sequence[Made], back: Backward) -> set[int]:
+def beneath(forward: Sequence[Vertex], back: Backward) -> set[int]:
     """The numbers of all that a backward reached: its nodes and the leaves that they read."""
     ran = {step.number for step in back.ran if step.number is not None}
     reached = {sent.to for step in back.ran for sent in step.sent if sent.to is not None}
-    leaves = {one.number for one in forward if one.node == "leaf"}
-    read = {number for one in forward if one.number in ran for number in one.reads}
+    leaves = {one.index for one in forward if one.role == "leaf"}
+    read = {number for one in forward if one.index in ran for number in one.inputs}
     return ran | reached | (leaves & read) | {added.number for added in back.added}
 
 
-def _made(entry: Entry, index: dict[int, int], names: dict[int, str], path: str) -> Made:
+def _made(entry: Entry, index: dict[int, int], names: dict[int, str], path: str) -> Vertex:
     leaf = entry.seq is None  # also what was computed before requires_grad_() made it one
-    line = None if leaf else entry.line
-    return Made(
+    line, label = None if leaf else entry.line, names.get(entry.mark, "")
+    return Vertex(
         index[entry.mark],
-        "leaf" if leaf else entry.name,
+        label or "leaf" if leaf else operation(entry.name),
+        "AccumulateGrad" if leaf else entry.name,
+        "leaf" if leaf else "operation",
         tuple([index[mark] for mark in entry.inputs if mark in index]),
-        entry.value,
         type_text(entry.dtype, entry.shape),
-        names.get(entry.mark, ""),
-        None if line is None else line.number,
         "" if line is None else line.text,
-        elsewhere(line, path),
+        line=None if line is None else line.number,
+        file=elsewhere(line, path),
+        value=entry.value,
+        label=label,
         groups=entry.groups,
     )
 
@@ -169,12 +154,12 @@ def _backward(
     index: dict[int, int],
     results: dict[Any, list[int]],
     names: dict[int, str],
-    made: Sequence[Made],
+    made: Sequence[Vertex],
 ) -> Backward:
     ran = []
     for step in sweep.steps:
         *_, row = results.get(step.seq, [None])
-        reads = [] if row is None else list(made[row].reads)
+        reads = [] if row is None else list(made[row].inputs)
         sent = []
         for one in step.sent:
             kind, key = one.to
@@ -215,9 +200,9 @@ def drawing(graphs: Graphs, lines: Sequence[str]) -> Graph:
         raise error("GC721", f"{visible(graphs.file, 200)} built no graph", help=told)
     back = graphs.backwards[-1] if graphs.backwards else None
     reached = None if back is None else beneath(graphs.forward, back)
-    kept = [one for one in graphs.forward if reached is None or one.number in reached]
-    index = {one.number: place for place, one in enumerate(kept)}
-    sent, cotangents = returned(back, {one.number: one for one in kept})
+    kept = [one for one in graphs.forward if reached is None or one.index in reached]
+    index = {one.index: place for place, one in enumerate(kept)}
+    sent, cotangents = returned(back, {one.index: one for one in kept})
     vertices = tuple(vertex(one, index, sent, cotangents) for one in kept)
     read = {place for one in vertices for place in one.inputs}
     ends = tuple(one.index for one in vertices if one.index not in read)
@@ -227,7 +212,7 @@ def drawing(graphs: Graphs, lines: Sequence[str]) -> Graph:
     return Graph(title, {}, vertices, ends, {}, tuple(lines))
 
 
-def returned(back: Backward | None, made: Mapping[int, Made]) -> tuple[dict[tuple[int, int], Any], dict[int, Any]]:
+def returned(back: Backward | None, made: Mapping[int, Vertex]) -> tuple[dict[tuple[int, int], Any], dict[int, Any]]:
     """What each node sent to each of its inputs (number of the node, position), and what arrived at each."""
     sent: dict[tuple[int, int], Any] = {}
     arrived: dict[int, Any] = {}
@@ -236,7 +221,7 @@ def returned(back: Backward | None, made: Mapping[int, Made]) -> tuple[dict[tupl
         if number is None or number not in made:
             continue
         arrived[number] = step.arrived
-        free = list(enumerate(made[number].reads))
+        free = list(enumerate(made[number].inputs))
         for one in step.sent:
             place = next((place for place, read in free if read == one.to), None)
             if place is not None and one.to is not None:
@@ -248,28 +233,19 @@ def returned(back: Backward | None, made: Mapping[int, Made]) -> tuple[dict[tupl
 
 
 def vertex(
-    one: Made, index: Mapping[int, int], sent: Mapping[tuple[int, int], Any], arrived: Mapping[int, Any]
+    one: Vertex, index: Mapping[int, int], sent: Mapping[tuple[int, int], Any], arrived: Mapping[int, Any]
 ) -> Vertex:
-    """An operation or a leaf as a picture shows it."""
-    leaf = one.node == "leaf"
-    places = [(at, index[read]) for at, read in enumerate(one.reads) if read in index]
-    name = one.name or "leaf" if leaf else one.rule or operation(one.node)
-    return Vertex(
-        index[one.number],
-        name,
-        "AccumulateGrad" if leaf else one.node,
-        "leaf" if leaf else "operation",
-        tuple(place for _, place in places),
-        one.type,
-        name if leaf else one.text or one.node,
-        None,
-        one.line,
-        one.value,
-        arrived.get(one.number),
-        tuple(sent.get((one.number, at)) for at, _ in places),
-        "" if leaf else one.name,
-        one.note,
-        groups=one.groups,
+    """An operation or a leaf as a picture shows it, with what went back through it."""
+    leaf = one.role == "leaf"
+    places = [(at, index[read]) for at, read in enumerate(one.inputs) if read in index]
+    return replace(
+        one,
+        index=index[one.index],
+        inputs=tuple([place for _, place in places]),
+        text=one.name if leaf else one.text or one.torch,
+        cotangent=arrived.get(one.index),
+        sent=tuple([sent.get((one.index, at)) for at, _ in places]),
+        label="" if leaf else one.label,
     )
 
 

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
-    from gradcli.eager.running.graphs import Backward, Graphs, Made
+    from gradcli.eager.running.graphs import Backward, Graphs
     from gradcli.rendering.document import Block
+    from gradcli.results.graph_vertices import Vertex
 
 MOST_ROWS, MOST_BACKWARDS = 60, 4
 ENTRIES, WIDEST = 4, 26  # of an array that is shown entry by entry: how many, and how many characters
@@ -30,7 +31,7 @@ def graphs(result: Graphs, style: Style) -> Document:
     if not result.forward:
         return document(Line("No operation on a tensor that requires grad: no graph was built.", "note"))
     blocks: list[Block] = [forward(result, style)]
-    names = {step.number: called(step) for step in result.forward}
+    names = {step.index: called(step) for step in result.forward}
     shown = len(result.backwards)
     for at in positions(shown, MOST_BACKWARDS):
         if at is None:
@@ -43,9 +44,14 @@ def graphs(result: Graphs, style: Style) -> Document:
     return document(*blocks)
 
 
-def called(step: Made) -> str:
+def called(step: Vertex) -> str:
     """How other rows call a value: a leaf by its name, another by its number and operation."""
-    return step.name if step.node == "leaf" and step.name else f"{step.number} {step.node}"
+    return step.label if step.role == "leaf" and step.label else f"{step.index} {node_of(step)}"
+
+
+def node_of(step: Vertex) -> str:
+    """The node that an operation left; `leaf` for a leaf."""
+    return "leaf" if step.role == "leaf" else step.torch
 
 
 def forward(result: Graphs, style: Style) -> Grid:
@@ -62,12 +68,12 @@ def forward(result: Graphs, style: Style) -> Grid:
     )
     rows = [
         (
-            str(step.number),
-            step.node,
-            ", ".join(map(str, step.reads)),
+            str(step.index),
+            node_of(step),
+            ", ".join(map(str, step.inputs)),
             step.type,
             shown(step.value, None, style),
-            step.name,
+            step.label,
             place(step.line, step.file),
             step.text,
         )
@@ -166,12 +172,12 @@ def payload(result: Graphs) -> dict[str, Any]:
         **({"on": result.on} if result.on else {}),
         "forward": [
             {
-                "index": step.number,
-                "node": step.node,
-                "reads": list(step.reads),
+                "index": step.index,
+                "node": node_of(step),
+                "reads": list(step.inputs),
                 "type": step.type,
                 "value": jsonable(whole(step.value)),
-                "name": step.name or None,
+                "name": step.label or None,
                 "line": step.line,
                 "file": step.file or None,
                 "text": step.text,
@@ -222,7 +228,7 @@ def tidy(result: Graphs) -> Grid:
     for step in result.forward:
         value = "" if whole(step.value) is None else inline(step.value, None, sys.maxsize)
         rows.append(
-            ("forward", str(step.number), step.node, " ".join(map(str, step.reads)), value, place(step.line, ""))
+            ("forward", str(step.index), node_of(step), " ".join(map(str, step.inputs)), value, place(step.line, ""))
         )
     for one in result.backwards:
         for ran in one.ran:
