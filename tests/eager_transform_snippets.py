@@ -161,12 +161,6 @@ x=torch.tensor([1.,2.],requires_grad=True)
 with torch.autograd.graph.save_on_cpu(): y=(x*x*x).sum()
 y.backward(); g=x.grad
 """,
-    "edges and nodes": """
-a=torch.ones(2,requires_grad=True); b=(a*2)
-e=torch.autograd.graph.get_gradient_edge(b); n=e.node.name(); k=e.output_nr; i=isinstance(b.grad_fn,torch.autograd.graph.Node)
-n2=torch.autograd.graph.get_gradient_edge(a).node.name()
-del e
-""",
 }
 _USE = "ck = torch.utils.checkpoint\n"
 CHECKPOINTS = {name: _USE + text.lstrip() for name, text in CHECKPOINTS.items()}

@@ -68,11 +68,6 @@ FUNCTIONS = {
     "a jvp of numbers and whole numbers": _FORWARD_AD + _CLASS + "forward(ctx, x, y, n, i):\n" + _JVP + "    t = fwAD.unpack_dual(F.apply(d, y, 3, torch.tensor([1]))).tangent\nassert F.seen == [[1], [0], None, None]\n",
 }  # fmt: skip
 
-EDGES = {
-    "of a tensor": "from torch.autograd.graph import get_gradient_edge\nx = torch.ones(2, requires_grad=True)\ny = x * 2\nassert get_gradient_edge(y) == get_gradient_edge(y) and len(get_gradient_edge(y)) == 3\nassert get_gradient_edge(x).node is y.grad_fn.next_functions[0][0]\n",
-    "of several": "from torch.autograd.graph import get_gradient_edge\na, b, c = torch.ones(3, requires_grad=True).unbind()\nassert get_gradient_edge(b).output_nr == 1 and get_gradient_edge(b).node is a.grad_fn\n",
-}  # fmt: skip
-
 _HOOK = "m = M()\nseen = []\nh = m.register_full_backward_hook(lambda m, gi, go: seen.append((len(gi), len(go))))\nx = torch.ones(2, requires_grad=True)\nr = m(x)\ndel m, h\n"
 _CALL = (
     "from torch.func import functional_call\nm = torch.nn.Sequential(torch.nn.Linear(1, 1))\nones = torch.ones(1, 1)\n"
@@ -133,7 +128,7 @@ SEQUENCES = {
 USAGE = {
     f"{kind}: {name}": text
     for kind, table in (
-        *(("import", IMPORTS), ("switch", SWITCHES), ("loader", LOADERS), ("Function", FUNCTIONS), ("edge", EDGES)),
+        *(("import", IMPORTS), ("switch", SWITCHES), ("loader", LOADERS), ("Function", FUNCTIONS)),
         *(("module", MODULES), ("index", INDICES), ("draw", DRAWS), ("sequence", SEQUENCES)),
     )
     for name, text in table.items()

@@ -9,7 +9,7 @@ Classes are made by name, so that `type(node).__name__` is PyTorch's. A leaf sta
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from gradcli.eager._core import events
 from gradcli.eager._core.modes import Place, sequence, spoken, sweeps
@@ -110,14 +110,6 @@ class Output:
     def __init__(self, node: Node, nr: int) -> None:
         self.node = node
         self.nr = nr
-
-
-class GradientEdge(NamedTuple):
-    """Where the gradient of a tensor arrives: a node, and the number of its output."""
-
-    node: Any
-    output_nr: int
-    ownership_token: Any = None
 
 
 class Extra:

@@ -16,6 +16,7 @@ from gradcli.eager._core import dtypes
 from gradcli.eager._core.modes import enable_grad, state
 from gradcli.eager._core.node import Saved
 from gradcli.eager._core.tensor import Tensor
+from gradcli.eager._core.unsupported import room
 from gradcli.eager._engine.record import apply, cast, copied
 from gradcli.eager._engine.rule_node import number
 from gradcli.eager._ops.inplace import copy_
@@ -194,3 +195,7 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
         primal = view(tensor, tuple(tensor.shape))
     primal._dual_root = True
     return UnpackedDualTensor(primal, tensor._tangent)
+
+
+__all__ = ["UnpackedDualTensor", "dual_level", "make_dual", "unpack_dual"]
+__getattr__, __dir__ = room("autograd.forward_ad", __all__)

@@ -12,6 +12,7 @@ import numpy as np
 
 from gradcli.eager._core.modes import enable_grad
 from gradcli.eager._core.tensor import Tensor
+from gradcli.eager._core.unsupported import room
 from gradcli.eager._ops.creation import ones_like, zeros_like
 from gradcli.eager._ops.joining import stack
 from gradcli.eager._ops.views import reshape, view
@@ -241,3 +242,7 @@ def _second(
         first = run.filled(run.pulled([value], [ones_like(value)], True), run.xs, strict)
         found = run.filled(run.pulled(first, vectors, create_graph), run.xs, create_graph)
     return run.shown(run.value), found[0] if run.single else found
+
+
+__all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
+__getattr__, __dir__ = room("autograd.functional", __all__)

@@ -1,12 +1,13 @@
-"""PyTorch's `torch.autograd.graph`: hooks on saved tensors, nodes and edges of recorded graphs."""
+"""PyTorch's `torch.autograd.graph`: hooks on saved tensors, and the classes of nodes."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from gradcli.eager._core.modes import state, sweeps
-from gradcli.eager._core.node import AccumulateGrad, GradientEdge, Node, accumulator
+from gradcli.eager._core.node import AccumulateGrad, Node
 from gradcli.eager._core.tensor import Tensor
+from gradcli.eager._core.unsupported import room
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,19 +43,5 @@ class save_on_cpu(saved_tensors_hooks):
         super().__init__(lambda x: Tensor(x._array.copy()), lambda kept: kept)
 
 
-def get_gradient_edge(tensor: Tensor) -> GradientEdge:
-    """The edge of a tensor. RuntimeError where no gradient will come."""
-    if not tensor.requires_grad:
-        raise RuntimeError("there is no gradient edge for a tensor that does not require grad")
-    node = tensor.grad_fn
-    return GradientEdge(accumulator(tensor) if node is None else node, tensor.output_nr)
-
-
-__all__ = [
-    "AccumulateGrad",
-    "GradientEdge",
-    "Node",
-    "get_gradient_edge",
-    "save_on_cpu",
-    "saved_tensors_hooks",
-]
+__all__ = ["AccumulateGrad", "Node", "save_on_cpu", "saved_tensors_hooks"]
+__getattr__, __dir__ = room("autograd.graph", __all__)
