@@ -39,8 +39,6 @@ if TYPE_CHECKING:
 
 TAYLOR = (3, 100)  # orders for which a series may be smaller than forward mode repeated
 FEW = 8  # sweeps up to which they are written one by one
-FAST, SLOWER = 1.75, 1.5  # where an order adds so many times the nodes of that before, the next add at least so many
-CLEARLY, WORTH = 1.2, 50  # times the nodes of a series; nodes from which sweeps are worth leaving out
 MOST_ORDERS = 10_000  # each order is a sweep, also where nothing is left to differentiate
 
 
@@ -79,28 +77,15 @@ def nth(output: Node, target: Node, order: int) -> list[Node]:
         if series is None:
             return list(islice(forward, order))
         found = list(islice(forward, 2))  # of these a series makes more than it has to
-        sizes = [len(_with(set(), found[:1]))]
         nodes, others = _with(set(), found), _with(set(), series[:2])
         if len(nodes) < len(others):
             series[:2], others = found, set(nodes)
         for other, one in zip(series[2:], forward, strict=False):
             found.append(one)
-            sizes.append(len(nodes))
             nodes, others = _with(nodes, [one]), _with(others, [other])
             if len(nodes) > len(others):  # from some order on forward mode takes more than a series
                 return series
-            if _soon_larger(len(nodes), sizes, order - len(found), others, series):
-                return series
         return found
-
-
-def _soon_larger(size: int, before: Sequence[int], left: int, others: set[Node], series: Sequence[Node]) -> bool:
-    """Whether forward mode, of `size` nodes by now, grows so fast that after all orders it is larger than a series."""
-    added = size - before[-1]
-    if not left or size < WORTH or added < FAST * (before[-1] - before[-2]):
-        return False
-    expected = size + sum([added * SLOWER**k for k in range(1, left + 1)])
-    return expected > CLEARLY * len(_with(set(others), series))
 
 
 def _with(nodes: set[Node], outputs: Sequence[Node]) -> set[Node]:
