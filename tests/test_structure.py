@@ -122,13 +122,6 @@ def test_what_carries_no_derivative_still_carries_values() -> None:
     assert pattern_of("where(x[0] > 0, x[1:3], x[3:5])", 6, values=True)[:, 0].all()
 
 
-def test_constant_matrices_are_read_through_their_nonzeros() -> None:
-    band = np.diag(np.full(8, 2.0)) - np.diag(np.ones(7), 1)
-    assert (pattern_of(f"{band.tolist()} @ x", 8) == (band != 0)).all()
-    assert (pattern_of(f"x @ {band.tolist()}", 8) == (band.T != 0)).all()
-    assert (pattern_of(f"reshape(x, (1, 8)) @ {band.T.tolist()}", 8) == (band != 0)).all()
-
-
 def test_positions_that_are_data_are_followed() -> None:
     assert (
         pattern_of("const i = [3, 0, 0]\nx[i]**2", 5, held={"i": np.array([3, 0, 0])})

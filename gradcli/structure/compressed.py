@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     Array = NDArray[Any]
 
 CYCLES = 16  # cyclic colourings that are tried
-FEW = 4  # columns of a row that are compared two by two
 PROBES = 2
 SLACK = 2.0**20  # roundings by which a probe may differ from what the entries give, relative to their sizes
 TINY = 2.0**10  # the same relative to the largest row: what cancels leaves rounding behind
@@ -52,18 +51,9 @@ def coloured(flow: Flow, columns: int) -> Colours:
         return Colours(np.full(columns, -1), 0)
     for count in range(least, least + CYCLES):
         cycle = np.arange(columns) % count
-        if _differ(flow, cycle[flow.columns], count):
+        if len(distinct(flow.row_of_each() * count + cycle[flow.columns])) == flow.pairs:  # each once in a row
             return Colours(cycle if used.all() else np.where(used, cycle, -1), count)
     return _first_free(flow, columns)
-
-
-def _differ(flow: Flow, colours: Places, count: int) -> bool:
-    """Whether no row has one of the colours of its pairs twice."""
-    if not 0 < flow.width <= FEW:
-        return len(distinct(flow.row_of_each() * count + colours)) == flow.pairs
-    table = colours.reshape(flow.rows, flow.width)
-    pairs = [(i, j) for i in range(flow.width) for j in range(i)]
-    return not any((table[:, i] == table[:, j]).any() for i, j in pairs)
 
 
 def _first_free(flow: Flow, columns: int) -> Colours:

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 
 SHIFT = 31  # bits of a column in the number of a pair
-WIDEST = 8  # columns of a row up to which rows of one length are handled as a table
 
 
 class TooDense(Exception):
@@ -29,14 +28,13 @@ class TooDense(Exception):
 class Flow:
     """For row r, `columns[starts[r]:starts[r + 1]]`: sorted, each once; immutable."""
 
-    __slots__ = ("_keys", "_rows", "_width", "columns", "starts")
+    __slots__ = ("_keys", "_rows", "columns", "starts")
 
     def __init__(self, starts: Places, columns: Places) -> None:
         self.starts = starts
         self.columns = columns
         self._rows: Places | None = None
         self._keys: Places | None = None
-        self._width: int | None = None
 
     @property
     def rows(self) -> int:
@@ -47,19 +45,6 @@ class Flow:
         """How many (row, column) pairs there are."""
         return len(self.columns)
 
-    @property
-    def width(self) -> int:
-        """The number of columns that every row has; 0 where they differ, or are many."""
-        if self._width is None:
-            width, rest = divmod(self.pairs, max(self.rows, 1))
-            even = not rest and width <= WIDEST and bool((self.starts[1:] - self.starts[:-1] == width).all())
-            self._width = width if even else 0
-        return self._width
-
-    def table(self) -> Places:
-        """The columns of each row, where every row has `width` of them."""
-        return self.columns.reshape(self.rows, self.width)
-
     def lengths(self) -> Places:
         """The number of columns of each row."""
         return np.diff(self.starts)
@@ -67,8 +52,7 @@ class Flow:
     def row_of_each(self) -> Places:
         """The row of each pair, in the order of `columns`."""
         if self._rows is None:
-            width = self.width
-            self._rows = self.starts[:-1] if width == 1 else np.arange(self.rows).repeat(width or self.lengths())
+            self._rows = np.arange(self.rows).repeat(self.lengths())
         return self._rows
 
     def keys(self) -> Places:
@@ -79,18 +63,6 @@ class Flow:
 
     def __repr__(self) -> str:
         return f"<flow of {self.rows} rows, {self.pairs} pairs>"
-
-
-def of_table(table: Places) -> Flow:
-    """Row r has the columns of row r of a table, which are sorted and differ.
-
-    >>> of_table(np.array([[0, 1], [2, 3]])).starts.tolist()
-    [0, 2, 4]
-    """
-    rows, width = table.shape
-    flow = Flow(np.arange(0, rows * width + 1, width) if width else np.zeros(rows + 1, np.int64), table.reshape(-1))
-    flow._width = width if width <= WIDEST else 0
-    return flow
 
 
 def identity(size: int, first: int = 0) -> Flow:
@@ -143,10 +115,6 @@ def gathered(flow: Flow, places: Places, most: float = float("inf")) -> Flow:
     >>> gathered(identity(3), np.array([2, -1, 2])).columns.tolist()
     [2, 2]
     """
-    if flow.width and len(places) and places.min() >= 0:
-        if len(places) * flow.width > most:
-            raise TooDense
-        return of_table(flow.table()[places])
     taken = np.where(places >= 0, places, 0)
     counts = np.where(places >= 0, flow.lengths()[taken], 0) if flow.rows else np.zeros(len(places), dtype=np.int64)
     starts = np.concatenate([[0], np.cumsum(counts)])
@@ -171,33 +139,11 @@ def united(flows: Sequence[Flow], most: float = float("inf")) -> Flow:
     different = list(dict.fromkeys(flows))
     if len(different) == 1:
         return different[0]
-    if all(flow.width for flow in different):
-        whole = _beside(different, most)
-    else:
-        whole = _of_keys(distinct(np.concatenate([flow.keys() for flow in different])), different[0].rows, most)
+    whole = _of_keys(distinct(np.concatenate([flow.keys() for flow in different])), different[0].rows, most)
     for flow in different:
         if flow.pairs == whole.pairs:
             return flow  # it holds the others
     return whole
-
-
-def _beside(flows: Sequence[Flow], most: float) -> Flow:
-    """The union of flows whose rows have one length each."""
-    if len(flows) == 2 and flows[0].width == flows[1].width == 1:
-        one, other = flows[0].columns, flows[1].columns
-        table = np.stack([np.minimum(one, other), np.maximum(one, other)], axis=1)
-    else:
-        table = np.sort(np.concatenate([flow.table() for flow in flows], axis=1), axis=1)
-    first = np.ones(table.shape, dtype=bool)
-    np.not_equal(table[:, 1:], table[:, :-1], out=first[:, 1:])
-    count = int(np.count_nonzero(first))
-    if count > most:
-        raise TooDense
-    if count == table.size:
-        return of_table(table)
-    starts = np.zeros(len(table) + 1, dtype=np.int64)
-    np.cumsum(np.count_nonzero(first, axis=1), out=starts[1:])
-    return Flow(starts, table[first])
 
 
 def stacked(flows: Sequence[Flow]) -> Flow:

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 MOST_NODES = 20_000  # a walk over more takes longer than what it saves
 PAIRS_PER_ENTRY = 256  # of rows and columns: what is denser has too many colours
-SPARSE = 0.5  # a constant matrix with a larger share of nonzeros is taken as full
 
 
 def pattern(
@@ -210,33 +209,9 @@ class Walk:
         return gathered(joined, lanes_along(after, axis), self.most)
 
     def _product(self, node: Node, flows: Sequence[Found]) -> Found:
-        """Entry (i, j) depends on row i of the first matrix and on column j of the second, where the other is not 0."""
-        x, y = node.args
-        found = []
-        for flow, own, other, left in ((flows[0], x, y, True), (flows[1], y, x, False)):
-            if flow is not None:
-                beside = self.value(other)
-                if beside is not None and beside.shape == other.shape and (beside != 0).mean() < SPARSE:
-                    found.append(self._through_nonzeros(flow, own, node, beside != 0, left))
-                else:
-                    found.append(self.mixed(flow, own.shape, node.shape, -1 if left else -2))
-        return united(found, self.most)
-
-    def _through_nonzeros(self, flow: Flow, own: Node, node: Node, beside: Any, left: bool) -> Flow:
-        """A product with a constant matrix, read through its nonzeros; `left`: the flow is that of the first factor."""
-        rows, inner, columns = node.shape[-2], own.shape[-1 if left else -2], node.shape[-1]
-        stack, one, two = np.nonzero(beside.reshape(-1, *beside.shape[-2:]))
-        if left:  # own is (stack, i, k), beside is (stack, k, j)
-            free = np.arange(rows)[:, None]
-            source = (stack * rows + free) * inner + one
-            place = (stack * rows + free) * columns + two
-        else:  # own is (stack, k, j), beside is (stack, i, k)
-            free = np.arange(columns)[:, None]
-            source = (stack * inner + two) * columns + free
-            place = (stack * rows + one) * columns + free
-        if source.size > 4 * self.most:
-            raise TooDense
-        return scattered(gathered(flow, source.reshape(-1)), place.reshape(-1), node.type.size, self.most)
+        """Entry (i, j) depends on row i of the first matrix and on column j of the second."""
+        axes = zip(flows, node.args, (-1, -2), strict=True)
+        return united([self.mixed(flow, x.shape, node.shape, axis) for flow, x, axis in axes if flow], self.most)
 
     def value(self, node: Node) -> Any:
         """The value of a node that no leaf reaches but held ones; None for others."""
