@@ -1,4 +1,4 @@
-"""Frames of copies, images of other sizes, and convolutions on them, against PyTorch: values, gradients, nodes, errors."""
+"""Padding with copies and images of other sizes against PyTorch: values, gradients, nodes, errors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ RESIZED: list[tuple[tuple[int, ...], dict[str, Any]]] = [
     ((1, 2, 4, 6), {"size": (5, 7), "mode": "bilinear", "align_corners": True}),
     ((1, 2, 4, 6), {"scale_factor": (1.5, 2.5), "mode": "bilinear", "align_corners": False}),
     ((1, 2, 4, 6), {"scale_factor": (1.3, 0.6), "mode": "bilinear"}),
-    ((1, 2, 4, 6), {"scale_factor": 1.3, "mode": "bilinear", "recompute_scale_factor": True}),
     ((1, 2, 4, 6), {"size": 1, "mode": "bilinear", "align_corners": True}),
     ((2, 3, 1, 1), {"size": (3, 4), "mode": "bilinear"}),
     ((2, 3, 7), {"scale_factor": 2.2, "mode": "linear"}),
@@ -35,14 +34,9 @@ RESIZED: list[tuple[tuple[int, ...], dict[str, Any]]] = [
     ((1, 2, 4, 6), {"size": 0, "mode": "bilinear"}),
 ]
 LAYERS = [
-    "nn.Conv1d(2, 3, 3, padding=2, padding_mode='reflect')",
-    "nn.Conv2d(2, 3, 3, padding=(1, 2), padding_mode='replicate')",
-    "nn.Conv2d(2, 4, (3, 2), stride=2, padding=1, groups=2, padding_mode='circular')",
-    "nn.Conv2d(2, 3, (4, 3), padding='same', padding_mode='reflect', dilation=(1, 2))",
-    "nn.Conv2d(2, 3, 3, padding='valid', padding_mode='circular', bias=False)",
     "nn.ConvTranspose2d(2, 3, 3, padding_mode='reflect')",
     "nn.ReflectionPad1d((1, 2))", "nn.ReflectionPad2d(1)", "nn.ReplicationPad1d(3)", "nn.ReplicationPad2d((1, 2, 0, 1))",
-    "nn.CircularPad1d(2)", "nn.CircularPad2d((1, 2, 2, 1))", "nn.ConstantPad1d(1, 2.5)", "nn.ConstantPad2d((1, 0, 2, 1), -1.0)",
+    "nn.ConstantPad1d(1, 2.5)", "nn.ConstantPad2d((1, 0, 2, 1), -1.0)",
     "nn.ZeroPad1d(1)", "nn.ZeroPad2d((1, 2, 0, 1))", "nn.Upsample(scale_factor=2, mode='bilinear')",
     "nn.Upsample(size=(7, 3), mode='bilinear', align_corners=True)",
 ]  # fmt: skip
@@ -82,11 +76,10 @@ def agree(call: Any, shape: tuple[int, ...], kind: str = "float64", chain: bool 
         assert np.allclose(mine, theirs, rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.parametrize("mode", ["reflect", "replicate", "circular"])
+@pytest.mark.parametrize("mode", ["reflect", "replicate"])
 @pytest.mark.parametrize(("shape", "pad"), PADS, ids=str)
 def test_frames_of_copies(shape: tuple[int, ...], pad: tuple[int, ...], mode: str) -> None:
-    chain = mode != "circular"  # one node here, in PyTorch a chain of copies into slices
-    agree(lambda lib, x: lib.nn.functional.pad(x, pad, mode), shape, chain=chain)
+    agree(lambda lib, x: lib.nn.functional.pad(x, pad, mode), shape)
 
 
 def test_frame_of_copies_takes_no_value() -> None:

@@ -74,8 +74,8 @@ def _copied_around(x: Tensor, pad: tuple[int, ...], mode: str) -> Tensor:
         raise NotImplementedError(f"{mode} padding of {len(pad)} sizes is not supported for {x.ndim}D input tensor")
     rows = []
     for n, low, high in zip(x.shape[-axes:], pad[-2::-2], pad[-1::-2], strict=True):
-        if (mode == "reflect" and max(low, high) >= n) or n < 1 or n + low + high < 1:
-            raise RuntimeError(f"{mode} padding of ({low}, {high}) does not fit an axis of size {n}")
+        if 0 in x.shape[-axes - 1 :] or (mode == "reflect" and max(low, high) >= n) or n + low + high < 1:
+            raise RuntimeError(f"{mode} padding of ({low}, {high}) does not fit an axis of size {n} of {list(x.shape)}")
         at = np.arange(-low, n + high)
         at = n - 1 - np.abs(n - 1 - np.abs(at)) if mode == "reflect" else np.clip(at, 0, n - 1)
         rows.append(tuple(at.tolist()))
