@@ -100,19 +100,6 @@ def _whole(n: Any) -> int:
     return index(n)
 
 
-def grouped(function: Any, name: str) -> Any:
-    """The function of a tensor and one sequence of sizes, which a method takes one by one too."""
-
-    def called(input: Tensor, *given: Any, **named: Any) -> Any:
-        if len(given) > 1 or (given and not isinstance(given[0], (tuple, list))):
-            raise TypeError(f"{function.__name__}(): argument {name!r} (position 2) must be tuple of ints")
-        return function(input, *given, **named)
-
-    called.__name__, called.__qualname__, called.__doc__ = function.__name__, function.__qualname__, function.__doc__
-    called.__module__ = function.__module__
-    return called
-
-
 # names of annotations, for signatures whose arguments have several forms
 Number = Any  # a plain number, or a tensor of one entry
 Operand = Any  # a number or a tensor
@@ -174,13 +161,6 @@ _KINDS: dict[str, tuple[Test, str]] = {
 _TESTS: dict[str, Test] = {name: test for name, (test, _) in _KINDS.items()}
 _TESTS.update({f"{name} | None": (lambda x, test=test: x is None or test(x)) for name, (test, _) in _KINDS.items()})  # type: ignore[misc]
 _NUMERIC = ("int", "float", "int | None", "float | None", "Number", "Number | None", "Dims")
-# arguments that PyTorch asks for an attribute before it looks at their type
-_ASKED = {
-    **dict.fromkeys(("l1_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy"), "target"),
-    **dict.fromkeys(("instance_norm", "interpolate", "normalize", "softsign", "norm"), "input"),
-    "binary_cross_entropy_with_logits": "target",
-    "tensordot": "b",
-}
 _LOOSE = ("inplace", "training")  # PyTorch asks for their truth, whatever they are
 
 
@@ -209,7 +189,6 @@ def checked(function: Any, method: bool = False, floating: bool = False, call: A
     plain = frozenset(at for at, name in enumerate(names) if said.get(name) in _NUMERIC)
     title = function.__name__
     row = getattr(function, "row", None)  # of the table of operations
-    along = row is not None and row.along
     least = code.co_argcount - len(rule.__defaults__ or ())
     most = 1000 if code.co_flags & _VARARGS else code.co_argcount
 
@@ -221,8 +200,6 @@ def checked(function: Any, method: bool = False, floating: bool = False, call: A
             if at < len(args) and isinstance(args[at], Tensor):
                 args = (*args[:at], args[at].item(), *args[at + 1 :])
         try:
-            if along and args and not args[0]._raw.ndim:
-                return _alone(function, args, kwargs)
             return call(*args, **kwargs)
         except Exception as wrong:
             if _meant(wrong):
@@ -237,7 +214,7 @@ def checked(function: Any, method: bool = False, floating: bool = False, call: A
             raise TypeError(f"{title}() takes {most} positional arguments, but {len(args)} were given")
         for x, test in zip(args, tests):  # noqa: B905 - more arguments than names is the function's own error
             if test is not None and not test(x):
-                raise _wrong(title, names, said, args, least)
+                raise _wrong(title, names, said, args)
         if others is not None and len(args) > len(names):
             check_others(args[len(names) :])
         if floating and args and isinstance(args[0], Tensor) and args[0].dtype.kind < 2:
@@ -274,23 +251,6 @@ def checked(function: Any, method: bool = False, floating: bool = False, call: A
     return called
 
 
-def _alone(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A function along an axis, of a tensor without axes: it counts as one with a single entry."""
-    rule = getattr(function, "rule", function)
-    code, values = rule.__code__, rule.__defaults__ or ()
-    names = code.co_varnames[: code.co_argcount]
-    usual = dict(zip(reversed(names), reversed(values), strict=False))
-    dim = {**usual, **dict(zip(names, args, strict=False)), **kwargs}.get("dim")
-    if type(dim) is not int:
-        return function(*args, **kwargs)
-    if dim not in (0, -1):
-        raise IndexError(f"Dimension out of range (expected to be in range of [-1, 0], but got {dim})")
-    found = function(args[0].reshape(1), *args[1:], **kwargs)
-    if isinstance(found, Tensor):
-        return found.reshape(())
-    return type(found)(*[one.reshape(()) for one in found])
-
-
 def _meant(wrong: BaseException) -> bool:
     """Whether an error was raised by a `raise` of this package, or by the call itself; not by what it computes with."""
     from opcode import opmap
@@ -320,17 +280,13 @@ def _renamed(kwargs: dict[str, Any], known: frozenset[str]) -> dict[str, Any]:
     return found
 
 
-def _wrong(
-    title: str, names: tuple[str, ...], said: dict[str, str], args: tuple[Any, ...], least: int = 0
-) -> Exception:
-    """The error that names the first argument of a wrong type; first of all there are `least` ones."""
-    if len(args) < least and title in _ASKED:
-        return TypeError(f"{title}() takes at least {least} arguments, but {len(args)} were given")
+def _wrong(title: str, names: tuple[str, ...], said: dict[str, str], args: tuple[Any, ...]) -> Exception:
+    """The error that names the first argument of a wrong type."""
     for at, (name, x) in enumerate(zip(names, args)):  # noqa: B905 - as above
         kind = said.get(name, "")
         if kind in _TESTS and name not in _LOOSE and not _TESTS[kind](x):
             wanted = _KINDS[kind.removesuffix(" | None")][1]
-            asked = kind == "Tensor" and _ASKED.get(title) == name and not isinstance(x, np.ndarray)
-            missing = AttributeError if asked else TypeError
-            return missing(f"{title}(): argument '{name}' (position {at + 1}) must be {wanted}, not {type(x).__name__}")
+            return TypeError(
+                f"{title}(): argument '{name}' (position {at + 1}) must be {wanted}, not {type(x).__name__}"
+            )
     return TypeError(f"{title}() received an invalid combination of arguments")

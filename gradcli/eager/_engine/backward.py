@@ -158,8 +158,8 @@ def add_to_grad(leaf: Tensor, value: Tensor, create_graph: bool) -> None:
 def sweep(sources: Sequence[Any], seeds: Sequence[Any], retain: bool, watch: Watch | None = None) -> None:
     """Send the seeds from their sources (nodes, outputs of nodes, or leaves) down to the leaves.
 
-    A node runs in descending order of the sequence numbers. Unless someone watches, leaves get theirs at the end; where
-    a node fails, those that were complete get theirs before the error goes on.
+    A node runs in descending order of the sequence numbers. Unless someone watches, leaves get theirs at the end: where
+    a node fails, no leaf does.
     """
     heap: list[int] = []  # the numbers of the nodes that wait, apart from `top`, the last of them
     nodes: dict[int, Any] = {}
@@ -176,75 +176,70 @@ def sweep(sources: Sequence[Any], seeds: Sequence[Any], retain: bool, watch: Wat
             _arrive(source, seed, heap, nodes, cts, leaves)
     if watch is not None:
         watch.start(leaves)
-    try:
-        while True:
-            if heap and -heap[0] > last:
-                if top is not None:
-                    nodes[last], cts[last] = top, first
-                    heappush(heap, -last)
-                s = -heappop(heap)
-                node, ct = nodes.pop(s), cts.pop(s)
-            elif top is not None:
-                node, ct = top, first
-            else:
-                break
-            top = first = None
-            last = 0
-            if watch is not None:
-                for source, value in zip(node.ins, watch.run(node, ct), strict=False):
-                    if source is not None:
-                        _arrive(source, value, heap, nodes, cts, leaves)
-                watch.arrived(node, leaves)
-                continue
-            if node.extra is not None:
-                _retain(node, ct)
-            saved = node.saved
-            if node.simple:
-                if saved is None:
-                    node.check_not_freed()
-                results = node.vjp.back(node, ct)
-                if node.broadcast_to is not None:
-                    results = fit(results, node.broadcast_to)
-            else:
-                results = node.run(ct if node.outputs > 1 else [ct], False)
-            if saved and not retain and not node.keeps:
-                node.saved = None
-            saved = ct = None
-            for source, value in zip(node.ins, results):  # noqa: B905 - the keyword costs as much as the loop
-                if source is None or value is None:
-                    continue
-                s = source._seq
-                if s > last:
-                    if s in nodes:
-                        cts[s] = cts[s] + value
-                    else:
-                        if top is not None:
-                            nodes[last], cts[last] = top, first
-                            heappush(heap, -last)
-                        top, last, first = source, s, value
-                elif s > 0:
-                    if source is top:
-                        first = first + value
-                    elif s in nodes:
-                        cts[s] = cts[s] + value
-                    else:
-                        nodes[s], cts[s] = source, value
-                        heappush(heap, -s)
-                elif s == 0:
-                    entry = leaves.get(id(source))
-                    if entry is None:
-                        leaves[id(source)] = [source, value, False]
-                    elif entry[2]:  # a sum that nothing else holds
-                        entry[1] += value
-                    else:
-                        entry[1], entry[2] = entry[1] + value, True
-                else:
+    while True:
+        if heap and -heap[0] > last:
+            if top is not None:
+                nodes[last], cts[last] = top, first
+                heappush(heap, -last)
+            s = -heappop(heap)
+            node, ct = nodes.pop(s), cts.pop(s)
+        elif top is not None:
+            node, ct = top, first
+        else:
+            break
+        top = first = None
+        last = 0
+        if watch is not None:
+            for source, value in zip(node.ins, watch.run(node, ct), strict=False):
+                if source is not None:
                     _arrive(source, value, heap, nodes, cts, leaves)
-            value = results = None
-    except BaseException:
-        if watch is None:
-            _complete(leaves, [*nodes.values(), *[one for one in (node, top) if one is not None]])
-        raise
+            watch.arrived(node, leaves)
+            continue
+        if node.extra is not None:
+            _retain(node, ct)
+        saved = node.saved
+        if node.simple:
+            if saved is None:
+                node.check_not_freed()
+            results = node.vjp.back(node, ct)
+            if node.broadcast_to is not None:
+                results = fit(results, node.broadcast_to)
+        else:
+            results = node.run(ct if node.outputs > 1 else [ct], False)
+        if saved and not retain and not node.keeps:
+            node.saved = None
+        saved = ct = None
+        for source, value in zip(node.ins, results):  # noqa: B905 - the keyword costs as much as the loop
+            if source is None or value is None:
+                continue
+            s = source._seq
+            if s > last:
+                if s in nodes:
+                    cts[s] = cts[s] + value
+                else:
+                    if top is not None:
+                        nodes[last], cts[last] = top, first
+                        heappush(heap, -last)
+                    top, last, first = source, s, value
+            elif s > 0:
+                if source is top:
+                    first = first + value
+                elif s in nodes:
+                    cts[s] = cts[s] + value
+                else:
+                    nodes[s], cts[s] = source, value
+                    heappush(heap, -s)
+            elif s == 0:
+                entry = leaves.get(id(source))
+                if entry is None:
+                    leaves[id(source)] = [source, value, False]
+                elif entry[2]:  # a sum that nothing else holds
+                    entry[1] += value
+                else:
+                    entry[1], entry[2] = entry[1] + value, True
+            else:
+                _arrive(source, value, heap, nodes, cts, leaves)
+        value = results = None
     _accumulate(leaves)
 
 
@@ -285,20 +280,6 @@ def _accumulate(leaves: dict[int, list[Any]]) -> None:
     for entry in leaves.values():
         del entry[2]
         add_raw(entry[0], entry.pop(), 0)
-
-
-def _complete(leaves: dict[int, list[Any]], waiting: list[Any]) -> None:
-    """Add to the leaves that no waiting node leads to."""
-    seen: set[int] = set()
-    stack = waiting
-    while stack:
-        vertex = stack.pop()
-        if id(vertex) in seen:
-            continue
-        seen.add(id(vertex))
-        if vertex._seq:
-            stack.extend(x.node if x._seq < 0 else x for x in vertex.ins if x is not None)
-    _accumulate({key: entry for key, entry in leaves.items() if key not in seen})
 
 
 class Watch:

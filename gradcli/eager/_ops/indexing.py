@@ -303,7 +303,7 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:
 # --- in order ------------------------------------------------------------------------------------------------
 
 
-@op(along=True)
+@op()
 def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Found:
     """The k largest (or smallest) entries along an axis, and where they stood."""
     if not 0 <= k <= (input.shape[dim] if input.ndim else 1):
@@ -318,7 +318,7 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
     return chosen(input, Tensor(np.take(order, range(k), axis=dim)), dim, "TopkBackward0")
 
 
-@op(along=True)
+@op()
 def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     """The middle entry, the lower one of two; along an axis also where it stood."""
     if dim is None:

@@ -11,7 +11,7 @@ from gradcli.eager._core import devices, dtypes
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine import backward as sweep
 from gradcli.eager._engine import fastpath
-from gradcli.eager._engine.arguments import checked, grouped
+from gradcli.eager._engine.arguments import checked
 from gradcli.eager._engine.record import apply, cast, fitted, with_gradient
 from gradcli.eager._engine.rule_node import OPERANDS
 from gradcli.eager._ops import (
@@ -207,8 +207,6 @@ def functions() -> dict[str, Any]:
     """The functions of `torch` by name: operations, and the `_` forms of those of one number."""
     found = {name: function for name, function in OPERATIONS.items() if _is_found(name, function.row, FUNCTION)}
     forms = {name: form for name, form in IN_PLACE.items() if _is_of_one(name)}
-    grouped_by = {"reshape": "shape", "permute": "dims", "flip": "dims", "tile": "dims"}
-    found.update({name: grouped(found[name], word) for name, word in grouped_by.items()})
     return {name: checked(function) for name, function in {**found, **forms}.items()}
 
 

@@ -98,7 +98,7 @@ def _undefined(x: Any, *, axis: Any, keepdims: bool) -> Any:
     return declared("sum", (x - x) / (x - x), axis=axis, keepdims=keepdims)
 
 
-@op(along=True)
+@op()
 def var(
     input: Tensor, dim: Spread = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None
 ) -> Tensor:
@@ -106,7 +106,7 @@ def var(
     return _spread("var", "VarBackward0", input, dim, keepdim, correction, unbiased)
 
 
-@op(along=True)
+@op()
 def std(
     input: Tensor, dim: Spread = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None
 ) -> Tensor:
@@ -165,13 +165,13 @@ def log_softmax(input: Tensor, dim: int, dtype: dtypes.dtype | None = None) -> A
     return declared("log_softmax", input, axis=dim)
 
 
-@formula(pointwise=False, whole=True, inplace=True, along=True)
+@formula(pointwise=False, whole=True, inplace=True)
 def cumsum(input: Tensor, dim: int, *, dtype: dtypes.dtype | None = None) -> Any:
     """Running sums along an axis."""
     return declared("cumsum", input, axis=dim)
 
 
-@formula(pointwise=False, whole=True, inplace=True, along=True)
+@formula(pointwise=False, whole=True, inplace=True)
 def cumprod(input: Tensor, dim: int, *, dtype: dtypes.dtype | None = None) -> Any:
     """Running products along an axis."""
     return declared("cumprod", input, axis=dim)
@@ -224,19 +224,19 @@ def _extreme(name: str, x: Tensor, dim: Any, keepdim: bool) -> Any:
     return chosen(x, at, dim, f"{name.capitalize()}Backward0", keepdim)
 
 
-@op(along=True, why="not-selected")
+@op(why="not-selected")
 def max(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
     """The largest entry; along an axis also its position; of two tensors entry by entry."""
     return _extreme("max", input, dim, keepdim)
 
 
-@op(along=True, why="not-selected")
+@op(why="not-selected")
 def min(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
     """The smallest entry; along an axis also its position; of two tensors entry by entry."""
     return _extreme("min", input, dim, keepdim)
 
 
-@op(along=True)
+@op()
 def sort(input: Tensor, dim: int = -1, descending: bool = False) -> Found:
     """The entries in order along an axis, and where they stood."""
     return chosen(input, _order(input, dim, descending), dim, "SortBackward0")
@@ -359,7 +359,7 @@ def argwhere(input: Tensor) -> Tensor:
     return nonzero(input)  # type: ignore[no-any-return]
 
 
-@op(along=True)
+@op()
 def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
     """Where the entries of an ordered axis stood."""
     return noted("argsort", (input,), _order(input, dim, descending))

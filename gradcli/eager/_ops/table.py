@@ -31,19 +31,18 @@ class Op:
 
     `only`: FUNCTION or METHOD where it is not both; LINALG where `torch.linalg` alone has the name, and `torch` the
     aliases; LAYER for what `torch.nn.functional` has. `inplace`: whether it has a `_` form, which writes the entries
-    into the tensor. `along`: it works along one axis, and takes a tensor without axes too. `fast`: the method checks
-    its arguments by itself. `node`: how the names of its nodes begin, where that is not its own name. `saves`: what
-    PyTorch calls the operands of the node, separated by spaces, where they are not the tensors among the arguments in
-    their order. `why`: how `gradcli why` reads a node that passes no gradient on (a reason: "step-function",
-    "dead-relu", "saturated", "not-selected", "times-zero"), and whether it "spreads" one gradient over entries,
-    "mixes" entries by weights, "branches", or "masks": an infinity comes in there on purpose.
+    into the tensor. `fast`: the method checks its arguments by itself. `node`: how the names of its nodes begin,
+    where that is not its own name. `saves`: what PyTorch calls the operands of the node, separated by spaces, where
+    they are not the tensors among the arguments in their order. `why`: how `gradcli why` reads a node that passes no
+    gradient on (a reason: "step-function", "dead-relu", "saturated", "not-selected", "times-zero"), and whether it
+    "spreads" one gradient over entries, "mixes" entries by weights, "branches", or "masks": an infinity comes in
+    there on purpose.
     """
 
     name: str
     aliases: tuple[str, ...] = ()
     only: str = ""
     inplace: bool = False
-    along: bool = False
     fast: bool = False
     node: str = ""
     saves: str = ""
