@@ -121,7 +121,7 @@ def test_what_the_script_writes_is_shown() -> None:
 
 def heading(text: str) -> str:
     """The titles of the backward pass, which may stand on two lines; nothing where it stands as cards."""
-    behind = text.partition("sends its cotangent on\n")[2]
+    behind = text.partition("after all nodes that read it\n")[2]
     above, rule, _ = behind.partition(" ──")
     return above if rule else ""
 

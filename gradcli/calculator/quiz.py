@@ -116,7 +116,7 @@ def partial_questions(trace: Trace) -> Iterator[Question]:
             shown = f"{leaf} = {operand}" if leaf in read and leaf != operand else operand
             at = {name: value for name, value in {**values, leaf: to.value}.items() if name.isidentifier()}
             question = Question(
-                f"{own.text} sends its cotangent to {shown}. What is the local partial?",
+                f"What is the local partial of {own.text} with respect to {shown}?",
                 Source(f"sum({script})" if getattr(sent.partial, "shape", ()) else script),
                 leaf,
                 at,

@@ -46,7 +46,7 @@ def derive(
     --shape overrides it. A gradient has the shape of its leaf.
 
     Every formula is checked like a hand-written claim before it is shown, at three choices of sizes, and has
-    to be the same at all sizes. With --hessian and --order each formula is checked as a derivative of the one
+    to be the same at all sizes; where algebra proves it for every size, the verdict says so. With --hessian and --order each formula is checked as a derivative of the one
     before it. In --format json `formula` is in the script language, so that it can be given
     to `gradcli check --claim`.
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 CELL_ENTRIES, NARROW_ENTRIES, WIDE = 9, 4, 110  # of an array in a cell; on a terminal of less than so many columns
 TERMINAL_DIGITS = 6  # of numbers on a terminal, unless --digits says otherwise
 FORWARD = "Forward: each node comes after the nodes that it reads"
-BACKWARD = "Backward: each node waits for all that read it, then sends its cotangent on"
+BACKWARD = "Backward: each node comes after all nodes that read it"
 NAIVE = "Why the order matters: beside it the pass that does not wait"
 
 
