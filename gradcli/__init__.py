@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
     from gradcli.audit.watching.marked_gradients import gradient_of
     from gradcli.calculator import evaluate, grad, hessian, jacobian, trace
-    from gradcli.calculator.compiled import compile  # noqa: A004  # as numba and PyTorch name it
-    from gradcli.calculator.deriving import derive
+    from gradcli.calculator.closed_forms.deriving import derive
     from gradcli.calculator.plotting import plot
+    from gradcli.calculator.repeated.compiled import compile  # noqa: A004  # as numba and PyTorch name it
     from gradcli.checking import check, check_callable
     from gradcli.diagnostics import Diagnostic, GradcliError
     from gradcli.extension import operation
@@ -48,8 +48,8 @@ _ROOMS = {
     "GradcliError": "gradcli.diagnostics",
     "check": "gradcli.checking",
     "check_callable": "gradcli.checking",
-    "compile": "gradcli.calculator.compiled",
-    "derive": "gradcli.calculator.deriving",
+    "compile": "gradcli.calculator.repeated.compiled",
+    "derive": "gradcli.calculator.closed_forms.deriving",
     "draw": "gradcli.frameworks.attach",
     "evaluate": "gradcli.calculator",
     "grad": "gradcli.calculator",

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import gradcli
-from gradcli.calculator import blocks
+from gradcli.calculator.repeated import blocks
 from gradcli.execution.plans import thread_pool
 from tests.random_programs import make
 

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 import gradcli
-from gradcli.calculator import blocks
+from gradcli.calculator.repeated import blocks
 from gradcli.diagnostics import GradcliError
 from tests import array_programs, loop_programs, random_programs
 from tests.forced import patches
 
 if TYPE_CHECKING:
-    from gradcli.calculator.compiled import Compiled
+    from gradcli.calculator.repeated.compiled import Compiled
 
 COUNTS = (1, 7, 150, 400, 1200)  # of points: on both sides of what makes a kernel worth its making
 KINDS = ("call", "grad", "hessian", "jacobian")

@@ -12,8 +12,8 @@ from test_derive import scripts
 from test_rendering_schema import validator
 
 from gradcli import calculator, cli
-from gradcli.calculator import derivation_steps
-from gradcli.calculator.deriving import derive
+from gradcli.calculator.closed_forms import derivation_steps
+from gradcli.calculator.closed_forms.deriving import derive
 from gradcli.diagnostics import GradcliError
 from gradcli.results.calculations import DerivationStep
 

@@ -15,8 +15,8 @@ from test_rendering_schema import validator
 
 import gradcli
 from gradcli import cli
-from gradcli.calculator import deriving
-from gradcli.calculator.deriving import derive
+from gradcli.calculator.closed_forms import deriving
+from gradcli.calculator.closed_forms.deriving import derive
 from gradcli.diagnostics import GradcliError
 from gradcli.language.limits import DEFAULT_LIMITS
 from gradcli.language.parser import parse

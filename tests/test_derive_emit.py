@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from gradcli import calculator, cli
-from gradcli.calculator.deriving import derive, emitted
+from gradcli.calculator.closed_forms.deriving import derive, emitted
 from gradcli.diagnostics import GradcliError
 from gradcli.language.parser import parse
 from gradcli.language.source import Source

@@ -18,7 +18,7 @@ MODULES = sorted(
 )
 ROOMS_THAT_SHOW_HOW = (
     "gradcli.calculator",
-    "gradcli.calculator.compiled",
+    "gradcli.calculator.repeated.compiled",
     "gradcli.diagnostics",
     "gradcli.graph.builder",
     "gradcli.language.parser",

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradcli.calculator.undefined_values import diagnose, explain, is_finite
+from gradcli.calculator.notes.undefined_values import diagnose, explain, is_finite
 from gradcli.diagnostics import Span
 from gradcli.execution.evaluate import Tape
 from gradcli.graph.node import reachable

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import gradcli
-from gradcli.calculator.compiled import _gradient
+from gradcli.calculator.repeated.compiled import _gradient
 from gradcli.execution.plans import emit_numba, emit_numpy, run, schedule
 from gradcli.execution.plans.numpy_plan import Plan
 from tests.forced import BLOCKS, patches

@@ -9,7 +9,7 @@ import pytest
 from test_rendering_schema import validator
 
 from gradcli import calculator, cli
-from gradcli.calculator import local_partials
+from gradcli.calculator.closed_forms import local_partials
 from gradcli.primitives import functions
 
 POINT = {"x": 0.3, "y": 0.4, "z": 0.6}

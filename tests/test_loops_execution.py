@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from gradcli.calculator.undefined_values import explain
+from gradcli.calculator.notes.undefined_values import explain
 from gradcli.diagnostics import GradcliError, Span
 from gradcli.execution.cuda import device_plan
 from gradcli.execution.emit_python import straight

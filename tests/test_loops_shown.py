@@ -89,7 +89,7 @@ def test_a_graph_has_a_box_for_the_loop_that_says_what_a_turn_does(capsys: pytes
 
 @pytest.mark.parametrize("most", [0, 20_000])
 def test_why_names_the_turn_in_which_a_value_stops_being_finite(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
-    from gradcli.calculator import turns
+    from gradcli.calculator.traces import turns
 
     monkeypatch.setattr(turns, "MOST_STEPS", most)
     script = "a = 1.0\nx = 1.0\nfor i in range(60):\n    x = sqrt(x) - 0.01*a*i\nx"
@@ -99,7 +99,7 @@ def test_why_names_the_turn_in_which_a_value_stops_being_finite(monkeypatch: pyt
 
 
 def test_why_names_the_turn_around_an_inner_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    from gradcli.calculator import turns
+    from gradcli.calculator.traces import turns
 
     monkeypatch.setattr(turns, "MOST_STEPS", 0)
     script = "a = 1.5\nx = a\nfor t in range(40):\n    y = x\n    for j in range(35):\n        y = y + 0.01*sqrt(x + 40 - j - 0.2*t)\n    x = 0.1*y/(1 + y)\nx"

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import gradcli
-from gradcli.calculator.compiled import _gradient
+from gradcli.calculator.repeated.compiled import _gradient
 from gradcli.execution.plans import compile_cache, emit_numba
 from gradcli.execution.plans.numpy_plan import Plan
 from gradcli.execution.plans.schedule import Loop

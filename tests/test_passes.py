@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import gradcli
-from gradcli.calculator.compiled import _gradient
+from gradcli.calculator.repeated.compiled import _gradient
 from gradcli.execution.plans import allocate, emit_numba, run, schedule
 from gradcli.execution.plans.numpy_plan import Plan
 from tests.attack_programs import ALGORITHMS, algorithm, matrices

@@ -13,7 +13,7 @@ import pytest
 
 import gradcli
 from gradcli import calculator, cli
-from gradcli.calculator.planning import plan_question
+from gradcli.calculator.repeated.planning import plan_question
 from gradcli.execution.plans import emit_numba
 from gradcli.execution.plans.numpy_plan import Plan
 from gradcli.graph.node import is_reader

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import gradcli
-from gradcli.calculator.compiled import _gradient
 from gradcli.calculator.questions import value_question
+from gradcli.calculator.repeated.compiled import _gradient
 from gradcli.diagnostics import GradcliError
 from gradcli.execution.evaluate import Tape
 from gradcli.execution.plans import demand, thread_pool

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gradcli
-from gradcli.calculator.compiled import _gradient
+from gradcli.calculator.repeated.compiled import _gradient
 from gradcli.execution.plans import demand, thread_pool
 from gradcli.execution.plans.numpy_plan import Plan
 from gradcli.execution.plans.schedule import Loop

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from gradcli import calculator, cli
-from gradcli.calculator.quiz import partial_questions
+from gradcli.calculator.closed_forms.quiz import partial_questions
 
 
 def asked(
@@ -22,7 +22,12 @@ def asked(
 TRACE = ["trace", "exp(-x**2)", "--at", "x=2"]
 SQUARE = ["trace", "(x*y + x)**2", "--at", "x=2,y=3"]
 CASES = [  # command, answers, exit code, what is said
-    (TRACE, "exp(-x**2)\n2*x\n", 0, ["1 of 2: What is the local partial of exp(-x**2) with respect to -x**2?", "Right.", "2 of 2 right"]),
+    (
+        TRACE,
+        "exp(-x**2)\n2*x\n",
+        0,
+        ["1 of 2: What is the local partial of exp(-x**2) with respect to -x**2?", "Right.", "2 of 2 right"],
+    ),
     (TRACE, "0.01831563888873418\n4\n", 0, ["2 of 2 right"]),
     (TRACE, "-exp(-x**2)\nexp(-x**2)\n", 0, ["Not right.", "wrong sign", "1 of 1 right"]),
     (TRACE, "exp(-x**2)\nx\nx\nx\n", 1, ["factor", "The answer: 2*x", "1 of 2 right"]),

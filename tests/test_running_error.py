@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gradcli import calculator, cli
-from gradcli.calculator.lost_digits import digits_are_lost, running_errors
+from gradcli.calculator.notes.lost_digits import digits_are_lost, running_errors
 from gradcli.checks.evaluate.balls import enclose
 from gradcli.checks.exact_values import is_bad
 from tests.test_rendering_schema import validator

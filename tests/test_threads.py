@@ -14,7 +14,7 @@ import pytest
 
 import gradcli
 from gradcli import eager as torch
-from gradcli.calculator.compiled import Compiled
+from gradcli.calculator.repeated.compiled import Compiled
 from gradcli.eager._core import node
 from gradcli.eager._engine import fastpath, plan, record
 from gradcli.graph.node import reachable

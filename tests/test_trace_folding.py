@@ -9,7 +9,7 @@ import pytest
 from test_rendering_snapshots import on_terminal
 
 from gradcli import calculator, cli
-from gradcli.calculator.folding import MOVING
+from gradcli.calculator.traces.folding import MOVING
 from gradcli.rendering import plain
 from gradcli.rendering.document import Style
 from gradcli.rendering.documents import trace as listing

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any
 
-    from gradcli.calculator.prepared import Question
+    from gradcli.calculator.repeated.prepared import Question
     from gradcli.lowering import Lowered
 
 COMMANDS = ("eval", "grad", "hessian", "check")

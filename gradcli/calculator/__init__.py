@@ -16,7 +16,6 @@ from gradcli.calculator.answers import (
     point_of,
     unused,
 )
-from gradcli.calculator.prepared import Question
 from gradcli.calculator.questions import (
     gradient_question,
     hessian_question,
@@ -26,6 +25,7 @@ from gradcli.calculator.questions import (
     scalar_output,
     value_question,
 )
+from gradcli.calculator.repeated.prepared import Question
 from gradcli.language.limits import limits_of
 from gradcli.points import read_point
 
@@ -167,8 +167,8 @@ def trace(
     >>> [contribution.accumulated for step in found.backward for contribution in step.contributions]
     [1.0, 1.0, 3.0, 5.0]
     """
-    from gradcli.calculator.tracing import in_torch_names, trace_passes
-    from gradcli.calculator.turns import with_turns
+    from gradcli.calculator.traces.tracing import in_torch_names, trace_passes
+    from gradcli.calculator.traces.turns import with_turns
 
     lowered, point, notes = _prepared(script, at, wrt, limits)
     question = Question(lowered, leaf_names(lowered), [scalar_output(lowered)])
@@ -200,7 +200,7 @@ def plan(
     >>> plan("(x*y + x)**2", at={"x": 2, "y": 3}).runs
     'straight line'
     """
-    from gradcli.calculator.planning import plan_of, plan_question
+    from gradcli.calculator.repeated.planning import plan_of, plan_question
 
     lowered, point, notes = _prepared(script, at, wrt, limits)
     return plan_of(plan_question(lowered), point, dtype, backend, notes)
@@ -224,8 +224,8 @@ def why(
     [('times-zero', 1), ('detached', 1), ('step-function', 1)]
     """
     from gradcli.calculator.reasons import explain
-    from gradcli.calculator.tracing import trace_passes
-    from gradcli.calculator.turns import to_explain
+    from gradcli.calculator.traces.tracing import trace_passes
+    from gradcli.calculator.traces.turns import to_explain
 
     lowered, point, _ = _prepared(script, at, wrt, limits)
     question = Question(lowered, leaf_names(lowered), [scalar_output(lowered)])
@@ -257,7 +257,7 @@ def graph(
     >>> graph("x*y", at={"x": 2, "y": 3}).vertices[0].cotangent
     3.0
     """
-    from gradcli.calculator.drawing import draw
+    from gradcli.calculator.traces.drawing import draw
 
     lowered, point, notes = _prepared(script, at, wrt, limits)
     known = {**lowered.values, **{name: value for name, value in point.items() if name in lowered.program.leaves}}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gradcli.calculator.convention import complex_notes, conjugated
-from gradcli.calculator.lost_digits import is_finite, lost_digits
+from gradcli.calculator.notes.convention import complex_notes, conjugated
+from gradcli.calculator.notes.lost_digits import is_finite, lost_digits
 from gradcli.calculator.sweeping import as_last_axes, runs_forward, shaped
 from gradcli.diagnostics import Diagnostic, did_you_mean, visible
 from gradcli.points import array_of
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from gradcli.calculator.prepared import Question
+    from gradcli.calculator.repeated.prepared import Question
     from gradcli.lowering import Lowered
     from gradcli.results.calculations import Value
 
@@ -216,7 +216,7 @@ def diagnose_answer(
     result = (*lowered.notes, *notes)
     if all(map(is_finite, found)):
         return result  # needs no explanation, nor its import
-    from gradcli.calculator.undefined_values import explain
+    from gradcli.calculator.notes.undefined_values import explain
 
     problems = explain(question.tape, values, found, dtype=dtype, forward=set(lowered.program.nodes()))
     return (*result, *(problem.with_source(lowered.source) for problem in problems))

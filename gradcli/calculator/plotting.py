@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from gradcli.calculator.answers import point_of
-from gradcli.calculator.compiled import Compiled
 from gradcli.calculator.questions import prepare
+from gradcli.calculator.repeated.compiled import Compiled
 from gradcli.diagnostics import error, visible
 from gradcli.language.limits import limits_of
 from gradcli.points import read_point

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gradcli.calculator import sweeping
-from gradcli.calculator.prepared import Question
+from gradcli.calculator.repeated.prepared import Question
 from gradcli.diagnostics import error, pointing_into, visible
 from gradcli.graph.builder import uncollected
 from gradcli.language.limits import DEFAULT_LIMITS

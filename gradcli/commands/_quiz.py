@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gradcli.calculator.quiz import Question
+    from gradcli.calculator.closed_forms.quiz import Question
     from gradcli.commands._shared import Output
 
 TRIES = 3

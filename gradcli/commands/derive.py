@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from gradcli.calculator import deriving
+    from gradcli.calculator.closed_forms import deriving
     from gradcli.commands._shared import Output
     from gradcli.rendering import code
 else:
@@ -45,10 +45,10 @@ def derive(
     script uses them otherwise, and sizes that have to agree are one symbol. What was assumed is printed;
     --shape overrides it. A gradient has the shape of its leaf.
 
-    Every formula is checked like a hand-written claim before it is shown, at three choices of sizes, and has
-    to be the same at all sizes; where algebra proves it for every size, the verdict says so. With --hessian and --order each formula is checked as a derivative of the one
-    before it. In --format json `formula` is in the script language, so that it can be given
-    to `gradcli check --claim`.
+    Every formula is checked like a hand-written claim before it is shown, at three choices of sizes, and has to be
+    the same at all sizes; where algebra proves it for every size, the verdict says so. With --hessian and --order
+    each formula is checked as a derivative of the one before it. In --format json `formula` is in the script
+    language, so that it can be given to `gradcli check --claim`.
 
     With --steps the derivation precedes the formula: a line for each operation with its rule. Lines
     by a number are derivatives, lines by an array differentials: d(A @ x) = A @ dx. Every line is proved by its

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from gradcli import calculator
-    from gradcli.calculator import deriving
+    from gradcli.calculator.closed_forms import deriving
     from gradcli.commands._shared import Output
 else:
     calculator, deriving = room("calculator"), room("deriving")

@@ -11,7 +11,7 @@ from gradcli.diagnostics import error
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from gradcli import calculator
-    from gradcli.calculator import quiz as quizzes
+    from gradcli.calculator.closed_forms import quiz as quizzes
     from gradcli.commands._shared import Output
     from gradcli.rendering import machine
     from gradcli.rendering.documents import planned

@@ -1,4 +1,7 @@
-"""Substitutes expressions for names and for other expressions in the text of a formula."""
+"""Substitutes expressions for names in a formula, and finds names for the parts that are long or repeat.
+
+`inv(S) @ x + y @ inv(S)` becomes `M @ x + y @ M` where `M = inv(S)`. Names that a script has already come first.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,27 @@ from copy import copy
 
 from gradcli.language.parser import parse
 from gradcli.language.source import Source
-from gradcli.language.syntax import ExpressionStatement, Name, Syntax
+from gradcli.language.syntax import (
+    Binary,
+    Call,
+    ExpressionStatement,
+    Name,
+    Subscript,
+    Syntax,
+    Transpose,
+    Unary,
+    names_in,
+    nodes_of,
+)
 from gradcli.language.unparse import unparse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
+
+SHORTEST = 6  # characters of a part that gets a name
+MOST = 6  # new names
 
 
 def expression_of(text: str) -> Syntax:
@@ -52,4 +69,73 @@ def replaced(node: Syntax, change: Callable[[Syntax], Syntax | None]) -> Syntax:
     return made
 
 
-__all__ = ["expression_of", "replaced", "substituted"]
+def with_names(
+    texts: Mapping[str, str],
+    given: Mapping[str, str],
+    new_name: Callable[[str], str | None],
+    longest: int,
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Shorter formulas, and the names that they read with what these stand for, in the order in which they are made.
+
+    `given` has names that may be used wherever they fit, with their formulas. `new_name` gives a name for a part; parts
+    get one if a formula is longer than `longest`.
+
+    >>> with_names({"x": "2*A.T @ (A @ x - b)"}, {"r": "A @ x - b"}, lambda part: None, 100)
+    ({'x': '2*A.T @ r'}, {'r': 'A @ x - b'})
+    """
+    trees = {key: expression_of(text) for key, text in texts.items()}
+    made: dict[str, Syntax] = {}
+    for name, text in reversed(list(given.items())):  # later names stand for more
+        tree = expression_of(text)
+        if worth_a_name(tree, len(name) + 2):
+            put_in(trees, made, name, tree)
+    while len(made) < len(given) + MOST:
+        long = [tree for tree in trees.values() if len(unparse(tree)) > longest]
+        part = best_part([*long, *made.values()]) if long else None
+        letter = None if part is None else new_name(unparse(part))
+        if part is None or letter is None:
+            break
+        put_in(trees, made, letter, part)
+    ordered: dict[str, str] = {}
+    while len(ordered) < len(made):  # each behind those that it reads
+        for name, tree in made.items():
+            if name not in ordered and not (names_in(tree) & made.keys() - ordered.keys()):
+                ordered[name] = unparse(tree)
+    return {key: unparse(tree) for key, tree in trees.items()}, ordered
+
+
+def put_in(trees: dict[str, Syntax], made: dict[str, Syntax], name: str, part: Syntax) -> None:
+    """Put a name in place of a part everywhere, and keep what it stands for if it stands anywhere."""
+    wanted = unparse(part)
+    span = part.span
+
+    def change(node: Syntax) -> Syntax | None:
+        return Name(name, span) if type(node) is type(part) and unparse(node) == wanted else None
+
+    before = [unparse(tree) for tree in (*trees.values(), *made.values())]
+    for table in (trees, made):
+        table.update({key: replaced(tree, change) for key, tree in table.items()})
+    if [unparse(tree) for tree in (*trees.values(), *made.values())] != before:
+        made[name] = part
+
+
+def best_part(trees: Sequence[Syntax]) -> Syntax | None:
+    """The part whose name saves most characters; None where no part stands there more than once."""
+    counts: dict[str, tuple[int, Syntax]] = {}
+    for tree in trees:
+        for node in nodes_of(tree):
+            if node is not tree and worth_a_name(node):
+                text = unparse(node)
+                counts[text] = (counts.get(text, (0, node))[0] + 1, node)
+    saved = {text: (count - 1) * len(text) for text, (count, _) in counts.items() if count > 1}
+    return counts[max(saved, key=lambda text: (saved[text], len(text)))][1] if saved else None
+
+
+def worth_a_name(node: Syntax, shortest: int = SHORTEST) -> bool:
+    """Whether a name for a part makes a formula easier to read."""
+    if not isinstance(node, (Binary, Call, Subscript, Transpose, Unary)) or not names_in(node):
+        return False
+    return len(unparse(node)) >= shortest and not (isinstance(node, Call) and node.function.id in ("len", "shape"))
+
+
+__all__ = ["expression_of", "replaced", "substituted", "with_names"]

@@ -12,7 +12,7 @@ from gradcli.graph.node import Node
 from gradcli.graph.operand import Closed, Complex
 from gradcli.graph.primitive import REQUIRED
 from gradcli.graph.types import Type
-from gradcli.language import messages
+from gradcli.language.parser import messages
 from gradcli.language.unparse import unparse
 from gradcli.lowering.expressions import raised
 from gradcli.lowering.lists import ScriptList

@@ -17,8 +17,8 @@ from gradcli.batch.points import decimals, sources
 from gradcli.batch.points.column_names import block_of, known, missing
 from gradcli.batch.points.result_table import Pool, Results, is_text, written_before
 from gradcli.calculator.answers import unused
-from gradcli.calculator.compiled import compile as compiled
 from gradcli.calculator.questions import prepare
+from gradcli.calculator.repeated.compiled import compile as compiled
 from gradcli.diagnostics import Diagnostic, GradcliError, error, visible
 from gradcli.language.limits import limits_of
 from gradcli.language.source import Source as Script

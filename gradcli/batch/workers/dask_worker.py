@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from gradcli import __version__
 from gradcli.batch.journal import LIBRARIES, package_digest
 from gradcli.batch.workers.supervisor import Done, Team
-from gradcli.calculator.compiled import Compiled
+from gradcli.calculator.repeated.compiled import Compiled
 from gradcli.data.loading import using
 from gradcli.diagnostics import Diagnostic, GradcliError
 from gradcli.language.source import Source

@@ -6,10 +6,10 @@ import re
 from math import gcd
 
 from gradcli.diagnostics import ERROR, NOTE, Diagnostic, Span, visible
-from gradcli.language import messages
 from gradcli.language.lexer import END, NAME, NEWLINE, STRING
-from gradcli.language.parser_comprehensions import ComprehensionParser
-from gradcli.language.parser_errors import BARS, CALL, GROUP, INDEX, LIST, ROOT, Frame, Stop
+from gradcli.language.parser import messages
+from gradcli.language.parser.parser_comprehensions import ComprehensionParser
+from gradcli.language.parser.parser_errors import BARS, CALL, GROUP, INDEX, LIST, ROOT, Frame, Stop
 from gradcli.language.syntax import (
     Call,
     Expression,

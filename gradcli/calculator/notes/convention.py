@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from gradcli.calculator.prepared import Question
+    from gradcli.calculator.repeated.prepared import Question
 
 STEPS = (1e-4, 1e-5, 1e-6)  # relative to the size of each leaf; agreement on one of them is enough
 TOLERANCE = 1e-3

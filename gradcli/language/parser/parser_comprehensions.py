@@ -6,9 +6,9 @@ clause        = "for" name "in" ( "range" "(" values ")" | value ) { "if" value 
 
 from __future__ import annotations
 
-from gradcli.language import messages
 from gradcli.language.lexer import BROKEN, NAME
-from gradcli.language.parser_errors import CALL, LIST, Frame, Stop, TokenReader
+from gradcli.language.parser import messages
+from gradcli.language.parser.parser_errors import CALL, LIST, Frame, Stop, TokenReader
 from gradcli.language.syntax import Call, Clause, Comprehension, Expression, Name
 
 FORM = "write [x**2 for x in xs] or [i*x for i in range(n)]"

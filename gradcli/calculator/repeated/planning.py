@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
-    from gradcli.calculator.prepared import Question
+    from gradcli.calculator.repeated.prepared import Question
     from gradcli.diagnostics import Diagnostic
     from gradcli.execution.evaluate import Tape
     from gradcli.execution.plans.ir import Value

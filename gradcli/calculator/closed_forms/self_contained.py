@@ -6,22 +6,20 @@ from copy import copy
 from math import isfinite
 from typing import NamedTuple
 
-from gradcli.calculator.gradient_text import TINY, entry_pairs
+from gradcli.calculator.closed_forms.gradient_text import TINY, entry_pairs
 from gradcli.calculator.questions import gradient_question, leaf_names
 from gradcli.checks.diagnosis.formula_text import words
 from gradcli.diagnostics import GradcliError, error
 from gradcli.formulas import formula_texts
 from gradcli.graph.builder import building
 from gradcli.graph.node import reachable
-from gradcli.language.bindings import with_names
 from gradcli.language.parser import parse
 from gradcli.language.source import Source
-from gradcli.language.substitution import expression_of, replaced, substituted
+from gradcli.language.substitution import expression_of, replaced, substituted, with_names
 from gradcli.language.syntax import Assert, Assign, Call, Declare, ExpressionStatement, Name, Number, names_in
 from gradcli.language.unparse import unparse
 from gradcli.lowering import lower
 from gradcli.lowering.ranks import FixedShapes
-from gradcli.primitives import functions
 from gradcli.results.calculations import SelfContained
 
 TYPE_CHECKING = False
@@ -108,10 +106,10 @@ def simple(text: str, shapes: Mapping[str, tuple[int, ...]], sizes: Mapping[int,
         if definition and not node.keywords:
             if name not in OF_LABELS or len(output(unparse(args[0]), shapes).shape) == 2:
                 return expression_of(substituted(definition, dict(zip("xyz", map(unparse, args), strict=False))))
-        if name in KEPT or name not in functions() or functions()[name].kind != "composite":
-            call = copy(node)
-            call.args = tuple(args)
-            return call
+        kept = copy(node)
+        kept.args = tuple(args)
+        if name in KEPT:
+            return kept
         letters = {f"arg_{k}": one for k, one in enumerate(args) if not isinstance(one, Number)}
         call = copy(node)
         call.args = tuple(
@@ -120,13 +118,13 @@ def simple(text: str, shapes: Mapping[str, tuple[int, ...]], sizes: Mapping[int,
         try:
             inner = {letter: output(unparse(one), shapes).shape for letter, one in letters.items()}
             made = output(unparse(call), inner)
+            texts = formula_texts(made, None, sizes) if made.primitive.name != name else ()
             with building(made.builder, reachable([made])):
-                definition = next((one for one in formula_texts(made, None, sizes) if name not in words(one)), None)
+                definition = next((one for one in texts if name not in words(one)), None)
         except GradcliError:
             definition = None
         if definition is None:
-            call.args = tuple(args)
-            return call
+            return kept
         whole = substituted(definition, {letter: unparse(one) for letter, one in letters.items()})
         return replaced(expression_of(whole), change)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from gradcli.calculator.prepared import Question
 from gradcli.calculator.questions import leaf_names, scalar_output
-from gradcli.calculator.tracing import torch_name, trace_passes
+from gradcli.calculator.repeated.prepared import Question
+from gradcli.calculator.traces.tracing import torch_name, trace_passes
 from gradcli.execution.evaluate import Tape
 from gradcli.graph.node import CONSTANT, DATA, LEAF, is_reader, reachable
 from gradcli.graph.text import body_text, formulas, step_names

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from gradcli.diagnostics import Span
 from gradcli.language.lexer import NAME, NUMBER
-from gradcli.language.messages import WITH_POWERS
-from gradcli.language.parser_brackets import DONE, OPERAND, BracketParser
-from gradcli.language.parser_errors import BARS, CALL, GROUP, INDEX, LIST, ROOT, Frame
+from gradcli.language.parser.messages import WITH_POWERS
+from gradcli.language.parser.parser_brackets import DONE, OPERAND, BracketParser
+from gradcli.language.parser.parser_errors import BARS, CALL, GROUP, INDEX, LIST, ROOT, Frame
 from gradcli.language.syntax import Binary, Compare, Expression, Name, Unary
 
 COMPARISON, SUM, PRODUCT, SIGN, POWER = 4, 5, 6, 7, 8

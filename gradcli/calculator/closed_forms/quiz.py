@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gradcli.calculator.gradient_text import CLOSE, entry_pairs
+from gradcli.calculator.closed_forms.gradient_text import CLOSE, entry_pairs
 from gradcli.checks import check_script
 from gradcli.diagnostics import GradcliError
 from gradcli.language.source import Source

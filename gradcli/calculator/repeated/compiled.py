@@ -5,10 +5,7 @@ from __future__ import annotations
 from _thread import RLock
 
 from gradcli.calculator.answers import ask_hessian, ask_jacobian, hessian_again
-from gradcli.calculator.blocks import PointPlans, at_all
-from gradcli.calculator.convention import conjugated
-from gradcli.calculator.fitting import alike, equal, filled, places, refuse_unknown, spread
-from gradcli.calculator.prepared import Question
+from gradcli.calculator.notes.convention import conjugated
 from gradcli.calculator.questions import (
     gradient_question,
     hessian_question,
@@ -16,6 +13,9 @@ from gradcli.calculator.questions import (
     prepare,
     value_question,
 )
+from gradcli.calculator.repeated.blocks import PointPlans, at_all
+from gradcli.calculator.repeated.fitting import alike, equal, filled, places, refuse_unknown, spread
+from gradcli.calculator.repeated.prepared import Question
 from gradcli.diagnostics import GradcliError, error, pointing_into, visible
 from gradcli.language.limits import limits_of
 from gradcli.language.parser import parse
@@ -223,7 +223,7 @@ class Compiled:
         >>> compile("sum(exp(x))").plan(x=[0.5, 1.5]).order[0].operation
         'exp'
         """
-        from gradcli.calculator.planning import plan_of, plan_question
+        from gradcli.calculator.repeated.planning import plan_of, plan_question
 
         question, point = self._question("plan", plan_question, leaves)
         return plan_of(question, point, self.dtype, self.backend)
@@ -241,14 +241,14 @@ class Compiled:
         >>> compile("mean((A @ x - b)**2)").gradient_formula("x")  # doctest: +SKIP
         '2/len(b)*A.T @ (A @ x - b)'
         """
-        from gradcli.calculator.gradient_text import gradient_text
+        from gradcli.calculator.closed_forms.gradient_text import gradient_text
 
         try:
             return gradient_text(self.source, leaf, leaves, self.limits)
         except GradcliError as problem:
             if leaves or problem.diagnostics[0].code not in ("GC301", "GC302", "GC307", "GC321"):
                 raise
-        from gradcli.calculator.deriving import derive
+        from gradcli.calculator.closed_forms.deriving import derive
 
         return derive(self.source, wrt=[leaf], limits=self.limits).formula[leaf]
 

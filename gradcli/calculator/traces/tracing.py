@@ -6,7 +6,7 @@ is shown beside it: depth-first, passing a cotangent on before all of it has arr
 
 from __future__ import annotations
 
-from gradcli.calculator.folding import Folding
+from gradcli.calculator.traces.folding import Folding
 from gradcli.execution.evaluate import Tape
 from gradcli.graph.builder import building
 from gradcli.graph.node import CONSTANT, DATA, LEAF, dependents, is_reader
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from typing import Any
 
-    from gradcli.calculator.folding import Route
-    from gradcli.calculator.local_partials import LocalFormula
+    from gradcli.calculator.closed_forms.local_partials import LocalFormula
+    from gradcli.calculator.traces.folding import Route
     from gradcli.diagnostics import Diagnostic
     from gradcli.graph.builder import Builder
     from gradcli.graph.node import Node
@@ -234,7 +234,7 @@ class _Step:
 
     def find_formulas(self, builder: Builder, folding: Folding, order: Sequence[Node], active: set[Node]) -> None:
         """The formulas of the local partials; of an operation that mixes entries those of what it sends."""
-        from gradcli.calculator.local_partials import local_formula
+        from gradcli.calculator.closed_forms.local_partials import local_formula
 
         operands = [folding.operand(arg) for arg in self.node.args]
         if any(self.partials):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from gradcli.diagnostics import ERROR, Diagnostic, Span
-from gradcli.language import messages
 from gradcli.language.lexer import BROKEN, END, NEWLINE
+from gradcli.language.parser import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from gradcli.language.lexer import Tokens
     from gradcli.language.limits import Limits
-    from gradcli.language.parser_comprehensions import Clauses
+    from gradcli.language.parser.parser_comprehensions import Clauses
     from gradcli.language.source import Source
     from gradcli.language.syntax import Expression, Item, Keyword
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from gradcli.diagnostics import ERROR, Diagnostic, GradcliError, Span
 from gradcli.language.lexer import END, NEWLINE, tokenise
 from gradcli.language.limits import DEFAULT_LIMITS
-from gradcli.language.parser_blocks import BlockParser
-from gradcli.language.parser_errors import Stop
-from gradcli.language.parser_expressions import ExpressionParser
+from gradcli.language.parser.parser_blocks import BlockParser
+from gradcli.language.parser.parser_errors import Stop
+from gradcli.language.parser.parser_expressions import ExpressionParser
 from gradcli.language.source import Source
 from gradcli.language.syntax import Expression, Script
 

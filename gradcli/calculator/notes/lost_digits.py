@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from gradcli.calculator.prepared import Question
+    from gradcli.calculator.repeated.prepared import Question
     from gradcli.execution.evaluate import Tape
 
 MOST_DOUBTED = 2000  # nodes of a program whose digits are doubted, with the turns of its loops

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
     from typing import Any
 
-    from gradcli.calculator.prepared import Question
+    from gradcli.calculator.repeated.prepared import Question
     from gradcli.execution.evaluate import Tape
     from gradcli.graph.node import Node
 

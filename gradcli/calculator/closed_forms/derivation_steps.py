@@ -13,8 +13,8 @@ import re
 from itertools import count
 from typing import NamedTuple
 
-from gradcli.calculator.folding import Folding
-from gradcli.calculator.local_partials import reads_back
+from gradcli.calculator.closed_forms.local_partials import reads_back
+from gradcli.calculator.traces.folding import Folding
 from gradcli.diagnostics import GradcliError
 from gradcli.formulas import formula_texts
 from gradcli.graph.builder import building

@@ -10,10 +10,10 @@ domain  = ( "(" | "[" ) value "," value ( ")" | "]" ) | "real" | "positive" | "n
 from __future__ import annotations
 
 from gradcli.diagnostics import Span, did_you_mean
-from gradcli.language import messages
 from gradcli.language.lexer import BROKEN, END, NAME, NEWLINE
-from gradcli.language.parser_errors import Stop
-from gradcli.language.parser_expressions import ExpressionParser
+from gradcli.language.parser import messages
+from gradcli.language.parser.parser_errors import Stop
+from gradcli.language.parser.parser_expressions import ExpressionParser
 from gradcli.language.syntax import (
     Append,
     Assert,

@@ -12,11 +12,11 @@ from itertools import islice
 from math import inf
 from typing import NamedTuple
 
-from gradcli.calculator.derivation_steps import steps_by
-from gradcli.calculator.gradient_text import LONGEST, points
+from gradcli.calculator.closed_forms.derivation_steps import steps_by
+from gradcli.calculator.closed_forms.gradient_text import LONGEST, points
+from gradcli.calculator.closed_forms.quiz import Question
+from gradcli.calculator.closed_forms.self_contained import LONG, named_parts, self_contained, simple
 from gradcli.calculator.questions import leaf_names, scalar_output
-from gradcli.calculator.quiz import Question
-from gradcli.calculator.self_contained import LONG, named_parts, self_contained, simple
 from gradcli.checks import check_script
 from gradcli.checks.all_sizes import known_sizes
 from gradcli.checks.diagnosis.formula_text import words

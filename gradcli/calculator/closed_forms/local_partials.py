@@ -10,7 +10,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import NamedTuple
 
-from gradcli.calculator.gradient_text import CLOSE, entry_pairs
+from gradcli.calculator.closed_forms.gradient_text import CLOSE, entry_pairs
 from gradcli.diagnostics import GradcliError
 from gradcli.formulas import NoFormula, entries_text, formula_texts, same_form
 from gradcli.graph.builder import building
