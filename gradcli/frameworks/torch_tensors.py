@@ -80,7 +80,6 @@ class TorchTensors(Tensors):
     recorders = (*Tensors.recorders, "gradcli.frameworks.")
 
     def __init__(self, torch: Any, host: frozenset[str] = frozenset(("cpu",))) -> None:
-        super().__init__()
         self.torch, self.kind = torch, torch.Tensor
         self.host = host  # the devices whose memory is read where it is
         self.waiting: list[Fetched] = []

@@ -234,13 +234,9 @@ def size_of(array: Any, exact: bool = False) -> Size:
     return Size(norm, norm - norm == 0)
 
 
-def name_of(dtype: Any) -> str:
-    """The name of a format; NumPy takes its time to make it, and to look it up."""
-    return "float32" if dtype is F32 else "float64" if dtype is F64 else _name_of(dtype)
-
-
 @cache
-def _name_of(dtype: Any) -> str:
+def name_of(dtype: Any) -> str:
+    """The name of a format; NumPy takes its time to make it."""
     return str(dtype)
 
 
@@ -260,9 +256,6 @@ def flat(xs: Sequence[Any]) -> list[Any]:
         else:
             found.append(one)
     return found
-
-
-MOST_SIZES = 64  # of what a backward sent, until it has arrived
 
 
 class Facts(NamedTuple):
@@ -295,9 +288,6 @@ class Tensors:
     recorders: tuple[str, ...] = ("gradcli.eager.running",)  # rooms whose frames are the record's own
 
     kind: type = Tensor
-
-    def __init__(self) -> None:
-        self._sent: dict[int, tuple[Any, Size]] = {}
 
     def is_tensor(self, value: Any) -> bool:
         """Whether a value is a tensor that has entries; a stand-in of a recording has none."""
@@ -402,24 +392,15 @@ class Tensors:
                 step.stuck_shares.append((~np.isfinite(sent) & (arrived == 0)).mean())
 
     def sent(self, value: Any, exact: bool) -> Size:
-        """The size of what a node sends: most of it arrives somewhere as it is."""
-        array = self.array(value)
-        size = size_of(array, exact)
-        if array.ndim:
-            if len(self._sent) > MOST_SIZES:
-                self._sent.clear()
-            self._sent[id(array)] = (array, size)
-        return size
+        """The size of what a node sends; an adaptor may keep it until it arrives."""
+        return self.size(value, exact)
 
     def arrived(self, value: Any, exact: bool) -> Size:
         """The size of what arrived at a node."""
-        array = self.array(value)
-        known = self._sent.pop(id(array), None)
-        return size_of(array, exact) if known is None or known[0] is not array else known[1]
+        return self.size(value, exact)
 
     def swept(self) -> None:
         """A backward is over."""
-        self._sent.clear()
 
     # --- where the run stands -------------------------------------------------------------------------------------
 
