@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.eager.running.tensors import SMALL, Facts, Flags, Size, Tensors
+from gradcli.eager.running.tensors import SMALL, Facts, Size, Subject, Tensors
 from gradcli.results.graph_vertices import Extent
 
 if TYPE_CHECKING:
@@ -191,10 +191,12 @@ class TorchTensors(Tensors):
             self.unread[type(tensor).__name__] = str(problem).partition("\n")[0]
         return Facts(tensor.requires_grad, self.seq(tensor), spoken(tensor.dtype), shape, size, value)
 
-    def flags(self, tensor: Any) -> Flags:
-        """What a reader of the file sees of it."""
-        node = self.node(tensor)
-        return Flags(
+    def subject(self, tensor: Any, name: str, scope: str, size: Size | None) -> Subject:
+        """The state of a tensor now, under a name of the file; the size of its `.grad` may be known."""
+        node, grad = self.node(tensor), self.grad(tensor)
+        return Subject(
+            name,
+            scope,
             node is None,
             tensor.requires_grad,
             tensor.retains_grad,
@@ -203,6 +205,7 @@ class TorchTensors(Tensors):
             "" if node is None else name_of(node),
             tuple(tensor.shape) if not tensor.is_nested else (),
             isinstance(tensor, self.torch.nn.Parameter),
+            None if grad is None else size or self.size(grad),
         )
 
     # --- entries --------------------------------------------------------------------------------------------------

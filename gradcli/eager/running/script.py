@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradcli.diagnostics import did_you_mean, error, visible
 from gradcli.eager._core import dtypes
-from gradcli.eager._core.unsupported import COMPANIONS, INSTEAD, advice
+from gradcli.eager._core.unsupported import COMPANIONS, INSTEAD, REAL, advice
 from gradcli.eager.running.places import filename_of
 
 if TYPE_CHECKING:
@@ -63,9 +63,9 @@ class Finder:
             raise ModuleNotFoundError(f"No module named {name!r} in gradcli; {COMPANIONS[name]}", name=name)
         if name != ALIAS and not name.startswith(ALIAS + "."):
             return None
-        if not exists(name):
-            raise ModuleNotFoundError(unknown(name), name=name)
         module = below_torch(name)
+        if module is None:
+            raise ModuleNotFoundError(unknown(name), name=name)
         loader: Any = _Loader(module)
         return ModuleSpec(name, loader, is_package=hasattr(module, "__path__"))
 
@@ -136,11 +136,6 @@ def below_torch(name: str) -> Any:
     return module
 
 
-def exists(name: str) -> bool:
-    """Whether a dotted name below `torch` is a module that scripts may import."""
-    return below_torch(name) is not None
-
-
 def submodules() -> list[str]:
     """All modules below `torch` that scripts may import, by their dotted names."""
     found, waiting = set(), [f"{ALIAS}.{name}" for name in PUBLIC]
@@ -151,22 +146,6 @@ def submodules() -> list[str]:
             found.add(name)
             waiting += [f"{name}.{part}" for part, inner in _children(module) if inner is not module]
     return sorted(found)
-
-
-def instead(name: str) -> str:
-    """`; ...` with what does the same as a module that does not exist, or as the one around it; else nothing."""
-    parts = name.split(".")[1:]
-    for end in range(len(parts), 0, -1):
-        dotted = ".".join(parts[:end])
-        if dotted in INSTEAD:
-            return f"; {INSTEAD[dotted]}"
-    return ""
-
-
-def hint(name: str, known: Sequence[str]) -> str:
-    """`; did you mean ...?`, or nothing where nothing is near."""
-    near = did_you_mean(name, known)
-    return f"; did you mean {near}?" if near else ""
 
 
 def explained(error: ImportError) -> str | None:
@@ -184,8 +163,12 @@ def explained(error: ImportError) -> str | None:
 
 
 def unknown(name: str) -> str:
-    """What is said of a module below `torch` that does not exist."""
-    return f"No module named {name!r} in gradcli{instead(name) or hint(name, submodules())}"
+    """What is said of a module below `torch` that does not exist: what does the same, or the nearest that exists."""
+    parts = name.split(".")[1:]
+    around = [".".join(parts[:end]) for end in range(len(parts), 0, -1)]
+    near = did_you_mean(name, submodules())
+    told = next((INSTEAD[one] for one in around if one in INSTEAD), f"did you mean {near}?" if near else REAL)
+    return f"No module named {name!r} in gradcli; {told}"
 
 
 @contextmanager

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import CodeType
 
-    from gradcli.eager.running.tensors import Size, Tensors
+    from gradcli.eager.running.tensors import Tensors
 
 
 class Loose(NamedTuple):
@@ -73,43 +73,6 @@ def assigned(owner: Any, attribute: str) -> Line | None:
 
 DEEPEST = 3
 MOST, MOST_VISITED = 2000, 50_000  # entries of one container, and of all
-
-
-class Subject(NamedTuple):
-    """A tensor as it was when it was last seen."""
-
-    name: str
-    scope: str  # the function that knows the name; empty for the file itself
-    leaf: bool
-    requires: bool
-    retains: bool
-    floating: bool
-    dtype: str
-    node: str
-    shape: tuple[int, ...]
-    parameter: bool
-    size: Size | None  # of its `.grad`; None where there is none
-
-    @classmethod
-    def of(cls, tensors: Tensors, tensor: Any, name: str, scope: str, size: Size | None = None) -> Subject:
-        """The state of a tensor now; the size of its `.grad` may be known."""
-        grad = tensors.grad(tensor)
-        size = None if grad is None else tensors.size(grad) if size is None else size
-        return cls(name, scope, *tensors.flags(tensor), size)
-
-    @property
-    def norm(self) -> float:
-        """The norm of its `.grad`; 0 where there is none."""
-        return 0.0 if self.size is None else self.size.norm
-
-    @property
-    def grad(self) -> str:
-        """What its `.grad` is: none, zero, nan, inf or fine."""
-        if self.size is None:
-            return "none"
-        if self.size.finite:
-            return "zero" if self.norm == 0 and 0 not in self.shape else "fine"
-        return "nan" if self.norm != self.norm else "inf"
 
 
 def subjects_of(tensors: Tensors, names: dict[str, Any]) -> Iterator[tuple[str, Any]]:

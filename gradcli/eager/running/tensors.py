@@ -170,6 +170,36 @@ class Event:
     name: str = ""
 
 
+class Subject(NamedTuple):
+    """A tensor as it was when it was last seen."""
+
+    name: str
+    scope: str  # the function that knows the name; empty for the file itself
+    leaf: bool
+    requires: bool
+    retains: bool
+    floating: bool
+    dtype: str
+    node: str
+    shape: tuple[int, ...]
+    parameter: bool
+    size: Size | None  # of its `.grad`; None where there is none
+
+    @property
+    def norm(self) -> float:
+        """The norm of its `.grad`; 0 where there is none."""
+        return 0.0 if self.size is None else self.size.norm
+
+    @property
+    def grad(self) -> str:
+        """What its `.grad` is: none, zero, nan, inf or fine."""
+        if self.size is None:
+            return "none"
+        if self.size.finite:
+            return "zero" if self.norm == 0 and 0 not in self.shape else "fine"
+        return "nan" if self.norm != self.norm else "inf"
+
+
 class Rule(NamedTuple):
     """The Function that gave a value: its name, where its backward begins, and what it saved; None for its result."""
 
@@ -269,19 +299,6 @@ class Facts(NamedTuple):
     value: Any  # a copy of a small tensor, an extent, or None
 
 
-class Flags(NamedTuple):
-    """The state of a tensor that a reader of the file sees."""
-
-    leaf: bool
-    requires: bool
-    retains: bool
-    floating: bool
-    dtype: str
-    node: str
-    shape: tuple[int, ...]
-    parameter: bool
-
-
 class Tensors:
     """Reads the tensors of this package; a gradient may be an array too."""
 
@@ -338,10 +355,12 @@ class Tensors:
             tensor._requires, seq, name_of(array.dtype), array.shape, size_of(array, extents), kept(array, extents)
         )
 
-    def flags(self, tensor: Any) -> Flags:
-        """What a reader of the file sees of it."""
-        edge = tensor._edge
-        return Flags(
+    def subject(self, tensor: Any, name: str, scope: str, size: Size | None) -> Subject:
+        """The state of a tensor now, under a name of the file; the size of its `.grad` may be known."""
+        edge, grad = tensor._edge, tensor._grad
+        return Subject(
+            name,
+            scope,
             edge is None,
             tensor.requires_grad,
             tensor._retains,
@@ -350,6 +369,7 @@ class Tensors:
             "" if edge is None else type(edge[0]).__name__,
             tensor._raw.shape,
             type(tensor).__name__ == "Parameter",
+            None if grad is None else size or self.size(grad),
         )
 
     # --- entries --------------------------------------------------------------------------------------------------

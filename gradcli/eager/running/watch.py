@@ -18,8 +18,21 @@ from typing import TYPE_CHECKING, Any
 from gradcli.eager._core import events
 from gradcli.eager._core.modes import state
 from gradcli.eager.running.places import Calls, Line, line_in, line_of
-from gradcli.eager.running.subjects import Loose, Subject, loose_in, subjects_of
-from gradcli.eager.running.tensors import Entry, Event, Facts, Reached, Rule, Sent, Size, Step, Sweep, Tensors, flat
+from gradcli.eager.running.subjects import Loose, loose_in, subjects_of
+from gradcli.eager.running.tensors import (
+    Entry,
+    Event,
+    Facts,
+    Reached,
+    Rule,
+    Sent,
+    Size,
+    Step,
+    Subject,
+    Sweep,
+    Tensors,
+    flat,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -326,7 +339,7 @@ class Watch:
 
     def named(self, mark: int, tensor: Any, name: str, scope: str, size: Size | None = None) -> None:
         """Note a tensor as it is now under a name that the file has for it."""
-        self.subjects[mark] = Subject.of(self.tensors, tensor, name, scope, size)
+        self.subjects[mark] = self.tensors.subject(tensor, name, scope, size)
 
     def _own(self, filename: str) -> bool:
         return filename == "<stdin>" or (filename.startswith(self.folder) and "site-packages" not in filename)

@@ -12,7 +12,7 @@ from gradcli.eager.why.values import memory, values
 from gradcli.results.findings import Explanation, Finding
 
 if TYPE_CHECKING:
-    from gradcli.eager.running.subjects import Subject
+    from gradcli.eager.running.tensors import Subject
     from gradcli.eager.running.watch import Watch
 
 __all__ = ["explain", "reason"]

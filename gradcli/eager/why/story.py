@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from gradcli.eager.running.places import Line
-    from gradcli.eager.running.subjects import Subject
-    from gradcli.eager.running.tensors import Entry, Event, Reached, Step, Sweep
+    from gradcli.eager.running.tensors import Entry, Event, Reached, Step, Subject, Sweep
     from gradcli.eager.running.watch import Watch
     from gradcli.results.findings import Evidence
 
