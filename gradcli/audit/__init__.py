@@ -7,10 +7,3 @@ copies judged one by one; `audit_report.py` makes one verdict of them. Begin wit
 """
 
 from __future__ import annotations
-
-import os
-
-
-def injected_folder() -> str:
-    """The folder that a watched process has first on its path."""
-    return os.path.join(os.path.dirname(os.path.abspath(__file__)), "injected")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gradcli.batch.totals import Totals
 from gradcli.checks.report import Check, Report, summarised
 from gradcli.diagnostics import did_you_mean, error, visible
 
@@ -25,6 +27,7 @@ SORTED = (
 POINTS = ("KINK", "BOUNDARY", "UNDEFINED", "DISCONTINUOUS")  # verdicts on a point, not on a gradient
 # of several points, the first of these that occurs is the verdict
 ORDER = (DISAGREES, *SORTED, AGREES, "IMPRECISE", "CERTIFIED", "PROVED", *POINTS, INCONCLUSIVE, "ERROR", UNJUDGED)
+VERSION = 1  # of files of points
 INSTALLED = ("site-packages", "dist-packages")
 
 
@@ -192,11 +195,6 @@ def reports(found: Sequence[Finding]) -> list[Report]:
     return [summarised(file, checks, file=file) for file, checks in sorted(files.items())]
 
 
-def totals(found: Sequence[Report]) -> Totals:
-    """The counts of report files."""
-    return Totals.of(found)
-
-
 def exit_code(found: Sequence[Finding], processes: int, lenient: bool) -> tuple[int, str]:
     """The exit code of an audit whose command ended with 0, and why it is not 0."""
     wrong = sum(one.fails for one in found)
@@ -216,3 +214,58 @@ def exit_code(found: Sequence[Finding], processes: int, lenient: bool) -> tuple[
         count = f"{processes} Python process{'' if processes == 1 else 'es'} reported"
         return 5, f"{count}, and no hand-written gradient was called"
     return 0, ""
+
+
+# --- points at which a gradient is wrong ---------------------------------------------------------------------------
+# A gradient may live in a closure or a model that no file could hold. So a file holds the command, the gradient and the
+# number of the call: `gradcli audit --again FILE` runs the command again and judges the same call. The numbers of the
+# point show whether the program came to the same point.
+
+
+def save_points(found: Sequence[Finding], argv: Sequence[str], folder: str) -> None:
+    """Save the worst point of each gradient that is wrong, and name the file in the finding."""
+    for one in found:
+        if one.verdict != "DISAGREES" or not folder:
+            continue
+        content = {
+            "version": VERSION,
+            "command": list(argv),
+            "folder": os.getcwd(),
+            "key": one.key,
+            "name": one.name,
+            "call": one.worst["call"],
+            "point": one.worst["point"],
+        }
+        text = json.dumps(content)
+        path = Path(folder, "audit", sha256(text.encode()).hexdigest()[:12] + ".json")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text + "\n", "utf-8")
+        except OSError:  # a cache that cannot be written: nothing is offered
+            continue
+        one.again = f"gradcli audit --again {path}"
+
+
+def saved_point(path: str) -> dict[str, Any]:
+    """What a file holds. Raises GradcliError GC746 where it is none of these."""
+    try:
+        content = json.loads(Path(path).read_text("utf-8"))
+    except OSError as problem:
+        raise error("GC746", f"cannot read {visible(path, 200)}: {(problem.strerror or '').lower()}") from None
+    except ValueError:
+        content = None
+    names = ("command", "folder", "key", "name", "call", "point")
+    if not isinstance(content, dict) or content.get("version") != VERSION or any(one not in content for one in names):
+        hint = "give one of the files that the report of the audit names"
+        raise error("GC746", f"{visible(path, 200)} is not a point saved by gradcli audit", help=hint)
+    return content
+
+
+def compared(found: Sequence[Finding], saved: dict[str, Any]) -> str:
+    """What is to be said where the program did not come to the saved point."""
+    judged = next((one for one in found if one.key == saved["key"] and one.points), None)
+    if judged is None:
+        return f"{visible(saved['name'], 200)} was not called {saved['call']} times: has the program changed?"
+    if judged.worst["point"] != saved["point"]:
+        return "the program reached a different point this time: it is random, or it has changed"
+    return ""

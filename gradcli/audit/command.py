@@ -21,7 +21,6 @@ from threading import Event, Lock, Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gradcli.audit import injected_folder
 from gradcli.audit.watching.snapshots import HOME, SOCKET
 from gradcli.diagnostics import error, visible
 
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
 
     Record = dict[str, Any]
 
+INJECTED = str(Path(__file__).resolve().parent / "injected")  # a watched process has it first on its path
 GRACE = 10.0  # beyond the time of a check: imports, and the sorting of what does not agree
 WAITING = 24  # copies that may wait while the command runs; older ones are judged then
 HELLO = 30.0  # seconds in which a copy that has called says who it is
@@ -112,7 +112,7 @@ class Exported:
     """A rule that a process has written down, which is judged in a process of its own."""
 
     CODE = (
-        "import sys; sys.path[:] = {path}; from gradcli.audit.exported_rules import judge_exported; "
+        "import sys; sys.path[:] = {path}; from gradcli.audit.judging import judge_exported; "
         "judge_exported({exported!r}, {seconds}, {size}, {kept})"
     )
 
@@ -258,7 +258,7 @@ def audited(argv: Sequence[str], limits: Limits, progress: Callable[[int, int, s
 
 def run(argv: Sequence[str], folder: str) -> int:
     """The exit code of a command, as a shell has it; Ctrl-C is for the command, and the audit goes on behind it."""
-    path = os.pathsep.join(one for one in (injected_folder(), os.environ.get("PYTHONPATH")) if one)
+    path = os.pathsep.join(one for one in (INJECTED, os.environ.get("PYTHONPATH")) if one)
     environment = {**os.environ, "PYTHONPATH": path, "GRADCLI_AUDIT": folder}
     try:
         process = subprocess.Popen(list(argv), env=environment)

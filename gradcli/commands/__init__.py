@@ -75,7 +75,6 @@ ROOMS: dict[str, str] = {
     "report": "gradcli.checks.report",
     "report_formats": "gradcli.rendering.formats",
     "running": "gradcli.eager.running",
-    "saved_points": "gradcli.audit.saved_points",
     "source": "gradcli.language.source",
     "torch_recorder": "gradcli.frameworks.torch_recorder",
     "trace": "gradcli.rendering.documents.trace",

@@ -15,12 +15,11 @@ if TYPE_CHECKING:
     from gradcli import batch
     from gradcli.audit import audit_report
     from gradcli.audit import command as commands
-    from gradcli.audit import saved_points as points
     from gradcli.commands._shared import Output
     from gradcli.rendering import formats, machine
     from gradcli.rendering.documents import audits
 else:
-    audit_report, commands, points = room("audit_report"), room("audited_command"), room("saved_points")
+    audit_report, commands = room("audit_report"), room("audited_command")
     batch = room("batch")
     audits, formats, machine = room("audits"), room("report_formats"), room("machine")
 
@@ -67,7 +66,7 @@ def audit(
       gradcli audit --junit audit.xml -- pytest tests/test_model.py
       gradcli audit --only statsmodels -- python fit.py
     """
-    saved = points.read(again) if again else None
+    saved = audit_report.saved_point(again) if again else None
     if saved is not None:
         if args:
             raise error("GC745", "--again runs the command that its file names", help="leave the command out")
@@ -91,7 +90,7 @@ def audit(
     outcome = commands.audited(args, limits, lambda done, total, label: output.progress(done, total, label))
     found = audit_report.findings(outcome, expected)
     if saved is None:
-        points.save(found, args, batch.default_folder(os.environ))
+        audit_report.save_points(found, args, batch.default_folder(os.environ))
     else:
         found = [one for one in found if one.key == saved["key"]]
     code, reason = audit_report.exit_code(found, outcome.processes, lenient)
@@ -107,8 +106,8 @@ def audit(
         output.save(json, (machine.text(fields) + "\n",))
     if junit:
         reports = audit_report.reports(found)
-        output.save(junit, (formats.written(formats.writer("junit"), reports, audit_report.totals(reports)),))
-    if saved is not None and (difference := points.compared(found, saved)):
+        output.save(junit, (formats.written(formats.writer("junit"), reports, batch.Totals.of(reports)),))
+    if saved is not None and (difference := audit_report.compared(found, saved)):
         output.say(f"gradcli audit: {difference}")
     for name in audit_report.unused(found, expected):
         output.say(f"gradcli audit: no gradient is called {visible(name, 200)}, but a verdict is expected of it")

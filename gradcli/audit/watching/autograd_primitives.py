@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gradcli.audit.watching import recorder
-from gradcli.audit.watching.function_identity import described, held, module_of
+from gradcli.audit.watching.recorder import described, held, module_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,11 +49,7 @@ def count(
         gradient.caller = recorder.caller_of("autograd")
         gradient = recorder.state.rules[fun] = recorder.known(gradient)
     if recorder.due(gradient):
-        recorder.keep(
-            gradient,
-            args,
-            lambda call: recorder.snapshot(gradient, call, lambda: subject(fun, args, options, argnums)),
-        )
+        recorder.keep_copy(gradient, args, lambda: subject(fun, args, options, argnums))
 
 
 def subject(

@@ -13,7 +13,7 @@ import sys
 from time import monotonic
 
 from gradcli.audit.watching import recorder
-from gradcli.audit.watching.function_identity import described, module_of
+from gradcli.audit.watching.recorder import described, module_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -36,7 +36,6 @@ def gradient_of(f: Callable[..., Any]) -> Callable[[Function], Function]:
 def watched(f: Callable[..., Any], derivative: Any) -> Any:
     """The derivative, which counts its calls."""
     from gradcli.audit.watching import recorder
-    from gradcli.audit.watching.function_identity import module_of, standing_in
 
     found: list[recorder.Gradient] = []  # once it was called
 
@@ -46,23 +45,19 @@ def watched(f: Callable[..., Any], derivative: Any) -> Any:
         if not found:
             with recorder.guarded():
                 found.append(first_call(f, derivative))
-        if found and recorder.wanted(module_of(derivative)) and recorder.due(found[0]):
-            recorder.keep(
-                found[0],
-                [*args, *options.values()],
-                lambda call: recorder.snapshot(found[0], call, lambda: subject(f, derivative, args, options)),
-            )
+        if found and recorder.wanted(recorder.module_of(derivative)) and recorder.due(found[0]):
+            given = [*args, *options.values()]
+            recorder.keep_copy(found[0], given, lambda: subject(f, derivative, args, options))
 
-    return standing_in(derivative, note)
+    return recorder.standing_in(derivative, note)
 
 
 def first_call(f: Callable[..., Any], derivative: Any) -> Any:
     """What is known of a derivative that is called for the first time."""
     from gradcli.audit.watching import recorder
-    from gradcli.audit.watching.function_identity import described, module_of
 
-    gradient = described("Python", "gradient_of", derivative, f)
-    gradient.name = f"{module_of(derivative)}.{gradient.name}"
+    gradient = recorder.described("Python", "gradient_of", derivative, f)
+    gradient.name = f"{recorder.module_of(derivative)}.{gradient.name}"
     gradient.caller = recorder.caller_of()
     return recorder.known(gradient)
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import inspect
 from copy import copy
-from functools import wraps
+from functools import partial, wraps
 
 from gradcli.audit.watching import recorder
-from gradcli.audit.watching.function_identity import MARK, described, module_of, standing_in
+from gradcli.audit.watching.recorder import MARK, described, module_of, standing_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -191,15 +191,8 @@ def counted(
 
     def note(args: tuple[Any, ...], options: Arguments) -> None:
         if recorder.watching() and recorder.due(gradient):
-            recorder.keep(
-                gradient,
-                args,
-                lambda call: recorder.snapshot(
-                    gradient,
-                    call,
-                    lambda: make(f, derivative, args) if make else subject(way, kind, derivative, f, args, options),
-                ),
-            )
+            of_call = make or partial(subject, way, kind, options=options)
+            recorder.keep_copy(gradient, args, lambda: of_call(f=f, derivative=derivative, args=args))
 
     return standing_in(derivative, note)
 

@@ -76,7 +76,7 @@ def keep(gradient: Gradient, cls: Any, args: tuple[Any, ...], options: dict[str,
         with recorder.guarded():
             recorder.skipped(gradient, f"its tensors are on {away}, which a copy of the process cannot use")
         return
-    recorder.keep(gradient, args, lambda call: recorder.snapshot(gradient, call, lambda: subject(cls, args, options)))
+    recorder.keep_copy(gradient, args, lambda: subject(cls, args, options))
 
 
 def first_seen(cls: Any) -> Gradient | None:
