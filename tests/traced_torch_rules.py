@@ -689,6 +689,17 @@ def convolution() -> Any:
     return saving(lambda x, w: F.conv2d(x, w, padding=1, stride=2)), back(right), wrong
 
 
+@rule(t([[[0.5, -1.25], [1.5, 0.25]]]), KERNEL.transpose(0, 1))
+def transposed_convolution() -> Any:
+    def right(g: Tensor, x: Tensor, w: Tensor) -> Any:
+        return F.conv2d(g, w, stride=2, padding=1), torch.nn.grad.conv2d_weight(g, w.shape, x, stride=2, padding=1)
+
+    def forward(x: Tensor, w: Tensor) -> Tensor:
+        return F.conv_transpose2d(x, w, stride=2, padding=1, output_padding=1)
+
+    return saving(forward), back(right), back(lambda g, x, w: right(g, x, w.flip(3)))
+
+
 @rule(V, t(1.0, 2.0, 0.75))
 def truncated_remainder() -> Any:
     right = back(lambda g, x, y: (g, -g * torch.trunc(x / y)))

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gradcli.checks.callables.call_arguments import Argument
-    from gradcli.checks.subjects import Subject
 
     Floats = NDArray[np.floating[Any]]
     Derivative = Callable[..., Any] | bool | None
@@ -154,7 +153,7 @@ def boxed(
     if not callable(called):
         raise error("GC732", f"{visible(repr(f), 60)} is not a function", help="give a function, and its gradient")
     arguments = arguments_of(f, at, names, wrt)
-    library = library_of(f, [one.given for one in arguments], kind in (OWN,))
+    library = library_of(f, [one.given for one in arguments], kind == OWN)
     if kind == OWN and not library.differentiates:
         raise error(
             "GC732",
@@ -181,10 +180,14 @@ def report_on(
 
     `arguments` are those before that call; `record` gives its recording.
     """
-    from gradcli.checks.callables.black_box import examined, not_judged  # the process of a function judges nothing
+    # the process of a function judges nothing
+    from gradcli.checks.callables.black_box import examined, not_judged
+    from gradcli.checks.callables.recorded import by_recording
 
     seed = seed_of(about.title, arguments) if options.seed is None else options.seed
-    exact, rules, remarks = ({}, [], []) if options.rtol else recorded(box, record(seed), seed, options)
+    exact, rules, remarks = (
+        ({}, [], []) if options.rtol else by_recording(box, record(seed), seed, options.samples, options.witnesses)
+    )
     if exact.keys() >= {*box.names}:
         verdicts = exact
         remarks = [*remarks, *not_judged(box)]
@@ -231,15 +234,6 @@ def recording_of(box: Box, seed: int) -> dict[str, Any]:
     from gradcli.checks.callables.recorded import recording  # with all that judges scripts
 
     return recording(box, seed)
-
-
-def recorded(
-    box: Box, found: dict[str, Any], seed: int, options: Options
-) -> tuple[dict[str, Outcome], list[tuple[Subject, Outcome]], list[str]]:
-    """The verdicts on what was recorded: on the arguments, and on the backwards of Functions inside; and notes."""
-    from gradcli.checks.callables.recorded import by_recording  # with all that judges scripts
-
-    return by_recording(box, found, seed, options.samples, options.witnesses)
 
 
 def nothing_sent(box: Box, verdicts: dict[str, Outcome]) -> Iterator[str]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from threading import Thread
@@ -27,7 +26,7 @@ from gradcli.checks.callables.failures import KEPT, Failed, innermost
 from gradcli.checks.callables.gradient_libraries import TITLES, Library
 from gradcli.checks.callables.runner import RUNNING, file_of, receive, send
 from gradcli.checks.differences.survey import OutOfTime
-from gradcli.checks.oracle.child_process import CODE, QUIET
+from gradcli.checks.oracle.child_process import start
 from gradcli.checks.report import Check, Report, summarised, timed
 from gradcli.checks.witnesses import parse_witnesses
 from gradcli.diagnostics import Diagnostic, GradcliError, error, visible
@@ -252,8 +251,8 @@ class Interrupted(Exception):
 class Runner:
     """The process that runs the code, in a session of its own; what it says comes as messages.
 
-    It holds the reading end of a pipe that nothing writes to, the lifeline: when this process ends, in whatever way,
-    a guard beside the code reads the end of the file and kills all of the session's first group.
+    When this process ends, in whatever way, a guard beside the code reads the end of a pipe that nothing writes to, and
+    kills all of the session's first group.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -264,24 +263,7 @@ class Runner:
         self.opened = False  # whether it has called the function, and answers questions
         self.rest: list[bytes] = []  # what it wrote beside messages: where it crashed
         self.messages: SimpleQueue[Message | None] = SimpleQueue()
-        paths = [os.path.abspath(path) for path in sys.path if path]
-        reading, self.lifeline = os.pipe()
-        try:
-            posix: dict[str, Any] = {"pass_fds": (reading,)} if hasattr(os, "fork") else {}
-            self.process = subprocess.Popen(
-                [sys.executable, "-P", "-c", CODE.format(paths=paths, module=runner.__name__), str(reading)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                env={**os.environ, **QUIET},
-                start_new_session=True,
-                **posix,
-            )
-        except BaseException:
-            os.close(self.lifeline)
-            raise
-        finally:
-            os.close(reading)
+        self.process = start(runner.__name__, own_session=True, errors=subprocess.PIPE, encoding=None)
         self.output = Output(self.process)
         self.thread = Thread(target=self._listen, daemon=True)
         self.thread.start()
@@ -341,7 +323,6 @@ class Runner:
         """`kill`, and read the rest of what it wrote."""
         self.kill()
         self.process.wait()
-        os.close(self.lifeline)
         self.thread.join(timeout=GRACE)
         self.output.close()
         for stream in (self.process.stdin, self.process.stdout):

@@ -27,12 +27,18 @@ QUIET = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONIOENCODING"
 
 
 def start(
-    module: str, environment: dict[str, str] | None = None, *, own_session: bool = False
-) -> subprocess.Popen[str]:
+    module: str,
+    environment: dict[str, str] | None = None,
+    *,
+    own_session: bool = False,
+    errors: int | None = None,
+    encoding: str | None = "utf-8",
+) -> subprocess.Popen[Any]:
     """The process; one thread of its own for linear algebra, so that several of them share the machine.
 
-    Its `main` may call `process_limits.end_with_parent`. With `own_session` it leads a process group, to which what it
-    starts belongs too, and the signals of a terminal do not reach it.
+    Its `main` may call `end_with_parent`. With `own_session` it leads a process group, to which what it starts belongs
+    too, and the signals of a terminal do not reach it. `errors` is its standard error, by default nothing; without an
+    `encoding` its streams are of bytes.
     """
     import subprocess  # the process itself, which also imports this module, starts no others
 
@@ -44,8 +50,8 @@ def start(
             [sys.executable, "-P", "-c", CODE.format(paths=paths, module=module), str(reading)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            encoding="utf-8",
+            stderr=subprocess.DEVNULL if errors is None else errors,
+            encoding=encoding,
             env={**os.environ, **QUIET, **(environment or {})},
             start_new_session=own_session,
             **posix,

@@ -8,6 +8,7 @@ tensors are constants. Tensors that share memory are parts of one node, so what 
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -363,39 +364,18 @@ class Recording:
         return result
 
     def convolved(self, bound: dict[str, Any]) -> Node:
-        """A convolution as windows of its input times its kernel."""
-        patches, kernels, space, _ = self.windowed(bound)
-        found = operations.summed(f"ngc{space}x,gocx->ngo{space}", patches, kernels)
-        batch, groups, out, *rest = found.type.shape
-        found = operations.shaped(found, (batch, groups * out, *rest))
+        """A convolution with its bias."""
+        found = convolution(bound, self.operand(bound["input"]), self.operand(bound["weight"]))
         if bound["bias"] is None:
             return found
-        bias = operations.shaped(self.operand(bound["bias"]), (groups * out, *(1,) * len(space)))
+        bias = operations.shaped(self.operand(bound["bias"]), (found.type.shape[1], *(1,) * len(bound["stride"])))
         return pointwise("add", found, bias)
 
-    def sent_by_convolution(self, bound: dict[str, Any]) -> tuple[Node | None, ...]:
+    def sent_by_convolution(self, bound: dict[str, Any]) -> tuple[Node, ...]:
         """What a convolution sends to its input, its kernel and its bias."""
-        patches, kernels, space, windows = self.windowed(bound)
         x, weight, g = (self.operand(bound[key]) for key in ("input", "weight", "grad_output"))
-        sent = operations.shaped(g, (*patches.type.shape[:2], kernels.type.shape[1], *g.type.shape[2:]))
-        to_patches = operations.summed(f"ngo{space},gocx->ngc{space}x", sent, kernels)
-        to_kernels = operations.summed(f"ngc{space}x,ngo{space}->gocx", patches, sent)
-        return (
-            added_up(self.builder, to_patches, windows.reshape(-1), x.type.shape),
-            operations.shaped(to_kernels, weight.type.shape),
-            operations.own("sum")(g, axis=(0, *range(2, len(g.type.shape)))),
-        )
-
-    def windowed(self, bound: dict[str, Any]) -> tuple[Node, Node, str, Places]:
-        """The windows of a convolution's input and its kernels, by group, the letters of its axes, and the places."""
-        if bound["transposed"]:
-            raise Opaque("it has a transposed convolution, which is not supported")
-        x, weight = (self.operand(bound[key]) for key in ("input", "weight"))
-        groups, (out, per, *kernel) = int(bound["groups"]), weight.type.shape
-        places = windows_of(bound, x.type.shape, kernel)
-        places = places.reshape(x.type.shape[0], groups, -1, *places.shape[2:])
-        kernels = operations.shaped(weight, (groups, out // groups, per, int(np.prod(kernel))))
-        return operations.in_windows(x, places, 0.0), kernels, "uvw"[: len(kernel)], places
+        sent = operations.sent_back(partial(convolution, bound), [x, weight], g)
+        return (*sent, operations.own("sum")(g, axis=(0, *range(2, len(g.type.shape)))))
 
     def pooled(self, bound: dict[str, Any]) -> tuple[Node, Node]:
         """The largest entries of windows, and where they stand in their plane."""
@@ -414,18 +394,12 @@ class Recording:
 
     def averaged(self, bound: dict[str, Any]) -> Node:
         """The means of windows."""
-        x = self.operand(bound["self"])
-        windows = windows_of(bound, x.type.shape, bound["kernel_size"])
-        total = operations.own("sum")(operations.in_windows(x, windows, 0.0), axis=-1)
-        return pointwise("div", total, counts_of(bound, windows))
+        return averages(bound, self.operand(bound["self"]))
 
     def sent_by_average(self, bound: dict[str, Any]) -> Node:
         """What means of windows send to the entries."""
-        shape = self.operand(bound["self"]).type.shape
-        windows = windows_of(bound, shape, bound["kernel_size"])
-        sent = pointwise("div", self.operand(bound["grad_output"]), counts_of(bound, windows))
-        spread = stretch(operations.shaped(sent, (*sent.type.shape, 1)), windows.shape)
-        return added_up(self.builder, spread, windows.reshape(-1), shape)
+        x, g = (self.operand(bound[key]) for key in ("self", "grad_output"))
+        return operations.sent_back(partial(averages, bound), [x], g)[0]
 
     def masked(self, bound: Mapping[str, Any]) -> Node:
         """The array with a number where the mask is true, as in `g[x < 0] = 0`; the mask may have fewer axes."""
@@ -452,11 +426,32 @@ POOLS = {
 }
 
 
-def counts_of(bound: Mapping[str, Any], windows: Places) -> Any:
-    """By what the sum of each window is divided."""
+def convolution(bound: Mapping[str, Any], x: Node, weight: Node) -> Node:
+    """A convolution as windows of its input times its kernel; a transposed one as what another sends to its input."""
+    groups, (out, per, *kernel) = int(bound["groups"]), weight.type.shape
+    if bound["transposed"]:
+        options = (each(bound[key], len(kernel)) for key in ("stride", "padding", "dilation", "output_padding"))
+        sizes = zip(x.type.shape[2:], kernel, *options, strict=True)
+        size = [(n - 1) * s - 2 * p + d * (k - 1) + more + 1 for n, k, s, p, d, more in sizes]
+        zeros = x.builder.constant(0, (x.type.shape[0], groups * per, *size))
+        plain = {**bound, "transposed": False}
+        return operations.sent_back(lambda z: convolution(plain, z, weight), [zeros], x)[0]
+    space = "uvw"[: len(kernel)]
+    places = windows_of(bound, x.type.shape, kernel)
+    places = places.reshape(x.type.shape[0], groups, -1, *places.shape[2:])
+    kernels = operations.shaped(weight, (groups, out // groups, per, int(np.prod(kernel))))
+    patches = operations.in_windows(x, places, 0.0)
+    found = operations.summed(f"ngc{space}x,gocx->ngo{space}", patches, kernels)
+    return operations.shaped(found, (x.type.shape[0], out, *found.type.shape[3:]))
+
+
+def averages(bound: Mapping[str, Any], x: Node) -> Node:
+    """The means of windows."""
+    windows = windows_of(bound, x.type.shape, bound["kernel_size"])
+    count: Any = windows.shape[-1] if bound["count_include_pad"] else (windows >= 0).sum(-1)
     if bound["divisor_override"]:
-        return float(bound["divisor_override"])
-    return windows.shape[-1] if bound["count_include_pad"] else (windows >= 0).sum(-1)
+        count = float(bound["divisor_override"])
+    return pointwise("div", operations.own("sum")(operations.in_windows(x, windows, 0.0), axis=-1), count)
 
 
 def windows_of(bound: Mapping[str, Any], shape: Sequence[int], size: Sequence[int]) -> Places:
@@ -464,14 +459,18 @@ def windows_of(bound: Mapping[str, Any], shape: Sequence[int], size: Sequence[in
     if bound.get("ceil_mode"):
         raise Opaque("it pools with ceil_mode, which is not supported")
     outer, rank = len(shape) - len(size), len(size)
-
-    def spread(value: Any) -> list[int]:
-        return list(value) * (rank if len(value) == 1 else 1)
-
-    stride, padding = spread(bound["stride"] or size), spread(bound["padding"])
-    dilation = spread(bound.get("dilation", [1]))
+    stride, padding, dilation = (
+        each(value, rank) for value in (bound["stride"] or size, bound["padding"], bound.get("dilation", [1]))
+    )
     around = [(0, 0)] * outer + [(p, p) for p in padding]
-    return operations.windows(shape, [1] * outer + spread(size), [1] * outer + stride, around, [1] * outer + dilation)
+    return operations.windows(
+        shape, [1] * outer + each(size, rank), [1] * outer + stride, around, [1] * outer + dilation
+    )
+
+
+def each(value: Sequence[int], rank: int) -> list[int]:
+    """An option for each of so many axes, which may be given once for all."""
+    return list(value) * (rank if len(value) == 1 else 1)
 
 
 def classes(labels: Any, num_classes: int = -1) -> int:

@@ -20,6 +20,7 @@ from gradcli.graph.types import Type
 from gradcli.primitives import catalogue, functions
 from gradcli.primitives.broadcasting import stretch
 from gradcli.primitives.sizes import normalize_axes
+from gradcli.transforms.reverse import placed, pull
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -386,6 +387,15 @@ def of_factor(x: Node, upper: bool = False) -> Node:
     half = x.builder.call("triu" if upper else "tril", x, k=0)
     other = swapped(half, -2, -1)
     return contracted(other, half) if upper else contracted(half, other)
+
+
+def sent_back(forward: Callable[..., Node], operands: Sequence[Node], cotangent: Node) -> list[Node]:
+    """What an operation sends back to its operands, as if none of them depended on another."""
+    builder = cotangent.builder
+    leaves = [builder.fresh_leaf(x.type) for x in operands]
+    found = pull(builder, [(forward(*leaves), cotangent)], leaves)
+    nodes = [builder.constant(0, x.type.shape) if one is None else one for x, one in zip(operands, found, strict=True)]
+    return placed(builder, nodes, dict(zip(leaves, operands, strict=True)))
 
 
 def windows(
