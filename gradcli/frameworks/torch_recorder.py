@@ -219,7 +219,7 @@ class TorchWatch(Watch):
 
     def updated(self, parameters: Sequence[Any]) -> None:
         """An optimizer moved parameters."""
-        sizes = [self.tensors.size(x) for x in parameters]  # all norms are on their way before one is read
+        sizes = self.tensors.sizes(parameters)  # all norms are on their way before one is read
         line, begun = self._line(), len(self.sweeps)
         for x, size in zip(parameters, sizes, strict=True):
             mark = self.mark(x)

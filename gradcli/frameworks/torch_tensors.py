@@ -17,6 +17,8 @@ from gradcli.eager.running.tensors import SMALL, Facts, Size, Subject, Tensors
 from gradcli.results.graph_vertices import Extent
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gradcli.eager.running.tensors import Step
 
 MODULES = ("torch.", "gradcli.")
@@ -247,36 +249,46 @@ class TorchTensors(Tensors):
     def fetch(self) -> None:
         """Copy the numbers that wait from their devices, with one copy each."""
         waiting, self.waiting = self.waiting, []
-        devices: dict[tuple[Any, Any], list[Fetched]] = {}
+        devices: dict[Any, dict[tuple[Any, bool], list[Fetched]]] = {}
         for one in waiting:
-            devices.setdefault((one._found.device, one._found.dtype), []).append(one)
-        for together in devices.values():
-            together.sort(key=lambda one: one._found.ndim)
-            single = sum(not one._found.ndim for one in together)
-            lines = [one._found for one in together[single:]]
-            if single:
-                lines.append(self.torch.stack([one._found for one in together[:single]]))
+            kinds = devices.setdefault(one._found.device, {})
+            kinds.setdefault((one._found.dtype, one._found.ndim > 0), []).append(one)
+        for device, kinds in devices.items():
+            wide = self._wide(device)
+            lines = []
+            for (_, line), alike in kinds.items():  # as few launches as kinds of numbers
+                found = [one._found for one in alike]
+                lines.append((self.torch.cat(found) if line else self.torch.stack(found)).to(wide))
             numbers = iter(self.torch.cat(lines).tolist())
-            for one in (*together[single:], *together[:single]):
+            for one in itertools.chain(*kinds.values()):
                 one._found = list(itertools.islice(numbers, one._found.numel()))
 
-    def fetched(self, numbers: Any) -> Fetched:
-        """Numbers or truth values on a device, to be fetched when one of them is needed."""
-        wide = self.torch.float32 if numbers.device.type == "mps" else self.torch.float64
-        return Fetched(self, numbers if numbers.dtype is self.torch.bool else numbers.to(wide))
+    def _wide(self, device: Any) -> Any:
+        """The format in which norms are computed on a device."""
+        return self.torch.float32 if device.type == "mps" else self.torch.float64
 
     def size(self, value: Any, exact: bool = False) -> Size:
         """The norm, and whether every entry is finite."""
         far = self.far(value)
         if far is None:
-            if not exact and value.dtype in self.norms and value.layout is self.torch.strided and not value.is_meta:
+            near = value.device.type in self.host and value.dtype in self.norms
+            if near and not exact and value.layout is self.torch.strided:
                 return self._near(value.detach())
             return super().size(value, exact)
         if not (far.is_floating_point() or far.is_complex()):
             return Size(0.0, True)
-        wide = self.torch.complex128 if far.is_complex() else self.torch.float64
-        kind = self.torch.float32 if far.device.type == "mps" else wide
-        return FetchedSize(self.fetched(self.torch.linalg.vector_norm(far, dtype=kind)))
+        kind = self.torch.complex128 if far.is_complex() else self._wide(far.device)
+        return FetchedSize(Fetched(self, self.torch.linalg.vector_norm(far, dtype=kind)))
+
+    def sizes(self, values: Sequence[Any]) -> list[Size]:
+        """The sizes of some tensors; the norms of those on a device are computed together."""
+        far = {k: one for k, x in enumerate(values) if (one := self.far(x)) is not None and one.is_floating_point()}
+        if not far:
+            return list(map(self.size, values))
+        entries = list(far.values())
+        norms = self.torch._foreach_norm(entries, 2, dtype=self._wide(entries[0].device))
+        found: dict[int, Size] = {k: FetchedSize(Fetched(self, norm)) for k, norm in zip(far, norms, strict=True)}
+        return [found[k] if k in found else self.size(x) for k, x in enumerate(values)]
 
     def _near(self, value: Any) -> Size:
         """The size of a dense tensor in main memory, in single or double precision."""
@@ -338,12 +350,12 @@ class TorchTensors(Tensors):
         if far is None:
             return super().probe(value)
         line = far.abs() if far.is_complex() else far
-        return self.fetched(line.reshape(-1)[:: max(1, line.numel() // 2)])
+        return Fetched(self, line.reshape(-1)[:: max(1, line.numel() // 2)])
 
     def zero_units(self, value: Any) -> Any:
         """Which units of an activation are zero in every row."""
         far = self.far(value)
-        return super().zero_units(value) if far is None else self.fetched(~far.reshape(-1, far.shape[-1]).any(dim=0))
+        return super().zero_units(value) if far is None else Fetched(self, ~far.reshape(-1, far.shape[-1]).any(dim=0))
 
     def note_stuck(self, step: Step, arrived: Any, sent: Any, size: Size) -> None:
         """Note the share of entries where what a node sent, of this size, is not finite and what arrived was zero."""
@@ -360,7 +372,7 @@ class TorchTensors(Tensors):
         """Look at the gradients that were kept, now that their norms are fetched together."""
         for step, size, arrived, sent, versions in self._doubtful:
             if not size.finite and (arrived._version, sent._version) == versions:
-                step.stuck_shares.append(self.fetched((~self.plain(sent).isfinite() & (arrived == 0)).double().mean()))
+                step.stuck_shares.append(Fetched(self, (~self.plain(sent).isfinite() & (arrived == 0)).double().mean()))
         self._doubtful.clear()
         self._bytes = 0
 
