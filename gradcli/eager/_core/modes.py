@@ -176,6 +176,13 @@ class _Mode:
     grad: bool | None = None
     inference: bool | None = None
 
+    def __new__(cls, *args: Any) -> Any:
+        made = object.__new__(cls)
+        if not args or not callable(args[0]):
+            return made
+        made.__init__()  # type: ignore[misc]
+        return made(args[0])  # `@no_grad` without parentheses decorates at once
+
     def __init__(self) -> None:
         self.before: list[tuple[bool, bool]] = []
 
@@ -233,23 +240,10 @@ class _Mode:
         return inside
 
 
-def _direct(cls: type[_Mode], function: Any) -> Any:
-    """`@no_grad` without parentheses decorates at once."""
-    made = object.__new__(cls)
-    made.__init__()  # type: ignore[misc]
-    return made(function) if function is not None else made
-
-
 class no_grad(_Mode):
     """Operations inside leave no nodes."""
 
     grad = False
-
-    def __new__(cls, function: Any = None) -> Any:
-        return object.__new__(cls) if function is None else _direct(cls, function)
-
-    def __init__(self, function: Any = None) -> None:
-        self.before = []
 
     def __enter__(self) -> None:  # the general way without its questions: training steps come here often
         self.before.append((state._grad, state._inference))
@@ -263,24 +257,14 @@ class enable_grad(_Mode):
 
     grad = True
 
-    def __new__(cls, function: Any = None) -> Any:
-        return super().__new__(cls) if function is None else _direct(cls, function)
-
-    def __init__(self, function: Any = None) -> None:
-        super().__init__()
-
 
 class inference_mode(_Mode):
     """Operations inside leave no nodes, and their results can never be saved for a backward."""
 
-    def __new__(cls, mode: Any = True) -> Any:
-        return super().__new__(cls) if isinstance(mode, bool) else _direct(cls, mode)
-
-    def __init__(self, mode: Any = True) -> None:
+    def __init__(self, mode: bool = True) -> None:
         super().__init__()
-        self.mode = mode if isinstance(mode, bool) else True
-        self.inference = self.mode
-        self.grad = False if self.mode else None
+        self.mode = self.inference = mode
+        self.grad = False if mode else None
 
     def again(self) -> _Mode:
         made: _Mode = inference_mode(self.mode)

@@ -134,19 +134,15 @@ class Backward:
         self.steps = Steps(inputs, results)
 
 
-class Tangent:
-    """The tangent of an operation's result from tangents of some operands, and the operands themselves."""
-
-    __slots__ = ("steps",)
-
-    def __init__(self, plan: Plan, mask: tuple[bool, ...]) -> None:
-        builder = plan.builder
-        moving = [leaf for leaf, moves in zip(plan.leaves, mask, strict=True) if moves]
-        with building(builder, reachable([plan.out, *plan.leaves])):
-            tangents = [builder.fresh_leaf(leaf.type) for leaf in moving]
-            (found,) = push(builder, [plan.out], dict(zip(moving, tangents, strict=True)))
-        stop = [] if plan.out in plan.leaves else [plan.out]
-        self.steps = None if found is None else Steps([*plan.leaves, *stop, *tangents], [found])
+def tangent_of(plan: Plan, mask: tuple[bool, ...]) -> Steps | None:
+    """The tangent of an operation's result from the operands, the result, and the tangents of some operands."""
+    builder = plan.builder
+    moving = [leaf for leaf, moves in zip(plan.leaves, mask, strict=True) if moves]
+    with building(builder, reachable([plan.out, *plan.leaves])):
+        tangents = [builder.fresh_leaf(leaf.type) for leaf in moving]
+        (found,) = push(builder, [plan.out], dict(zip(moving, tangents, strict=True)))
+    stop = [] if plan.out in plan.leaves else [plan.out]
+    return None if found is None else Steps([*plan.leaves, *stop, *tangents], [found])
 
 
 class Vjp:
@@ -246,7 +242,7 @@ class Plan:
                 moving.update(node.args)
         self.differentiable = tuple([leaf in moving for leaf in self.leaves])
         self.backwards: dict[tuple[bool, ...], Backward] = {}
-        self.tangents: dict[tuple[bool, ...], Tangent] = {}
+        self.tangents: dict[tuple[bool, ...], Steps | None] = {}
         self.vjps: dict[Any, Vjp] = {}
         self.used = 0
 
@@ -259,9 +255,11 @@ class Plan:
         """The plan of the gradients for the operands in this mask; made once."""
         return self.backwards.get(mask) or limited(self.backwards, mask, Backward(self, mask))
 
-    def tangent(self, mask: tuple[bool, ...]) -> Tangent:
-        """The plan of the result's tangent where the operands in this mask have tangents; made once."""
-        return self.tangents.get(mask) or limited(self.tangents, mask, Tangent(self, mask))
+    def tangent(self, mask: tuple[bool, ...]) -> Steps | None:
+        """The result's tangent where the operands in this mask have tangents; made once."""
+        if mask not in self.tangents:
+            limited(self.tangents, mask, tangent_of(self, mask))
+        return self.tangents[mask]
 
     def vjp(
         self,

@@ -248,15 +248,10 @@ def _picked(x: Any, at: Any, *, shape: Shape) -> Any:
 # --- along an axis -------------------------------------------------------------------------------------------
 
 
-LONG = ("int64",)
-
-
-def need_index(
-    index: Tensor, name: str, formats: tuple[str, ...] = ("int32", "int64"), error: type[Exception] = RuntimeError
-) -> None:
-    """An error for positions in another format."""
-    if index.dtype.name not in formats:
-        raise error(f"{name}(): Expected dtype {' or '.join(formats)} for index, but got {index.dtype}")
+def need_index(index: Tensor, name: str) -> None:
+    """RuntimeError for positions in another format."""
+    if index.dtype.name not in ("int32", "int64"):
+        raise RuntimeError(f"{name}(): Expected dtype int32 or int64 for index, but got {index.dtype}")
 
 
 def along(x: Tensor, dim: int, index: Tensor, name: str = "scatter") -> Any:
@@ -283,11 +278,7 @@ def gather(input: Tensor, dim: int, index: Tensor) -> Tensor:
 def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     """The parts of an axis at some positions."""
     need_index(index, "index_select")
-    array = index._array
-    size = input.shape[dim]
-    if array.size and (array.min() < 0 or array.max() >= size):
-        raise IndexError(f"an index is out of bounds for dimension {dim} with size {size}")
-    return picked(input, np.take(numbers(input), array.reshape(-1), axis=dim), "IndexSelectBackward0")
+    return picked(input, _rows(input, dim, index), "IndexSelectBackward0")
 
 
 @op()
@@ -396,12 +387,11 @@ def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
 
 
 def _rows(x: Tensor, dim: int, index: Tensor) -> Any:
-    if not x._raw.ndim:
-        return np.zeros((), np.int64)
-    count = x._raw.shape[dim]
-    if ((index._array < -count) | (index._array >= count)).any():
-        raise IndexError(f"index out of range in self: dimension {dim} has {count} entries")
-    return np.take(numbers(x), index._array.reshape(-1), axis=dim)
+    """The positions of some parts along an axis; IndexError outside."""
+    array, count = index._array, x.shape[dim]
+    if array.size and (array.min() < 0 or array.max() >= count):
+        raise IndexError(f"an index is out of bounds for dimension {dim} with size {count}")
+    return np.take(numbers(x), array.reshape(-1), axis=dim)
 
 
 @op(inplace=True)

@@ -14,13 +14,13 @@ import numpy as np
 from gradcli.eager import random
 from gradcli.eager._core import events, modes, tracer
 from gradcli.eager._core.modes import PLAIN, SPECIAL, place, recording, state
-from gradcli.eager._core.node import Node, Saved, saved_result
+from gradcli.eager._core.node import Saved, saved_result
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine.arguments import checked
 from gradcli.eager._engine.backward import hand_over
 from gradcli.eager._engine.plan import plan_of
-from gradcli.eager._engine.record import cast, copied, noded, record
-from gradcli.eager._engine.rule_node import fitted, fitted_tensor, source_of
+from gradcli.eager._engine.record import GradientNode, cast, copied, noded, record
+from gradcli.eager._engine.rule_node import fitted_tensor, source_of
 from gradcli.eager._ops import indexing
 from gradcli.eager._ops.elementwise import where
 from gradcli.eager._ops.table import METHOD, described, op
@@ -132,7 +132,8 @@ def rewrite(x: Tensor, result: Tensor) -> None:
     hit = np.zeros_like(base._array, np.bool_)
     plan = plan_of(follow, (hit.shape,), ("bool",), {"path": x._path}, False)
     plan.forward.function(hit.dtype)(hit)[0][...] = True
-    noded((base,), CopySlices, "CopySlices", (source_of(base), written), hit=Tensor(hit), path=x._path)
+    old = source_of(base)
+    noded((base,), GradientNode, "CopySlices", (old, written), gradient=_back_of_slices(old, Tensor(hit), x._path))
     if events.current is not None:
         events.current.of_node(base)
     x._renew()
@@ -153,44 +154,21 @@ def renew(view: Tensor) -> None:
         events.current.same(view, fresh)
 
 
-class CopySlices(Node):
-    """What the base of a view becomes when the view is changed in place."""
+def _back_of_slices(base: Any, hit: Tensor, path: tuple[Any, ...]) -> Callable[[Tensor], tuple[Tensor | None, Tensor]]:
+    """How `CopySlices` goes back: what is outside the view goes to the old base, what is inside to the new entries."""
 
-    __slots__ = ("hit", "path")
-    hit: Tensor
-    path: tuple[Any, ...]
+    def gradient(ct: Tensor) -> tuple[Tensor | None, Tensor]:
+        inner = record(follow, (ct,), {"path": path}, "AsStridedBackward0", keep_integer=True, pointwise=False)
+        return None if base is None else where(hit, 0.0, ct), inner
 
-    def run(self, cts: list[Any], create_graph: bool) -> list[Any]:
-        """The gradient outside the view for the old base, and that inside it for what was written."""
-        if cts[0] is None:
-            return [None, None]
-        ct = cts[0] if isinstance(cts[0], Tensor) else Tensor(np.asarray(cts[0]))
-        kept = None if self.inputs[0] is None else where(self.hit, 0.0, ct)
-        inner = record(follow, (ct,), {"path": self.path}, "AsStridedBackward0", keep_integer=True, pointwise=False)
-        if create_graph:
-            return [kept, inner]
-        return [None if kept is None else kept._array, inner._array]
+    return gradient
 
 
-class OverwriteNode(Node):
+class OverwriteNode(GradientNode):
     """What a tensor becomes when all its entries are replaced: nothing flows to the old ones."""
 
-    __slots__ = ("kind", "shape", "source")
-    shape: tuple[int, ...]
-    kind: Any
-    source: tuple[tuple[int, ...], Any] | None
-
-    def run(self, cts: list[Any], create_graph: bool) -> list[Any]:
-        """Zeros for the old entries, the gradient itself for the new ones."""
-        ct = cts[0]
-        zeros = np.zeros(self.shape, self.kind)
-        found: list[Any] = [Tensor(zeros) if create_graph else zeros]
-        if len(self.inputs) > 1:
-            new = None
-            if ct is not None and self.source is not None:
-                new = fitted_tensor(ct, *self.source) if create_graph else fitted(ct, *self.source)
-            found.append(new)
-        return found
+    __slots__ = ("source",)
+    source: tuple[tuple[int, ...], Any] | None  # the shape and format of the tensor that was copied
 
 
 def overwritten(old: Tensor, value: Any, name: str, edges: int) -> Tensor:
@@ -203,7 +181,12 @@ def overwritten(old: Tensor, value: Any, name: str, edges: int) -> Tensor:
     if recording() and (old.requires_grad or flows):
         sources = (source_of(old), source_of(value) if isinstance(value, Tensor) else None)[:edges]
         source = (array.shape, array.dtype) if flows else None
-        noded((result,), OverwriteNode, name, sources, shape=old._array.shape, kind=old._array.dtype, source=source)
+
+        def gradient(ct: Tensor) -> tuple[Tensor | None, ...]:
+            zeros = Tensor(np.zeros(ct._raw.shape, ct._raw.dtype))
+            return (zeros, None if source is None else fitted_tensor(ct, *source))[:edges]
+
+        noded((result,), OverwriteNode, name, sources, gradient=gradient, source=source)
     moved = value._tangent if isinstance(value, Tensor) else None
     if state.dual is not None and (moved is not None or old._tangent is not None):
         kind = old._array.dtype

@@ -141,16 +141,10 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
 @op()
 def squeeze(input: Tensor, dim: Dims = None) -> Tensor:
     """Axes of size 1 removed: all of them, or one, or some."""
-    if isinstance(dim, (tuple, list)):
-        gone = {axis_of(d, input.ndim) + input.ndim for d in dim}
-        shape = tuple(n for i, n in enumerate(input.shape) if i not in gone or n != 1)
-        return viewed(input, _reshaped, {"shape": shape}, "SqueezeBackward2")
-    rank = input.ndim
-    if dim is None:
-        return viewed(input, _reshaped, {"shape": tuple(n for n in input.shape if n != 1)}, "SqueezeBackward0")
-    at = axis_of(dim, rank) + rank
-    shape = tuple(n for i, n in enumerate(input.shape) if i != at or n != 1)
-    return viewed(input, _reshaped, {"shape": shape}, "SqueezeBackward1")
+    rank, several = input.ndim, isinstance(dim, (tuple, list))
+    gone = range(rank) if dim is None else [axis_of(d, rank) + rank for d in (dim if several else (dim,))]
+    shape = tuple(n for i, n in enumerate(input.shape) if i not in gone or n != 1)
+    return viewed(input, _reshaped, {"shape": shape}, f"SqueezeBackward{0 if dim is None else 2 if several else 1}")
 
 
 @op(why="spreads")

@@ -107,7 +107,7 @@ class Level:
     def _tangent(
         self, plan: Any, moving: tuple[bool, ...], xs: tuple[Any, ...], arrays: list[Any], kind: Any, result: Tensor
     ) -> Tensor:
-        steps = plan.tangent(moving).steps
+        steps = plan.tangent(moving)
         if steps is None:
             return Tensor(np.zeros(result._raw.shape, result._raw.dtype))
         to = dtypes.of(kind)
