@@ -194,7 +194,7 @@ class Trace:
         if self.values_only:
             context = Context()
             context.needs_input_grad = (False,) * len(args)
-            return owner.value(context, args)
+            return owner._run_forward(context, args)
         if not self.guarded:
             _may_be_mapped(owner)
         return Form(self, owner, args).result()
@@ -479,7 +479,7 @@ def note(form: Form, row: Node, back: Sequence[Node]) -> None:
     ct = builder.leaf(f"{title}.ct", output.type.shape)
     assert form.made is not None and form.arriving is not None
     results = placed(builder, [back[k] for k in floats], {**filled, form.made: output, form.arriving: ct})
-    backward = form.owner.way()
+    backward = form.owner._rule()
     code = getattr(backward, "__wrapped__", backward).__code__
     file, first = code.co_filename, code.co_firstlineno
     lines = [line_of(trace.lines.get(back[k])) for k in floats]
@@ -579,7 +579,7 @@ class Form:
         context = Context()
         context._node = lambda: None
         context.needs_input_grad = tuple([i in self.moving and x.dtype.kind >= 2 for i, x in enumerate(self.args)])
-        answer = self._stage("forward", self.owner.value, context, tuple(given))
+        answer = self._stage("forward", self.owner._run_forward, context, tuple(given))
         found = self._look(context, given, answer)
         self.answer = self.answer or found
         moved = [trace.lifted(found.values[k]) for k in found.differentiable]
@@ -618,7 +618,7 @@ class Form:
             for k, x in enumerate(found.values)
         ]
         with enable_grad():
-            sent = node.asked(given, True)
+            sent = node.call_backward(given, True)
         places = [i for i, slot in enumerate(node.slots) if slot is not None]
         return [sent[places.index(i)] for i in self.moving]
 

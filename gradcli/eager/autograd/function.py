@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Context:
-    """The `ctx` that forward and backward of a Function receive; users keep what they like on it."""
+    """The `ctx` that forward and backward of a Function receive; it takes any attribute."""
 
     needs_input_grad: tuple[bool, ...] = ()
     saved_for_forward: tuple[Any, ...] = ()
@@ -52,7 +52,7 @@ class Context:
         self._dirty = tensors
 
     def set_materialize_grads(self, value: bool) -> None:
-        """Whether gradients that did not arrive come as zeros (the default) or as None."""
+        """Whether backward gets zeros (the default) or None for results that got no gradient."""
         self._materialize = value
 
     @property
@@ -63,7 +63,7 @@ class Context:
 
     @property
     def next_functions(self) -> tuple[Any, ...]:
-        """Those of the node."""
+        """The `next_functions` of the node."""
         return self._node().next_functions  # type: ignore[no-any-return]
 
     def name(self) -> str:
@@ -113,11 +113,11 @@ class FunctionNode(Node):
                 ct = np.zeros(*result)
             given.append(ct if ct is None or isinstance(ct, Tensor) else Tensor(ct))
         with modes.set_grad_enabled(create_graph):
-            return self.asked(given, create_graph)
+            return self.call_backward(given, create_graph)
 
-    def asked(self, given: list[Any], create_graph: bool) -> list[Any]:
-        """What backward answers to the gradients of the results, fitted to the inputs that are tensors."""
-        answer = self.owner.way()(self.context, *given)
+    def call_backward(self, given: list[Any], create_graph: bool) -> list[Any]:
+        """What backward returns for these gradients of the results, fitted to the inputs that are tensors."""
+        answer = self.owner._rule()(self.context, *given)
         return self._fitted(answer if isinstance(answer, tuple) else (answer,), create_graph)
 
     def _fitted(self, values: tuple[Any, ...], create_graph: bool) -> list[Any]:
@@ -201,7 +201,7 @@ def attach(node: FunctionNode, outputs: list[Any], answers: list[Any]) -> None:
 
 
 class Function:
-    """An operation of one's own: static `forward(ctx, ...)` and `backward(ctx, *grads)`, called by `apply`.
+    """A user-defined operation: static `forward(ctx, ...)` and `backward(ctx, *grads)`, called by `apply`.
 
     With a static `setup_context(ctx, inputs, output)`, `forward` takes no ctx.
 
@@ -247,7 +247,7 @@ class Function:
         raise NotImplementedError("a Function needs a static method backward")
 
     @classmethod
-    def way(cls) -> Callable[..., Any]:
+    def _rule(cls) -> Callable[..., Any]:
         """The static method that gives the gradients: `backward`, or `vjp` where only that is written."""
         return cls.vjp if cls.backward is Function.backward and cls.vjp is not Function.vjp else cls.backward
 
@@ -276,7 +276,7 @@ class Function:
         node.slots = [(x._raw.shape, x._raw.dtype) if isinstance(x, Tensor) else None for x in args]
         dual, state.dual = state.dual, None
         try:
-            answer = cls.value(context, args)
+            answer = cls._run_forward(context, args)
         finally:
             state.dual = dual
         for x in context._dirty:
@@ -295,11 +295,11 @@ class Function:
                 if isinstance(out, Tensor):
                     events.current.operation(node.name(), tensors, out)
                     if tracked:
-                        events.current.ruled(out, cls.__name__, cls.way(), node.saved)
+                        events.current.ruled(out, cls.__name__, cls._rule(), node.saved)
         return tuple(outputs) if several else outputs[0]
 
     @classmethod
-    def value(cls, context: Context, args: tuple[Any, ...]) -> Any:
+    def _run_forward(cls, context: Context, args: tuple[Any, ...]) -> Any:
         """What forward returns, and what it keeps in its context; nothing is recorded."""
         with modes.no_grad():
             if cls.setup_context is None:
@@ -312,7 +312,7 @@ class Function:
 def _bound(
     forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], complete: bool = True
 ) -> tuple[Any, ...]:
-    """The arguments of a forward in their order; `complete` with the defaults of those that were left out."""
+    """The arguments of a forward in order; with `complete`, the defaults of omitted ones are included."""
     code = getattr(forward, "__code__", None)
     if code is not None and len(args) == code.co_argcount and not kwargs:
         return args

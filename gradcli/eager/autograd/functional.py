@@ -76,7 +76,7 @@ class _Run:
         return list(_grad([out for out, _ in pairs], self.xs, [seed for _, seed in pairs], True, create))
 
     def filled(self, found: Sequence[Any], like: Sequence[Tensor], create: bool) -> tuple[Tensor, ...]:
-        """Zeros in place of gradients that are not there; RuntimeError for them if that was requested."""
+        """Zeros in place of missing gradients; with `strict`, RuntimeError for them."""
         if self.strict and any(one is None or (create and not one.requires_grad) for one in found):
             raise RuntimeError(
                 f"while computing {self.name}, a derivative was found to be independent of an input, which strict=True "
@@ -85,7 +85,7 @@ class _Run:
         return tuple([zeros_like(x) if one is None else one for one, x in zip(found, like, strict=True)])
 
     def shown(self, value: Any) -> Any:
-        """What the function returned, without history unless it is wanted."""
+        """What the function returned, detached unless `create_graph` is on."""
         if self.create:
             return value
         return value.detach() if isinstance(value, Tensor) else tuple([one.detach() for one in value])
@@ -192,7 +192,7 @@ def vjp(
 def jvp(
     func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
-    """The value, and the product of the Jacobian with a vector: the gradient of a vjp by the vector that it is given.
+    """The value, and the product of the Jacobian with a vector: the derivative of a vjp by its own vector.
 
     Raises RuntimeError where `v` does not fit the inputs, or is left out although there are several numbers.
 

@@ -1,16 +1,15 @@
 """Whether the gradients of a function agree with finite differences at a point: `gradcheck`, `gradgradcheck`.
 
-The function is recorded once, and its graph says which entries may be moved together, so that few evaluations give all
-differences. The function itself is called at random points beside it: where the graph does not give what the function
-gives (a function with a state, one that reads entries, narrow formats inside), every entry is moved by a call. So it is
-where the differences of all entries do not give that along a random direction.
+The function is recorded once. Its graph says which entries may move together, so few evaluations give all differences.
+The graph is checked against the function: by its values at two points, and by its differences along two random
+directions. Where they do not agree (a function with a state, one that reads entries, narrow formats inside), or where
+the function cannot be recorded, it is called twice for every entry.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -52,9 +51,9 @@ RECORDED_RUNS = 4
 def central_differences(
     f: Callable[[Tensor], Tensor], x: Tensor, eps: float, known: Floats | None = None
 ) -> Floats | None:
-    """The transposed Jacobian of f at x by central differences, [entries of x, entries of f]; None: no answer.
+    """The transposed Jacobian of f at x by central differences of its graph, [entries of x, entries of f].
 
-    `known` is f(x) where somebody has it.
+    `known` is f(x), if it has been computed. None where calls cost less, or the graph is not the function.
     """
     here = np.array(x._array)
     if here.size < FEWEST or here.dtype != np.float64 or not np.isfinite(here).all():
@@ -62,7 +61,7 @@ def central_differences(
     try:
         program = record(lambda t: f(t), x, runs=RECORDED_RUNS, values_only=True)
     except Exception:
-        return None  # whatever went wrong with stand-ins: the function is called with tensors, and may say it again
+        return None  # the function is then called with tensors, and may raise the same
     try:
         with np.errstate(all="ignore"):
             found = _from_graph(program, here, eps)
@@ -142,10 +141,10 @@ def _rows(tape: Tape, values: dict[str, Any], count: int) -> Floats:
 def _is_right(
     f: Callable[[Tensor], Tensor], program: Program, here: Floats, eps: float, found: Floats, known: Floats | None
 ) -> bool:
-    """Whether the graph gives what the function gives at two points, and the differences what it gives on two ways."""
-    ways = _ways(here.shape)
-    above = here + eps * ways
-    points = np.concatenate([above, here - eps * ways, here[None]])
+    """Whether graph and function agree at two points, and its differences with those along two random directions."""
+    directions = _directions(here.shape)
+    above = here + eps * directions
+    points = np.concatenate([above, here - eps * directions, here[None]])
     values = _rows(Tape(program), {next(iter(program.leaves)): points}, len(points))
     real = [_value(f, above[0]), known.reshape(-1) if known is not None else _value(f, above[1])]
     size = max(float(np.abs(one).max(initial=0.0)) for one in real)
@@ -153,19 +152,17 @@ def _is_right(
         if not (np.abs(one - value) <= SAME * max(size, 1e-300)).all():
             return False
     slopes = (values[:PROBES] - values[PROBES : 2 * PROBES]) / (2 * eps)
-    for way, slope in zip(ways.reshape(PROBES, -1), slopes, strict=True):
+    for way, slope in zip(directions.reshape(PROBES, -1), slopes, strict=True):
         slack = ALONG * (np.abs(found).T @ np.abs(way)) + NOISE * 1e-6 / eps * size
         if not (np.abs(found.T @ way - slope) <= slack + 1e-300).all():
             return False
     return True
 
 
-@lru_cache(maxsize=4)
-def _ways(shape: tuple[int, ...]) -> Floats:
-    """Random directions for a shape, to be read only."""
+def _directions(shape: tuple[int, ...]) -> Floats:
+    """Random directions, the same for each call with this shape."""
     random = np.random.default_rng(math.prod(shape))
     found: Floats = random.uniform(0.5, 1.0, (PROBES, *shape)) * random.choice([-1.0, 1.0], (PROBES, *shape))
-    found.flags.writeable = False
     return found
 
 
@@ -195,12 +192,12 @@ def gradcheck(
     fast_mode: bool = False,
     masked: bool | None = None,
 ) -> bool:
-    """Compare the gradients of the rules with central differences, entry by entry.
+    """Compare the gradients of a function with central differences, entry by entry.
 
-    `check_forward_ad` compares forward mode too; `check_grad_dtypes` the formats of gradients. The other options have
-    PyTorch's names and change nothing: every entry is compared. Raises ValueError where no input requires grad;
-    RuntimeError where the function changes its inputs; GradcheckError, which tells the reason that was found, where
-    they disagree, or False without `raise_exception`.
+    `check_forward_ad` compares forward mode too; `check_grad_dtypes` the dtypes of gradients. The other options have
+    PyTorch's names and change nothing: every entry is compared. Raises ValueError where no input requires grad,
+    RuntimeError where the function changes its inputs, and GradcheckError, with the likely reason, where they
+    disagree; with `raise_exception=False` the result is False instead.
     """
     xs = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
     try:
