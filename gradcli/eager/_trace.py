@@ -1,6 +1,7 @@
-"""Recording of a function of tensors as a program: `record`, the stand-ins' operations, both sides of branches.
+"""Tracing: records a function of tensors as a program, with both sides of its branches.
 
-A `Function` with its own backward becomes an operation with this rule.
+While it runs, tensors are stand-ins without entries (`_core/tracer.py`). A `Function` with a backward of its own
+becomes an operation with this rule.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def _uniform(array: Any) -> bool:
 
 
 class Guard(NamedTuple):
-    """A condition that a branch was chosen by: its node, which way the example went, and the line."""
+    """A branch of the function: the node of its condition, the side that the example took, and its line."""
 
     condition: Node
     taken: bool
@@ -57,7 +58,7 @@ class Guard(NamedTuple):
 
 
 class Capture(NamedTuple):
-    """A tensor from outside: itself, so that it stays alive, its leaf with the entries, and the node that reads it."""
+    """A tensor that the function reads from outside, its leaf and entries, and the node that stands for it."""
 
     tensor: Tensor
     leaf: Node
@@ -66,7 +67,7 @@ class Capture(NamedTuple):
 
 
 class Trace:
-    """One recording: the graph so far, and the tensors from outside that the function read."""
+    """One trace: the graph so far, and the tensors that the function reads from outside."""
 
     def __init__(self, guarded: bool, randomness: str = "error", values_only: bool = False) -> None:
         self.builder = Builder(catalogue(), entries=2**62)
@@ -89,12 +90,12 @@ class Trace:
     # --- inputs ---------------------------------------------------------------------------------------------
 
     def fresh(self, like: Any) -> Traced:
-        """A stand-in for an input in the shape and format of an array."""
+        """A stand-in for an input with the shape and dtype of an array."""
         leaf = self.builder.fresh_leaf(Type(KINDS[like.dtype.kind], like.shape))
         return Traced(np.zeros(like.shape, like.dtype), leaf)
 
     def standing_for(self, x: Traced) -> Traced:
-        """A stand-in that derivatives are taken by, in place of another one; `placed` leads back to that."""
+        """A fresh stand-in to differentiate by, in place of another one, which `placed` puts back."""
         inner = self.fresh(x._raw)
         self.places[inner._graph] = x._graph
         return inner
@@ -129,7 +130,7 @@ class Trace:
     def operation(
         self, function: Any, xs: tuple[Any, ...], params: dict[str, Any], name: str, options: dict[str, Any]
     ) -> Traced:
-        """The stand-in of `function(*xs, **params)`, whose shape and format come from a run on zeros."""
+        """The stand-in of `function(*xs, **params)`; its shape and dtype come from a run on zeros."""
         like = tuple([Tensor(x._raw.like) if isinstance(x, Traced) else x for x in xs])
         with no_grad():
             out = run(function, like, params, name, **options)._array
@@ -168,7 +169,7 @@ class Trace:
         return self.builder.call("cast", node, kind=kind)
 
     def cast(self, x: Traced, to: dtypes.dtype) -> Traced:
-        """A stand-in in another format; RuntimeError for one that graphs do not have."""
+        """A stand-in of another dtype; RuntimeError for one that graphs do not have."""
         if to.np.kind not in KINDS:
             raise RuntimeError(f"{to} cannot be recorded")
         return Traced(np.zeros(x._raw.shape, to.np), self._of_kind(x._graph, KINDS[to.np.kind]))
@@ -178,11 +179,11 @@ class Trace:
         return Traced(np.zeros(x._raw.shape, x._raw.dtype), x._graph)
 
     def stopped(self, x: Traced) -> Traced:
-        """A stand-in that nothing flows back through."""
+        """A stand-in without a derivative."""
         return Traced(x._raw.like, self.builder.call("detach", x._graph))
 
     def constants(self, answer: Any) -> Any:
-        """One or several results as values that oracles read and no derivative follows."""
+        """Results as constants of every derivative; oracles still read their values."""
         if isinstance(answer, tuple):
             return tuple([self.constants(x) for x in answer])
         if type(answer) is not Traced or answer._graph.type.kind != "float":
@@ -200,7 +201,7 @@ class Trace:
         return Form(self, owner, args).result()
 
     def change(self, x: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
-        """A stand-in takes over the result of an in-place operation; RuntimeError for views and, in `vmap`, tensors.
+        """Give a stand-in the result of an in-place operation; RuntimeError for views and, in `vmap`, tensors.
 
         While `record` runs, a plain tensor (`torch.zeros(3)`, to be filled) becomes a stand-in until its run ends.
         """
@@ -224,7 +225,7 @@ class Trace:
         x._raw, x._graph = Hidden(np.zeros(x._raw.shape, x._raw.dtype)), node
 
     def release(self) -> None:
-        """Plain tensors that were filled while the function ran are what they were before."""
+        """Restore the plain tensors that were filled while the function ran."""
         for x, raw in reversed(self.adopted):
             x.__class__ = Tensor
             x._raw = raw
@@ -234,7 +235,10 @@ class Trace:
     # --- branches -------------------------------------------------------------------------------------------------
 
     def decided(self, x: Traced) -> bool:
-        """The truth of a condition: at the example, or as this run was told. RuntimeError where none is allowed."""
+        """The truth of a condition: the one that this run has to take, else that of the example.
+
+        RuntimeError where branches are not allowed.
+        """
         if not self.guarded:
             raise refused("a branch on data")
         if x._raw.size != 1:
@@ -256,7 +260,7 @@ class Trace:
         return taken
 
     def outermost(self, nodes: Sequence[Node]) -> list[Node | None]:
-        """Nodes in terms of the program's own inputs; None for one that reads a gradient that is to arrive."""
+        """Nodes in terms of the program's inputs; None for one that reads the incoming gradient of a backward."""
         found: list[Node | None] = []
         for node in nodes:
             one: Node | None = node
@@ -272,7 +276,7 @@ class Trace:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """While it lasts, operations on stand-ins are recorded, and random numbers are refused."""
+        """A context in which operations on stand-ins are recorded, and random numbers are refused."""
         if tracer.current is not None:
             raise RuntimeError("another function is already being recorded")
         before, watching = streams.default_generator, events.current
@@ -290,7 +294,7 @@ class Trace:
 
 
 class _Refusing:
-    """Stands where random numbers come from."""
+    """Takes the place of the random generator."""
 
     def __getattr__(self, name: str) -> Any:
         raise RuntimeError(
@@ -303,9 +307,9 @@ MOST_RUNS = 16
 
 
 class Recorded(Program):
-    """A program that was recorded, with the guards of the example's own way through the function.
+    """A traced program, with the branches that the example took (`guards`).
 
-    `rules` are the backwards of the Functions on that way, to be judged.
+    `rules` are the hand-written backwards of the Functions that it called.
     """
 
     __slots__ = ("guards", "rules")
@@ -353,7 +357,7 @@ def record(f: Callable[..., Any], *example: Tensor, runs: int = MOST_RUNS, value
 
 
 def _outside(f: Callable[..., Any]) -> dict[int, str]:
-    """What the module and the scope of a function call tensors, and the parameters of networks, by `id`."""
+    """The names of tensors and of parameters of modules around a function, by `id`: its globals and its closure."""
     f = inspect.unwrap(f)
     inner = getattr(f, "__func__", f)
     around = dict(getattr(inner, "__globals__", {}))
@@ -387,14 +391,14 @@ def _run(trace: Trace, f: Callable[..., Any], inputs: Sequence[Tensor]) -> list[
 
 
 class Paths:
-    """All ways through what `run` does, each recorded by a run of its own; `guards` are those of the first."""
+    """All paths through what `run` does, each recorded by a run of its own; `guards` are those of the first."""
 
     def __init__(self, trace: Trace, run: Callable[[], list[Node]], runs: int = MOST_RUNS) -> None:
         self.trace, self.run, self.runs = trace, run, runs
         self.guards: tuple[Guard, ...] = ()
 
     def joined(self, forced: tuple[bool, ...] = ()) -> list[Node]:
-        """The outputs, where the first conditions are decided so and the others as the point decides."""
+        """The outputs, where the first conditions are `forced` and the others are decided at run time."""
         trace = self.trace
         self.runs -= 1
         outer = trace.guards, trace.forced, trace.aside
@@ -413,7 +417,7 @@ class Paths:
         return outputs
 
     def _other(self, path: tuple[bool, ...], like: list[Node]) -> list[Node]:
-        """What the other side of a branch gives; NaN where it fails, or where there are too many."""
+        """The outputs of the other side of a branch; NaN where it fails, or where there are too many paths."""
         if self.runs > 0:
             try:
                 found = self.joined(path)
@@ -434,7 +438,7 @@ class Paths:
 
 
 def names_of(f: Callable[..., Any], count: int) -> list[str]:
-    """The names of a function's arguments, or x0, x1, ... where it does not say them."""
+    """The names of a function's arguments, or x0, x1, ... where its signature is not known."""
     try:
         parameters = list(inspect.signature(f).parameters.values())
     except (TypeError, ValueError):
@@ -512,7 +516,7 @@ def _operands(form: Form) -> list[Node]:
 
 
 def _may_be_mapped(owner: Any) -> None:
-    """RuntimeError for a Function that PyTorch would not let through `vmap`."""
+    """RuntimeError for a Function that PyTorch's `vmap` refuses."""
     if owner.setup_context is None:
         raise RuntimeError(f"{owner.__name__} needs a static method setup_context to be used in vmap and the like")
     if not getattr(owner, "generate_vmap_rule", False):
@@ -523,7 +527,7 @@ def _may_be_mapped(owner: Any) -> None:
 
 
 class Answer(NamedTuple):
-    """What a forward returned: its values, whether as a tuple, and which are what."""
+    """What a forward returned: its values, whether as a tuple, and which of them are differentiable."""
 
     values: tuple[Any, ...]
     several: bool
@@ -531,11 +535,11 @@ class Answer(NamedTuple):
     dirty: dict[int, int]  # results that are arguments changed in place, and which
 
     def others(self) -> list[int]:
-        """The tensors that have no gradient."""
+        """The positions of the tensors that have no gradient."""
         return [k for k, x in enumerate(self.values) if isinstance(x, Tensor) and k not in self.differentiable]
 
     def pieces(self, row: Node) -> list[Traced]:
-        """The parts of a row, which has all results that have a gradient, as stand-ins in their shapes."""
+        """The differentiable results, which one row holds, as stand-ins in their shapes."""
         likes = [np.zeros(self.values[k]._raw.shape, self.values[k]._raw.dtype) for k in self.differentiable]
         if len(likes) == 1:
             return [Traced(likes[0], row)]
@@ -549,7 +553,7 @@ class Answer(NamedTuple):
 
 
 class Form:
-    """One call: its forward and backward in terms of leaves of their own."""
+    """One call of a Function: its forward and backward as graphs on leaves of their own."""
 
     def __init__(self, trace: Trace, owner: Any, args: tuple[Any, ...]) -> None:
         self.trace, self.owner, self.args = trace, owner, args
@@ -571,7 +575,7 @@ class Form:
     # --- forward and backward, once for each way through them ---------------------------------------------------
 
     def run(self) -> list[Node]:
-        """The results that have a gradient in one row, the other results, and what is sent to each operand."""
+        """The differentiable results as one row, the other results, and the gradient of each operand."""
         trace = self.trace
         given = list(self.args)
         for i, leaf in zip(self.moving, self.held, strict=True):
@@ -609,7 +613,7 @@ class Form:
         return [node, *others, *back]
 
     def _backward(self, context: Context, found: Answer, cts: dict[int, Any]) -> list[Any]:
-        """What backward sends to each operand, in its shape."""
+        """The gradients that backward returns for the operands, in their shapes."""
         node: FunctionNode = object.__new__(class_of(self.owner))
         node.context, node.owner = context, self.owner
         node.slots = [(x._raw.shape, x._raw.dtype) if isinstance(x, Tensor) else None for x in self.args]
@@ -676,7 +680,7 @@ class Form:
         return found if answer.several else found[0]
 
     def _outer(self, nodes: Sequence[Node]) -> list[Node]:
-        """What forward or backward reads beside its operands: nothing is sent there."""
+        """What forward or backward reads beside its operands; it gets no gradient."""
         own = {*self.held, *self.live, self.made, self.arriving}
         known = {one.leaf for one in self.trace.captures.values()}
         return [one for one in between(nodes, own - {None}) if one.primitive is LEAF and one not in own | known]  # type: ignore[arg-type]
@@ -702,12 +706,12 @@ class Form:
         return operation
 
     def _fixed(self, node: Node) -> Node:
-        """A value that derivatives take for a constant, and that oracles read as it is."""
+        """A constant of every derivative, whose value oracles read."""
         return self.trace.builder.apply(HELD, (node,), {}) if node.type.kind == "float" else node
 
 
 def _innermost(problem: BaseException) -> str:
-    """The last line of a user's code that an error passed, in brackets."""
+    """The innermost line of the user's code in a traceback, in brackets."""
     found, frame = "", problem.__traceback__
     while frame is not None:
         code = frame.tb_frame

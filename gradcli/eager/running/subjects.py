@@ -76,7 +76,7 @@ MOST, MOST_VISITED = 2000, 50_000  # entries of one container, and of all
 
 
 def subjects_of(tensors: Tensors, names: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """The tensors that can be reached from names: itself, in a container, as a parameter, as an attribute.
+    """The tensors that names hold: directly, in a container, as a parameter of a module, or as an attribute.
 
     A tensor comes once for each of its names, the best one first.
     """
@@ -105,7 +105,7 @@ def plain_attributes(tensors: Tensors, name: str, module: Any) -> Iterator[tuple
 
 
 def _rank(tensors: Tensors, value: Any) -> int:
-    """Whose names are taken first: those in a module, then plain ones, then places in a container."""
+    """The order of names: parameters of a module first, then plain names, then places in a container."""
     return 0 if hasattr(type(value), "named_parameters") else 1 if tensors.is_tensor(value) else 2
 
 

@@ -52,7 +52,7 @@ class Functions:
         self.running: list[FrameType] = []
 
     def turned(self, frame: FrameType | None) -> list[FrameType]:
-        """Another frame than before runs: the frames that have ended, the innermost first."""
+        """Note the frame that runs now; the frames that have ended since, the innermost first."""
         self.innermost = frame
         stack = []
         while frame is not None:
@@ -65,7 +65,7 @@ class Functions:
         return ended
 
     def left(self) -> list[FrameType]:
-        """No function runs anymore: the frames that have ended."""
+        """Note that no function runs; the frames that have ended, the innermost first."""
         ended, self.running, self.innermost = self.running[::-1], [], None
         return ended
 
@@ -209,7 +209,7 @@ class Watch:
         return frame
 
     def _line(self) -> Line | None:
-        """The line of the file that runs now, if it does; functions of it that have ended tell their names."""
+        """The line of the file that runs now, or None; the names of functions that have ended are noted."""
         if not self.running:
             return None
         frame: FrameType | None = sys._getframe(2)
@@ -221,7 +221,7 @@ class Watch:
         return None if frame is None else line_in(frame.f_code, frame.f_lasti)
 
     def forget(self) -> None:
-        """No function runs anymore: hold no frame."""
+        """Release the frames: no function runs."""
         if self.calls is not None:
             self.calls.clear()
 
@@ -256,7 +256,7 @@ class Watch:
     # --- changes ------------------------------------------------------------------------------------------------
 
     def same(self, tensor: Any, other: Any) -> None:
-        """From now on a tensor stands for what another one stands for."""
+        """Give a tensor the number of another one."""
         self.tensors.set_mark(tensor, self.mark(other))
 
     def changed(self, tensor: Any, result: Any, rewritten: bool) -> None:
@@ -311,19 +311,19 @@ class Watch:
         self.optimised.update(map(self.mark, tensors))
 
     def grad_read(self, tensor: Any) -> None:
-        """Someone looked at `.grad`; only the file's own looks count."""
+        """`.grad` was read; only reads by the file itself count."""
         module = sys._getframe(2).f_globals.get("__name__", "")
         if not self.tensors.inside(module):
             self.looked(tensor)
 
     def looked(self, tensor: Any) -> None:
-        """The file looked at `.grad`."""
+        """The file read `.grad`."""
         found = self.tensors.grad(tensor)
         self._event("none" if found is None else "zero" if self.tensors.is_zero(found) else "read", self.mark(tensor))
         self.meet(tensor)
 
     def grad_set(self, tensor: Any, value: Any | None) -> None:
-        """Someone assigned to `.grad`."""
+        """`.grad` was assigned."""
         self._event("dropped" if value is None else "set", self.mark(tensor))
         if value is not None:
             self.grads[self.mark(value)] = self.mark(tensor)
@@ -347,7 +347,7 @@ class Watch:
     # --- backwards ------------------------------------------------------------------------------------------------
 
     def refused(self, root: Any) -> None:
-        """A backward was wanted of a tensor that does not require grad."""
+        """backward() was called on a tensor that does not require grad."""
         self.refusal, self.stop, self.fault = self.mark(root), None, self._line()
         self.meet(root)
 

@@ -1,4 +1,4 @@
-"""Queries of the record of a run: which tensor was made from which, where a path ends, which tensors have names; fixes.
+"""Queries of the record of a run (origins of tensors, ends of paths, names), and the fix for each reason.
 
 In `CURES` `$it` stands for the tensor that a finding is about, `$use` for a class of torch.nn. All walks are loops: a
 record may hold a million operations.
@@ -129,7 +129,7 @@ def shown(line: Line | None) -> bool:
 
 
 def walk(starts: Iterable[T], onward: Callable[[T], Iterable[T]]) -> Iterator[T]:
-    """What can be reached from some places, each place once, the nearest first.
+    """Breadth-first search: what can be reached from some places, each once, the nearest first.
 
     >>> list(walk([6], lambda n: [n // 2, n // 3] if n > 1 else []))
     [6, 3, 2, 1, 0]
@@ -217,7 +217,7 @@ class Story:
         return found
 
     def roots(self, since: int = 0) -> set[int]:
-        """What backward was called on, or would have been."""
+        """The tensors that backward was, or could not be, called on."""
         found = {mark for sweep in self.watch.sweeps[since:] for mark, _, _ in sweep.roots}
         return found if self.watch.refusal is None else found | {self.watch.refusal}
 
