@@ -169,3 +169,12 @@ def test_schedules_follow_their_formulas(make: Any, rate: Any) -> None:
         optimizer.step()
         schedule.step()
         assert optimizer.param_groups[0]["lr"] == pytest.approx(rate(epoch), rel=1e-12)
+
+
+def test_a_group_that_is_added_later_is_reduced_too() -> None:
+    optimizer = optim.SGD([point(1.0)], lr=1.0)
+    schedule = optim.lr_scheduler.ReduceLROnPlateau(optimizer, factor=0.5, patience=0, min_lr=0.4)
+    optimizer.add_param_group({"params": [point(2.0)], "lr": 4.0})
+    for loss in (1.0, 1.0, 1.0):
+        schedule.step(loss)
+    assert schedule.get_last_lr() == [0.4, 1.0]

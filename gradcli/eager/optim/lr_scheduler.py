@@ -273,7 +273,8 @@ class ReduceLROnPlateau(LRScheduler):
             self.cooldown_counter -= 1
             self.num_bad_epochs = 0
         if self.num_bad_epochs > self.patience:
-            for group, least in zip(self.optimizer.param_groups, self.min_lrs, strict=True):
+            for i, group in enumerate(self.optimizer.param_groups):
+                least = self.min_lrs[min(i, len(self.min_lrs) - 1)]  # of a group that was added later, the last one
                 lower = max(float(group["lr"]) * self.factor, least)
                 if float(group["lr"]) - lower > self.eps:
                     group["lr"] = lower

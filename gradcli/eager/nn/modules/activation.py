@@ -21,15 +21,7 @@ from gradcli.eager._ops import elementwise, reductions
 from gradcli.eager._ops import inplace as in_place
 from gradcli.eager._ops.creation import full
 from gradcli.eager._ops.table import LAYER, described, op
-from gradcli.eager.nn._layer import (
-    Layer,
-    by_entry,
-    fused,
-    layer,
-    need_tensor,
-    needs_floats,
-    weighted,
-)
+from gradcli.eager.nn._layer import Layer, by_entry, fused, layer, need_tensor, needs_floats, weighted
 from gradcli.eager.nn.parameter import Parameter
 from gradcli.primitives.indexing import index
 

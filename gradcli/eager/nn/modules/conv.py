@@ -14,17 +14,7 @@ from gradcli.eager._engine.arguments import checked
 from gradcli.eager._engine.record import declared, record
 from gradcli.eager._ops.table import LAYER, described, op
 from gradcli.eager._ops.views import squeeze, unsqueeze
-from gradcli.eager.nn._layer import (
-    Affine,
-    Sizes,
-    dense,
-    layer,
-    places_of,
-    put,
-    spread,
-    taken,
-    weighted,
-)
+from gradcli.eager.nn._layer import Affine, Sizes, dense, layer, places_of, put, spread, taken, weighted
 from gradcli.primitives import catalogue
 from gradcli.primitives.broadcasting import together
 

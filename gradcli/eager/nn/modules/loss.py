@@ -240,12 +240,7 @@ def _along(x: Any, at: Any, axis: int, shape: tuple[int, ...]) -> Any:
 
 @checked
 def nll_loss(
-    input: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    *,
-    ignore_index: int = -100,
-    reduction: str = "mean",
+    input: Tensor, target: Tensor, weight: Tensor | None = None, *, ignore_index: int = -100, reduction: str = "mean"
 ) -> Tensor:
     """The mean of the negative log-probabilities of the classes, which stand in axis 1 (of a vector: in axis 0).
 
@@ -361,13 +356,7 @@ def _of_probabilities(
 
 
 def _smoothed(
-    scores: Tensor,
-    target: Any,
-    axis: int,
-    weight: Any,
-    ignore: int,
-    reduction: str,
-    smoothing: float,
+    scores: Tensor, target: Any, axis: int, weight: Any, ignore: int, reduction: str, smoothing: float
 ) -> Tensor:
     hard = nll_loss(scores, target, weight, ignore_index=ignore, reduction=reduction)
     spread = scores if weight is None else scores * _per_class(weight, scores, axis)

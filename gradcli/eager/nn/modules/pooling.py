@@ -18,18 +18,7 @@ from gradcli.eager._engine.record import declared
 from gradcli.eager._engine.rule_node import FixedNode
 from gradcli.eager._ops.reductions import mean
 from gradcli.eager._ops.views import squeeze, unsqueeze
-from gradcli.eager.nn._layer import (
-    Layer,
-    Rows,
-    Sizes,
-    fused,
-    layer,
-    picked,
-    places_of,
-    put,
-    spread,
-    taken,
-)
+from gradcli.eager.nn._layer import Layer, Rows, Sizes, fused, layer, picked, places_of, put, spread, taken
 from gradcli.primitives import catalogue
 from gradcli.primitives.broadcasting import stretch, together
 
