@@ -293,6 +293,7 @@ _RULES = [
     "Adagrad(ps, lr=0.1, initial_accumulator_value=0.5)",
     "SGD([{'params': ps[:1], 'lr': 0.5}, {'params': ps[1:]}], lr=0.1)",
     "LBFGS(ps, lr=0.3, max_iter=5)",
+    "LBFGS(ps, max_iter=3, line_search_fn='strong_wolfe')",
 ]
 TRAINING = """
 nn, optim = torch.nn, torch.optim
@@ -321,6 +322,13 @@ _SCHEDULES = [
     "LambdaLR(o, lambda e: 0.9**e)",
     "LambdaLR(o, [lambda e: 0.9**e, lambda e: 0.5**e])",
     "LambdaLR(o, 3)",
+    "SequentialLR(o, [S.LinearLR(o, 0.1, 0.1, 4), S.ExponentialLR(o, 0.9)], [5])",
+    "SequentialLR(o, [S.LinearLR(o, 0.1, total_iters=4), S.CosineAnnealingLR(o, 10), S.StepLR(o, 2)], [4, 11])",
+    "SequentialLR(o, [S.LambdaLR(o, lambda e: e + 1), S.ExponentialLR(o, 0.5)], [0])",
+    "SequentialLR(o, [S.StepLR(o, 2)], [5])",
+    "SequentialLR(o, [3], [])",
+    "SequentialLR(o, [S.ReduceLROnPlateau(o)], [])",
+    "SequentialLR(o, [S.StepLR(q, 2)], [])",
     "MultiStepLR(o, [2, 5, 5])",
     "LinearLR(o)",
     "LinearLR(o, 0.5, 0.1, 8)",

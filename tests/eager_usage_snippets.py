@@ -108,6 +108,23 @@ DRAWS = {
     "views": _SEED + "x, y = torch.zeros(3, 4).T, torch.zeros(3, 4)[:, ::2]\na, b, d, e = x.uniform_().clone(), x.random_(0, 10).clone(), y.normal_().clone(), y.uniform_().clone()\nf = [torch.zeros(5, 6).T.normal_(), torch.zeros(5, 12)[:, ::2].normal_(), torch.zeros(()).normal_(), torch.zeros(2, 3, 4).permute(2, 0, 1).uniform_()]\nassert abs(a[1, 0].item() - 0.7682) < 1e-4\n",
 }  # fmt: skip
 
+_LAZY = "torch.manual_seed(0)\nm = torch.nn.LazyLinear(3)\n"
+LAZY = {
+    "linear": _LAZY + "r = repr(m), repr(m.weight), m.has_uninitialized_params(), isinstance(m, torch.nn.Linear)\ny = m(torch.ones(2, 5))\nafter = repr(m), m.in_features\nw = m.weight\nassert r == ('LazyLinear(in_features=0, out_features=3, bias=True)', '<UninitializedParameter>', True, True)\nassert after == ('Linear(in_features=5, out_features=3, bias=True)', 5) and type(m) is torch.nn.Linear\ndel m\n",
+    "an optimizer made before": _LAZY + "w = m.weight\nopt = torch.optim.SGD(m.parameters(), lr=0.1)\nopt.step()\nm(torch.ones(2, 5)).sum().backward()\nassert m.weight is w and opt.param_groups[0]['params'][0] is w\nopt.step()\nb = m.bias\ndel m, opt\n",
+    "a stack": "torch.manual_seed(0)\nm = torch.nn.Sequential(torch.nn.LazyConv2d(4, 3), torch.nn.ReLU(), torch.nn.LazyBatchNorm2d(), torch.nn.Flatten(), torch.nn.LazyLinear(2))\nbefore = repr(m)\ny = m(torch.ones(2, 3, 5, 5))\nafter, w = repr(m), m[0].weight\nassert 'Lazy' in before and 'Lazy' not in after\ndel m\n",
+    "every convolution": "torch.manual_seed(0)\nfound = []\nfor n, x in ((1, (2, 3, 6)), (2, (2, 3, 6, 6)), (3, (2, 3, 6, 6, 6))):\n    for name in ('LazyConv', 'LazyConvTranspose')[:2 - (n == 3)]:\n        m = getattr(torch.nn, f'{name}{n}d')(4, 3, stride=2, bias=False)\n        found += [repr(m), m(torch.ones(x)), repr(m)]\nm = torch.nn.LazyConv2d(4, 3)\nfound.append(m(torch.ones(3, 5, 5)))\ndel m\n",
+    "every batch norm": "found = []\nfor n, x in ((1, (2, 3)), (2, (2, 3, 6, 6)), (3, (2, 3, 6, 6, 6))):\n    m = getattr(torch.nn, f'LazyBatchNorm{n}d')(eps=1e-3)\n    found += [repr(m), repr(m.running_mean), list(m.state_dict()), m.num_batches_tracked.item(), m(torch.arange(float(torch.ones(x).numel())).reshape(x)), repr(m)]\n    found += [tuple(v.shape) for v in m.state_dict().values()]\nm = torch.nn.LazyBatchNorm1d(affine=False, track_running_stats=False)\ny = m(torch.arange(6.0).reshape(3, 2))\nr = repr(m)\ndel m\n",
+    "copied": _LAZY + "import copy\nb = copy.deepcopy(m)\ny = b(torch.ones(1, 4))\nr = repr(m), repr(b)\ndel m, b\n",
+    "in double precision": _LAZY + "m.double()\nkind = str(m.weight.dtype)\ny = m(torch.ones(1, 4, dtype=torch.float64))\nassert kind == 'torch.float64'\ndel m\n",
+    "a shape that is not known": _LAZY + "w = m.weight.shape\n",
+    **{
+        f"before the first call: {text}": _LAZY + f"import math\ntry:\n    {text}\nfinally:\n    del m\n"
+        for text in ("m.weight + 1", "m.weight.numel()", "torch.nn.init.zeros_(m.weight)", "torch.sin(m.bias)")
+    },
+    "an input of another rank": "m = torch.nn.LazyConv2d(3, 3)\ntry:\n    m(torch.ones(3))\nfinally:\n    del m\n",
+}  # fmt: skip
+
 _PACK = "from torch.nn.utils.rnn import pack_padded_sequence as pack, pad_packed_sequence as pad\n"
 _DONE = "del pack, pad\n"
 _BATCH = _PACK + "x = torch.arange(24.0).reshape(4, 3, 2)\n"
@@ -129,7 +146,7 @@ USAGE = {
     f"{kind}: {name}": text
     for kind, table in (
         *(("import", IMPORTS), ("switch", SWITCHES), ("loader", LOADERS), ("Function", FUNCTIONS)),
-        *(("module", MODULES), ("index", INDICES), ("draw", DRAWS), ("sequence", SEQUENCES)),
+        *(("module", MODULES), ("index", INDICES), ("draw", DRAWS), ("lazy", LAZY), ("sequence", SEQUENCES)),
     )
     for name, text in table.items()
 }

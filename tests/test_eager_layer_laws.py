@@ -176,9 +176,20 @@ def test_assert_close_and_old_constructors() -> None:
     assert torch.LongTensor(2, 3).shape == (2, 3)
 
 
-def test_a_line_search_is_refused_with_what_to_do() -> None:
-    with pytest.raises(RuntimeError, match="line_search_fn is not supported: leave it out"):
-        torch.optim.LBFGS([torch.ones(1, requires_grad=True)], line_search_fn="strong_wolfe")
+def test_strong_wolfe_reaches_the_valley() -> None:
+    x = torch.tensor([-1.2, 1.0], dtype=torch.float64, requires_grad=True)
+    optimizer = torch.optim.LBFGS([x], max_iter=50, line_search_fn="strong_wolfe")
+
+    def closure() -> Any:
+        optimizer.zero_grad()
+        loss = (1 - x[0]) ** 2 + 100 * (x[1] - x[0] ** 2) ** 2
+        loss.backward()
+        return loss
+
+    optimizer.step(closure)
+    assert closure().item() < 1e-8
+    with pytest.raises(RuntimeError, match="strong_wolfe"):
+        torch.optim.LBFGS([x], line_search_fn="other").step(closure)
 
 
 # --- the same bits as the script engine, for every declared operation -----------------------------------------------

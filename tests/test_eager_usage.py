@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 
 import gradcli.eager
+from gradcli import cli
 from gradcli.eager._core import modes
 from gradcli.eager.running import aliases
 from tests.eager_usage_snippets import USAGE
@@ -41,6 +43,9 @@ ERRORS: dict[str, type[Exception]] = {
     "sequence: a length of zero": RuntimeError,
     "sequence: lengths of another number": RuntimeError,
     "sequence: a total that is too short": ValueError,
+    "lazy: a shape that is not known": RuntimeError,
+    "lazy: an input of another rank": RuntimeError,
+    **{name: ValueError for name in USAGE if name.startswith("lazy: before the first call")},
 }
 
 
@@ -133,6 +138,16 @@ def test_unknown_names_below_the_tables_propose_the_nearest() -> None:
             run(text)
     with pytest.raises(AttributeError, match="has no 'is_availabl'"):
         torch.cuda.is_availabl()
+
+
+def test_lazy_parameters_are_followed_by_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The optimizer knows them before they have a shape."""
+    text = "import torch\nm = torch.nn.LazyLinear(1)\nopt = torch.optim.SGD(m.parameters(), lr=0.1)\n"
+    text += "for _ in range(3):\n    m(torch.ones(4, 2)).sum().backward()\n    opt.step()\n"
+    (tmp_path / "file.py").write_text(text)
+    assert cli.main(["why", "--on", "gradcli", str(tmp_path / "file.py")]) == 0
+    told = capsys.readouterr().out
+    assert "m.weight" in told and "reason  accumulated" in told and "stopped" not in told
 
 
 def test_a_packed_batch_runs_as_its_sequences_do_one_by_one() -> None:

@@ -29,7 +29,6 @@ INSTEAD = {
     "linalg.lstsq": "Q, R = torch.linalg.qr(A); torch.linalg.solve(R, Q.mT @ B) has the solution",
     "linalg.cond": "the first over the last of torch.linalg.svdvals does the same",
     "linalg.matrix_rank": "counting torch.linalg.svdvals above a bound does the same",
-    "nn.LazyLinear": "torch.nn.Linear with the number of its inputs does the same",
     "nn.Transformer": "torch.nn.MultiheadAttention, torch.nn.LayerNorm and torch.nn.Linear make one",
     **dict.fromkeys(("jit", "fx", "export", "onnx"), _WHOLE),
     **dict.fromkeys(("distributed", "multiprocessing", "nn.DataParallel", "nn.parallel"), _ONE),

@@ -7,6 +7,7 @@ that several schedulers of one optimizer can be used together.
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +17,11 @@ from gradcli.eager._engine.arguments import Options, constructor, options
 from gradcli.eager.optim.optimizer import Optimizer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 __all__ = [
     *("CosineAnnealingLR", "ExponentialLR", "LRScheduler", "LambdaLR", "LinearLR", "MultiStepLR"),
-    *("ReduceLROnPlateau", "StepLR"),
+    *("ReduceLROnPlateau", "SequentialLR", "StepLR"),
 ]
 
 
@@ -57,6 +58,10 @@ class LRScheduler:
         self.base_lrs = [group["initial_lr"] for group in optimizer.param_groups]
         if optimizer._watched is None:
             optimizer._watched = optimizer._steps
+        self._begin(last_epoch)
+
+    def _begin(self, last_epoch: int) -> None:
+        """Make the first step, which takes the rates as they are."""
         self._step_count, self.last_epoch = 0, last_epoch
         self._is_initial = True
         try:
@@ -286,6 +291,70 @@ class ReduceLROnPlateau(LRScheduler):
         relative = self.threshold_mode == "rel"
         least = sign * self.best * (1 + sign * self.threshold) if relative else sign * self.best + self.threshold
         return bool(sign * value > least)
+
+
+class SequentialLR(LRScheduler):
+    """Schedulers that take turns: each one from its milestone on, from the first rates.
+
+    ValueError unless there is one milestone fewer than schedulers, all of them of this optimizer.
+
+    >>> import gradcli.eager as torch
+    >>> from gradcli.eager import optim
+    >>> optimizer = optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0)
+    >>> warm = optim.lr_scheduler.LinearLR(optimizer, 0.5, 0.5, 2)
+    >>> falling = optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
+    >>> schedule, rates = SequentialLR(optimizer, [warm, falling], [2]), []
+    >>> for epoch in range(4):
+    ...     rates += schedule.get_last_lr()
+    ...     optimizer.step(); schedule.step()
+    >>> rates
+    [0.5, 0.5, 1.0, 0.5]
+    """
+
+    _held = ("optimizer", "_schedulers")
+    _arguments = options("optimizer, schedulers, milestones, last_epoch=-1")
+
+    def _start(  # type: ignore[override]
+        self, optimizer: Optimizer, schedulers: Sequence[LRScheduler], milestones: Sequence[int], last_epoch: int
+    ) -> None:
+        for i, one in enumerate(schedulers):
+            if not hasattr(one, "optimizer"):
+                raise TypeError(f"SequentialLR at index {i} should have `optimizer` as its attribute.")
+            if isinstance(one, ReduceLROnPlateau) or optimizer is not one.optimizer:
+                raise ValueError(
+                    "SequentialLR takes schedulers of its own optimizer that need no metric, which "
+                    f"{type(one).__name__} at index {i} is not"
+                )
+        if len(milestones) != len(schedulers) - 1:
+            raise ValueError(
+                f"SequentialLR takes one scheduler more than milestone points, but got {len(schedulers)} schedulers "
+                f"and {len(milestones)} milestones"
+            )
+        self._schedulers, self._milestones, self.optimizer = schedulers, milestones, optimizer
+        self._begin(last_epoch)
+
+    def step(self) -> None:
+        """A step of the scheduler whose turn it is."""
+        self.last_epoch += 1
+        turn = bisect_right(self._milestones, self.last_epoch)
+        scheduler = self._schedulers[turn]
+        if self.last_epoch == (self._milestones[turn - 1] if turn else 0):
+            for group in self.optimizer.param_groups:
+                group["lr"] = group["initial_lr"]
+            scheduler._begin(-1)
+        else:
+            scheduler.step()
+        self._last_lr = scheduler.get_last_lr()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything but the optimizer, with the states of the schedulers."""
+        return {**super().state_dict(), "_schedulers": [one.state_dict() for one in self._schedulers]}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Continue from a state."""
+        super().load_state_dict({name: value for name, value in state_dict.items() if name != "_schedulers"})
+        for one, state in zip(self._schedulers, state_dict["_schedulers"], strict=True):
+            one.load_state_dict(state)
 
 
 __getattr__, __dir__ = room("optim.lr_scheduler", __all__)

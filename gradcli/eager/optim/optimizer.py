@@ -8,17 +8,17 @@ so that temporaries stay in the cache.
 from __future__ import annotations
 
 import copy
-from collections import defaultdict, deque
+from collections import defaultdict
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gradcli.eager._core import events
-from gradcli.eager._core.modes import enable_grad, no_grad, place, warn
+from gradcli.eager._core.modes import enable_grad, place, warn
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine.arguments import constructor, options
-from gradcli.eager.nn.parameter import clear
+from gradcli.eager.nn.parameter import clear, is_lazy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 Array = Any
 State = dict[str, Any]
 Group = dict[str, Any]
-History = deque[tuple[Array, Array, float]]  # steps, changes of the gradient, 1 / their product
 _BLOCK = 32_768  # entries: a few arrays of so many stay in the cache
 
 
@@ -127,7 +126,9 @@ class Optimizer:
             raise ValueError("some parameters appear in more than one parameter group")
         options = {**self.defaults, **param_group}
         if events.current is not None:
-            events.current.adopted(xs)
+            events.current.adopted([x for x in xs if not is_lazy(x)])
+            for x in filter(is_lazy, xs):
+                x._in_optimizer = True
         self.param_groups.append({"params": xs} | {**options, "params": xs})
 
     def zero_grad(self, set_to_none: bool = True) -> None:
@@ -445,117 +446,3 @@ class Adadelta(DeclaredOptimizer):
         away = np.sqrt(moved + eps) / np.sqrt(square + eps) * grad
         average_squares(moved, away, rho)
         x -= rate * away
-
-
-class LBFGS(DeclaredOptimizer):
-    """The quasi-Newton method of limited memory; `step(closure)` needs a closure that computes loss and gradients.
-
-    The direction comes from the last steps and changes of the gradient (Nocedal, 1980: two loops). ValueError for
-    several groups, RuntimeError for a line search, which is not supported.
-    """
-
-    hyperparameters = (
-        "lr=1, max_iter=20, max_eval=None, tolerance_grad=1e-7, tolerance_change=1e-9, history_size=100, "
-        "line_search_fn=None"
-    )
-
-    def _start(self, params: Iterable[Any], **defaults: Any) -> None:
-        if defaults["line_search_fn"] is not None:
-            raise RuntimeError("LBFGS: line_search_fn is not supported: leave it out, and take a smaller lr")
-        if defaults["max_eval"] is None:
-            defaults["max_eval"] = defaults["max_iter"] * 5 // 4
-        super()._start(params, **defaults)
-        if len(self.param_groups) != 1:
-            raise ValueError("LBFGS doesn't support per-parameter options (parameter groups)")
-        self._params = self.param_groups[0]["params"]
-
-    def _gradient(self) -> Array:
-        parts = [
-            np.zeros(x._array.size, x._array.dtype) if x._grad is None else x._grad._array.ravel() for x in self._params
-        ]
-        return np.concatenate(parts)
-
-    def _move_by(self, distance: float, direction: Array) -> None:
-        start = 0
-        for x in self._params:
-            array = x._array
-            array += distance * direction[start : start + array.size].reshape(array.shape)
-            x._counter.bump(place())
-            if events.current is not None:
-                events.current.moved(x)
-            start += array.size
-
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Some iterations; the loss before them comes back."""
-        if closure is None:
-            raise TypeError("LBFGS.step() needs a closure that computes the loss and its gradients")
-        self._steps += 1
-        with no_grad():
-            return self._iterate(closure)
-
-    def _loss_and_gradient(self, closure: Callable[[], Any]) -> tuple[Any, Array]:
-        """The loss at the present parameters, and its gradient."""
-        with enable_grad():
-            loss = closure()
-        return loss, self._gradient()
-
-    def _iterate(self, closure: Callable[[], Any]) -> Any:
-        group, state = self.param_groups[0], self.state[self._params[0]]
-        tolerance = group["tolerance_change"]
-        first, grad = self._loss_and_gradient(closure)
-        loss, calls = first.item(), 1
-        evaluations = state.get("func_evals", 0)
-        state.update(func_evals=evaluations + 1, n_iter=state.get("n_iter", 0))
-        if np.abs(grad).max(initial=0) <= group["tolerance_grad"]:
-            return first
-        direction, length, before = (_array(state.get(name)) for name in ("d", "t", "prev_flat_grad"))
-        kept = zip(*[state.get(name, []) for name in ("old_stps", "old_dirs", "ro")], strict=True)
-        history: History = deque([(_array(step), _array(change), one) for step, change, one in kept])
-        before_loss, scale = state.get("prev_loss"), state.get("H_diag", 1.0)
-        for i in range(group["max_iter"]):
-            state["n_iter"] += 1
-            if state["n_iter"] == 1:
-                direction, scale = -grad, 1.0
-            else:
-                change, step = grad - before, direction * length
-                curvature = float(change @ step)
-                if curvature > 1e-10:
-                    if len(history) == group["history_size"]:
-                        history.popleft()
-                    history.append((step, change, 1.0 / curvature))
-                    scale = curvature / float(change @ change)
-                direction = _two_loops(grad, history, scale)
-            length = group["lr"] if state["n_iter"] > 1 else min(1.0, 1.0 / float(np.abs(grad).sum())) * group["lr"]
-            before, before_loss = grad.copy(), loss
-            slope = float(grad @ direction)
-            if slope > -tolerance:
-                break
-            self._move_by(length, direction)
-            if i != group["max_iter"] - 1:
-                value, grad = self._loss_and_gradient(closure)
-                loss, calls = value.item(), calls + 1
-            small = np.abs(grad).max(initial=0) <= group["tolerance_grad"]
-            still = np.abs(direction * length).max(initial=0) <= tolerance
-            if calls >= group["max_eval"] or small or still or abs(loss - before_loss) < tolerance:
-                break
-        steps, changes, inverse = ([row[i] for row in history] for i in range(3))
-        state.update(d=Tensor(direction), t=length)
-        state.update(old_dirs=[*map(Tensor, changes)], old_stps=[*map(Tensor, steps)], ro=inverse)
-        state.update(func_evals=evaluations + calls, H_diag=scale, prev_flat_grad=Tensor(before), prev_loss=before_loss)
-        return first
-
-
-def _array(value: Any) -> Any:
-    return value._array if isinstance(value, Tensor) else value
-
-
-def _two_loops(grad: Array, history: History, scale: float) -> Array:
-    """The direction: minus the gradient times the inverse of the curvature that the last steps show."""
-    direction, shares = -grad, []
-    for step, change, inverse in reversed(history):
-        shares.append(float(step @ direction) * inverse)
-        direction = direction - shares[-1] * change
-    direction = direction * scale
-    for step, change, inverse in history:
-        direction = direction + step * (shares.pop() - float(change @ direction) * inverse)
-    return direction

@@ -14,6 +14,7 @@ from gradcli.eager.nn.modules import (
     _recurrent,
     activation,
     conv,
+    lazy,
     linear,
     loss,
     normalization,
@@ -22,7 +23,7 @@ from gradcli.eager.nn.modules import (
     transformer,
 )
 
-FAMILIES = (activation, linear, conv, pooling, padding, normalization, _recurrent, transformer, loss, _module)
+FAMILIES = (activation, linear, conv, pooling, padding, normalization, _recurrent, transformer, loss, lazy, _module)
 
 
 def public(kind: Callable[[Any], bool]) -> dict[str, Any]:
