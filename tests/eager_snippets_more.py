@@ -26,7 +26,7 @@ _each("linalg", M, (
 _each("product", A, (
     "torch.einsum('ij,kj->ik', a, a)", "torch.einsum('ij->j', a)", "torch.einsum('ij,ij->', a, a)", "torch.outer(a[0], a[1])",
     "torch.addmm(torch.ones(3, 3), a, a.T)", "torch.addmm(torch.ones(3), a, a.T, beta=2, alpha=3)",
-    "torch.baddbmm(torch.ones(1, 3, 3), a[None], a.T[None])", "torch.bmm(a[None], a.T[None])",
+    "torch.baddbmm(torch.ones(1, 3, 3), a[None], a.T[None])", "torch.bmm(a[None], a.T[None])", "torch.kron(a, torch.eye(2))", "torch.inner(a[0], a[1])", "torch.cross(a.T.reshape(2, 3)[0], a.T.reshape(2, 3)[1], dim=0)", "a.movedim(0, 1)", "torch.moveaxis(a, 0, -1)", "a.fliplr()", "a.flipud()", "a.mH", "a.H",
     "torch.tensordot(a, a, dims=2)", "torch.addcmul(a, a, a, value=2)", "torch.addcdiv(a, a, a + 1)", "torch.lerp(a, a * 2, 0.25)",
     "torch.matmul(a, a.T)", "torch.cdist(a, a + 1)",
 ))  # fmt: skip

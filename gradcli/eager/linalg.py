@@ -16,7 +16,7 @@ from gradcli.eager._engine.arguments import checked
 from gradcli.eager._engine.record import named, one_node, operation, record
 from gradcli.eager._ops import elementwise as _elementwise
 from gradcli.eager._ops import reductions as _reductions
-from gradcli.eager._ops.matmul import matmul
+from gradcli.eager._ops.matmul import cross, matmul  # noqa: F401 - a name of torch.linalg too
 from gradcli.eager._ops.reductions import norm, vector_norm  # noqa: F401
 from gradcli.eager._ops.table import LINALG, formula, functions_of, op
 from gradcli.eager._ops.views import axis_of

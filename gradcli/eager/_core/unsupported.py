@@ -25,7 +25,6 @@ INSTEAD = {
     "quantile": "torch.sort and torch.lerp of two neighbours do the same",
     "cov": "x = a - a.mean(1, keepdim=True); x @ x.T / (a.shape[1] - 1) has its entries",
     "diagflat": "torch.diag(x.reshape(-1)) does the same",
-    "movedim": "torch.permute does the same",
     "linalg.lstsq": "Q, R = torch.linalg.qr(A); torch.linalg.solve(R, Q.mT @ B) has the solution",
     "linalg.cond": "the first over the last of torch.linalg.svdvals does the same",
     "linalg.matrix_rank": "counting torch.linalg.svdvals above a bound does the same",

@@ -204,6 +204,20 @@ def linspace(
     return np.linspace(start, end, steps, dtype=np.float64).astype(_type(dtype))
 
 
+@made()
+def logspace(
+    start: float,
+    end: float,
+    steps: int,
+    base: float = 10.0,
+    *,
+    dtype: dtypes.dtype | None = None,
+) -> Any:
+    """Powers of a base with exponents at equal distances, both ends included."""
+    exponents = np.linspace(start, end, steps, dtype=np.float64)
+    return (base**exponents).astype(_type(dtype))
+
+
 def _like_of(make: Callable[..., Tensor], summary: str) -> Any:
     """`zeros_like` of `zeros`, and so on: its result in the shape and format of a tensor."""
 

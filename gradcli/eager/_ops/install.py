@@ -116,6 +116,11 @@ def rebuilt(array: Any, requires_grad: bool) -> Tensor:
     return Tensor(array, requires_grad)
 
 
+def conjugate_transpose(x: Tensor) -> Any:
+    """`.mH` and `.H`: the last two axes exchanged, every entry conjugated."""
+    return matrix_transpose(complex_numbers.conj(x))
+
+
 def matrix_transpose(self: Tensor) -> Tensor:
     """`.mT`: the last two axes exchanged."""
     if self.ndim == 1:
@@ -177,6 +182,7 @@ _SHORT: dict[str, Any] = {
 _PROPERTIES: dict[str, Any] = {
     "T": views.reversed_axes,
     "mT": matrix_transpose,
+    **dict.fromkeys(("H", "mH"), conjugate_transpose),
     "real": complex_numbers.real,
     "imag": complex_numbers.imag,
     "is_cuda": lambda self: self.device.type == "cuda",

@@ -22,6 +22,7 @@ from gradcli.eager._ops.views import (
     axis_of,
     clone,
     expand,
+    permute,
     reshape,
     shared,
     unsqueeze,
@@ -83,6 +84,33 @@ def _several(tensors: Sequence[Tensor], what: str) -> tuple[Tensor, ...]:
 def flip(input: Tensor, *given: Any, dims: Any = None) -> Tensor:
     """The entries in the opposite order along some axes."""
     return record(operation("flip"), (input,), {"axis": sizes(given, dims, "dims")}, "FlipBackward0", keep_integer=True)
+
+
+@op("moveaxis")
+def movedim(input: Tensor, source: Sizes, destination: Sizes) -> Tensor:
+    """Some axes moved to other places."""
+    rank = input.ndim
+    given = [(d,) if isinstance(d, int) else tuple(d) for d in (source, destination)]
+    old, new = ([axis_of(d, rank) + rank for d in dims] for dims in given)
+    if len(old) != len(new) or len(set(old)) != len(old) or len(set(new)) != len(new):
+        raise RuntimeError(
+            f"movedim: source {given[0]} and destination {given[1]} must name as many distinct dimensions"
+        )
+    rest = iter([i for i in range(rank) if i not in old])
+    goes = dict(zip(new, old, strict=True))
+    return permute(input, tuple([goes[i] if i in goes else next(rest) for i in range(rank)]))
+
+
+@op()
+def fliplr(input: Tensor) -> Tensor:
+    """The second axis in the opposite order."""
+    return flip(input, 1)
+
+
+@op()
+def flipud(input: Tensor) -> Tensor:
+    """The first axis in the opposite order."""
+    return flip(input, 0)
 
 
 @formula(pointwise=False, whole=True)

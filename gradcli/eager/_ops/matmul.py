@@ -146,6 +146,14 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:
     return mul(view(input, (input.shape[0], 1)), vec2)  # type: ignore[no-any-return]
 
 
+@op()
+def inner(input: Tensor, other: Tensor) -> Tensor:
+    """The sums of the products along the last axes."""
+    if not input.ndim or not other.ndim:
+        return mul(input, other)  # type: ignore[no-any-return]
+    return tensordot(input, other, ([-1], [-1]))
+
+
 @op(only=FUNCTION)
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     """The sums of products over some axes of each."""
@@ -163,6 +171,31 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     if not free_a and not free_b:
         return reshape(dot(reshape(one, (count,)), reshape(other, (count,))) if one.ndim > 1 else dot(one, other), ())
     return reshape(mm(reshape(one, (-1, count)), reshape(other, (count, -1))), shape)
+
+
+@op()
+def kron(input: Tensor, other: Tensor) -> Tensor:
+    """The Kronecker product."""
+    rank = max(input.ndim, other.ndim)
+    one = (1,) * (rank - input.ndim) + tuple(input.shape)
+    two = (1,) * (rank - other.ndim) + tuple(other.shape)
+    left = unsafe_view(input, tuple(n for i in one for n in (i, 1)))
+    right = unsafe_view(other, tuple(n for j in two for n in (1, j)))
+    shape = tuple(i * j for i, j in zip(one, two, strict=True))
+    return unsafe_view(mul(left, right), shape)
+
+
+@formula(pointwise=False, whole=True, node="LinalgCross")
+def cross(input: Tensor, other: Tensor, dim: int = -1) -> Any:
+    """The cross product of vectors of three entries."""
+    axis = axis_of(dim, len(input.shape))
+    if input.shape[axis] != 3 or other.shape[axis] != 3:
+        raise RuntimeError(f"linalg.cross: inputs dimension {dim} must have length 3")
+
+    def rolled(v: Any, by: int) -> Any:
+        return declared("roll", v, shift=-by, axis=axis)
+
+    return rolled(input, 1) * rolled(other, 2) - rolled(input, 2) * rolled(other, 1)
 
 
 @formula(pointwise=False, only=FUNCTION)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gradcli.eager._core.modes import no_grad
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._core.unsupported import room
 from gradcli.eager._ops.creation import tensor
-from gradcli.eager._ops.joining import stack
+from gradcli.eager._ops.joining import cat, stack
 from gradcli.eager._ops.reductions import norm
 from gradcli.eager.nn.utils import rnn
 
-__all__ = ["clip_grad_norm_", "clip_grad_value_", "rnn"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["clip_grad_norm_", "clip_grad_value_", "parameters_to_vector", "rnn", "vector_to_parameters"]
 __getattr__, __dir__ = room("nn.utils", __all__)
 
 
@@ -47,3 +50,25 @@ def clip_grad_value_(parameters: Any, clip_value: float) -> None:
     limit = float(clip_value)
     for grad in _gradients(parameters):
         grad.clamp_(min=-limit, max=limit)
+
+
+def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
+    """All entries in one row.
+
+    >>> import gradcli.eager as torch
+    >>> parameters_to_vector([torch.ones(2), torch.zeros(1, 1)])
+    tensor([1., 1., 0.])
+    """
+    return cat([x.view(-1) for x in parameters])
+
+
+def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
+    """The entries of a row put back into parameters, without history. TypeError unless `vec` is a tensor."""
+    if not isinstance(vec, Tensor):
+        raise TypeError(f"expected a tensor, but got {type(vec).__name__}")
+    start = 0
+    for x in parameters:
+        count = x._array.size
+        part = vec._array[start : start + count].reshape(x._array.shape)
+        x._array = part.astype(x._array.dtype, copy=False)
+        start += count
