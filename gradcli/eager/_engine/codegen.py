@@ -60,7 +60,7 @@ class Steps:
         return [known[result] for result in self.outputs]
 
 
-_REDUCTIONS = {"sum": np.add.reduce, "max": np.maximum.reduce}
+_REDUCTIONS = {"sum": np.add.reduce, "max": numpy_kernels.largest}
 _ALONG = {"take_along_axis": numpy_kernels.taken_along, "put_along_add": numpy_kernels.put_along}
 
 

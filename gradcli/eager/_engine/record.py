@@ -273,7 +273,7 @@ def noded(
 ) -> None:
     """Give the results of one operation a node of a class, made here, with these fields."""
     node = class_named(base, name)(tuple(sources), saved, place())
-    for field, value in fields.items():
+    for field, value in {"outputs": len(results), **fields}.items():
         setattr(node, field, value)
     for i, result in enumerate(results):
         result._requires, result._edge = True, (node, i)
@@ -297,20 +297,24 @@ def with_gradient(
 
 
 class GradientNode(Node):
-    """A node whose gradient is a function of tensors, so that it can be differentiated again."""
+    """A node whose gradient is a function of tensors, so that it can be differentiated again.
 
-    __slots__ = ("gradient",)
+    The function takes the gradients of the results, then what was saved.
+    """
+
+    __slots__ = ("gradient", "outputs")
     gradient: Gradient
+    outputs: int
 
     def run(self, cts: list[Any], create_graph: bool) -> list[Any]:
         """The gradients of the inputs."""
         self.check_not_freed()
-        if cts[0] is None:
+        if all(ct is None for ct in cts):
             return [None] * len(self.ins)
         self.check_versions()
-        ct = cts[0] if isinstance(cts[0], Tensor) else Tensor(cts[0])
+        tensors = [ct if ct is None or isinstance(ct, Tensor) else Tensor(ct) for ct in cts]
         xs = [one if isinstance(one, Tensor) else one.tensor() for one in self.saved or ()]
-        found = self.gradient(ct, *xs)
+        found = self.gradient(*tensors, *xs)
         if create_graph:
             return list(found)
         return [None if one is None else one._raw for one in found]

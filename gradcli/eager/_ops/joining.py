@@ -10,10 +10,9 @@ import numpy as np
 
 from gradcli.eager._core import events
 from gradcli.eager._core.modes import SPECIAL, recording, state
-from gradcli.eager._core.node import Node
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine.arguments import sizes
-from gradcli.eager._engine.record import declared, noded, operation, record
+from gradcli.eager._engine.record import GradientNode, declared, noded, operation, record
 from gradcli.eager._engine.rule_node import source_of
 from gradcli.eager._ops.elementwise import sub
 from gradcli.eager._ops.indexing import Shape, fixed, flat, narrow, numbers, picked, selected, sliced
@@ -161,28 +160,6 @@ def trace(input: Tensor) -> Any:
 # --- several results ---------------------------------------------------------------------------------------
 
 
-class PartsNode(Node):
-    """The node of a tensor taken apart: the gradients of the parts are put together again, zeros for unused ones."""
-
-    __slots__ = ("axis", "outputs", "shapes", "type")
-    axis: int
-    shapes: tuple[Shape, ...]
-    type: Any
-
-    def run(self, cts: list[Any], create_graph: bool) -> list[Any]:
-        """The gradient of the whole."""
-        parts = []
-        for ct, shape in zip(cts, self.shapes, strict=True):
-            if ct is None:
-                ct = np.zeros(shape, self.type)
-            parts.append(ct)
-        unbound = self.name() == "UnbindBackward0"
-        if not create_graph:
-            return [np.stack(parts, self.axis) if unbound else np.concatenate(parts, self.axis)]
-        parts = [ct if isinstance(ct, Tensor) else Tensor(ct) for ct in parts]
-        return [stack(parts, self.axis) if unbound else cat(parts, self.axis)]
-
-
 def _views(x: Tensor, axis: int, places: list[Any]) -> list[Tensor]:
     """The parts at some places of an axis, each of which is a position or a range, as views."""
     parts = []
@@ -204,9 +181,14 @@ def _views(x: Tensor, axis: int, places: list[Any]) -> list[Tensor]:
 
 def _apart(x: Tensor, parts: list[Tensor], axis: int, name: str) -> tuple[Tensor, ...]:
     if recording() and x.requires_grad:
-        shapes = tuple([part._array.shape for part in parts])
-        fields = {"outputs": len(parts), "axis": axis, "shapes": shapes, "type": x._array.dtype}
-        noded(tuple(parts), PartsNode, name, [source_of(x)], **fields)
+        shapes, kind = [part._raw.shape for part in parts], x._raw.dtype
+        join = stack if name == "UnbindBackward0" else cat
+
+        def gradient(*cts: Tensor | None) -> tuple[Tensor]:
+            whole = [Tensor(np.zeros(shape, kind)) if ct is None else ct for ct, shape in zip(cts, shapes, strict=True)]
+            return (join(whole, axis),)
+
+        noded(tuple(parts), GradientNode, name, [source_of(x)], gradient=gradient)
     for part in parts:
         part._made = part._made or "several"
         if events.current is not None:
