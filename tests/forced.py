@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gradcli.execution.plans import allocate, run, schedule, thread_pool
-from gradcli.lowering import loops
+from gradcli.lowering.iteration import loops
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

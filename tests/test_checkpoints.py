@@ -14,7 +14,7 @@ from gradcli.execution import checkpoints
 from gradcli.execution.checkpoints import Chain, checkpointed
 from gradcli.execution.evaluate import Tape
 from gradcli.execution.plans.numpy_plan import planned
-from gradcli.lowering import loops
+from gradcli.lowering.iteration import loops
 from tests.forced import patched
 from tests.random_programs import make
 

@@ -21,7 +21,7 @@ from gradcli.graph.loop import close
 from gradcli.graph.node import Node
 from gradcli.graph.types import FLOAT, Type
 from gradcli.graph.unroll import unrolled
-from gradcli.lowering import loops
+from gradcli.lowering.iteration import loops
 from gradcli.primitives import catalogue
 from gradcli.structure.patterns import pattern
 

@@ -17,7 +17,8 @@ from gradcli.graph.node import LEAF, is_reader, reachable
 from gradcli.graph.unroll import unrolled
 from gradcli.language.limits import Limits
 from gradcli.language.parser import parse
-from gradcli.lowering import Lowered, loops, lower
+from gradcli.lowering import Lowered, lower
+from gradcli.lowering.iteration import loops
 from gradcli.transforms.derivatives import grad
 from tests import loop_scripts
 

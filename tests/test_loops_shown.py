@@ -10,7 +10,7 @@ import pytest
 from gradcli import calculator
 from gradcli.cli import main
 from gradcli.diagnostics import GradcliError
-from gradcli.lowering import loops
+from gradcli.lowering.iteration import loops
 from gradcli.results.calculations import Trace
 
 LOGISTIC = """a = 0.7

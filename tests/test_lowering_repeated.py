@@ -11,7 +11,7 @@ import pytest
 import gradcli
 from gradcli.language.parser import parse
 from gradcli.lowering import lower
-from gradcli.lowering.repeated import MOST_KEPT, Repeated
+from gradcli.lowering.iteration.repeated import MOST_KEPT, Repeated
 
 functions = import_module("gradcli.lowering.functions")
 

@@ -19,7 +19,7 @@ from gradcli.execution.namespaces import namespace
 from gradcli.execution.plans import cores, emit_numba, lower
 from gradcli.execution.plans.numpy_plan import Plan, planned
 from gradcli.graph.node import is_reader
-from gradcli.lowering import loops
+from gradcli.lowering.iteration import loops
 from tests import loop_scripts
 from tests.forced import BLOCKS, LOOPS, patched, patches
 from tests.loop_programs import odd

@@ -269,13 +269,13 @@ def _call(lowerer: Lowerer, syntax: Call, operands: list[Any]) -> Any:
 
 
 def _collected(lowerer: Lowerer, syntax: Comprehension) -> Any:
-    from gradcli.lowering.comprehensions import collected  # most scripts have no comprehension
+    from gradcli.lowering.iteration.comprehensions import collected  # most scripts have no comprehension
 
     return collected(lowerer, syntax)
 
 
 def _reduced(lowerer: Lowerer, syntax: Call, operands: list[Any]) -> Any:
-    from gradcli.lowering.comprehensions import reduced
+    from gradcli.lowering.iteration.comprehensions import reduced
 
     return reduced(lowerer, syntax, operands[0])
 

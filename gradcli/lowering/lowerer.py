@@ -14,11 +14,11 @@ from gradcli.lowering import assignments, calls, functions
 from gradcli.lowering.claims import asserted
 from gradcli.lowering.derivative_calls import call_derivative
 from gradcli.lowering.expressions import evaluate
+from gradcli.lowering.iteration.repeated import Repeated
 from gradcli.lowering.lists import ScriptList, plain
 from gradcli.lowering.lowered import Block, Claim
 from gradcli.lowering.names import POISON, Names, Poisoned
 from gradcli.lowering.operands import number
-from gradcli.lowering.repeated import Repeated
 from gradcli.lowering.scan import DERIVATIVES, appended_names, assigned_names, derivative_targets
 from gradcli.lowering.statics import Settled
 
@@ -167,7 +167,7 @@ class Lowerer(Names):
         elif isinstance(statement, s.For):
             outer, self.growing = self.growing, self.growing | self._grown(statement)
             try:
-                from gradcli.lowering import loops  # most scripts have none: start-up time is a feature
+                from gradcli.lowering.iteration import loops  # most scripts have none: start-up time is a feature
 
                 return loops.run(self, statement)
             finally:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from gradcli.graph.primitive import Primitive
     from gradcli.graph.types import Shape
     from gradcli.language.limits import Limits
-    from gradcli.lowering.turns import Trace
+    from gradcli.lowering.iteration.turns import Trace
 
     Values = Mapping[str, Any]
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from gradcli.diagnostics import error
 from gradcli.graph.node import Node
 from gradcli.language import syntax as s
-from gradcli.lowering import loops
+from gradcli.lowering.iteration import loops
+from gradcli.lowering.iteration.ranges import counted, repeat
 from gradcli.lowering.lists import ScriptList, plain
 from gradcli.lowering.operands import number, tagged
-from gradcli.lowering.ranges import counted, repeat
 from gradcli.lowering.subscripts import index
 
 TYPE_CHECKING = False
