@@ -19,6 +19,7 @@ _SHORT = 64  # an axis up to so long is searched across, not along
 _FEW = 16  # an axis up to so long is gone through entry by entry
 _LARGE = 4096  # entries from which on a detour pays
 _BLOCK = 256  # rows that are added up one after the other
+_maximum: Any = np.maximum.reduce
 
 
 def _held() -> int:
@@ -42,9 +43,9 @@ def alone(x: Any) -> Any:
 def largest(x: Any, axis: Any, keepdims: bool = False) -> Any:
     """The largest entries along an axis: NumPy is slow along a short last axis, and fast across it."""
     if axis in (-1, (-1,)) and x.ndim == 2 and 0 < x.shape[1] <= _SHORT and x.flags.c_contiguous:
-        found = np.maximum.reduce(np.ascontiguousarray(x.T), axis=0)
+        found = np.ascontiguousarray(x.T).max(axis=0)
         return found.reshape(-1, 1) if keepdims else found
-    return np.maximum.reduce(x, axis=axis, keepdims=keepdims)
+    return _maximum(x, axis=axis, keepdims=keepdims)
 
 
 def place_of_largest(general: Any, x: Any, axis: Any) -> Any:
