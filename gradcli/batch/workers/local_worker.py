@@ -6,6 +6,7 @@ number of the case within this process, so that nothing else that reaches the pi
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -21,7 +22,6 @@ from gradcli.batch.discovery.cases import block_limits
 from gradcli.batch.workers.transport import report_to_json
 from gradcli.checks.oracle.child_process import (
     MIB,
-    collect_seldom,
     end_with_parent,
     extend_cpu_limit,
     limit_memory,
@@ -120,7 +120,7 @@ def main(answer: Callable[..., str] = answered) -> None:
     if answer is answered:
         shared().warm()
         import_module(CHECKING)  # before the first case, whose time it would take
-        collect_seldom()
+        gc.freeze()  # what is loaded by now stays
     tell(0, dumps({"ready": True}))
     while True:
         case = loads(lines.get())

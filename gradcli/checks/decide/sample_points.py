@@ -6,6 +6,8 @@ Everything is deterministic: the seed is a hash of the case unless it is given. 
 from __future__ import annotations
 
 import hashlib
+from math import prod
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -100,12 +102,11 @@ def nearby(x: Floats, domain: Interval | None, count: int, seed: int) -> Iterato
             real, imaginary = parts.reshape(2, *x.shape)
             yield np.asarray(real + 1j * imaginary)
         return
-    generator = np.random.default_rng(seed)
+    generator = Random(seed)
     symmetric, diagonal = structure(x)
     for attempt in range(8 * count):
         size = 0.25 * 4.0 ** -(attempt // (2 * count))
-        scale = np.where(x == 0, 1.0, np.abs(x))
-        step = scale * generator.uniform(0.4, 1.0, x.shape) * (2.0 * generator.integers(0, 2, x.shape) - 1.0) * size
+        step = np.where(x == 0, 1.0, np.abs(x)) * speeds(generator, x.shape) * size
         if symmetric:
             step = np.triu(step) + np.triu(step, 1).T
         if diagonal:
@@ -113,6 +114,15 @@ def nearby(x: Floats, domain: Interval | None, count: int, seed: int) -> Iterato
         moved = shortened(x + step, 3 + attempt // (2 * count))
         if inside(domain, moved) and (moved != x).all() | diagonal:
             yield moved
+
+
+def speeds(generator: Random, shape: tuple[int, ...]) -> Floats:
+    """Random numbers of either sign, of sizes between 0.4 and 1.
+
+    They come from Python's generator: importing NumPy's takes longer than most checks.
+    """
+    bits = np.frombuffer(generator.randbytes(2 * prod(shape)), dtype="<u2").reshape(shape).astype(np.int64)
+    return (0.4 + 0.6 * (bits >> 1) / 2**15) * (2.0 * (bits & 1) - 1.0)
 
 
 def scattered(
@@ -144,11 +154,12 @@ def structure(x: Floats) -> tuple[bool, bool]:
 def off_structure(x: Floats, domain: Interval | None, seed: int) -> Iterator[tuple[str, Floats]]:
     """Values beside a symmetric or diagonal matrix that are none, with the word for what they are not."""
     symmetric, diagonal = structure(x)
+    if not symmetric:
+        return
     generator = np.random.default_rng(seed)
-    step = 0.25 * np.max(np.abs(x), initial=0.0) * generator.uniform(0.4, 1.0, x.shape) if symmetric else x
+    step = 0.25 * np.max(np.abs(x), initial=0.0) * generator.uniform(0.4, 1.0, x.shape)
     off = {"diagonal": np.triu(step, 1) + np.triu(step, 1).T} if diagonal else {}
-    off |= {"symmetric": np.triu(step, 1)} if symmetric else {}
-    for word, change in off.items():
+    for word, change in (*off.items(), ("symmetric", np.triu(step, 1))):
         moved = np.where(change == 0, x, shortened(x + change, 3))
         if not structure(moved)[word == "diagonal"] and inside(domain, moved):
             yield word, moved

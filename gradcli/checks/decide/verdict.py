@@ -10,6 +10,7 @@ says on what basis. Equalities of two values are decided in the same way, withou
 
 from __future__ import annotations
 
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,7 +38,6 @@ from gradcli.checks.decide.refutation import (
     refuted,
     to_the_digits,
 )
-from gradcli.checks.differences.step_sequences import seeded_directions
 from gradcli.checks.evaluate.evaluation import steps
 from gradcli.checks.formatting import plain, shortened_list, told_apart
 from gradcli.checks.oracle.oracle_client import TimeOver
@@ -141,8 +141,8 @@ def joint(case: Case) -> list[list[tuple[int, float]]]:
     count = sum(sizes) * (2 if case.plane else 1)
     if not 1 < count <= MOST_JOINT:
         return []
-    flat = seeded_directions(np.ones(count), JOINT, case.seed)
-    return [[(i, round(64 * float(speed)) / 64) for i, speed in enumerate(way)] for way in flat]
+    ways = sample_points.speeds(Random(case.seed), (JOINT, count))
+    return [[(i, round(64 * float(speed)) / 64) for i, speed in enumerate(way)] for way in ways]
 
 
 def weighed(

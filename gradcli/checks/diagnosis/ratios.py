@@ -184,6 +184,7 @@ SIMPLE = [Fraction(n) ** e * s for n in (1, 2, 3, 4, 5, 6, 8, 10) for e in (1, -
 PAIRED = 24  # short subexpressions whose products and quotients are tried too
 LISTED = 4
 DIGITS = 4  # a claim that is right to so many digits, and no further, holds a rounded constant
+DIGITS_OF_DOUBLES = 15  # and so right is a claim that no float tells from what is right
 LONGEST = 100  # text of a subexpression that is worth reading
 MOST_TOGETHER = 100_000  # numbers that are compared at once
 
@@ -394,7 +395,7 @@ def rounded(right: Floats, claimed: Floats) -> Reading | None:
     with np.errstate(all="ignore"):
         size = np.maximum(np.abs(right), np.abs(claimed))
         off = float(np.max(np.where(size > 0, np.abs(right - claimed) / size, 0.0)))
-    digits = int(-np.log10(off)) if 0 < off < 1 else 0
+    digits = DIGITS_OF_DOUBLES if off == 0 else min(int(-np.log10(off)), DIGITS_OF_DOUBLES)
     if digits < DIGITS:
         return None
     return Reading("rounded constant", f"consistent with a rounded constant: the claim is right to {digits} digits")

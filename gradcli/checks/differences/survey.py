@@ -29,7 +29,7 @@ FAR = 30.0  # a difference of so many slacks is no accident of rounding
 ROUNDINGS = 64  # a gradient may be off by so many roundings
 GROUP = 16  # entries that move together, or as many more as
 MOST_GROUPS = 64  # groups leave; and fewer groups where
-MOST_MOVED = 1 << 27  # entries would be moved in all of their calls
+MOST_MOVED = 1 << 24  # entries would be moved in all of their calls
 MOST_HALVES = 64  # groups that are halved
 DUMB = 4  # groups that say nothing: then no other one will
 LARGEST = 2  # entries of a large array that have step sequences of their own, beside a sample
@@ -132,10 +132,10 @@ class Survey:
         size = part.stop - part.start
         terms = np.nan_to_num(np.abs(self.claims[:, part]).max(axis=0)) * (np.abs(self.x[part]) + (self.x[part] == 0))
         order = part.start + np.argsort(-terms, kind="stable")
-        most = min(-(-size // GROUP), MOST_GROUPS, max(1, MOST_MOVED // (step_sequences.CALLS * self.x.size)))
+        affordable = max(1, MOST_MOVED // (step_sequences.CALLS * self.x.size))
         way = seeded_directions(self.x, 1, self.seed + 2)[0]
-        waiting = np.array_split(order, most)[::-1]
-        halves, dumb = MOST_HALVES, 0
+        waiting = np.array_split(order, min(-(-size // GROUP), MOST_GROUPS, affordable))[::-1]
+        halves, dumb = min(MOST_HALVES, affordable), 0
         self.groups[name] = agreeing = []
         while waiting and dumb < DUMB:
             entries = waiting.pop()
@@ -261,7 +261,8 @@ class Survey:
             return
         claims = np.abs(self.claims[:, part]).max(axis=0)
         largest = np.argsort(-claims, kind="stable")[:LARGEST]
-        sample = np.random.default_rng(self.seed).choice(size, SOME_ENTRIES, replace=False)
+        count = min(SOME_ENTRIES, MOST_MOVED // (step_sequences.CALLS * self.x.size))
+        sample = np.random.default_rng(self.seed).choice(size, count, replace=False)
         seen = {one.entry for one in self.entries}
         chosen = sorted({part.start + int(i) for i in (*largest, *sample)})
         yield from (i for i in chosen if i not in seen)

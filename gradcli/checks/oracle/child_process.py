@@ -5,7 +5,6 @@ The process finds modules where this one does, but never in the current folder f
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import sys
@@ -22,7 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 
-CODE = "import sys; sys.path.extend(p for p in {paths!r} if p not in sys.path); from {module} import main; main()"
+CODE = (  # graphs and forms are many small objects without cycles: garbage is collected seldom
+    "import gc, sys; gc.set_threshold(100_000, 50, 100); sys.path.extend(p for p in {paths!r} if p not in sys.path); "
+    "from {module} import main; main()"
+)
 QUIET = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONIOENCODING": "utf-8"}
 
 
@@ -34,7 +36,8 @@ def start(
     errors: int | None = None,
     encoding: str | None = "utf-8",
 ) -> subprocess.Popen[Any]:
-    """The process; one thread of its own for linear algebra, so that several of them share the machine.
+    """The process; one thread of its own for linear algebra, so that several of them share the machine, and few
+    searches for cycles of garbage.
 
     Its `main` may call `end_with_parent`. With `own_session` it leads a process group, to which what it starts belongs
     too, and the signals of a terminal do not reach it. `errors` is its standard error, by default nothing; without an
@@ -71,13 +74,6 @@ def whole_lines(stream: Iterable[str]) -> Iterator[str]:
 
 
 MIB = 2**20
-COLLECTION = (100_000, 50, 100)  # graphs and forms are many small objects without cycles
-
-
-def collect_seldom() -> None:
-    """Leave what is loaded by now out of garbage collection, and look seldom for cycles among what comes."""
-    gc.freeze()
-    gc.set_threshold(*COLLECTION)
 
 
 def end_with_parent() -> None:

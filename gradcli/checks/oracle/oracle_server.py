@@ -7,6 +7,7 @@ the request. `oracle_client` owns the process and may end it at any time.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from contextlib import suppress
@@ -29,7 +30,6 @@ from gradcli.checks.evaluate.evaluation import work_of
 from gradcli.checks.evaluate.interpretation import Failure, Undecided, UndefinedAt, Unsupported
 from gradcli.checks.oracle.call_budget import CallBudget, UsedBefore
 from gradcli.checks.oracle.child_process import (
-    collect_seldom,
     cpu_limit,
     end_with_parent,
     extend_cpu_limit,
@@ -341,7 +341,7 @@ def main() -> None:
     Thread(target=listen, daemon=True).start()
     session = Session()
     room("algebra.proof")  # loaded while the caller is still busy
-    collect_seldom()
+    gc.freeze()
     while True:
         request = loads(requests.get())
         extend_cpu_limit(cpu)
