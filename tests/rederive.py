@@ -108,7 +108,7 @@ def right(evidence: Mapping[str, Any]) -> str:
         and evidence.get("points", 0) > 0
         and oracles.get("differences", "agree").startswith("agree")
     ):
-        return "AGREES" if float(evidence["bound"]) < 1 and "differ" not in oracles.get("modes", "") else "INCONCLUSIVE"
+        return "AGREES" if float(evidence["bound"]) < 1 else "INCONCLUSIVE"
     return "INCONCLUSIVE"
 
 

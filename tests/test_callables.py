@@ -197,7 +197,7 @@ READINGS: list[tuple[str, Any, Any, Any]] = [
     ("swapped arguments", lambda x, y: x @ np.sin(y), lambda x, y: (x * np.cos(y), np.sin(y)), {"x": X2, "y": X2 + 1}),
     ("zero", total, lambda x: 0 * x, X2),
     ("the claim is right except in [2]", total, lambda x: np.where(x == 3, 5, 2 * x), np.array([1.0, 2.0, 3.0, 4.0])),
-    ("sign in some entries", total, lambda x: 2 * abs(x), np.array([1.0, -2.0, 3.0])),
+    ("except in [1], where it has a wrong sign", total, lambda x: 2 * abs(x), np.array([1.0, -2.0, 3.0])),
     ("summed over axis 0", lambda X: np.sum(X**2), lambda X: np.broadcast_to(2 * X.sum(0), X.shape), M),
     ("averaged over axis 1", lambda X: np.sum(X**2), lambda X: np.broadcast_to(2 * X.mean(1)[:, None], X.shape), M),
     ("reverse order", total, lambda x: 2 * x[::-1], np.array([1.0, 2.0, 3.5])),

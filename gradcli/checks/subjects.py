@@ -238,19 +238,6 @@ def taken_names(lowered: Lowered) -> frozenset[str]:
     return frozenset(functions | {name for name, spans in places.items() if name not in leaves or len(spans) > 1})
 
 
-def forward(subject: Subject, seed: int) -> tuple[Node, Floats]:
-    """The derivative of a subject's output along a direction by forward mode, and the direction."""
-    assert subject.output is not None and subject.target is not None
-    output, target = subject.output, subject.target
-    shape = target.type.shape
-    quarters = np.random.default_rng(seed).integers(1, 8, shape)
-    weights = [Fraction(int(w), 4) for w in quarters.reshape(-1)]
-    with building(output.builder, reachable([output, target])) as builder:
-        data = ArrayData(shape, weights)
-        node = builder.array(digest_of(data), data, target.type) if shape else builder.constant(weights[0])
-        return derivatives.jvp([output], [target], [node])[0], np.asarray(quarters / 4.0, dtype=np.float64)
-
-
 def combined(output: Node, seed: int) -> tuple[Node, str | None]:
     """A scalar that an output's gradient can be taken of: itself, or a combination of its entries."""
     if not output.type.shape and output.type.kind == "float":

@@ -19,7 +19,7 @@ from gradcli.checks.decide.case import Outcome
 from gradcli.checks.decide.nonsmooth import rough_outcome
 from gradcli.checks.decide.numerical import ByDifferences, steps_shown
 from gradcli.checks.decide.refutation import disagrees
-from gradcli.checks.diagnosis.ratios import Comparison, Reading, alike, of_entries, readings
+from gradcli.checks.diagnosis.ratios import Comparison, Reading, of_entries, readings
 from gradcli.checks.differences import both_sides, step_sequences
 from gradcli.checks.differences.step_sequences import STILL, bent, noise_of, seeded_directions, suspicious, vertical
 from gradcli.checks.differences.survey import COMBINED, OutOfTime, Survey, rows_of
@@ -390,8 +390,7 @@ class BlackBox(ByDifferences):
         if known.right.size < FEW:
             again = [one.factor for one in readings(self.elsewhere(), sizes, largest=LARGEST)]
             found = [one for one in found if one.factor in (None, "-1", *again)]
-        found = found or _missing_factor(known, arrays, box.size > 1) or of_entries([known], what)
-        return found or alike([known])
+        return found or _missing_factor(known, arrays, box.size > 1) or of_entries([known], what)
 
     def known(self, name: str) -> Comparison | None:
         """Slopes, bounds and claim of an argument, where every entry was seen; of several outputs as their Jacobian."""

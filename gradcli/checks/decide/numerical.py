@@ -1,8 +1,7 @@
 """The verdict from values alone, on a script that no oracle can read and on a black box alike.
 
-At best AGREES. Differences that contradict a gradient refute it only with a second witness: of a script's claim that is
-the engine's own gradient, which differences confirm and from which balls part the claim; of a black box, steps over two
-decades along two directions. Anything less is INCONCLUSIVE.
+At best AGREES. Differences that contradict the gradient of a script leave it INCONCLUSIVE; that of a black box they
+refute where steps over two decades along two directions do.
 """
 
 from __future__ import annotations
@@ -11,16 +10,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gradcli.checks.decide.case import Outcome, leaf_names, parts_of, points_told, usable
+from gradcli.checks.decide.case import Outcome, leaf_names, parts_of, points_told
 from gradcli.checks.decide.floats import evaluated, moving
 from gradcli.checks.decide.kinks import on
 from gradcli.checks.decide.precision import float_tie
-from gradcli.checks.decide.refutation import disagrees, explained
 from gradcli.checks.differences import step_sequences
 from gradcli.checks.differences.step_sequences import STILL
 from gradcli.checks.differences.survey import COMBINED, Survey, contradicted, together
-from gradcli.checks.formatting import counted, point_text, position, told_apart
-from gradcli.checks.subjects import forward
+from gradcli.checks.formatting import counted, point_text, position
 from gradcli.graph.node import reachable
 from gradcli.results.curves import StepSequence
 
@@ -29,7 +26,6 @@ if TYPE_CHECKING:
 
     from gradcli.checks.decide.case import Answer, Case, Evidence, Values
     from gradcli.checks.differences.survey import Finding, Group
-    from gradcli.graph.node import Node
 
 SHOWN = 5  # of the worst entries
 SMALL = 1e-6  # beside the largest slope: then a bound is told beside that one
@@ -266,28 +262,24 @@ class OfScript(ByDifferences):
     def __init__(self, case: Case) -> None:
         self.case = case
         self.name = case.own_leaf or case.subject.text
-        survey = self.surveyed(case.values, case.subject.judged)
+        survey = self.surveyed(case.values)
         survey.look()
         super().__init__(survey, self.name, case.target.type.shape)
         self.role = "the gradient" if case.subject.kind == "gradient" else "the claim"
         self.evidence["steps"] = step_sequences.STEPS
 
-    def surveyed(self, values: Values, judged: Node) -> Survey:
-        """The survey of one point for a gradient; nothing has been looked at."""
+    def surveyed(self, values: Values) -> Survey:
+        """The survey of one point; nothing has been looked at."""
         case = self.case
         f, x = moving(case.output, [case.target], values)
-        claims = parts_of(evaluated([judged], values, "complex128" if case.plane else "float64")[0])
+        claims = parts_of(evaluated([case.subject.judged], values, "complex128" if case.plane else "float64")[0])
         rtol, domain = case.subject.rtol or 0.0, None if case.plane else case.subject.domain
         one = np.ones((1, 1))
         return Survey(f, x, {self.name: slice(0, x.size)}, one, claims[None], np.zeros(1), case.seed, rtol, domain)
 
-    def places(self) -> list[Values]:
-        """Points near the given one."""
-        return list(self.case.nearby or self.case.beside()[: self.case.samples])
-
     def beside(self) -> list[Survey]:
         """Surveys of points near the given one, along one direction each."""
-        found = [self.surveyed(values, self.case.subject.judged) for values in self.places()]
+        found = list(map(self.surveyed, self.case.nearby or self.case.beside()[: self.case.samples]))
         for one in found:
             one.look_along(one.directions(1))
         return found
@@ -307,7 +299,7 @@ class OfScript(ByDifferences):
         return self.contradicted([one])
 
     def agreeing(self, spoken: Sequence[Finding]) -> Outcome:
-        """AGREES, unless the point lies on a kink in floats, or forward mode says otherwise."""
+        """AGREES, unless the point lies on a kink in floats."""
         case = self.case
         tie = None if case.smooth_tie else float_tie(case)
         if tie is not None:
@@ -319,66 +311,17 @@ class OfScript(ByDifferences):
             case.tried["differences"] = f"contradict: {found.message}"
             return found
         case.tried["differences"] = f"agree at {points_told(found.evidence['points'])}"
-        if not modes_agree(case):
-            return found._replace(
-                verdict="INCONCLUSIVE", message="forward and reverse mode differ, although finite differences agree"
-            )
         exact = case.tried.get("series", case.tried.get("balls"))
         if exact is not None and not case.smooth_tie:
             found = found._replace(message=f"{found.message}; not certified: {exact}")
         return found
 
     def contradicted(self, wrong: Sequence[Finding]) -> Outcome:
-        """DISAGREES where balls part the claim from an engine that differences confirm at every point; else open."""
-        case, one = self.case, wrong[0]
-        reason = f"{self.label(one)}: {self.gap_told(one)}"
-        case.tried["differences"] = f"contradict: {reason}"
-        if case.subject.engine is not None and not case.plane and any(map(self.sure, wrong)):
-            places = [case.values, *self.places()]
-            answer = case.compare(places, name=None, left=case.subject.engine, wide=True)
-            both = [
-                (values, p)
-                for values, p in zip(places, answer.get("points", []), strict=False)
-                if usable(p) and "!" in p["relations"] and self.confirms(values, case.subject.engine)
-            ]
-            if len(both) > 1 or (both and len(places) == 1):
-                return numerically_wrong(case, *both[0])
+        """INCONCLUSIVE: differences alone refute nothing."""
+        reason = f"{self.label(wrong[0])}: {self.gap_told(wrong[0])}"
+        self.case.tried["differences"] = f"contradict: {reason}"
         message = f"finite differences contradict it, and no exact oracle could decide: {reason}"
         return Outcome("INCONCLUSIVE", message, self.worst(wrong))
-
-    def confirms(self, values: Values, engine: Node) -> bool:
-        """Whether differences agree with the engine's gradient at a point."""
-        survey = self.surveyed(values, engine)
-        survey.look()
-        return together([*survey.joint, *survey.entries]) == "agrees"
-
-
-def numerically_wrong(case: Case, values: Values, answer: Answer) -> Outcome:
-    """A claim that balls part from an engine which differences confirm."""
-    where, evidence, first = case.counterexample(values, answer)
-    shape = case.subject.judged.type.shape
-    exact, claimed = (
-        np.array([np.nan if x is None else x for x in answer[side]]).reshape(shape) for side in ("exact", "claimed")
-    )
-    exact_digits, claimed_digits = told_apart(first["exact"], first["claimed"])
-    message = (
-        f"the claim{where} is {claimed_digits}; enclosures separate it from the engine's {exact_digits}, "
-        "and finite differences confirm the engine"
-    )
-    return disagrees(message, evidence, explained(case, [values], [exact], [claimed]))
-
-
-def modes_agree(case: Case) -> bool:
-    """Whether forward mode gives what reverse mode gives, in floats; only the engine's own gradient has modes."""
-    if case.subject.kind != "gradient" or case.plane:
-        return True
-    tangent, direction = forward(case.subject, case.seed)
-    moved, judged = evaluated([tangent, case.subject.judged], case.values)
-    terms = (judged * direction).reshape(-1)
-    gap = abs(float(moved) - float(terms.sum()))
-    agree = not np.isfinite(gap) or gap <= 1e-9 * max(float(np.abs(terms).sum()), 1e-300)
-    case.tried["modes"] = "forward and reverse mode agree" if agree else "forward and reverse mode differ"
-    return bool(agree)
 
 
 def independent(case: Case) -> Outcome:

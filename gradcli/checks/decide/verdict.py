@@ -3,9 +3,8 @@
 Three numbers: E, the oracle's enclosure of the derivative by power series of the value; R, what is judged, in balls;
 F, what is judged, in floats. Agreement of R and E to 56 bits at every point certifies, a proof that their difference
 vanishes proves, and disjoint balls refute; F against E says whether the number is good. What these leave open is
-decided by finite differences. A difference alone refutes nothing: only where balls part a claim from the engine's own
-gradient, and differences confirm the engine at every point where they speak, is the claim wrong, and the evidence
-says on what basis. Equalities of two values are decided in the same way, without a derivative.
+looked at by finite differences, which may agree and refute nothing. Equalities of two values are decided in the same
+way, without a derivative.
 """
 
 from __future__ import annotations

@@ -191,7 +191,7 @@ def compared(judged: Judgement) -> list[Reading]:
         return [near]
     pairs = [*map(Comparison, right, claimed)]
     against = ratios.against(right, claimed, dict(zip(parts, rest, strict=True)))[:2]
-    return ratios.of_entries(pairs) or against or ratios.alike(pairs)
+    return ratios.of_entries(pairs) or against
 
 
 # --- right for special arrays, or on one side of a kink ------------------------------------------------------------

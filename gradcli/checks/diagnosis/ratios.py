@@ -90,14 +90,6 @@ def undone(change: Callable[[Floats], Floats]) -> Callable[[Comparison], bool]:
 
 SIGN = Hypothesis("wrong sign", "a wrong sign: the right {what} is minus the claim", undone(np.negative), "-1")
 TRANSPOSED = Hypothesis("transposed", "a transpose: the right {what} is the claim's transpose", undone(np.transpose))
-SOME_SIGNS = Hypothesis(
-    "some signs", "a wrong sign in some entries",
-    lambda one: one.fits(np.where(one.misses(one.claimed), -one.claimed, one.claimed)),
-)  # fmt: skip
-CONSTANT = Hypothesis(
-    "constant", "one number for every entry, where the derivative has several",
-    lambda one: one.claimed.size > 2 and not np.ptp(one.claimed),
-)  # fmt: skip
 
 
 def of_arrays(shape: Sequence[int]) -> Iterator[Hypothesis]:
@@ -149,7 +141,7 @@ def readings(
         near = [Comparison(other, one.claimed).fits(one.claimed) for other, one in zip(gradients, pairs, strict=False)]
         if near and all(near):
             found.append(Reading("swapped", f"consistent with swapped {swapped} `{name}`"))
-    return (found or SOME_SIGNS.read(pairs))[:MOST]
+    return found[:MOST]
 
 
 def constant_factor(pairs: Sequence[Comparison], sizes: Sequence[int], largest: int) -> Fraction | None:
@@ -311,11 +303,14 @@ def of_entries(pairs: Sequence[Comparison], what: str = "gradient") -> list[Read
     found = next((found for one in of_arrays(shape) if (found := one.read(pairs))), None)
     if found:
         return found
-    order = _order(pairs)
-    if order is not None:
-        return [order]
     wrong = np.any([one.misses(one.claimed) for one in pairs], axis=0)
-    return [_some(pairs, wrong)] if 0 < wrong.sum() < wrong.size else []
+    if not wrong.all():
+        return [_some(pairs, wrong)] if wrong.any() else []
+    off = [one.right - one.claimed for one in pairs]
+    if all(gap.size > 1 and np.ptp(gap) <= 4 * np.max(one.slack) for gap, one in zip(off, pairs, strict=True)):
+        told = f"consistent with an offset: every entry is off by the same {float(off[0].mean()):.6g}"
+        return [Reading("offset", told)]
+    return []
 
 
 def _cut(one: Comparison, cut: Callable[[Floats], Floats]) -> bool:
@@ -334,60 +329,23 @@ def _some(pairs: Sequence[Comparison], wrong: NDArray[np.bool_]) -> Reading:
         ratio = np.array([(one.right / one.claimed)[wrong] for one in pairs])
     (factor,) = _simple(ratio[None], np.ones(ratio.shape, bool))
     zero = not any(one.claimed[wrong].any() for one in pairs)
-    where, name = _where(wrong)
     how = "is zero" if zero else "has a wrong sign" if factor == -1 else "is wrong"
-    text = f"consistent with a mistake in some entries: the claim is right except {where}, where it {how}"
+    text = f"consistent with a mistake in some entries: the claim is right except {_where(wrong)}, where it {how}"
     if factor is not None and factor != -1:
         text += f"; the right entries are {factor} times as large"
-    return Reading(name, text, factor=None if factor is None else str(factor))
+    return Reading("some entries", text, factor=None if factor is None else str(factor))
 
 
-def alike(pairs: Sequence[Comparison]) -> list[Reading]:
-    """A claim that is the same for every entry, or off by the same."""
-    off = [one.right - one.claimed for one in pairs]
-    if all(gap.size > 1 and np.ptp(gap) <= 4 * np.max(one.slack) for gap, one in zip(off, pairs, strict=True)):
-        return [
-            Reading("offset", f"consistent with an offset: every entry is off by the same {float(off[0].mean()):.6g}")
-        ]
-    return CONSTANT.read(pairs)
-
-
-def _where(wrong: NDArray[np.bool_]) -> tuple[str, str]:
-    """Which entries are wrong, in words, and the name of the pattern."""
+def _where(wrong: NDArray[np.bool_]) -> str:
+    """Which entries are wrong, in words."""
     shape = wrong.shape
     if wrong.ndim == 2 and shape[0] == shape[1]:
         diagonal = np.eye(shape[0], dtype=bool)
-        if (wrong == diagonal).all():
-            return "on the diagonal", "wrong diagonal"
-        if (wrong == ~diagonal).all():
-            return "off the diagonal", "wrong off the diagonal"
-    if wrong.ndim == 2:
-        for axis, word in ((1, "row"), (0, "column")):
-            lines = wrong.all(axis=axis)
-            if lines.any() and (wrong.any(axis=axis) == lines).all():
-                at = [str(i) for i in np.flatnonzero(lines).tolist()]
-                return f"in {word}{'s' * (len(at) > 1)} {', '.join(at[:LISTED])}", f"one {word}"
+        for entries, words in ((diagonal, "on the diagonal"), (~diagonal, "off the diagonal")):
+            if (wrong == entries).all():
+                return words
     at = [position(int(i), shape) for i in np.flatnonzero(wrong.reshape(-1))]
-    more = ", ..." if len(at) > LISTED else ""
-    return f"in {', '.join(at[:LISTED])}{more}", "some entries"
-
-
-def _order(pairs: Sequence[Comparison]) -> Reading | None:
-    """Whether the claims hold the right entries in another order, the same at every point."""
-    first = pairs[0]
-    flat = [one.right.reshape(-1) for one in pairs]
-    match = [np.flatnonzero(_near(flat[0], entry)) for entry in first.claimed.reshape(-1, 1)]
-    order = [int(one[0]) for one in match if len(one) == 1]
-    if not 1 < len(set(order)) == len(order) == first.right.size or order == sorted(order):
-        return None
-    if not all(_near(right[order], one.claimed.reshape(-1)).all() for right, one in zip(flat, pairs, strict=True)):
-        return None
-    return Reading("wrong order", "consistent with a wrong order: the claim holds the right entries in another order")
-
-
-def _near(one: Floats, other: Floats) -> NDArray[np.bool_]:
-    near: NDArray[np.bool_] = np.abs(one - other) <= EQUAL * np.maximum(np.abs(one), np.abs(other))
-    return near
+    return f"in {', '.join(at[:LISTED])}{', ...' if len(at) > LISTED else ''}"
 
 
 def rounded(right: Floats, claimed: Floats) -> Reading | None:
