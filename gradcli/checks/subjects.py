@@ -20,7 +20,7 @@ from gradcli.checks.report import CODE_OF_VERDICT, NOT_AS_REQUIRED
 from gradcli.diagnostics import NOTE, WARNING, Diagnostic
 from gradcli.graph.arrays import ArrayData, digest_of
 from gradcli.graph.builder import building
-from gradcli.graph.node import LEAF, reachable
+from gradcli.graph.node import reachable
 from gradcli.language.directives import output_line
 from gradcli.language.syntax import FunctionDef
 from gradcli.lowering.scan import assigned_names
@@ -134,8 +134,8 @@ class Subject:
     """What is judged: `judged` is claimed to be the gradient of `output` with respect to `target`.
 
     For an equality `output` and `target` are None, and `left` is claimed to equal `judged`. `engine` is the engine's
-    own gradient where somebody else's is judged, and `others` its gradients with respect to other leaves of the same
-    shape. `derived` tells what the script's derivative operators made, `names` what it calls its intermediates.
+    own gradient where somebody else's is judged. `derived` tells what the script's derivative operators made, `names`
+    what it calls its intermediates.
     """
 
     kind: str
@@ -149,7 +149,6 @@ class Subject:
     target: Node | None = None
     left: Node | None = None
     engine: Node | None = None
-    others: Mapping[str, Node] = field(default_factory=dict)
     domain: Interval | None = None
     rtol: float | None = None
     rounding: float = 0.0  # a relative error of constants of many digits, which were computed before the graph was seen
@@ -269,14 +268,6 @@ def _claim(lowered: Lowered, claim: Claim, values: Mapping[str, Floats]) -> Subj
     if claim.derivative is None or claim.derivative[0].type.shape:
         return Subject("claim", claim.right, values, moving, left=claim.left, **shared)
     output, target = claim.derivative
-    others = {}
-    if target.primitive is LEAF and target in reachable([output]):
-        twins = {
-            name: leaves[name].node
-            for name in lowered.wrt
-            if leaves[name].node is not target and leaves[name].node.type == target.type
-        }
-        others = dict(zip(twins, derivatives.grad(output, list(twins.values())), strict=True)) if twins else {}
     return Subject(
         "claim",
         claim.right,
@@ -285,7 +276,6 @@ def _claim(lowered: Lowered, claim: Claim, values: Mapping[str, Floats]) -> Subj
         output=output,
         target=target,
         engine=claim.left,
-        others=others,
         domain=leaves[claim.leaf].domain if claim.leaf in leaves else None,
         **shared,
     )

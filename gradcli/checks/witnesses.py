@@ -153,7 +153,7 @@ def finite_difference(case: Case, entry: int) -> Row:
     """Central differences of the value in float64, with a bound on their error."""
     f, x = moving(case.output, [case.target], case.values)
     (seen,) = step_sequences.by_entries(f, x, [entry], case.subject.domain)
-    if seen.estimate.reason is None and suspicious(seen):
+    if suspicious(seen):
         return {"reason": "the slopes on the two sides of the point differ"}
     return differences_row(seen)
 

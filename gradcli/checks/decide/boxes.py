@@ -301,8 +301,11 @@ def box_told(box: Mapping[str, Any]) -> str:
 
 def pieces_told(names: list[str], pieces: list[Any]) -> str:
     """Where open pieces lie, by the intervals of a few entries."""
-    shown = [[f"{low:.6g} to {high:.6g}" for low, high in piece[:3]] for piece in pieces[:2]]
-    return f"{', '.join(names)} in " + " and ".join([" x ".join(one) for one in shown])
+    shown = []
+    for piece in pieces[:2]:
+        told = [f"{low:.6g} to {high:.6g}" for low, high in piece[:3]]
+        shown.append(" x ".join([*told, "..."] if len(piece) > 3 else told))
+    return f"{', '.join(names)} in " + " and ".join(shown)
 
 
 def dodged(subject: Subject, outcome: Outcome, seed: int, samples: int, judge: Judge) -> tuple[Subject, Outcome]:
