@@ -6,6 +6,7 @@ everything else is a verdict.
 
 from __future__ import annotations
 
+from importlib import import_module
 from itertools import pairwise
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,7 +15,6 @@ import numpy as np
 
 from gradcli.checks import inline_results
 from gradcli.checks.decide import sample_points
-from gradcli.checks.decide.boxes import centred, checked_box, dodged, on_box, outside
 from gradcli.checks.decide.case import Outcome
 from gradcli.checks.decide.floats import read_value
 from gradcli.checks.decide.verdict import judge, unanswered
@@ -24,7 +24,6 @@ from gradcli.checks.oracle import oracle_client
 from gradcli.checks.oracle.oracle_client import MOST_NODES, Exact
 from gradcli.checks.report import Check, Report, summarised, timed
 from gradcli.checks.subjects import Settings, Subject, of_file, settle_settings, subjects, suppressed
-from gradcli.checks.witnesses import parse_witnesses, step_sequence, witness_table
 from gradcli.diagnostics import Diagnostic, GradcliError
 from gradcli.execution.evaluate import Tape
 from gradcli.execution.namespaces import namespace
@@ -94,7 +93,7 @@ def check_script(
     ['PROVED', 'PROVED']
     """
     times = [monotonic()]
-    chosen = parse_witnesses(witnesses)
+    chosen = () if witnesses == "none" else room("witnesses").parse_witnesses(witnesses)
     backend = "numpy" if backend == "auto" else backend
     namespace(backend, dtype)  # an error where the library is not installed
     oracle = oracle or oracle_client.shared()
@@ -132,6 +131,11 @@ def check_script(
     checks, more = suppressed(lowered, [subject.place for subject in wanted], checks, require, warn=wrt is None)
     report = summarised(lowered.text, checks, [*notes, *more], script_source.path)
     return timed(report, [after - before for before, after in pairwise(times)])
+
+
+def room(name: str) -> Any:
+    """A module that not every check needs: start-up time is a feature."""
+    return import_module(f"gradcli.checks.{name}")
 
 
 class Shown(NamedTuple):
@@ -185,18 +189,17 @@ def verdict_on(
     try:
         outcome = judged(subject)
         if dodge and dtype != "complex128":
-            subject, outcome = dodged(subject, outcome, seed, samples, judged)
+            subject, outcome = room("decide.boxes").dodged(subject, outcome, seed, samples, judged)
         if sides:
-            outcome = on_box(exact, subject, outcome, sides, judged)
+            outcome = room("decide.boxes").on_box(exact, subject, outcome, sides, judged)
     except oracle_client.NoAnswer as reason:
         outcome = unanswered(reason)
     evidence = {"at": plain(shown_point(subject, exact)), "seed": seed, **outcome.evidence}
-    rungs = step_sequence(subject, evidence, dtype) if shown.steps else None
-    if rungs is not None:
+    if shown.steps and (rungs := room("witnesses").step_sequence(subject, evidence, dtype)) is not None:
         evidence["ladder"] = plain(rungs.evidence())
-    beside = witness_table(exact, subject, outcome, shown.witnesses, dtype, backend)
-    if beside is not None:
-        evidence["witnesses"] = plain(beside)
+    if shown.witnesses:
+        beside = room("witnesses").witness_table(exact, subject, outcome, shown.witnesses, dtype, backend)
+        evidence |= {"witnesses": plain(beside)} if beside is not None else {}
     return subject, outcome._replace(evidence=evidence)
 
 
@@ -277,7 +280,8 @@ def prepared(
             namespace(backend, settings.dtype)
         text = inline_results.text_without(lowered.script)
         seed = sample_points.seed_of(text, lowered.values) if settings.seed is None else settings.seed
-        sides = {name: (low, high) for name, (low, high) in checked_box(box or {}, lowered.program.leaves).items()}
+        sides = room("decide.boxes").checked_box(box, lowered.program.leaves) if box else {}
+        sides = {name: (low, high) for name, (low, high) in sides.items()}
         in_plane = settings.dtype == "complex128"
         values = place(lowered, seed, {} if in_plane else sides, settings.dtype)
         if values is not None:  # what no point can be asked about is an error
@@ -325,9 +329,11 @@ def place(lowered: Lowered, seed: int, box: Box, dtype: str) -> dict[str, Floats
             if value is None:
                 return None
             values[name] = value
-    shapes = {name: leaf.node.type.shape for name, leaf in lowered.program.leaves.items()}
-    values = {**values, **centred({name: box[name] for name in box if name not in values}, shapes)}
-    outside(box, values)
+    if box:
+        boxes = room("decide.boxes")
+        shapes = {name: leaf.node.type.shape for name, leaf in lowered.program.leaves.items()}
+        values |= boxes.centred({name: box[name] for name in box if name not in values}, shapes)
+        boxes.outside(box, values)
     outputs = [*lowered.program.outputs]
     for claim in lowered.claims:
         outputs += [claim.left, claim.right]

@@ -15,7 +15,7 @@ from gradcli.checks.decide.floats import evaluated, moving
 from gradcli.checks.decide.kinks import on
 from gradcli.checks.decide.precision import float_tie
 from gradcli.checks.differences import step_sequences
-from gradcli.checks.differences.step_sequences import STILL
+from gradcli.checks.differences.step_sequences import STILL, UNMOVED
 from gradcli.checks.differences.survey import COMBINED, Survey, contradicted, together
 from gradcli.checks.formatting import counted, point_text, position
 from gradcli.graph.node import reachable
@@ -92,7 +92,7 @@ class ByDifferences:
         silent = next((one for one in self.found if one.state in ("silent", "still")), None)
         if silent is not None:
             reason = silent.seen.estimate.reason or "nothing could be compared"
-            reason = "f does not change here in float64" if reason == STILL else reason
+            reason = UNMOVED if reason == STILL else reason
         return Outcome("INCONCLUSIVE", f"finite differences cannot decide: {reason}", {})
 
     def agreeing(self, spoken: Sequence[Finding]) -> Outcome:

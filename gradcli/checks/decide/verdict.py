@@ -25,8 +25,6 @@ from gradcli.checks.decide.case import (
     three_numbers,
     usable,
 )
-from gradcli.checks.decide.nonsmooth import at_a_tie, off_a_smooth_tie, open_tie
-from gradcli.checks.decide.numerical import by_differences
 from gradcli.checks.decide.precision import float_quality
 from gradcli.checks.decide.refutation import (
     disagrees,
@@ -75,7 +73,11 @@ def derivative(case: Case) -> Outcome:
     if case.subject.note:
         case.evidence["subject"] = case.subject.note
     found = case.infinite_leaf() or by_series(case)
-    return found if found is not None else by_differences(case)
+    if found is not None:
+        return found
+    from gradcli.checks.decide.numerical import by_differences  # series decide nearly all: start-up time is a feature
+
+    return by_differences(case)
 
 
 MOST_WORK = 400_000  # entries of all nodes at all points near the given one; a count, so that reports do not vary
@@ -122,6 +124,8 @@ def by_series(case: Case) -> Outcome | None:
     here, tie = answer["given"], answer["tie"]
     nearby = [(near[p["position"]], p) for p in answer["beside"]]
     if tie is not None:
+        from gradcli.checks.decide.nonsmooth import at_a_tie  # most points are smooth
+
         found = at_a_tie(case, tie, here)
         if found is not None or tie["kind"] == "unknown":
             return found
@@ -153,10 +157,14 @@ def weighed(
     """The verdict from comparisons at the point and beside it."""
     entries = here["entries"]
     if "E" in here["relations"]:
+        from gradcli.checks.decide.nonsmooth import open_tie
+
         return open_tie(case, here["reason"] or "the derivative is undefined")
     if "R" in here["relations"]:
         return judged_undefined(case, here)
     if tie is not None and case.subject.kind == "gradient" and "!" in here["relations"]:
+        from gradcli.checks.decide.nonsmooth import off_a_smooth_tie
+
         return off_a_smooth_tie(case, tie, here)
     wrong = refuted(case, [(case.values, here), *nearby], entries)
     if wrong is not None:

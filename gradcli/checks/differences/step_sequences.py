@@ -36,6 +36,7 @@ COARSE = 64.0  # noise of so many roundings is more than rounding
 GOOD = 1e-3  # an estimate with a larger relative bound says nothing
 WEAK = 1e-7  # a relative bound above this is worth a second step sequence
 STILL = "f does not change along it"
+UNMOVED = "f does not change here in float64"
 EVEN = 6  # steps on which an even function has to move
 TABLE = 9  # values in a difference table
 FINER = 7  # a second step sequence begins so many steps further down
@@ -278,7 +279,7 @@ def best_step(h: Floats, values: Floats, noise: float = 0.0) -> Estimate:
             return Estimate(float("nan"), float("inf"), "the noise of f is larger than its change here")
         h, values = h[clear], values[clear]
     if np.unique(values).size < DISTINCT or int((values[:, 1] == values[:, 2]).sum()) >= 2:
-        return Estimate(float("nan"), float("inf"), "f does not change here in float64")
+        return Estimate(float("nan"), float("inf"), UNMOVED)
     slope, error = slopes_of(h, values, noise)
     best = int(np.argmin(error))
     value = float(slope[best])
