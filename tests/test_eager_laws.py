@@ -61,7 +61,9 @@ OPERATIONS += [
     ("matmul", torch.matmul, (A, S)), ("addmm", torch.addmm, (V, A, S)),
     ("baddbmm", torch.baddbmm, ([A], [A], [S])), ("addcmul", torch.addcmul, (A, P, G1)), ("addcdiv", torch.addcdiv, (A, P, G1)),
     ("lerp", lambda a, b: torch.lerp(a, b, 0.3), (A, P)), ("lerp", torch.lerp, (A, P, H)), ("outer", torch.outer, (V, W)),
-    ("ger", torch.ger, (V, W)),
+    ("ger", torch.ger, (V, W)), ("inner", torch.inner, (V, W)), ("kron", torch.kron, (A, U)), ("cross", lambda a, b: torch.cross(a, b, dim=1), (A, P)),
+    ("movedim", lambda a: a.movedim(0, 1) ** 2, (A,)), ("moveaxis", lambda a: torch.moveaxis(a, 0, 1) ** 2, (A,)),
+    ("fliplr", lambda a: a.fliplr() ** 2, (A,)), ("flipud", lambda a: a.flipud() ** 2, (A,)),
     ("tensordot", lambda a, b: torch.tensordot(a, b, ([1], [1])), (A, P)),
     ("einsum", lambda a, b: torch.einsum("ij,kj->ik", a, b), (A, P)), ("einsum", lambda a, b: torch.einsum("ij,ij->", a, b), (A, P)),
     ("column_stack", lambda a, b: torch.column_stack([a, b]) ** 2, (V, W)),
@@ -99,7 +101,7 @@ isreal isclose allclose equal logical_not logical_and logical_or logical_xor sig
 floor_divide argmax argmin argsort all any count_nonzero unique bincount nonzero argwhere searchsorted finfo numel
 is_complex is_floating_point real imag conj complex view_as_real manual_seed get_rng_state set_rng_state
 multinomial Generator inf nan pi e newaxis strided rand randn randint randperm rand_like randn_like tensor
-as_tensor asarray from_numpy zeros ones empty full eye arange linspace zeros_like ones_like empty_like
+as_tensor asarray from_numpy zeros ones empty full eye arange linspace logspace zeros_like ones_like empty_like
 full_like bernoulli bitwise_and bitwise_or bitwise_xor bitwise_not normal detach
 """
 WITHOUT = frozenset(_WITHOUT.split())

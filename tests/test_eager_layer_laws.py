@@ -79,7 +79,7 @@ ROWS += [
     ("linalg.svdvals", linalg.svdvals, (SPD,)), ("linalg.svd", lambda a: linalg.svd(a)[1], (SPD,)), ("linalg.svd", lambda a: linalg.svd(a)[0].abs(), (SPD,)), ("linalg.svd", lambda a: linalg.svd(a, False)[2].abs(), ((2, 3),)),
     ("linalg.matrix_power", lambda a: linalg.matrix_power(a, -2), (SPD,)), ("linalg.matrix_exp", lambda a: linalg.matrix_exp(a * 0.3), (SPD,)), ("linalg.matrix_norm", linalg.matrix_norm, ((2, 3),)),
     ("linalg.matrix_norm", lambda a: linalg.matrix_norm(a, 2), (SPD,)), ("linalg.matmul", linalg.matmul, ((2, 3), (3, 2))), ("linalg.pinv", linalg.pinv, ((2, 3),)),
-    ("linalg.norm", linalg.norm, ((2, 3),)), ("linalg.vector_norm", lambda a: linalg.vector_norm(a, 3), ((2, 3),)),
+    ("linalg.cross", linalg.cross, ((2, 3), (2, 3))), ("linalg.norm", linalg.norm, ((2, 3),)), ("linalg.vector_norm", lambda a: linalg.vector_norm(a, 3), ((2, 3),)),
 ]  # fmt: skip
 # positions and random numbers have no derivative here
 REASONS = {"F.one_hot", "F.dropout", "F.dropout2d"}
