@@ -21,6 +21,7 @@ myst_enable_extensions = ["deflist"]
 myst_heading_anchors = 3
 suppress_warnings = ["misc.highlighting_failure"]
 
+smartquotes = False  # `--at` and "x**2" stay as they are typed
 default_role = "code"  # docstrings write names between single backticks
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"

@@ -100,7 +100,7 @@ class Diagnostic:
 
 
 class GradcliError(Exception):
-    """What cannot be evaluated, as one or more diagnostics; raised by every room, printed by `cli` only.
+    """What cannot be evaluated, as one or more diagnostics: every error of a script at once.
 
     >>> problem = error("GC202", "`x` has no value", Span(1, 1, 1, 2), help="give it a value: --at x=1")
     >>> print(problem)

@@ -27,6 +27,7 @@ from sphinx.errors import ExtensionError
 
 from gradcli.codes import CODES, FAMILIES
 from gradcli.commands import COMMANDS, declaration
+from gradcli.commands._full import option_help
 from gradcli.primitives import catalogue
 
 if TYPE_CHECKING:
@@ -126,7 +127,9 @@ def commands() -> str:
         parts += [f"## gradcli {name}", f"```text\ngradcli {name} [OPTIONS] {operands}".rstrip() + "\n```", text]
         parts += [f"```console\n{examples}\n```"] if examples else []
         rows = [(operand.metavar, operand.help) for operand in one.operands]
-        rows += [(", ".join(option.spellings) + f" {option.metavar}".rstrip(), option.help) for option in one.options]
+        rows += [
+            (", ".join(option.spellings) + f" {option.metavar}".rstrip(), option_help(option)) for option in one.options
+        ]
         parts += [f"`{spelled}`\n: {cell(help)}" for spelled, help in rows]
     return "\n\n".join(parts)
 

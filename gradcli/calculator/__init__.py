@@ -59,7 +59,7 @@ def evaluate(
 ) -> Evaluation:
     """The value of a script at a point: a float for a scalar, else an array; a tuple for several outputs.
 
-    `relax` permits rewrites that may round far worse (`lowering/relaxed.py`). With `exact`, where floats lost their
+    `relax` permits rewrites that may round far worse. With `exact`, where floats lost their
     digits, the result holds the enclosed value beside them.
 
     Raises GradcliError for what cannot be read or evaluated: every error of the script at once.
@@ -153,11 +153,12 @@ def trace(
     turn: int | None = None,
     symbolic: bool = False,
 ) -> Trace:
-    """The forward and the backward pass of a scalar script, step by step; see `execution.results.Trace`.
+    """The forward and the backward pass of a scalar script, step by step.
 
-    With `why_topo`, beside it the depth-first walk that does not wait for all contributions; with `torch`, nodes have
-    PyTorch's names. Of a long loop the first and the last turn are shown, and turn number `turn`. With `symbolic` local
-    partials have their formulas, as far as there are any.
+    The result is a `gradcli.results.calculations.Trace`. With `why_topo`, beside it the depth-first walk, which
+    passes a cotangent on before all of it has arrived; with `torch`, nodes have PyTorch's names. Of a long loop the
+    first and the last turn are shown, and turn number `turn`. With `symbolic` local partials have their formulas,
+    as far as there are any.
 
     Raises GradcliError as `grad` does, and GC728 where no loop has that turn.
 

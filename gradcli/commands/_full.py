@@ -194,6 +194,7 @@ def receiver(name: str, declared: Declaration, calls: list[Call]) -> Callable[..
 
 
 def option_help(option: Option) -> str:
+    """What an option does, with its default."""
     default = "" if option.default in (None, (), False) else f" Default: {option.default}."
     return option.help + default
 

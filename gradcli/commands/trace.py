@@ -48,7 +48,8 @@ def trace(
     the receiver holds then.
 
     A node passes its cotangent on only when every node that reads it has contributed. With --why-topo the
-    depth-first order, which does not wait, is shown beside the right one, with the wrong gradient that it gives.
+    depth-first order, which passes cotangents on too early, is shown beside the right one, with the wrong
+    gradient that it gives.
 
     Inserted nodes, such as the reshapes and broadcasts that an operation on arrays needs, are left out:
     what is sent to them is shown where it arrives. With --all they are shown too; JSON and CSV always include

@@ -173,7 +173,7 @@ def derive(
     direction: str | None = None,
     limits: LimitsLike = None,
 ) -> Derivation:
-    """The derivatives of a script in closed form, leaf by leaf; see `execution.results.Derivation`.
+    """The derivatives of a script in closed form, leaf by leaf, as a `gradcli.results.calculations.Derivation`.
 
     `shapes` gives the sizes of free names, each a symbol or a number; others are inferred from how they are used.
     `style` is that of formulas of numbers: "simplified", "factored", or "derived", which is how the rules make them.

@@ -29,7 +29,7 @@ CELL_ENTRIES, NARROW_ENTRIES, WIDE = 9, 4, 110  # of an array in a cell; on a te
 TERMINAL_DIGITS = 6  # of numbers on a terminal, unless --digits says otherwise
 FORWARD = "Forward: each node comes after the nodes that it reads"
 BACKWARD = "Backward: each node comes after all nodes that read it"
-NAIVE = "Why the order matters: beside it the pass that does not wait"
+NAIVE = "Why the order matters: beside it the depth-first pass"
 
 
 def trace(result: Trace, style: Style, whole: bool = False, full: bool = False) -> Document:
