@@ -7,7 +7,7 @@ from gradcli.eager._core.modes import enable_grad, inference_mode, no_grad, set_
 from gradcli.eager._core.unsupported import room
 from gradcli.eager._engine.backward import backward
 from gradcli.eager._ops.creation import Variable
-from gradcli.eager.autograd._grad import grad
+from gradcli.eager.autograd.functional import grad
 
 __all__ = [
     "Function",

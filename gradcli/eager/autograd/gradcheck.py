@@ -19,7 +19,7 @@ from gradcli.eager._core.modes import warn
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._trace import record
 from gradcli.eager.autograd import forward_ad
-from gradcli.eager.autograd._grad import grad
+from gradcli.eager.autograd.functional import grad, units
 from gradcli.execution.evaluate import Tape
 from gradcli.execution.namespaces import REFUSED
 from gradcli.graph.builder import building
@@ -285,9 +285,9 @@ class _Part:
     def tangents(self) -> Any:
         """The transposed Jacobian by forward mode."""
         rows, x = [], self.x
-        for direction in np.eye(x._raw.size, dtype=x._raw.dtype).reshape(-1, *x._raw.shape):
+        for direction in units(x):
             with forward_ad.dual_level():
-                found = self(forward_ad.make_dual(x, Tensor(direction)))
+                found = self(forward_ad.make_dual(x, direction))
                 tangent = forward_ad.unpack_dual(found).tangent
                 rows.append(np.zeros(found._raw.size) if tangent is None else np.array(tangent._array).reshape(-1))
         return np.array(rows).reshape(x._raw.size, -1)
@@ -323,10 +323,10 @@ def _outputs(value: Any) -> tuple[Tensor, ...]:
 def _analytic(output: Tensor, moving: list[Any], formats: bool) -> list[Any]:
     """The transposed Jacobian of an output in each input, by its rules."""
     columns: list[list[Any]] = [[] for _ in moving]
-    for seed in np.eye(output._array.size, dtype=output._array.dtype).reshape(-1, *output._array.shape):
+    for seed in units(output):
         found: tuple[Any, ...] = (None,) * len(moving)
         if output.requires_grad:
-            found = grad(output, [x for _, x in moving], Tensor(seed), True, False, allow_unused=True)
+            found = grad(output, [x for _, x in moving], seed, True, False, allow_unused=True)
         for column, (i, x), one in zip(columns, moving, found, strict=True):
             if formats and one is not None and one.dtype is not x.dtype:
                 raise GradcheckError(f"the gradient of input {i} is {one.dtype}, but the input {x.dtype}")

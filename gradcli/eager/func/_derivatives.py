@@ -20,7 +20,8 @@ from gradcli.eager._core.tracer import Traced
 from gradcli.eager._ops.creation import ones_like, zeros_like
 from gradcli.eager._ops.joining import stack
 from gradcli.eager._ops.views import view
-from gradcli.eager.autograd import grad as autograd_grad
+from gradcli.eager.autograd.functional import grad as autograd_grad
+from gradcli.eager.autograd.functional import units
 from gradcli.eager.func._batching import flatten
 from gradcli.graph.builder import building
 from gradcli.graph.node import Node, reachable
@@ -327,12 +328,6 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
 # --- whole matrices ---------------------------------------------------------------------------------------------------
 
 
-def _units(x: Tensor) -> list[Tensor]:
-    count = x._raw.size
-    rows = np.eye(count, dtype=x._raw.dtype).reshape(count, *x._raw.shape)
-    return [Tensor(row) for row in rows]
-
-
 def _rows(parts: list[Tensor], shape: tuple[int, ...], like: Tensor, axis: int) -> Tensor:
     if not parts:
         return Tensor(np.zeros(shape, like._raw.dtype))
@@ -357,7 +352,7 @@ def jacrev(
         run = Linearized(call, call.points)
         found = []
         for k, out in enumerate(run.outputs):
-            seeds = [[unit if i == k else None for i in range(len(run.outputs))] for unit in _units(out)]
+            seeds = [[unit if i == k else None for i in range(len(run.outputs))] for unit in units(out)]
             rows = [run.back(seed) for seed in seeds]
             shapes = [(*out.shape, *x.shape) for x in run.inner]
             found.append(
@@ -388,7 +383,7 @@ def jacfwd(
         run = Linearized(call, call.points)
         still = [Tensor(np.zeros(x._raw.shape, x._raw.dtype)) for x in run.inner]
         columns = [
-            [run.along([*still[:i], unit, *still[i + 1 :]]) for unit in _units(x)] for i, x in enumerate(run.inner)
+            [run.along([*still[:i], unit, *still[i + 1 :]]) for unit in units(x)] for i, x in enumerate(run.inner)
         ]
         found = [
             call.gathered(

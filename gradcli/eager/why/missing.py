@@ -13,8 +13,8 @@ from gradcli.results.findings import AtNode, Saved, Unregistered
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gradcli.eager.running.subjects import Loose
     from gradcli.eager.running.tensors import Event
+    from gradcli.eager.running.watch import Loose
     from gradcli.eager.why.story import End, Story
     from gradcli.results.findings import Finding
 

@@ -22,7 +22,7 @@ from gradcli.eager._engine.numpy_kernels import column_sums, product
 from gradcli.eager._engine.record import noded
 from gradcli.eager._engine.rule_node import renamed, source_of
 from gradcli.eager._ops.joining import cat, split_as, stack
-from gradcli.eager.autograd._grad import grad
+from gradcli.eager.autograd.functional import grad
 from gradcli.eager.nn import init
 from gradcli.eager.nn._layer import Layer, weighted
 from gradcli.eager.nn.modules.activation import dropout
