@@ -65,6 +65,11 @@ RIGHT = [
     "grad(sum(softmax(A, axis=1)@x), x) == sum(softmax(A, axis=1), axis=0)",
     "grad(sum(logsumexp(A, axis=1)), A) == softmax(A, axis=1)",
     "grad(sum(A[:, :, None]*B), x) == 0*x",
+    "grad(logdet(B), B) == inv(B).T",
+    "grad(logdet(B@B.T), B) == 2*inv(B).T",
+    "grad(prod(x), x) == prod(x)/x",
+    "grad(log(prod(x*y)), x) == 1/x",
+    "grad(sum(prod(A, axis=1)), A) == prod(A, axis=1, keepdims=True)/A",
     "grad(sum((A[:, None] - C[None, :])**2), A) == 2*(m*A - sum(C, axis=0))",
     "grad(sum(relu(x)) + trace(B), x) == where(x > 0, 1, 0) + zeros(shape(A)[1])*ones(len(x))",
     "A@x == x@A.T",
@@ -154,6 +159,8 @@ def test_what_a_report_says_of_sizes() -> None:
     one, other = [check for check in report.checks if check.kind == "claim"]
     assert (one.verdict, one.message) == ("PROVED", "equal by algebra, for all m and n")
     assert one.evidence["sizes"] == {"all": True, "point": {"m": 2, "n": 3}}
+    (_, norm) = check_script("x[n] in real\nassert grad(norm(x), x) == x/norm(x)").checks
+    assert (norm.verdict, norm.message) == ("PROVED", "equal by algebra, for all n, wherever both sides are defined")
     assert other.verdict == "PROVED" and other.message == (
         "equal by algebra; for m = 2, n = 3 and m = 3, n = 5, not proved for all: it calls `cumsum`"
     )

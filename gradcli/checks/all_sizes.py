@@ -52,11 +52,10 @@ if TYPE_CHECKING:
     from gradcli.lowering.names import Names
 
 STANDING = ("PROVED", "CERTIFIED", "AGREES", "IMPRECISE")  # verdicts on a claim that may be right
-EQUAL = "equal by algebra"
 # functions of whole arrays whose definitions are the same at every size; those of numbers are as well
 UNIFORM = frozenset(
     ["det", "diag", "dot", "einsum", "grad", "inner", "inv", "log_softmax", "logdet", "logsumexp", "matmul", "mean"]
-    + ["norm", "outer", "slogdet", "softmax", "solve", "std", "sum", "trace", "transpose", "var", "vdot"]
+    + ["norm", "outer", "prod", "slogdet", "softmax", "solve", "std", "sum", "trace", "transpose", "var", "vdot"]
 )
 FILLED = frozenset(["eye", "ones", "zeros"])  # functions of sizes
 OF_SIZES = FILLED | {"len", "shape"}
@@ -306,9 +305,8 @@ class OpenSizes:
         if known.reason is None and outcome.verdict == "IMPRECISE":
             return with_sizes(outcome, evidence, f"{outcome.message}; right {every}")
         if known.reason is None:
-            message = outcome.message if outcome.verdict == "PROVED" else EQUAL
-            outcome = outcome._replace(verdict="PROVED")
-            return with_sizes(outcome, evidence, message.replace(EQUAL, f"{EQUAL}, {every}", 1))
+            defined = ", wherever both sides are defined" if outcome.evidence.get("region") else ""
+            return with_sizes(outcome._replace(verdict="PROVED"), evidence, f"equal by algebra, {every}{defined}")
         evidence["reason"] = known.reason
         other = self.at_second_sizes(place)
         if other is None or other.verdict not in (*STANDING, "DISAGREES"):

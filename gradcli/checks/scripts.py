@@ -272,9 +272,7 @@ def prepared(
     stated: list[inline_results.Stated] = []
     try:
         point, notes = read_point(at, limits)
-        lowered = lower(parse(source, limits), at=point, wrt=wrt, limits=limits, claims=claims)
-        if len(lowered.program.nodes()) > MOST_NODES // 3:  # with its gradient too large for exact arithmetic
-            lowered = lower(parse(source, limits), at=point, wrt=wrt, limits=limits, claims=claims, loops="node")
+        lowered = lower(parse(source, limits), at=point, wrt=wrt, limits=limits, claims=claims, loops="node")
         settings = of_file(lowered, asked)
         if settings.dtype != asked.dtype:
             namespace(backend, settings.dtype)

@@ -192,6 +192,12 @@ class SymbolicReader(Reader):
         inverse = single(Whole("inv", (), ((own, (yield matrix, own)),), (at[0], inner)))
         return over(times(inverse, (yield right, (inner, at[1])), entries=False), inner, self.names)
 
+    def _prod(self, node: Node, at: At) -> Rule:
+        (arg,) = node.args
+        own = tuple([self.names.index(n) for n in arg.shape])
+        axes = tuple([axis % len(own) for axis in node.params["axis"]])
+        return single(Whole("prod", (("axis", axes),), ((own, (yield arg, own)),), at))
+
     def _lane(self, node: Node, at: At) -> tuple[At, list[Index]]:
         """The indices of the operand that an entry of a reduction reads, and those of them that it runs over."""
         shape = node.args[0].shape
@@ -229,6 +235,7 @@ OWN: dict[str, Callable[[SymbolicReader, Node, At], Rule]] = {
     "softmax": SymbolicReader._softmax,
     "log_softmax": SymbolicReader._softmax,
     "solve": SymbolicReader._solve,
+    "prod": SymbolicReader._prod,
 }
 
 
@@ -294,7 +301,9 @@ class Derivation:
             moved.append((fresh, self.of(self.names.put(arg, dict(zip(own, fresh, strict=True))))))
         if not any(change for _, change in moved):
             return ZERO
-        if base.name not in ("inv", "det", "logabsdet"):
+        if base.name == "prod":
+            return self._prod(base)
+        if base.name not in ("inv", "det", "logdet", "logabsdet"):
             raise NoFormula(f"it differentiates `{base.name}`")
         (((row, column), change),) = moved
         if base.name == "inv":  # -inv(A) dA inv(A)
@@ -302,8 +311,22 @@ class Derivation:
             found = scaled(multiplied(single(above), multiplied(change, single(below), self.names), self.names), -1)
         else:  # sum(inv(A).T * dA), for a determinant times it
             found = multiplied(single(Whole("inv", (), base.args, (column, row))), change, self.names)
-            found = found if base.name == "logabsdet" else multiplied(single(base), found, self.names)
+            found = multiplied(single(base), found, self.names) if base.name == "det" else found
         return over(over(found, row, self.names), column, self.names)
+
+    def _prod(self, base: Whole) -> Sum:
+        """The product times the sum of dx/x over its factors x."""
+        ((own, arg),) = base.args
+        ((_, axes),) = base.params
+        left = iter(base.at)
+        places = {i: self.names.index(i.size) if axis in axes else next(left) for axis, i in enumerate(own)}
+        entry = self.names.put(arg, places)
+        found = multiplied(single(base), multiplied(power(entry, -1), self.of(entry), self.names), self.names)
+        for axis in axes:
+            place = places[own[axis]]
+            assert isinstance(place, Index)
+            found = over(found, place, self.names)
+        return found
 
 
 DERIVATIVES: dict[str, Callable[[Sum], Sum]] = {  # of functions of one number that the forms below leave
