@@ -262,10 +262,10 @@ class Form:
         return tower.made(self.num**n, self.den**n, () if self.is_lowest else None)
 
 
-SIZES = (16, 48)  # generators; a small ring is the faster one
+SIZES = (16, 48, 128)  # generators; a small ring is the faster one
 OVERHEAD = 8  # terms that an operation counts for, whatever its length
 MOST_WORK = 1_000_000  # terms; those of a large ring count more
-LARGE = (48, 128)  # where denominators are generators
+LARGE = SIZES[1:]  # where denominators are generators
 MOST_APART = 400_000  # terms, likewise
 
 

@@ -163,7 +163,7 @@ class _Turn:
         self.loop = loop
         self.back = loop_of(readers[0])
         self.key = loop_key(readers[0])
-        self.claim = Claim(Tower(SIZES[-1]), {}, Reader())
+        self.claim = Claim(Tower(SIZES[1]), {}, Reader())
         self.field = self.claim.plain
 
     def transposed(self, ends: Mapping[int, list[Form]]) -> Transposed | None:

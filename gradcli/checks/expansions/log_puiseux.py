@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from flint import arb, arb_series, fmpq, fmpz
 
@@ -40,130 +40,12 @@ LOCAL = frozenset(  # functions that are read only where their arguments have li
 )
 
 
-def faster_than_powers(grown: Key) -> bool:
-    """Whether the exponential of a term grows faster than every power of 1/step (or vanishes so, with a minus)."""
-    return grown < LOGARITHM
-
-
-class ExpansionFunctions:
-    """Methods of an expansion."""
-
-    __slots__ = ()
-
-    if TYPE_CHECKING:
-
-        def made(self, terms: dict[Key, Any], rest: Key | None = None) -> Any: ...
-
-    def __getattr__(self, name: str) -> Any:
-        if name not in LOCAL:
-            raise AttributeError(name)
-        return partial(self.local, name)
-
-    def local(self: Any, method: str, *args: Any) -> Any:
-        """A function that is analytic at the limit, by its own series there."""
-        grown, constant, gone = self.split()
-        if grown.terms:
-            raise Unbounded(f"{method} of an unbounded argument")
-        with capacity(POWERS):
-            found = getattr(Series(arb_series([constant, 1], POWERS)), method)(*args)
-            return gone.composed(found.s)
-
-    def grows(self: Any) -> int:
-        """1 or -1 where it grows beyond all bounds, else 0."""
-        grown, _, _ = self.split()
-        side: int = grown.sign() if grown.terms else 0
-        return side
-
-    def sin(self: Any) -> Any:
-        return self.made({}, ONE) if self.grows() else self.local("sin")
-
-    def cos(self: Any) -> Any:
-        return self.made({}, ONE) if self.grows() else self.local("cos")
-
-    def tan(self: Any) -> Any:
-        return self.sin() / self.cos()
-
-    def atan(self: Any) -> Any:
-        side = self.grows()
-        return side * (arb.pi() / 2) - self.inverse().local("atan") if side else self.local("atan")
-
-    def asin(self: Any) -> Any:
-        return arb.pi() / 2 - self.acos()
-
-    def acos(self: Any) -> Any:
-        return 2 * ((1 - self) / (1 + self)).sqrt().atan()
-
-    def sinh(self: Any) -> Any:
-        return (self.exp() - (-self).exp()) / 2 if self.grows() else self.local("sinh")
-
-    def cosh(self: Any) -> Any:
-        return (self.exp() + (-self).exp()) / 2 if self.grows() else self.local("cosh")
-
-    def tanh(self: Any) -> Any:
-        side = self.grows()
-        if not side:
-            return self.local("tanh")
-        shrunk = (self * (-2 * side)).exp()
-        return side * ((1 - shrunk) / (1 + shrunk))
-
-    def asinh(self: Any) -> Any:
-        side = self.grows()
-        return side * (side * self + (self * self + 1).sqrt()).log() if side else self.local("asinh")
-
-    def acosh(self: Any) -> Any:
-        return (self + (self * self - 1).sqrt()).log()
-
-    def atanh(self: Any) -> Any:
-        return ((1 + self).log() - (1 - self).log()) / 2
-
-    def erf(self: Any) -> Any:
-        side = self.grows()
-        return side - side * self.gaussian_tail() if side else self.local("erf")
-
-    def erfc(self: Any) -> Any:
-        side = self.grows()
-        return (1 - side) + side * self.gaussian_tail() if side else self.local("erfc")
-
-    def gaussian_tail(self: Any) -> Any:
-        """What is left of the error function far out: less than exp(-self**2)."""
-        return self.made({}, (-(self * self)).exp().first())
-
-    def gamma(self: Any) -> Any:
-        return self.rgamma().inverse()
-
-    def lgamma(self: Any) -> Any:
-        return self.gamma().log()
-
-    def digamma(self: Any) -> Any:
-        """By the derivative of 1/gamma."""
-        grown, constant, gone = self.split()
-        if grown.terms:
-            raise Unbounded("digamma of an unbounded argument")
-        with capacity(POWERS + 1):
-            around = arb_series([constant, 1], POWERS + 1).rgamma()
-        return -gone.composed(around.derivative()) / gone.composed(around)
-
-    def sinc_pi(self: Any) -> Any:
-        return (self * arb.pi()).sin() / (self * arb.pi()) if self.grows() else self.local("sinc_pi")
-
-    def floor(self: Any) -> Any:
-        _, constant, gone = self.split()
-        if self.grows():
-            raise Unbounded("the integer part of an unbounded argument")
-        whole = constant.floor()
-        if not whole.is_exact():
-            ball_numbers.sign(whole - whole.mid())
-        if (constant - whole).is_zero():
-            return whole if gone.sign() >= 0 else whole - 1
-        return whole
-
-
 NUMBERS = (int, fmpz, fmpq, arb)
 MOST_TERMS = 40
 MOST_POWER = 64  # that is written as a product
 
 
-class Expansion(ExpansionFunctions):
+class Expansion:
     """An expansion: its terms by key, and the key of the remainder (None: there is none)."""
 
     __slots__ = ("rest", "terms")
@@ -175,9 +57,6 @@ class Expansion(ExpansionFunctions):
             kept = {key: c for key, c in kept.items() if key < rest}
         self.terms = kept
         self.rest = rest
-
-    def made(self, terms: dict[Key, Any], rest: Key | None = None) -> Any:
-        return Expansion(terms, rest)
 
     @classmethod
     def along(cls, center: Any, speed: Any) -> Expansion:
@@ -362,7 +241,7 @@ class Expansion(ExpansionFunctions):
             around = gone.composed(arb_series([0, 1], POWERS).exp()) * constant.exp()
         if not grown.terms:
             return around
-        if faster_than_powers(grown.lead()[0]):
+        if grown.lead()[0] < LOGARITHM:  # it grows, or vanishes, faster than every power
             return Huge(self) if grown.sign() > 0 else flat()
         if not set(grown.terms) <= {LOGARITHM, LOGLOG}:
             raise Unbounded("the exponential of a term that is not a multiple of a logarithm")
@@ -389,6 +268,111 @@ class Expansion(ExpansionFunctions):
         known = rational((exponent * arb(fmpq(first[0].numerator, first[0].denominator))).lower())
         assert known is not None
         return Expansion({}, (known, Fraction(0), Fraction(0)))  # as much as is certain
+
+    # --- functions ----------------------------------------------------------------------------------------
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in LOCAL:
+            raise AttributeError(name)
+        return partial(self.local, name)
+
+    def local(self, method: str, *args: Any) -> Any:
+        """A function that is analytic at the limit, by its own series there."""
+        grown, constant, gone = self.split()
+        if grown.terms:
+            raise Unbounded(f"{method} of an unbounded argument")
+        with capacity(POWERS):
+            found = getattr(Series(arb_series([constant, 1], POWERS)), method)(*args)
+            return gone.composed(found.s)
+
+    def grows(self) -> int:
+        """1 or -1 where it grows beyond all bounds, else 0."""
+        grown, _, _ = self.split()
+        side: int = grown.sign() if grown.terms else 0
+        return side
+
+    def sin(self) -> Any:
+        return Expansion({}, ONE) if self.grows() else self.local("sin")
+
+    def cos(self) -> Any:
+        return Expansion({}, ONE) if self.grows() else self.local("cos")
+
+    def tan(self) -> Any:
+        return self.sin() / self.cos()
+
+    def atan(self) -> Any:
+        side = self.grows()
+        return side * (arb.pi() / 2) - self.inverse().local("atan") if side else self.local("atan")
+
+    def asin(self) -> Any:
+        return arb.pi() / 2 - self.acos()
+
+    def acos(self) -> Any:
+        return 2 * ((1 - self) / (1 + self)).sqrt().atan()
+
+    def sinh(self) -> Any:
+        return (self.exp() - (-self).exp()) / 2 if self.grows() else self.local("sinh")
+
+    def cosh(self) -> Any:
+        return (self.exp() + (-self).exp()) / 2 if self.grows() else self.local("cosh")
+
+    def tanh(self) -> Any:
+        side = self.grows()
+        if not side:
+            return self.local("tanh")
+        shrunk = (self * (-2 * side)).exp()
+        return side * ((1 - shrunk) / (1 + shrunk))
+
+    def asinh(self) -> Any:
+        side = self.grows()
+        return side * (side * self + (self * self + 1).sqrt()).log() if side else self.local("asinh")
+
+    def acosh(self) -> Any:
+        return (self + (self * self - 1).sqrt()).log()
+
+    def atanh(self) -> Any:
+        return ((1 + self).log() - (1 - self).log()) / 2
+
+    def erf(self) -> Any:
+        side = self.grows()
+        return side - side * self.gaussian_tail() if side else self.local("erf")
+
+    def erfc(self) -> Any:
+        side = self.grows()
+        return (1 - side) + side * self.gaussian_tail() if side else self.local("erfc")
+
+    def gaussian_tail(self) -> Any:
+        """What is left of the error function far out: less than exp(-self**2)."""
+        return Expansion({}, (-(self * self)).exp().first())
+
+    def gamma(self) -> Any:
+        return self.rgamma().inverse()
+
+    def lgamma(self) -> Any:
+        return self.gamma().log()
+
+    def digamma(self) -> Any:
+        """By the derivative of 1/gamma."""
+        grown, constant, gone = self.split()
+        if grown.terms:
+            raise Unbounded("digamma of an unbounded argument")
+        with capacity(POWERS + 1):
+            around = arb_series([constant, 1], POWERS + 1).rgamma()
+        return -gone.composed(around.derivative()) / gone.composed(around)
+
+    def sinc_pi(self) -> Any:
+        return (self * arb.pi()).sin() / (self * arb.pi()) if self.grows() else self.local("sinc_pi")
+
+    def floor(self) -> Any:
+        _, constant, gone = self.split()
+        if self.grows():
+            raise Unbounded("the integer part of an unbounded argument")
+        whole = constant.floor()
+        if not whole.is_exact():
+            ball_numbers.sign(whole - whole.mid())
+        if (constant - whole).is_zero():
+            return whole if gone.sign() >= 0 else whole - 1
+        return whole
 
     # --- as a power series ------------------------------------------------------------------------------------
 

@@ -54,6 +54,7 @@ def is_left(s: Any) -> bool:
 
 
 NUMBERS = (int, fmpz, arb)
+LIKE_FLINT = frozenset(("exp", "sin", "cos", "tan", "atan", "erf", "erfi", "erfc", "gamma", "rgamma", "lgamma"))
 
 
 class Series:
@@ -63,6 +64,12 @@ class Series:
 
     def __init__(self, s: Any) -> None:
         self.s = s
+
+    def __getattr__(self, name: str) -> Any:
+        """A method that python-flint's own does well, digits included."""
+        if name not in LIKE_FLINT:
+            raise AttributeError(name)
+        return lambda: Series(getattr(self.s, name)())
 
     # --- what is known ----------------------------------------------------------------------------------------
 
@@ -187,9 +194,6 @@ class Series:
 
     # --- exponentials and logarithms --------------------------------------------------------------------------
 
-    def exp(self) -> Any:
-        return Series(self.s.exp())
-
     def expm1(self) -> Any:
         return Series(replaced(self.s.exp() - 1, self.s[0].expm1()))
 
@@ -202,18 +206,6 @@ class Series:
         return Series(replaced((self.s + 1).log(), self.s[0].log1p()))
 
     # --- circular functions -----------------------------------------------------------------------------------
-
-    def sin(self) -> Any:
-        return Series(self.s.sin())
-
-    def cos(self) -> Any:
-        return Series(self.s.cos())
-
-    def tan(self) -> Any:
-        return Series(self.s.tan())
-
-    def atan(self) -> Any:
-        return Series(self.s.atan())
 
     def asin(self) -> Series:
         self._off_the_edges()
@@ -265,15 +257,6 @@ class Series:
 
     # --- the error and the gamma function ---------------------------------------------------------------------
 
-    def erf(self) -> Any:
-        return Series(self.s.erf())
-
-    def erfi(self) -> Any:
-        return Series(self.s.erfi())
-
-    def erfc(self) -> Any:
-        return Series(self.s.erfc())
-
     def erfinv(self) -> Any:
         value = self.s[0].erfinv()
         return Series(inverse(lambda y: y.erf(), value, self.s))
@@ -281,15 +264,6 @@ class Series:
     def erfcinv(self) -> Any:
         value = self.s[0].erfcinv()
         return Series(inverse(lambda y: y.erfc(), value, self.s))
-
-    def gamma(self) -> Any:
-        return Series(self.s.gamma())
-
-    def rgamma(self) -> Any:
-        return Series(self.s.rgamma())
-
-    def lgamma(self) -> Any:
-        return Series(self.s.lgamma())
 
     def digamma(self) -> Any:
         constant = self.s[0]
