@@ -59,7 +59,7 @@ def evaluator(
         try:
             found = tape.run(given, backend=backend, dtype=dtype)
         except GradcliError:
-            return [np.full(node.type.shape, np.nan) for node in nodes]
+            return [np.full(node.type.shape, np.nan, kind) for node in nodes]
         return [np.broadcast_to(np.asarray(x, dtype=kind), n.type.shape) for n, x in zip(nodes, found, strict=True)]
 
     return at

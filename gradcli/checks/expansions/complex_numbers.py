@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from flint import acb, acb_series, arb, fmpz
+from flint import arb, fmpz
 
 from gradcli.checks.evaluate import ball_numbers
-from gradcli.checks.evaluate.interpretation import Tie, Unbounded, Undecided, UndefinedAt
-from gradcli.checks.expansions.log_puiseux import POWERS, Expansion
-from gradcli.checks.expansions.power_series import Series, capacity, sine_quotient, step_of
+from gradcli.checks.evaluate.interpretation import Tie, Undecided, UndefinedAt
+from gradcli.checks.expansions.log_puiseux import Expansion
+from gradcli.checks.expansions.power_series import Series
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -263,74 +263,7 @@ class Complex:
     def atan(self) -> Any:
         return Complex(self.x.atan()) if self.pure else -self.turned().atanh().turned()
 
-    def sinc_pi(self) -> Any:
-        if self.pure:
-            return Complex(self.x.sinc_pi())
-        z = self * arb.pi()
-        try:
-            if self.differs_from_zero():
-                return z.sin() / z
-        except Tie:
-            return z.analytic(sine_quotient)
-        return Complex(arb(1))
-
-    # --- the error and the gamma function ---------------------------------------------------------------------
-
-    def erf(self) -> Complex:
-        return Complex(self.x.erf()) if self.pure else self.analytic(lambda s: s.erf())
-
-    def erfc(self) -> Any:
-        return 1 - self.erf()
-
-    def rgamma(self) -> Complex:
-        return Complex(self.x.rgamma()) if self.pure else self.analytic(lambda s: s.rgamma())
-
-    def gamma(self) -> Complex:
-        self._off_the_poles()
-        return Complex(self.x.gamma()) if self.pure else self.rgamma().inverse()
-
-    def digamma(self) -> Any:
-        """By the derivative of 1/gamma, whose series has no poles."""
-        self._off_the_poles()
-        if self.pure:
-            return Complex(self.x.digamma())
-        return -self.analytic(lambda s: s.rgamma().derivative(), 1) / self.rgamma()
-
-    def _off_the_poles(self) -> None:
-        if self.is_integer() and self.x <= 0:
-            raise UndefinedAt("the gamma function has a pole at 0, -1, -2, ...")
-
-    def analytic(self, f: Callable[[Any], Any], extra: int = 0) -> Complex:
-        """A function by its own series around the value at the point; f loses `extra` coefficients."""
-        terms = max(1, *(part.s.prec if isinstance(part, Series) else 1 for part in (self.x, self.y)))
-        sided = isinstance(self.x, Expansion) or isinstance(self.y, Expansion)
-        terms = POWERS if sided else terms
-        center = acb(middle(self.x), middle(self.y))
-        with capacity(terms + extra):
-            around = f(acb_series([center, 1], terms + extra))
-        step = Complex(*(gone(part) for part in (self.x, self.y)))
-        found = Complex(arb(0))
-        for k in reversed(range(terms)):
-            found = found * step + Complex(around[k].real, around[k].imag)
-        if sided:
-            first = min(part.first() for part in (step.x, step.y) if isinstance(part, Expansion))
-            rest = Expansion({}, (first[0] * terms, first[1] * terms, first[2] * terms))
-            found = Complex(found.x + rest, found.y + rest)
-        return found
-
 
 def middle(x: Any) -> Any:
     """The value of a real entry at the point, or its limit there."""
     return x if type(x) is arb else x.constant
-
-
-def gone(x: Any) -> Any:
-    """A real entry without its value at the point."""
-    if type(x) is arb:
-        return arb(0)
-    if isinstance(x, Series):
-        return Series(step_of(x.s))
-    grown, _, vanishing = x.split()
-    if grown.terms:
-        raise Unbounded("a function of an unbounded argument")
-    return vanishing

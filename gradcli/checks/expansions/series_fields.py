@@ -214,21 +214,11 @@ OWN: dict[str, Callable[..., Any]] = {
 }
 
 
-ZERO_TESTED = frozenset(("sinc_derivative",))
 REAL_ONLY = frozenset(
     (
         *("j0", "j1", "jn", "i0", "i1", "iv", "gammainc", "gammaincc", "betainc"),
-        "lgamma",
-        "polygamma",
-        "erfinv",
-        "erfcinv",
-        "cbrt",
-        "atan2",
-        "mod",
-        "floor",
-        "ceil",
-        "round",
-        "trunc",
+        *("gamma", "lgamma", "digamma", "polygamma", "erf", "erfc", "erfinv", "erfcinv", "sinc", "sinc_derivative"),
+        *("cbrt", "atan2", "mod", "floor", "ceil", "round", "trunc"),
     )
 )
 
@@ -238,7 +228,6 @@ class ComplexField(SeriesField):
 
     plain = frozenset((Complex,))
     plane = True
-    testing_zero = False  # whether a sign is requested only to tell 0 from other numbers
 
     def __init__(self, literals: Literals = EXACT) -> None:
         super().__init__(literals)
@@ -283,8 +272,6 @@ class ComplexField(SeriesField):
             return super().sign(x)
         if x.pure:
             return super().sign(x.x)
-        if self.testing_zero:
-            return int(x.differs_from_zero())
         raise Unsupported("complex numbers have no order")
 
     def index(self, x: Any) -> int:
@@ -321,8 +308,9 @@ class ComplexField(SeriesField):
     def computed(self, node: Node, rule: Callable[..., Any], xs: tuple[Any, ...]) -> Any:
         name = node.primitive.name
         if name in REAL_ONLY:
-            raise Unsupported(f"{name} of complex numbers")
-        self.testing_zero = name in ZERO_TESTED
+            if not all(isinstance(x, Complex) and x.pure for x in xs):
+                raise Unsupported(f"{name} of complex numbers")
+            xs = tuple([x.x for x in xs])
         self.continuous = name in CONTINUOUS
         try:
             made = real(self.blurred(rule(self, *xs, **node.params)))
