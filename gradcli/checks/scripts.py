@@ -21,7 +21,7 @@ from gradcli.checks.decide.verdict import judge, unanswered
 from gradcli.checks.expectations import check_ids, expected_error, settled
 from gradcli.checks.formatting import plain, point_text
 from gradcli.checks.oracle import oracle_client
-from gradcli.checks.oracle.oracle_client import MOST_NODES, Exact
+from gradcli.checks.oracle.oracle_client import Exact
 from gradcli.checks.report import Check, Report, summarised, timed
 from gradcli.checks.subjects import Settings, Subject, of_file, settle_settings, subjects, suppressed
 from gradcli.diagnostics import Diagnostic, GradcliError

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 OPEN = "a slope that the expansions do not determine"
 SHORT = "the one-sided slopes agree to the precision used, which does not prove them equal"
 SMOOTH, KINK, BOUNDARY, JUMP, UNKNOWN = "smooth", "KINK", "BOUNDARY", "DISCONTINUOUS", "unknown"
+WORST_FIRST = (JUMP, BOUNDARY, KINK, UNKNOWN)
 
 
 class Side(NamedTuple):
@@ -136,19 +137,15 @@ def _agree(one: Any, other: Any) -> bool:
     )
 
 
-class Tied:
-    """What happens at a tie: both sides along each axis, and along a further direction if only that one is rough."""
+class Tied(NamedTuple):
+    """What happens at a tie: both sides along each axis, and along another direction if only that one is not smooth."""
 
-    def __init__(self, axes: Mapping[int, Sides], further: Sides | None) -> None:
-        self.axes = dict(axes)
-        self.further = further
+    axes: Mapping[int, Sides]
+    further: Sides | None
 
     @property
     def worst(self) -> Sides | None:
-        """The roughest of all that was seen; None where everything is smooth."""
-        found = [*([self.further] if self.further is not None else []), *self.axes.values()]
-        for kind in ("DISCONTINUOUS", "BOUNDARY", "KINK", "unknown"):
-            for one in found:
-                if one.kind == kind:
-                    return one
-        return None
+        """The least smooth direction; None where all are smooth."""
+        directions = [*([] if self.further is None else [self.further]), *self.axes.values()]
+        rough = [one for one in directions if one.kind != SMOOTH]
+        return min(rough, key=lambda one: WORST_FIRST.index(one.kind), default=None)

@@ -60,28 +60,29 @@ class Piece(NamedTuple):
 
 
 class Cover:
-    """The pieces of a box and what became of them."""
+    """The pieces of a box, which has one interval for all entries of a leaf, and what became of them."""
 
     def __init__(
-        self, query: DerivativeQuery, judged: Node, field: BallField, point: Point, names: Sequence[str]
+        self, query: DerivativeQuery, judged: Node, field: BallField, point: Point, box: Mapping[str, Side]
     ) -> None:
         self.query = query
         self.judged = judged
         self.field = field
         self.point = point
-        self.names = list(names)
+        self.box = box
         self.size = 0.0  # of the derivative, the largest that was seen
         self.bound = 0.0  # how far the claim is from the derivative, relative to that size, on settled pieces
         self.regions: dict[tuple[int, ...], tuple[int, list[float]]] = {}  # signs: how many pieces, a point of one
 
-    def run(self, box: Sequence[Side], tolerance: float | None, most: int) -> Answer:
-        """Cut until all is settled, something is refuted or undefined, or `most` pieces or MOST_WORK are used up.
+    def run(self, tolerance: float | None, pieces: int) -> Answer:
+        """Cut until all is settled, something is refuted or undefined, or `pieces` or MOST_WORK are used up.
 
         With a tolerance a piece is settled only where the claim is that close, relative to the largest derivative
         that was seen at some points of the box.
         """
-        most = min(most, max(LEAST, MOST_WORK // max(1, self.query.work(self.judged))))
-        whole = Piece(tuple(box), (0,) * len(box))
+        most = min(pieces, max(LEAST, MOST_WORK // max(1, self.query.work(self.judged))))
+        sides = tuple([self.box[name] for name in self.box for _ in self.point[name][0]])
+        whole = Piece(sides, (0,) * len(sides))
         if tolerance is not None:
             self._look(whole)
         queue = deque([whole])
@@ -152,23 +153,9 @@ class Cover:
     def _balls(self, piece: Piece) -> Point:
         found: dict[str, Any] = dict(self.point)
         start = 0
-        for name in self.names:
+        for name in self.box:
             flat, shape = self.point[name]
             sides = piece.sides[start : start + len(flat)]
             found[name] = ([arb(low).union(arb(high)) for low, high in sides], shape)
             start += len(flat)
         return found
-
-
-def cover(
-    query: DerivativeQuery,
-    judged: Node,
-    field: BallField,
-    point: Point,
-    box: Mapping[str, Side],
-    tolerance: float | None,
-    pieces: int,
-) -> Answer:
-    """What is known of a claim on a box: an interval per leaf, the same for all of its entries."""
-    sides = [box[name] for name in box for _ in point[name][0]]
-    return Cover(query, judged, field, point, list(box)).run(sides, tolerance, pieces)

@@ -184,7 +184,7 @@ class Session:
         sides = {name: (low, high) for name, (low, high) in box.items()}
         boxes = room("derivatives.subdivision")
         field, query = self.fields.at(boxes.BITS), self._query(derivative)
-        answer: Answer = boxes.cover(query, self.nodes[right], field, _point(point), sides, **limits)
+        answer: Answer = boxes.Cover(query, self.nodes[right], field, _point(point), sides).run(**limits)
         return answer
 
     def on_prove(self, right: int, point: Any, **rows: Any) -> Answer:
