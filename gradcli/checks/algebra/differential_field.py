@@ -67,11 +67,6 @@ def exact_quotient(a: Any, b: Any) -> Any:
     return a if b.is_one() else a // b
 
 
-def over_of(poly: Any, gen: Any) -> Any:
-    """The part of a polynomial, of degree 1 in a generator, that stands beside the generator."""
-    return poly // gen
-
-
 def leading(poly: Any) -> fmpz:
     """The first coefficient; 0 of the polynomial 0."""
     return fmpz(0) if poly.is_zero() else poly.leading_coefficient()
@@ -160,9 +155,6 @@ class Form:
         self.num = num
         self.den = den
 
-    def __str__(self) -> str:
-        return str(self.num) if self.den.is_one() else f"({self.num})/({self.den})"
-
     def key(self) -> tuple[Any, ...]:
         """What distinguishes forms of one tower."""
         return (Key(self.num),) if self.den.is_one() else (Key(self.num), Key(self.den))
@@ -217,9 +209,6 @@ class Form:
 
     def __neg__(self) -> Form:
         return Form(self.tower, -self.num, self.den)
-
-    def __pos__(self) -> Form:
-        return self
 
     def __sub__(self, other: Any) -> Form:
         return self.__add__(-other)
@@ -532,7 +521,7 @@ class Tower:
                 lift = self.gens[index] ** (power - n)
                 return product(num, lift), product(den, lift), True
             if self.generators[index].kind == "i":
-                other = den - 2 * product(over_of(den, self.gens[index]), self.gens[index])
+                other = den - 2 * product(den // self.gens[index], self.gens[index])
                 return product(num, other), product(den, other), True
         return num, den, False
 

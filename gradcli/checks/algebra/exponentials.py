@@ -2,8 +2,7 @@
 
 An exponential is a product over the terms of its argument, a logarithm a sum and a root a product over the factors of
 theirs, so that the laws of these functions are laws of polynomials. Factors are positive at the point of the check.
-Circular functions go through exp(i*a); every inverse one is the angle of a point (x, y). Two forms that differ as they
-are written are compared inside a one-to-one function too.
+Circular functions are written with exp(i*a); every inverse one is the angle of a point (x, y).
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from __future__ import annotations
 from math import gcd, lcm
 from typing import TYPE_CHECKING, Any
 
-from flint import arb, fmpq, fmpz_poly
+from flint import arb, fmpq
 
 from gradcli.checks.algebra.differential_field import Form, Generator, Key, NotFound, exact_quotient, leading
 from gradcli.checks.algebra.real_forms import (
@@ -105,9 +104,11 @@ def _exp_term(tower: Tower, coefficient: fmpq, num: Any, den: Any) -> Form:
     if plain and len(used) == 2 and "i" in kinds:
         if "pi" in kinds:
             turn = _turn(tower, coefficient)
-            return _root_of_unity(tower, coefficient, num) if turn is None else turn
-        if "angle" in kinds:
-            return _exp_angle(tower, coefficient, num, tower.generators[kinds["angle"]])
+            if turn is not None:
+                return turn
+        if "angle" in kinds and coefficient.q == 1:  # a power of (x + i*y)/sqrt(x**2 + y**2)
+            y, x = tower.generators[kinds["angle"]].args
+            return ((x + tower.i * y) * power(x * x + y * y, -HALF)) ** int(coefficient.p)
     argument = Form(tower, num, den)
     return _exp_of(tower, argument, coefficient, tower.is_complex(argument))
 
@@ -144,35 +145,6 @@ def _turn(tower: Tower, coefficient: fmpq) -> Form | None:
     eighth = (tower.one + tower.i) * power(tower.number(2), -HALF)
     sixth = (power(tower.number(3), HALF) + tower.i) / 2
     return eighth ** (n % 8) * sixth ** (-n % 12)
-
-
-def _root_of_unity(tower: Tower, coefficient: fmpq, num: Any) -> Form:
-    """exp(i*pi*c) as a generator that its cyclotomic polynomial reduces."""
-    found = _exp_of(tower, Form(tower, num, tower.one.num), coefficient, True)
-    for index in tower.used(found):
-        unit = tower.generators[index].unit
-        if unit is None or index in tower.relations or unit.q > MOST_DEGREE:
-            continue
-        order = 2 * int(unit.q) // gcd(2, int(unit.p))
-        *lower, _ = fmpz_poly.cyclotomic(order).coeffs()
-        power_of = tower.gens[index]
-        rest = sum((c * power_of**k for k, c in enumerate(lower)), tower.zero.num)
-        tower.relations[index] = (len(lower), Form(tower, -rest, tower.one.num))
-        return tower.renewed(found)
-    return found
-
-
-def _exp_angle(tower: Tower, coefficient: fmpq, num: Any, angle: Generator) -> Form:
-    """exp(i*c*angle): a power of (x + i*y)/sqrt(x**2 + y**2), or a root of it."""
-    y, x = angle.args
-    point = (x + tower.i * y) * power(x * x + y * y, -HALF)
-    if coefficient.q == 1:
-        return point ** int(coefficient.p)
-    key = Generator("exp", [Form(tower, num, tower.one.num)], complex=True)
-    index, degree = _fine(tower, key, int(coefficient.q))
-    tower.generators[index].unit = fmpq(1, degree)
-    tower.relations.setdefault(index, (degree, point))
-    return tower.gen(index, int((coefficient * degree).p))
 
 
 def _fine(tower: Tower, made: Generator, degree: int) -> tuple[int, int]:
@@ -269,72 +241,28 @@ def general_power(base: Form, exponent: Form) -> Form:
     return power(base, number)
 
 
-MOST_COMPARED_DEGREE = 12
 COMPARED_BITS = 128
 
 
-def equal(one: Form, other: Form) -> bool:
-    """Whether two forms are equal at the point and around it; the signs that this needs are noted."""
-    kinds = kinds_in(one) | kinds_in(other)
-    for kind, test in (("root", by_powers), ("log", by_exponentials), ("angle", by_turns)):
-        try:
-            if kind in kinds and test(one, other):
-                return True
-        except (NotFound, NotReal, Undecided):
-            continue
-    return False
-
-
-def kinds_in(form: Form) -> set[str]:
-    """The kinds of generators that a form is written in."""
-    return {form.tower.generators[i].kind for i in form.tower.used(form)}
-
-
-def by_powers(one: Form, other: Form) -> bool:
-    """Equal powers of two numbers of one sign; the degree is that of their roots."""
-    tower = one.tower
-    used = {*tower.used(one), *tower.used(other)}
-    degree = lcm(*(tower.generators[i].degree for i in used if tower.generators[i].kind == "root"))
-    if degree > MOST_COMPARED_DEGREE or not (one**degree - other**degree).is_zero:
-        return False
-    side = certain_sign(one)
-    if side != certain_sign(other):
-        return False
-    tower.note(one, side)
-    tower.note(other, side)
-    tower.everywhere = False
-    return True
-
-
-def by_exponentials(one: Form, other: Form) -> bool:
-    """Equal exponentials of two real numbers."""
-    difference = one - other
-    whole = difference * whole_multiple(difference)
-    return bool((exp(whole) - 1).is_zero)
-
-
-def by_turns(one: Form, other: Form) -> bool:
-    """A difference that is a multiple of 2*pi, and small."""
+def equal_angles(one: Form, other: Form) -> bool:
+    """Whether a difference with angles is a multiple of 2*pi, and smaller than that; the signs it needs are noted."""
     difference = one - other
     tower = difference.tower
-    whole = difference * whole_multiple(difference)
-    if not (exp(tower.i * whole) - 1).is_zero:
-        return False
-    with precision(COMPARED_BITS):
-        found = ball(whole, {})
-        size = abs(found if type(found) is arb else found.real)
-        if not size < 6:
+    angles = [tower.generators[i] for i in tower.used(difference) if tower.generators[i].kind == "angle"]
+    try:
+        whole = difference * int(difference.den.content())
+        if not angles or not (exp(tower.i * whole) - 1).is_zero:
             return False
-    for index in tower.used(difference):
-        if tower.generators[index].kind == "angle":
-            _keep_continuous(*tower.generators[index].args)
+        with precision(COMPARED_BITS):
+            found = ball(whole, {})
+            if not abs(found if type(found) is arb else found.real) < 6:
+                return False
+        for point in angles:
+            _keep_continuous(*point.args)
+    except (NotFound, NotReal, Undecided):
+        return False
     tower.local, tower.everywhere = True, False
     return True
-
-
-def whole_multiple(form: Form) -> int:
-    """What makes the coefficients of a form whole."""
-    return int(form.den.content()) if not form.den.is_constant() else int(form.den.leading_coefficient())
 
 
 def _keep_continuous(y: Form, x: Form) -> None:
@@ -394,13 +322,7 @@ def angle(y: Form, x: Form) -> Form:
 def related(tower: Tower, index: int) -> Form | None:
     """An angle by pi and an angle that is there already, where digits suggest it and algebra confirms it."""
     itself = tower.gen(index)
-    for other in suggested(tower, index):
-        try:
-            if by_turns(itself, other):
-                return other
-        except (NotFound, NotReal, Undecided):
-            continue
-    return None
+    return next((other for other in suggested(tower, index) if equal_angles(itself, other)), None)
 
 
 def suggested(tower: Tower, index: int) -> list[Form]:

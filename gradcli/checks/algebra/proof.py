@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flint import fmpq
 
-from gradcli.checks.algebra import exponentials
 from gradcli.checks.algebra.differential_field import (
     LARGE,
     MOST_APART,
@@ -24,7 +23,7 @@ from gradcli.checks.algebra.differential_field import (
     Spent,
     Tower,
 )
-from gradcli.checks.algebra.exponentials import HALF, angle, exp, general_power, log, power
+from gradcli.checks.algebra.exponentials import HALF, angle, equal_angles, exp, general_power, log, power
 from gradcli.checks.algebra.form_field import RULES, FormField, bessel, function, gamma, polygamma
 from gradcli.checks.algebra.form_text import always_positive, relation, text
 from gradcli.checks.evaluate.evaluation import Reading
@@ -541,7 +540,7 @@ def answered(claim: Claim, pairs: Pairs) -> Answer:
             if not difference.is_zero and any(one.kind in WRITTEN_OUT for one in tower.generators):
                 exact, claimed = released(exact, known[naming], naming), released(claimed, known[naming], naming)
                 difference = exact - claimed
-        if not difference.is_zero and not exponentials.equal(exact, claimed):
+        if not difference.is_zero and not equal_angles(exact, claimed):
             return {
                 "proved": False,
                 "reason": f"the difference {text(difference)} is not identically zero",

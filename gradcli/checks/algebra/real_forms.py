@@ -304,9 +304,5 @@ def half_power(tower: Tower, index: int, n: int) -> Form:
         return tower.gen(index, n // 2)
     one = tower.generators[index]
     assert one.unit is not None
-    finer = Generator("exp", one.args, unit=one.unit / 2, degree=one.degree * 2, complex=True)
-    relation = tower.relations.get(index)
-    half = tower.refine(index, finer, 2)
-    if relation is not None:
-        tower.relations[half] = (relation[0] * 2, relation[1])
-    return tower.gen(half, n)
+    finer = Generator("exp", one.args, unit=one.unit / 2, complex=True)
+    return tower.gen(tower.refine(index, finer, 2), n)
