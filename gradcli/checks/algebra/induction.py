@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradcli.checks.algebra import proof
 from gradcli.checks.algebra.differential_field import SIZES, NotFound, Tower
-from gradcli.checks.algebra.proof import Claim, Derivation, Reader, answered, form_of, in_rings, needed
+from gradcli.checks.algebra.proof import Claim, Derivation, Reader, answered, form_of, in_rings
 from gradcli.checks.evaluate.evaluation import Reading
 from gradcli.checks.evaluate.interpretation import Entries, Failure, Unsupported
 from gradcli.graph.loop import loop_key, loop_of, readers_by_loop
@@ -142,7 +142,7 @@ class _Proof:
         return [form_of(claim.tower, entry) for entry in found]
 
     def read(self, field: Any, node: Node) -> Entries:
-        for one in needed([node], self.known, through=False):
+        for one in needed([node], self.known):
             if is_reader(one) and (one in self.moved or one.type.size > MOST_ENTRIES):
                 raise Unsupported("the values of all turns of a loop")
         return Reading(field, self.claim.point, self.known)[node]
@@ -243,7 +243,7 @@ class _Turn:
         known: Known = {}
 
         def read(node: Node) -> Entries:
-            for one in needed([node], known, through=False):
+            for one in needed([node], known):
                 if one.primitive is LEAF or is_reader(one) or one.type.size > MOST_ENTRIES:
                     if one.type.size > MOST_ENTRIES:
                         raise Unsupported("a large array inside a loop")
@@ -452,3 +452,15 @@ class _Turn:
             if not more:
                 return leaf in found
             found |= more
+
+
+def needed(nodes: Sequence[Node], known: Mapping[Node, Entries]) -> list[Node]:
+    """What some nodes are computed from where others are known, in order, up to what reads loops."""
+    found: set[Node] = set()
+    pending = list(nodes)
+    while pending:
+        node = pending.pop()
+        if node not in found and node not in known:
+            found.add(node)
+            pending += () if is_reader(node) else node.args
+    return sorted(found, key=lambda node: node.serial)

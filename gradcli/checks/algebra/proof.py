@@ -29,10 +29,10 @@ from gradcli.checks.algebra.form_text import always_positive, relation, text
 from gradcli.checks.evaluate.evaluation import Reading
 from gradcli.checks.evaluate.interpretation import Entries, Failure, NoValue, Unsupported
 from gradcli.checks.formatting import position
-from gradcli.graph.node import LEAF, Node, is_reader, reachable
+from gradcli.graph.node import LEAF, Node, reachable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
     from gradcli.checks.algebra.differential_field import Generator, TowerState
     from gradcli.checks.evaluate.balls import Point
@@ -209,7 +209,6 @@ def _made(one: Generator, args: list[Form]) -> Form:
 MOST_SYMBOLS = 24
 MOST_ROWS = 6
 MOST_KEPT = 6  # values that were read, with their towers
-UNREAD = Failure("undecided", None, "an entry that is not used")
 
 
 FAILED = (Full, NoValue, Spent, Unsupported, OverflowError)
@@ -218,14 +217,12 @@ FAILED = (Full, NoValue, Spent, Unsupported, OverflowError)
 class Reader(NamedTuple):
     """How a claim is read.
 
-    With symbols for data too, with denominators apart, with matrices kept symmetric, or with a symbol for each entry
-    that both sides of an equality are computed from.
+    With symbols for data too, with denominators apart, or with matrices kept symmetric.
     """
 
     every: bool = False
     apart: bool = False
     symmetric: tuple[str, ...] = ()
-    common: bool = False
 
 
 class Value(NamedTuple):
@@ -345,94 +342,22 @@ def prove_equal(
     """
 
     def attempt(claim: Claim) -> Answer:
-        return answered(claim, equal_pairs(claim, left, right, moving))
+        claim.leaves(reachable([left, right]), moving, None, ())
+        one, other = Reading(claim.plain, claim.point).read([left, right])
+        return answered(claim, zip(one.flat, other.flat, strict=True))
 
-    return attempted(attempt, moving, point, Reader(common=True), differ)
-
-
-def equal_pairs(claim: Claim, left: Node, right: Node, moving: Sequence[str]) -> Pairs:
-    """The forms of both sides, entry by entry; what is not needed for them is not read."""
-    known = claim.unknowns(common_parts(left, right, claim.plain)) if claim.reader.common else {}
-    known |= unread([left, right], claim.plain)
-    claim.leaves(needed([left, right], known), moving, None, ())
-    one, other = Reading(claim.plain, claim.point, known).read([left, right])
-    return zip(one.flat, other.flat, strict=True)
-
-
-def unread(outputs: Sequence[Node], field: FormField) -> dict[Node, Entries]:
-    """The nodes below some outputs of which no entry is ever read, as entries without a value."""
-    wanted = {output: set(range(output.type.size)) for output in outputs}
-    found: dict[Node, Entries] = {}
-    for node in reversed(reachable(outputs)):
-        places = wanted.get(node)
-        if not places:
-            found[node] = Entries([UNREAD] * node.type.size, node.type.shape)
-            continue
-        for arg, chosen in sources(node, places, field):
-            wanted.setdefault(arg, set()).update(chosen)
-    return found
-
-
-def sources(node: Node, places: set[int], field: FormField) -> Iterator[tuple[Node, Iterable[int]]]:
-    """The arguments of a node, with their entries that some of its entries are computed from."""
-    primitive, args = node.primitive, node.args
-    if primitive.pointwise:
-        yield from ((arg, places) for arg in args)
-    elif primitive.moves:
-        origins = field.sources(primitive, tuple([arg.shape for arg in args]), node.params)
-        start = 0
-        for arg in args:
-            stop = start + arg.type.size
-            yield arg, [origins[i] - start for i in places if start <= origins[i] < stop]
-            start = stop
-    elif primitive.name == "unslice":
-        params, (arg,) = node.params, args
-        put = field.positions(
-            node.builder.vocabulary["slice"], node.shape, start=params["start"], step=params["step"], size=arg.shape
-        )
-        yield arg, [i for i, place in enumerate(put) if place in places]
-    else:
-        yield from ((arg, range(arg.type.size)) for arg in args)
-
-
-def common_parts(left: Node, right: Node, field: FormField) -> set[Node]:
-    """The largest arrays of numbers that two nodes are both computed from, before their entries change places."""
-    ours, theirs = (set(needed([side], unread([side], field))) for side in (left, right))
-    used = {arg for node in ours ^ theirs for arg in node.args} | {left, right}
-    found: set[Node] = set()
-    pending = [node for node in ours & theirs & used if node.type.kind == "float"]
-    while pending:
-        node = pending.pop()
-        if node.primitive.moves:
-            pending += node.args
-        elif node.args:
-            found.add(node)
-    return found
-
-
-def needed(nodes: Sequence[Node], known: Mapping[Node, Entries], through: bool = True) -> list[Node]:
-    """What some nodes are computed from where others are known, in order; `through` loops, or up to what reads them."""
-    found: set[Node] = set()
-    pending = list(nodes)
-    while pending:
-        node = pending.pop()
-        if node not in found and node not in known:
-            found.add(node)
-            pending += node.args if through or not is_reader(node) else ()
-    return sorted(found, key=lambda node: node.serial)
+    return attempted(attempt, moving, point, differ)
 
 
 def attempted(
     attempt: Callable[[Claim], Answer],
     moving: Sequence[str],
     point: Point,
-    abstract: Reader | None = None,
     differ: Callable[[], bool] | None = None,
 ) -> Answer:
     """The answer of an attempt, in the first reading of the claim that gives a proof; else that of the plain one.
 
-    Where the plain reading does not fit into a small ring, an `abstract` one comes before a large one. Where `differ`
-    refutes the claim, no other reading is tried.
+    Where `differ` refutes the claim, no other reading is tried.
     """
 
     def tried(reader: Reader, sizes: Sequence[int]) -> tuple[Answer, Exception | None]:
@@ -442,10 +367,6 @@ def attempted(
     plain, problem = tried(Reader(), SIZES[:1])
     if not plain["proved"] and differ is not None and differ():
         return {"proved": False, "reason": "the sides differ at this point"}
-    if problem is not None and abstract is not None:
-        found, _ = tried(abstract, SIZES)
-        if found["proved"]:
-            return found
     if isinstance(problem, Full):
         plain, problem = tried(Reader(), SIZES[1:])
     if plain["proved"]:
