@@ -278,12 +278,6 @@ def _keep_continuous(y: Form, x: Form) -> None:
     tower.note(kept, certain_sign(kept))
 
 
-RATIOS = (fmpq(1), fmpq(-1), fmpq(2), fmpq(-2), fmpq(1, 2), fmpq(-1, 2))  # of angles that may be related
-STEPS = 12  # of half a turn
-BITS = 160
-CLOSE = 80  # bits
-
-
 def sine_cosine(form: Form) -> tuple[Form, Form]:
     """The sine and the cosine."""
     i = form.tower.i
@@ -307,42 +301,7 @@ def angle(y: Form, x: Form) -> Form:
         return tower.zero
     if leading(y.num) < 0:
         return -angle(-y, x)
-    made = Generator("angle", [y, x])
-    known = tower.known.get(made.key())
-    if known is not None:
-        return tower.gen(known)
-    index = tower.index(made)
-    other = related(tower, index)
-    if other is None:
-        return tower.gen(index)
-    tower.relations[index] = (1, other)
-    return other
-
-
-def related(tower: Tower, index: int) -> Form | None:
-    """An angle by pi and an angle that is there already, where digits suggest it and algebra confirms it."""
-    itself = tower.gen(index)
-    return next((other for other in suggested(tower, index) if equal_angles(itself, other)), None)
-
-
-def suggested(tower: Tower, index: int) -> list[Form]:
-    """What an angle seems to be by its digits: whole twelfths of pi beyond a multiple of an angle before it."""
-    found: list[Form] = []
-    with precision(BITS):
-        memo: dict[int, Any] = {}
-        size, step = ball(tower.gen(index), memo).real, arb.pi() / STEPS
-        multiples = [(tower.zero, size)]
-        for i, one in enumerate(tower.generators[:index]):
-            if one.kind == "angle" and i not in tower.relations:
-                beside = ball(tower.gen(i), memo).real
-                multiples += [(tower.gen(i) * ratio, size - beside * arb(ratio)) for ratio in RATIOS]
-        for form, rest in multiples:
-            steps = rest / step
-            if steps.is_finite():
-                nearest = round(float(steps.mid()))
-                if abs(steps - nearest) < arb(2) ** -CLOSE:
-                    found.append(form + tower.pi * fmpq(nearest, STEPS))
-    return found
+    return tower.gen(tower.index(Generator("angle", [y, x])))
 
 
 def atan(form: Form) -> Form:
