@@ -232,7 +232,6 @@ IDENTITIES: list[tuple[str, str, dict[str, float]]] = [
     ("sqrt((1 + cos(x))/2)", "cos(x/2)", X),
     ("sqrt((1 - cos(x))/(1 + cos(x)))", "tan(x/2)", X),
     ("tan(x/2)", "(1 - cos(x))/sin(x)", X),
-    ("sqrt(1 + sin(x))", "sin(x/2) + cos(x/2)", X),
     ("sqrt(1 - sin(x)**2)", "-cos(x)", {"x": 2.5}),
     ("sqrt(1 + tan(x)**2)", "1/cos(x)", X),
     # inverse functions

@@ -6,7 +6,6 @@ and of i, found from its conjugate: E**2 - 1 is 2*i*E*sin(a). What cannot be mad
 
 from __future__ import annotations
 
-from math import gcd
 from typing import TYPE_CHECKING, Any
 
 from flint import acb, arb, fmpz
@@ -170,8 +169,7 @@ def _pieces(form: Form) -> Factors:
             continue
         content, factors = factored(poly)
         found += [(tower.number(prime), direction * times) for prime, times in primes(content)]
-        for factor, times in factors:
-            found += [(one, direction * int(times) * n) for one, n in _over_i(tower, factor)]
+        found += [(Form(tower, factor, tower.one.num), direction * int(times)) for factor, times in factors]
     return found
 
 
@@ -183,43 +181,6 @@ def factored(poly: Any) -> tuple[Any, list[tuple[Any, int]]]:
         content = poly.content()
         factors = [(exact_quotient(poly, poly.context().constant(content)), 1)]
     return content, factors
-
-
-def _over_i(tower: Tower, factor: Any) -> Factors:
-    """The factors of an irreducible polynomial once exponentials are turned by i: sines are cosines then."""
-    whole = [(Form(tower, factor, tower.one.num), 1)]
-    degrees = factor.degrees()
-    imaginary = next((i for i in tower.complex if tower.generators[i].kind == "i"), None)
-    if imaginary is None or not degrees[imaginary]:
-        return whole
-    turns = [i for i in tower.complex if i != imaginary and degrees[i]]
-    for chosen in [turns, *([i] for i in turns if len(turns) > 1)]:
-        strides = {i: gcd(*(int(powers[i]) for powers in factor.monoms())) for i in chosen}
-        turned, _ = tower.reduced(_turned(tower, factor, strides, imaginary, 1))
-        if turned.degrees()[imaginary]:
-            turned, _ = tower.reduced(turned * tower.gens[imaginary])
-        if turned.degrees()[imaginary]:
-            continue
-        factors = factored(turned)[1]
-        if len(factors) > 1 or any(times > 1 for _, times in factors):
-            return [(tower.poly(_turned(tower, one, strides, imaginary, 3)), int(times)) for one, times in factors]
-    return whole
-
-
-def _turned(tower: Tower, poly: Any, strides: dict[int, int], imaginary: int, quarters: int) -> Any:
-    """A polynomial with i*g for g**stride (1 quarter), or back: -i*g**stride for g (3 quarters)."""
-    found: dict[Any, Any] = {}
-    for powers, coefficient in poly.terms():
-        turn = int(powers[imaginary])
-        monomial = list(map(int, powers))
-        for i, stride in strides.items():
-            n = monomial[i] // stride if quarters == 1 else monomial[i]
-            turn += quarters * n
-            monomial[i] = n if quarters == 1 else n * stride
-        monomial[imaginary] = turn % 2
-        key = tuple(monomial)
-        found[key] = found.get(key, 0) + (coefficient if turn % 4 < 2 else -coefficient)
-    return tower.ring.from_dict(found)
 
 
 def _signed(pieces: Factors) -> Factors:
