@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from flint import arb, fmpq
 
-from gradcli.checks.algebra.differential_field import Form, Generator, Key, NotFound, exact_quotient, leading
+from gradcli.checks.algebra.differential_field import Form, Generator, NotFound, exact_quotient, leading
 from gradcli.checks.algebra.real_forms import (
     NotReal,
     ball,
     certain_sign,
-    conjugate,
     made_real,
     positive_factors,
     sign_of,
@@ -39,42 +38,10 @@ MOST_FINER = 512
 
 def exp(form: Form) -> Form:
     """The exponential of a form."""
-    tower = form.tower
-    found = tower.one
-    mixed: dict[Any, Form] = {}  # terms in complex exponentials stay together: only their sum is real
+    found = form.tower.one
     for coefficient, num, den in terms(form):
-        pure, key = _purity(tower, num, den)
-        if pure:
-            found = found * _exp_term(tower, coefficient, num, den)
-        else:
-            mixed[key] = mixed.get(key, tower.zero) + tower.made(num, den) * coefficient
-    for group in mixed.values():
-        found = found * _exp_group(group)
+        found = found * _exp_term(form.tower, coefficient, num, den)
     return found
-
-
-def _purity(tower: Tower, num: Any, den: Any) -> tuple[bool, Any]:
-    """Whether a term is real or i times real as it is written; and what else it is written in."""
-    tops, bottoms = num.degrees(), den.degrees()
-    mixed = any(tower.generators[i].kind != "i" and (tops[i] or bottoms[i]) for i in tower.complex)
-    real = [0 if i in tower.complex else int(n) for i, n in enumerate(tops)]
-    plain = all(not n or i in tower.complex for i, n in enumerate(bottoms))
-    return not mixed, (tuple(real), () if plain else Key(den))
-
-
-def _exp_group(form: Form) -> Form:
-    if form.is_zero:
-        return form.tower.one
-    tower = form.tower
-    scale = fmpq(form.num.content(), form.den.content())
-    if leading(form.num) < 0:
-        scale = -scale
-    argument = form / scale
-    try:
-        complex_ = not (conjugate(argument) - argument).is_zero
-    except NotReal:
-        complex_ = True
-    return _exp_of(tower, argument, scale, complex_)
 
 
 def terms(form: Form) -> list[tuple[fmpq, Any, Any]]:

@@ -238,7 +238,7 @@ def shifted(form: Form) -> tuple[Form, int]:
 
 
 def gamma(form: Form) -> Form:
-    """The gamma function by gamma(x + 1) = x*gamma(x), and gamma(x)*gamma(1 - x) = pi/sin(pi*x)."""
+    """The gamma function, by gamma(x + 1) = x*gamma(x) of an argument in [0, 1)."""
     base, n = shifted(form)
     tower = form.tower
     number = base.rational()
@@ -246,13 +246,7 @@ def gamma(form: Form) -> Form:
         if n < 0:
             raise NotFound("a pole of the gamma function")
         return tower.number(factorial(n))
-    mirror = mirrored("gamma", base)
-    if number is not None and number == HALF:
-        found = power(tower.pi, HALF)
-    elif mirror is not None:
-        found = tower.pi / (exponentials.sine_cosine(tower.pi * base)[0] * gamma(1 - base))
-    else:
-        found = function("gamma", base)
+    found = power(tower.pi, HALF) if number is not None and number == HALF else function("gamma", base)
     for k in range(n):
         found = found * (base + k)
     for k in range(n, 0):
@@ -261,24 +255,10 @@ def gamma(form: Form) -> Form:
 
 
 def polygamma(n: int, form: Form) -> Form:
-    """The n-th derivative of digamma by its value at x + 1, which is (-1)**n n!/x**(n + 1) more, and at 1 - x."""
+    """The n-th derivative of digamma, by its value at x + 1, which is (-1)**n n!/x**(n + 1) more."""
     base, shift = shifted(form)
     tower = form.tower
-    mirror = mirrored("polygamma", base, tower.number(n))
-    if mirror is not None:
-        sine, cosine = exponentials.sine_cosine(tower.pi * base)
-        cotangent = cosine / sine
-        slopes = [fmpq(0), fmpq(1)]  # of the cotangent, as a polynomial in it: a derivative is -(1 + c**2) dP/dc
-        for _ in range(n):
-            by_c = [k * slopes[k] for k in range(1, len(slopes))]
-            slopes = [-a - b for a, b in zip([*by_c, 0, 0], [0, 0, *by_c], strict=True)]
-        turn = tower.zero
-        for slope in reversed(slopes):
-            turn = turn * cotangent + slope
-        other = polygamma(n, 1 - base)
-        found = (-other if n % 2 else other) - tower.pi ** (n + 1) * turn
-    else:
-        found = function("polygamma", tower.number(n), base)
+    found = function("polygamma", tower.number(n), base)
     scale = tower.number((-1) ** n * factorial(n))
     for k in range(shift):
         found = found + scale / (base + k) ** (n + 1)
@@ -302,14 +282,6 @@ def bessel(name: str, n: int, form: Form) -> Form:
     for k in range(1, n):
         before, here = here, side * (2 * k * here / form - before)
     return here
-
-
-def mirrored(name: str, base: Form, *before: Form) -> int | None:
-    """The generator of a function at 1 - x, or what differs from it by a whole number, where there is one already."""
-    if Generator("function", [*before, base], name=name).key() in base.tower.known:
-        return None
-    other = shifted(1 - base)[0]
-    return base.tower.known.get(Generator("function", [*before, other], name=name).key())
 
 
 def tangent(pair: Callable[[Form], tuple[Form, Form]]) -> Callable[[Form], Form]:
