@@ -1,8 +1,8 @@
 """Fractions of polynomials in generators, each over those before it, with the relations between them applied.
 
-A generator is a symbol or a function of forms; what it means is for those who make it. A relation is a power of a
-generator that equals a form of others, as i*i = -1 or a root's power. Everything has a budget; what is over it is
-`NotFound`, never a guess.
+A generator is a symbol or a function of forms; `exponentials` and `form_field` make those of functions. A relation is a
+power of a generator that equals a form of others, as i*i = -1 or a root's power. Everything has a budget; over it an
+operation raises `NotFound`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ GCD_PAIRS = 60_000  # beyond that a fraction is not reduced to lowest terms
 
 
 class NotFound(Undecided):
-    """A form is over its budget, or holds what it cannot carry; where nothing reads it, that does no harm."""
+    """A form is over its budget, or contains a value that has no form; it does no harm where nothing reads it."""
 
 
 class Full(Exception):

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 class Derivation:
-    """The derivation of a tower by one of its symbols; what it learns of generators it keeps."""
+    """The derivation of a tower by one of its symbols; the derivatives of generators are kept."""
 
     def __init__(self, symbol: Form) -> None:
         self.tower = symbol.tower
@@ -141,7 +141,7 @@ WRITTEN_OUT = ("held", "named", "inverse")
 def released(form: Form, known: dict[int, Form], naming: bool) -> Form:
     """A form without held or named generators, but for new names of long powers where there is `naming`.
 
-    `known` keeps what became of each generator.
+    `known` maps generators to what they are written as.
     """
     tower = form.tower
     before, tower.naming = tower.naming, naming
@@ -226,7 +226,7 @@ class Reader(NamedTuple):
 
 
 class Value(NamedTuple):
-    """The form of a value, read once for all its derivatives: each claim goes on from where the tower then was."""
+    """The form of a value, read once for all its derivatives: each claim starts from the state of the tower then."""
 
     claim: Claim
     variables: Sequence[Any]  # the entries of the target, where that is not a leaf

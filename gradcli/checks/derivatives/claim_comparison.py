@@ -2,9 +2,9 @@
 
 At the given point: the value, how each exact entry stands to the claimed one, and what happens at a tie. Then as many
 points beside it as are wanted, of those that lie in its region. Beside the series stand differences of the value to
-some 60 digits: their error is estimated by a second pair of steps, so a series that they contradict is not believed.
+some 60 digits, with an error that a second pair of steps estimates: a series that they contradict certifies nothing.
 
-Of many entries what is claimed is read once for all. Along a direction in which entry i moves by an odd random number
+The claims about many entries are read once. Along a direction in which entry i moves by an odd random number
 of 81 bits, over the size of claim i, the claimed slope must be that of one series, which no derivative rule touched. A
 wrong entry passes with a probability that is stated; a slope that differs is a refutation, and halving names an entry.
 """
@@ -197,7 +197,7 @@ def difference(here: PointEvaluation, direction: Mapping[int, Any]) -> Any:
 
 
 def agrees(here: PointEvaluation, partials: Mapping[int, Any]) -> bool | None:
-    """Whether partial derivatives and differences give the same slope along a line; None where one has nothing to say.
+    """Whether partial derivatives and differences give the same slope along a line; None where one of them is missing.
 
     All entries move at once, each at a speed of its own.
     """
@@ -342,7 +342,7 @@ class Wholesale:
         return {inside[0]: sides(lines, {inside[0]: 1})}
 
     def _all_zero(self, lines: DirectionalJets, zeros: Sequence[int]) -> bool:
-        """Whether some partials are 0 for certain, asked one by one."""
+        """Whether some partials are 0 for certain, each enclosed by itself."""
         if len(zeros) > SINGLE:
             return False
         found = [lines.partial(i) for i in zeros]

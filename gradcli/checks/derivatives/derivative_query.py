@@ -1,7 +1,7 @@
 """Encloses a requested derivative at a point, with any number of bits.
 
-What is judged is read from the same values, so that both sides of a comparison stand at the same point. The signs that
-decided branches are kept: another point lies in the same region if they are the same there.
+The claim is read from the same values, so that both sides of a comparison are at the same point. The signs that decided
+branches are kept: another point lies in the same region if they are the same there.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ class DirectionalReading(Reading):
         self.base = base
 
     def again(self, steps: Steps) -> None:
-        """Read nodes in order; those that nothing moves into are what they are at the point."""
+        """Read nodes in order; a node whose arguments do not move keeps its entries at the point."""
         known, base = self.known, self.base
         for node, count, step in steps:
             self.entries += count
@@ -211,7 +211,7 @@ class DirectionalJets:
 
 
 def coefficient(found: Any, k: int) -> Any:
-    """A coefficient of what a line gave: 0 for a ball, which does not move."""
+    """A coefficient of the output along a line: 0 for a ball, which does not move."""
     if isinstance(found, Series):
         try:
             return found.coefficient(k)

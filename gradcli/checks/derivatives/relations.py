@@ -105,7 +105,7 @@ def _without(missing: Failure, undefined: str) -> str:
 
 
 def is_hopeful(x: Any) -> bool:
-    """Whether a failure is one that more bits may mend."""
+    """Whether a failure is one that more bits may resolve."""
     return isinstance(x, Failure) and x.kind == "undecided"
 
 

@@ -31,8 +31,8 @@ BITS = 96
 SMALLEST = 2.0**-44  # of the box: a piece that is not settled there never will be
 MOST_WORK = 1_000_000  # operations on single entries over all pieces
 LEAST = 400  # pieces, whatever they cost
-LOOKS = 4  # halvings before the size of the derivative is looked at
-SHOWN = 16  # open pieces that are told
+LOOKS = 4  # halvings of the box; the derivative is enclosed at the middles of the pieces
+SHOWN = 16  # open pieces that an answer lists
 
 
 class Piece(NamedTuple):

@@ -1,4 +1,4 @@
-"""Numbers of python-flint with a precision: what is decided of a ball, its digits, and how many bits to try next.
+"""Decisions about python-flint's balls: sign, accuracy, digits, and how many bits to try next.
 
 The precision is global to the process: only the oracle's own process imports this module.
 """
@@ -18,8 +18,8 @@ START_BITS = 128
 MOST_BITS = 8192
 GOOD_BITS = 56
 MOST_WORK = 1_200_000  # operations on single entries with few bits, before a round with more
-MOST_LOOP_WORK = 16_000_000  # the same where a loop has told how many bits it needs
-FEW_BITS = 512  # up to which the calls take longer than the numbers
+MOST_LOOP_WORK = 16_000_000  # the same where a loop has stated how many bits it needs
+FEW_BITS = 512  # up to which the time of an operation does not depend on the bits
 DIGITS_A_BIT = 0.30103
 SPARE, SPARE_BITS = 4, 64  # at the end of a loop
 ASKED: list[tuple[int, float]] = []  # by loops since the last round: bits, and the share of the turns; global as `ctx`
@@ -74,7 +74,7 @@ def digits(x: Any, count: int = 25) -> str:
 
 
 def settled(x: Any) -> bool:
-    """Whether more bits would tell nothing that matters about an entry."""
+    """Whether an entry is known to 56 bits, is below every double, or has no value."""
     if isinstance(x, Failure):
         return x.kind != "undecided"
     if type(x) is not arb:
@@ -83,7 +83,7 @@ def settled(x: Any) -> bool:
 
 
 def with_bits(read: Callable[[int], Any], enough: Callable[[Any], bool] = settled, work: int = 0) -> Any:
-    """What is read with as many bits as are enough, as far as the budget goes."""
+    """The result of `read` with the fewest bits that are enough, within the budget."""
     for bits in doubling(work=work):
         with precision(bits):
             found = read(bits)

@@ -197,11 +197,11 @@ class BallField(Field):
         return flat
 
     def slopes(self, flat: Sequence[Any]) -> Sequence[Any]:
-        """What the entries of a gradient say of its parts: of dL/dx - i*dL/dy both slopes."""
+        """The slopes by real parts in the entries of a gradient: of dL/dx - i*dL/dy both."""
         return flat
 
     def joined(self, parts: Sequence[Any], before: Sequence[Any]) -> Sequence[Any]:
-        """Entries of real parts; where none has changed the entry of `before` itself."""
+        """Entries from their real parts; where no part has changed, the entry of `before` itself."""
         return parts
 
     # --- decisions --------------------------------------------------------------------------------------
@@ -298,7 +298,7 @@ class BallField(Field):
         return Failure("undecided", node, f"{node.primitive.name} needs more digits")
 
     def _not_finite(self, node: Node, made: Any, xs: tuple[Any, ...]) -> Any:
-        """What a result that is not a finite ball means: an operand outside the domain, too few bits, or too large."""
+        """Why a result is not a finite ball: an operand outside the domain, too few bits, or a number too large."""
         name = node.primitive.name
         balls = [x for x in xs if type(x) is arb]
         for position, (x, domain) in enumerate(zip(balls, node.primitive.domain, strict=False)):

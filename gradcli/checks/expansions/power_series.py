@@ -1,4 +1,4 @@
-"""Truncated power series with balls as coefficients; what an exact zero hides is never read.
+"""Truncated power series with balls as coefficients.
 
 A `Series` is a function along a direction, in powers of the step t. It wraps python-flint's `arb_series`, whose
 division, roots and powers are unsound where a constant term vanishes exactly: here that is decided first. Where it

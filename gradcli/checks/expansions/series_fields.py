@@ -1,8 +1,8 @@
 """The arithmetic of series and expansions: the primitives' `ball` and `entries` rules run on it, entry by entry.
 
 An entry that does not depend on the direction stays a ball; one that does is a power series, or on one side of a point
-an expansion. A few operations read a ball in a way that these have no method for; they are composed here. Of complex
-entries what asks for the order of numbers is answered for real ones only. No derivative rule is read.
+an expansion. Operations whose `ball` rule needs a method that these lack have a rule here. Functions of real numbers,
+and all that compares numbers, take complex entries only where these are real. No derivative rule is read.
 """
 
 from __future__ import annotations
