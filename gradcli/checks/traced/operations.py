@@ -487,6 +487,7 @@ TABLE = (
     Row("all", "all", "reduce_and"),
     Row(along("cumsum"), "cumsum", "cumsum"),
     Row(along("cumprod"), "cumprod", "cumprod"),
+    Row(lambda x, axis: pointwise("log", along("cumsum")(pointwise("exp", x), axis)), "logcumsumexp _logcumsumexp"),
     Row("softmax", "_softmax softmax"),
     Row("log_softmax", "_log_softmax log_softmax"),
     Row("logsumexp", "logsumexp"),

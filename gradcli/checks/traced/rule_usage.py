@@ -8,13 +8,14 @@ one use only: all inputs, all results. Here the others are compared with it, at 
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from gradcli.checks.callables.box import OWN
 from gradcli.checks.callables.failures import describe
-from gradcli.checks.callables.gradient_libraries import EAGER, JAX, TORCH, is_tensor, sent_back
+from gradcli.checks.callables.gradient_libraries import EAGER, JAX, TORCH, array_of, is_tensor, sent_back
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -29,119 +30,110 @@ if TYPE_CHECKING:
 CLOSE, LOOSE = 1e-9, 1e-2  # of what is sent, relatively: in float64, and in other formats
 
 
+class Use(NamedTuple):
+    """One use of a rule: its value, how many results have a gradient, and what a cotangent sends to the arguments."""
+
+    value: list[Floats]
+    results: int
+    sent: Gradients
+
+
 def by_usage(box: Box, seed: int) -> dict[str, str]:
     """For each argument, in words, how its gradient or the value depends on the use; empty where nothing does."""
-    check = {TORCH: of_torch, EAGER: of_torch, JAX: of_jax}.get(box.library.name)
-    if check is None or box.kind != OWN or not np.isfinite(box.x).all():
+    use = {TORCH: of_torch, EAGER: of_torch, JAX: of_jax}.get(box.library.name)
+    if use is None or box.kind != OWN or not np.isfinite(box.x).all():
         return {}
     found: dict[str, str] = {}
     with box.listener.hearing(box.role, False), np.errstate(all="ignore"):
-        for name, told in check(box, seed):
+        for name, told in differences(box, partial(use, box, seed)):
             found.setdefault(name, told)
     return found
 
 
-def of_torch(box: Box, seed: int) -> Iterator[tuple[str, str]]:
-    """The differences for tensors."""
+def of_torch(box: Box, seed: int, names: Sequence[str], which: int | None = None) -> Use:
+    """A use in which these arguments require a gradient, and a cotangent arrives at all results or at one."""
     module: Any = sys.modules[box.library.name]
+    arguments = box.given(box.x, False)
+    for name in names:
+        arguments[name].requires_grad_()
+    given = {**arguments, **{name: arguments[name].clone() for name in names if box.library.copies}}
+    value = box.spread(box.f, given)
+    results = [one for one in (value if isinstance(value, (tuple, list)) else [value]) if is_tensor(one)]
+    draw = np.random.default_rng(seed)
+    cotangents = [draw.uniform(0.5, 1.5, tuple(one.shape)) for one in results]
+    pairs = [(one, ct) for one, ct in zip(results, cotangents, strict=True) if one.requires_grad]
+    chosen = pairs if which is None else pairs[which : which + 1]
+    found = [None for _ in names]
+    if chosen:
+        seeded = [(one, module.tensor(ct, dtype=one.dtype).to(one.device)) for one, ct in chosen]
+        found = sent_back(module, seeded, [arguments[name] for name in names])
+    sent = {name: part_of(box, name, one) for name, one in zip(names, found, strict=True)}
+    return Use([np.asarray(array_of(one)) for one in results], len(pairs), sent)
 
-    def sent(names: Sequence[str], which: int | None = None) -> tuple[int, Gradients]:
-        """How many results have a gradient, and what a cotangent of all or one sends to these arguments."""
-        arguments = box.given(box.x, False)
-        for name in names:
-            arguments[name].requires_grad_()
-        given = {**arguments, **{name: arguments[name].clone() for name in names if box.library.copies}}
-        value = box.spread(box.f, given)
-        results = [one for one in (value if isinstance(value, (tuple, list)) else [value]) if is_tensor(one)]
-        draw = np.random.default_rng(seed)
-        cotangents = [draw.uniform(0.5, 1.5, tuple(one.shape)) for one in results]
-        pairs = [(one, ct) for one, ct in zip(results, cotangents, strict=True) if one.requires_grad]
-        chosen = pairs if which is None else pairs[which : which + 1]
-        found = [None for _ in names]
-        if chosen:
-            seeded = [(one, module.tensor(ct, dtype=one.dtype).to(one.device)) for one, ct in chosen]
-            found = sent_back(module, seeded, [arguments[name] for name in names])
-        return len(pairs), {name: part_of(box, name, one) for name, one in zip(names, found, strict=True)}
 
+def of_jax(box: Box, seed: int, names: Sequence[str]) -> Use:
+    """A use in which these arguments are differentiated. A cotangent of zeros arrives at results that are not used."""
+    jax: Any = sys.modules[JAX]
+    arguments = box.given(box.x, False)
+
+    def run(*moved: Any) -> list[Any]:
+        given = {**arguments, **dict(zip(names, moved, strict=True))}
+        return list(jax.tree_util.tree_leaves(box.spread(box.f, given)))
+
+    if not names:
+        return Use(list(map(np.asarray, run())), 1, {})
+    value, back = jax.vjp(run, *[arguments[name] for name in names])
+    draw = np.random.default_rng(seed)
+    seeds = [
+        jax.numpy.asarray(draw.uniform(0.5, 1.5, one.shape), one.dtype)
+        if one.dtype.kind in "fV"
+        else np.zeros(one.shape, jax.dtypes.float0)
+        for one in value
+    ]
+    sent = {name: part_of(box, name, one) for name, one in zip(names, back(seeds), strict=True)}
+    return Use(list(map(np.asarray, value)), 1, sent)
+
+
+def differences(box: Box, use: Callable[..., Use]) -> Iterator[tuple[str, str]]:
+    """The arguments whose gradients, and the first one where the value, differ between uses, with what differs."""
     try:
-        count, whole = sent(box.names)
-        _, again = sent(box.names)
+        plain, whole, again = use([]), use(box.names), use(box.names)
     except Exception:  # what a function raises where it is judged is told by its verdict
         return
-    if not all(same(box, whole[name], again[name]) for name in box.names):
+    if not all(same(box, whole.sent[name], again.sent[name]) for name in box.names):
         return  # random numbers, or state: told by the verdict
+    for k, (one, other) in enumerate(zip(plain.value, whole.value, strict=True)):
+        if one.dtype.kind == "f" and not same(box, one, other):
+            told = f"its result {k} changes" if len(plain.value) > 1 else "its value changes"
+            yield box.names[0], f"{told} when a gradient is taken: {gap(one, other)}"
     for name in box.names if len(box.names) > 1 else ():
         told = f"where only {name} requires a gradient"
         try:
-            _, alone = sent([name])
+            alone = use([name]).sent[name]
         except NotImplementedError:
             continue
         except Exception as problem:
             yield name, f"the backward pass raises {told}: {describe(problem)}"
             continue
-        if not same(box, whole[name], alone[name]):
-            yield name, f"the backward pass gives different gradients {told}: {gap(whole[name], alone[name])}"
-    if count > 1:
-        yield from by_result(box, count, whole, lambda which: sent(box.names, which)[1])
-
-
-def by_result(box: Box, count: int, whole: Gradients, sent: Callable[[int], Gradients]) -> Iterator[tuple[str, str]]:
-    """The differences where one of several results is used."""
-    total = {name: np.zeros_like(one) for name, one in whole.items()}
-    for which in range(count):
+        if not same(box, whole.sent[name], alone):
+            yield name, f"the backward pass gives different gradients {told}: {gap(whole.sent[name], alone)}"
+    if whole.results < 2:
+        return
+    total = {name: np.zeros_like(one) for name, one in whole.sent.items()}
+    for which in range(whole.results):
         try:
-            alone = sent(which)
+            alone_too = use(box.names, which).sent
         except NotImplementedError:
             return
         except Exception as problem:
             told = f"the backward pass raises where only result {which} is used: {describe(problem)}"
             yield from ((name, told) for name in box.names)
             return
-        total = {name: total[name] + alone[name] for name in total}
-    for name, one in total.items():
-        if not same(box, whole[name], one):
+        total = {name: total[name] + alone_too[name] for name in total}
+    for name, summed in total.items():
+        if not same(box, whole.sent[name], summed):
             told = "the gradients of the single results do not add up to the gradient of all of them"
-            yield name, f"{told}: {gap(whole[name], one)}"
-
-
-def of_jax(box: Box, seed: int) -> Iterator[tuple[str, str]]:
-    """The differences for arrays of JAX: of the value, and of what is sent to one argument alone."""
-    jax: Any = sys.modules[JAX]
-
-    def run(names: Sequence[str]) -> tuple[list[Floats], Gradients]:
-        arguments = box.given(box.x, False)
-        value, back = jax.vjp(
-            lambda *moved: jax.tree_util.tree_leaves(
-                box.spread(box.f, {**arguments, **dict(zip(names, moved, strict=True))})
-            ),
-            *[arguments[name] for name in names],
-        )
-        draw = np.random.default_rng(seed)
-        seeds = [
-            jax.numpy.asarray(draw.uniform(0.5, 1.5, one.shape), one.dtype)
-            if one.dtype.kind in "fV"
-            else np.zeros(one.shape, jax.dtypes.float0)
-            for one in value
-        ]
-        return [np.asarray(one) for one in value], {
-            name: part_of(box, name, one) for name, one in zip(names, back(seeds), strict=True)
-        }
-
-    try:
-        plain = [np.asarray(one) for one in jax.tree_util.tree_leaves(box.spread(box.f, box.given(box.x, False)))]
-        value, whole = run(box.names)
-        for k, (one, other) in enumerate(zip(plain, value, strict=True)):
-            if one.dtype.kind == "f" and not same(box, one, other):
-                told = f"its result {k} changes when a gradient is taken" if len(plain) > 1 else ""
-                told = told or "its value changes when a gradient is taken"
-                yield box.names[0], f"{told}: {gap(one, other)}"
-        for name in box.names if len(box.names) > 1 else ():
-            _, alone = run([name])
-            if not same(box, whole[name], alone[name]):
-                told = f"where only {name} is differentiated"
-                yield name, f"the backward pass gives different gradients {told}: {gap(whole[name], alone[name])}"
-    except Exception:  # what a function raises where it is judged is told by its verdict
-        return
+            yield name, f"{told}: {gap(whole.sent[name], summed)}"
 
 
 def part_of(box: Box, name: str, sent: Any) -> Floats:
