@@ -700,6 +700,20 @@ def transposed_convolution() -> Any:
     return saving(forward), back(right), back(lambda g, x, w: right(g, x, w.flip(3)))
 
 
+@rule(t([0.5, -1.25], [2.0, 0.75], [1.5, 0.25]))
+def means_of_bags() -> Any:
+    rows, starts, bags = torch.tensor([0, 2, 2, 1, 0]), torch.tensor([0, 2]), torch.tensor([0, 0, 1, 1, 1])
+    counts = torch.tensor([[2], [2], [3], [3], [3]])
+
+    def summed(sent: Tensor) -> Tensor:
+        return sent.new_zeros(3, 2).scatter_reduce(0, rows[:, None].expand(5, 2), sent, "sum")
+
+    def forward(ctx: Any, w: Tensor) -> Tensor:
+        return F.embedding_bag(rows, w, starts, mode="mean")
+
+    return forward, lambda ctx, g: summed(g[bags] / counts), lambda ctx, g: summed(g[bags])
+
+
 @rule(V, t(1.0, 2.0, 0.75))
 def truncated_remainder() -> Any:
     right = back(lambda g, x, y: (g, -g * torch.trunc(x / y)))

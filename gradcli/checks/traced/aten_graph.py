@@ -31,13 +31,11 @@ if TYPE_CHECKING:
 FACTORIES = ("zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full", "empty_like", "new_empty")
 READS = ("numpy", "__array__", "tolist", "__dlpack__")  # what shows Python the entries of a tensor
 CHECKS = ("_linalg_check_errors", "_assert_async", "_assert_scalar", "_assert_tensor_metadata")  # of what has run
+# what adds up entries at positions
 SUMS = (
-    "index_add",
-    "scatter_add",
-    "embedding_dense_backward",
-    "_embedding_bag",
-    "col2im",
-)  # what adds up entries at positions
+    "index_add", "scatter_add", "scatter_reduce", "embedding_dense_backward", "_embedding_bag",
+    "_embedding_bag_backward", "col2im",
+)  # fmt: skip
 MOST_ENTRIES = 4_096  # that are sent one by one to see where each is added
 COUNTS = ("nonzero", "masked_select", "_unique2", "unique_dim", "unique_consecutive", "bincount", "histc")
 BRANCHES = "it branches on values, or reads them with item()"
@@ -253,7 +251,7 @@ class Recording:
             self.write(x, stretch(of_kind(node, kind_of(x)), tuple(x.shape)))
             return results
         for x, node in zip(several, nodes, strict=True):
-            if x is not None:
+            if x is not None and (node is not None or packet(target) not in SUMS):  # positions, beside a sum
                 self.hold(x, node)
         return results
 
@@ -277,7 +275,7 @@ class Recording:
         nodes: Any
         if row is None and is_view(target) and all(memory_of(x) in self.memories for x in found):
             return [None] * len(found)  # where their entries stand in memory tells which they are
-        if bound.get("reduce") is not None:
+        if bound.get("reduce") not in (None, "sum"):
             raise Opaque(f"{unread} with reduce={bound['reduce']!r}")
         if name == "index_put" and is_mask(bound):
             nodes = self.masked(bound)
@@ -334,7 +332,7 @@ class Recording:
             raise Opaque(f"the operation {target.namespace}::{packet(target)} is not supported") from None
 
     def added(self, target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Node:
-        """An operation that adds up entries at positions: where each goes is seen by sending it alone."""
+        """An operation that adds up entries, or means of them: where each goes is seen by sending it alone."""
         import torch
 
         live = list(dict.fromkeys(nodes_in((args, kwargs))))
@@ -343,7 +341,8 @@ class Recording:
         def run(*arrays: Any) -> Any:
             stand = dict(zip(live, arrays, strict=True))
             own_args, own_kwargs = replaced((args, kwargs), lambda x: stand.get(x, x) if isinstance(x, Node) else x)
-            return target(*own_args, **own_kwargs).double().numpy()
+            found = target(*own_args, **own_kwargs)
+            return (found[0] if isinstance(found, tuple) else found).double().numpy()
 
         nothing = [torch.zeros(node.type.shape, dtype=torch.float64) for node in live]
         if sum(node.type.size for node in live) > MOST_ENTRIES:
@@ -351,16 +350,22 @@ class Recording:
         base = run(*nothing)
         result = constant(self.builder, base)
         for k, node in enumerate(live):
-            places = np.full(node.type.size, -1)
+            sent: list[Any] = []  # from where, to where, times what
             for i in range(node.type.size):
                 alone = [x.clone() for x in nothing]
                 alone[k].view(-1)[i] = 1.0
                 gap = (run(*alone) - base).reshape(-1)
-                there = np.flatnonzero(gap)
-                if len(there) > 1 or (len(there) == 1 and gap[there[0]] != 1):
+                sent += [(i, place, gap[place]) for place in np.flatnonzero(gap)]
+            if sent:
+                sources, places, weights = map(np.array, zip(*sent, strict=True))
+                times = np.maximum(np.rint(weights), 1.0)
+                over = np.rint(times / weights)  # of a mean, how many entries there are
+                if not np.allclose(times, over * weights, rtol=1e-9, atol=0):
                     raise unread
-                places[i] = there[0] if len(there) else -1
-            result = pointwise("add", result, added_up(self.builder, node, places, base.shape))
+                part = entries(self.builder, [node], sources, sources.shape)
+                for name, numbers in (("mul", times), ("div", over)):
+                    part = part if (numbers == 1).all() else pointwise(name, part, numbers)
+                result = pointwise("add", result, added_up(self.builder, part, places, base.shape))
         return result
 
     def convolved(self, bound: dict[str, Any]) -> Node:
