@@ -26,7 +26,7 @@ class set_detect_anomaly:
 
 
 class detect_anomaly(set_detect_anomaly):
-    """Within this context a backward that meets NaN raises RuntimeError and names the forward line that is to blame.
+    """Within this context a backward that produces NaN is a RuntimeError with the line of the forward operation.
 
     A gradient that is infinite gets a UserWarning with its line, and backward goes on.
     """
@@ -53,7 +53,7 @@ def is_anomaly_check_nan_enabled() -> bool:
 
 
 def inspect(node: Node, cts: list[Any], results: list[Any]) -> None:
-    """Look at what a node sent back; RuntimeError where it holds NaN, UserWarning where it holds the first infinity."""
+    """Check the gradients that a node returned: RuntimeError for NaN, UserWarning for the first infinity."""
     if not sweeps.check_nan:
         return
     for at, value in enumerate(results):
@@ -79,7 +79,7 @@ def _array(value: Any) -> Any:
 
 
 def _origin(node: Node) -> str:
-    """Where the operation of a node stands, and what was wrong with the forward values that the node saved."""
+    """The line of a node's operation, and what was wrong with the forward values that the node saved."""
     for one in node.saved or ():
         raw = getattr(one, "_raw", None)
         if raw is not None and raw.dtype.kind in "fc" and not np.isfinite(raw).all():

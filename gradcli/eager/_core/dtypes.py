@@ -1,7 +1,7 @@
 """Number formats: `torch.float32` and the others, and the common one of several operands.
 
 The rules of promotion are PyTorch's: operands with axes decide before operands without, these before plain numbers, and
-a lower one has a say only where its category (truth, whole, real) is higher.
+a later group counts only where its category (truth, whole, real) is higher.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def set_default_dtype(kind: Any) -> None:
 
 
 def of_number(value: Any) -> dtype:
-    """The format of a plain number, before other operands have their say."""
+    """The format of a plain number by itself."""
     kind = np.asarray(value).dtype.kind
     if kind == "c":
         return complex128 if _default[0] is float64 else complex64

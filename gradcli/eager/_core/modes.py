@@ -61,12 +61,12 @@ class _State(threading.local):
     grad_enabled = _flag("_grad")  # whether operations leave nodes, inference apart
     inference = _flag("_inference")
     saved_hooks = _flag("_hooks")  # the (pack, unpack) pairs that are on, innermost last
-    watched = _flag("_watched")  # how many ask that every operation takes the long way, through `record.record`
+    watched = _flag("_watched")  # how many callers want every operation to run through `record.record`
     dual = _flag("_dual")  # the forward-mode level that is open, or None
 
 
 class _Sweeps:
-    """Whether a backward may take the short way: as long as the order in which leaves are reached cannot be seen."""
+    """Flags that make a backward observable: hooks see the order in which leaves are reached, or anomaly mode is on."""
 
     watched = False
     anomaly = False
@@ -153,7 +153,7 @@ def line_of(where: Place) -> tuple[str, int]:
 
 
 def spoken(where: Place) -> str:
-    """A place as people read it: `file.py, line 3`."""
+    """A place in words: `file.py, line 3`."""
     if where is None:
         return "an unknown line"
     name, line = line_of(where)
@@ -245,7 +245,7 @@ class no_grad(_Mode):
 
     grad = False
 
-    def __enter__(self) -> None:  # the general way without its questions: training steps come here often
+    def __enter__(self) -> None:  # the general method without its tests: training steps call it often
         self.before.append((state._grad, state._inference))
         state._grad = False
         if state.mode == PLAIN:

@@ -126,7 +126,7 @@ class Extra:
 
 
 class Hooked:
-    """What the user may hang on a node."""
+    """Hooks and metadata of a node."""
 
     __slots__ = ()
     rare: Any  # an `Extra`, made at the first use

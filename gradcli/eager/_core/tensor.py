@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from gradcli.eager._core.modes import Place
     from gradcli.graph.primitive import Primitive
 
-    Node = Any  # of `node.py`, which stands on this module
+    Node = Any  # of `node.py`, which imports this module
     Edge = tuple[Node, int]
 
 _numbers = itertools.count()
@@ -79,7 +79,7 @@ class Counter:
 
 
 class Conversions(Operand):
-    """What leads out of tensors; the tensor itself adds payload, flags and history."""
+    """Conversions of tensors to numbers, lists, arrays and text; `Tensor` adds payload, flags and history."""
 
     __slots__ = ()
 

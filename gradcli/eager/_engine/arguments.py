@@ -161,7 +161,7 @@ _KINDS: dict[str, tuple[Test, str]] = {
 _TESTS: dict[str, Test] = {name: test for name, (test, _) in _KINDS.items()}
 _TESTS.update({f"{name} | None": (lambda x, test=test: x is None or test(x)) for name, (test, _) in _KINDS.items()})  # type: ignore[misc]
 _NUMERIC = ("int", "float", "int | None", "float | None", "Number", "Number | None", "Dims")
-_LOOSE = ("inplace", "training")  # PyTorch asks for their truth, whatever they are
+_LOOSE = ("inplace", "training")  # PyTorch takes the truth value of anything
 
 
 def checked(function: Any, method: bool = False, floating: bool = False, call: Any = None) -> Any:

@@ -161,7 +161,7 @@ def sweep(sources: Sequence[Any], seeds: Sequence[Any], retain: bool, watch: Wat
     A node runs in descending order of the sequence numbers. Unless someone watches, leaves get theirs at the end: where
     a node fails, no leaf does.
     """
-    heap: list[int] = []  # the numbers of the nodes that wait, apart from `top`, the last of them
+    heap: list[int] = []  # the numbers of the pending nodes, apart from `top`, the last of them
     nodes: dict[int, Any] = {}
     cts: dict[int, Any] = {}
     leaves: dict[int, list[Any]] = {}
@@ -331,7 +331,7 @@ class Watch:
             self._run_leaf(*leaves.pop(key)[:2])
 
     def arrived(self, node: Node, leaves: dict[int, list[Any]]) -> None:
-        """A node has sent its gradients: the leaves that wait for no other one run."""
+        """A node has run: the leaves that expect no other contribution run now."""
         for source in node.ins:
             if source is not None and not source._seq:
                 self.missing[id(source)] -= 1

@@ -343,7 +343,7 @@ def keep(
 def again(signature: Any, *xs: Any) -> Tensor | None:
     """The result of an operation on these tensors, if there is a recipe and nothing unusual is on.
 
-    For callers that ask before they check their operands: a recipe exists only for what passed the checks.
+    For callers that try this before they check their operands: a recipe exists only for what passed the checks.
     """
     if state.mode == SPECIAL:
         return None

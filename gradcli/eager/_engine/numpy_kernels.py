@@ -23,7 +23,7 @@ _maximum: Any = np.maximum.reduce
 
 
 def _held() -> int:
-    """What is counted for an array that only one view holds, asked as `alone` asks."""
+    """The reference count that `alone` sees for an array that only one view holds."""
     x = np.empty(2).reshape(1, 2)
     base = x.base
     return getrefcount(base)

@@ -212,7 +212,7 @@ class Vjp:
 
 
 def _unchanged(count: int) -> list[str]:
-    """The lines that ask whether saved values have the versions they had."""
+    """The lines that check that saved values still have the versions they had."""
     counters = [f"(c := s{i}._count) is not None and c.value" for i in range(count)]
     return [
         "known = node.vers",

@@ -4,8 +4,8 @@ This is the long way, which every operation can take: formats are joined, the pl
 and a node keeps what the plan of its gradients will read. (Operators on tensors of one float format take the short
 way of `fastpath.py`, which does the same.) Broadcasting leaves no node; its gradient is summed by the node itself.
 
-PyTorch's `eigh`, `qr`, `svd`, `slogdet` or `var_mean` are one node with several outputs. Here each output has its own
-rule, and the node (`SeveralNode`) adds up what they send back; their results are named tuples that print as PyTorch's.
+PyTorch's `eigh`, `qr`, `svd` and `slogdet` are one node with several outputs. Here each output has its own
+rule, and the node (`SeveralNode`) adds up their gradients; their results are named tuples that print as PyTorch's.
 """
 
 from __future__ import annotations
@@ -370,7 +370,7 @@ def fitted(value: Tensor, shape: tuple[int, ...], kind: Any) -> Tensor:
 
 
 class SeveralNode(Node):
-    """The node of several results: for each output the node that knows its rule, or None where nothing flows."""
+    """The node of several results: for each output the node with its rule, or None where there is no gradient."""
 
     __slots__ = ("outputs", "parts")
     outputs: int
@@ -397,7 +397,7 @@ class SeveralNode(Node):
 
 
 def one_node(name: str, *results: Tensor | None) -> tuple[Tensor, ...]:
-    """The results as outputs of one node in this order; None stands for an output that nobody asked."""
+    """The results as outputs of one node in this order; None stands for an output that was not requested."""
     found = [x for x in results if x is not None]
     nodes = [None if x is None else x._node for x in results]
     made = [node for node in nodes if node is not None]

@@ -372,10 +372,10 @@ def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *, g
         draws = source.rand((len(rows), num_samples), "float64")
         places = [np.searchsorted(row, draw) for row, draw in zip(rows, draws, strict=True)]
         found = np.reshape(places, (*weights.shape[:-1], num_samples))
-    else:  # the first to arrive, where each waits for a time that is exponential in its weight
+    else:  # the smallest of exponential variables whose rates are the weights
         kind = input._raw.dtype
-        waits = (-np.log1p(-source.rand(weights.shape, "float64"))).astype(kind)
-        found = np.argsort(-(input._array / waits), axis=-1, kind="stable")[..., :num_samples]
+        times = (-np.log1p(-source.rand(weights.shape, "float64"))).astype(kind)
+        found = np.argsort(-(input._array / times), axis=-1, kind="stable")[..., :num_samples]
     return noted("multinomial", (input,), Tensor(np.ascontiguousarray(found, np.int64)))
 
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from gradcli.eager._engine.arguments import Dims, Sizes, Tensors
 
 
-_TOGETHER = 256  # that are joined at once: where a gradient is cut apart, each part asks for the sizes before it
+_TOGETHER = 256  # joined at once: the gradient of each part needs the sizes of all parts before it
 
 
 def _joined(*xs: Any, axis: int) -> Any:
@@ -288,7 +288,7 @@ def diff(input: Tensor, n: int = 1, dim: int = -1) -> Tensor:
 
 @op()
 def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """The diagonal of two axes, as the last axis; a copy, which nobody may write to."""
+    """The diagonal of two axes, as the last axis; a copy, which cannot be written to."""
     rank = input.ndim
     one, two = axis_of(dim1, rank) + rank, axis_of(dim2, rank) + rank
     if one == two:
@@ -297,7 +297,7 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
 
 
 def _copied(x: Tensor) -> Tensor:
-    """A copy where PyTorch has a view, so nobody may write to it."""
+    """A copy where PyTorch has a view, so writing to it is refused."""
     if isinstance(x._raw, np.ndarray):
         x._raw.flags.writeable = False
     return fixed(x)

@@ -40,7 +40,7 @@ def as_asked(found: Tensor, dtype: dtypes.dtype | None) -> Tensor:
 
 
 def converted(input: Tensor, dtype: dtypes.dtype | None) -> Tensor:
-    """The tensor in the format that a reduction was asked to compute in."""
+    """The tensor in the format that a reduction computes in."""
     return input if dtype is None else cast(input, dtype)
 
 
@@ -88,7 +88,7 @@ def _spread(name: str, node: str, x: Tensor, dim: Any, keepdim: bool, correction
     ddof, dim = _ddof(correction, unbiased, dim)
     _need_point(name, x)
     if _count(x, dim) <= ddof:
-        warn(f"{name}(): degrees of freedom is <= 0: fewer entries than the correction asks for", UserWarning)
+        warn(f"{name}(): degrees of freedom is <= 0: no more entries than the correction", UserWarning)
         params = {"axis": axes_of(dim), "keepdims": keepdim}
         return record(_undefined, (x,), params, node, pointwise=False)
     return reduced(name, x, dim, keepdim, node, ddof=ddof)

@@ -76,7 +76,7 @@ def axis_of(dim: int, rank: int) -> int:
     return dim - rank if dim >= 0 and rank else dim
 
 
-# --- reshape and its kin -----------------------------------------------------------------------------------
+# --- reshape -----------------------------------------------------------------------------------------------
 
 
 def _complete(size: int, shape: Shape) -> Shape:
@@ -108,7 +108,7 @@ def _shared(x: Tensor, shape: Shape, node: str) -> Tensor:
 
 
 def unsafe_view(x: Tensor, shape: Shape) -> Tensor:
-    """A temporary that nobody else can see in another shape: no view."""
+    """A temporary result in another shape, without the bookkeeping of a view."""
     found = _shared(x, shape, "UnsafeViewBackward0")
     if state.dual is not None:
         state.dual.look_up(found)
