@@ -42,7 +42,7 @@ class Lost(NamedTuple):
 
 @oracle_client.exclusive
 def lost_digits(outputs: Sequence[Node], floats: Mapping[Node, Any], point: Mapping[str, Any]) -> Lost | None:
-    """What floats hide: None where they are good, or where nothing is known of the exact values.
+    """The exact values that the floats miss; None where the floats are good or the exact values are unknown.
 
     `floats` holds the value of every node that the outputs need.
     """
@@ -70,7 +70,7 @@ def lost_digits(outputs: Sequence[Node], floats: Mapping[Node, Any], point: Mapp
 
 
 def is_bad(made: float, entry: Entry) -> bool:
-    """Whether a float is far from the exact value, as far as that is known."""
+    """Whether a float is far from the exact value; False where that is unknown."""
     if "digits" not in entry:
         return False
     exact = entry.get("value")

@@ -58,7 +58,7 @@ def cut(text: str, digits: int = 17) -> str:
     return text if len(text) <= digits + 6 or "e" in text else f"{text[: digits + 3]}..."
 
 
-def told_apart(one: str, other: str, digits: int = 17) -> tuple[str, str]:
+def distinct_digits(one: str, other: str, digits: int = 17) -> tuple[str, str]:
     """The digits of two numbers, cut where there are many, but not before they differ."""
     same = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
     digits = max(digits, same + 1)
@@ -66,7 +66,7 @@ def told_apart(one: str, other: str, digits: int = 17) -> tuple[str, str]:
 
 
 def plain(value: Any) -> Any:
-    """Evidence as JSON data: numbers of NumPy become Python's, what is not finite becomes a word."""
+    """Evidence as JSON data: NumPy numbers become Python numbers, infinities and NaN become words."""
     if isinstance(value, dict):
         return {key: plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

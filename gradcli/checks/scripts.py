@@ -380,7 +380,7 @@ def continues(before: Subject, after: Subject) -> bool:
 
 
 def complex_check(name: str, source: Source) -> Check:
-    """What is said of complex leaves without --dtype complex128."""
+    """The check of a complex leaf without --dtype complex128."""
     return Check(
         f"gradient:{name}",
         source.path,

@@ -98,7 +98,7 @@ def rule_of(check: Check) -> str:
 def suppressed(
     lowered: Lowered, places: Sequence[int | None], checks: Sequence[Check], require: str | None, warn: bool
 ) -> tuple[list[Check], list[Diagnostic]]:
-    """The checks, those that a directive of their line suppresses passed, and what is to be said about directives.
+    """The checks, those that a directive of their line suppresses passed, and diagnostics about directives.
 
     `places` are the lines of the first checks, the others are expected results. A suppression that suppresses nothing
     gets a warning, if `warn`; and one that permits more than the caller requires a note.
@@ -172,7 +172,7 @@ class Subject:
         return replace(self, values=values)
 
     def nodes(self) -> list[Node]:
-        """Every node that an oracle may be asked about."""
+        """Every node that questions to the oracle may name."""
         found = [self.judged, *(surface.zero for surface in self.surfaces)]
         found += [node for node in (self.output, self.target, self.left, self.engine) if node is not None]
         return [*found, *(self.inner or ())]

@@ -122,7 +122,7 @@ def worst(case: Case, judged: Any) -> int:
 
 
 def reverse(case: Case, entry: int) -> Row | None:
-    """The engine's own gradient, beside somebody else's."""
+    """The engine's own gradient, where a claim or a hand-written rule is judged."""
     if case.subject.engine is None:
         return None
     return {"value": repr(float(parts_of(case.doubles([case.subject.engine])[0])[entry]))}
@@ -159,7 +159,7 @@ def finite_difference(case: Case, entry: int) -> Row:
 
 
 def differences_row(seen: Differences) -> Row:
-    """The row of finite differences; `seen` is taken out again where they are compared with what is judged."""
+    """The row of finite differences; `agreement` removes `seen`."""
     value, bound, reason = seen.estimate
     return {"value": repr(float(value)), "bound": bound, "seen": seen} if reason is None else {"reason": reason}
 
@@ -176,7 +176,7 @@ ASKED: dict[str, Callable[[Case, int], Row | None]] = {
 
 
 def of_black_box(judged: str, one: Finding, entry: str) -> Row:
-    """What can be said of a function that only has values: the claim, and the differences."""
+    """The table of a function that only has values: its claim and the differences."""
     row = differences_row(one.seen)
     if "value" in row:
         row |= agreement(one.claimed, row, "float64")
@@ -207,7 +207,7 @@ def selected(evidence: dict[str, Any], chosen: tuple[str, ...]) -> dict[str, Any
 
 
 def agreement(judged: float, row: Row, dtype: str) -> Row:
-    """How many digits of a witness agree with what is judged, and whether it agrees as far as it can tell."""
+    """How many digits of a witness agree with what is judged, and whether the gap is within its error bound."""
     value = float(row["value"])
     gap = abs(judged - value)
     if "seen" in row:

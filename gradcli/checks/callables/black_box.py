@@ -245,7 +245,7 @@ class BlackBox(ByDifferences):
         if all(w.gap <= self.precise * max(abs(w.claimed), abs(w.seen.estimate.value)) < math.inf for w in wrong):
             return self.imprecise(one)
         evidence = {**self.worst([*wrong, *self.own]), "ladder": steps_shown(one, self.label(one))}
-        told = f"{self.label(one)}: {self.gap_told(one)}"
+        told = f"{self.label(one)}: {self.gap_text(one)}"
         relative = one.gap / max(abs(one.seen.estimate.value), 1e-300)
         if relative < ALIKE:
             told += f" (a relative {relative:.0g}: if f is computed approximately, rtol= allows for it)"

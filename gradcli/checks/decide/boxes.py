@@ -162,19 +162,19 @@ def on_box(exact: Exact, subject: Subject, outcome: Outcome, box: Box, judge: Ju
             f"{answer['left']:,} pieces are undecided after {answer['pieces']:,} subdivisions, "
             f"{100 * (1 - answer['settled']):.3g} % of the box"
         )
-        return open_box(outcome, told, f"{left}: {pieces_told(names, answer['open'])}", evidence)
+        return open_box(outcome, told, f"{left}: {pieces_text(names, answer['open'])}", evidence)
     if outcome.verdict != "AGREES" and proved_everywhere(exact, subject, answer["regions"], at):
         evidence["regions"] = len(answer["regions"])
         return outcome._replace(
             verdict=outcome.verdict if outcome.verdict == "IMPRECISE" else "PROVED" if proved_at_ties else "CERTIFIED",
-            message=f"equal by algebra on the whole box {box_told(told)}{told_of}",
+            message=f"equal by algebra on the whole box {box_text(told)}{told_of}",
             evidence={**outcome.evidence, **evidence},
         )
     answer = asked(TOLERANCE)
     if answer.get("state") == "settled":
         evidence |= {"pieces": answer["pieces"], "bound_on_the_box": answer["bound"]}
         close = f"the claim is within {answer['bound']:.1e} of the derivative, relative to its largest size there"
-        message = f"on the whole box {box_told(told)} {close}{told_of}"
+        message = f"on the whole box {box_text(told)} {close}{told_of}"
         return outcome._replace(message=f"{outcome.message}; {message}", evidence={**outcome.evidence, **evidence})
     share = answer.get("settled", 0.0)
     message = f"no proof, and enclosures to {TOLERANCE:g} cover only {100 * share:.3g} % of the box"
@@ -284,7 +284,7 @@ def open_box(outcome: Outcome, box: Mapping[str, Any], reason: str, evidence: Ma
 
 
 def shortest_inside(low: float, high: float) -> float:
-    """The number with the fewest digits between two others: where somebody would look for a kink."""
+    """The number with the fewest digits between two others: the likely place of a kink."""
     if low <= 0 <= high:
         return 0.0
     middle = (low + high) / 2
@@ -295,11 +295,11 @@ def shortest_inside(low: float, high: float) -> float:
     return middle
 
 
-def box_told(box: Mapping[str, Any]) -> str:
+def box_text(box: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} in [{low:g}, {high:g}]" for name, (low, high) in box.items())
 
 
-def pieces_told(names: list[str], pieces: list[Any]) -> str:
+def pieces_text(names: list[str], pieces: list[Any]) -> str:
     """Where open pieces lie, by the intervals of a few entries."""
     shown = []
     for piece in pieces[:2]:

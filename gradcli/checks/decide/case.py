@@ -16,7 +16,7 @@ import numpy as np
 from gradcli.checks.decide import sample_points
 from gradcli.checks.decide.floats import evaluated, evaluator
 from gradcli.checks.evaluate.interpretation import rounded_constants
-from gradcli.checks.formatting import counted, node_text, point_text, position, shortened_list
+from gradcli.checks.formatting import node_text, point_text, position, shortened_list
 from gradcli.diagnostics import Diagnostic
 from gradcli.graph.node import LEAF, reachable
 
@@ -48,7 +48,7 @@ NAMELESS = re.compile(
 
 
 class Outcome(NamedTuple):
-    """A verdict, why, and the evidence; `inside` tells, at a kink, whether the returned value is a possible slope."""
+    """A verdict, why, and the evidence; `inside`: at a kink, whether the returned value is a possible slope."""
 
     verdict: str
     message: str
@@ -124,21 +124,21 @@ class Case:
         return None
 
     def value(self, nodes: Sequence[Node]) -> Outcome | None:
-        """UNDEFINED where a value is not real at the point; None where it is, or where nobody can tell."""
+        """UNDEFINED where a value is not real at the point; None where it is, or where that is not decided."""
         answer = self.exact.values(nodes, self.values)
         if "problem" in answer:
             return self.value_in_floats(nodes, answer["reason"])
         return self.value_of([entry for row in answer["entries"] for entry in row], nodes)
 
     def value_in_floats(self, nodes: Sequence[Node], reason: str) -> Outcome | None:
-        """The same where balls cannot read the nodes."""
+        """UNDEFINED where a float is not finite, for nodes that balls cannot read."""
         self.tried["balls"] = reason
         if all(np.isfinite(x).all() for x in self.doubles(nodes)):
             return None
         return Outcome("UNDEFINED", "the value is not a finite number here", {"basis": "numerical"})
 
     def value_of(self, entries: Sequence[Answer], nodes: Sequence[Node]) -> Outcome | None:
-        """The same from the entries of the nodes, as balls gave them; their digits become evidence."""
+        """UNDEFINED or INCONCLUSIVE where an enclosed entry has no value; the digits of the others become evidence."""
         failed = [entry for entry in entries if "failure" in entry]
         for entry in failed:
             if entry["failure"] == "undefined":
@@ -275,7 +275,7 @@ def parts_of(made: NDArray[Any]) -> Floats:
 
 
 def negated(digits: str) -> str:
-    """Digits with the other sign."""
+    """The digits of the negated number."""
     return digits[1:] if digits.startswith("-") else digits if digits in ("0", "") else f"-{digits}"
 
 
@@ -285,7 +285,7 @@ def usable(answer: Answer) -> bool:
 
 
 def rescued(answer: Answer, slack: float = 1e-9) -> bool:
-    """Whether both sides are equal after all, as far as rounded constants allow."""
+    """Whether both sides are equal to within what rounded constants explain."""
     for relation, exact, claimed in zip(answer["relations"], answer["exact"], answer["claimed"], strict=True):
         if relation in RIGHT:
             continue
@@ -316,10 +316,6 @@ def three_numbers(case: Case, answer: Answer) -> Evidence:
 
 
 def more_entries(answer: Answer) -> list[str]:
-    """How many entries are not written out, in words; nothing where all are."""
+    """A note on how many entries are left out; empty where none is."""
     left = len(answer["entries"]) - len(answer["details"])
     return [f"... {left:,} more"] if left else []
-
-
-def points_told(count: int) -> str:
-    return counted(count, "point")

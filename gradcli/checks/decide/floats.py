@@ -49,7 +49,7 @@ def evaluated(nodes: Sequence[Node], values: Values, dtype: str = "float64", bac
 def evaluator(
     nodes: Sequence[Node], dtype: str = "float64", backend: str = "numpy"
 ) -> Callable[[Values], list[Floats]]:
-    """The same for many points: what `evaluated` gives, as a function of the point."""
+    """`evaluated` as a function of the point, for many points."""
     tape = Tape(list(nodes))
     needed = {node.params["name"] for node, _ in tape.inputs}
     kind = np.complex128 if dtype == "complex128" else np.float64

@@ -47,7 +47,7 @@ def at_a_tie(case: Case, tie: Answer, here: Answer) -> Outcome | None:
 
 
 def seen_by_series(case: Case, tie: Answer) -> tuple[Behaviour, list[float]]:
-    """What series saw on both sides, and what is returned, for the entries at the tie."""
+    """The one-sided slopes from series, and the returned gradient, for the entries at the tie."""
     left, right = ([number(slope) for slope in tie[side]] for side in ("left", "right"))
     made = case.made(case.values)
     seen = Behaviour(tie["kind"], left, right, 0.0, tie["value"], (tie["limits"][0], tie["limits"][1]))

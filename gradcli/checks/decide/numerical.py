@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gradcli.checks.decide.case import Outcome, leaf_names, parts_of, points_told
+from gradcli.checks.decide.case import Outcome, leaf_names, parts_of
 from gradcli.checks.decide.floats import evaluated, moving
 from gradcli.checks.decide.kinks import on
 from gradcli.checks.decide.precision import float_tie
@@ -52,7 +52,7 @@ class ByDifferences:
         return found._replace(evidence={**self.evidence, **found.evidence})
 
     def by_findings(self) -> Outcome:
-        """The verdict where f is smooth, as far as can be seen."""
+        """The verdict where f looks smooth."""
         wrong = [one for one in self.found if one.state in ("differs", "not finite")]
         if wrong:  # a wrong entry says more than a wrong sum of them
             return self.contradicted(sorted(wrong, key=lambda one: (one.entry is None, -one.ratio)))
@@ -76,7 +76,7 @@ class ByDifferences:
         """The verdict where a slope is too near to be called wrong, and not near enough to be right."""
         return Outcome(
             "INCONCLUSIVE",
-            f"{self.label(one)}: {self.gap_told(one)}, too close to tell them apart",
+            f"{self.label(one)}: {self.gap_text(one)}, too close to tell them apart",
             self.worst(self.found),
         )
 
@@ -111,7 +111,7 @@ class ByDifferences:
         if against:
             evidence["beside"] = f"differs at {len(against)} of {len(beside)} points nearby: is there a branch?"
         covered = self.covered()
-        message = f"finite differences agree at {points_told(points)} to {bound_told}" + (
+        message = f"finite differences agree at {counted(points, 'point')} to {bound_told}" + (
             f" ({covered})" if covered else ""
         )
         special = next((one for one, state in around if one.lacks and state == "differs"), None)
@@ -119,7 +119,7 @@ class ByDifferences:
             worst = max(special.joint, key=lambda one: one.ratio)
             kind = f"{self.name} is not {special.lacks}"
             evidence["not_in_general"] = {"where": kind, **self.both_at(special, worst)}
-            message += f"; warning: wrong where {kind}: {self.gap_told(worst, 'along a direction')}"
+            message += f"; warning: wrong where {kind}: {self.gap_text(worst, 'along a direction')}"
         rest = sum(1 for one in self.own if one.state in ("silent", "still"))
         if rest:
             message += f"; {counted(rest, 'slope')} could not be measured"
@@ -128,7 +128,7 @@ class ByDifferences:
     def only_here(self, where: Survey) -> Outcome:
         """The verdict where a gradient that is right at the point is wrong beside it."""
         worst = max(where.joint, key=lambda one: one.ratio)
-        gap = self.gap_told(worst, "along a direction")
+        gap = self.gap_text(worst, "along a direction")
         evidence = {
             "counterexample": {**self.both_at(where, worst), "bound": worst.seen.estimate.bound},
             "ladder": steps_shown(worst),
@@ -142,7 +142,7 @@ class ByDifferences:
         return {"at": {self.name: moved}, "claimed": one.claimed, "differences": one.seen.estimate.value}
 
     def sure(self, one: Finding) -> bool:
-        """Whether a finding contradicts the claim for certain, as far as differences can."""
+        """Whether a finding contradicts the claim with the certainty that differences can have."""
         return contradicted(one)
 
     # --- what a verdict shows ---------------------------------------------------------------------------------------
@@ -172,7 +172,7 @@ class ByDifferences:
         row = self.row_names[one.row]
         return f"{row} with respect to {by}" if row else by
 
-    def gap_told(self, one: Finding, where: str = "") -> str:
+    def gap_text(self, one: Finding, where: str = "") -> str:
         """Both numbers in one sentence."""
         value, bound, _ = one.seen.estimate
         own = f"{self.role} gives {one.claimed!r}{f' {where}' if where else ''}"
@@ -199,7 +199,7 @@ class ByDifferences:
         return [group for group in groups if any(one.state == "agrees" for one in group.findings)]
 
     def bound(self, spoken: Sequence[Finding], largest: float) -> tuple[float, str]:
-        """To how much the claims were confirmed, and in words; entries of a large array beside the largest of them."""
+        """The relative bound to which the claims hold (of a large array: of its largest entry), and its text."""
         groups = self.agreeing_groups()
         if not groups or not largest > 0:
             found = max(self.relative(one, largest) for one in spoken)
@@ -310,7 +310,7 @@ class OfScript(ByDifferences):
         if found.verdict != "AGREES":
             case.tried["differences"] = f"contradict: {found.message}"
             return found
-        case.tried["differences"] = f"agree at {points_told(found.evidence['points'])}"
+        case.tried["differences"] = f"agree at {counted(found.evidence['points'], 'point')}"
         exact = case.tried.get("series", case.tried.get("balls"))
         if exact is not None and not case.smooth_tie:
             found = found._replace(message=f"{found.message}; not certified: {exact}")
@@ -318,7 +318,7 @@ class OfScript(ByDifferences):
 
     def contradicted(self, wrong: Sequence[Finding]) -> Outcome:
         """INCONCLUSIVE: differences alone refute nothing."""
-        reason = f"{self.label(wrong[0])}: {self.gap_told(wrong[0])}"
+        reason = f"{self.label(wrong[0])}: {self.gap_text(wrong[0])}"
         self.case.tried["differences"] = f"contradict: {reason}"
         message = f"finite differences contradict it, and no exact oracle could decide: {reason}"
         return Outcome("INCONCLUSIVE", message, self.worst(wrong))

@@ -134,7 +134,7 @@ def float_tie(case: Case) -> Surface | None:
 
 
 def float_kink(case: Case) -> tuple[Evidence, str]:
-    """What there is to say of a kink on which the point lies in floats only, as evidence and in words."""
+    """Evidence and a sentence about a kink on which the point lies in floats only."""
     surface = float_tie(case)
     if surface is None:
         return {}, ""
@@ -161,7 +161,7 @@ def digits_lost(off: float, dtype: str) -> float:
 
 
 def blamed(case: Case) -> Node | None:
-    """The first node of what is judged whose float is far off though its arguments are good."""
+    """The first node of the judged program whose float is far off although its arguments are accurate."""
     rows = case.exact.rows
     order = [n for n in reachable([case.subject.judged]) if n in rows and n.type.kind == "float"]
     if case.plane or len(order) > MOST_NODES or sum(n.type.size for n in order) > MOST_ENTRIES:

@@ -15,7 +15,7 @@ from gradcli.checks.decide import sample_points
 from gradcli.checks.decide.case import OPEN, PRINTED_RELATIVE, RIGHT, Outcome, exact_digits, leaf_names, rescued, usable
 from gradcli.checks.decide.floats import LIMIT_ULPS, ulps
 from gradcli.checks.decide.precision import float_kink
-from gradcli.checks.formatting import told_apart
+from gradcli.checks.formatting import distinct_digits
 from gradcli.diagnostics import Diagnostic, Span
 from gradcli.graph.node import reachable
 
@@ -51,7 +51,7 @@ def refuted(case: Case, found: Sequence[tuple[Values, Any]], entries: Sequence[i
     values, answer = standing
     values, answer = shortened(case, values, answer)
     where, evidence, first = case.counterexample(values, answer)
-    right, wrong_digits = told_apart(first["exact"], first["claimed"])
+    right, wrong_digits = distinct_digits(first["exact"], first["claimed"])
     message = f"the exact derivative{where} is {right}, not {wrong_digits}"
     if values is case.values and case.subject.surfaces:
         kink, beside_it = float_kink(case)
@@ -165,7 +165,7 @@ def off_structure(case: Case, proof: Mapping[str, Any], right: Outcome) -> Outco
             if first is None or not usable(first) or "!" not in first["relations"]:
                 continue
             where, evidence, entry = case.counterexample(at, first)
-            exact, claimed = told_apart(entry["exact"], entry["claimed"])
+            exact, claimed = distinct_digits(entry["exact"], entry["claimed"])
             place = f"at {name} = {moved.tolist()}" if moved.size <= SHOWN_MATRIX else f"at a different {name}"
             what = f"entry {where} is" if where else "the exact value is"
             warning = f"; warning: wrong where {name} is not {word}: {place} {what} {exact}, not {claimed}"
@@ -175,7 +175,7 @@ def off_structure(case: Case, proof: Mapping[str, Any], right: Outcome) -> Outco
 
 
 def near_enough(case: Case, answer: Answer) -> Outcome | None:
-    """AGREES for a bare number that is right as far as its digits go, or as far as a float computation does."""
+    """AGREES for a bare number that is right to its digits, or to the accuracy of floats."""
     evidence: Evidence = {"basis": "digits", "exact": exact_digits(answer)}
     printed = case.compare([case.values], wide=True, printed=True)
     if "problem" not in printed and rescued(printed["points"][0], PRINTED_RELATIVE):
@@ -208,7 +208,7 @@ def differs(case: Case, values: Values) -> bool:
 
 
 def readings(case: Case, found: Sequence[tuple[Values, Any]], entries: Sequence[int]) -> list[diagnosis.Reading]:
-    """What may be wrong, as far as ratios and exchanges show it."""
+    """The likely mistakes in a refuted claim."""
     subject = case.subject
     if case.plane:
         return []

@@ -13,7 +13,7 @@ from operator import add, mul, truediv
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradcli.checks.decide.floats import ulps
-from gradcli.checks.diagnosis.formula_text import Names, as_said, readable
+from gradcli.checks.diagnosis.formula_text import Names, as_typed, readable
 from gradcli.diagnostics import GradcliError
 from gradcli.graph.builder import building
 from gradcli.graph.node import Node, reachable
@@ -201,7 +201,7 @@ def matched(pattern: ast.expr, node: Node, bound: Bound) -> Iterator[Bound]:
 
 
 def sum_matched(pattern: ast.BinOp, node: Node, bound: Bound, side: int) -> Iterator[Bound]:
-    """The same for a sum or difference, where `side` is -1 with all signs turned; its terms come in any order."""
+    """`matched` for a sum or difference with its terms in any order; `side` -1 negates all of them."""
     last = 1 if isinstance(pattern.op, ast.Add) else -1
     pair = terms(node)
     for one, other in (pair, pair[::-1]) if pair else ():
@@ -210,7 +210,7 @@ def sum_matched(pattern: ast.BinOp, node: Node, bound: Bound, side: int) -> Iter
 
 
 def term_matched(pattern: ast.expr, sign: int, term: Term, bound: Bound) -> Iterator[Bound]:
-    """The same for a term with a sign; a letter stands for a term with either."""
+    """`matched` for a term with a sign; a letter stands for a term of either sign."""
     node, own = term
     if own == sign:
         yield from matched(pattern, node, bound)
@@ -399,7 +399,7 @@ def _tries(case: Case, root: Node, values: Values, entry: int, exact: float) -> 
     builder.simplifying = False  # a program is evaluated as it is written
     try:
         for node in order:
-            pairs += [pair for new in alternatives(node) if (pair := _as_said(case, names, node, new)) is not None]
+            pairs += [pair for new in alternatives(node) if (pair := _as_typed(case, names, node, new)) is not None]
         groups: list[tuple[_Pair, ...]] = [(pair,) for pair in pairs]
         first = {pair.part: pair for pair in reversed(pairs)}
         if len(first) > 1:
@@ -417,9 +417,9 @@ def _tries(case: Case, root: Node, values: Values, entry: int, exact: float) -> 
     return found
 
 
-def _as_said(case: Case, names: Names, part: Node, new: Node) -> _Pair | None:
-    """A part and another rewrite of it as a person would type it; None where a text does not say what is meant."""
-    old, other = as_said(case, names, part, LONGEST), as_said(case, names, new, LONGEST)
+def _as_typed(case: Case, names: Names, part: Node, new: Node) -> _Pair | None:
+    """A part and its rewrite as texts; None where a text does not read back as its node."""
+    old, other = as_typed(case, names, part, LONGEST), as_typed(case, names, new, LONGEST)
     return None if old is None or other is None else _Pair(part, other[1], old[0], other[0])
 
 

@@ -21,7 +21,6 @@ from gradcli.checks.decide.case import (
     Outcome,
     exact_digits,
     leaf_names,
-    points_told,
     three_numbers,
     usable,
 )
@@ -36,7 +35,7 @@ from gradcli.checks.decide.refutation import (
     to_the_digits,
 )
 from gradcli.checks.evaluate.evaluation import steps
-from gradcli.checks.formatting import plain, shortened_list, told_apart
+from gradcli.checks.formatting import counted, distinct_digits, plain, shortened_list
 from gradcli.checks.oracle.oracle_client import TimeOver
 from gradcli.graph.node import is_reader, reachable
 
@@ -175,7 +174,7 @@ def weighed(
 
 
 def judged_undefined(case: Case, here: Answer) -> Outcome:
-    """What is judged has no value where the derivative has one."""
+    """UNDEFINED: the claim or gradient has no value where the derivative has one."""
     gradient = case.subject.kind == "gradient"
     answer = {} if case.plane else case.exact.values([case.subject.judged], case.values)
     failed = [entry for entry in answer.get("entries", [[]])[0] if entry.get("failure") == "undefined"]
@@ -233,7 +232,7 @@ def certified(case: Case, here: Answer, nearby: Sequence[tuple[Values, Any]]) ->
     if "~" in here["relations"]:
         evidence["rtol"] = case.subject.rtol
         return Outcome("CERTIFIED", f"within the tolerance {case.subject.rtol:g}", evidence)
-    message = f"the exact derivative is enclosed at {points_told(1 + len(nearby))}"
+    message = f"the exact derivative is enclosed at {counted(1 + len(nearby), 'point')}"
     if "chance" in here:
         chance = max(p["chance"] for p in (here, *(p for _, p in nearby)))
         evidence |= {"covered": f"all {len(here['entries']):,} entries by random directions", "chance": chance}
@@ -277,9 +276,9 @@ def equality(case: Case) -> Outcome:
         return off_structure(case, proof, Outcome("PROVED", "equal by algebra" + conditions(proof), {}))
     if found and set(answer["points"][0]["relations"]) <= RIGHT:
         count = sum(1 for _, p in found if set(p["relations"]) <= RIGHT)
-        case.tried["balls"] = f"both sides agree at {points_told(count)}"
+        case.tried["balls"] = f"both sides agree at {counted(count, 'point')}"
         within = f" within the tolerance {rtol:g}" if close else ""
-        message = f"both sides are enclosed and agree at {points_told(count)}{within}"
+        message = f"both sides are enclosed and agree at {counted(count, 'point')}{within}"
         return off_structure(case, proof, Outcome("CERTIFIED", message, {"points": count}))
     reason = proof.get("reason") or "the enclosures overlap, but are too wide"
     return Outcome("INCONCLUSIVE", f"neither proved nor refuted: {reason}", {})
@@ -313,7 +312,9 @@ def unequal(case: Case, wrong: Sequence[tuple[Values, Answer]]) -> Outcome:
         return to_the_digits(case, ways)
     values, answer = standing
     where, evidence, first = case.counterexample(values, answer)
-    message = "the left side{} is {}, the right side is {}".format(where, *told_apart(first["exact"], first["claimed"]))
+    message = "the left side{} is {}, the right side is {}".format(
+        where, *distinct_digits(first["exact"], first["claimed"])
+    )
     if any(values[name] is not case.values[name] for name in values):
         message += " at a point near the given one, where it holds"
     return disagrees(message, evidence, [] if case.plane else explained(case, [values]))

@@ -68,7 +68,7 @@ def _alone(node: Node, active: set[Node], known: Mapping[Node, Floats], case: Ca
     builder = node.builder
     by_hand = _is_by_hand(node)
     if is_reader(node) and _holds_by_hand(node):
-        return []  # the rule that somebody wrote has a check of its own
+        return []  # a hand-written rule has a check of its own
     operands = node.args[1:] if by_hand else node.args
     moved = [
         arg for arg in dict.fromkeys(operands) if arg.type.kind == "float" and arg.primitive not in (CONSTANT, DATA)
@@ -96,12 +96,12 @@ def _alone(node: Node, active: set[Node], known: Mapping[Node, Floats], case: Ca
 
 
 def _is_by_hand(node: Node) -> bool:
-    """Whether the rule of an operation is one that somebody wrote."""
+    """Whether the rule of an operation is hand-written."""
     return node.builder.vocabulary.get(node.primitive.name) is not node.primitive
 
 
 def _holds_by_hand(reader: Node) -> bool:
-    """Whether a turn of a loop calls an operation whose rule somebody wrote."""
+    """Whether a turn of a loop calls an operation with a hand-written rule."""
     inside = [step for step in reader.params["body"].steps if step.args]
     return any(_is_by_hand(step) or (is_reader(step) and _holds_by_hand(step)) for step in inside)
 

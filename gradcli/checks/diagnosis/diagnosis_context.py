@@ -163,7 +163,7 @@ class Judgement:
         return [name for name in dict.fromkeys((*own, *case.subject.moving)) if name in used]
 
     def holds_elsewhere(self, factor: Fraction) -> bool:
-        """Whether the right side is this multiple of the claim also where data have moved, as far as one can see.
+        """Whether the right side is this multiple of the claim at moved data too.
 
         What is one number at held data may be another subexpression, and no constant.
         """

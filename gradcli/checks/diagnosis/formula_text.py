@@ -102,13 +102,8 @@ def moved_points(case: Case) -> Iterator[Values]:
     return islice(scattered(case.values, names, case.domains, 0.25, case.seed + 1), TRIES)
 
 
-def agree(one: Node, other: Node, values: Values) -> bool:
-    """Whether two nodes have the same finite floats at a point, as far as rounding allows."""
-    return agreement(one, other)(values)
-
-
 def agreement(one: Node, other: Node) -> Callable[[Values], bool]:
-    """The same for many points, as a function of the point."""
+    """Whether two nodes have the same finite floats up to rounding, as a function of the point."""
     both = evaluator([one, other])
 
     def at(values: Values) -> bool:
@@ -120,7 +115,7 @@ def agreement(one: Node, other: Node) -> Callable[[Values], bool]:
     return at
 
 
-def as_said(case: Case, names: Names, node: Node, longest: int) -> tuple[str, Node] | None:
+def as_typed(case: Case, names: Names, node: Node, longest: int) -> tuple[str, Node] | None:
     """The text of a node, and the node that the text stands for; None for a text that is not the node's.
 
     The builder of the case must be open.
@@ -128,18 +123,18 @@ def as_said(case: Case, names: Names, node: Node, longest: int) -> tuple[str, No
     with called({leaf: name for name, leaf in names.nodes.items()}):
         text = node_text(node, longest)
     made = read_back(case, names, text, node)
-    if made is None or not (made is node or agree(made, node, case.values)):
+    if made is None or not (made is node or agreement(made, node)(case.values)):
         return None
     return text, made
 
 
 def script_text(case: Case, names: Names, node: Node, longest: int = 80) -> str | None:
     """The shortest text known for a node that reads back as its value; None where there is none."""
-    said = as_said(case, names, node, longest)
+    said = as_typed(case, names, node, longest)
     if said is not None:
         return said[0]
     for text in formula_texts(node, {leaf: name for name, leaf in names.nodes.items()}):
         made = read_back(case, names, text, node) if len(text) <= longest else None
-        if made is not None and agree(made, node, case.values):
+        if made is not None and agreement(made, node)(case.values):
             return text
     return None

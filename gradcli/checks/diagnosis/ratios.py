@@ -337,7 +337,7 @@ def _some(pairs: Sequence[Comparison], wrong: NDArray[np.bool_]) -> Reading:
 
 
 def _where(wrong: NDArray[np.bool_]) -> str:
-    """Which entries are wrong, in words."""
+    """The phrase for the entries that are wrong."""
     shape = wrong.shape
     if wrong.ndim == 2 and shape[0] == shape[1]:
         diagonal = np.eye(shape[0], dtype=bool)

@@ -82,7 +82,7 @@ class Inner(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A mistake that produces the claim, with its place: the text tells what is wrong."""
+    """A mistake that produces the claim, with its place."""
 
     name: str
     told: str
@@ -300,7 +300,7 @@ class Weighing:
         return simple if self.meets(float(simple - 1) * flow) else None
 
     def passed(self) -> list[Found]:
-        """Parts of the derivative that are missing, or have a wrong sign or factor: of the same part, the best told."""
+        """Parts of the derivative that are missing or have a wrong sign or factor: the likeliest for each part."""
         groups: dict[Fraction, list[Found]] = {}
         for one in self.made.passed:
             if one.edge is not None and one.edge.arg is self.made.target and one.edge.node.primitive.name == "name":

@@ -11,7 +11,7 @@ from gradcli.checks.decide.case import RIGHT
 from gradcli.checks.decide.floats import LIMIT_ULPS, ulps
 from gradcli.checks.diagnosis.diagnosis_context import dependents
 from gradcli.checks.diagnosis.error_model import FAMILIES
-from gradcli.checks.diagnosis.formula_text import Names, agreement, as_said, moved_points, read_back, readable
+from gradcli.checks.diagnosis.formula_text import Names, agreement, as_typed, moved_points, read_back, readable
 from gradcli.checks.diagnosis.ratios import Reading, span_of
 from gradcli.checks.formatting import node_text
 from gradcli.formulas import formula_texts
@@ -153,7 +153,7 @@ def by_edits(judged: Judgement) -> list[Reading]:
         return []
     best = min(good, key=lambda edit: (edit.cost, edit.part.serial))
     span = span_of(best.part) if best.part.args else None  # a leaf's is where it was declared
-    said = as_said(judged.case, readable(judged.case), best.instead, LONGEST_EDIT) if best.written else None
+    said = as_typed(judged.case, readable(judged.case), best.instead, LONGEST_EDIT) if best.written else None
     text = f"consistent with a mistake in the claim: it is right if {best.told}" + (f", `{said[0]}`" if said else "")
     return [Reading("mistake in the claim", text, node=node_text(best.part), span=span)]
 

@@ -81,7 +81,7 @@ def behaviour(f: Function, x: Floats, entries: Sequence[int], joint: bool, seed:
 
 
 def inside(found: Sequence[float], seen: Behaviour) -> bool:
-    """Whether each returned value lies between the slopes of its entry, as far as they are known."""
+    """Whether each returned value lies between the known one-sided slopes of its entry."""
     for value, left, right in zip(found, seen.left, seen.right, strict=True):
         if left is None or right is None or not math.isfinite(value):
             return False

@@ -345,7 +345,7 @@ def _even(h: Floats, values: Floats, here: float, noise: float) -> Estimate | No
 
 
 def _table(values: Floats) -> float | None:
-    """The noise that a difference table shows; None where the spacing is too small or too large for it to speak."""
+    """The noise that a difference table shows; None where the spacing is too small or too large to show it."""
     if not np.isfinite(values).all():
         return None
     if int((np.diff(values) == 0).sum()) >= TABLE // 2 or np.ptp(values) > 0.1 * np.abs(values).max():

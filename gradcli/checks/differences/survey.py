@@ -209,7 +209,7 @@ class Survey:
         return Finding(row, entry, claimed, one, state, ratio, slack)
 
     def settle(self) -> None:
-        """What is small beside the rest of the gradient is judged by that measure.
+        """Judge entries that are small beside the rest of the gradient relative to its largest.
 
         An entry along which f does not move, or moves less than its noise, has a slope of almost 0 as far as the
         other entries are steep. Where nothing moves, nothing is said.
@@ -268,7 +268,7 @@ class Survey:
         yield from (i for i in chosen if i not in seen)
 
     def second(self, one: Finding) -> Floats:
-        """Another direction for the same finding: the entry, and all others a little; for a number, the other way."""
+        """A second direction for a finding: its entry and a little of all others; for one number, the opposite sign."""
         if one.entry is None and self.x.size > 1:
             return CROOKED * self.directions(DIRECTIONS + 1)[-1]
         d = REST * seeded_directions(self.x, 1, self.seed + 1)[0]
@@ -287,7 +287,7 @@ def contradicted(one: Finding) -> bool:
 
 
 def together(found: Sequence[Finding], sure: Callable[[Finding], bool] = contradicted) -> str:
-    """What some findings say in one word: "not finite", "differs" (one is sure to), "near", "agrees" or "silent"."""
+    """The joint state of some findings: "not finite", "differs" (one is sure to), "near", "agrees" or "silent"."""
     states = {one.state for one in found}
     if "not finite" in states:
         return "not finite"

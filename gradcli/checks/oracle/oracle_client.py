@@ -3,8 +3,8 @@
 The process is started, given questions one at a time, and replaced when it dies or grows. A question whose process dies
 is put once more to a fresh one; where that dies too, or the time of the check is over, there is no answer and the check
 is INCONCLUSIVE: a lost process never weakens a verdict. One thread uses an oracle at a time, for as long as a script or
-a callable is checked. Nothing is pickled: both sides speak JSON. The time of a check is kept here and nowhere else
-What the answers mean is for `verdict` to say.
+a callable is checked. Nothing is pickled: both sides speak JSON. The time of a check is kept here and nowhere else.
+`verdict` interprets the answers.
 """
 
 from __future__ import annotations

@@ -224,7 +224,7 @@ class Session:
         return answer
 
     def on_simplify(self, row: int, style: str) -> Answer:
-        """Shorter forms of a scalar formula, as texts that nobody has confirmed."""
+        """Shorter forms of a scalar formula, as unconfirmed texts."""
         return {"texts": room("oracle.sympy_witness").proposals(self.nodes[row], style, self.shortening)}
 
     # --- inner ----------------------------------------------------------------------------------------------
