@@ -13,7 +13,7 @@ from gradcli.execution.evaluate import Tape
 from gradcli.graph.builder import building
 from gradcli.graph.node import Node, reachable
 from gradcli.transforms import derivatives
-from gradcli.transforms.lifted import lifted
+from gradcli.transforms.derivatives import lifted
 from tests.cases import cases, internal, public
 from tests.graph_invariants import verify
 from tests.random_programs import make
