@@ -210,7 +210,7 @@ x.sum(9)|x.max(9)|x.argmax(9)|x.sort(9)|x.std(9)|x.any(9)|x.cumsum(9)|x.softmax(
 x.std('a')|x.var(2.5)|x.gather(0, 1)|x.index_select(0, 1)|x.masked_fill(1, 2)|x.matmul(x)|x.mm(3)|x.item()|x.tolist(1)
 x.backward()|x.to('a')|x.float(1)|x.fill_('a')|x.copy_([1])|x.mul_('a')|x.add_([])|x.type(5)|x.type_as(5)
 x.view_as(1)|x.reshape_as(1)|t.where(x > 0, 1.)|t.arange()|t.arange(end=5)|t.arange(x)|t.eye('a')
-t.linspace(0, 1, 2.5)|t.full((2,), 'a')|t.zeros_like(3)|t.ones_like([1])|t.randint(5, (2,), dtype=t.float32)
+t.fmod(t.tensor(5), 0)|t.fmod(t.tensor([5, -7]), 3)|t.linspace(0, 1, 2.5)|t.full((2,), 'a')|t.zeros_like(3)|t.ones_like([1])|t.randint(5, (2,), dtype=t.float32)
 t.randint(high=5, size=(2,))|t.randint(5)|t.randint(5, 3)|t.randperm(3, dtype=t.int32)|t.randn_like(x, dtype=t.float64)
 t.broadcast_tensors(x, 1)
 t.einsum(5)|t.einsum(5, x)

@@ -175,6 +175,8 @@ def record(
     if out.dtype != kind and out.dtype.kind in "fc" and kind.kind in "fc":
         out = out.astype(kind)
     elif kind.kind in "iu" and out.dtype.kind == "f" and (known in WHOLE or keep_integer):
+        if not np.isfinite(out).all():
+            raise RuntimeError("ZeroDivisionError: integer division by zero")
         out = out.astype(kind)  # an operation that keeps whole numbers, computed in floats
     if not view and isinstance(out, np.ndarray) and (out.base is not None or any(out is array for array in arrays)):
         out = out.copy()
