@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from gradcli.diagnostics import GradcliError
-from gradcli.execution.evaluate import Tape, evaluate, evaluate_all
+from gradcli.execution.evaluate import Tape, evaluate
 from gradcli.execution.namespaces import Unavailable
 from gradcli.graph.arrays import ArrayData, digest_of, nearest_float
 from gradcli.graph.primitive import elementwise, nondifferentiable
@@ -353,13 +353,13 @@ def test_every_value_is_there_for_a_trace() -> None:
     g = Graph()
     x = g.leaf("x")
     inner = g.log(x)
-    found = evaluate_all(inner * inner + 1, {"x": 2.0})
+    found = Tape(inner * inner + 1).run_all({"x": 2.0})
     assert found[x] == 2.0
     assert found[inner] == math.log(2)
     assert all(type(one) is float for one in found.values())
-    broken = evaluate_all(inner * inner, {"x": 0.0})
+    broken = Tape(inner * inner).run_all({"x": 0.0})
     assert broken[inner] == -math.inf
-    wide = evaluate_all(g.sum(g.leaf("v", 2) * 2), {"v": [1.0, 2.0]})
+    wide = Tape(g.sum(g.leaf("v", 2) * 2)).run_all({"v": [1.0, 2.0]})
     assert sorted(np.asarray(one).shape for one in wide.values()) == [(), (2,), (2,), (2,)]
 
 

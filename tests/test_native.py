@@ -205,7 +205,7 @@ def test_other_types_and_strides(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_cannot_be_printed_is_numpys(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(emit_numba, "WORK", 1)
-    x = np.linspace(0.1, 3, 5_000)
+    x = np.linspace(0.1, 3, 70_000)
     value, _ = gradcli.compile("erf(x)*x").at_points(x=x)
     monkeypatch.setattr(emit_numba, "WORK", 1 << 62)
     assert np.array_equal(value, gradcli.compile("erf(x)*x").at_points(x=x)[0])
@@ -217,7 +217,7 @@ def test_the_text_holds_nothing_but_our_words(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(emit_numba, "made", lambda text: texts.append(text) or whole(text))  # type: ignore[func-returns-value]
     monkeypatch.setattr(emit_numba, "WORK", 1)
     script = "import_os = sin(x)*exp(-evil)\nimport_os + log(2 + x**2)*tanh(evil)"
-    gradcli.compile(script).at_points(x=np.linspace(0, 1, 5_000), evil=np.linspace(0, 1, 5_000))
+    gradcli.compile(script).at_points(x=np.linspace(0, 1, 70_000), evil=np.linspace(0, 1, 70_000))
     words = set(re.findall(r"[A-Za-z_][A-Za-z0-9_]*", "\n".join(texts)))
     ours = r"[abcsx]\d+|loop|count|beyond|wide|for|i|in|range|if|else|def|abs|far|e\d*|not|sqrt|copysign|floor|ceil|rint|trunc|INF|NAN"
     assert texts and all(re.fullmatch(ours + r"|(exp|log|tanh|sincos|sincos_far)_", word) for word in words), words
@@ -226,7 +226,7 @@ def test_the_text_holds_nothing_but_our_words(monkeypatch: pytest.MonkeyPatch) -
 def test_the_machine_code_is_kept(tmp_path: Path) -> None:
     code = (
         "import numpy as np, gradcli, time\nfrom gradcli.execution.plans import emit_numba\nemit_numba.WORK = 1\n"
-        "x = np.linspace(0, 1, 9000)\n"
+        "x = np.linspace(0, 1, 70_000)\n"
         "print(gradcli.compile('exp(x)*x').at_points(x=x)[0].tobytes().hex())\n"
         "print([sum(one.stats.cache_hits.values()) for one in emit_numba._loops.values()])\n"
     )
@@ -348,8 +348,8 @@ def test_a_cache_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Monk
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     monkeypatch.setattr(emit_numba, "WORK", 1)
-    value, _ = gradcli.compile("exp(x) - x*3").at_points(x=np.zeros(5_000))
-    assert np.array_equal(value, np.ones(5_000))
+    value, _ = gradcli.compile("exp(x) - x*3").at_points(x=np.zeros(70_000))
+    assert np.array_equal(value, np.ones(70_000))
     assert not any(path.is_dir() for path in tmp_path.iterdir())
 
 
@@ -364,7 +364,7 @@ def test_the_environment_turns_it_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(emit_numba, "made", lambda text: pytest.fail("not wanted"))
     monkeypatch.setenv("GRADCLI_FAST", "0")
     monkeypatch.setattr(emit_numba, "WORK", 1)
-    gradcli.compile("exp(x) + 1").at_points(x=np.zeros(5_000))
+    gradcli.compile("exp(x) + 1").at_points(x=np.zeros(70_000))
 
 
 def test_without_numba_numpy_does_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -374,5 +374,5 @@ def test_without_numba_numpy_does_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(emit_numba, "_there", [])
     monkeypatch.setattr(emit_numba, "compiled", absent)
     monkeypatch.setattr(emit_numba, "WORK", 1)
-    value, _ = gradcli.compile("exp(x) + 2").at_points(x=np.zeros(5_000))
-    assert np.array_equal(value, np.full(5_000, 3.0)) and emit_numba._there == [False]
+    value, _ = gradcli.compile("exp(x) + 2").at_points(x=np.zeros(70_000))
+    assert np.array_equal(value, np.full(70_000, 3.0)) and emit_numba._there == [False]

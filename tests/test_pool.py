@@ -1,10 +1,9 @@
-"""Memory of results: used again when nobody refers to it, never before, bounded; blocks go to threads once each."""
+"""Memory of results: used again when nobody refers to it, never before, bounded."""
 
 from __future__ import annotations
 
 import gc
 import threading
-from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -12,7 +11,7 @@ import numpy as np
 import pytest
 
 import gradcli
-from gradcli.execution.plans import allocate, thread_pool
+from gradcli.execution.plans import allocate
 from tests.forced import idle
 
 DOUBLE = np.dtype("float64")
@@ -31,11 +30,11 @@ def place(array: Any) -> int:
 
 def test_memory_that_was_left_is_used_again() -> None:
     one, other = allocate.lines([LONG, LONG], [DOUBLE, DOUBLE])
-    assert one.flags.writeable and one.dtype == DOUBLE and place(one) % 64 == 0 == place(other) % 64
+    assert one.flags.writeable and one.dtype == DOUBLE and place(one) % 8 == 0 == place(other) % 8
     places = {place(one), place(other)}
     assert len(places) == 2
     del one, other
-    assert idle() == 2 * (8 * LONG + 64)
+    assert idle() == 2 * 8 * LONG
     again = allocate.lines([LONG, LONG], [DOUBLE, DOUBLE])
     assert {place(array) for array in again} == places and idle() == 0
 
@@ -53,7 +52,7 @@ def test_memory_with_a_view_is_not(keep: Any) -> None:
     assert place(other) != before and idle() == 0
     assert np.asarray(view).reshape(-1)[:1].tobytes() == np.array(7.0).tobytes()
     del view
-    assert idle() == 8 * LONG + 64
+    assert idle() == 8 * LONG
 
 
 def test_what_does_not_fit_is_given_back_and_short_ones_are_not_kept() -> None:
@@ -99,16 +98,3 @@ def test_results_that_are_kept_stay_as_they_are() -> None:
     for shift in range(3):
         f.at_points(x=x + shift, y=y - shift)
     assert np.array_equal(first, before[0]) and np.array_equal(part, before[1])
-
-
-@pytest.mark.parametrize("threads", [1, 2, 3, 5])
-def test_every_block_is_dealt_once_and_neighbours_to_one_thread(threads: int) -> None:
-    pieces: Any = [(at, at + 1, None) for at in range(17)]
-    shares = thread_pool.shared(pieces, threads)
-    assert [one for share in shares for one in share] == pieces
-    taken: list[Any] = list(thread_pool.dealt([deque(share) for share in shares], 0))
-    assert sorted(taken) == pieces and taken[: len(shares[0])] == list(shares[0])
-    together: list[Any] = []
-    with ThreadPoolExecutor(threads) as workers:
-        list(workers.map(lambda at: together.extend(thread_pool.dealt(shares, at)), range(threads)))
-    assert sorted(together) == pieces

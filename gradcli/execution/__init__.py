@@ -8,7 +8,5 @@ functions of Python. Promises that the tests hold:
 - Additions follow the shape of the arrays, never the number of threads or the GPU. Machine code contracts nothing but
   its own polynomials, so `+ - * /` and `sqrt` round as NumPy's do.
 - An entry that no result reads has the derivative 0, also where the evaluator multiplies that zero by an infinity.
-- Where the values that are alive at once exceed 256 MiB, the forward pass is cut into about sqrt(n) pieces, and a piece
-  is computed once more when the backward pass reads it (`checkpoints.py`).
 - Functions made of text come from `generated.py` alone.
 """

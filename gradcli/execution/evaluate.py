@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     Computation = Program | Node | Sequence[Node]
 
 INPUTS = (LEAF, DATA, CONSTANT)
-_TWO = 2
-_UNKNOWN: Any = object()  # checkpoints that nobody has looked for yet
+PAIR = 2  # operands, up to which a step without parameters is called without a list of them
 
 
 def evaluate(
@@ -51,18 +50,6 @@ def evaluate(
     kind, GC406 for data that are no positions, GC71x for a backend.
     """
     return Tape(program, data).run(values, backend=backend, dtype=dtype)
-
-
-def evaluate_all(
-    program: Computation,
-    values: Mapping[str, Any],
-    *,
-    backend: str = "auto",
-    dtype: str = "float64",
-    data: Mapping[str, Any] | None = None,
-) -> dict[Node, Value]:
-    """The value of every node that the outputs need, for traces and diagnosis; else like `evaluate`."""
-    return Tape(program, data).run_all(values, backend=backend, dtype=dtype)
 
 
 def known_floats(node: Node, known: dict[Node, Any], leaf_value: Callable[[Node], Any]) -> bool:
@@ -105,7 +92,7 @@ class Tape:
 
     __slots__ = (
         "data", "defaults", "inputs", "loops", "nodes", "outputs", "scalar", "slots",
-        "_array_steps", "_checkpoints", "_kept_steps", "_prepared", "_scalar_start", "_scalar_steps",
+        "_array_steps", "_kept_steps", "_prepared", "_scalar_steps",
     )  # fmt: skip
 
     def __init__(self, program: Computation, data: Mapping[str, Any] | None = None) -> None:
@@ -123,11 +110,9 @@ class Tape:
         self.scalar = not any(node.type.shape or node.primitive is DATA for node in self.nodes) and all(
             scan.scalar for scan in self.loops.values()
         )
-        self._scalar_start: list[Any] | None = None
-        self._scalar_steps: list[Any] = []
+        self._scalar_steps: list[Any] | None = None
         self._array_steps: list[Any] | None = None
         self._kept_steps: list[Any] | None = None
-        self._checkpoints: Any = _UNKNOWN
         self._prepared: dict[Any, tuple[list[Any], dict[int, Any]]] = {}
 
     def run(self, values: Mapping[str, Any], *, backend: str = "auto", dtype: str = "float64") -> list[Value]:
@@ -143,7 +128,7 @@ class Tape:
             return [_own(self._result(xp, output, found), owners) for output in self.outputs]
 
     def run_all(self, values: Mapping[str, Any], *, backend: str = "auto", dtype: str = "float64") -> dict[Node, Value]:
-        """The value of every node, to be read only: arrays may share memory; see `evaluate_all`."""
+        """The value of every node, to be read only: arrays may share memory; else like `evaluate`."""
         given = self.given(values)
         found = self._on_floats(given, backend, dtype)
         if found is not None:
@@ -174,10 +159,10 @@ class Tape:
             if backend == "math":
                 raise Unavailable("math computes float64 scalars only")
             return None
-        if self._scalar_start is None:
-            self._prepare_floats()
-        assert self._scalar_start is not None
-        slots = self._scalar_start.copy()
+        xp = namespace("math")
+        slots = self._start(xp)[0].copy()
+        if self._scalar_steps is None:
+            self._scalar_steps = [step[:4] for step in self._steps(keep=True)]
         for (_, slot), value in zip(self.inputs, given, strict=True):
             number = value if type(value) is float else plain_number(value)
             if number is None or not isfinite(number):
@@ -186,46 +171,20 @@ class Tape:
                     continue
                 return None
             slots[slot] = number
-        xp = namespace("math")
         try:
-            for impl, out, first, second in self._scalar_steps:
-                if second is None:
-                    slots[out] = impl(xp, slots[first])
-                elif type(second) is int:
-                    slots[out] = impl(xp, slots[first], slots[second])
+            for impl, out, args, params in self._scalar_steps:
+                if params or len(args) > PAIR:
+                    slots[out] = impl(xp, *[slots[arg] for arg in args], **params)
+                elif len(args) == PAIR:
+                    slots[out] = impl(xp, slots[args[0]], slots[args[1]])
                 else:
-                    slots[out] = impl(xp, *[slots[arg] for arg in first], **second)
-        except IEEE_DIFFERS:
+                    slots[out] = impl(xp, slots[args[0]])
+        except (*IEEE_DIFFERS, Unavailable) as problem:
             if backend == "math":
                 raise
-            return None
-        except Unavailable:
-            if backend == "math":
-                raise
-            self.scalar = False  # nor will it be there the next time
+            self.scalar = not isinstance(problem, Unavailable)  # else it will not be available the next time either
             return None
         return slots
-
-    def _prepare_floats(self) -> None:
-        start: list[Any] = [None] * len(self.nodes)
-        slots, steps = self.slots, self._scalar_steps
-        for out, node in enumerate(self.nodes):
-            primitive = node.primitive
-            if primitive is CONSTANT:
-                start[out] = nearest_float(node.params["value"])
-            elif node in self.loops:
-                scan = self.loops[node]
-                ranks = {"ranks": (0,) * len(node.args)}
-                steps.append((scan, out, tuple([slots[arg] for arg in node.args]), ranks))
-                steps += [(scan.picked, slots[one], (out,), {"place": place}) for place, one in scan.picks()]
-            elif primitive is not LEAF and "body" not in node.params:
-                args, params = node.args, node.params
-                if params or not primitive.pointwise or len(args) > _TWO:
-                    steps.append((primitive.impl, out, tuple([slots[arg] for arg in args]), _params(node)))
-                else:
-                    second = slots[args[1]] if len(args) == _TWO else None
-                    steps.append((primitive.impl, out, slots[args[0]], second))
-        self._scalar_start = start
 
     # --- arrays -----------------------------------------------------------------------------------------
 
@@ -265,8 +224,10 @@ class Tape:
             start: list[Any] = [None] * len(self.nodes)
             for slot, node in enumerate(self.nodes):
                 if node.primitive is CONSTANT:
-                    number = xp.array(nearest_float(node.params["value"]), node.type.kind)
-                    start[slot] = xp.spread(number, node.type.shape)
+                    number = nearest_float(node.params["value"])
+                    start[slot] = (
+                        number if xp.name == "math" else xp.spread(xp.array(number, node.type.kind), node.shape)
+                    )
                 elif node.primitive is DATA:
                     start[slot] = data_value(xp, node, self.data[node.params["digest"]])
             prepared = self._prepared[xp] = start, {id(owner): owner for owner in map(_owner, start)}
@@ -278,11 +239,8 @@ class Tape:
             steps = []
             slots = self.slots
             reads = [tuple([slots[arg] for arg in node.args]) for node in self.nodes]
-            work: Any = None if keep else self.checkpoints()
-            if work is None:
-                work = enumerate(repeat((), len(reads)) if keep else self._last_uses(reads))
-            for out, dead in work:
-                node = self.nodes[out]
+            last_uses: Iterable[Sequence[int]] = repeat((), len(reads)) if keep else self._last_uses(reads)
+            for out, (node, dead) in enumerate(zip(self.nodes, last_uses, strict=True)):
                 primitive = node.primitive
                 if primitive in INPUTS:
                     continue
@@ -300,15 +258,6 @@ class Tape:
             else:
                 self._array_steps = steps
         return steps
-
-    def checkpoints(self) -> list[tuple[int, list[int]]] | None:
-        """Steps, some of them twice, whose values fit into half of the memory, where these are many; else None."""
-        if self._checkpoints is _UNKNOWN:
-            from gradcli.execution.checkpoints import checkpointed
-
-            self._checkpoints = checkpointed(self.nodes, self.outputs)
-        found: list[tuple[int, list[int]]] | None = self._checkpoints
-        return found
 
     def _last_uses(self, reads: Sequence[tuple[int, ...]]) -> list[Sequence[int]]:
         """For each slot, the slots that nothing needs after it has been computed."""

@@ -1,7 +1,7 @@
 """Emits CUDA C for the entries that a kernel computes: one line and one variable for each value.
 
 A value that is in memory is loaded; any other one is computed from its operands where it is wanted, so slices, entries
-among zeros, joined arrays and repeated entries cost no memory: they only say which entry is read. Additions, products,
+among zeros and repeated entries cost no memory: they only say which entry is read. Additions, products,
 quotients and roots round as NumPy's do, because kernels are compiled without contraction. The rest is CUDA's library:
 its documented errors are at most 2 ulp, 10 for the gamma function, 6 for its logarithm.
 """
@@ -15,8 +15,7 @@ import numpy as np
 
 from gradcli.execution.namespaces.math_ import ALIASES
 from gradcli.execution.plans.emit_numba import COMPARISONS, OPERATORS
-from gradcli.execution.plans.emit_numpy import take
-from gradcli.execution.plans.ir import ADDED, CALL, CAST, CHOICE, COPY, ENTRY, JOIN, PLACE, VIEW, index_of
+from gradcli.execution.plans.ir import ADDED, CAST, CHOICE, COPY, ENTRY, PLACE, VIEW, index_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -278,10 +277,6 @@ def _long(shape: Shape) -> list[int]:
 PAIR = (np.sin, np.cos)
 
 
-class Apart(Exception):
-    """A value that another row holds is wanted while it is not in memory."""
-
-
 class Work(NamedTuple):
     """An entry of a value that is being computed, with the entries that it is computed from."""
 
@@ -308,8 +303,6 @@ class Body:
         self.moving = moving  # the inputs that have an entry for each `e`, where entries are points
         self.arrays: dict[int, tuple[str, Value]] = {}
         self.numbers: dict[int, tuple[str, Value]] = {}
-        self.held: dict[int, str] = {}  # what has been reduced in the row of a thread, by its variable
-        self.rows: set[str] = set()  # the words for the number of that row
         self.made: dict[tuple[int, Place], str] = {}
         self._wholes: dict[str, str] = {}
         self._variables = 0
@@ -345,11 +338,6 @@ class Body:
                 self.made[value.serial, place] = self._load(value, place)
                 continue
             assert value.op is not None
-            if value.op.kind == CALL:  # the position first: it says which entry is wanted
-                row = self._base(*self._position(value.op, place))
-                if (row[0].serial, row[1]) not in self.made:
-                    pending += [item, row]
-                    continue
             work = self._work(value.op, place)
             pending.append(work)
             pending += [need for need in reversed(work.needs) if need[0].number is None]
@@ -372,10 +360,6 @@ class Body:
     # --- loads ----------------------------------------------------------------------------------------------
 
     def _load(self, value: Value, place: Place) -> str:
-        if value.serial in self.held:
-            if place != FIRST and (place.shift is not None or self._row(value, place) not in self.rows):
-                raise Apart
-            return self.held[value.serial]
         if self.moving is not None and value.leaf is not None and value.leaf.params["name"] in self.moving:
             name = self.arrays.setdefault(value.serial, (f"a{len(self.arrays)}", value))[0]
             return self.variable(value.dtype, f"{name}[e]")
@@ -390,9 +374,6 @@ class Body:
         zero = number(value.dtype.type(0))
         return self.variable(value.dtype, f"{' && '.join(conditions)} ? {name}[{word}] : {zero}")
 
-    def _row(self, value: Value, place: Place) -> str:
-        return self.places.ravelled(place.axes, value.shape)
-
     # --- steps ----------------------------------------------------------------------------------------------
 
     def _work(self, op: Op, place: Place) -> Work:
@@ -404,16 +385,10 @@ class Body:
             inside, inner = places.placed(place, out.shape, index_of(op.params[1]), op.args[0].shape)
             needs = [(op.args[0], inner)]
             form = "{}" if inside == "true" else f"{inside} ? {{}} : {number(out.dtype.type(0))}"
-        elif kind == ADDED:
+        else:
             inside, inner = places.placed(place, out.shape, index_of(op.params[1]), op.args[1].shape)
             needs = [(op.args[0], places.operand(place, out.shape, op.args[0].shape)), (op.args[1], inner)]
             form = "{0} + {1}" if inside == "true" else f"{inside} ? {{0}} + {{1}} : {{0}}"
-        elif kind == JOIN:
-            needs, form = self._joined(op, place)
-        else:
-            axes = list(places.axes(place, out.shape))
-            axes[op.params] = self._whole(self._name(*self._base(*self._position(op, place))))
-            needs, form = [(op.args[0], Place(None, tuple(axes)))], "{}"
         return Work(out, place, tuple([self._base(*need) for need in needs]), form)
 
     def _form(self, op: Op) -> str:
@@ -425,34 +400,6 @@ class Body:
         if op.kind == CHOICE:
             return "{} ? " + " : ".join([cast("{}", arg.dtype, out) for arg in op.args[1:]])
         return cast("{}", op.args[0].dtype, out)
-
-    def _position(self, op: Op, place: Place) -> tuple[Value, Place]:
-        """Where the position stands that says which entry is taken."""
-        return op.args[1], Place(None, (self.places.axes(place, op.out.shape)[op.params],))
-
-    def _joined(self, op: Op, place: Place) -> tuple[list[tuple[Value, Place]], str]:
-        """Entries of one array or another: the first one that reaches as far."""
-        shape, at, needs, parts, start = op.out.shape, op.params, [], [], 0
-        for arg in op.args:
-            end = start + arg.shape[at]
-            index = tuple([slice(start, end) if axis == at else slice(0, n) for axis, n in enumerate(shape)])
-            _, inner = self.places.placed(place, shape, index, arg.shape)
-            needs.append((arg, self.places.operand(inner, arg.shape, arg.shape)))
-            if end < shape[at]:
-                parts.append(f"{self._until(place, shape, at, end)} ? {{}} : ")
-            start = end
-        casts = [cast("{}", arg.dtype, op.out.dtype) for arg in op.args]
-        texts = [part.replace("{}", word) for part, word in zip([*parts, "{}"], casts, strict=True)]
-        return needs, "".join(texts)
-
-    def _until(self, place: Place, shape: tuple[int, ...], at: int, end: int) -> str:
-        """The condition for an entry that stands before `end` on an axis."""
-        if place.shift is not None and all(n == 1 for n in shape[:at]):
-            inner = 1
-            for n in shape[at + 1 :]:
-                inner *= n
-            return f"{self.places.at(place.shift, 1)[0]} < {end * inner}"
-        return f"{self.places.axes(place, shape)[at]} < {end}"
 
     def _compute(self, work: Work) -> None:
         op, names = work.value.op, [self._name(*need) for need in work.needs]
@@ -478,8 +425,6 @@ def is_written(op: Op) -> bool:
         return False
     if op.kind == ENTRY:
         return form(op.function, [arg.dtype for arg in op.args], op.out.dtype) is not None
-    if op.kind == CALL:
-        return op.function is take and op.args[1].constant
-    if op.kind in (CHOICE, CAST, COPY, PLACE, ADDED, JOIN, VIEW):
+    if op.kind in (CHOICE, CAST, COPY, PLACE, ADDED, VIEW):
         return all(arg.dtype.kind in "fb" and arg.size for arg in op.args)
     return False

@@ -76,11 +76,6 @@ class Groups:
             return True
         return value.serial in self.stored and (not is_line(value.op) or self.levels[value.serial] < level)
 
-    def is_before(self, value: Value, level: int) -> bool:
-        """Whether a stored value is there before the kernels of a level run."""
-        assert value.op is not None
-        return self.levels[value.serial] < level + (not is_line(value.op))
-
     # --- what is stored ---------------------------------------------------------------------------------------
 
     def _mark(self) -> None:

@@ -1,10 +1,9 @@
-"""Groups that run together as a kernel: its text, and what it reads and writes.
+"""Kernels: the text of each group, and what it reads and writes.
 
-A group without reductions is a loop over its entries. One with reductions is a loop over rows, and a second kernel
-where rows are taken in pieces. Groups of one kernel are its phases: the later ones know what the earlier ones have
-reduced in their row, so a row is read from memory once and then from the cache. `lanes` threads share a row, or a piece
-of it, in a fixed order: which thread comes first changes no addition, and nothing is added in memory. Lengths depend on
-shapes alone, so the order of additions is the same on every GPU.
+A group without reductions is a loop over its entries. One with reductions is a loop over rows, with a second kernel
+where rows are cut into pieces. `lanes` threads share a row, or a piece of it, in a fixed order: which thread comes
+first changes no addition, and nothing is added in memory. Lengths depend on shapes alone, so the order of additions is
+the same on every GPU.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gradcli.execution.cuda import emit
-from gradcli.execution.cuda.emit import FIRST, Apart, Body, Place
+from gradcli.execution.cuda.emit import FIRST, Body, Place
 from gradcli.execution.cuda.fuse import Group
 
 if TYPE_CHECKING:
@@ -96,13 +95,6 @@ def entry_of(runs: Runs) -> str:
     return f"const whole e = {' + '.join(parts)};"
 
 
-class Phase(NamedTuple):
-    """One pass over the entries: its lines, and the reductions that it ends with, by their number in the kernel."""
-
-    lines: tuple[str, ...]
-    sums: tuple[tuple[int, Op], ...]
-
-
 def entries_template(before: str, name: str, parameters: Sequence[str], lines: Sequence[str]) -> str:
     """A kernel without reductions: the lines run for every entry `e` before `count`."""
     return "\n".join([
@@ -118,22 +110,22 @@ def entries_template(before: str, name: str, parameters: Sequence[str], lines: S
     ])  # fmt: skip
 
 
-def template(before: str, name: str, rows: Rows, parameters: Sequence[str], phases: Sequence[Phase]) -> str:
-    """A whole kernel: the lines run for every column of a row, `s0`, `s1` hold what is reduced."""
+def template(
+    before: str, name: str, rows: Rows, parameters: Sequence[str], lines: Sequence[str], sums: Sequence[Op]
+) -> str:
+    """A kernel with reductions: the lines run for every column of a row, `s0`, `s1` hold what is reduced."""
     lanes, pieces, units = rows.lanes, rows.pieces, rows.rows * rows.pieces
     if rows.beside:
         row, piece = f"unit % {rows.rows}", f"unit / {rows.rows}"
     else:
         row, piece = f"unit / {pieces}" if pieces > 1 else "unit", f"unit % {pieces}"
     stop = str(rows.columns) if pieces == 1 else f"within_((piece + 1) * {rows.piece}, {rows.columns})"
-    found = [
+    shared = enumerate(sums) if lanes > WARP else ()
+    widest = max(op.out.dtype.itemsize for op in sums)
+    return "\n".join([
         before,
         f'extern "C" __global__ void __launch_bounds__({THREADS}) {name}({", ".join(parameters)}) {{',
-    ]
-    if lanes > WARP:
-        sums = [one for phase in phases for one in phase.sums]
-        found += [f"__shared__ {_kind(op)} t{at}[{THREADS // WARP}];" for at, op in sums]
-    found += [
+        *(f"__shared__ {_kind(op)} t{at}[{THREADS // WARP}];" for at, op in shared),
         f"const whole lane = threadIdx.x % {lanes};",
         f"const whole step = gridDim.x * {THREADS // lanes};",
         f"for (whole base = blockIdx.x * {THREADS // lanes}; base < {units}; base += step) {{",
@@ -141,50 +133,37 @@ def template(before: str, name: str, rows: Rows, parameters: Sequence[str], phas
         f"const whole row = {row if rows.rows > 1 else 0};",
         f"const whole piece = {piece if pieces > 1 else 0};",
         f"const whole stop = {stop};",
-    ]
-    widest = max(op.out.dtype.itemsize for phase in phases for _, op in phase.sums)
-    for number, phase in enumerate(phases):
-        found += [f"{_kind(op)} s{at} = {_start(op)};" for at, op in phase.sums]
-        found += [
-            f"if (unit < {units}) {{",
-            f"#pragma unroll {max(UNDER_WAY // widest, 1)}",
-            f"for (whole k = piece * {rows.piece} + lane; k < stop; k += {lanes}) {{",
-            *phase.lines,
-            "}",
-            "}",
-            *_met(rows, phase, units, again=number + 1 < len(phases)),
-        ]
-    return "\n".join([*found, "}", "}", ""])
+        *(f"{_kind(op)} s{at} = {_start(op)};" for at, op in enumerate(sums)),
+        f"if (unit < {units}) {{",
+        f"#pragma unroll {max(UNDER_WAY // widest, 1)}",
+        f"for (whole k = piece * {rows.piece} + lane; k < stop; k += {lanes}) {{",
+        *lines,
+        "}",
+        "}",
+        *_met(lanes, sums, units),
+        "}",
+        "}",
+        "",
+    ])  # fmt: skip
 
 
-def _met(rows: Rows, phase: Phase, units: int, again: bool) -> list[str]:
-    """The lines that put together what the threads of a row have; with `again` all of them know it then."""
-    lanes, found = rows.lanes, []
+def _met(lanes: int, sums: Sequence[Op], units: int) -> list[str]:
+    """The lines that put together what the threads of a row have."""
+    found = []
     width = min(lanes, WARP)
     while width > 1:
         width //= 2
-        for at, op in phase.sums:
+        for at, op in enumerate(sums):
             other = f"__shfl_down_sync(0xffffffffu, s{at}, {width}, {min(lanes, WARP)})"
             found += [f"{{ const {_kind(op)} other = {other};", f"s{at} = {combined(op, f's{at}', 'other')}; }}"]
-    writes = [f"r{at}[unit] = s{at};" for at, _ in phase.sums]
-    if not phase.sums:
-        return found
+    writes = [f"r{at}[unit] = s{at};" for at in range(len(sums))]
     if lanes <= WARP:
-        found += [f"if (unit < {units} && lane == 0) {{", *writes, "}"]
-        if again and lanes > 1:
-            found += [f"s{at} = __shfl_sync(0xffffffffu, s{at}, 0, {lanes});" for at, _ in phase.sums]
-        return found
-    found += [f"if (lane % {WARP} == 0) {{", *(f"t{at}[lane / {WARP}] = s{at};" for at, _ in phase.sums), "}"]
+        return [*found, f"if (unit < {units} && lane == 0) {{", *writes, "}"]
+    found += [f"if (lane % {WARP} == 0) {{", *(f"t{at}[lane / {WARP}] = s{at};" for at in range(len(sums))), "}"]
     found += ["__syncthreads();", "if (lane == 0) {"]
-    for at, op in phase.sums:
+    for at, op in enumerate(sums):
         found.append(f"for (int j = 1; j < {THREADS // WARP}; j++) s{at} = {combined(op, f's{at}', f't{at}[j]')};")
-    found += writes
-    if again:
-        found += [f"t{at}[0] = s{at};" for at, _ in phase.sums]
-    found += ["}", "__syncthreads();"]
-    if again:
-        found += [*(f"s{at} = t{at}[0];" for at, _ in phase.sums), "__syncthreads();"]
-    return found
+    return [*found, *writes, "}", "__syncthreads();"]
 
 
 def combined(op: Op, one: str, other: str) -> str:
@@ -249,130 +228,54 @@ class Writer:
             f" {{ return x < 0 ? 0 : x > last ? last : x; }}{emit.functions(groups.dtype)}"
         )
 
-    # --- which groups are one kernel ---------------------------------------------------------------------------
-
-    def chains(self) -> list[tuple[Group, ...] | Op]:
-        """The work of a program; groups together that go through the same rows, one of what another has reduced."""
-        work = self.groups.work
-        taken: set[int] = set()
-        found: list[tuple[Group, ...] | Op] = []
-        for at, item in enumerate(work):
-            if at in taken:
-                continue
-            if not isinstance(item, Group):
-                found.append(item)
-                continue
-            chain = [item]
-            if item.runs is not None and rows_of(item.runs).pieces == 1:
-                for later in range(at + 1, len(work)):
-                    other = work[later]
-                    if isinstance(other, Group) and later not in taken and self._follows(chain, other):
-                        chain.append(other)
-                        taken.add(later)
-            found.append(tuple(chain))
-        return found
-
-    def _follows(self, chain: Sequence[Group], other: Group) -> bool:
-        """Whether a group can be a phase after others: the same rows, and whatever it reads is there before them."""
-        first, last = chain[0], chain[-1]
-        alike = other.runs == first.runs or (other.runs is None and last.runs is not None)
-        if other.level != last.level + 1 or other.entries != first.entries or not alike:
-            return False
-        if any(value.size != first.entries for value in other.values):
-            return False
-        body = self._body([*chain, other], len(chain))
-        try:
-            self._words(body, other)
-        except Apart:
-            return False
-        return all(self._early(value, first.level) for _, value in body.arrays.values())
-
-    def _early(self, value: Value, level: int) -> bool:
-        """Whether a value is in memory before the groups of a level run."""
-        return value.op is None or value.constant or self.groups.is_before(value, level)
-
-    # --- the text --------------------------------------------------------------------------------------------------
-
-    def kernel(self, chain: Sequence[Group], name: str) -> Kernel:
-        """The kernel of groups that run together."""
-        arrays: dict[int, tuple[str, Value]] = {}
-        numbers: dict[int, tuple[str, Value]] = {}
-        phases, outputs, sums = [], 0, 0
-        for at, group in enumerate(chain):
-            body = self._body(chain, at, arrays, numbers)
-            found, terms = self._words(body, group)
-            lines = [entry_of(_full(group if group.runs else chain[0]))] if chain[0].runs else []
-            lines += body.lines
-            for value, word in zip(group.values, found, strict=True):
-                guard = f"if (e < {value.size}) " if value.size < group.entries else ""
-                lines.append(f"{guard}o{outputs}[e] = {word};")
-                outputs += 1
-            reduced = []
-            for op, term in zip(group.sums, terms, strict=True):
-                guard = f"if (e < {op.args[0].size}) " if op.args[0].size < group.entries else ""
-                lines.append(f"{guard}s{sums} = {combined(op, f's{sums}', term)};")
-                reduced.append((sums, op))
-                sums += 1
-            phases.append(Phase(tuple(lines), tuple(reduced)))
-        made = Kernel(
-            name,
-            "",
-            chain[0].entries,
-            tuple([value for _, value in arrays.values()]),
-            tuple([value for _, value in numbers.values()]),
-            tuple([value for group in chain for value in group.values]),
-            tuple([op for group in chain for op in group.sums]),
-            self.whole.type,
-        )
-        if chain[0].runs is not None:
-            return self._reducing(made, _full(chain[0]), phases)
-        parameters = [*_parameters(made), f"const {emit.TYPES[self.whole.name]} count"]
-        return made._replace(text=entries_template(self.before, name, parameters, phases[0].lines))
-
-    def _body(
-        self,
-        chain: Sequence[Group],
-        at: int,
-        arrays: dict[int, tuple[str, Value]] | None = None,
-        numbers: dict[int, tuple[str, Value]] | None = None,
-    ) -> Body:
-        """The body of one group, which knows what the groups before it have reduced."""
-        group, groups = chain[at], self.groups
-        own = {value.serial for before in chain[:at] for value in before.values}
+    def kernel(self, group: Group, name: str) -> Kernel:
+        """The kernel of a group."""
+        groups = self.groups
         body = Body(
             group.entries,
-            lambda value: groups.loaded(value, group.level) and value.serial not in own,
+            lambda value: groups.loaded(value, group.level),
             lambda value: value.serial in groups.pairs,
             self.moving,
         )
-        body.arrays = {} if arrays is None else arrays
-        body.numbers = {} if numbers is None else numbers
-        held = [op for before in chain[:at] for op in before.sums]
-        body.held = {op.out.serial: f"s{number}" for number, op in enumerate(held)}
-        if chain[0].runs is not None:
-            _count_axes(body, chain[0].runs, chain[0])
-        return body
+        if group.runs is not None:
+            _count_axes(body, group.runs, group)
+        words = [body.word(value, FIRST if value.size == 1 else Place(0)) for value in group.values]
+        terms = [body.word(op.args[0], FIRST if op.args[0].size == 1 else Place(0)) for op in group.sums]
+        lines = [] if group.runs is None else [entry_of(_full(group))]
+        lines += body.lines
+        for at, (value, word) in enumerate(zip(group.values, words, strict=True)):
+            guard = f"if (e < {value.size}) " if value.size < group.entries else ""
+            lines.append(f"{guard}o{at}[e] = {word};")
+        for at, (op, term) in enumerate(zip(group.sums, terms, strict=True)):
+            guard = f"if (e < {op.args[0].size}) " if op.args[0].size < group.entries else ""
+            lines.append(f"{guard}s{at} = {combined(op, f's{at}', term)};")
+        made = Kernel(
+            name,
+            "",
+            group.entries,
+            tuple([value for _, value in body.arrays.values()]),
+            tuple([value for _, value in body.numbers.values()]),
+            group.values,
+            group.sums,
+            self.whole.type,
+        )
+        if group.runs is not None:
+            return self._reducing(made, _full(group), lines)
+        parameters = [*_parameters(made), f"const {emit.TYPES[self.whole.name]} count"]
+        return made._replace(text=entries_template(self.before, name, parameters, lines))
 
-    @staticmethod
-    def _words(body: Body, group: Group) -> tuple[list[str], list[str]]:
-        """The words for the values and for what is reduced."""
-        wanted = [*group.values, *[op.args[0] for op in group.sums]]
-        found = [body.word(value, FIRST if value.size == 1 else Place(0)) for value in wanted]
-        return found[: len(group.values)], found[len(group.values) :]
-
-    def _reducing(self, plain: Kernel, runs: Runs, phases: Sequence[Phase]) -> Kernel:
+    def _reducing(self, plain: Kernel, runs: Runs, lines: Sequence[str]) -> Kernel:
         """The text of a kernel with reductions, and the kernel that puts its pieces together."""
         rows = rows_of(runs)
         results = _pointers("", "r", [op.out for op in plain.sums])
-        text = template(self.before, plain.name, rows, [*_parameters(plain), *results], phases)
+        text = template(self.before, plain.name, rows, [*_parameters(plain), *results], lines, plain.sums)
         rest = None
         if rows.pieces > 1:
             place = f"k * {rows.rows} + row" if rows.beside else f"row * {rows.pieces} + k"
             lines = [f"s{at} = {combined(op, f's{at}', f'a{at}[{place}]')};" for at, op in enumerate(plain.sums)]
             reads = _pointers("const ", "a", [op.out for op in plain.sums])
             name, last = f"{plain.name}_rest", rest_of(rows)
-            phase = Phase(tuple(lines), tuple(enumerate(plain.sums)))
-            second = template(self.before, name, last, [*reads, *results], [phase])
+            second = template(self.before, name, last, [*reads, *results], lines, plain.sums)
             rest = Kernel(name, second, plain.entries, (), (), (), plain.sums, plain.whole, last)
         return plain._replace(text=text, rows=rows, rest=rest)
 
@@ -396,15 +299,9 @@ def _full(group: Group) -> Runs:
 
 
 def _count_axes(body: Body, runs: Runs, group: Group) -> None:
-    """Tell the body what the threads know of their entry: its axes by the row and the column that they count."""
-    if runs.rows == 1:
-        body.rows = {"0"}
-        return
-    body.rows = {"row"}
-    if len(runs.lengths) != 2:
-        return
+    """Give the body the axes of an entry by the row and the column that the threads count."""
     shapes = {tuple([n for n in op.args[0].shape if n > 1]) for op in group.sums}
-    if len(shapes) != 1:
+    if runs.rows == 1 or len(runs.lengths) != 2 or len(shapes) != 1:
         return
     shape = shapes.pop()
     split = next(at for at in range(1, len(shape)) if prod(shape[:at]) == runs.lengths[0])
@@ -412,5 +309,3 @@ def _count_axes(body: Body, runs: Runs, group: Group) -> None:
     names = ["k" if gone else "row" for gone in runs.reduced]
     axes = [body.places.unravelled(name, part) for name, part in zip(names, parts, strict=True)]
     body.places.given = (list(shape), [*axes[0], *axes[1]])
-    kept = runs.reduced.index(False)
-    body.rows.add(body.places.ravelled(axes[kept], parts[kept]))

@@ -13,14 +13,15 @@ from weakref import ref
 
 import numpy as np
 
-from gradcli.execution.cuda.fuse import Groups
-from gradcli.execution.cuda.kernels import Kernel, Writer
-from gradcli.execution.cuda.launch import Launcher, called, viewed
+from gradcli.execution.cuda.emit import OPTIONS
+from gradcli.execution.cuda.fuse import Group, Groups
+from gradcli.execution.cuda.kernels import THREADS, Kernel, Writer
 from gradcli.execution.inputs import leaf_value
 from gradcli.execution.namespaces import namespace
-from gradcli.execution.plans.emit_numpy import constants
-from gradcli.execution.plans.ir import base
+from gradcli.execution.plans.emit_numpy import constants, put, shown, take
+from gradcli.execution.plans.ir import ENTRY, PRODUCT, REDUCE, VIEW, base, index_of
 from gradcli.execution.plans.lower import record
+from gradcli.execution.plans.tracing import Whole
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -66,7 +67,105 @@ class Residents:
         return made
 
 
-POINTS = 1 << 24  # that are sent at a time
+class Launcher:
+    """The kernels of a plan on one library, each compiled when it is first launched."""
+
+    def __init__(self, library: Any) -> None:
+        self.library = library
+        self.made: dict[str, Any] = {}
+
+    def function(self, kernel: Kernel) -> Any:
+        """What launches a kernel."""
+        found = self.made.get(kernel.name)
+        if found is None:
+            module = self.library.RawModule(code=kernel.text, options=OPTIONS)
+            found = self.made[kernel.name] = module.get_function(kernel.name)
+        return found
+
+    def launch(self, kernel: Kernel, cells: dict[int, Any], count: int | None = None) -> None:
+        """Run a kernel; its results are put into `cells`. `count` is the number of points, where there are any."""
+        empty = self.library.empty
+        made = [empty(value.shape if count is None else (count,), value.dtype) for value in kernel.values]
+        reduced = [empty(op.out.shape, op.out.dtype) for op in kernel.sums]
+        arrays = [flat(cells[value.serial]) for value in kernel.arrays]
+        numbers = [value.dtype.type(cells[value.serial]) for value in kernel.numbers]  # taken by value
+        values, sums = list(map(flat, made)), list(map(flat, reduced))
+        if kernel.rows is None:
+            last = [kernel.whole(kernel.entries if count is None else count)]
+        elif kernel.rest is None:
+            last = sums
+        else:  # what the pieces of rows leave
+            last = [empty((op.out.size * kernel.pieces,), op.out.dtype) for op in kernel.sums]
+        self.function(kernel)((kernel.blocks(count),), (THREADS,), (*arrays, *numbers, *values, *last))
+        if kernel.rest is not None:
+            self.function(kernel.rest)((kernel.rest.blocks(),), (THREADS,), (*last, *sums))
+        for value, found in zip((*kernel.values, *[op.out for op in kernel.sums]), (*made, *reduced), strict=True):
+            cells[value.serial] = found
+
+
+def flat(array: Any) -> Any:
+    """An array in C order as a line: kernels count entries, and CuPy compiles one kernel whatever the axes."""
+    return array if array.ndim == 1 else array.reshape(-1)
+
+
+def viewed(value: Value, cells: Mapping[int, Any], xp: Any) -> Any:
+    """The array of a value, where it stands or as views show it."""
+    views = []
+    while value.serial not in cells and value.number is None and value.op is not None and value.op.kind == VIEW:
+        views.append(value.op)
+        value = value.op.args[0]
+    if value.number is not None:
+        found = xp.library.full(value.shape, value.number, value.dtype)
+    else:
+        found = xp.library.asarray(cells[value.serial], dtype=value.dtype)
+    for op in reversed(views):
+        found = shown(op, found, op.out.shape)
+    return found
+
+
+def called(op: Op, cells: Mapping[int, Any], xp: Any) -> Any:
+    """The result of a step by CuPy, in C order and in the type that the plan says."""
+    library = xp.library
+    xs = [viewed(arg, cells, xp) for arg in op.args]
+    if op.kind == PRODUCT:
+        found = library.matmul(*xs)
+    elif op.kind == REDUCE:
+        found = REDUCTIONS[op.function](library)(xs[0], axis=op.params)
+    elif op.kind == ENTRY:
+        found = getattr(xp, op.function.__name__)(*xs)
+    elif type(op.function) is Whole:
+        found = op.function.impl(xp, *xs, **op.function.params)
+    elif op.function is take:
+        found = library.take(xs[0], xs[1], axis=op.params)
+    elif op.function is put:
+        at, size = op.params
+        found = xp.put_add(xs[0], xs[1], at - xs[0].ndim, size)
+    else:
+        found = _plain(op, xs, xp)
+    return library.ascontiguousarray(library.asarray(found, dtype=op.out.dtype)).reshape(op.out.shape)
+
+
+def _plain(op: Op, xs: list[Any], xp: Any) -> Any:
+    """Steps that have no line because of the types of their operands, on whole arrays."""
+    library = xp.library
+    if op.kind == "choice":
+        return library.where(*xs)
+    if op.kind == "join":
+        return library.concatenate(xs, axis=op.params)
+    if op.kind in ("cast", "copy"):
+        return xs[0]
+    found = library.zeros(op.out.shape, op.out.dtype)
+    if op.kind == "added":
+        found = found + xs[0]
+    found[index_of(op.params[1])] += xs[-1]
+    return found
+
+
+REDUCTIONS: dict[Any, Any] = {
+    np.add: lambda library: library.sum,
+    np.maximum: lambda library: library.max,
+    np.minimum: lambda library: library.min,
+}
 
 
 class Refused(Exception):
@@ -91,8 +190,8 @@ class DevicePlan:
             self.groups = Groups(self.recording, np.dtype(dtype))
             writer = Writer(self.groups, self.moving)
             self.work: list[Kernel | Op] = [
-                writer.kernel(item, f"gradcli_{at}") if isinstance(item, tuple) else item
-                for at, item in enumerate(writer.chains())
+                writer.kernel(item, f"gradcli_{at}") if isinstance(item, Group) else item
+                for at, item in enumerate(self.groups.work)
             ]
             self.constants = self._constants()
         self.last = self._last_readers()
@@ -149,8 +248,6 @@ class DevicePlan:
         """
         given = self.tape.given(values)
         there = any(map(is_on_device, given))
-        if count is not None and count > POINTS and not there:
-            return self._in_parts(values, count)
         arrays = []
         for (node, _), one in zip(self.tape.inputs, given, strict=True):
             moves = self.moving is not None and node.params["name"] in self.moving
@@ -165,21 +262,6 @@ class DevicePlan:
                 return None
             arrays.append(made)
         return self.run(arrays, count, fetch=fetch or not there)
-
-    def _in_parts(self, values: Mapping[str, Any], count: int) -> list[Any] | None:
-        """The results at very many points: so many at a time that they fit the memory of any GPU."""
-        found: list[Any] = []
-        for start in range(0, count, POINTS):
-            stop = min(start + POINTS, count)
-            moved = {name: one[start:stop] for name, one in values.items() if name in (self.moving or ())}
-            part = self.answer({**values, **moved}, stop - start)
-            if part is None:
-                return None
-            found = found or [one if type(one) is float else np.empty(count, one.dtype) for one in part]
-            for place, one in zip(found, part, strict=True):
-                if type(one) is not float:  # else the same number at all points
-                    place[start:stop] = one
-        return found
 
     def _result(self, node: Any, found: Any, fetch: bool) -> Any:
         if not fetch:

@@ -42,93 +42,12 @@ def make(dtype: str) -> MathNamespace:
     return MathNamespace(TABLE)
 
 
-# --- choice, truth and conversion -------------------------------------------------------------------
-
-
-def where(condition: bool, x: float, y: float) -> float:
-    return x if condition else y
-
-
 def cast(x: Any, kind: str) -> Any:
     if kind == "float":
         return float(x)
     if kind == "bool":
         return bool(x)
     raise Unavailable("positions need an array")
-
-
-def logical_and(x: bool, y: bool) -> bool:
-    return bool(x and y)
-
-
-def logical_or(x: bool, y: bool) -> bool:
-    return bool(x or y)
-
-
-def logical_xor(x: bool, y: bool) -> bool:
-    return bool(x) != bool(y)
-
-
-def sign(x: float) -> float:
-    return 1.0 if x > 0 else -1.0 if x < 0 else 0.0 if x == 0 else nan
-
-
-def maximum(x: float, y: float) -> float:
-    return x if x >= y or x != x else y
-
-
-def minimum(x: float, y: float) -> float:
-    return x if x <= y or x != x else y
-
-
-def fmax(x: float, y: float) -> float:
-    return x if x >= y or y != y else y
-
-
-def fmin(x: float, y: float) -> float:
-    return x if x <= y or y != y else y
-
-
-def clip(x: float, low: float, high: float) -> float:
-    return minimum(maximum(x, low), high)
-
-
-def heaviside(x: float, at_zero: float) -> float:
-    return 1.0 if x > 0 else 0.0 if x < 0 else at_zero if x == 0 else nan
-
-
-# --- steps, as floats with the sign of their argument --------------------------------------------------
-
-
-def floor(x: float) -> float:
-    return math.copysign(math.floor(x), x)
-
-
-def ceil(x: float) -> float:
-    return math.copysign(math.ceil(x), x)
-
-
-def trunc(x: float) -> float:
-    return math.copysign(math.trunc(x), x)
-
-
-def rint(x: float) -> float:
-    return math.copysign(round(x), x)
-
-
-# --- arithmetic and elementary functions --------------------------------------------------------------
-
-
-def reciprocal(x: float) -> float:
-    return 1.0 / x
-
-
-def square(x: float) -> float:
-    return x * x
-
-
-def mod(x: float, y: float) -> float:
-    return x % y
 
 
 def sinc(x: float) -> float:
@@ -152,26 +71,10 @@ def expit(x: float) -> float:
     return tail / (1.0 + tail)
 
 
-def log_expit(x: float) -> float:
-    return -math.log1p(math.exp(-x)) if x >= 0 else x - math.log1p(math.exp(x))
-
-
 def logit(x: float) -> float:
     if 0.3 <= x <= 0.65:  # the quotient is near 1 there
         return math.log1p(2.0 * x - 1.0) - math.log1p(1.0 - 2.0 * x)
     return math.log(x / (1.0 - x))
-
-
-def xlogy(x: float, y: float) -> float:
-    return 0.0 if x == 0 and y == y else x * math.log(y)
-
-
-def xlog1py(x: float, y: float) -> float:
-    return 0.0 if x == 0 and y == y else x * math.log1p(y)
-
-
-def full_like(x: float, value: float) -> float:
-    return float(value)
 
 
 # of the standard library under one name, and under further names of NumPy
@@ -185,18 +88,35 @@ ALIASES = {
     "arctanh": "atanh", "power": "pow", "float_power": "pow", "abs": "fabs", "absolute": "fabs", "deg2rad": "radians",
     "rad2deg": "degrees", "remainder": "mod", "round": "rint", "true_divide": "divide",
 }  # fmt: skip
-OWN = (
-    where, cast, logical_and, logical_or, logical_xor, sign, maximum, minimum, fmax, fmin, clip, heaviside, floor, ceil,
-    trunc, rint, reciprocal, square, mod, sinc, logaddexp, expit, log_expit, logit, xlogy, xlog1py, full_like,
-)  # fmt: skip
 TABLE: dict[str, Any] = {
     **{name: getattr(math, name) for name in SAME},
-    **{function.__name__: function for function in OWN},
+    "cast": cast, "sinc": sinc, "logaddexp": logaddexp, "expit": expit, "logit": logit,
+    "where": lambda condition, x, y: x if condition else y,
+    "logical_and": lambda x, y: bool(x and y),
+    "logical_or": lambda x, y: bool(x or y),
+    "logical_xor": lambda x, y: bool(x) != bool(y),
+    "sign": lambda x: 1.0 if x > 0 else -1.0 if x < 0 else 0.0 if x == 0 else nan,
+    "maximum": lambda x, y: x if x >= y or x != x else y,
+    "minimum": lambda x, y: x if x <= y or x != x else y,
+    "fmax": lambda x, y: x if x >= y or y != y else y,
+    "fmin": lambda x, y: x if x <= y or y != y else y,
+    "heaviside": lambda x, at_zero: 1.0 if x > 0 else 0.0 if x < 0 else at_zero if x == 0 else nan,
+    "floor": lambda x: math.copysign(math.floor(x), x),  # as floats with the sign of their argument
+    "ceil": lambda x: math.copysign(math.ceil(x), x),
+    "trunc": lambda x: math.copysign(math.trunc(x), x),
+    "rint": lambda x: math.copysign(round(x), x),
+    "reciprocal": lambda x: 1.0 / x,
+    "square": lambda x: x * x,
+    "mod": lambda x, y: x % y,
+    "log_expit": lambda x: -math.log1p(math.exp(-x)) if x >= 0 else x - math.log1p(math.exp(x)),
+    "xlogy": lambda x, y: 0.0 if x == 0 and y == y else x * math.log(y),
+    "xlog1py": lambda x, y: 0.0 if x == 0 and y == y else x * math.log1p(y),
+    "full_like": lambda x, value: float(value),
+    "zeros_like": lambda x: 0.0, "ones_like": lambda x: 1.0,
+    "signbit": lambda x: math.copysign(1.0, x) < 0,
     "add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "divide": operator.truediv,
     "floor_divide": operator.floordiv, "negative": operator.neg, "positive": operator.pos,
     "equal": operator.eq, "not_equal": operator.ne, "less": operator.lt, "less_equal": operator.le,
     "greater": operator.gt, "greater_equal": operator.ge, "logical_not": operator.not_,
-    "signbit": lambda x: math.copysign(1.0, x) < 0,
-    "zeros_like": lambda x: 0.0, "ones_like": lambda x: 1.0,
 }  # fmt: skip
 TABLE.update({name: TABLE[other] for name, other in ALIASES.items()})

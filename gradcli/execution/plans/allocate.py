@@ -24,7 +24,6 @@ ALIGNED = 64  # bytes
 IN_PLACE = (ENTRY, ADDED)  # kinds of steps that may write over an operand which is not read again
 LEAST = 1 << 22  # bytes of a result from which its memory is kept
 MOST = 1 << 26  # bytes that are kept
-LINE = 64  # bytes of a cache line, at which results begin
 ALONE = 2  # references to memory that only its bytes in `_KEPT` have: theirs, and that of the question
 _KEPT: list[Any] = []  # bytes of results; appending and popping are atomic, so what is taken out is its taker's
 _references = getattr(sys, "getrefcount", lambda one: ALONE + 1)  # results refer to the memory, and so do their views
@@ -164,7 +163,7 @@ def lines(lengths: Sequence[int], dtypes: Sequence[Any]) -> list[Any]:
             made.append(np.empty(length, dtype))
             continue
         if one is None:
-            one = _memory(size)
+            one = np.empty(size, np.uint8)[:]
         made.append(one.view(dtype))
         room -= one.base.nbytes
         if room >= 0:
@@ -174,10 +173,3 @@ def lines(lengths: Sequence[int], dtypes: Sequence[Any]) -> list[Any]:
         if room >= 0:
             _KEPT.append(one)
     return made
-
-
-def _memory(size: int) -> Any:
-    """Bytes that begin at a cache line; their base is the memory."""
-    memory = np.empty(size + LINE, np.uint8)
-    begin = -memory.__array_interface__["data"][0] % LINE
-    return memory[begin : begin + size]

@@ -64,11 +64,11 @@ class Core:
                 self.printed = printed_core(body, self.order, self.carries, self.columns, self.fixed)
             except Unavailable:
                 self.printed = None
-        self.compiled: Any = None
+        self.compiled: emit_numba.CompiledTurns | None = None
         self.tried = False  # to compile it
         self.once = False  # then no machine code is made of arrays
         self._turns: ArrayTurns | None = None
-        self._native: Any = None
+        self._native: emit_numba.CompiledTurns | None = None
 
     def __repr__(self) -> str:
         return f"{self.count} turns of {len(self.core)} steps"
@@ -108,7 +108,7 @@ class Core:
         if self.printed is not None:
             self._count()
             if self.compiled is not None:
-                return self._on_machine(columns, fixed, before, states)
+                return _fill(states, *self.compiled.run(columns, fixed, before, self.count))
             try:
                 found = self.printed.run(self.xp, columns, fixed, before, self.count, self.store)
             except IEEE_DIFFERS:
@@ -129,17 +129,6 @@ class Core:
         if self.done >= emit_numba.CORE_WORK and not self.tried:
             self.tried = True
             self.compiled = emit_numba.compiled_core(self.body, self.order, self.carries, self.columns, self.fixed)
-
-    def _on_machine(
-        self, columns: Sequence[Any], fixed: Sequence[Any], before: Sequence[Any], states: Sequence[Any]
-    ) -> None:
-        found = np.empty((self.count + 1, len(before)))
-        found[0] = before
-        table = np.empty((len(columns), self.count))
-        for place, column in enumerate(columns):
-            table[place] = column
-        self.compiled(self.count, found, table, np.array(fixed, dtype=np.float64))
-        _fill(states, found[:-1].T, found[-1])
 
     def _record(self) -> ArrayTurns:
         """The turns as ufuncs."""

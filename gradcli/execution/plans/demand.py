@@ -14,25 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.execution.plans.ir import (
-    ADDED,
-    CALL,
-    CAST,
-    CHOICE,
-    COPY,
-    ENTRY,
-    JOIN,
-    PLACE,
-    PRODUCT,
-    REDUCE,
-    SCAN,
-    Access,
-    Op,
-    Recording,
-    Value,
-    index_of,
-    live,
-)
+from gradcli.execution.plans import ir
+from gradcli.execution.plans.ir import Access, Op, Recording, Value, index_of, live
 from gradcli.execution.plans.simplify import Steps
 
 if TYPE_CHECKING:
@@ -98,16 +81,16 @@ def read(op: Op, box: Spans) -> list[Box]:
 def supported(op: Op, support: Callable[[Value], Box]) -> Box:
     """Where the result may differ from zero, from where the operands may."""
     whole = full(op.out.shape)
-    if not op.args or op.kind in (CALL, SCAN) or (op.kind == REDUCE and op.function is not np.add):
+    if not op.args or op.kind in (ir.CALL, ir.SCAN) or (op.kind == ir.REDUCE and op.function is not np.add):
         return whole
     boxes = [image(axes, support(arg), op.out.shape) for arg, axes in zip(op.args, op.accesses()[0], strict=True)]
-    if op.kind == PRODUCT or (op.kind == ENTRY and op.function is np.multiply):
+    if op.kind == ir.PRODUCT or (op.kind == ir.ENTRY and op.function is np.multiply):
         return within(boxes[0], boxes[1])
-    if op.kind in (ADDED, JOIN) or (op.kind == ENTRY and op.function in (np.add, np.subtract)):
+    if op.kind in (ir.ADDED, ir.JOIN) or (op.kind == ir.ENTRY and op.function in (np.add, np.subtract)):
         return reduce(around, boxes)
-    if op.kind == CHOICE:
+    if op.kind == ir.CHOICE:
         return around(boxes[1], boxes[2])
-    zero_at_zero = op.kind != ENTRY or op.function is np.true_divide or op.function in ODD
+    zero_at_zero = op.kind != ir.ENTRY or op.function is np.true_divide or op.function in ODD
     return boxes[0] if zero_at_zero else whole
 
 
@@ -135,7 +118,7 @@ def _boxes(recording: Recording) -> dict[int, Box]:
     """The range of each value that is computed; none for those that are zero, or that nothing reads."""
     support: dict[int, Box] = {}  # of values that may not differ from zero everywhere
     for op in recording.ops:
-        zeros = op.kind == PLACE or any(arg.serial in support or _is_zero(arg) for arg in op.args)
+        zeros = op.kind == ir.PLACE or any(arg.serial in support or _is_zero(arg) for arg in op.args)
         box = supported(op, lambda value: _given(support, value)) if zeros else None
         if zeros and box != full(op.out.shape):
             support[op.out.serial] = box
@@ -182,11 +165,6 @@ class _Cut:
         self.boxes = boxes
         self.steps = steps
         self.known: dict[int, Value] = {}
-        self.makers: dict[str, Callable[[Op, Spans], Value]] = {
-            ENTRY: self._entry, CHOICE: self._choice, CAST: self._cast, COPY: self._copy, REDUCE: self._reduce,
-            PLACE: self._place, ADDED: self._added, JOIN: self._join, PRODUCT: self._product, CALL: self._call,
-            SCAN: self._call,
-        }  # fmt: skip
 
     def made(self) -> Recording:
         steps, known = self.steps, self.known
@@ -199,7 +177,7 @@ class _Cut:
             box = self.boxes.get(op.out.serial, EMPTY)
             if box is not None:
                 steps.node = op.node
-                known[op.out.serial] = self.makers.get(op.kind, self._view)(op, box)
+                known[op.out.serial] = self._step(op, box)
         outputs = [self.part(value, full(value.shape)) for value in self.recording.outputs]
         return Recording(live(steps.ops, outputs), inputs, outputs)
 
@@ -227,8 +205,25 @@ class _Cut:
         index = tuple([slice(lo - a, hi - a, 1) for (lo, hi), (a, _) in zip(common, box, strict=True)])
         return steps.place(found, shape, index)
 
-    def _parts(self, op: Op, box: Spans) -> list[Value]:
-        return [self.part(arg, need) for arg, need in zip(op.args, read(op, box), strict=True)]
+    def _step(self, op: Op, box: Spans) -> Value:
+        """A range of what a step gives."""
+        special = {
+            ir.REDUCE: self._reduce, ir.PLACE: self._place, ir.ADDED: self._added, ir.JOIN: self._join,
+            ir.VIEW: self._view,
+        }  # fmt: skip
+        if op.kind in special:
+            return special[op.kind](op, box)
+        parts = [self.part(arg, need) for arg, need in zip(op.args, read(op, box), strict=True)]
+        if op.kind == ir.ENTRY:
+            return self._spread(self.steps.entry(op.function, *parts), box)
+        if op.kind == ir.CHOICE:
+            return self._spread(self.steps.choice(*parts), box)
+        if op.kind == ir.CAST:
+            return self.steps.cast(parts[0], op.params)
+        if op.kind == ir.PRODUCT:
+            return self.steps.product(*parts)
+        shape = tuple([hi - lo for lo, hi in box])
+        return self.steps.make(op.kind, op.function, tuple(parts), op.params, shape, op.out.dtype)
 
     def _spread(self, value: Value, box: Spans) -> Value:
         """The value in the shape of its range, should a rule have found that all entries are equal."""
@@ -237,32 +232,12 @@ class _Cut:
             return value
         return self.steps.view("broadcast", self.steps.raised(value, len(shape)), shape, shape)
 
-    def _entry(self, op: Op, box: Spans) -> Value:
-        return self._spread(self.steps.entry(op.function, *self._parts(op, box)), box)
-
-    def _choice(self, op: Op, box: Spans) -> Value:
-        condition, x, y = self._parts(op, box)
-        return self._spread(self.steps.choice(condition, x, y), box)
-
-    def _cast(self, op: Op, box: Spans) -> Value:
-        return self.steps.cast(self._parts(op, box)[0], op.params)
-
-    def _copy(self, op: Op, box: Spans) -> Value:
-        (x,) = self._parts(op, box)
-        return self.steps.make(COPY, None, (x,), None, x.shape, x.dtype)
-
     def _reduce(self, op: Op, box: Spans) -> Value:
         (need,) = read(op, box)
         own = self.boxes.get(op.args[0].serial)
         if op.function is np.add and own is not None and need is not None:  # the zeros around need not be added
             need = tuple([b if i in op.params else a for i, (a, b) in enumerate(zip(need, own, strict=True))])
         return self.steps.reduce(op.function, self.part(op.args[0], need), op.params)
-
-    def _product(self, op: Op, box: Spans) -> Value:
-        return self.steps.product(*self._parts(op, box))
-
-    def _call(self, op: Op, box: Spans) -> Value:
-        return self.steps.make(op.kind, op.function, tuple(self._parts(op, box)), op.params, op.out.shape, op.out.dtype)
 
     def _place(self, op: Op, box: Spans) -> Value:
         (need,) = read(op, box)
@@ -293,7 +268,8 @@ class _Cut:
         return parts[0] if len(parts) == 1 else self.steps.join(parts, op.params)
 
     def _view(self, op: Op, box: Spans) -> Value:
-        (x,) = self._parts(op, box)
+        (need,) = read(op, box)
+        x = self.part(op.args[0], need)
         shape = tuple([hi - lo for lo, hi in box])
         if op.function == "slice":
             rows = zip(op.params, op.accesses()[0][0], x.shape, strict=True)

@@ -447,11 +447,8 @@ _helpers: dict[str, Any] = {}
 
 def compiled_core(
     body: Body, order: Sequence[int], carries: Sequence[int], columns: Sequence[int], fixed: Sequence[int]
-) -> Callable[[int, Any, Any, Any], None] | None:
-    """A function of (turns, states, columns, fixed values); None without numba, or where it lacks an operation.
-
-    `states` [turns + 1, carries] holds the first state and takes those after each turn; `columns` are [columns, turns].
-    """
+) -> CompiledTurns | None:
+    """The machine code of turns of single numbers; None without numba, or where it lacks an operation."""
     if not is_there():
         return None
     numba: Any = import_module("numba")
@@ -460,12 +457,10 @@ def compiled_core(
     if None in scope.values():
         return None
     loop: Any = _machine_code(text, scope, math_.__file__)
-    matrix = numba.float64[:, ::1]
     try:
-        loop.compile(numba.void(numba.int64, matrix, matrix, numba.float64[::1]))
+        return CompiledTurns(loop, [((), np.dtype(body.steps[k].type.kind)) for k in carries], len(columns), len(fixed))
     except numba.core.errors.NumbaError:
         return None
-    return loop  # type: ignore[no-any-return]
 
 
 def _helper(numba: Any, name: str, value: Any) -> Any:
@@ -516,23 +511,25 @@ def _core_text(
 
 # --- loops over turns, arrays -----------------------------------------------------------------------------------
 #
-# Every entry of every array is a local variable, so views, joined arrays and entries among zeros cost nothing. Where
-# each entry is by itself, the text has one of them, in a loop over all.
+# Every entry of every array is a local variable, so views, joined arrays and entries among zeros cost nothing.
 
 MOST_ENTRIES = 400  # of all arrays of a turn that are written out: compiling takes some milliseconds for each
-ENTRYWISE = (ENTRY, CHOICE, CAST, COPY)
 
 
 class CompiledTurns:
-    """The turns of a recurrence in machine code."""
+    """The turns of a recurrence in machine code: a function of (turns, states, columns, fixed values).
 
-    def __init__(self, turns: ArrayTurns, run: Callable[..., None]) -> None:
+    `states` [turns + 1, entries of the carries] holds the first state and takes those after each turn; `columns` are
+    [entries of the columns, turns]. `carries` are shapes and types, `columns` and `fixed` numbers of entries.
+    """
+
+    def __init__(
+        self, run: Callable[..., None], carries: Sequence[tuple[tuple[int, ...], Any]], columns: int, fixed: int
+    ) -> None:
         self._run = run
-        self._carries = turns.carries
-        self._ends = np.cumsum([0, *(carry.size for carry in turns.carries)]).tolist()
-        columns = [np.zeros((1, *one.shape)) for one in turns.columns]
-        fixed, before = [[np.zeros(one.shape) for one in values] for values in (turns.fixed, turns.carries)]
-        self.run(columns, fixed, before, 1)  # compiled for these types
+        self._carries = carries
+        self._ends = np.cumsum([0, *(prod(shape) for shape, _ in carries)]).tolist()
+        self._run(0, np.zeros((1, self._ends[-1])), np.zeros((columns, 0)), np.zeros(fixed))  # compiled for these types
 
     def run(
         self, columns: Sequence[Any], fixed: Sequence[Any], before: Sequence[Any], turns: int
@@ -540,11 +537,11 @@ class CompiledTurns:
         """The states before each turn and those after the last one."""
         states = np.empty((turns + 1, self._ends[-1]))
         states[0] = _line(before)
-        table = np.concatenate([np.empty((turns, 0)), *(column.reshape(turns, -1) for column in columns)], 1)
+        table = np.concatenate([np.empty((0, turns)), *(column.reshape(turns, -1).T for column in columns)])
         self._run(turns, states, table, _line(fixed))
         found = []
-        for start, end, carry in zip(self._ends, self._ends[1:], self._carries, strict=False):
-            found.append(states[:, start:end].reshape(turns + 1, *carry.shape).astype(carry.dtype, copy=False))
+        for start, end, (shape, dtype) in zip(self._ends, self._ends[1:], self._carries, strict=False):
+            found.append(states[:, start:end].reshape(turns + 1, *shape).astype(dtype, copy=False))
         return [one[:-1] for one in found], [one[-1] for one in found]
 
 
@@ -560,70 +557,54 @@ def compiled_turns(turns: ArrayTurns, count: int) -> CompiledTurns | None:
         return None
     try:
         printer = _TurnPrinter(turns)
-        read = sum([value.size for value in (*turns.carries, *turns.columns, *turns.fixed)])
-        if printer.lane is None and entries + read > MOST_ENTRIES:
+        columns, fixed = [sum([value.size for value in values]) for values in (turns.columns, turns.fixed)]
+        if entries + columns + fixed + sum([value.size for value in turns.carries]) > MOST_ENTRIES:
             return None
-        return CompiledTurns(turns, made(printer.printed(), printer.functions))
+        carries = [(value.shape, value.dtype) for value in turns.carries]
+        return CompiledTurns(made(printer.printed(), printer.functions), carries, columns, fixed)
     except (Unprintable, import_module("numba").core.errors.NumbaError):
         return None
 
 
 class _TurnPrinter:
-    """The lines of one turn while they are written; `names` has a word for each entry of each value.
-
-    `lane` is the shape of all arrays where each entry is by itself; then the one that is written stands for all.
-    """
+    """The lines of one turn while they are written; `names` has a word for each entry of each value."""
 
     def __init__(self, turns: ArrayTurns) -> None:
         self.turns = turns
         self.names: dict[int, Any] = {}
         self.lines: list[str] = []
         self.functions: dict[str, Any] = {}  # those of NumPy for which the text has no word
-        first = turns.carries[0].shape
-        values = [*turns.carries, *turns.columns, *turns.fixed, *(op.out for op in turns.ops)]
-        alike = all(value.shape in ((), first) for value in values) and all(one.shape == first for one in turns.carries)
-        self.lane = first if alike and first and all(op.kind in ENTRYWISE for op in turns.ops) else None
 
     def printed(self) -> str:
         """The text of a function of (turns, states, columns, fixed)."""
         turns = self.turns
         self._read(turns.fixed, "fixed[{}]")
         places = self._read(turns.carries, "states[t, {}]")
-        self._read(turns.columns, "columns[t, {}]")
+        self._read(turns.columns, "columns[{}, t]")
         for op in turns.ops:
             self.names[op.out.serial] = self._step(op)
         nexts = [word for value in turns.nexts for word in self._words(value).reshape(-1)]
         self.lines += [f"states[t + 1, {place}] = {word}" for place, word in zip(places, nexts, strict=True)]
         lines = ["def loop(turns, states, columns, fixed):", "    wide()", "    for t in range(turns):"]
-        indent = " " * 8
-        if self.lane is not None:
-            lines.append(f"        for e in range({prod(self.lane)}):")
-            indent += " " * 4
-        return "\n".join([*lines, *(indent + line for line in self.lines), ""])
+        return "\n".join([*lines, *(f"        {line}" for line in self.lines), ""])
 
     def _read(self, values: Sequence[Value], text: str) -> list[str]:
         """Read arrays whose entries stand one after the other; the places of these entries."""
         places: list[str] = []
-        start = 0
         for value in values:
             if value.dtype not in (np.float64, np.bool_):
                 raise Unprintable(str(value))
             truth = " != 0.0" if value.dtype.kind == "b" else ""
-            words = self.names[value.serial] = np.empty(self._shape(value), object)
-            for number, at in enumerate(np.ndindex(words.shape)):
-                places.append(f"{start} + e" if value.shape and self.lane else str(start + number))
-                words[at] = self._line(text.format(places[-1]) + truth)
-            start += value.size
+            words = self.names[value.serial] = np.empty(value.shape, object)
+            for at in np.ndindex(value.shape):
+                words[at] = self._line(text.format(len(places)) + truth)
+                places.append(str(len(places)))
         return places
-
-    def _shape(self, value: Value) -> tuple[int, ...]:
-        """The shape of the words for a value."""
-        return value.shape if self.lane is None else ()
 
     def _words(self, value: Value) -> Any:
         if value.number is None:
             return self.names[value.serial]
-        return np.full(self._shape(value), literal(value.number.item()), object)
+        return np.full(value.shape, literal(value.number.item()), object)
 
     def _line(self, text: str) -> str:
         self.lines.append(f"x{len(self.lines)} = {text}")
@@ -633,7 +614,7 @@ class _TurnPrinter:
         """The words of what a step gives."""
         if op.out.dtype.kind not in "fb":
             raise Unprintable(str(op))
-        xs, shape = [self._words(arg) for arg in op.args], self._shape(op.out)
+        xs, shape = [self._words(arg) for arg in op.args], op.out.shape
         if op.kind == VIEW:
             return shown(op, xs[0], shape)
         if op.kind == JOIN:

@@ -6,24 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.execution.plans.ir import (
-    ADDED,
-    CALL,
-    CAST,
-    CHOICE,
-    COPY,
-    ENTRY,
-    JOIN,
-    PLACE,
-    PRODUCT,
-    REDUCE,
-    SCAN,
-    VIEW,
-    Op,
-    Value,
-    base,
-    index_of,
-)
+from gradcli.execution.plans import ir
+from gradcli.execution.plans.ir import Op, Value, base, index_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -111,36 +95,21 @@ def _copy(op: Op) -> Kernel:
 
 def _choice(op: Op) -> Kernel:
     x, y = op.args[1:]
-    plain = all(value.dtype == op.out.dtype for value in (x, y)) and op.out.dtype.kind == "f"
-    if not plain or op.out.size < LONG:
+    dtype = op.out.dtype
+    if not (x.dtype == y.dtype == dtype and dtype.kind == "f" and op.out.size >= LONG and _is_zero(y)):
         return _choose
-    whole = BITS[op.out.dtype.itemsize]
-    if _is_zero(y):
+    whole = BITS[dtype.itemsize]
 
-        def first(condition: Any, x: Any, y: Any, out: Any) -> None:
-            if SPARSE * x.size <= out.size and (x == 1).all():
-                np.copyto(out, condition)
-                return
-            if SPARSE * np.count_nonzero(condition) < condition.size:
-                out.fill(0)
-                np.copyto(out, x, where=condition)
-            else:
-                np.bitwise_and(x.view(whole), np.negative(condition.view(np.int8)), out.view(whole))
+    def or_zero(condition: Any, x: Any, y: Any, out: Any) -> None:
+        if SPARSE * x.size <= out.size and (x == 1).all():
+            np.copyto(out, condition)
+        elif SPARSE * np.count_nonzero(condition) < condition.size:
+            out.fill(0)
+            np.copyto(out, x, where=condition)
+        else:
+            np.bitwise_and(x.view(whole), np.negative(condition.view(np.int8)), out.view(whole))
 
-        return first
-    if _is_zero(x):
-
-        def second(condition: Any, x: Any, y: Any, out: Any) -> None:
-            np.bitwise_and(y.view(whole), np.subtract(condition.view(np.int8), np.int8(1)), out.view(whole))
-
-        return second
-
-    def both(condition: Any, x: Any, y: Any, out: Any) -> None:
-        y = y.view(whole)
-        changed = np.bitwise_and(np.bitwise_xor(x.view(whole), y), np.negative(condition.view(np.int8)))
-        np.bitwise_xor(changed, y, out.view(whole))
-
-    return both
+    return or_zero
 
 
 def _choose(condition: Any, x: Any, y: Any, out: Any) -> None:
@@ -239,8 +208,8 @@ def _call(op: Op) -> Kernel:
 
 
 KERNELS: dict[str, Callable[[Op], Kernel]] = {
-    ENTRY: _entry, CHOICE: _choice, CAST: _cast, REDUCE: _reduce, PRODUCT: _product, PLACE: _place,
-    ADDED: _added, JOIN: _join, COPY: _copy, CALL: _call, SCAN: lambda op: op.function.kernel(),
+    ir.ENTRY: _entry, ir.CHOICE: _choice, ir.CAST: _cast, ir.REDUCE: _reduce, ir.PRODUCT: _product, ir.PLACE: _place,
+    ir.ADDED: _added, ir.JOIN: _join, ir.COPY: _copy, ir.CALL: _call, ir.SCAN: lambda op: op.function.kernel(),
 }  # fmt: skip
 
 
@@ -259,7 +228,7 @@ def shown(op: Op, x: Any, shape: tuple[int, ...]) -> Any:
 
 def operand(op: Op, value: Value) -> Any:
     """A number as a step takes it: alone where entries are repeated for it, else in its shape."""
-    if op.kind in (ENTRY, CHOICE, JOIN, PLACE, ADDED):
+    if op.kind in (ir.ENTRY, ir.CHOICE, ir.JOIN, ir.PLACE, ir.ADDED):
         return np.asarray(value.number)
     return np.broadcast_to(value.number, value.shape)
 
@@ -272,7 +241,7 @@ def constants(ops: Sequence[Op], values: Iterable[Value]) -> dict[int, Any]:
     wanted: set[int] = set()
     cells: dict[int, Any] = {}
     for value in values:
-        while not value.constant and value.op is not None and value.op.kind == VIEW:
+        while not value.constant and value.op is not None and value.op.kind == ir.VIEW:
             value = value.op.args[0]
         if value.constant and value.number is None:
             wanted.add(value.serial)
@@ -286,7 +255,7 @@ def constants(ops: Sequence[Op], values: Iterable[Value]) -> dict[int, Any]:
             if arg.array is not None:
                 cells[arg.serial] = arg.array
             xs.append(operand(op, arg) if arg.number is not None else cells[arg.serial])
-        if op.kind == VIEW:
+        if op.kind == ir.VIEW:
             view = shown(op, xs[0], op.out.shape)
             short = view.nbytes <= SHORT and op.function == "slice"
             cells[op.out.serial] = np.ascontiguousarray(view) if short else view

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.execution import checkpoints
 from gradcli.execution.inputs import Unbatched, leaf_value
 from gradcli.execution.namespaces import REFUSED, namespace
 from gradcli.execution.plans.cores import Core
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
 MOST_NODES = 300_000  # a plan takes 20 us and 2 KB for each
 MOST_POINT_NODES = 10_000
 KEPT = 1 << 26  # bytes of a workspace that is kept from run to run
+MOST_ROOM = 1 << 28  # bytes of a workspace, where the tape can run in less memory
 MOST_TURNS = 1 << 13  # of a loop that runs alone, at once
 BLOCK_ENTRIES = 1 << 19  # of all steps that take these turns at once
 MOST_FORMS = 8  # plans of one loop, for other numbers of turns and batch axes
@@ -49,10 +49,10 @@ MOST_FORMS = 8  # plans of one loop, for other numbers of turns and batch axes
 class Prepared:
     """Recorded steps on arrays of fixed shapes. Several threads may run them at once; every run gives the same bits."""
 
-    def __init__(self, recording: Recording, xp: Any, threads: int | None = None, points: int = 0) -> None:
+    def __init__(self, recording: Recording, xp: Any, threads: int | None = None) -> None:
         self.xp = xp
         self.threads = processors() if threads is None else threads
-        self.schedule = Schedule(recording, points)
+        self.schedule = Schedule(recording)
         read = [arg for event in self.schedule.events for op in steps_of(event) for arg in op.args]
         self.constants = constants(self.schedule.constants, [*read, *self.schedule.outputs])
         self._spare: list[Workspace] = []
@@ -117,7 +117,7 @@ class Plan(Prepared):
             recording = record(tape, dtype, held, points)
             if points is None:
                 recording = restricted(recording, xp.float_type)
-            super().__init__(recording, xp, threads, 0 if points is None else points[1])
+            super().__init__(recording, xp, threads)
             compiled_loops(self.schedule, once)
         for core in self.cores() if once else ():
             core.once = True
@@ -211,7 +211,6 @@ def taken_apart(space: Workspace) -> None:
     """Free the memory of a workspace now: its loops refer to it, so it would wait for the collector of cycles."""
     for blocks in space.loops:
         blocks.workers.clear()
-        blocks.works.clear()
     space.loops.clear()
     space.program.clear()
     space.cells.clear()
@@ -236,14 +235,13 @@ def planned(
 
     `held` gives leaves that stay as they are: arrays, which may have one batch axis in front. So have results then.
     One that is run `once` has no machine code.
-    None too where the plan would fill the memory, and the tape has loops or checkpoints, with which it does not.
+    None too where the plan needs much memory and the tape has loops, which the evaluator runs in blocks of turns.
     """
     if len(tape.nodes) > MOST_NODES:
         return None
     try:
         plan = Plan(tape, dtype, threads, held, once)
-        other = tape.loops or (not held and tape.checkpoints() is not None)  # the tape runs these in less memory
-        return None if other and plan.room() > checkpoints.LIVE else plan
+        return None if tape.loops and plan.room() > MOST_ROOM else plan
     except (*REFUSED, Unrecordable):
         return None
 

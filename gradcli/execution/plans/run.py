@@ -15,26 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradcli.execution.plans import ir
 from gradcli.execution.plans.allocate import laid_out, lines, slot
 from gradcli.execution.plans.emit_numpy import entry, kernel, operand, shown
-from gradcli.execution.plans.ir import (
-    ADDED,
-    CAST,
-    CHOICE,
-    COPY,
-    ENTRY,
-    PLACE,
-    PRODUCT,
-    REDUCE,
-    VIEW,
-    Op,
-    Value,
-    base,
-    in_order,
-    index_of,
-)
+from gradcli.execution.plans.ir import Op, Value, base, in_order, index_of
 from gradcli.execution.plans.schedule import Loop, follows, root, steps_of
-from gradcli.execution.plans.thread_pool import dealt, one_thread, setters, shared, together
+from gradcli.execution.plans.thread_pool import one_thread, setters, together
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -50,8 +36,8 @@ STRETCHES, FEWER = 16, 8  # of a loop; where the parts of sums would take much m
 LARGE = 1 << 16  # bytes of sums
 WORTH_A_THREAD = 1 << 18  # entries times steps
 WIDEST = 256  # entries of a row, from which its beginning takes little of the time
-ENTRYWISE = (ENTRY, CHOICE, CAST, COPY)
-READERS = (*ENTRYWISE, PRODUCT, REDUCE)  # kinds of steps that read turned arrays as fast as others
+ENTRYWISE = (ir.ENTRY, ir.CHOICE, ir.CAST, ir.COPY)
+READERS = (*ENTRYWISE, ir.PRODUCT, ir.REDUCE)  # kinds of steps that read turned arrays as fast as others
 
 
 class Arrays:
@@ -109,7 +95,7 @@ def _show(op: Op, cells: Cells, source: int, out: int, shape: tuple[int, ...]) -
 def chain(value: Value, known: Callable[[Value], bool]) -> list[Value]:
     """The views from the first one that is not known up to a value."""
     found = []
-    while not known(value) and value.op is not None and value.op.kind == VIEW:
+    while not known(value) and value.op is not None and value.op.kind == ir.VIEW:
         found.append(value)
         value = value.op.args[0]
     found.reverse()
@@ -261,7 +247,7 @@ def _shared(schedule: Schedule, fresh: dict[int, Value]) -> dict[int, int]:
     for serial, value in fresh.items():
         made, place = value.op, stored[serial]
         assert made is not None
-        over = {ENTRY: made.args, ADDED: made.args[:1]}.get(made.kind, ()) if serial in alone else ()
+        over = {ir.ENTRY: made.args, ir.ADDED: made.args[:1]}.get(made.kind, ()) if serial in alone else ()
         for arg in over:
             alike = arg.shape == value.shape and arg.dtype == value.dtype and stored.get(arg.serial, place) < place
             last = [one for at, one in readers[base(arg).serial] if at >= place]
@@ -288,7 +274,7 @@ def _inside(schedule: Schedule, owners: dict[int, int]) -> dict[int, tuple[int, 
                 if serial in made and not any(serial == op.out.serial for op in event.ops):
                     readers.setdefault(serial, []).extend(event.ops)
     for event in schedule.events:
-        if not isinstance(event, Op) or event.kind != PLACE or event.out.serial not in owners:
+        if not isinstance(event, Op) or event.kind != ir.PLACE or event.out.serial not in owners:
             continue
         (x,), (rows, *others) = event.args, index_of(event.params[1])
         owner = owners[event.out.serial]
@@ -304,7 +290,7 @@ def _of_event(event: Op | Loop) -> tuple[list[Value], list[Value], Op | None]:
     """What an event reads and writes of whole arrays."""
     if isinstance(event, Op):
         # a view of an operand must not be written over: only operands as they stand may be
-        return [base(arg) for arg in event.args], [event.out], event if event.kind in (ENTRY, "added") else None
+        return [base(arg) for arg in event.args], [event.out], event if event.kind in (ir.ENTRY, ir.ADDED) else None
     made = {op.out.serial for op in event.ops}
     reads = {base(arg).serial: base(arg) for op in event.ops for arg in op.args}
     writes = [*event.stored, *(op.out for op in event.summed)]
@@ -325,7 +311,7 @@ class Blocks:
         self.stretches = min(FEWER if large else STRETCHES, blocks)
         ends = [loop.rows * (blocks * i // self.stretches) for i in range(self.stretches)] + [loop.count]
         self.within = [_cut(first, last, loop) for first, last in pairwise(ends)]  # the blocks of each stretch
-        products = any(op.kind == PRODUCT for op in loop.ops)
+        products = any(op.kind == ir.PRODUCT for op in loop.ops)
         work = sum(max([op.out.size, *[arg.size for arg in op.args]]) for op in loop.ops)
         self.alone = work < WORTH_A_THREAD * threads or (products and setters() is None)
         self.threads = 1 if self.alone else min(threads, self.stretches)
@@ -335,9 +321,7 @@ class Blocks:
         for value in self.outside.values():
             whole.resolve(value)
         self.workers = [Worker(self) for _ in range(self.threads)]
-        self.orders = shared(range(self.stretches), self.threads)
-        self.queues: list[deque[int]] = [deque() for _ in self.workers]
-        self.works = [partial(worker.work, at) for at, worker in enumerate(self.workers)]
+        self.left: deque[int] = deque()  # stretches that no thread has begun
         self.nbytes = sum([one.nbytes for one in self.parts.values()])
         self.nbytes += sum([one.nbytes for one in self.workers])
 
@@ -356,10 +340,8 @@ class Blocks:
                 combine(op).reduce(parts, 0, None, total)
 
     def _work(self) -> None:
-        for queue, order in zip(self.queues, self.orders, strict=True):
-            queue.clear()
-            queue.extend(order)
-        together(self.works)
+        self.left = deque(range(self.stretches))
+        together([worker.work for worker in self.workers])
 
 
 def _outside(loop: Loop) -> dict[int, Value]:
@@ -370,7 +352,7 @@ def _outside(loop: Loop) -> dict[int, Value]:
     for op in loop.ops:
         for value in op.args:
             below = value.op
-            while value.serial in at and below is not None and below.kind == VIEW and value.serial not in made:
+            while value.serial in at and below is not None and below.kind == ir.VIEW and value.serial not in made:
                 if value.constant or not follows(below, at):
                     break
                 value = below.args[0]
@@ -387,7 +369,7 @@ def _cut(first: int, last: int, loop: Loop) -> list[slice]:
 
 def combine(op: Op) -> Any:
     """How parts of a result make the whole one."""
-    return op.function if op.kind == REDUCE else np.add
+    return op.function if op.kind == ir.REDUCE else np.add
 
 
 class Worker:
@@ -424,12 +406,16 @@ class Worker:
                     cells[serial] = slot(memory, layout.offsets[serial], shape, op.out.dtype)
             self.frames[rows] = Frame(blocks, rows, {**cells, **once})
 
-    def work(self, place: int) -> None:
-        """Take stretches of blocks until none is left: first those of this thread, which may be in its cache."""
+    def work(self) -> None:
+        """Take stretches of blocks until none is left."""
         blocks = self.blocks
         for frame in self.frames.values():
             frame.begin()
-        for stretch in dealt(blocks.queues, place):
+        while blocks.left:
+            try:
+                stretch = blocks.left.popleft()
+            except IndexError:  # another thread has taken the last one
+                break
             first = True
             for block in blocks.within[stretch]:
                 self.frames[block.stop - block.start].run(block, stretch, first)
@@ -535,10 +521,11 @@ def turned(loop: Loop) -> set[int]:
                 fixed.add(below.serial)
         out = op.out
         if not _is_matrix(out, loop):
-            if op.kind == REDUCE and op.function is not np.add and op.params == (1,) and _is_matrix(op.args[0], loop):
+            extreme = op.kind == ir.REDUCE and op.function is not np.add
+            if extreme and op.params == (1,) and _is_matrix(op.args[0], loop):
                 gains.add(op.args[0].serial)
             continue
-        if op.kind not in (*ENTRYWISE, PRODUCT):
+        if op.kind not in (*ENTRYWISE, ir.PRODUCT):
             fixed.add(out.serial)
         for arg in op.args if op.kind in ENTRYWISE else ():
             if arg.number is None and arg.shape == out.shape:
@@ -565,7 +552,7 @@ def _is_matrix(value: Value, loop: Loop) -> bool:
 
 def _movable(value: Value) -> bool:
     """Whether a view shows turned memory as well as any other: axes are exchanged, or repeated."""
-    while value.op is not None and value.op.kind == VIEW:
+    while value.op is not None and value.op.kind == ir.VIEW:
         if value.op.function != "permute" and not _repeats(value.op):
             return False
         value = value.op.args[0]

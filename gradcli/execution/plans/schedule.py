@@ -11,17 +11,7 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any
 
-from gradcli.execution.plans.ir import (
-    ADDED,
-    CALL,
-    PRODUCT,
-    REDUCE,
-    VIEW,
-    AxisMap,
-    Op,
-    Value,
-    base,
-)
+from gradcli.execution.plans.ir import ADDED, CALL, PRODUCT, REDUCE, VIEW, AxisMap, Op, Value, base
 from gradcli.execution.plans.simplify import simplified
 
 if TYPE_CHECKING:
@@ -156,17 +146,14 @@ class Schedule:
 
     __slots__ = ("constants", "events", "inputs", "outputs")
 
-    def __init__(self, recording: Recording, points: int = 0) -> None:
-        """`points`: how many there are, where the first axis of all arrays counts them."""
+    def __init__(self, recording: Recording) -> None:
         _unhoisted(recording.ops)
         moving = [op for op in recording.ops if not op.out.constant]
         ops = simplified(moving, recording.outputs, _serials(recording))
         self.constants = [op for op in recording.ops if op.out.constant]
         self.inputs = recording.inputs
         self.outputs = recording.outputs
-        self.events: list[Op | Loop] = (
-            _point_events(ops, recording.outputs, points) if points else _events(ops, recording.outputs)
-        )
+        self.events: list[Op | Loop] = _events(ops, recording.outputs)
 
 
 def _serials(recording: Recording) -> Iterator[int]:
@@ -246,17 +233,6 @@ def _events(ops: list[Op], outputs: Sequence[Value]) -> list[Op | Loop]:
                 else:
                     events += loop.ops
     return events
-
-
-def _point_events(ops: list[Op], outputs: Sequence[Value], count: int) -> list[Op | Loop]:
-    """Steps on numbers that all points share, then one loop over the points."""
-    loop = Loop({value.serial: 0 for op in ops for value in (op.out, *op.args) if value.shape[:1] == (count,)}, count)
-    loop.ops = [op for op in ops if op.out.serial in loop.at and op.kind != VIEW]
-    whole = {base(value).serial for value in outputs}
-    loop.stored = [op.out for op in loop.ops if op.out.serial in whole]
-    loop.rows = _rows(loop)
-    alone: list[Op | Loop] = [op for op in ops if op.out.serial not in loop.at and op.kind != VIEW]
-    return [*alone, loop] if loop.ops else alone
 
 
 def _pays(loop: Loop) -> bool:

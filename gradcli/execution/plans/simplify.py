@@ -10,30 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradcli.execution.plans import ir
 from gradcli.execution.plans.emit_numpy import ties
-from gradcli.execution.plans.ir import (
-    ADDED,
-    CALL,
-    CAST,
-    CHOICE,
-    COPY,
-    DTYPES,
-    ENTRY,
-    JOIN,
-    PLACE,
-    PRODUCT,
-    REDUCE,
-    VIEW,
-    Op,
-    Value,
-    bare,
-    base,
-    common,
-    in_order,
-    made_by,
-    plain,
-    unrepeated,
-)
+from gradcli.execution.plans.ir import DTYPES, Op, Value, bare, base, common, in_order, made_by, plain, unrepeated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -90,10 +69,6 @@ class Steps:
         value.leaf = node
         return value
 
-    def free(self, shape: Shape, dtype: Any) -> Value:
-        """A value of which nothing is known but its shape and type."""
-        return self._value(shape, dtype)
-
     # --- steps ----------------------------------------------------------------------------------------
 
     def make(self, kind: str, function: Any, args: tuple[Value, ...], params: Any, shape: Shape, dtype: Any) -> Value:
@@ -120,16 +95,16 @@ class Steps:
         if kind == "permute" and params == tuple(range(len(params))):
             return x
         below = x.op
-        if kind == "reshape" and below is not None and below.kind == VIEW and below.function == "reshape":
+        if kind == "reshape" and below is not None and below.kind == ir.VIEW and below.function == "reshape":
             return self.view("reshape", below.args[0], shape, shape)
-        if kind == "permute" and below is not None and below.kind == VIEW and below.function == "permute":
+        if kind == "permute" and below is not None and below.kind == ir.VIEW and below.function == "permute":
             axes = tuple([below.params[axis] for axis in params])
             return self.view("permute", below.args[0], axes, shape)
         if below is not None and below.function == "broadcast" and kind in ("permute", "slice"):
             return self.view("broadcast", self._moved(kind, below.args[0], x, params, shape), shape, shape)
         if kind == "reshape" and not self.reshapable(x, shape):
-            x = self.make(COPY, None, (x,), None, x.shape, x.dtype)
-        return self.make(VIEW, kind, (x,), params, shape, x.dtype)
+            x = self.make(ir.COPY, None, (x,), None, x.shape, x.dtype)
+        return self.make(ir.VIEW, kind, (x,), params, shape, x.dtype)
 
     def _moved(self, kind: str, small: Value, x: Value, params: Any, shape: Shape) -> Value:
         """The entries of a small array where those of x, which repeats them, would be."""
@@ -182,9 +157,8 @@ class Steps:
         return self._even(ufunc, xs, shape)
 
     def _even(self, ufunc: Any, xs: tuple[Value, ...], shape: Shape) -> Value:
-        simpler = self._simpler(ufunc, xs, shape)
-        if simpler is not None:
-            return simpler
+        if ufunc is np.add and (added := self._added(xs, shape)) is not None:
+            return added
         if ufunc is np.add or ufunc is np.multiply:
             if xs[0] is xs[1] and ufunc is np.multiply:
                 ufunc, xs = np.square, xs[:1]
@@ -194,39 +168,18 @@ class Steps:
         dtype = self._dtypes.get(key)
         if dtype is None:
             dtype = self._dtypes[key] = ufunc.resolve_dtypes((*[x.dtype for x in xs], None))[-1]
-        return self.make(ENTRY, ufunc, xs, None, shape, dtype)
-
-    def _simpler(self, ufunc: Any, xs: tuple[Value, ...], shape: Shape) -> Value | None:
-        """The same numbers by less work, or None."""
-        if len(xs) != 2:
-            below = xs[0].op
-            negated = ufunc is np.absolute and below is not None and below.function is np.negative
-            return self.entry(ufunc, below.args[0]) if negated and below is not None else None
-        one, other = xs
-        if ufunc is np.add:
-            return self._added(xs, shape)
-        if ufunc is np.not_equal and other.number is not None and other.number == 0:
-            return (
-                one.op.args[0]
-                if one.op is not None and one.op.kind == CAST and one.op.args[0].dtype.kind == "b"
-                else None
-            )
-        if ufunc is np.multiply and one.dtype == other.dtype == self.float_type:
-            for factor, rest in (xs, xs[::-1]):
-                if factor.number is not None and factor.number == 1 and rest.shape == shape:
-                    return rest
-        return None
+        return self.make(ir.ENTRY, ufunc, xs, None, shape, dtype)
 
     def _added(self, xs: tuple[Value, ...], shape: Shape) -> Value | None:
         """A sum with entries that stand among zeros: the zeros need not be added."""
         for one, other in (xs, xs[::-1]):
             placed = other.op
-            if placed is None or placed.kind != PLACE:
+            if placed is None or placed.kind != ir.PLACE:
                 continue
             if one.shape == other.shape == shape and one.dtype == other.dtype:
                 if one.number is not None and one.number == 0:
                     return other
-                return self.make(ADDED, None, (one, placed.args[0]), placed.params, shape, one.dtype)
+                return self.make(ir.ADDED, None, (one, placed.args[0]), placed.params, shape, one.dtype)
         return None
 
     def choice(self, condition: Value, x: Value, y: Value) -> Value:
@@ -247,8 +200,8 @@ class Steps:
         small = common([value.shape for value in (condition, x, y) if value.number is None])
         if small != shape:
             full = self.view("broadcast", self.raised(condition, len(shape)), shape, shape)
-            return self.make(CHOICE, None, (full, x, y), None, shape, np.result_type(x.dtype, y.dtype))
-        return self.make(CHOICE, None, (condition, x, y), None, shape, np.result_type(x.dtype, y.dtype))
+            return self.make(ir.CHOICE, None, (full, x, y), None, shape, np.result_type(x.dtype, y.dtype))
+        return self.make(ir.CHOICE, None, (condition, x, y), None, shape, np.result_type(x.dtype, y.dtype))
 
     def _unbranched(self, condition: Value, x: Value, y: Value) -> Value | None:
         """The choices that a steady exponential makes, -|x| and exp(min(x, 0)), without a choice."""
@@ -281,12 +234,12 @@ class Steps:
         small = bare(x)
         if small is not x:
             return self.view("broadcast", self.cast(small, dtype), x.shape, x.shape)
-        return self.make(CAST, None, (x,), np.dtype(dtype), x.shape, dtype)
+        return self.make(ir.CAST, None, (x,), np.dtype(dtype), x.shape, dtype)
 
     def negated(self, x: Value) -> Value | None:
         """What a value is the negative of, if it is."""
         op = x.op
-        if op is not None and op.kind == ENTRY and op.function is np.negative and op.out.dtype == self.float_type:
+        if op is not None and op.kind == ir.ENTRY and op.function is np.negative and op.out.dtype == self.float_type:
             return op.args[0]
         return None
 
@@ -306,7 +259,7 @@ class Steps:
                 count = self.float_type.type(np.prod([x.shape[i] for i in axes], dtype=np.int64))
                 with np.errstate(all="ignore"):
                     return self.number(x.number * count, shape)
-            if below is not None and below.kind == VIEW and below.function == "broadcast":
+            if below is not None and below.kind == ir.VIEW and below.function == "broadcast":
                 small = below.args[0]
                 repeated = [i for i in axes if small.shape[i] != x.shape[i]]
                 if repeated:
@@ -323,7 +276,7 @@ class Steps:
         if x.number is not None and ufunc is not np.add:
             return self.number(x.number, shape)
         dtype = np.dtype(np.int64) if ufunc is np.add and x.dtype.kind == "b" else x.dtype
-        return self.make(REDUCE, ufunc, (x,), axes, shape, dtype)
+        return self.make(ir.REDUCE, ufunc, (x,), axes, shape, dtype)
 
     def product(self, x: Value, y: Value) -> Value:
         """The matrix product; what is repeated along an axis is multiplied once."""
@@ -345,7 +298,7 @@ class Steps:
             if (negated := self.negated(factor)) is not None:
                 pair = (negated, y) if position == 0 else (x, negated)
                 return self.entry(np.negative, self.product(*pair))
-        return self.make(PRODUCT, None, (self._dense(x), self._dense(y)), None, shape, x.dtype)
+        return self.make(ir.PRODUCT, None, (self._dense(x), self._dense(y)), None, shape, x.dtype)
 
     def _narrow(self, x: Value, axis: int) -> Value:
         """The first entry along an axis of equal entries, the axis kept."""
@@ -358,24 +311,24 @@ class Steps:
 
     def _dense(self, x: Value) -> Value:
         """A matrix as the libraries want it: no axis of it repeated."""
-        if x.number is not None or (x.op is not None and x.op.kind == VIEW and x.op.function == "broadcast"):
+        if x.number is not None or (x.op is not None and x.op.kind == ir.VIEW and x.op.function == "broadcast"):
             if any(unrepeated(x, axis) is not None for axis in (-1, -2)):
-                return self.make(COPY, None, (x,), None, x.shape, x.dtype)
+                return self.make(ir.COPY, None, (x,), None, x.shape, x.dtype)
         return x
 
     def place(self, x: Value, shape: Shape, slices: tuple[Any, ...]) -> Value:
         """x among zeros."""
-        return self.make(PLACE, None, (x,), (shape, tuple([plain(s) for s in slices])), shape, x.dtype)
+        return self.make(ir.PLACE, None, (x,), (shape, tuple([plain(s) for s in slices])), shape, x.dtype)
 
     def join(self, xs: Sequence[Value], axis: int) -> Value:
         """Arrays one after the other along an axis, counted from the front."""
         total = sum(x.shape[axis] for x in xs)
         shape = (*xs[0].shape[:axis], total, *xs[0].shape[axis + 1 :])
-        return self.make(JOIN, None, tuple(xs), axis, shape, np.result_type(*[x.dtype for x in xs]))
+        return self.make(ir.JOIN, None, tuple(xs), axis, shape, np.result_type(*[x.dtype for x in xs]))
 
     def call(self, impl: Callable[..., Any], params: Any, xs: tuple[Value, ...], shape: Shape, dtype: Any) -> Value:
         """Anything else: a function of arrays that makes a new one."""
-        return self.make(CALL, impl, xs, params, shape, dtype)
+        return self.make(ir.CALL, impl, xs, params, shape, dtype)
 
 
 # --- truth values ----------------------------------------------------------------------------------------------
@@ -403,13 +356,13 @@ def simplified(ops: Sequence[Op], outputs: Sequence[Value], serials: Iterator[in
         views, questions = _asked(op.out, readers, kept)
         if questions:
             any_ = Value(next(serials), op.out.shape, marks.dtype)
-            any_.op = Op(REDUCE, np.logical_or, (marks,), op.params, any_, op.node)
+            any_.op = Op(ir.REDUCE, np.logical_or, (marks,), op.params, any_, op.node)
             instead.update({one.out.serial: None for one in views})
             instead[op.out.serial] = any_.op
             for one in questions:
-                instead[one.out.serial] = Op(VIEW, "reshape", (any_,), one.out.shape, one.out, one.node)
+                instead[one.out.serial] = Op(ir.VIEW, "reshape", (any_,), one.out.shape, one.out, one.node)
         elif _counts_ties(op):
-            instead[op.out.serial] = Op(REDUCE, np.add, (marks,), op.params, op.out, op.node)
+            instead[op.out.serial] = Op(ir.REDUCE, np.add, (marks,), op.params, op.out, op.node)
     if not instead:
         return list(ops)
     found = []
@@ -419,7 +372,7 @@ def simplified(ops: Sequence[Op], outputs: Sequence[Value], serials: Iterator[in
             now.out.op = now
             found.append(now)
     read = {arg.serial for op in found for arg in op.args} | kept
-    return [op for op in found if op.kind != CAST or op.out.serial in read]
+    return [op for op in found if op.kind != ir.CAST or op.out.serial in read]
 
 
 def _with_ties(ops: Sequence[Op], outputs: Sequence[Value]) -> list[Op]:
@@ -440,38 +393,40 @@ def _with_ties(ops: Sequence[Op], outputs: Sequence[Value]) -> list[Op]:
 
 def _tied(op: Op, uses: dict[int, int]) -> Op | None:
     """The step that marks what equals the extreme of its lane, and NaN: NaN is where that extreme is NaN too."""
-    if op.kind != ENTRY or op.function is not np.bitwise_or or any(uses[arg.serial] != 1 for arg in op.args):
+    if op.kind != ir.ENTRY or op.function is not np.bitwise_or or any(uses[arg.serial] != 1 for arg in op.args):
         return None
     equal, odd = [arg.op for arg in op.args]
-    if equal is None or odd is None or equal.kind != ENTRY or odd.kind != ENTRY:
+    if equal is None or odd is None or equal.kind != ir.ENTRY or odd.kind != ir.ENTRY:
         return None
     if equal.function is not np.equal or odd.function is not np.not_equal or odd.args[0] is not odd.args[1]:
         return None
     x, best = odd.args[0], equal.args[1]
     made = base(best).op
-    if equal.args[0] is not x or made is None or made.kind != REDUCE or made.args[0] is not x:
+    if equal.args[0] is not x or made is None or made.kind != ir.REDUCE or made.args[0] is not x:
         return None
     if made.function not in (np.minimum, np.maximum) or x.shape != op.out.shape:
         return None
-    tied = Op(ENTRY, ties, (x, best), None, op.out, op.node)
+    tied = Op(ir.ENTRY, ties, (x, best), None, op.out, op.node)
     op.out.op = tied
     return tied
 
 
 def _is_of_marks(op: Op) -> bool:
     """Whether a step adds up truth values."""
-    below = op.args[0].op if op.kind == REDUCE and op.function is np.add else None
-    return below is not None and below.kind == CAST and below.args[0].dtype.kind == "b" and below.args[0].number is None
+    below = op.args[0].op if op.kind == ir.REDUCE and op.function is np.add else None
+    return (
+        below is not None and below.kind == ir.CAST and below.args[0].dtype.kind == "b" and below.args[0].number is None
+    )
 
 
 def _counts_ties(op: Op) -> bool:
     """Whether a sum of truth values counts the ties of lanes in each of them."""
     made = made_by(op.args[0]).args[0].op
-    if made is None or made.kind != ENTRY or made.function is not ties:
+    if made is None or made.kind != ir.ENTRY or made.function is not ties:
         return False
     x, best = made.args
     lanes = base(best).op
-    return lanes is not None and lanes.kind == REDUCE and lanes.args[0] is x and lanes.params == op.params
+    return lanes is not None and lanes.kind == ir.REDUCE and lanes.args[0] is x and lanes.params == op.params
 
 
 def _asked(total: Value, readers: Readers, kept: set[int]) -> tuple[list[Op], list[Op]]:
@@ -484,7 +439,7 @@ def _asked(total: Value, readers: Readers, kept: set[int]) -> tuple[list[Op], li
         if value.serial in kept:
             return [], []
         for reader in readers.get(value.serial, ()):
-            if reader.kind == VIEW and reader.function == "reshape":
+            if reader.kind == ir.VIEW and reader.function == "reshape":
                 views.append(reader)
                 left.append(reader.out)
             elif _is_question(reader, value):
@@ -495,6 +450,6 @@ def _asked(total: Value, readers: Readers, kept: set[int]) -> tuple[list[Op], li
 
 
 def _is_question(op: Op, value: Value) -> bool:
-    if op.kind != ENTRY or op.function is not np.not_equal or op.args[0] is not value or op.out.shape != value.shape:
+    if op.kind != ir.ENTRY or op.function is not np.not_equal or op.args[0] is not value or op.out.shape != value.shape:
         return False
     return op.args[1].number is not None and bool(op.args[1].number == 0)

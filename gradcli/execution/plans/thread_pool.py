@@ -9,7 +9,6 @@ from collections import deque
 from contextlib import contextmanager, suppress
 from functools import cache
 from importlib import import_module
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,7 +17,6 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-Piece = TypeVar("Piece")
 T = TypeVar("T")
 MOST_THREADS = 16
 _LOCK = threading.Lock()
@@ -127,25 +125,6 @@ def _taken(take: Callable[[], Callable[[], None]]) -> None:
         except IndexError:
             return
         work()
-
-
-def shared(pieces: Sequence[Piece], threads: int) -> list[deque[Piece]]:
-    """The pieces of each of some threads, neighbours all of them: what a thread has in its cache it takes again."""
-    bounds = [len(pieces) * at // threads for at in range(threads + 1)]
-    return [deque(pieces[first:last]) for first, last in pairwise(bounds)]
-
-
-def dealt(shares: Sequence[deque[Piece]], at: int) -> Iterator[Piece]:
-    """The pieces of one thread in their order; when none is left, those of the others, from their ends.
-
-    So threads hardly ever write to the same page for the first time: the system would clear it for each of them.
-    """
-    for take in (shares[at].popleft, *[other.pop for other in shares]):
-        try:
-            while True:
-                yield take()
-        except IndexError:  # another thread may have taken the last one
-            continue
 
 
 if hasattr(os, "register_at_fork"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partialmethod
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -23,10 +24,12 @@ if TYPE_CHECKING:
     from gradcli.graph.types import Shape
 
 MOVES = {"reshape", "broadcast", "permute", "slice"}  # they compute nothing
-UFUNCS = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.true_divide}
-COMPARISONS = {
+ARITHMETIC = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.true_divide}
+OPERATORS = {
+    **ARITHMETIC, "neg": np.negative, "invert": np.invert, "and": np.bitwise_and, "or": np.bitwise_or,
     "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal, "ne": np.not_equal,
 }  # fmt: skip
+NOT_RECORDED = {"bool": "a branch on a value", "len": "its entries", "iter": "its entries", "array": "an array of it"}
 
 
 class Unrecordable(Exception):
@@ -36,53 +39,13 @@ class Unrecordable(Exception):
 class Trace:
     """An array that an `impl` handles while it is recorded."""
 
-    __slots__ = ("recorder", "value")
+    __slots__ = ("dtype", "ndim", "recorder", "shape", "size", "value")
     __array_ufunc__ = None
     __hash__ = None  # type: ignore[assignment]  # comparing gives an array
 
     def __init__(self, recorder: Recorder, value: Value) -> None:
-        self.recorder = recorder
-        self.value = value
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.value.shape
-
-    @property
-    def ndim(self) -> int:
-        return len(self.value.shape)
-
-    @property
-    def dtype(self) -> Any:
-        return self.value.dtype
-
-    @property
-    def size(self) -> int:
-        return self.value.size
-
-    def __bool__(self) -> bool:
-        raise Unrecordable("a branch on a value")
-
-    def __len__(self) -> int:
-        raise Unrecordable("entries one by one")
-
-    def __iter__(self) -> Any:
-        raise Unrecordable("entries one by one")
-
-    def __array__(self, *args: Any, **options: Any) -> Any:
-        raise Unrecordable("an array of it")
-
-    def __neg__(self) -> Trace:
-        return self.recorder.entry(np.negative, self)
-
-    def __invert__(self) -> Trace:
-        return self.recorder.entry(np.invert, self)
-
-    def __and__(self, other: Any) -> Trace:
-        return self.recorder.entry(np.bitwise_and, self, other)
-
-    def __or__(self, other: Any) -> Trace:
-        return self.recorder.entry(np.bitwise_or, self, other)
+        self.recorder, self.value = recorder, value
+        self.shape, self.dtype, self.size, self.ndim = value.shape, value.dtype, value.size, len(value.shape)
 
     def conjugate(self) -> Trace:
         return self
@@ -110,18 +73,23 @@ class Trace:
         return Trace(self.recorder, self.recorder.steps.view("slice", self.value, key, shape))
 
 
-def _operator(ufunc: Any, turned: bool = False) -> Any:
-    def apply(self: Trace, other: Any) -> Trace:
-        return self.recorder.entry(ufunc, other, self) if turned else self.recorder.entry(ufunc, self, other)
-
-    return apply
+def _operator(ufunc: Any, step: int = 1) -> Any:
+    return lambda *xs: xs[0].recorder.entry(ufunc, *xs[::step])
 
 
-for _name, _ufunc in UFUNCS.items():
+def _refusal(what: str) -> Any:
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise Unrecordable(what)
+
+    return refuse
+
+
+for _name, _ufunc in OPERATORS.items():
     setattr(Trace, f"__{_name}__", _operator(_ufunc))
-    setattr(Trace, f"__r{_name}__", _operator(_ufunc, turned=True))
-for _name, _ufunc in COMPARISONS.items():
-    setattr(Trace, f"__{_name}__", _operator(_ufunc))
+for _name, _ufunc in ARITHMETIC.items():
+    setattr(Trace, f"__r{_name}__", _operator(_ufunc, -1))
+for _name, _what in NOT_RECORDED.items():
+    setattr(Trace, f"__{_name}__", _refusal(_what))
 
 
 class Recorder:
@@ -175,20 +143,15 @@ class Recorder:
             raise Unrecordable("a check of whole numbers")
         return Trace(self, self.steps.cast(x.value, self.numpy.kind_type(kind)))
 
-    def _reduced(self, ufunc: Any, x: Trace, axis: Any, keepdims: bool) -> Trace:
+    def _reduced(self, ufunc: Any, x: Trace, axis: Any = None, keepdims: bool = False) -> Trace:
         if not x.size:
             raise Unrecordable("no entry")
         axes = range(x.ndim) if axis is None else (axis,) if isinstance(axis, int) else axis
         return Trace(self, self.steps.reduce(ufunc, x.value, tuple(sorted(i % x.ndim for i in axes)), keepdims))
 
-    def sum(self, x: Trace, axis: Any = None, keepdims: bool = False) -> Trace:
-        return self._reduced(np.add, x, axis, keepdims)
-
-    def max(self, x: Trace, axis: Any = None, keepdims: bool = False) -> Trace:
-        return self._reduced(np.maximum, x, axis, keepdims)
-
-    def min(self, x: Trace, axis: Any = None, keepdims: bool = False) -> Trace:
-        return self._reduced(np.minimum, x, axis, keepdims)
+    sum = partialmethod(_reduced, np.add)
+    max = partialmethod(_reduced, np.maximum)
+    min = partialmethod(_reduced, np.minimum)
 
     def reshape(self, x: Trace, shape: tuple[int, ...]) -> Trace:
         return Trace(self, self.steps.view("reshape", x.value, shape, shape))
