@@ -15,9 +15,9 @@ import pytest
 
 import gradcli
 from gradcli.calculator.questions import gradient_question, prepare, value_question
-from gradcli.execution.cuda import DevicePlan, device_plan, kernels
+from gradcli.execution.cuda import kernels
 from gradcli.execution.cuda.kernels import Kernel
-from gradcli.execution.cuda.plan import is_steady
+from gradcli.execution.cuda.plan import DevicePlan, device_plan, is_steady
 from gradcli.execution.evaluate import Tape
 from gradcli.execution.namespaces import Unavailable, namespace
 from gradcli.primitives import catalogue
@@ -356,16 +356,3 @@ def test_random_programs(start: int, device: Counts) -> None:
         least = max(float(np.nanmax(np.abs(one), initial=0, where=np.isfinite(one))) for one in plain)
         for one, expected in zip(plan.answer(values) or (), plain, strict=True):
             near(one, expected, 1e-11, f"seed {seed}", 1e-3 * least + 1e-300)
-
-
-def test_points_are_sent_in_parts(device: Counts, monkeypatch: pytest.MonkeyPatch) -> None:
-    x = np.random.default_rng(10).normal(size=1000)
-    f = gradcli.compile("sin(x)*y + z*0", backend="cupy")
-    expected = f.at_points(x=x, y=2.0, z=1.0)
-    monkeypatch.setattr("gradcli.execution.cuda.plan.POINTS", 300)
-    device.sent = 0
-    found = f.at_points(x=x, y=2.0, z=1.0)
-    assert device.sent == 4
-    np.testing.assert_array_equal(found[0], expected[0])
-    for name in ("x", "y", "z"):
-        np.testing.assert_array_equal(found[1][name], expected[1][name])

@@ -71,7 +71,7 @@ def test_the_alphabet() -> None:
 
 def test_names_of_leaves_stay_out() -> None:
     from gradcli.calculator.questions import gradient_question, prepare
-    from gradcli.execution.cuda import device_plan
+    from gradcli.execution.cuda.plan import device_plan
 
     with emulated():
         question = gradient_question(prepare("sum(secret_name**2 * σ)", {"secret_name": np.ones(3), "σ": 2.0}))

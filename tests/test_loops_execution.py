@@ -10,7 +10,7 @@ import pytest
 
 from gradcli.calculator.notes.undefined_values import explain
 from gradcli.diagnostics import GradcliError, Span
-from gradcli.execution.cuda import device_plan
+from gradcli.execution.cuda.plan import device_plan
 from gradcli.execution.emit_python import straight
 from gradcli.execution.evaluate import Tape, known_floats
 from gradcli.execution.namespaces import namespace

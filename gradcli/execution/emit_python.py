@@ -279,19 +279,24 @@ def printed_turns(scan: Scan) -> Callable[[Sequence[float]], list[float]] | None
     return on_floats
 
 
-class PrintedCore:
-    """The code of carries that need one another: called for a block of turns, it gives their states."""
+def printed_core(
+    body: Body, order: Sequence[int], carries: Sequence[int], columns: Sequence[int], fixed: Sequence[int]
+) -> Callable[..., tuple[Any, Sequence[Any]]]:
+    """The code of the steps `order`, which read the carries, columns over the turns, and fixed values.
 
-    __slots__ = ("_run",)
+    A function of (columns, fixed values, carries, number of turns, whether to store): it gives the states before each
+    turn, by carry, and those after the last one, and raises ValueError for infinities. Raises Unavailable where an
+    operation needs arrays.
+    """
+    if len(order) > MOST_STEPS or any(body.steps[at].type.kind == "int" for at in order):
+        raise Unavailable("not a loop over floats")
+    text, functions = core_text(body, order, carries, columns, fixed, carries, ())
+    run = function(text, {"__builtins__": {}, **functions}, "loop")
+    library = namespace("numpy").library
 
-    def __init__(self, run: Callable[..., Any]) -> None:
-        self._run = run
-
-    def run(
-        self, xp: Any, columns: Sequence[Any], fixed: Sequence[Any], state: Sequence[Any], turns: int, store: bool
+    def states(
+        columns: Sequence[Any], fixed: Sequence[Any], state: Sequence[Any], turns: int, store: bool
     ) -> tuple[Any, Sequence[Any]]:
-        """The states before each turn, by carry, and those after the last one. Raises ValueError for infinities."""
-        library = xp.library
         if not all(library.isfinite(one).all() for one in (*columns, *fixed, *state)):
             raise ValueError("not finite")
         numbers = [one.item() for one in (*state, *fixed)]
@@ -299,25 +304,11 @@ class PrintedCore:
         over: Any = lists[0] if len(lists) == 1 else zip(*lists, strict=True) if lists else repeat(None, turns)
         stored: list[float] = []
         width = len(state)
-        after = self._run(over, (stored.extend if width > 1 else stored.append) if store else _nothing, *numbers)
+        keep: Any = id if not store else stored.extend if width > 1 else stored.append  # `id` keeps nothing
+        after = run(over, keep, *numbers)
         return (library.array(stored, dtype=library.float64).reshape(turns, width).T if store else None), after
 
-
-def _nothing(_: Any) -> None:
-    """Store nothing."""
-
-
-def printed_core(
-    body: Body, order: Sequence[int], carries: Sequence[int], columns: Sequence[int], fixed: Sequence[int]
-) -> PrintedCore:
-    """The code of the steps `order`, which read the carries, columns over the turns, and fixed values.
-
-    Raises Unavailable where an operation needs arrays.
-    """
-    if len(order) > MOST_STEPS or any(body.steps[at].type.kind == "int" for at in order):
-        raise Unavailable("not a loop over floats")
-    text, functions = core_text(body, order, carries, columns, fixed, carries, ())
-    return PrintedCore(function(text, {"__builtins__": {}, **functions}, "loop"))
+    return states
 
 
 def core_text(

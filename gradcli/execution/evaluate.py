@@ -65,25 +65,23 @@ def known_floats(node: Node, known: dict[Node, Any], leaf_value: Callable[[Node]
             continue
         if step.type.shape or primitive is DATA:
             return False
-        if primitive is LEAF or primitive is CONSTANT:
-            value = plain_number(leaf_value(step)) if primitive is LEAF else nearest_float(step.params["value"])
-            if value is None or (primitive is LEAF and not isfinite(value)):
+        if primitive is CONSTANT:
+            known[step] = nearest_float(step.params["value"])
+        elif primitive is LEAF:
+            number = plain_number(leaf_value(step))
+            if number is None or not isfinite(number):
                 return False
+            known[step] = number
         else:
             assert primitive.impl is not None
+            scan = _loops([step]).get(step)
+            if scan is not None and not scan.scalar:
+                return False
             try:
-                if is_reader(step):
-                    from gradcli.execution.scan import Scan
-
-                    scan = Scan([step])
-                    if not scan.scalar:
-                        return False
-                    value = scan(xp, *[known[arg] for arg in step.args], ranks=())[0]
-                else:
-                    value = primitive.impl(xp, *[known[arg] for arg in step.args], **_params(step))
+                xs = [known[arg] for arg in step.args]
+                known[step] = primitive.impl(xp, *xs, **_params(step)) if scan is None else scan(xp, *xs, ranks=())[0]
             except (*IEEE_DIFFERS, Unavailable):
                 return False
-        known[step] = value
     return True
 
 
@@ -120,8 +118,7 @@ class Tape:
         given = self.given(values)
         found = self._on_floats(given, backend, dtype)
         if found is not None:
-            slots = self.slots
-            return [float(found[slots[output]]) for output in self.outputs]
+            return [float(found[self.slots[output]]) for output in self.outputs]
         xp = namespace("numpy" if backend == "auto" else backend, dtype)
         with xp.arithmetic():
             found, owners = self._on_arrays(xp, given, keep=False)

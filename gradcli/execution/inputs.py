@@ -60,24 +60,19 @@ class Unbatched:
             if name not in self._held
         ]
 
-    def exact(self, values: Mapping[str, Any]) -> list[Any] | None:
-        """The arrays, where these are all the values, arrays of the types and shapes that are wanted; else None."""
-        if len(values) != len(self._wanted):
-            return None
-        found = []
-        for _, _, name, shape, dtype in self._wanted:
-            made: Any = values.get(name)
-            if type(made) is not self._array or made.dtype != dtype or made.shape != shape:
-                return None
-            found.append(made)
-        return found
+    def __call__(self, values: Mapping[str, Any], exact: bool = False) -> list[Any] | None:
+        """The arrays, in the order of the tape's inputs; None where one has batch axes.
 
-    def __call__(self, values: Mapping[str, Any]) -> list[Any] | None:
-        """The arrays, in the order of the tape's inputs; None where one has batch axes."""
+        With `exact` None too, unless these are all the values, arrays of the types and shapes that are wanted.
+        """
+        if exact and len(values) != len(self._wanted):
+            return None
         found, given = [], None
         for place, node, name, shape, dtype in self._wanted:
             made: Any = values.get(name)
             if type(made) is not self._array or made.dtype != dtype or made.shape != shape:
+                if exact:
+                    return None
                 if given is None:
                     given = self._given({**self._held, **values} if self._held else values)
                 made = leaf_value(self._xp, node, given[place])

@@ -136,7 +136,7 @@ class Question:
         `moving` names the values whose first axis counts `count` points. Results of values that lie on the device stay
         there, unless `fetch` asks for arrays of NumPy.
         """
-        from gradcli.execution.cuda import device_plan
+        from gradcli.execution.cuda.plan import device_plan
 
         moves = None if moving is None else frozenset(moving)
         key = ("cupy", dtype, moves)

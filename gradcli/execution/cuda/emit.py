@@ -137,7 +137,6 @@ class Places:
         self.count = count  # entries that threads are at, from 0 on
         self.whole = whole
         self.known: dict[tuple[int, Shape], tuple[str, ...]] = {}
-        self.given: tuple[list[int], list[str]] | None = None  # lengths and words of the axes that a thread counts
 
     # --- from a place to words --------------------------------------------------------------------------
 
@@ -152,9 +151,6 @@ class Places:
             return place.axes or ("0",) * len(shape)
         key = (place.shift, shape)
         found = self.known.get(key)
-        if found is None and self.given is not None and not place.shift and _long(shape) == self.given[0]:
-            rest = iter(self.given[1])
-            found = self.known[key] = tuple([next(rest) if n > 1 else "0" for n in shape])
         if found is None:
             word, outside = self.at(place.shift, prod(shape))
             if outside:

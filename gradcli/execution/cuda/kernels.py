@@ -237,8 +237,6 @@ class Writer:
             lambda value: value.serial in groups.pairs,
             self.moving,
         )
-        if group.runs is not None:
-            _count_axes(body, group.runs, group)
         words = [body.word(value, FIRST if value.size == 1 else Place(0)) for value in group.values]
         terms = [body.word(op.args[0], FIRST if op.args[0].size == 1 else Place(0)) for op in group.sums]
         lines = [] if group.runs is None else [entry_of(_full(group))]
@@ -296,16 +294,3 @@ def _full(group: Group) -> Runs:
     assert group.runs is not None
     whole = group.runs.reduced == (True,)
     return group.runs._replace(lengths=(group.entries,)) if whole else group.runs
-
-
-def _count_axes(body: Body, runs: Runs, group: Group) -> None:
-    """Give the body the axes of an entry by the row and the column that the threads count."""
-    shapes = {tuple([n for n in op.args[0].shape if n > 1]) for op in group.sums}
-    if runs.rows == 1 or len(runs.lengths) != 2 or len(shapes) != 1:
-        return
-    shape = shapes.pop()
-    split = next(at for at in range(1, len(shape)) if prod(shape[:at]) == runs.lengths[0])
-    parts: tuple[Any, ...] = (shape[:split], shape[split:])
-    names = ["k" if gone else "row" for gone in runs.reduced]
-    axes = [body.places.unravelled(name, part) for name, part in zip(names, parts, strict=True)]
-    body.places.given = (list(shape), [*axes[0], *axes[1]])

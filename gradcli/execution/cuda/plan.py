@@ -17,8 +17,8 @@ from gradcli.execution.cuda.emit import OPTIONS
 from gradcli.execution.cuda.fuse import Group, Groups
 from gradcli.execution.cuda.kernels import THREADS, Kernel, Writer
 from gradcli.execution.inputs import leaf_value
-from gradcli.execution.namespaces import namespace
-from gradcli.execution.plans.emit_numpy import constants, put, shown, take
+from gradcli.execution.namespaces import REFUSED, namespace
+from gradcli.execution.plans.emit_numpy import constants, shown
 from gradcli.execution.plans.ir import ENTRY, PRODUCT, REDUCE, VIEW, base, index_of
 from gradcli.execution.plans.lower import record
 from gradcli.execution.plans.tracing import Whole
@@ -45,62 +45,6 @@ def is_steady(value: Any) -> bool:
             return True
         value = value.base
     return False
-
-
-class Residents:
-    """The arrays of inputs that are kept on the device, each beside the one that it was made from."""
-
-    def __init__(self, xp: Any) -> None:
-        self.xp = xp
-        self.kept: dict[str, tuple[Any, Any]] = {}
-
-    def array(self, node: Node, value: Any) -> Any:
-        """The value of an input in C order on the device; raises GradcliError where it does not fit its leaf."""
-        name = node.params["name"]
-        known = self.kept.get(name)
-        if known is not None and known[0]() is value:
-            return known[1]
-        self.kept.pop(name, None)
-        made = self.xp.library.asarray(leaf_value(self.xp, node, value), order="C")
-        if is_steady(value):
-            self.kept[name] = (ref(value), made)
-        return made
-
-
-class Launcher:
-    """The kernels of a plan on one library, each compiled when it is first launched."""
-
-    def __init__(self, library: Any) -> None:
-        self.library = library
-        self.made: dict[str, Any] = {}
-
-    def function(self, kernel: Kernel) -> Any:
-        """What launches a kernel."""
-        found = self.made.get(kernel.name)
-        if found is None:
-            module = self.library.RawModule(code=kernel.text, options=OPTIONS)
-            found = self.made[kernel.name] = module.get_function(kernel.name)
-        return found
-
-    def launch(self, kernel: Kernel, cells: dict[int, Any], count: int | None = None) -> None:
-        """Run a kernel; its results are put into `cells`. `count` is the number of points, where there are any."""
-        empty = self.library.empty
-        made = [empty(value.shape if count is None else (count,), value.dtype) for value in kernel.values]
-        reduced = [empty(op.out.shape, op.out.dtype) for op in kernel.sums]
-        arrays = [flat(cells[value.serial]) for value in kernel.arrays]
-        numbers = [value.dtype.type(cells[value.serial]) for value in kernel.numbers]  # taken by value
-        values, sums = list(map(flat, made)), list(map(flat, reduced))
-        if kernel.rows is None:
-            last = [kernel.whole(kernel.entries if count is None else count)]
-        elif kernel.rest is None:
-            last = sums
-        else:  # what the pieces of rows leave
-            last = [empty((op.out.size * kernel.pieces,), op.out.dtype) for op in kernel.sums]
-        self.function(kernel)((kernel.blocks(count),), (THREADS,), (*arrays, *numbers, *values, *last))
-        if kernel.rest is not None:
-            self.function(kernel.rest)((kernel.rest.blocks(),), (THREADS,), (*last, *sums))
-        for value, found in zip((*kernel.values, *[op.out for op in kernel.sums]), (*made, *reduced), strict=True):
-            cells[value.serial] = found
 
 
 def flat(array: Any) -> Any:
@@ -135,11 +79,6 @@ def called(op: Op, cells: Mapping[int, Any], xp: Any) -> Any:
         found = getattr(xp, op.function.__name__)(*xs)
     elif type(op.function) is Whole:
         found = op.function.impl(xp, *xs, **op.function.params)
-    elif op.function is take:
-        found = library.take(xs[0], xs[1], axis=op.params)
-    elif op.function is put:
-        at, size = op.params
-        found = xp.put_add(xs[0], xs[1], at - xs[0].ndim, size)
     else:
         found = _plain(op, xs, xp)
     return library.ascontiguousarray(library.asarray(found, dtype=op.out.dtype)).reshape(op.out.shape)
@@ -168,6 +107,9 @@ REDUCTIONS: dict[Any, Any] = {
 }
 
 
+MOST_NODES = 100_000
+
+
 class Refused(Exception):
     """A program that a plan for the device does not take."""
 
@@ -186,7 +128,11 @@ class DevicePlan:
         host = namespace("numpy", dtype)
         with host.arithmetic():
             self.recording = record(tape, dtype)
-            check(self.recording.ops, self.recording.outputs, self.moving)
+            values = [*self.recording.outputs, *[value for op in self.recording.ops for value in (op.out, *op.args)]]
+            if any(not value.size or value.dtype.kind not in "fbi" for value in values):
+                raise Refused("an array without entries, or complex numbers")
+            if moving is not None and any(value.shape for value in values):
+                raise Refused("arrays at many points")
             self.groups = Groups(self.recording, np.dtype(dtype))
             writer = Writer(self.groups, self.moving)
             self.work: list[Kernel | Op] = [
@@ -195,8 +141,8 @@ class DevicePlan:
             ]
             self.constants = self._constants()
         self.last = self._last_readers()
-        self.launcher = Launcher(self.xp.library)
-        self.residents = Residents(self.xp)
+        self.launched: dict[str, Any] = {}  # functions of kernels, each compiled when it is first launched
+        self.kept: dict[str, tuple[Any, Any]] = {}  # inputs on the device, each beside what it was made from
 
     # --- what is made once --------------------------------------------------------------------------------------
 
@@ -233,13 +179,41 @@ class DevicePlan:
         cells = {**self.constants, **inputs}
         for at, item in enumerate(self.work):
             if isinstance(item, Kernel):
-                self.launcher.launch(item, cells, count)
+                self._launch(item, cells, count)
             else:
                 cells[item.out.serial] = called(item, cells, self.xp)
             for serial in self.last.get(at, ()):
                 cells.pop(serial, None)
         found = [viewed(value, cells, self.xp) for value in self.recording.outputs]
         return [self._result(node, one, fetch) for node, one in zip(self.tape.outputs, found, strict=True)]
+
+    def _function(self, kernel: Kernel) -> Any:
+        """What launches a kernel."""
+        found = self.launched.get(kernel.name)
+        if found is None:
+            module = self.xp.library.RawModule(code=kernel.text, options=OPTIONS)
+            found = self.launched[kernel.name] = module.get_function(kernel.name)
+        return found
+
+    def _launch(self, kernel: Kernel, cells: dict[int, Any], count: int | None = None) -> None:
+        """Run a kernel; its results are put into `cells`. `count` is the number of points, where there are any."""
+        empty = self.xp.library.empty
+        made = [empty(value.shape if count is None else (count,), value.dtype) for value in kernel.values]
+        reduced = [empty(op.out.shape, op.out.dtype) for op in kernel.sums]
+        arrays = [flat(cells[value.serial]) for value in kernel.arrays]
+        numbers = [value.dtype.type(cells[value.serial]) for value in kernel.numbers]  # taken by value
+        values, sums = list(map(flat, made)), list(map(flat, reduced))
+        if kernel.rows is None:
+            last = [kernel.whole(kernel.entries if count is None else count)]
+        elif kernel.rest is None:
+            last = sums
+        else:  # what the pieces of rows leave
+            last = [empty((op.out.size * kernel.pieces,), op.out.dtype) for op in kernel.sums]
+        self._function(kernel)((kernel.blocks(count),), (THREADS,), (*arrays, *numbers, *values, *last))
+        if kernel.rest is not None:
+            self._function(kernel.rest)((kernel.rest.blocks(),), (THREADS,), (*last, *sums))
+        for value, found in zip((*kernel.values, *[op.out for op in kernel.sums]), (*made, *reduced), strict=True):
+            cells[value.serial] = found
 
     def answer(self, values: Mapping[str, Any], count: int | None = None, fetch: bool = False) -> list[Any] | None:
         """What `Tape.run` gives: numbers for scalars, else arrays. None where a value has batch axes of its own.
@@ -257,11 +231,21 @@ class DevicePlan:
                 if number.shape:
                     return None
                 continue
-            made = self.residents.array(node, one)
+            made = self._input(node, one)
             if made.ndim != len(node.type.shape) + moves:
                 return None
             arrays.append(made)
         return self.run(arrays, count, fetch=fetch or not there)
+
+    def _input(self, node: Node, value: Any) -> Any:
+        """The value of an input in C order on the device; raises GradcliError where it does not fit its leaf."""
+        name = node.params["name"]
+        known = self.kept.pop(name, None)
+        same = known is not None and known[0]() is value
+        made = known[1] if known and same else self.xp.library.asarray(leaf_value(self.xp, node, value), order="C")
+        if same or is_steady(value):
+            self.kept[name] = (ref(value), made)
+        return made
 
     def _result(self, node: Any, found: Any, fetch: bool) -> Any:
         if not fetch:
@@ -272,12 +256,14 @@ class DevicePlan:
         return array if node.type.kind == "float" else array.astype("float64")
 
 
-def check(ops: Sequence[Op], outputs: Sequence[Value], moving: frozenset[str] | None) -> None:
-    """Raise Refused for arrays without entries, and at many points for values that are no single numbers."""
-    values = [*outputs, *[value for op in ops for value in (op.out, *op.args)]]
-    if any(not value.size for value in values):
-        raise Refused("an array without entries")
-    if any(value.dtype.kind not in "fbi" for value in values):
-        raise Refused("complex numbers")
-    if moving is not None and any(value.shape for value in values):
-        raise Refused("arrays at many points")
+def device_plan(tape: Tape, dtype: str = "float64", moving: Collection[str] | None = None) -> DevicePlan | None:
+    """The plan of a tape for float64 or float32; None where the evaluator has to do it.
+
+    `moving` names the inputs whose first axis counts points. Raises GradcliError GC713 where CuPy is missing.
+    """
+    if dtype not in ("float64", "float32") or len(tape.nodes) > MOST_NODES or tape.loops:
+        return None
+    try:
+        return DevicePlan(tape, dtype, moving)
+    except (*REFUSED, Refused):
+        return None

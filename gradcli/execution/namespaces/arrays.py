@@ -96,9 +96,6 @@ class ArrayNamespace(LinearAlgebra):
             raise NotReal(f"{self.first_entry(x, others)} is complex")
         return x.real
 
-    def __repr__(self) -> str:
-        return f"<namespace {self.name} {self.dtype}>"
-
     # --- for the evaluator: into the namespace, out of it, and the rules under which it runs ------------
 
     def arithmetic(self) -> AbstractContextManager[Any]:

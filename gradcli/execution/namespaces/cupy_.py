@@ -44,9 +44,6 @@ class CupyNamespace(ArrayNamespace):
     def fetch(self, value: Any) -> Any:
         return cupy.asnumpy(value)
 
-    def where(self, condition: Any, x: Any, y: Any) -> Any:
-        return cupy.where(condition, x, y)
-
     def put_add(self, x: Any, positions: Any, axis: int, size: int) -> Any:
         """As for NumPy; entries that meet are added in their order, whatever the threads."""
         if x.dtype != self.float_type or self.dtype == "complex128" or not x.size:

@@ -43,9 +43,6 @@ class JaxNamespace(ArrayNamespace):
     def fetch(self, value: Any) -> Any:
         return np.asarray(value)
 
-    def where(self, condition: Any, x: Any, y: Any) -> Any:
-        return jnp.where(condition, x, y)
-
     def positions(self, indices: Any) -> Any:
         return np.asarray(indices, dtype=np.int64)
 

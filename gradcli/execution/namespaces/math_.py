@@ -31,9 +31,6 @@ class MathNamespace:
     def __getattr__(self, name: str) -> Any:
         raise Unavailable(f"math has no {name}")
 
-    def __repr__(self) -> str:
-        return "<namespace math>"
-
 
 def make(dtype: str) -> MathNamespace:
     """The namespace; Python has floats of one width only."""

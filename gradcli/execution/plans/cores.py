@@ -8,6 +8,8 @@ reads it.
 
 from __future__ import annotations
 
+from contextlib import suppress
+from functools import partial
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +20,7 @@ from gradcli.execution.generated import function
 from gradcli.execution.namespaces import IEEE_DIFFERS, Unavailable
 from gradcli.execution.plans import emit_numba
 from gradcli.execution.plans.allocate import laid_out, slot
-from gradcli.execution.plans.emit_numpy import kernel, operand, put, shown, take
+from gradcli.execution.plans.emit_numpy import kernel, operand, shown
 from gradcli.execution.plans.ir import CALL, VIEW, live
 from gradcli.execution.plans.tracing import Operations
 from gradcli.graph.node import is_reader
@@ -60,10 +62,8 @@ class Core:
         inside = [body.steps[at] for at in (*self.carries, *self.core, *group.reads)]
         self.printed: Any = None
         if xp.dtype == "float64" and not lead and not any(step.shape or is_reader(step) for step in inside):
-            try:
+            with suppress(Unavailable):
                 self.printed = printed_core(body, self.order, self.carries, self.columns, self.fixed)
-            except Unavailable:
-                self.printed = None
         self.compiled: emit_numba.CompiledTurns | None = None
         self.tried = False  # to compile it
         self.once = False  # then no machine code is made of arrays
@@ -82,10 +82,6 @@ class Core:
     def rows(self) -> int:
         """How many states of each carry there are."""
         return self.count + 1 if self.store else 1
-
-    def kernel(self) -> Any:
-        """The function of the step."""
-        return self
 
     def __call__(self, *arrays: Any) -> None:
         ends, back = (len(self.columns), len(self.columns) + len(self.fixed)), -1 if self.scan.reverse else 1
@@ -110,7 +106,7 @@ class Core:
             if self.compiled is not None:
                 return _fill(states, *self.compiled.run(columns, fixed, before, self.count))
             try:
-                found = self.printed.run(self.xp, columns, fixed, before, self.count, self.store)
+                found = self.printed(columns, fixed, before, self.count, self.store)
             except IEEE_DIFFERS:
                 pass  # NumPy says what IEEE arithmetic gives
             else:
@@ -156,6 +152,11 @@ def _fill(states: Sequence[Any], before: Any, after: Sequence[Any]) -> None:
         own[-1] = after[place]
 
 
+def has_memory(op: Op) -> bool:
+    """Whether a step writes into an array that it is given; a view shows one, and a call makes one."""
+    return op.kind not in (VIEW, CALL)
+
+
 class ArrayTurns:
     """Recorded steps of a turn as one generated function over all turns."""
 
@@ -173,12 +174,12 @@ class ArrayTurns:
         for op in ops:
             if any(arg.serial in self._moving for arg in op.args):
                 self._moving.add(op.out.serial)
-        made = {op.out.serial for op in ops if op.kind not in (VIEW, CALL)}
+        made = {op.out.serial for op in ops if has_memory(op)}
         self._rows: dict[int, int] = {}  # steps that write straight into the row of a carry
         for place, (value, carry) in enumerate(zip(nexts, carries, strict=True)):
             if value.serial in made and value.serial in self._moving and value.dtype == carry.dtype:
                 self._rows.setdefault(value.serial, place)
-        self._owned = [op.out for op in ops if self._has_memory(op) and op.out.serial not in self._moving]
+        self._owned = [op.out for op in ops if has_memory(op) and op.out.serial not in self._moving]
         work = [
             (self._roots(op.args), [op.out], None)  # NumPy takes longer where a short result lies over an operand
             for op in ops
@@ -220,11 +221,8 @@ class ArrayTurns:
                 for one, state in zip(filled, states, strict=True):
                     one[0] = state[count]
 
-    def _has_memory(self, op: Op) -> bool:
-        return op.kind != VIEW and (op.kind != CALL or op.function in (take, put))
-
     def _placed(self) -> Any:
-        made = {op.out.serial for op in self.ops if self._has_memory(op)}
+        made = {op.out.serial for op in self.ops if has_memory(op)}
         return lambda value: value.nbytes if value.serial in made and value.serial not in self._rows else None
 
     def _roots(self, values: Sequence[Value]) -> list[Value]:
@@ -235,7 +233,7 @@ class ArrayTurns:
             value = pending.pop()
             if value.serial not in found:
                 found[value.serial] = value
-                if value.op is not None and not self._has_memory(value.op):
+                if value.op is not None and not has_memory(value.op):
                     pending += value.op.args
         return list(found.values())
 
@@ -245,26 +243,25 @@ class ArrayTurns:
         shared = {value.serial for value in (*self._buffers, *self._owned, *self.fixed)}  # the same arrays in all turns
         for op in self.ops:
             moves = op.out.serial in self._moving
-            called = f"_k{op.out.serial}({', '.join([self._word(op, arg) for arg in op.args])}"
+            called = f"_k{op.out.serial}({', '.join([self._word(arg, op) for arg in op.args])}"
             if op.kind == VIEW:
                 if op.args[0].serial in shared:
                     shared.add(op.out.serial)
                     moves = False
-                self._functions[f"_k{op.out.serial}"] = _view_of(op)
-            elif self._has_memory(op):
+                self._functions[f"_k{op.out.serial}"] = partial(shown, op, shape=op.out.shape)
+            elif has_memory(op):
                 self._functions[f"_k{op.out.serial}"] = kernel(op)
-                called += f", {self._name(op.out)}"
+                called += f", {self._word(op.out)}"
             else:
                 self._functions[f"_k{op.out.serial}"] = op.function
-            line = f"{called})" if self._has_memory(op) else f"{self._name(op.out)} = {called})"
+            line = f"{called})" if has_memory(op) else f"{self._word(op.out)} = {called})"
             (inside if moves else before).append(line)
         carried = [f"x{carry.serial}" for carry in self.carries]
         nexts = [f"n{place}" for place in range(len(carried))]
         for place, value in enumerate(self.nexts):
             if self._rows.get(value.serial) != place:
-                word = self._name(value) if value.number is None else self._number(value)
-                self._functions["_copy"] = _copy
-                inside.append(f"_copy({nexts[place]}, {word})")
+                self._functions["_copy"] = np.copyto
+                inside.append(f"_copy({nexts[place]}, {self._word(value)}, 'unsafe')")
         buffers = [f"x{value.serial}" for value in (*self._buffers, *self._owned)]
         given = [f"x{value.serial}" for value in self.columns]
         lines = [
@@ -280,22 +277,11 @@ class ArrayTurns:
         ]
         return "\n".join(lines)
 
-    def _name(self, value: Value) -> str:
+    def _word(self, value: Value, op: Op | None = None) -> str:
+        """The name of a value, or of a number as a step reads it."""
+        if value.number is not None:
+            name = f"_c{value.serial}_{op.kind if op else ''}"
+            self._functions[name] = operand(op, value) if op else value.number
+            return name
         place = self._rows.get(value.serial)
         return f"x{value.serial}" if place is None else f"n{place}"
-
-    def _word(self, op: Op, value: Value) -> str:
-        return self._name(value) if value.number is None else self._number(value, op)
-
-    def _number(self, value: Value, op: Op | None = None) -> str:
-        name = f"_c{value.serial}" if op is None else f"_c{value.serial}_{op.kind}"
-        self._functions[name] = value.number if op is None else operand(op, value)
-        return name
-
-
-def _view_of(op: Op) -> Any:
-    return lambda x: shown(op, x, op.out.shape)
-
-
-def _copy(row: Any, value: Any) -> None:
-    row[...] = value

@@ -1,10 +1,9 @@
 """Loop distribution: what of a loop runs turn by turn, and what takes all turns at once.
 
 The carries of a body depend on each other in groups. A group whose carries need one another runs turn by turn; a carry
-that only adds up is a running sum, and one that is made from other values is these, one turn later. All other steps
-take all turns at once: those that need no carry before the groups, those that read the states of all turns after them.
-Of a group only its states are stored; what others read of its steps is computed again, for all turns. (R. Allen,
-K. Kennedy, Automatic translation of Fortran programs to vector form, 1987.)
+that only adds up is a running sum. All other steps take all turns at once: those that need no carry before the groups,
+those that read the states of all turns after them. Of a group only its states are stored; what others read of its steps
+is computed again, for all turns (R. Allen, K. Kennedy, Automatic translation of Fortran programs to vector form, 1987).
 """
 
 from __future__ import annotations
@@ -18,14 +17,13 @@ if TYPE_CHECKING:
 
     from gradcli.execution.scan import Scan
 
-SHIFTED, SUMMED, CORE = "shifted", "summed", "core"
+SUMMED, CORE = "summed", "core"
 
 
 class Group(NamedTuple):
     """Carries that need one another, and the positions of the steps between them.
 
-    `reads` is what they read in each turn beside constants: the value that is shifted or added, or all that a core
-    reads.
+    `reads` is what they read in each turn beside constants: the value that is added, or all that a core reads.
     """
 
     kind: str
@@ -114,15 +112,13 @@ class Split:
 
     def _stage(self, carries: list[int], core: list[int]) -> Stage:
         body = self.body
-        k = carries[0]
-        if not core and len(carries) == 1:
-            end = body.positions[body.nexts[k]]
-            return Stage(self._before([end]), Group(SHIFTED, (k,), (), (end,)))
-        outside = {body.positions[arg] for at in core for arg in body.steps[at].args} - {*carries, *core}
+        read = {body.positions[arg] for at in core for arg in body.steps[at].args}
+        read.update([body.positions[body.nexts[k]] for k in carries])
+        outside = read - {*carries, *core}
         constants = {at for at in outside if body.steps[at].primitive is CONSTANT}
         before = self._before(outside - constants)
         if len(core) == len(carries) == len(outside) == 1 and body.steps[core[0]].primitive.name == "add":
-            return Stage(before, Group(SUMMED, (k,), tuple(core), tuple(outside)))
+            return Stage(before, Group(SUMMED, tuple(carries), tuple(core), tuple(outside)))
         reads = tuple(sorted(outside - constants))
         return Stage(before, Group(CORE, tuple(carries), tuple(core), reads, tuple(sorted(constants))))
 

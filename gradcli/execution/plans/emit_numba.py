@@ -326,7 +326,7 @@ class _Printer:
     def _step(self, op: Op) -> None:
         out = op.out
         if out.serial not in self.loop.at or out.size != self.loop.count or out.dtype not in (np.float64, np.bool_):
-            raise Unprintable(str(op))
+            raise Unprintable(op.kind)
         words = [self._word(arg) for arg in op.args]
         if op.kind == ENTRY and op.function in SINES:
             pair = self.angles.get(words[0])
@@ -343,7 +343,9 @@ class _Printer:
         if value.number is not None:
             return literal(value.number.item())
         shown = value
-        while shown.serial not in self.names and shown.op is not None and _is_reshaped(shown.op, self.loop):
+        while shown.serial not in self.names and shown.op is not None and shown.op.function == "reshape":
+            if shown.size != self.loop.count:
+                break
             shown = shown.op.args[0]
         if shown.serial not in self.names:
             self._given(value)
@@ -361,10 +363,6 @@ class _Printer:
         self.inputs.append(value)
 
 
-def _is_reshaped(op: Op, loop: Loop) -> bool:
-    return op.kind == VIEW and op.function == "reshape" and op.out.size == loop.count
-
-
 def _form(op: Op) -> str:
     """How a step is written, with places for its operands."""
     truth = op.out.dtype.kind == "b"
@@ -377,7 +375,7 @@ def _form(op: Op) -> str:
         return "(1.0 if {} else 0.0)"
     form = OPERATORS.get(op.function) if op.kind == ENTRY else None
     if form is None or truth != (op.function in TRUTHS) or (not truth and any(truths)):
-        raise Unprintable(str(op))
+        raise Unprintable(op.kind)
     return form
 
 
@@ -593,7 +591,7 @@ class _TurnPrinter:
         places: list[str] = []
         for value in values:
             if value.dtype not in (np.float64, np.bool_):
-                raise Unprintable(str(value))
+                raise Unprintable("another type")
             truth = " != 0.0" if value.dtype.kind == "b" else ""
             words = self.names[value.serial] = np.empty(value.shape, object)
             for at in np.ndindex(value.shape):
@@ -613,7 +611,7 @@ class _TurnPrinter:
     def _step(self, op: Op) -> Any:
         """The words of what a step gives."""
         if op.out.dtype.kind not in "fb":
-            raise Unprintable(str(op))
+            raise Unprintable(op.kind)
         xs, shape = [self._words(arg) for arg in op.args], op.out.shape
         if op.kind == VIEW:
             return shown(op, xs[0], shape)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 BITS = {8: np.int64, 4: np.int32}  # whole numbers of the size of a float
 LARGEST_POWER = 1024
-SPARSE = 16  # a mask that holds this rarely is guessed well by the processor, so that a copy under it is fast
+SPARSE = 16  # times that a condition is longer than what it chooses, from which looking at the latter costs little
 SHORT = 1 << 16  # bytes of a constant that is worth a copy without gaps
 LONG = 1 << 10  # entries from which choosing by bits is faster than a copy under a mask
 
@@ -85,14 +85,6 @@ def entry(ufunc: Any) -> Kernel:
     return ufunc  # type: ignore[no-any-return]
 
 
-def _cast(op: Op) -> Kernel:
-    return lambda x, out: np.copyto(out, x, casting="unsafe")
-
-
-def _copy(op: Op) -> Kernel:
-    return lambda x, out: np.copyto(out, x)
-
-
 def _choice(op: Op) -> Kernel:
     x, y = op.args[1:]
     dtype = op.out.dtype
@@ -103,9 +95,6 @@ def _choice(op: Op) -> Kernel:
     def or_zero(condition: Any, x: Any, y: Any, out: Any) -> None:
         if SPARSE * x.size <= out.size and (x == 1).all():
             np.copyto(out, condition)
-        elif SPARSE * np.count_nonzero(condition) < condition.size:
-            out.fill(0)
-            np.copyto(out, x, where=condition)
         else:
             np.bitwise_and(x.view(whole), np.negative(condition.view(np.int8)), out.view(whole))
 
@@ -125,10 +114,6 @@ def _reduce(op: Op) -> Kernel:
         return counted(op)
     reduce, axes = op.function.reduce, op.params
     return lambda x, out: reduce(x, axes, None, out)
-
-
-def _product(op: Op) -> Kernel:
-    return np.matmul
 
 
 def places(op: Op, which: Value) -> tuple[Any, ...]:
@@ -179,37 +164,20 @@ def _join(op: Op) -> Kernel:
     return join
 
 
-def take(x: Any, positions: Any, out: Any, at: int) -> None:
-    """Entries of x at positions that have been checked."""
-    x.take(positions, at, out, "clip")
-
-
-def put(x: Any, positions: Any, out: Any, at: int, size: int) -> None:
-    """Zeros, with the entries of x added at positions: those that meet are added in order."""
-    order = positions.argsort(kind="stable")
-    found = positions[order]
-    starts = np.flatnonzero(np.concatenate(([True], found[1:] != found[:-1]))) if found.size else found
-    out.fill(0)
-    if found.size:
-        out[(slice(None),) * at + (found[starts],)] = np.add.reduceat(x.take(order, at), starts, at)
-
-
 def _call(op: Op) -> Kernel:
-    function = op.function
-    if function is take:
-        return lambda x, positions, out: take(x, positions, out, op.params)
-    if function is put:
-        return lambda x, positions, out: put(x, positions, out, *op.params)
-
     def call(*xs: Any) -> None:
-        xs[-1][...] = function(*xs[:-1])
+        xs[-1][...] = op.function(*xs[:-1])
 
     return call
 
 
 KERNELS: dict[str, Callable[[Op], Kernel]] = {
-    ir.ENTRY: _entry, ir.CHOICE: _choice, ir.CAST: _cast, ir.REDUCE: _reduce, ir.PRODUCT: _product, ir.PLACE: _place,
-    ir.ADDED: _added, ir.JOIN: _join, ir.COPY: _copy, ir.CALL: _call, ir.SCAN: lambda op: op.function.kernel(),
+    ir.ENTRY: _entry, ir.CHOICE: _choice, ir.REDUCE: _reduce, ir.PLACE: _place, ir.ADDED: _added, ir.JOIN: _join,
+    ir.CALL: _call,
+    ir.CAST: lambda op: lambda x, out: np.copyto(out, x, casting="unsafe"),
+    ir.COPY: lambda op: lambda x, out: np.copyto(out, x),
+    ir.PRODUCT: lambda op: np.matmul,
+    ir.SCAN: lambda op: op.function,
 }  # fmt: skip
 
 

@@ -40,9 +40,6 @@ class Value:
         self.leaf: Node | None = None
         self.constant = False
 
-    def __repr__(self) -> str:
-        return f"<%{self.serial} {self.dtype}{list(self.shape)}>"
-
 
 class AxisMap(NamedTuple):
     """Where the entries of an axis of an operand go along an axis of the result.
@@ -96,10 +93,6 @@ class Op:
             added = [(0, i, 0, i) for i in self.params] if self.kind == REDUCE else []
             self._links = along, [(0, rank - 1, 1, rank - 2)] if self.kind == PRODUCT else added
         return self._links
-
-    def __repr__(self) -> str:
-        name = getattr(self.function, "__name__", self.function)
-        return f"{self.out} = {self.kind} {name}({', '.join(f'%{arg.serial}' for arg in self.args)}) {self.params}"
 
 
 class Recording:

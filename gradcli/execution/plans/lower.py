@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.execution.plans.cores import Core
-from gradcli.execution.plans.distribution import CORE, SHIFTED
-from gradcli.execution.plans.ir import Recording, live
+from gradcli.execution.plans.distribution import CORE
+from gradcli.execution.plans.ir import CALL, Recording, live
 from gradcli.execution.plans.tracing import Operations, lead_of, led
 from gradcli.graph.node import CONSTANT, DATA, LEAF, is_reader
 from gradcli.graph.types import Type
@@ -158,15 +158,10 @@ class Stages:
         (k,) = group.carries
         first = self.initial[k]
         terms = self._column(group.reads[0])
-        if group.kind == SHIFTED:
-            self.after[k] = self._last(terms)
-            if k in self.split.stored:
-                self.found[k] = self._before(first, terms)
-        elif k in self.split.stored or self.operations.exact:
+        if k in self.split.stored or self.operations.exact:
             sums = accumulated_back if self.scan.reverse else accumulated
-            states = self.found[k] = self.steps.call(
-                sums, None, (self._before(first, terms),), terms.shape, terms.dtype
-            )
+            before = (self._before(first, terms),)
+            states = self.found[k] = self.steps.make(CALL, sums, before, None, terms.shape, terms.dtype)
             self.after[k] = self.steps.entry(np.add, self._last(states), self._last(terms))
         else:
             self.after[k] = self.steps.entry(np.add, first, self.steps.reduce(np.add, terms, (0,)))

@@ -139,7 +139,7 @@ class Plan(Prepared):
 
         None too, where `exact` arrays are requested, if values are not arrays of the inputs' types already.
         """
-        arrays = self._arrays.exact(values) if exact else self._arrays(values)
+        arrays = self._arrays(values, exact)
         return None if arrays is None else [_plain(found) for found in self.run(arrays)]
 
 

@@ -70,9 +70,20 @@ class Arrays:
         self.cells.setdefault(serial, alone)
         return serial
 
+    def shape(self, value: Value) -> tuple[int, ...]:
+        """The shape of the array in the cell of a value."""
+        return value.shape
+
     def resolve(self, value: Value) -> None:
-        """Make sure that a value has its cell."""
-        raise TypeError("a frame knows where its arrays are")
+        """Make sure that a value has its cell: it is a view of one that has."""
+        views: list[Op] = []
+        while value.serial not in self.cells and value.serial not in self.late and value.op is not None:
+            if value.op.kind != ir.VIEW:
+                break
+            views.append(value.op)
+            value = value.op.args[0]
+        for op in reversed(views):
+            self.show(op, self.shape(op.out))
 
     def show(self, op: Op, shape: tuple[int, ...]) -> None:
         """The cell of a view, from that of what it shows."""
@@ -90,16 +101,6 @@ def _late(function: Callable[..., Any], cells: Cells, serials: Sequence[int]) ->
 
 def _show(op: Op, cells: Cells, source: int, out: int, shape: tuple[int, ...]) -> None:
     cells[out] = shown(op, cells[source], shape)
-
-
-def chain(value: Value, known: Callable[[Value], bool]) -> list[Value]:
-    """The views from the first one that is not known up to a value."""
-    found = []
-    while not known(value) and value.op is not None and value.op.kind == ir.VIEW:
-        found.append(value)
-        value = value.op.args[0]
-    found.reverse()
-    return found
 
 
 class Workspace(Arrays):
@@ -167,11 +168,6 @@ class Workspace(Arrays):
 
     def _placed(self, computed: set[int]) -> Callable[[Value], int | None]:
         return lambda value: value.nbytes if value.serial in computed and value.serial not in self.late else None
-
-    def resolve(self, value: Value) -> None:
-        for view in chain(value, lambda one: one.serial in self.cells or one.serial in self.late):
-            assert view.op is not None
-            self.show(view.op, view.shape)
 
     def run(self, inputs: Sequence[Any], room: Sequence[Any] | None = None) -> list[Any]:
         """The outputs, each in memory of its own, for the values of the inputs in their order.
@@ -310,7 +306,10 @@ class Blocks:
         large = sum([op.out.nbytes for op in loop.summed]) > LARGE
         self.stretches = min(FEWER if large else STRETCHES, blocks)
         ends = [loop.rows * (blocks * i // self.stretches) for i in range(self.stretches)] + [loop.count]
-        self.within = [_cut(first, last, loop) for first, last in pairwise(ends)]  # the blocks of each stretch
+        self.within = [  # the blocks of each stretch
+            [slice(start, min(start + loop.rows, loop.count)) for start in range(first, last, loop.rows)]
+            for first, last in pairwise(ends)
+        ]
         products = any(op.kind == ir.PRODUCT for op in loop.ops)
         work = sum(max([op.out.size, *[arg.size for arg in op.args]]) for op in loop.ops)
         self.alone = work < WORTH_A_THREAD * threads or (products and setters() is None)
@@ -360,11 +359,6 @@ def _outside(loop: Loop) -> dict[int, Value]:
             if value.number is None and value.serial not in made:
                 found[value.serial] = value
     return found
-
-
-def _cut(first: int, last: int, loop: Loop) -> list[slice]:
-    """Blocks in order."""
-    return [slice(start, min(start + loop.rows, loop.count)) for start in range(first, last, loop.rows)]
 
 
 def combine(op: Op) -> Any:
@@ -473,10 +467,8 @@ class Frame(Arrays):
         axis = self.loop.at[serial]
         self.cut.append((serial, (slice(None),) * axis if axis else None))
 
-    def resolve(self, value: Value) -> None:
-        for view in chain(value, lambda one: one.serial in self.cells or one.serial in self.late):
-            assert view.op is not None
-            self.show(view.op, self.loop.shape(view, self.rows))
+    def shape(self, value: Value) -> tuple[int, ...]:
+        return self.loop.shape(value, self.rows)
 
     def begin(self) -> None:
         for serial in self.shared:

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 SHARE = 16  # of the largest array, from which an array is large
 PATIENCE = 64  # how many values are looked at for each axis, to see whether classes may be joined
 WORTH = 1 << 19  # bytes that the steps of a loop write, below which blocks gain nothing
-MOST_HELD = 1 << 28  # bytes of constants that are computed once
 ENTRIES = 1 << 15  # entries of the largest array in a block, at least
 MOST_ENTRIES = 1 << 17  # at most: in short blocks threads wait for each other
 PIECES = 4  # blocks that an array is cut into before they grow
@@ -147,7 +146,6 @@ class Schedule:
     __slots__ = ("constants", "events", "inputs", "outputs")
 
     def __init__(self, recording: Recording) -> None:
-        _unhoisted(recording.ops)
         moving = [op for op in recording.ops if not op.out.constant]
         ops = simplified(moving, recording.outputs, _serials(recording))
         self.constants = [op for op in recording.ops if op.out.constant]
@@ -161,20 +159,6 @@ def _serials(recording: Recording) -> Iterator[int]:
     values = [*recording.outputs, *[value for _, value in recording.inputs]]
     values += [value for op in recording.ops for value in (op.out, *op.args)]
     return itertools.count(1 + max([value.serial for value in values], default=0))
-
-
-def _unhoisted(ops: Sequence[Op]) -> None:
-    """Constants that would fill the memory are computed in each run after all."""
-    held = {
-        arg.serial: arg.nbytes
-        for op in ops
-        if not op.out.constant
-        for arg in op.args
-        if arg.constant and arg.op is not None
-    }
-    if sum(held.values()) > MOST_HELD:
-        for op in ops:
-            op.out.constant = False
 
 
 def _events(ops: list[Op], outputs: Sequence[Value]) -> list[Op | Loop]:

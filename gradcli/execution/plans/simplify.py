@@ -15,7 +15,7 @@ from gradcli.execution.plans.emit_numpy import ties
 from gradcli.execution.plans.ir import DTYPES, Op, Value, bare, base, common, in_order, made_by, plain, unrepeated
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     Shape = tuple[int, ...]
     from gradcli.graph.node import Node
@@ -199,8 +199,7 @@ class Steps:
             return self.entry(np.negative, self.choice(condition, negated, self.number(y.number, shape)))
         small = common([value.shape for value in (condition, x, y) if value.number is None])
         if small != shape:
-            full = self.view("broadcast", self.raised(condition, len(shape)), shape, shape)
-            return self.make(ir.CHOICE, None, (full, x, y), None, shape, np.result_type(x.dtype, y.dtype))
+            condition = self.view("broadcast", self.raised(condition, len(shape)), shape, shape)
         return self.make(ir.CHOICE, None, (condition, x, y), None, shape, np.result_type(x.dtype, y.dtype))
 
     def _unbranched(self, condition: Value, x: Value, y: Value) -> Value | None:
@@ -253,26 +252,10 @@ class Steps:
         if not axes:
             return x
         shape = tuple([n for i, n in enumerate(x.shape) if i not in axes])
-        if ufunc is np.add and x.dtype == self.float_type:
-            below = x.op
-            if x.number is not None:
-                count = self.float_type.type(np.prod([x.shape[i] for i in axes], dtype=np.int64))
-                with np.errstate(all="ignore"):
-                    return self.number(x.number * count, shape)
-            if below is not None and below.kind == ir.VIEW and below.function == "broadcast":
-                small = below.args[0]
-                repeated = [i for i in axes if small.shape[i] != x.shape[i]]
-                if repeated:
-                    count = self.number(self.float_type.type(np.prod([x.shape[i] for i in repeated], dtype=np.int64)))
-                    rest = tuple([i for i in axes if i not in repeated])
-                    total = self.reduce(np.add, small, rest, True) if rest else small
-                    full = tuple([1 if i in axes else n for i, n in enumerate(x.shape)])
-                    return self.view(
-                        "reshape",
-                        self.view("broadcast", self.entry(np.multiply, total, count), full, full),
-                        shape,
-                        shape,
-                    )
+        if ufunc is np.add and x.dtype == self.float_type and x.number is not None:
+            count = self.float_type.type(np.prod([x.shape[i] for i in axes], dtype=np.int64))
+            with np.errstate(all="ignore"):
+                return self.number(x.number * count, shape)
         if x.number is not None and ufunc is not np.add:
             return self.number(x.number, shape)
         dtype = np.dtype(np.int64) if ufunc is np.add and x.dtype.kind == "b" else x.dtype
@@ -325,10 +308,6 @@ class Steps:
         total = sum(x.shape[axis] for x in xs)
         shape = (*xs[0].shape[:axis], total, *xs[0].shape[axis + 1 :])
         return self.make(ir.JOIN, None, tuple(xs), axis, shape, np.result_type(*[x.dtype for x in xs]))
-
-    def call(self, impl: Callable[..., Any], params: Any, xs: tuple[Value, ...], shape: Shape, dtype: Any) -> Value:
-        """Anything else: a function of arrays that makes a new one."""
-        return self.make(ir.CALL, impl, xs, params, shape, dtype)
 
 
 # --- truth values ----------------------------------------------------------------------------------------------

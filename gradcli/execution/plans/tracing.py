@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.execution.namespaces import Unavailable, namespace
-from gradcli.execution.plans.emit_numpy import put, take
-from gradcli.execution.plans.ir import ENTRY, SCAN, VIEW, Value, bare
+from gradcli.execution.plans.ir import CALL, ENTRY, SCAN, VIEW, Value
 from gradcli.execution.plans.simplify import Steps
 from gradcli.graph.arrays import nearest_float
 from gradcli.graph.node import CONSTANT, is_reader
@@ -204,35 +203,6 @@ class Recorder:
     def concatenate(self, xs: Sequence[Trace], axis: int) -> Trace:
         return Trace(self, self.steps.join([x.value for x in xs], axis % xs[0].ndim))
 
-    # --- entries at constant positions, the same in every lane -------------------------------------------------
-
-    def _positions(self, index: Any, axis: int, size: int) -> Value:
-        """The positions as one constant row, checked once."""
-        value = index.value if type(index) is Trace else None
-        if value is None or not value.constant or value.number is not None:
-            raise Unrecordable("positions that may change")
-        small = bare(value)
-        count = small.shape[axis]
-        if small.size != count:
-            raise Unrecordable("positions that differ from lane to lane")
-        row = self.steps.view("reshape", small, (count,), (count,))
-        return self.steps.call(Checked(self.numpy, size), size, (row,), (count,), np.int64)
-
-    def take_along_axis(self, x: Trace, index: Any, axis: int) -> Trace:
-        at = axis % x.ndim
-        row = self._positions(index, at, x.shape[at])
-        if index.shape[:at] + index.shape[at + 1 :] != x.shape[:at] + x.shape[at + 1 :]:
-            raise Unrecordable("positions of another shape")
-        return Trace(self, self.steps.call(take, at, (x.value, row), index.shape, x.dtype))
-
-    def put_along_add(self, x: Trace, index: Any, axis: int, size: int) -> Trace:
-        at = axis % x.ndim
-        row = self._positions(index, at, size)
-        if index.shape != x.shape:
-            raise Unrecordable("positions of another shape")
-        shape = (*x.shape[:at], size, *x.shape[at + 1 :])
-        return Trace(self, self.steps.call(put, (at, size), (x.value, row), shape, x.dtype))
-
     def zeros_like(self, x: Trace) -> Trace:
         return Trace(self, self.steps.number(x.dtype.type(0), x.shape))
 
@@ -251,25 +221,6 @@ class Exponent:
 
     def __sub__(self, less: int) -> Exponent:
         return Exponent(self.of, self.less + less)
-
-
-class Checked:
-    """A function of positions that refuses those outside an axis, and counts negative ones from the front."""
-
-    __slots__ = ("size", "xp")
-
-    def __init__(self, xp: Any, size: int) -> None:
-        self.xp = xp
-        self.size = size
-
-    def __call__(self, index: Any) -> Any:
-        return self.xp.wrapped(index, self.size)
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is Checked and self.size == other.size
-
-    def __hash__(self) -> int:
-        return hash(self.size)
 
 
 class Operations:
@@ -328,7 +279,7 @@ class Operations:
         assert node.primitive.impl is not None
         whole = Whole(node.primitive.impl, self.xp, params)
         dtype = self.xp.kind_type(node.type.kind)
-        return self.steps.call(whole, tuple(params.items()), tuple(args), lead + node.type.shape, dtype)
+        return self.steps.make(CALL, whole, tuple(args), tuple(params.items()), lead + node.type.shape, dtype)
 
     # --- loops ----------------------------------------------------------------------------------------------
 
@@ -402,10 +353,6 @@ class Alone:
     def __init__(self, scan: Scan, xp: Any, lead: Shape) -> None:
         self.scan, self.xp, self.lead = scan, xp, lead
         self.ranks = tuple([len(arg.shape) for arg in scan.readers[0].args])
-
-    def kernel(self) -> Any:
-        """The function of the step."""
-        return self
 
     def __call__(self, *arrays: Any) -> None:
         start = 0
