@@ -17,7 +17,7 @@ from gradcli.checks.evaluate.balls import EXACT
 from gradcli.checks.evaluate.evaluation import steps_of, work_of
 from gradcli.checks.evaluate.interpretation import Failure, Unsupported
 from gradcli.checks.expansions.series_fields import ComplexField
-from gradcli.graph.node import LEAF, reachable
+from gradcli.graph.node import LEAF, is_reader, reachable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -89,7 +89,8 @@ class DerivativeQuery:
         total = self.paths.cost * (WHOLESALE if many else count)
         if total > MOST_TOTAL:
             raise Unsupported(f"about {total:,} operations on entries, more than {MOST_TOTAL:,}")
-        self.is_small = sum(node.type.size for node in self.paths.all) <= MOST_ENTRIES
+        turns = max([node.params["count"] for node in self.paths.all if is_reader(node)], default=0)
+        self.is_small = turns + sum(node.type.size for node in self.paths.all) <= MOST_ENTRIES
         # What one claim has read, for the next: lines, signs and partials, whether differences agree with these.
         self.lines: dict[Hashable, DirectionalJets] = {}
         self.known: dict[Hashable, tuple[list[int], Mapping[int, Any]]] = {}

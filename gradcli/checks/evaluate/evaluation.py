@@ -349,7 +349,7 @@ class Turns:
             if any(arg not in point for arg in self.readers[0].args):
                 raise Unsupported("a detached value in a loop within a definition")
             base = _Walk(self, reading, [point[arg] for arg in self.readers[0].args])
-        stored: dict[Node, list[Sequence[Any]]] = {node: [] for node in self.stored}
+        stored: dict[Node, list[Any]] = {node: [] for node in self.stored}
         done = 0
         try:
             while done < len(self.order):
@@ -361,8 +361,8 @@ class Turns:
                         base.step(block[read])
                         field.base = base.inner.known
                     walk.step(block[read])
-                    for node, rows in stored.items():
-                        rows.append(walk.inner.known[node].flat)
+                    for node, entries in stored.items():
+                        entries.extend(walk.inner.known[node].flat)
                     read += 1
                 done += read
                 if done % LOOK == 0 and field.is_lost(walk.state, done, len(self.order)):
@@ -374,17 +374,15 @@ class Turns:
                 field.base = point
         field.is_lost(walk.state, len(self.order), len(self.order))
         if self.order.step < 0:
-            for rows in stored.values():
-                rows.reverse()
+            for node, entries in stored.items():
+                size = node.type.size
+                starts = range(len(entries) - size, -1, -size) if size else ()
+                entries[:] = [entry for start in starts for entry in entries[start : start + size]]
         state = dict(zip(self.carries, walk.state, strict=True))
         answers = {}
         for node in self.readers:
             at = node.params.get("at")
-            flat = (
-                state[node.params["carry"]].flat
-                if at is None
-                else [entry for row in stored[self.body.steps[at]] for entry in row]
-            )
+            flat = state[node.params["carry"]].flat if at is None else stored[self.body.steps[at]]
             answers[node] = Entries([walk.outside(entry, node) for entry in flat] if walk.failed else flat, node.shape)
         return answers
 
@@ -426,7 +424,7 @@ class _Walk:
         self.passed = {id(x) for arg in args for x in arg.flat if isinstance(x, Failure)}
         self.failed: dict[int, tuple[Failure, int]] = {}
 
-    def run(self, block: range, stored: Mapping[Node, list[Sequence[Any]]]) -> int:
+    def run(self, block: range, stored: Mapping[Node, list[Any]]) -> int:
         """Read these turns as printed, up to one that has to be read step by step, and give how many have been read."""
         if self.printed is None:
             return 0
@@ -440,7 +438,7 @@ class _Walk:
         done, state = self.printed(turns, found.append, *self.constants, *state, *self.given)
         self.state = [Entries((x,), ()) for x in state]
         for node, values in zip(stored, zip(*found, strict=True), strict=bool(found)):
-            stored[node].extend(zip(values, strict=True))
+            stored[node].extend(values)
         return int(done)
 
     def step(self, number: int) -> None:
