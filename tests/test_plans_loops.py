@@ -135,7 +135,9 @@ def test_second_derivatives() -> None:
 
 def test_a_sum_over_turns_is_one_step() -> None:
     plan = within(loop("h = x[t]*w", "sum(sin(h))"), values_of())
-    assert not plan.cores()
+    assert not any(
+        core.core for core in plan.cores()
+    )  # one carry is replaced in each turn, none is computed from itself
     assert len(plan.schedule.events) < 60
 
 
