@@ -1,6 +1,6 @@
 """The evaluator: computes the outputs of a program from values of its inputs.
 
-A `Tape` is the program as a list of steps, made once and run as often as wanted: on Python floats where every
+A `Tape` is the program as a list of steps, made once and run any number of times: on Python floats where every
 value is a single number, else on the arrays of a namespace, where axes in front of an input's own shape are
 batch axes.
 """
@@ -55,7 +55,7 @@ def evaluate(
 def known_floats(node: Node, known: dict[Node, Any], leaf_value: Callable[[Node], Any]) -> bool:
     """Add the values of a node and of what it needs to those that are known, as `evaluate` gives them for scalars.
 
-    False where the node needs more than finite Python floats. Asked again and again about a chain that grows, this
+    False where the node needs more than finite Python floats. Called for each step of a growing chain, this
     computes each step once.
     """
     xp = namespace("math")
@@ -151,7 +151,7 @@ class Tape:
     # --- Python floats --------------------------------------------------------------------------------
 
     def _on_floats(self, given: Iterable[Any], backend: str, dtype: str) -> list[Any] | None:
-        """The value of every node, or None where NumPy has to say what IEEE arithmetic gives."""
+        """The value of every node; None where Python's floats differ from IEEE arithmetic, and for arrays."""
         if backend not in ("auto", "math") or not self.scalar or dtype != "float64":
             if backend == "math":
                 raise Unavailable("math computes float64 scalars only")
@@ -286,7 +286,7 @@ def _loops(nodes: Sequence[Node]) -> dict[Node, Scan]:
 
 
 def _refused(xp: Any, node: Node, wrong: Exception) -> GradcliError:
-    """The error that says which operation did not take its operands, or had no memory for its result."""
+    """The error for an operation that refused its operands, or had no memory for its result."""
     name = node.primitive.name
     if isinstance(wrong, BadIndex):
         return error("GC406", str(wrong), node.span, help="indices are whole numbers, counted from 0")
@@ -324,7 +324,7 @@ def _own(value: Any, owners: dict[int, Any]) -> Value:
 
 
 def _params(node: Node) -> dict[str, Any]:
-    """What an `impl` is told beside its operands: metadata, and core ranks unless it works entry by entry."""
+    """The keyword arguments of an `impl`: metadata, and core ranks unless it works entry by entry."""
     if node.primitive.pointwise:
         return node.params
     return {**node.params, "ranks": tuple([len(arg.type.shape) for arg in node.args])}

@@ -63,7 +63,7 @@ class Unbatched:
     def __call__(self, values: Mapping[str, Any], exact: bool = False) -> list[Any] | None:
         """The arrays, in the order of the tape's inputs; None where one has batch axes.
 
-        With `exact` None too, unless these are all the values, arrays of the types and shapes that are wanted.
+        With `exact` None too, unless all values are there, as arrays of the types and shapes of their leaves.
         """
         if exact and len(values) != len(self._wanted):
             return None

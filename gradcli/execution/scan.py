@@ -1,7 +1,7 @@
 """Loops while a program runs: all readers of one loop are computed by one walk through its turns.
 
 A `Scan` computes in each turn only what its readers need, directly or through later turns, and holds one turn and the
-stacks that `turns` readers ask for. Loops over single numbers run as Python code printed for them (`emit_python`); with
+stacks of its `turns` readers. Loops over single numbers run as Python code printed for them (`emit_python`); with
 NumPy, blocks of turns run as plans (`plans/numpy_plan.py`) in the stages of a `Split`; other namespaces run one
 operation after the other.
 """

@@ -6,7 +6,7 @@ Modules are imported until a name is found, the common ones first, and those of 
   and 1 in their place.
 - An `impl` may be any routine. SymPy and balls read `symbolic` and `ball`, or `entries` for arrays, else the
   definition; so operations of LAPACK carry a definition for one or two rows (`closed_forms.py`).
-- An internal operation says in `closed` what it is in public ones: formulas for people are made of it.
+- An internal operation has its form in public ones as `closed`: formulas for people are made of it.
 """
 
 from __future__ import annotations

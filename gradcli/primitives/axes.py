@@ -1,4 +1,4 @@
-"""Small helpers that several declarations share: axes permuted, merged and kept, constants beside an operand, checks.
+"""Small helpers that several declarations share: axes permuted, merged and kept, constants, checks.
 
 Everything here makes operands from operands; it declares no operation.
 """
@@ -35,7 +35,7 @@ def reshaped(x: Any, shape: Shape) -> Any:
 
 
 def kept(result: Any, shape: Shape, axes: tuple[int, ...], keepdims: bool) -> Any:
-    """A reduction of an array of this shape, with the reduced axes as axes of size 1 where wanted."""
+    """A reduction of an array of this shape, with the reduced axes as axes of size 1 if they are kept."""
     return reshaped(result, kept_shape(shape, axes)) if keepdims else result
 
 
@@ -81,13 +81,13 @@ def placed(x: Any, axis: int, start: int, size: int) -> Any:
 
 
 def filled(x: Any, value: Any, shape: Shape) -> Any:
-    """An array of one number, made beside the operand x."""
+    """An array of one number, in the builder of the operand x."""
     one = x.bind(reshape, (value,), {"shape": (1,) * len(shape)})
     return broadcast(one, shape=shape) if shape else one
 
 
 def identity_matrix(x: Any, size: int) -> Any:
-    """The identity matrix, made beside the operand x."""
+    """The identity matrix, in the builder of the operand x."""
     flat = unslice(filled(x, 1, (size,)), shape=(size * size,), start=(0,), step=(size + 1,))
     return reshape(flat, shape=(size, size))
 

@@ -1,4 +1,4 @@
-"""Readers of loops: the carry after the last turn, and a value of every turn. `gradcli.graph.loop` says what a loop is.
+"""Readers of loops: the carry after the last turn, and a value of every turn. `gradcli.graph.loop` defines loops.
 
 The values here are those of the definition, turn by turn and in memory of one turn; `gradcli.execution` evaluates all
 readers of a loop together.

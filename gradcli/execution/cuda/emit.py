@@ -1,7 +1,7 @@
 """Emits CUDA C for the entries that a kernel computes: one line and one variable for each value.
 
-A value that is in memory is loaded; any other one is computed from its operands where it is wanted, so slices, entries
-among zeros and repeated entries cost no memory: they only say which entry is read. Additions, products,
+A value that is in memory is loaded; any other one is computed from its operands where it is read, so slices, entries
+among zeros and repeated entries cost no memory: they only change which entry is read. Additions, products,
 quotients and roots round as NumPy's do, because kernels are compiled without contraction. The rest is CUDA's library:
 its documented errors are at most 2 ulp, 10 for the gamma function, 6 for its logarithm.
 """
@@ -283,7 +283,7 @@ class Work(NamedTuple):
 
 
 class Body:
-    """The lines for one entry `e`; `loaded` says which values are in memory, `given` which are variables by now."""
+    """The lines for one entry `e`; `loaded` tests whether a value is in memory; `made` holds variables."""
 
     def __init__(
         self,

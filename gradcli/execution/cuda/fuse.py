@@ -216,7 +216,7 @@ def is_line(op: Op) -> bool:
 
 
 def behind(value: Value, reader: Op) -> tuple[Value, bool]:
-    """The value behind views, and whether a reader wants it at another place than its own."""
+    """The value behind views, and whether a reader takes its entries from other places than its own."""
     moved = reader.kind not in ("entry", "choice", "cast", "copy", "view") or value.size != reader.out.size
     while value.op is not None and value.op.kind == VIEW:
         moved = moved or value.op.function in ("slice", "permute") or value.op.args[0].size != value.size

@@ -1,7 +1,7 @@
 """A plan for CuPy: kernels of our own and calls of its libraries, over arrays on the device.
 
 Kernels are compiled once for each text, by CuPy, which keeps them on disk. What a run needs goes to the device once. An
-array of NumPy may change between two calls, and whether it has cannot be told more cheaply than by sending it again: so
+array of NumPy may change between two calls, and comparing it costs as much as sending it again: so
 only arrays that are set read-only, and own their memory, are kept. Results are fetched together, or stay there on
 request.
 """
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def is_on_device(value: Any) -> bool:
-    """Whether a value is an array of CuPy, or of another library that lies on the device."""
+    """Whether a value is an array on the device, of CuPy or another library."""
     return hasattr(value, "__cuda_array_interface__")
 
 
@@ -68,7 +68,7 @@ def viewed(value: Value, cells: Mapping[int, Any], xp: Any) -> Any:
 
 
 def called(op: Op, cells: Mapping[int, Any], xp: Any) -> Any:
-    """The result of a step by CuPy, in C order and in the type that the plan says."""
+    """The result of a step by CuPy, in C order and in the type of the plan."""
     library = xp.library
     xs = [viewed(arg, cells, xp) for arg in op.args]
     if op.kind == PRODUCT:
@@ -150,7 +150,7 @@ class DevicePlan:
         return [*item.arrays, *item.numbers] if isinstance(item, Kernel) else [base(arg) for arg in item.args]
 
     def _constants(self) -> dict[int, Any]:
-        """The arrays that no input changes and that somebody reads, on the device."""
+        """The constant arrays that a step reads, on the device."""
         read = [value for item in self.work for value in self._reads(item)]
         ops = [op for op in self.recording.ops if op.out.constant]
         found = constants(ops, [*read, *map(base, self.recording.outputs)])

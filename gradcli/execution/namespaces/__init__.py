@@ -24,7 +24,7 @@ _made: dict[tuple[str, str], Any] = {}
 
 
 class Unavailable(Exception):
-    """A namespace has no such function, or cannot hold such a value; the evaluator then asks another one."""
+    """A namespace has no such function, or cannot hold such a value; the evaluator then uses another one."""
 
 
 class BadIndex(IndexError):

@@ -1,7 +1,7 @@
 """What all array namespaces share: names looked up in a library, casts, constants, entries put and added.
 
 An `ArrayNamespace` is given a module with NumPy's names (`numpy`, `cupy`, `jax.numpy`). A name that an
-`impl` asks for is looked up there, then in the library's `scipy.special`, and kept as an attribute.
+`impl` uses is looked up there, then in the library's `scipy.special`, and kept as an attribute.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ found[i] = total;
 
 
 class CupyNamespace(ArrayNamespace):
-    """Arrays of CuPy. Its solvers report a bad matrix only when asked to; `strict` asks."""
+    """Arrays of CuPy. Its solvers raise for a bad matrix only in the context `strict`."""
 
     name = "cupy"
     special_module = "cupyx.scipy.special"
@@ -45,7 +45,7 @@ class CupyNamespace(ArrayNamespace):
         return cupy.asnumpy(value)
 
     def put_add(self, x: Any, positions: Any, axis: int, size: int) -> Any:
-        """As for NumPy; entries that meet are added in their order, whatever the threads."""
+        """As for NumPy; entries at the same position are added in their order, whatever the threads."""
         if x.dtype != self.float_type or self.dtype == "complex128" or not x.size:
             return super().put_add(x, positions, axis, size)
         at = x.ndim + axis

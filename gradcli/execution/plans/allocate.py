@@ -1,8 +1,8 @@
 """Allocates memory: a place in one block for each result of the steps, and a pool for the memory of long results.
 
-Places are used again as soon as nobody reads what stands there. The system clears a fresh page when it is first written
+Memory is used again as soon as its value has no further reader. The system clears a fresh page when it is first written
 to, which for long arrays takes longer than their computation: so the pool gives memory of former results, to which
-nobody refers anymore. What is kept is bounded, and what does not fit the next results is given back before they are
+nothing refers anymore. What is kept is bounded, and what does not fit the next results is given back before they are
 made.
 """
 

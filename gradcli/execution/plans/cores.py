@@ -145,7 +145,7 @@ class Core:
 
 
 def _fill(states: Sequence[Any], before: Any, after: Sequence[Any]) -> None:
-    """Put the states before each turn, if all are wanted, and those after the last one in their places."""
+    """Fill in the states before each turn, if there is room for all, and those after the last turn."""
     for place, own in enumerate(states):
         if len(own) > 1:
             own[:-1] = before[place]

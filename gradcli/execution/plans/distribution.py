@@ -23,7 +23,7 @@ SUMMED, CORE = "summed", "core"
 class Group(NamedTuple):
     """Carries that need one another, and the positions of the steps between them.
 
-    `reads` is what they read in each turn beside constants: the value that is added, or all that a core reads.
+    `reads` are the positions that they read in each turn besides constants: the value that is added, or all of a core.
     """
 
     kind: str

@@ -173,7 +173,7 @@ def tanh_(x: float) -> float:
 
 
 def far(x: float) -> int:
-    """1 for an angle that `sincos_` does not know."""
+    """1 for an angle that is too large for `sincos_`."""
     return 0 if abs(x) <= FARTHEST else 1
 
 
@@ -184,7 +184,7 @@ def compiled() -> tuple[Callable[..., Any], dict[str, Any]]:
     """numba's compiler with our options, and our functions compiled by it, by name. Raises ImportError without numba.
 
     Nothing is reassociated. Inside our functions a product and a sum may be one instruction, which rounds once: that
-    halves their work, and no error grows. Whatever a script says itself keeps IEEE's roundings.
+    halves their work, and no error grows. Operations of the script keep IEEE's roundings.
     """
     numba: Any = import_module("numba")
     if not _made:
@@ -297,7 +297,7 @@ class _Printer:
         self.angles: dict[str, tuple[str, str]] = {}  # the names of sine and cosine, by that of the angle
 
     def printed(self) -> MachineCode:
-        """The text: once for angles in range, and once for any, taken where the first meets one that is not."""
+        """The text: a loop for angles in range, then one for all angles, which runs where one was out of range."""
         sums = [op for op in self.loop.ops if op.kind == REDUCE]
         if len(sums) == len(self.loop.ops) or any(op not in self.loop.summed for op in sums):
             raise Unprintable("nothing but sums, or sums of rows")
@@ -339,7 +339,7 @@ class _Printer:
         self.body.append(f"{name} = {_form(op).format(*words)}")
 
     def _word(self, value: Value) -> str:
-        """What the text says for an operand: a number, a local variable, an entry of an array."""
+        """The expression of an operand: a number, a local variable, an entry of an array."""
         if value.number is not None:
             return literal(value.number.item())
         shown = value
@@ -389,7 +389,7 @@ def literal(value: float) -> str:
 
 
 def is_there() -> bool:
-    """Whether numba can be had, and is wanted."""
+    """Whether numba is installed, and not switched off by GRADCLI_FAST=0."""
     if os.environ.get("GRADCLI_FAST") == "0":
         return False
     if not _there:
@@ -462,7 +462,7 @@ def compiled_core(
 
 
 def _helper(numba: Any, name: str, value: Any) -> Any:
-    """What numba calls for a function of the namespace `math`, or a number; None for what it does not know."""
+    """What numba calls for a function of the namespace `math`, or a number; None where there is nothing."""
     if isinstance(value, float) or getattr(value, "__module__", "") == math.__name__:
         return value
     if name in ROUNDING_FUNCTIONS:

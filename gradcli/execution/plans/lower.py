@@ -39,7 +39,7 @@ def record(
     """The steps of a tape, in the order of its nodes, without those that no output needs.
 
     `held` gives leaves that stay as they are: arrays of constants, which may have one batch axis in front.
-    `points` names the inputs whose first axis counts points, and says how many there are; the steps then give the
+    `points` are the inputs whose first axis counts points, and their number; the steps then give the
     evaluator's zeros with their signs.
     """
     operations = Operations(dtype, faithful=points is not None)

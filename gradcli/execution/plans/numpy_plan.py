@@ -99,7 +99,7 @@ class Plan(Prepared):
     """A tape as a plan.
 
     A plan that is run `once` leaves the compiler of machine code alone unless arrays are very long. `points` names the
-    inputs whose first axis counts points, and says how many there are.
+    inputs whose first axis counts points, with the number of points.
     """
 
     def __init__(
@@ -208,7 +208,7 @@ def _weight(step: Node) -> int:
 
 
 def taken_apart(space: Workspace) -> None:
-    """Free the memory of a workspace now: its loops refer to it, so it would wait for the collector of cycles."""
+    """Free the memory of a workspace now: its loops refer to it, so only the collector of cycles would free it."""
     for blocks in space.loops:
         blocks.workers.clear()
     space.loops.clear()

@@ -498,7 +498,7 @@ class Frame(Arrays):
 def turned(loop: Loop) -> set[int]:
     """The serials of matrices that are made in a loop, read only there, and faster in memory that is turned.
 
-    NumPy takes an array with a column beside it row by row, and looks for the least of each row in that row alone:
+    NumPy computes with a matrix and a column row by row, and finds the least entry of each row by itself:
     where rows are short, most of the time goes into beginning them. In memory with the axis that is cut last, such a
     step runs along the rows. Entry by entry steps on matrices of one shape have all of them turned, or none.
     """

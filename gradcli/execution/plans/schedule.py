@@ -3,7 +3,7 @@
 Two axes belong to one class where a step reads entry i of one to make entry i of the other, or multiplies entry i of
 one by entry i of the other and adds up: along such a class everything can be computed block by block. A loop takes
 every step that can be cut along one class; what adds up along it is known when the loop ends, so steps that read a sum
-of blocks come one level later. Views are nobody's work: whoever reads one makes it.
+of blocks come one level later. A view is no work of its own: each reader makes it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FEWEST_ROWS = 64  # of a matrix in a block
 
 
 class Classes:
-    """The classes of axes of a list of steps: each says which axis of a value it cuts, by serials.
+    """The classes of axes of a list of steps: each maps the serials of values to the axis that it cuts.
 
     No array has two axes of one class. Where a short step would make it so, such as the sum of a matrix's row sums and
     column sums, it links nothing, and is taken on whole arrays. Where a large one does, its axes are not cut.
@@ -114,7 +114,7 @@ def sums(op: Op, at: dict[int, int]) -> bool:
 
 
 class Loop:
-    """Steps that are taken block by block: `at` says which axis of a value is cut, `count` is its length."""
+    """Steps that are taken block by block: `at` maps serials of values to the axis that is cut, of length `count`."""
 
     __slots__ = ("at", "code", "count", "ops", "rows", "stored", "summed")
 

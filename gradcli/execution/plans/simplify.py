@@ -293,7 +293,7 @@ class Steps:
         return self.view("broadcast", x.op.args[0], shape, shape)
 
     def _dense(self, x: Value) -> Value:
-        """A matrix as the libraries want it: no axis of it repeated."""
+        """A matrix as the libraries take it: no axis of it repeated."""
         if x.number is not None or (x.op is not None and x.op.kind == ir.VIEW and x.op.function == "broadcast"):
             if any(unrepeated(x, axis) is not None for axis in (-1, -2)):
                 return self.make(ir.COPY, None, (x,), None, x.shape, x.dtype)
@@ -409,7 +409,7 @@ def _counts_ties(op: Op) -> bool:
 
 
 def _asked(total: Value, readers: Readers, kept: set[int]) -> tuple[list[Op], list[Op]]:
-    """The steps that ask whether a sum is 0, and the views between, if nobody asks for anything else."""
+    """The steps that compare a sum with 0, and the views between, if nothing else reads the sum."""
     views: list[Op] = []
     questions: list[Op] = []
     left = [total]

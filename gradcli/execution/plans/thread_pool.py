@@ -38,7 +38,7 @@ def processors() -> int:
 
 @cache
 def setters() -> tuple[Any, Any] | None:
-    """The functions that tell and set the number of threads of OpenBLAS beside NumPy, or None."""
+    """The functions that get and set the number of threads of NumPy's OpenBLAS, or None."""
     root = Path(np.__file__).parent
     for folder in (root.parent / "numpy.libs", root / ".dylibs", root / ".libs"):
         for path in sorted(folder.glob("*openblas*")) if folder.is_dir() else ():
@@ -95,7 +95,7 @@ def helpers() -> Any:
 def together(works: Sequence[Callable[[], None]]) -> None:
     """Run functions at once, beginning on this thread; returns when all have ended, and raises what they raise.
 
-    They may not wait for each other: what no other thread has begun is done here.
+    They must not depend on each other: this thread runs those that no other has begun.
     """
     if len(works) == 1:
         works[0]()

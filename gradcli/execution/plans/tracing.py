@@ -114,7 +114,7 @@ class Recorder:
         return Trace(self, self.steps.entry(ufunc, *[self.lifted(x, xs) for x in xs]))
 
     def lifted(self, x: Any, beside: Sequence[Any]) -> Value:
-        """A trace, or a number in the type that it takes beside arrays."""
+        """A trace, or a number in the type that it has in arithmetic with arrays."""
         if type(x) is Trace:
             return x.value
         if isinstance(x, np.generic) or (isinstance(x, np.ndarray) and not x.shape):
@@ -211,7 +211,7 @@ class Recorder:
 
 
 class Exponent:
-    """What `frexp` says of a number, less a whole number."""
+    """The exponent that `frexp` gives of a number, less a whole number."""
 
     __slots__ = ("less", "of")
 
@@ -286,7 +286,7 @@ class Operations:
     def body(
         self, scan: Scan, positions: Iterable[int], found: dict[int, Value], turns: Shape = (), lead: Shape = ()
     ) -> None:
-        """Record steps of the body of a loop beside what is `found`, by position.
+        """Record steps of the body of a loop, and add their values to those in `found`, by position.
 
         Steps that differ from turn to turn have `turns` in front: none for one turn, or their number; then all have the
         batch axes `lead`.
@@ -329,7 +329,7 @@ class Operations:
 
 
 def filled(steps: Steps, value: Value, shape: tuple[int, ...]) -> Value:
-    """A result in the shape that the program says."""
+    """A result in the shape of its node."""
     return steps.number(value.number, shape) if value.number is not None else value
 
 
