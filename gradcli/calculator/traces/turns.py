@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
+from operator import attrgetter
+
 from gradcli.calculator.sizes import finite
 from gradcli.diagnostics import error
 from gradcli.execution.evaluate import Tape
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 
 
 MOST_STEPS = 20_000  # of a program that `why` reads with all turns of its loops
+SERIAL = attrgetter("serial")
 
 
 def with_turns(lowered: Lowered, turn: int | None = None) -> tuple[Lowered, dict[Node, int]]:
@@ -49,9 +53,15 @@ def with_turns(lowered: Lowered, turn: int | None = None) -> tuple[Lowered, dict
 
 def to_explain(lowered: Lowered, values: Mapping[str, Any], dtype: str) -> tuple[Lowered, dict[Node, int]]:
     """The script as `why` reads it: with all turns, or of many turns the ends and the first that is not finite."""
-    loops = _loops(lowered)
-    if written_nodes(lowered.program.nodes()) <= MOST_STEPS:
-        return _written_out(lowered, loops, every_turn)
+    loops, nodes = _loops(lowered), sorted(lowered.program.nodes(), key=SERIAL)
+    short: dict[Node, int] = {}  # the turns of loops that were written out when the script was read
+    for block in lowered.blocks:  # those of outer loops come last
+        if block.label.startswith("turn "):
+            found = nodes[bisect_left(nodes, block.first, key=SERIAL) : bisect_right(nodes, block.last, key=SERIAL)]
+            short.update(dict.fromkeys([node for node in found if node.args], int(block.label.removeprefix("turn "))))
+    if written_nodes(nodes) <= MOST_STEPS:
+        shown, turns = _written_out(lowered, loops, every_turn)
+        return shown, {**short, **turns}
     xp = namespace("numpy", dtype)
 
     def chosen(loop: Loop) -> Collection[int]:
@@ -65,7 +75,8 @@ def to_explain(lowered: Lowered, values: Mapping[str, Any], dtype: str) -> tuple
                     return {*_ends(loop), number}
         return _ends(loop)
 
-    return _written_out(lowered, loops, chosen)
+    shown, turns = _written_out(lowered, loops, chosen)
+    return shown, {**short, **turns}
 
 
 def _loops(lowered: Lowered) -> list[Loop]:
