@@ -59,11 +59,11 @@ class Baseline:
         fixed = self.fixed()
         if not fixed:
             return []
-        told = ", ".join(visible(f"{one.path} {one.id}", 200) for one in fixed[:MOST_LISTED])
-        told += f" and {len(fixed) - MOST_LISTED} more" if len(fixed) > MOST_LISTED else ""
+        phrase = ", ".join(visible(f"{one.path} {one.id}", 200) for one in fixed[:MOST_LISTED])
+        phrase += f" and {len(fixed) - MOST_LISTED} more" if len(fixed) > MOST_LISTED else ""
         count = f"{len(fixed)} {'entry' if len(fixed) == 1 else 'entries'} of the baseline no longer fail"
         count += "s" if len(fixed) == 1 else ""
-        return [Diagnostic("GC640", f"{count}: {told}", help="run --write-baseline again", severity=NOTE)]
+        return [Diagnostic("GC640", f"{count}: {phrase}", help="run --write-baseline again", severity=NOTE)]
 
 
 def entries(report: Report, folder: str) -> Iterator[Entry]:

@@ -217,9 +217,9 @@ def unpacked(data: bytes) -> Report:
 
 def plain_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """The options of `check_script` as JSON data, for workers and for keys."""
-    told = dict(options)
-    limits = told.pop("limits", None)
-    told["limits"] = None if limits is None else limits.as_dict()
-    at = told.get("at")
-    told["at"] = at if isinstance(at, dict) else list(at or ())
-    return told
+    plain = dict(options)
+    limits = plain.pop("limits", None)
+    plain["limits"] = None if limits is None else limits.as_dict()
+    at = plain.get("at")
+    plain["at"] = at if isinstance(at, dict) else list(at or ())
+    return plain

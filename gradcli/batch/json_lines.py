@@ -90,12 +90,12 @@ def outcome(request: Mapping[str, Any], cache: QuestionCache) -> Any:
     command = request.get("command")
     if command not in COMMANDS:
         if command is None:
-            told = "the request has no command"
+            phrase = "the request has no command"
         else:
-            told = (
+            phrase = (
                 f"unknown command `{visible(command)}`" if isinstance(command, str) else "the command is not a string"
             )
-        raise error("GC902", told, help=f"the commands are {', '.join(COMMANDS)}")
+        raise error("GC902", phrase, help=f"the commands are {', '.join(COMMANDS)}")
     script = request.get("script")
     if not isinstance(script, str):
         raise error("GC903", "`script` must be a text", help='such as "script": "x**2 + y"')

@@ -85,7 +85,7 @@ class Along:
 def at_once(plan: Any, leaves: Mapping[str, Any]) -> list[Any] | None:
     """A plan's answer for leaves that are arrays of their types already; None where they are not, or it refuses them.
 
-    The usual way, with values that are looked at first, says then what is wrong.
+    The usual way, which examines the values first, then reports what is wrong.
     """
     try:
         found: list[Any] | None = None if plan is None else plan.answer(leaves, exact=True)

@@ -57,9 +57,11 @@ def plot(
     leaves = [name for name in leaves if wrt is not None or not lowered.program.leaves[name].node.type.shape]
     most = 1 if claim is not None or steps else 2
     if not 0 < len(leaves) <= most:
-        told = ", ".join(map(visible, leaves)) or "none"
+        phrase = ", ".join(map(visible, leaves)) or "none"
         few = "one leaf that is a number" if most == 1 else "one or two leaves that are numbers"
-        raise error("GC721", f"a plot is along {few}; here: {told}", help="choose with --wrt x; --at gives the others")
+        raise error(
+            "GC721", f"a plot is along {few}; here: {phrase}", help="choose with --wrt x; --at gives the others"
+        )
     function = Compiled(script, leaves, limits=limits)
     rest = {name: value for name, value in known.items() if name not in leaves}
     shown = point_of(lowered, {**rest, **({leaves[0]: known[leaves[0]]} if steps and leaves[0] in known else {})})

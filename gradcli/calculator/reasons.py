@@ -77,8 +77,8 @@ def explain(lowered: Lowered, result: Trace, wanted: str | None, values: Mapping
 
 
 def _find(reason: str, subject: str | None, line: int | None, message: str, evidence: AtStep | None = None) -> Finding:
-    told = message if subject is None else f"the gradient of {subject} {message}"
-    return Finding(reason, subject, line, told, CURES[reason], evidence)
+    phrase = message if subject is None else f"the gradient of {subject} {message}"
+    return Finding(reason, subject, line, phrase, CURES[reason], evidence)
 
 
 class _Story:
@@ -162,15 +162,15 @@ def _zero(story: _Story, name: str, at: int | None, asked: bool) -> Iterator[Fin
     if at is None or not story.users.get(at):
         yield _find("no-path", name, None, "is zero: nothing reads it")
         return
-    told: set[tuple[str, int]] = set()
+    explained: set[tuple[str, int]] = set()
     waiting, seen = [at], {at}
     while waiting:
         here = waiting.pop()
         for back, value in story.senders.get(here, []):
             if largest_of(back.cotangent) > 0 and largest_of(value) == 0:
                 reason = _reason(story, back.index, here)
-                if (reason, back.index) not in told:
-                    told.add((reason, back.index))
+                if (reason, back.index) not in explained:
+                    explained.add((reason, back.index))
                     what = f"{story.at(back.index)} passes nothing on to {story.at(here)}"
                     at_step = AtStep(back.primitive, back.index)
                     yield _find(reason, name, story.line(back.index), f"is zero: {what}", at_step)
@@ -185,19 +185,19 @@ def _zero(story: _Story, name: str, at: int | None, asked: bool) -> Iterator[Fin
         closed = [] if set(closed) & set(stops) else closed
         if closed and largest_of(back.cotangent) > 0 and not _is_truth(story, closed[0]):
             reason = _reason(story, index, closed[0])
-            told.add((reason, index))
+            explained.add((reason, index))
             what = f"{story.at(index)} passes nothing on to {story.at(closed[0])}"
             yield _find(reason, name, story.line(index), f"is zero: {what}", AtStep(back.primitive, index))
     blocked = {end for end in reached if story.steps[end].primitive in ("detach", *COMPARING, *STEPS)}
-    blocked -= {index for _, index in told}
+    blocked -= {index for _, index in explained}
     for end in sorted(blocked):
         primitive = story.steps[end].primitive
         reason = "detached" if primitive == "detach" else "step-function"
-        if primitive == "detach" or not told:
-            told.add((reason, end))
+        if primitive == "detach" or not explained:
+            explained.add((reason, end))
             what = f"no gradient passes {story.at(end)}"
             yield _find(reason, name, story.line(end), f"is zero: {what}", AtStep(primitive, end))
-    if not told:
+    if not explained:
         yield (
             _find("cancels", name, None, "is zero: the contributions along its paths cancel out")
             if story.senders.get(at)
@@ -255,11 +255,11 @@ def _extreme(story: _Story, name: str, at: int | None, reason: str, size: float)
                 steepest, where = factor, back.index
     flat = where is not None and story.steps[where].primitive in FLAT
     line = None if where is None else story.line(where)
-    told = f"is {size:.3g}"
+    phrase = f"is {size:.3g}"
     if where is not None:
         change = "shrinks" if reason == "vanishing" else "grows"
-        told += f": it {change} most in {story.at(where)}, by a factor of {steepest:.3g}"
-    return _find("saturated" if flat and reason == "vanishing" else reason, name, line, told)
+        phrase += f": it {change} most in {story.at(where)}, by a factor of {steepest:.3g}"
+    return _find("saturated" if flat and reason == "vanishing" else reason, name, line, phrase)
 
 
 def _kinks(

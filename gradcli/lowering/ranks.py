@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     Symbols = tuple[str | int, ...]  # the sizes of a name: symbols, or numbers that the script fixes
 
-# Pairs of sets of sizes: primes p with (p - 1)/2 prime as well, so that p and p - 1 are told apart in a product.
+# Pairs of sets of sizes: primes p with (p - 1)/2 prime as well, so that p and p - 1 can be distinguished in a product.
 PRIMES = (
     (2039, 2063, 2099, 2207, 2447, 2459, 2579, 2819, 2879, 2903, 2963, 2999),
     (3023, 3119, 3167, 3203, 3467, 3623, 3779, 3803, 3863, 3947, 4007, 4079),

@@ -71,8 +71,8 @@ def read_leaves(node: Node) -> list[Node]:
 class Settled:
     """Which nodes read accepted leaves only. What is known of a node stays known, so a long chain is walked once.
 
-    A leaf that has been accepted stays so; one that has not may be accepted later. Who accepts is told at each
-    question and never kept: a method of the owner would close a cycle, and only the collector frees those.
+    A leaf that has been accepted stays so; one that has not may be accepted later. The function that
+    accepts leaves is passed at each call and not stored: a bound method would close a reference cycle.
     """
 
     __slots__ = ("_others", "_settled")

@@ -114,7 +114,7 @@ def trace(command: str, result: Trace) -> Payload:
 
 def plan(command: str, result: PlanReport) -> Payload:
     """How a question is computed: the order of work, bytes, passes."""
-    told = {
+    entry = {
         "runs": result.runs,
         "reason": result.reason,
         "once": result.once,
@@ -125,16 +125,16 @@ def plan(command: str, result: PlanReport) -> Payload:
         "memory": {**fields(result.memory), "peak": result.memory.peak()},
         "passes": [fields(one) for one in result.passes],
     }
-    opened = {**opening(command), "expression": result.expression, "at": jsonable(result.at), "plan": told}
+    opened = {**opening(command), "expression": result.expression, "at": jsonable(result.at), "plan": entry}
     return {**opened, **diagnostics(result.diagnostics)}
 
 
 def plan_row(row: Any) -> Payload:
     """A step, or a loop with the steps in it."""
-    told = {name: getattr(row, name) for name in type(row).__match_args__}
-    if "steps" in told:
-        return {**told, "steps": [plan_row(step) for step in told["steps"]]}
-    return {**told, "reads": list(row.reads), "span": list(row.span) if row.span else None}
+    entry = {name: getattr(row, name) for name in type(row).__match_args__}
+    if "steps" in entry:
+        return {**entry, "steps": [plan_row(step) for step in entry["steps"]]}
+    return {**entry, "reads": list(row.reads), "span": list(row.span) if row.span else None}
 
 
 def fields(record: Any) -> Payload:

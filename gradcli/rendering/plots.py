@@ -108,8 +108,8 @@ def framed(canvas: Canvas, label: str) -> list[str]:
     rows = canvas.lines()
     lines = []
     for at, row in enumerate(rows):
-        told = ends[0] if not at else ends[1] if at == len(rows) - 1 else ""
-        lines.append(f"{told:>{margin}} {'┤' if told else '│'}{row}".rstrip())
+        phrase = ends[0] if not at else ends[1] if at == len(rows) - 1 else ""
+        lines.append(f"{phrase:>{margin}} {'┤' if phrase else '│'}{row}".rstrip())
     low, high = number(canvas.x[0], 4), number(canvas.x[1], 4)
     lines.append(f"{'':{margin}} └{'─' * canvas.columns}")
     room = canvas.columns - len(low) - len(high)

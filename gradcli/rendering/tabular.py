@@ -64,8 +64,8 @@ def markdown_fact(label: str, value: str, role: str) -> str:
     """One fact as an item; a value without a label belongs to the item before it."""
     if isinstance(value, Formula):
         return f"- {visible(label).translate(MARKDOWN)}: ${value.latex()}$ ({code_span(value)})"
-    told = visible(value).translate(MARKDOWN) if role in ("text", "note", "key") else code_span(value)
-    return f"- {visible(label).translate(MARKDOWN)}: {told}" if label else f"  - {told}"
+    phrase = visible(value).translate(MARKDOWN) if role in ("text", "note", "key") else code_span(value)
+    return f"- {visible(label).translate(MARKDOWN)}: {phrase}" if label else f"  - {phrase}"
 
 
 def mathml(document: Document) -> str:
@@ -76,8 +76,8 @@ def mathml(document: Document) -> str:
             parts += [f"<p><code>{escaped(line)}</code></p>" for line in block.text.splitlines() if line]
         elif isinstance(block, Facts):
             for label, value, _ in block.rows:
-                told = value.mathml() if isinstance(value, Formula) else escaped(value)
-                parts.append(f"<p>{escaped(label)}: {told}</p>" if label else f"<p>{told}</p>")
+                phrase = value.mathml() if isinstance(value, Formula) else escaped(value)
+                parts.append(f"<p>{escaped(label)}: {phrase}</p>" if label else f"<p>{phrase}</p>")
     return "\n".join(parts)
 
 

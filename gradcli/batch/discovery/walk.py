@@ -71,8 +71,8 @@ def nothing_found(
     if exclude and (count := len(find_cases(paths, select, (), docs))):
         return f"--exclude {visible(' --exclude '.join(exclude))} leaves out all {kinds} {where} ({count:,})"
     if select and (count := len(find_cases(paths, (), (), docs))):
-        told = f"--select {visible(' --select '.join(select))} takes none of the {kinds} {where} ({count:,})"
-        return f"{told}; write it as in .gitignore: a/b or *.grad"
+        phrase = f"--select {visible(' --select '.join(select))} takes none of the {kinds} {where} ({count:,})"
+        return f"{phrase}; write it as in .gitignore: a/b or *.grad"
     if all(map(is_document, paths)):
         return f"no gradcli blocks {where}; a block begins with ```gradcli or .. code-block:: gradcli"
     if docs:

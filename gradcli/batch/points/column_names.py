@@ -80,10 +80,10 @@ def in_order(path: str, leaves: Sequence[str], count: int, how: str) -> tuple[Gr
     if len(leaves) == 1 and count != 1:
         return (Group(leaves[0], (count,), tuple(range(count))),)
     if len(leaves) != count:
-        told = ", ".join(map(visible, leaves)) or "no leaf"
+        phrase = ", ".join(map(visible, leaves)) or "no leaf"
         raise error(
             "GC618",
-            f"{visible(path)} has {count} column{'' if count == 1 else 's'}, and the script has {told}",
+            f"{visible(path)} has {count} column{'' if count == 1 else 's'}, and the script has {phrase}",
             help=f"name the columns{how}, or give the other leaves with --at",
         )
     return tuple(Group(name, (), (place,)) for place, name in enumerate(leaves))
@@ -91,11 +91,11 @@ def in_order(path: str, leaves: Sequence[str], count: int, how: str) -> tuple[Gr
 
 def missing(path: str, groups: Sequence[Group], errors: Sequence[Diagnostic]) -> list[Diagnostic]:
     """The errors for leaves without values, in the words of a file; `errors` are those of a point."""
-    told = listed([group.name for group in groups])
+    phrase = listed([group.name for group in groups])
     return [
         Diagnostic(
             one.code,
-            f"{one.message}, and {visible(path)} has no such column (it has {told})",
+            f"{one.message}, and {visible(path)} has no such column (it has {phrase})",
             one.span,
             help=f"{one.help}, or a column of its name" if one.help else None,
             source=one.source,

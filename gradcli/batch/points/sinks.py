@@ -34,16 +34,16 @@ class Columns(NamedTuple):
     arrays: Mapping[str, tuple[slice, tuple[int, ...]]]
 
 
-def told_columns(columns: Columns) -> dict[str, Any]:
-    """Columns as a record keeps them: for who finds all rows written, and computes no result anymore."""
+def recorded_columns(columns: Columns) -> dict[str, Any]:
+    """Columns as the record of an unfinished file keeps them, for a run that finds all rows written."""
     arrays = {name: [where.start, where.stop, list(shape)] for name, (where, shape) in columns.arrays.items()}
     return {"names": list(columns.names), "arrays": arrays}
 
 
-def read_columns(told: dict[str, Any]) -> Columns:
+def read_columns(kept: dict[str, Any]) -> Columns:
     """The columns that a record keeps."""
-    arrays = {name: (slice(start, stop), tuple(shape)) for name, (start, stop, shape) in told["arrays"].items()}
-    return Columns(tuple(told["names"]), arrays)
+    arrays = {name: (slice(start, stop), tuple(shape)) for name, (start, stop, shape) in kept["arrays"].items()}
+    return Columns(tuple(kept["names"]), arrays)
 
 
 class Sink:
@@ -132,7 +132,7 @@ class Sink:
             self.file.flush()
             self.rows, self.offset = self.rows + rows, offset
             known = {"key": self.key, "rows": self.rows, "bytes": self.file.tell(), "offset": offset}
-            known["columns"] = told_columns(self.columns)
+            known["columns"] = recorded_columns(self.columns)
             with open(f"{self.record}.new", "w", encoding="utf-8") as text:
                 json.dump(known, text)
             os.replace(f"{self.record}.new", self.record)

@@ -59,12 +59,12 @@ class Chunk(NamedTuple):
 class Source:
     """A file of points: `groups` says which leaves it has, `count` how many rows if that is known beforehand.
 
-    `told` is the path as it was given.
+    `shown_path` is the path as it was given.
     """
 
-    def __init__(self, path: str, groups: Sequence[Group], count: int | None, told: str) -> None:
+    def __init__(self, path: str, groups: Sequence[Group], count: int | None, shown_path: str) -> None:
         self.path = path
-        self.told = told
+        self.shown_path = shown_path
         self.groups = tuple(groups)
         self.count = count
 
@@ -273,10 +273,10 @@ class ArchiveSource(Source):
         counts = {stream.shape[0] if stream.shape else 1 for _, stream in self.streams.values()}
         if len(counts) != 1:
             few = list(self.streams.items())[:LISTED]
-            told = ", ".join([f"{visible(name)} has {s.shape[0] if s.shape else 1}" for name, (_, s) in few])
+            shown_path = ", ".join([f"{visible(name)} has {s.shape[0] if s.shape else 1}" for name, (_, s) in few])
             raise error(
                 "GC617",
-                f"the arrays of {visible(path)} have different numbers of points: {told}",
+                f"the arrays of {visible(path)} have different numbers of points: {shown_path}",
                 help="the first axis counts points; give what all points share with --at",
             )
         super().__init__(place, groups, counts.pop(), path)
@@ -327,7 +327,7 @@ class ParquetSource(Source):
         try:
             yield from file.iter_batches(batch_size=rows, columns=self.columns)
         except (OSError, ValueError) as wrong:  # pages behind a sound directory
-            raise damaged(self.told, visible(str(wrong).strip(), 200)) from wrong
+            raise damaged(self.shown_path, visible(str(wrong).strip(), 200)) from wrong
 
     def _numbers(self, batch: Any) -> Any:
         columns = []
@@ -336,11 +336,11 @@ class ParquetSource(Source):
             if not str(column.type).startswith(NUMERIC):
                 raise error(
                     "GC615",
-                    f"{visible(self.told)}: column {visible(name)} holds {column.type}, not numbers",
+                    f"{visible(self.shown_path)}: column {visible(name)} holds {column.type}, not numbers",
                     help="store it as float64",
                 )
             try:
                 columns.append(np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64))
             except (TypeError, ValueError):
-                raise error("GC615", f"{visible(self.told)}: column {visible(name)} holds no numbers") from None
+                raise error("GC615", f"{visible(self.shown_path)}: column {visible(name)} holds no numbers") from None
         return np.column_stack(columns)

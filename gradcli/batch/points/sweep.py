@@ -115,9 +115,9 @@ def answer_points(
 def unread(path: str, names: Sequence[str]) -> Iterator[Diagnostic]:
     """A note where columns belong to no leaf of the script."""
     if names:
-        told = ", ".join([f"`{visible(name)}`" for name in names[:FEW]])
+        phrase = ", ".join([f"`{visible(name)}`" for name in names[:FEW]])
         more = f" and {len(names) - FEW:,} more columns" if len(names) > FEW else ""
-        yield Diagnostic("GC211", f"the script does not use {told}{more} of {visible(path)}", severity="note")
+        yield Diagnostic("GC211", f"the script does not use {phrase}{more} of {visible(path)}", severity="note")
 
 
 def unnamed_leaves(source: Script, point: Mapping[str, Any], limits: LimitsLike) -> list[str]:
@@ -167,7 +167,7 @@ class Work:
                 made.add(value, slopes, end)
                 self._report(made.taken, end)
             if not made.taken:
-                raise error("GC614", f"{visible(self.table.told)} holds no point", help="give it a row per point")
+                raise error("GC614", f"{visible(self.table.shown_path)} holds no point", help="give it a row per point")
             made.finish()
         except GradcliError:  # the points are wrong: there is nothing to go on with
             made.discard()
@@ -198,7 +198,7 @@ class Work:
                 yield chunk, chunk.leaves
             return
         waiting: deque[tuple[sources.Chunk, Any]] = deque()
-        asked, wanted = (table.delimiter, table.width, table.told), table.wanted
+        asked, wanted = (table.delimiter, table.width, table.shown_path), table.wanted
         for chunk in chunks:
             if self.pool is None:
                 yield chunk, block_of(table.groups, decimals.parsed(chunk.text, *asked, chunk.line, wanted))
@@ -227,11 +227,11 @@ class Work:
 
     def _cell(self, name: str, shape: Sequence[int], index: Sequence[Any]) -> str:
         """The entry of a leaf as its column is named, behind the number of that column in a text."""
-        told = f"{name}[{','.join(map(str, index))}]" if shape else name
+        phrase = f"{name}[{','.join(map(str, index))}]" if shape else name
         if not isinstance(self.table, sources.TextSource):
-            return told
+            return phrase
         entry = int(np.ravel_multi_index(tuple(index), tuple(shape))) if shape else 0
-        return f"column {self.table.column(name, entry)}: {told}"
+        return f"column {self.table.column(name, entry)}: {phrase}"
 
     def _told(self) -> Iterator[Diagnostic]:
         if self.gap is not None:
@@ -240,7 +240,7 @@ class Work:
             more = f" ({self.gaps:,} such values)" if self.gaps > 1 else ""
             yield Diagnostic(
                 "GC619",
-                f"{visible(self.table.told)}{where}{visible(cell)} is not a finite number{more}",
+                f"{visible(self.table.shown_path)}{where}{visible(cell)} is not a finite number{more}",
                 severity="note",
             )
 

@@ -74,13 +74,13 @@ def check_content(path: str, block: int, content: bytes | None, options: Options
     Raises GradcliError GC999 where there is no process for exact arithmetic.
     """
     started = monotonic()
-    told = dict(options)
-    limits = limits_of(told.pop("limits", None))
+    keywords = dict(options)
+    limits = limits_of(keywords.pop("limits", None))
     if block and content is not None:
         limits = block_limits(content, limits)
     try:
         source = read_source(path, limits) if content is None else decode_source(content, path, path, limits)
-        report: Report = import_module(CHECKING).check_script(source, limits=limits, beat=beat, **told)
+        report: Report = import_module(CHECKING).check_script(source, limits=limits, beat=beat, **keywords)
     except GradcliError as problem:
         if problem.diagnostics[0].code == "GC999":  # no fault of the script
             raise

@@ -50,7 +50,7 @@ class PointPlans:
     ) -> list[Any] | None:
         """The outputs at all points, in the arrays of `room` where they fit; None where no plan does it.
 
-        Who does it hangs on the number of points, never on earlier calls: calls that are alike give the same bits.
+        The number of points alone decides between them, never earlier calls: equal calls give the same bits.
         """
         moving = frozenset(batched)
         key = (question, moving, count)

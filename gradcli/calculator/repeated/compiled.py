@@ -150,10 +150,10 @@ class Compiled:
         columns, batched = self._columns(leaves, shared)
         counts = {name: column.shape[0] for name, column in columns.items() if name in batched}
         if len(set(counts.values())) != 1:
-            told = ", ".join(f"{visible(name)}: {n}" for name, n in counts.items())
+            phrase = ", ".join(f"{visible(name)}: {n}" for name, n in counts.items())
             raise error(
                 "GC332",
-                f"the leaves have different numbers of points ({told})" if counts else "no leaf has points",
+                f"the leaves have different numbers of points ({phrase})" if counts else "no leaf has points",
                 help="name what all points share, such as shared=('W',)",
             )
         count = next(iter(counts.values()))

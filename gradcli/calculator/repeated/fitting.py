@@ -48,9 +48,9 @@ def places(out: Any, names: Sequence[str], count: int, shapes: Sequence[tuple[in
         values, slopes = out
         found = [values, *[slopes[name] for name in names]]
     except (TypeError, ValueError, KeyError, IndexError, AttributeError):
-        told = ", ".join(map(visible, names)) or "none"
+        phrase = ", ".join(map(visible, names)) or "none"
         raise error(
-            "GC333", f"`out` is not a pair of an array and a mapping with the leaves {told}", help=pair
+            "GC333", f"`out` is not a pair of an array and a mapping with the leaves {phrase}", help=pair
         ) from None
     labels = ["`out[0]`", *[f"`out[1]['{visible(name)}']`" for name in names]]
     for label, place, shape in zip(labels, found, shapes, strict=True):

@@ -39,10 +39,10 @@ def with_turns(lowered: Lowered, turn: int | None = None) -> tuple[Lowered, dict
     loops = _loops(lowered)
     longest = max([loop.body.first + loop.count for loop in loops], default=0)
     if turn is not None and not 1 <= turn <= longest:
-        told = (
+        phrase = (
             f"the longest loop that is shown turn by turn has {count_text(longest)}" if loops else "no loop is folded"
         )
-        message = f"cannot show turn {count_text(turn)}: {told}"
+        message = f"cannot show turn {count_text(turn)}: {phrase}"
         raise error("GC728", message, None, help="short loops are shown whole")
 
     def chosen(loop: Loop) -> Collection[int]:

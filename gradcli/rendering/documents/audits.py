@@ -43,7 +43,7 @@ def findings(found: Sequence[Finding], processes: int, seconds: float, style: St
 
 
 def row(one: Finding) -> tuple[str, ...]:
-    """One gradient; `told` marks what is wrong in code that is not the user's."""
+    """One gradient; `note` marks what is wrong in code that is not the user's."""
     return (
         mark(one),
         one.verdict,
@@ -62,15 +62,15 @@ def mark(one: Finding) -> str:
         return "FAIL"
     if one.undecided:
         return "?"
-    return "told" if one.verdict == "DISAGREES" and not one.owned else "ok" if one.points else "-"
+    return "note" if one.verdict == "DISAGREES" and not one.owned else "ok" if one.points else "-"
 
 
 def reason(one: Finding) -> str:
     """Why the verdict is what it is; and what was expected, and which calls were not kept."""
-    told = one.message
+    phrase = one.message
     if one.verdict == "DISAGREES":  # how it is wrong stands on the card below
-        told = next((told.partition(mark)[0] for mark in READ if mark in told), told)
-    parts = [told]
+        phrase = next((phrase.partition(mark)[0] for mark in READ if mark in phrase), phrase)
+    parts = [phrase]
     if one.expected:
         parts.append(f"expected: {one.expected}")
     if one.skipped and one.skipped != one.message:
@@ -101,10 +101,10 @@ def summary(found: Sequence[Finding], processes: int, seconds: float) -> str:
     counts: dict[str, int] = {}
     for one in found:
         counts[one.verdict] = counts.get(one.verdict, 0) + 1
-    told = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
+    phrase = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
     noun = "gradient" if len(found) == 1 else "gradients"
     where = f"{processes} Python process{'' if processes == 1 else 'es'}"
-    return f"{len(found)} {noun} in {where}, judged in {seconds:.1f} s" + (f": {told}" if told else "")
+    return f"{len(found)} {noun} in {where}, judged in {seconds:.1f} s" + (f": {phrase}" if phrase else "")
 
 
 def role(found: Sequence[Finding]) -> str:
@@ -138,7 +138,7 @@ def payload(found: Sequence[Finding], processes: int, code: int, faults: Sequenc
 
 def gradient_fields(one: Finding) -> dict[str, Any]:
     """One gradient: its place and counts, its verdict, and its points with their evidence."""
-    told = check_fields(one.check())
+    judged = check_fields(one.check())
     return {
         "name": one.name,
         "library": one.library,
@@ -150,7 +150,7 @@ def gradient_fields(one: Finding) -> dict[str, Any]:
         "calls_without_gradient": one.untracked,
         "owned": one.owned,
         "verdict": one.verdict,
-        "passed": told["passed"],
+        "passed": judged["passed"],
         "message": one.message,
         "expected": one.expected or None,
         "not_kept": one.skipped or None,

@@ -186,7 +186,7 @@ def compared(points: list[Any]) -> Any:
     if not all(isinstance(one, dict) and "relations" in one for one in points):
         return points
     bits = [f" to {one['bits']} bits" if one.get("bits") is not None else "" for one in points]
-    return ", ".join(f"{one['relations']}{told}" for one, told in zip(points, bits, strict=True))
+    return ", ".join(f"{one['relations']}{phrase}" for one, phrase in zip(points, bits, strict=True))
 
 
 def parting(exact: str, claimed: str) -> Iterator[tuple[str, str, str]]:

@@ -67,11 +67,11 @@ def operation(one: Any, rules: Mapping[str, str], examples: Sequence[tuple[str, 
 
 def domain_facts(intervals: Sequence[str]) -> Iterator[tuple[str, str, str]]:
     """Where an operation is defined: once if that is the same for every argument."""
-    told = [REAL_LINE.get(interval, interval) for interval in intervals]
-    if len(set(told)) == 1:
-        yield ("domain", told[0], "text")
+    texts = [REAL_LINE.get(interval, interval) for interval in intervals]
+    if len(set(texts)) == 1:
+        yield ("domain", texts[0], "text")
         return
-    for position, interval in enumerate(told):
+    for position, interval in enumerate(texts):
         yield ("domain" if position == 0 else "", f"argument {position + 1}: {interval}", "text")
 
 

@@ -111,11 +111,11 @@ def notes(result: Derivation) -> Iterator[Block]:
     """What was assumed, and how to say otherwise."""
     if any(result.assumes.values()):
         layout = "a gradient has the shape of its leaf"
-        if any("," in key and " along " not in key for key in result.text):
-            layout += "; of second derivatives rows stand for the first leaf, columns for the second"
-        elif result.rows:
+        if result.rows:
             layout = "rows stand for the entries of the output, columns for those of the leaf"
         yield Facts((("layout", layout, "note"),))
+        if not result.rows and any("," in key and " along " not in key for key in result.text):
+            yield Facts((("", "second derivatives have rows for the first leaf, columns for the second", "note"),))
     for name, ranks in result.others.items():
         for rank in ranks:
             sizes = ",".join("mn"[:rank])

@@ -101,11 +101,11 @@ def backward(one: Backward, count: int, names: dict[int, str], style: Style) -> 
             rows.append((*first, to, shown(sent.value, sent.norm, style) if sent else "nothing"))
             first = ("", "", "")
     number_of = f" {one.number} of {count}" if count > 1 else ""
-    told = ", ".join(
+    phrase = ", ".join(
         word for word, on in (("retain_graph", one.retain and not one.create), ("create_graph", one.create)) if on
     )
     where = f", line {one.line}: {one.text}" if one.line else ""
-    yield Grid(columns, tuple(some(rows)), title=f"Backward{number_of}{where}{f' ({told})' if told else ''}")
+    yield Grid(columns, tuple(some(rows)), title=f"Backward{number_of}{where}{f' ({phrase})' if phrase else ''}")
     if one.added:
         added = tuple(
             (

@@ -29,7 +29,7 @@ def explanation(result: Explanation, style: Style) -> Document:
         blocks.append(Line("nothing to explain", "good"))
     listed = list(result.gradients.items())
     if listed and (result.findings or len(listed) == 1):
-        rows = tuple((name, told) for name, told in listed[:WIDEST])
+        rows = tuple((name, phrase) for name, phrase in listed[:WIDEST])
         blocks.append(Grid((Column("tensor", "code"), Column("gradient")), rows))
         if len(listed) > WIDEST:
             blocks.append(Line(f"and {len(listed) - WIDEST} more", "note"))

@@ -70,8 +70,8 @@ def cell(value: Any, style: Style) -> str:
     if size_of(value) <= style.entries or getattr(value, "dtype", None) is None or value.dtype.kind == "c":
         return inline(value, style.digits, style.entries)
     found = extent_of(value)
-    told = f", {found.rest} not finite" if found.rest else ""
-    return f"{'x'.join(map(str, found.shape))}, norm {number(found.norm, style.digits or TERMINAL_DIGITS)}{told}"
+    phrase = f", {found.rest} not finite" if found.rest else ""
+    return f"{'x'.join(map(str, found.shape))}, norm {number(found.norm, style.digits or TERMINAL_DIGITS)}{phrase}"
 
 
 def notes(result: Trace, passes: Passes, style: Style, rounded: bool) -> Iterator[str]:
@@ -140,8 +140,8 @@ def operation(step: ForwardStep) -> str:
     """The operation with its static parameters: `sum(axis=-1)`; a leaf or constant is shown by its text."""
     if not step.inputs:
         return step.primitive
-    told = ", ".join(f"{name}={parameter(value)}" for name, value in step.params.items() if value is not None)
-    return f"{step.primitive}({told})" if told else step.primitive
+    phrase = ", ".join(f"{name}={parameter(value)}" for name, value in step.params.items() if value is not None)
+    return f"{step.primitive}({phrase})" if phrase else step.primitive
 
 
 def parameter(value: object) -> str:

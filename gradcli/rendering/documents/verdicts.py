@@ -80,8 +80,8 @@ def passed_line(report: Any) -> Line:
     counts: dict[str, int] = {}
     for one in report.checks:
         counts[one.verdict] = counts.get(one.verdict, 0) + 1
-    told = ", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items()))
-    return Line(f"ok    {title(report)}: {told or 'nothing to check'}", "good")
+    phrase = ", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items()))
+    return Line(f"ok    {title(report)}: {phrase or 'nothing to check'}", "good")
 
 
 def one_report(report: Any, style: Style, show: str, replay: Callable[[Any, Any], str] | None) -> Iterator[Block]:
@@ -129,8 +129,8 @@ def own_line(checks: Sequence[Any]) -> str:
     leaves: dict[str, list[str]] = {}
     for one in checks:
         leaves.setdefault(one.verdict, []).append(str(one.leaf))
-    told = "; ".join(f"{verdict} {', '.join(names)}" for verdict, names in leaves.items())
-    return f"ok  gradcli's own gradient{'s' * (len(checks) != 1)}: {told}"
+    phrase = "; ".join(f"{verdict} {', '.join(names)}" for verdict, names in leaves.items())
+    return f"ok  gradcli's own gradient{'s' * (len(checks) != 1)}: {phrase}"
 
 
 def mark(check: Any) -> str:
@@ -148,25 +148,25 @@ def place(check: Any) -> str:
 
 def sentence(check: Any) -> str:
     """What was found, in words; with what the script expected where it says so."""
-    told = check.message or SENTENCES.get(check.verdict, "")
-    return f"{told} (expected: {check.expected})" if check.expected else told
+    phrase = check.message or SENTENCES.get(check.verdict, "")
+    return f"{phrase} (expected: {check.expected})" if check.expected else phrase
 
 
 def headline(check: Any, show: str) -> str:
     """What was found; without the reading of it where that stands on a card below."""
-    told = sentence(check)
+    phrase = sentence(check)
     if (check.passed and show != "all") or "diagnosis" not in check.evidence:
-        return told
-    return next((told.partition(mark)[0] for mark in READ if mark in told), told)
+        return phrase
+    return next((phrase.partition(mark)[0] for mark in READ if mark in phrase), phrase)
 
 
 def totals(counted: Totals) -> str:
     """The summary line: `5 checks in 2 scripts: 4 passed, 1 failed`."""
     counts, checks, files = counted.summary, counted.checks, counted.files
     where = f" in {files:,} scripts" if files > 1 else ""
-    told = [
+    phrase = [
         f"{counts[name]:,} {name}" for name in ("passed", "failed", "inconclusive") if counts[name] or name == "passed"
     ]
     left = counted.selected - files
     rest = f"; {left:,} more not checked ({counted.stopped})" if counted.stopped and left > 0 else ""
-    return f"{checks:,} check{'' if checks == 1 else 's'}{where}: {', '.join(told)}{rest}"
+    return f"{checks:,} check{'' if checks == 1 else 's'}{where}: {', '.join(phrase)}{rest}"

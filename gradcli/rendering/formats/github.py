@@ -39,12 +39,12 @@ class Annotations:
 
     def tail(self, totals: Totals) -> str:
         shown = self.worst[: MOST_ANNOTATIONS - (not totals.complete)]
-        told = list(map(annotation, shown))
+        commands = list(map(annotation, shown))
         if not totals.complete:
-            told.insert(0, f"::warning title=gradcli::incomplete: {data(incomplete(totals))}\n")
+            commands.insert(0, f"::warning title=gradcli::incomplete: {data(incomplete(totals))}\n")
         if self.count > len(shown):
-            told.append(f"::notice title=gradcli::and {self.count - len(shown)} more, which are in the log\n")
-        return "".join(told)
+            commands.append(f"::notice title=gradcli::and {self.count - len(shown)} more, which are in the log\n")
+        return "".join(commands)
 
 
 class StepSummary(Markdown):
@@ -78,8 +78,8 @@ def annotation(issue: Issue) -> str:
         properties += [] if issue.line is None else [f"line={issue.line}"]
         properties += [] if issue.span is None else [f"col={issue.span.column}"]
     properties.append(f"title=gradcli {issue.rule.code} {issue.verdict}")
-    told = data(f"{issue.verdict} {issue.subject}: {issue.message}")
-    return f"::{issue.rule.level} {','.join(properties)}::{told}\n"
+    commands = data(f"{issue.verdict} {issue.subject}: {issue.message}")
+    return f"::{issue.rule.level} {','.join(properties)}::{commands}\n"
 
 
 def data(text: str) -> str:

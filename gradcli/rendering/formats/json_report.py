@@ -40,9 +40,9 @@ class JsonReport:
         return "".join(parts)
 
     def tail(self, totals: Totals) -> str:
-        told = f'], "summary": {text(dict(totals.summary))}'
+        phrase = f'], "summary": {text(dict(totals.summary))}'
         if self.diagnostics:
-            told += f', "diagnostics": [{", ".join(self.diagnostics)}]'
+            phrase += f', "diagnostics": [{", ".join(self.diagnostics)}]'
         if not totals.complete:
-            told += ", " + text({"complete": False, "stopped": totals.stopped})[1:-1]
-        return told + "}\n"
+            phrase += ", " + text({"complete": False, "stopped": totals.stopped})[1:-1]
+        return phrase + "}\n"

@@ -73,9 +73,9 @@ def outcome(check: Any) -> str:
 
 def counts(checks: Sequence[Any]) -> str:
     tags = [outcome(one) for one in checks if not one.passed]
-    told = {"tests": len(checks), "failures": tags.count("failure")}
-    told |= {"errors": tags.count("error"), "skipped": tags.count("skipped")}
-    return " ".join(f'{name}="{count}"' for name, count in told.items()) + time(checks)
+    numbers = {"tests": len(checks), "failures": tags.count("failure")}
+    numbers |= {"errors": tags.count("error"), "skipped": tags.count("skipped")}
+    return " ".join(f'{name}="{count}"' for name, count in numbers.items()) + time(checks)
 
 
 def time(checks: Sequence[Any]) -> str:

@@ -113,6 +113,6 @@ def artifact(path: str) -> Payload:
     return {"uri": uri, "uriBaseId": ROOT}
 
 
-def message(told: str) -> Payload:
+def message(phrase: str) -> Payload:
     """A message: braces stand for arguments and `[text](target)` for links, which nothing here means."""
-    return {"text": visible(told).replace("{", "{{").replace("}", "}}").replace("](", "] (")}
+    return {"text": visible(phrase).replace("{", "{{").replace("}", "}}").replace("](", "] (")}

@@ -90,7 +90,7 @@ def line_box(graph: Graph, members: Sequence[Vertex], style: Style, torch: bool,
         name = member.torch if torch else member.name
         counts[name] = counts.get(name, 0) + 1
     often = sorted(counts, key=lambda name: (-counts[name], name))
-    told = ", ".join(f"{counts[name]} {name}" for name in often[:OFTEN]) + (", ..." if len(often) > OFTEN else "")
+    phrase = ", ".join(f"{counts[name]} {name}" for name in often[:OFTEN]) + (", ..." if len(often) > OFTEN else "")
     turns = gcd(*counts.values())
     each = len(members) // turns
     size = f"{each} node{'s' * (each > 1)}" + (f", {turns} times" if turns > 1 else "")
@@ -99,7 +99,7 @@ def line_box(graph: Graph, members: Sequence[Vertex], style: Style, torch: bool,
     if norms:
         low, high = number(min(norms), 3), number(max(norms), 3)
         returned = f"norm {low}" if low == high else f"norms {low} to {high}"
-    facts = [("source", title), ("nodes", str(len(members))), ("operations", told)]
+    facts = [("source", title), ("nodes", str(len(members))), ("operations", phrase)]
     if returned:
         facts.append(("cotangents", returned))
     return Box(shortened(title), size, returned, "output" if end else "operation", tuple(facts))

@@ -33,7 +33,7 @@ def brief(value: Any, digits: int | None) -> str:
     return text if len(text) <= WIDE_ARRAY else nested(value, min(digits or DIGITS_EACH, DIGITS_EACH))
 
 
-def told(value: Any, digits: int | None, entries: int = ENTRIES) -> str:
+def detailed(value: Any, digits: int | None, entries: int = ENTRIES) -> str:
     """A value for who looks closer: all digits, and all entries while they are few."""
     if not isinstance(value, Extent):
         return str(inline(value, digits, entries))

@@ -30,15 +30,15 @@ def page(graph: Graph, style: Style, *, backward: bool, torch: bool, most: int) 
     if large:
         drawing = '<canvas class="stage" role="img" aria-label="graph"></canvas>'
         drawing += f'<script id="graph" type="application/json">{embedded(graph, style, torch, backward)}</script>'
-        told = '<span id="count"></span>; click a group to open or close it, drag to move, wheel to zoom'
+        usage = '<span id="count"></span>; click a group to open or close it, drag to move, wheel to zoom'
     else:
         drawn = picture(graph, style, torch=torch, most=most)
         drawing = svg(drawn, backward).replace('class="gradcli ', 'class="stage gradcli ', 1)
-        told = f"one box per operation, {len(drawn.boxes)} boxes; drag to move, wheel to zoom, point at a box"
+        usage = f"one box per operation, {len(drawn.boxes)} boxes; drag to move, wheel to zoom, point at a box"
     words = {
         "TITLE": escaped(" ; ".join(graph.expression.split("\n"))[:160]),
         "CONTROLS": CONTROLS if large else "",
-        "TOLD": told,
+        "TOLD": usage,
         "CHECKED_FORWARD": "" if backward else " checked",
         "CHECKED_BACKWARD": " checked" if backward else "",
         "DRAWING": drawing,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from gradcli.graph.exact import count_text
 from gradcli.records import NamedTuple
-from gradcli.rendering.graphs.numbers import brief, norm_of, told
+from gradcli.rendering.graphs.numbers import brief, detailed, norm_of
 from gradcli.rendering.values import jsonable
 from gradcli.results.graph_vertices import Extent
 
@@ -95,9 +95,9 @@ def box(one: Vertex, style: Style, torch: bool, end: str | None, short: bool = T
         if end != "output":
             title = f"{end}: {title}"
     if one.value is not None:
-        facts.append(("value", told(one.value, style.digits)))
+        facts.append(("value", detailed(one.value, style.digits)))
     if one.cotangent is not None:
-        facts.append(("cotangent", told(one.cotangent, style.digits)))
+        facts.append(("cotangent", detailed(one.cotangent, style.digits)))
     if one.body:
         facts.append(("each turn", one.body))
     if one.note:
@@ -117,7 +117,7 @@ def number(value: Value | Extent | None, style: Style, short: bool) -> str:
     """A value as a box shows it, or as a tree does."""
     if value is None:
         return ""
-    return brief(value, style.digits) if short else told(value, style.digits, 4)
+    return brief(value, style.digits) if short else detailed(value, style.digits, 4)
 
 
 def shortened(text: str, most: int = TEXT) -> str:

@@ -274,10 +274,10 @@ def drawn(at: int, box: Box, place: Point, extent: Point) -> str:
     """One box with its words; what the pointer shows is a `title`."""
     (x, y), (broad, tall) = place, extent
     left, top = x - broad / 2, y - tall / 2
-    told = "\n".join(f"{name}: {visible(value)}" for name, value in box.facts)
+    phrase = "\n".join(f"{name}: {visible(value)}" for name, value in box.facts)
     kind = f"{box.kind} idle" if box.idle else box.kind
     parts = [
-        f'<g class="box {kind}" id="n{at}" tabindex="0"><title>{escaped(told)}</title>',
+        f'<g class="box {kind}" id="n{at}" tabindex="0"><title>{escaped(phrase)}</title>',
         f'<rect x="{left:.1f}" y="{top:.1f}" width="{broad:.1f}" height="{tall:.1f}" rx="7"/>',
     ]
     title = escaped(visible(box.title))

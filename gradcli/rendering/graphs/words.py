@@ -52,12 +52,12 @@ def tree_rows(picture: Picture, backward: bool) -> Iterator[tuple[str, ...]]:
         box = picture.boxes[at]
         again = at in seen
         name = f"{branch}{visible(box.title)}"
-        told = facts(box, sent, backward)
+        known_facts = facts(box, sent, backward)
         if again:
-            yield (name, *(told if box.kind in ("leaf", "constant") or backward else ("(above)", "", "")))
+            yield (name, *(known_facts if box.kind in ("leaf", "constant") or backward else ("(above)", "", "")))
             continue
         seen.add(at)
-        yield (name, *told)
+        yield (name, *known_facts)
         below = reads[at]
         for place in range(len(below) - 1, -1, -1):
             other, back = below[place]
