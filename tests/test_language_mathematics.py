@@ -116,6 +116,7 @@ READ = {
     # derivatives: on the left of an equation, a claim
     r"\frac{\partial L}{\partial w} = 2x(wx - y)": "assert grad(L, w) == 2*x*(w*x - y)",
     r"\nabla_w L = X^\top (Xw - y)": "assert grad(L, w) == X.T @ (X @ w - y)",
+    r"\frac{\mathrm{d}}{\mathrm{d}x} x^3 + \frac{\mathrm{d}^2 y}{\mathrm{d}x^2}": "grad(x**3, x) + grad(y, x, 2)",
     r"\frac{d^2}{dx^2} \left( x^3 \right)": "grad(x**3, x, 2)",
     r"\frac{\mathrm{d}y}{\mathrm{d}x} + \frac{d_1}{d_2}": "grad(y, x) + d_1/d_2",
     # environments
@@ -180,6 +181,9 @@ REFUSED = {  # text: the code, and what the help proposes
     r"\theta^{old} + \theta^{\text{new}}": ("GC139", r"\theta_{old}"),
     r"r + \gamma V^{\pi}(s)": ("GC139", "V_pi(x) = .."),
     r"E = E^\circ": ("GC138", "E_0"),
+    r"E_{cell} = E^0_{cell} - \frac{1}{n}": ("GC139", "E_{cell0}"),
+    r"\|f\|_{L^2}": ("GC138", "1, 2, F"),
+    r"a \bmod b": ("GC138", r"\mathrm{mod}"),
     r"\sin 30^\circ": ("GC138", r"30 \pi / 180"),
     r"\frac{C}{(1+r)^T}": ("GC139", r"^\top"),
     r"F_{\mu\nu} F^{\mu\nu}": ("GC139", r"(F)^{\mu\nu}"),

@@ -310,11 +310,12 @@ class Formula(Sums):
         inner = [one for one in self.names[self.at : end] if one not in ("{", "}")]
         upright = inner[:1] != [] and inner[0].removeprefix("\\") in ALPHABETS
         word = "".join(inner[upright:])
-        base, exponent = self.written(start, self.at - 1), self.written(self.at, end)
+        base, exponent = self.joined(start, self.at - 1), self.written(self.at, end)
         below = re.search(rf"_\{{?(\\\w+\s*)*{re.escape(word)}", self.source.text)  # the index of another name
         tensor = set(inner) <= LORENTZ and (len(inner) > 1 or below)
-        if word in MARKS or (upright and word.isalpha()) or tensor:
-            texts = f"{base}_{exponent if tensor else f'{{{word}}}'}", f"({base})^{exponent}"
+        if word in (*MARKS, "0") or (upright and word.isalpha()) or tensor:
+            name = f"{base[:-1]}{word}}}" if base[-1] == "}" else f"{base}_{exponent if tensor else f'{{{word}}}'}"
+            texts = name, f"({base})^{exponent}"
             raise self.readings(f"`{base}^{exponent}`", start, end - 1, *texts)
 
     def nested_atom(self) -> Part:

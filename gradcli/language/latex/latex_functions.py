@@ -102,12 +102,9 @@ class Functions(Letters):
             return Part(f"abs({part.text})")
         kind = "2"
         if self.names[self.at] == "_":
-            group = self.names[self.at + 1] == "{"
-            kind = self.names[self.at + 1 + group]
-            self.at += 2 + group
-            if group:
-                self.opened.append("}")
-                self.expect("}", self.at - 2)
+            end = self.end_of_group(self.at + 1)
+            kind = "".join(self.names[self.at + 1 : end]).strip("{}")
+            self.at = end
         norms = {"2": f"norm({part.text})", "F": f"norm({part.text})", "1": f"sum(abs({part.text}))"}
         norms |= dict.fromkeys(("infty", "\\infty"), f"max(abs({part.text}))")
         if kind not in norms or (kind == "1" and part.matrix and part.bind == ATOM):

@@ -99,6 +99,7 @@ ELSEWHERE = {  # what to write in place of a command
     **dict.fromkeys(("overset", "underset", "stackrel", "underbrace", "overbrace"), "write the formula without it"),
     **dict.fromkeys(("color", "textcolor", "phantom", "hspace", "mathop"), "write the formula without it"),
     "in": "write a domain in a line without LaTeX: x in (0, 1)",
+    **dict.fromkeys(("bmod", "pmod"), "write \\mathrm{mod}(a, b)"),
     "dagger": "write x^\\top for a transpose",
     "%": "write the number divided by 100",
     "'": "write grad(f(x), x) for a derivative, and x_2 for another point",
@@ -181,7 +182,9 @@ class Tokens(ABC):
         while self.names and self.names[-1] in (".", ","):  # the end of a sentence
             self.remove(len(self.names) - 1)
         for k in range(len(self.names) - 4):  # \mathrm{d}x is dx
-            if self.names[k : k + 4] == ["\\mathrm", "{", "d", "}"] and self.names[k + 4].isalpha():
+            if self.names[k : k + 4] == ["\\mathrm", "{", "d", "}"] and (
+                self.names[k + 4].isalpha() or self.names[k - 1 : k] == ["{"]
+            ):
                 self.names[k] = "\\partial"
                 self.stops[k] = self.stops[k + 3]
                 self.remove(k + 1, 3)
@@ -313,6 +316,11 @@ class Tokens(ABC):
         """Move past a token."""
         self.at += 1
         return True
+
+    def joined(self, first: int, end: int) -> str:
+        """The text of tokens `first` up to `end` in the order in which they are read, without spaces."""
+        bounds = zip(self.starts[first:end], self.stops[first:end], strict=True)
+        return "".join([self.source.text[self.offset + start : self.offset + stop] for start, stop in bounds])
 
     def written(self, first: int, end: int) -> str:
         """The user's own text of tokens `first` up to `end`."""
