@@ -192,12 +192,6 @@ class Namespace:
             found = (x - i) * found
         return found
 
-    def besselj(self, n: int, x: Any) -> Form:
-        return bessel("besselj", n, self.tower.lift(x))
-
-    def besseli(self, n: int, x: Any) -> Form:
-        return bessel("besseli", n, self.tower.lift(x))
-
     def polygamma(self, n: int, x: Any) -> Form:
         return polygamma(n, self.tower.lift(x))
 
@@ -265,23 +259,6 @@ def polygamma(n: int, form: Form) -> Form:
     for k in range(shift, 0):
         found = found - scale / (base + k) ** (n + 1)
     return found
-
-
-def bessel(name: str, n: int, form: Form) -> Form:
-    """A Bessel function of order 0 or 1, and of any other by 2*n*f_n = x*(f_(n-1) + side*f_(n+1))."""
-    tower = form.tower
-    if form.is_zero:
-        return tower.number(int(n == 0))
-    if leading(form.num) < 0:
-        found = bessel(name, n, -form)
-        return -found if n % 2 else found
-    before, here = (function(name, tower.number(k), form) for k in (0, 1))
-    if n == 0:
-        return before
-    side = 1 if name == "besselj" else -1
-    for k in range(1, n):
-        before, here = here, side * (2 * k * here / form - before)
-    return here
 
 
 def tangent(pair: Callable[[Form], tuple[Form, Form]]) -> Callable[[Form], Form]:

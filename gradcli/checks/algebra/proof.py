@@ -24,7 +24,7 @@ from gradcli.checks.algebra.differential_field import (
     Tower,
 )
 from gradcli.checks.algebra.exponentials import HALF, angle, equal_angles, exp, general_power, log, power
-from gradcli.checks.algebra.form_field import RULES, FormField, bessel, function, gamma, polygamma
+from gradcli.checks.algebra.form_field import RULES, FormField, function, gamma, polygamma
 from gradcli.checks.algebra.form_text import always_positive, relation, text
 from gradcli.checks.evaluate.evaluation import Reading
 from gradcli.checks.evaluate.interpretation import Entries, Failure, NoValue, Unsupported
@@ -108,15 +108,6 @@ def _next_polygamma(order: Form, x: Form) -> Form:
     return polygamma(int(n.p) + 1, x)
 
 
-def _next_bessel(name: str, side: int) -> Callable[..., Form]:
-    """f_0' = side*f_1, f_1' = f_0 - f_1/x."""
-
-    def rule(itself: Form, order: Form, x: Form) -> Form:
-        return bessel(name, 0, x) - itself / x if order.rational() == 1 else side * bessel(name, 1, x)
-
-    return rule
-
-
 def _beta_density(a: Form, b: Form, x: Form) -> Form:
     scale = gamma(a + b) / (gamma(a) * gamma(b))
     return general_power(x, a - 1) * general_power(1 - x, b - 1) * scale
@@ -125,8 +116,6 @@ def _beta_density(a: Form, b: Form, x: Form) -> Form:
 TABLE: dict[str, Callable[..., Form]] = {
     "erf": lambda g, x: 2 * exp(-x * x) / power(x.tower.pi, HALF),
     "erfinv": lambda g, x: exp(g * g) * power(x.tower.pi, HALF) / 2,
-    "besselj": _next_bessel("besselj", -1),
-    "besseli": _next_bessel("besseli", 1),
     "lowergamma": lambda g, a, x: general_power(x, a - 1) * exp(-x),
     "uppergamma": lambda g, a, x: -general_power(x, a - 1) * exp(-x),
     "betainc_regularized": lambda g, a, b, start, x: _beta_density(a, b, x),

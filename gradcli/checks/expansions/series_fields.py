@@ -117,17 +117,21 @@ class SeriesField(BallField):
         return OWN.get(primitive.name) or primitive.ball
 
     def computed(self, node: Node, rule: Callable[..., Any], xs: tuple[Any, ...]) -> Any:
-        name = node.primitive.name
+        self.continuous = node.primitive.name in CONTINUOUS
         try:
-            self.continuous = name in CONTINUOUS
             made = self.blurred(rule(self, *xs, **node.params))
         except Exception as reason:
             return self.failure_of(node, reason)
         finally:
             self.continuous = False
             self.unknown.clear()
+        return self.finite_or_failure(node, made, xs)
+
+    def finite_or_failure(self, node: Node, made: Any, xs: tuple[Any, ...]) -> Any:
+        """A result for single entries, or a Failure where it is not finite."""
         if isinstance(made, Series):
-            return made if name in CLOSED or made.is_finite() else self._not_smooth(node, made, xs)
+            smooth = node.primitive.name in CLOSED or made.is_finite()
+            return made if smooth else self._not_smooth(node, made, xs)
         if type(made) is not arb or made.is_finite():
             return made
         return self._not_finite(node, made, constants(xs))
@@ -311,17 +315,13 @@ class ComplexField(SeriesField):
             if not all(isinstance(x, Complex) and x.pure for x in xs):
                 raise Unsupported(f"{name} of complex numbers")
             xs = tuple([x.x for x in xs])
-        self.continuous = name in CONTINUOUS
-        try:
-            made = real(self.blurred(rule(self, *xs, **node.params)))
-        except Exception as reason:
-            return self.failure_of(node, reason)
-        finally:
-            self.continuous = False
-            self.unknown.clear()
+        return super().computed(node, rule, xs)
+
+    def finite_or_failure(self, node: Node, made: Any, xs: tuple[Any, ...]) -> Any:
+        made = real(made)
         if isinstance(made, Complex) and not made.is_finite():
             exact = all(x.is_exact() for x in xs if isinstance(x, Complex)) and not finite_value(made)
-            return Failure("undefined" if exact else "undecided", node, f"{name} has no value here")
+            return Failure("undefined" if exact else "undecided", node, f"{node.primitive.name} has no value here")
         return made
 
     def checked(self, node: Node, entry: Any, xs: Sequence[Entries]) -> Any:
