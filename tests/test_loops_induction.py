@@ -175,8 +175,9 @@ def test_a_reverse_loop_with_a_slip_is_never_proved(make: Any) -> None:
         "a = 0.7\nx = 0.3\ntotal = 0\nfor t in range(5000):\n    x = x + 0.001*sin(a*x)\n    total += (x - a)**2\ntotal/5000",
         "a = 0.3\nx = a\nfor t in range(2000): x = x + 0.001*(sin(x) - a*x)\n"
         "y = x*a\nfor t in range(2000): y = y - 0.002*a*y**3\nx*y",
+        "r = 2.5\nx = 0.3\nfor t in range(50): x = r*x*(1 - x)\nx",
     ],
-    ids=["state", "accumulated", "two, each short enough to be written out"],
+    ids=["state", "accumulated", "two, each short enough to be written out", "short, of a high degree"],
 )
 def test_check_proves_gradients_of_long_loops(text: str) -> None:
     found = checks.check_script(text).checks
