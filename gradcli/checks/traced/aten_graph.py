@@ -8,7 +8,6 @@ tensors are constants. Tensors that share memory are parts of one node, so what 
 from __future__ import annotations
 
 import warnings
-from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -221,7 +220,13 @@ class Recording:
             return None
         if name in COUNTS:
             raise Opaque(f"how many entries {name} gives depends on the point")
-        known = name in ATEN or name in POOLS or name in SUMS or by_entry(target) or target._schema.is_mutable
+        known = (
+            name in ATEN
+            or name.removesuffix("_backward") in WINDOWED
+            or name in SUMS
+            or by_entry(target)
+            or target._schema.is_mutable
+        )
         if not known and not is_view(target):
             with mode:  # PyTorch itself makes it of operations that the table may have
                 found = decomposed(target, args, kwargs)
@@ -281,8 +286,8 @@ class Recording:
             nodes = self.masked(bound)
         elif (name in SUMS and not followed) or (name == "index_put" and bound.get("accumulate")):
             nodes = self.added(target, args, kwargs)
-        elif name in POOLS:
-            nodes = POOLS[name](self, bound)
+        elif name.removesuffix("_backward") in WINDOWED:
+            nodes = self.windowed(name, bound)
         elif row is None and same is not None:
             nodes = pointwise(same, *map(self.operand, bound.values()))
         elif row is None or (name in ("gather", "scatter") and not followed):
@@ -368,43 +373,17 @@ class Recording:
                 result = pointwise("add", result, added_up(self.builder, part, places, base.shape))
         return result
 
-    def convolved(self, bound: dict[str, Any]) -> Node:
-        """A convolution with its bias."""
-        found = convolution(bound, self.operand(bound["input"]), self.operand(bound["weight"]))
-        if bound["bias"] is None:
-            return found
-        bias = operations.shaped(self.operand(bound["bias"]), (found.type.shape[1], *(1,) * len(bound["stride"])))
-        return pointwise("add", found, bias)
-
-    def sent_by_convolution(self, bound: dict[str, Any]) -> tuple[Node, ...]:
-        """What a convolution sends to its input, its kernel and its bias."""
-        x, weight, g = (self.operand(bound[key]) for key in ("input", "weight", "grad_output"))
-        sent = operations.sent_back(partial(convolution, bound), [x, weight], g)
-        return (*sent, operations.own("sum")(g, axis=(0, *range(2, len(g.type.shape)))))
-
-    def pooled(self, bound: dict[str, Any]) -> tuple[Node, Node]:
-        """The largest entries of windows, and where they stand in their plane."""
-        x = self.operand(bound["self"])
-        windows, rank = windows_of(bound, x.type.shape, bound["kernel_size"]), len(bound["kernel_size"])
-        return operations.pooled(x, windows, "max", int(np.prod(x.type.shape[-rank:])))
-
-    def spread(self, bound: dict[str, Any]) -> Node:
-        """What is sent to the largest entry of each window."""
-        rank, shape = len(bound["kernel_size"]), self.operand(bound["self"]).type.shape
-        sent, index = (self.operand(bound[key]) for key in ("grad_output", "indices"))
-        planes = (*sent.type.shape[:-rank], int(np.prod(sent.type.shape[-rank:])))
-        sent, index = (operations.shaped(one, planes) for one in (sent, index))
-        zeros = self.builder.constant(0, (*shape[:-rank], int(np.prod(shape[-rank:]))))
-        return operations.shaped(operations.put_up(zeros, -1, index, sent), shape)
-
-    def averaged(self, bound: dict[str, Any]) -> Node:
-        """The means of windows."""
-        return averages(bound, self.operand(bound["self"]))
-
-    def sent_by_average(self, bound: dict[str, Any]) -> Node:
-        """What means of windows send to the entries."""
-        x, g = (self.operand(bound[key]) for key in ("self", "grad_output"))
-        return operations.sent_back(partial(averages, bound), [x], g)[0]
+    def windowed(self, name: str, bound: dict[str, Any]) -> Any:
+        """A convolution or a pooling, or what it sends back to its operands."""
+        forward, keys = WINDOWED[name.removesuffix("_backward")]
+        bound = {key: self.operand(x) if is_tensor(x) else x for key, x in bound.items()}
+        xs = [bound[key] for key in keys]
+        if name in WINDOWED:
+            return forward(bound, *xs)
+        g = bound["grad_output"]
+        sent = operations.sent_back(lambda *xs: forward(bound, *xs)[0], xs, g)
+        bias = operations.own("sum")(g, axis=(0, *range(2, len(g.type.shape))))
+        return [*sent, bias] if name == "convolution_backward" else sent
 
     def masked(self, bound: Mapping[str, Any]) -> Node:
         """The array with a number where the mask is true, as in `g[x < 0] = 0`; the mask may have fewer axes."""
@@ -421,17 +400,7 @@ class Recording:
         return x if isinstance(x, Node) else constant(self.builder, self.numbers(x))
 
 
-POOLS = {
-    "convolution": Recording.convolved,
-    "convolution_backward": Recording.sent_by_convolution,
-    "avg_pool2d": Recording.averaged,
-    "avg_pool2d_backward": Recording.sent_by_average,
-    **dict.fromkeys(("max_pool2d_with_indices", "max_pool3d_with_indices"), Recording.pooled),
-    **dict.fromkeys(("max_pool2d_with_indices_backward", "max_pool3d_with_indices_backward"), Recording.spread),
-}
-
-
-def convolution(bound: Mapping[str, Any], x: Node, weight: Node) -> Node:
+def convolution(bound: Mapping[str, Any], x: Node, weight: Node) -> list[Node]:
     """A convolution as windows of its input times its kernel; a transposed one as what another sends to its input."""
     groups, (out, per, *kernel) = int(bound["groups"]), weight.type.shape
     if bound["transposed"]:
@@ -439,24 +408,47 @@ def convolution(bound: Mapping[str, Any], x: Node, weight: Node) -> Node:
         sizes = zip(x.type.shape[2:], kernel, *options, strict=True)
         size = [(n - 1) * s - 2 * p + d * (k - 1) + more + 1 for n, k, s, p, d, more in sizes]
         zeros = x.builder.constant(0, (x.type.shape[0], groups * per, *size))
-        plain = {**bound, "transposed": False}
-        return operations.sent_back(lambda z: convolution(plain, z, weight), [zeros], x)[0]
+        plain = {**bound, "transposed": False, "bias": None}
+        found = operations.sent_back(lambda z: convolution(plain, z, weight)[0], [zeros], x)[0]
+        return [with_bias(found, bound)]
     space = "uvw"[: len(kernel)]
     places = windows_of(bound, x.type.shape, kernel)
     places = places.reshape(x.type.shape[0], groups, -1, *places.shape[2:])
     kernels = operations.shaped(weight, (groups, out // groups, per, int(np.prod(kernel))))
     patches = operations.in_windows(x, places, 0.0)
     found = operations.summed(f"ngc{space}x,gocx->ngo{space}", patches, kernels)
-    return operations.shaped(found, (x.type.shape[0], out, *found.type.shape[3:]))
+    return [with_bias(operations.shaped(found, (x.type.shape[0], out, *found.type.shape[3:])), bound)]
 
 
-def averages(bound: Mapping[str, Any], x: Node) -> Node:
+def with_bias(x: Node, bound: Mapping[str, Any]) -> Node:
+    bias = bound.get("bias")
+    if bias is None:
+        return x
+    return pointwise("add", x, operations.shaped(bias, (x.type.shape[1], *(1,) * (len(x.type.shape) - 2))))
+
+
+def largest(bound: Mapping[str, Any], x: Node) -> tuple[Node, Node]:
+    """The largest entries of windows, and where they stand in their plane."""
+    windows, rank = windows_of(bound, x.type.shape, bound["kernel_size"]), len(bound["kernel_size"])
+    return operations.pooled(x, windows, "max", int(np.prod(x.type.shape[-rank:])))
+
+
+def averages(bound: Mapping[str, Any], x: Node) -> list[Node]:
     """The means of windows."""
     windows = windows_of(bound, x.type.shape, bound["kernel_size"])
     count: Any = windows.shape[-1] if bound["count_include_pad"] else (windows >= 0).sum(-1)
     if bound["divisor_override"]:
         count = float(bound["divisor_override"])
-    return pointwise("div", operations.own("sum")(operations.in_windows(x, windows, 0.0), axis=-1), count)
+    return [pointwise("div", operations.own("sum")(operations.in_windows(x, windows, 0.0), axis=-1), count)]
+
+
+# forward operations with windows, and the names of their operands
+WINDOWED: dict[str, tuple[Callable[..., Sequence[Node]], tuple[str, ...]]] = {
+    "convolution": (convolution, ("input", "weight")),
+    "avg_pool2d": (averages, ("self",)),
+    "max_pool2d_with_indices": (largest, ("self",)),
+    "max_pool3d_with_indices": (largest, ("self",)),
+}
 
 
 def windows_of(bound: Mapping[str, Any], shape: Sequence[int], size: Sequence[int]) -> Places:

@@ -167,10 +167,9 @@ class Reading:
         """What is sent to the largest or smallest entry of each window."""
         source, x = map(self.operand, xs)
         which = {"ge": "max", "le": "min"}[one.params["select_prim"].name]
-        _, places = operations.pooled(x, windows_of(one, x), which, x.type.size)
-        sent, index = (shaped(y, (y.type.size,)) for y in (source, places))
-        zeros = self.builder.constant(0, (x.type.size,))
-        return [shaped(operations.put_up(zeros, 0, index, sent), x.type.shape)]
+        return operations.sent_back(
+            lambda x: operations.pooled(x, windows_of(one, x), which, x.type.size)[0], [x], source
+        )
 
     def operand(self, x: Any) -> Node:
         """A node, or the node of an array that does not depend on the point."""
