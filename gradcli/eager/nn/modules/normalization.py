@@ -28,7 +28,7 @@ def _layer_norm(x: Any, weight: Any, bias: Any, *, axes: tuple[int, ...], eps: f
 def _standard(x: Any, axes: tuple[int, ...], eps: float, weight: Any = None) -> Any:
     """Shifted to mean 0 and scaled to variance 1 along some axes, or to the square of a weight."""
     away = x - _spread(declared("mean", x, axis=axes, keepdims=True), x)
-    return _scaled(away, declared("mean", away * away, axis=axes, keepdims=True), eps, weight)
+    return _scaled(away, declared("mean", away**2, axis=axes, keepdims=True), eps, weight)
 
 
 def _scaled(away: Any, var: Any, eps: float, weight: Any = None) -> Any:
