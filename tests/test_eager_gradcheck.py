@@ -127,3 +127,8 @@ def test_other_inputs_stay_where_they_are() -> None:
     x, w = point(), torch.tensor(np.linspace(1, 2, 30), requires_grad=True)
     assert gradcheck(lambda x, w: (x * w).sin().sum(), (x, w))
     assert gradcheck(lambda x, w: [(x * w).sin(), x[0] * w], (x, w))
+
+
+@pytest.mark.parametrize("scale", [1.0, -0.25])
+def test_the_rounding_of_a_long_sum_is_no_mismatch(scale: float) -> None:
+    assert gradcheck(lambda x: 3 - (torch.exp(-x) * torch.sin(x)).sum() * scale / 2, (point(1_000_000),))

@@ -23,7 +23,7 @@ from gradcli.eager.autograd.functional import grad, units
 from gradcli.execution.evaluate import Tape
 from gradcli.execution.namespaces import REFUSED
 from gradcli.graph.builder import building
-from gradcli.graph.node import reachable
+from gradcli.graph.node import CONSTANT, reachable
 from gradcli.structure.compressed import by_columns
 from gradcli.structure.patterns import pattern
 from gradcli.transforms.reverse import placed
@@ -91,6 +91,8 @@ def _from_graph(program: Program, here: Floats, eps: float) -> Floats:
     part_of = np.repeat(np.arange(len(parts)), [part.type.size for part in parts])
     place = part_of[moves.rows] * size + moves.columns
     totals, ends = np.bincount(part_of, rows[-1]), []
+    if all(map(_is_affine, reachable([rest]))):
+        totals[:] = 0  # they would only add their rounding
     for change in (above, below):
         moved = totals[:, None] + np.bincount(place, change, len(parts) * size).reshape(-1, size)
         values = dict(zip([one.params["name"] for one in sums], moved, strict=True))
@@ -115,6 +117,17 @@ def _cut_at_sums(output: Node, target: Node) -> tuple[list[Node], Node, list[Nod
     with building(builder, reachable([output, *leaves])):
         (rest,) = placed(builder, [output], dict(zip(sums, leaves, strict=True)))
     return [node.args[0] for node in sums], rest, leaves
+
+
+def _is_affine(node: Node) -> bool:
+    """Whether an operation on scalars is affine in what is not constant."""
+    name, constant = node.primitive.name, [arg.primitive is CONSTANT for arg in node.args]
+    return (
+        not node.args
+        or name in ("add", "sub", "neg")
+        or (name in ("mul", "div") and constant[-1])
+        or (name == "mul" and constant[0])
+    )
 
 
 def _one_by_one(program: Program, here: Floats, eps: float) -> Floats:
