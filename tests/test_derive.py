@@ -630,3 +630,14 @@ def test_an_array_along_a_direction(capsys: pytest.CaptureFixture[str]) -> None:
 )
 def test_a_compiled_script_has_the_same_formula_without_a_point(script: str, leaf: str, formula: str) -> None:
     assert gradcli.compile(script).gradient_formula(leaf) == formula
+
+
+def test_proofs_for_all_sizes() -> None:
+    """A formula that an identity of matrices proves holds for every size; another names the sizes that were checked."""
+    every = gradcli.derive("mean((A@x - b)**2)")
+    assert every.every == ["A", "x", "b"] and "verdict  PROVED for all m and n" in str(every)
+    assert derive("A@x", quantity="jacobian", wrt=["x"]).every == ["x"]
+    assert derive("logsumexp(x)", quantity="hessian").every == ["x", "x,x"]
+    some = gradcli.derive("cross_entropy(Z, labels)")
+    assert not some.every and "PROVED for (m, n) = (3, 2), (2, 3), (4, 3)" in str(some)
+    assert not derive("x**2").every

@@ -111,17 +111,15 @@ class Letters(Tokens):
             matrix = matrix or command in BOLD
             if command in ACCENTS:
                 text += f"_{ACCENTS[command]}"
-            if command in ALPHABETS and text == "E" and self.names[self.at] in ("[", "(") and not self.alone:
-                raise self.error("GC138", "an expected value is not supported", first, self.at, EXPECTED)
-            if (
-                command in ALPHABETS
-                and not self.alone
-                and (text in FUNCTIONS or text in RECIPROCALS or command == "operatorname")
-            ):
-                self.at -= 1
-                return self.function(text)
-            if command in ALPHABETS and self.names[self.at] == "(" and not self.alone:
-                return self.call(text)
+            if command in ALPHABETS and not self.alone:
+                bracket = self.names[self.at]
+                if text == "E" and bracket in ("[", "(") and text not in self.functions:
+                    raise self.error("GC138", "an expected value is not supported", first, self.at, EXPECTED)
+                if text in FUNCTIONS or text in RECIPROCALS or command == "operatorname":
+                    self.at -= 1
+                    return self.function(text)
+                if bracket == "(":
+                    return self.call(text)
         elif re.fullmatch(r"[A-Za-zα-ωΑ-Ω]\w*", name):
             self.run(first)
             text = name
