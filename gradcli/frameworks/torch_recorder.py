@@ -108,7 +108,7 @@ class TorchWatch(Watch):
         return None if between is None else self.seen(between, tensor)
 
     def of_node(self, tensor: Any) -> Entry:
-        """The entry of a result of an operation that nobody reported."""
+        """The entry of a result of an operation that no hook reported."""
         return self.computed("", (), False, tensor)
 
     def seen(self, entry: Entry, tensor: Any) -> Entry:
@@ -127,7 +127,7 @@ class TorchWatch(Watch):
         return self.computed(name, list(map(self.mark, operands)), any(map(self.tensors.requires, operands)), result)
 
     def by_function(self, name: str, operands: Sequence[Any], result: Any) -> None:
-        """A Function gave a result, which one of the names in its forward may have told before."""
+        """A Function gave a result, which an operation in its forward may have entered before."""
         self._line()
         if self.tensors.mark(result) not in self.entries:
             self.applied(name, operands, result)

@@ -120,7 +120,7 @@ class TorchTensors(Tensors):
         """Whether hooks pack what nodes save (`saved_tensors_hooks`, a checkpoint), and unpack it where it is read."""
         try:
             return bool(self._packed(True))
-        except TypeError:  # a version in which nothing can be asked so
+        except TypeError:  # a version without this argument
             return True
 
     def batched(self, gradients: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Examines a black box: what differences say of each argument, kinks that they see, and how a claim is wrong.
+"""Judges a function by differences of its values: a verdict for each argument, kinks, and how a claim is wrong.
 
 "DISAGREES (numerical)" needs steps over two decades and a second direction, and a function that gives the same values
 when called twice; anything less is INCONCLUSIVE.
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 DIGITS = {"float64": 1e-8, "float32": 1e-5}  # a smaller relative gap is a matter of digits: IMPRECISE
 FORETOLD = 0.2  # of the gap: how well a second direction has to fit the entries
-SLIGHT = 3e-7  # below this nobody can tell from outside whether f or the gradient is the approximation
+SLIGHT = 3e-7  # smaller relative gaps: f or the gradient may be the approximation, and values do not show which
 ALIKE = 1e-4  # a smaller relative gap may come from a solver or an iteration in f
 LOOKED = 6  # entries whose sides are looked at
 LARGEST = 64  # numerators and denominators of a constant factor
@@ -125,7 +125,7 @@ def digits(box: Box) -> str:
 
 
 def scatter_of(box: Box, value: Floats) -> Floats:
-    """How far the values at the point itself lie apart; 0 for a function that answers alike."""
+    """How far the values at the point itself lie apart; 0 for a function that repeats its values."""
     again = box.again()
     if np.array_equal(value, again):
         return np.zeros(box.size)
@@ -212,7 +212,7 @@ class BlackBox(ByDifferences):
         self.role = box.role
         self.nearby = nearby
         self.row_names = row_names
-        self.refutes = steady  # the box gives the same values when it is asked again
+        self.refutes = steady  # f gives the same values when it is called again
         self.precise = DIGITS.get(digits, DIGITS["float64"])
         super().__init__(survey, name, box.shape_of(name))
         self.evidence |= self.witnesses()
@@ -274,7 +274,7 @@ class BlackBox(ByDifferences):
             return "time ran out before a second direction was tried"
 
     def confirmed(self, one: Finding) -> bool:
-        """Whether a second direction, with other steps, parts the claim too, and as the entries foretell."""
+        """Whether a second direction, with other steps, contradicts the claim too, and fits the entries' slopes."""
         survey = self.survey
         d = survey.second(one)
         other = survey.along([d])[one.row]
@@ -436,7 +436,7 @@ def seen_by_differences(slopes: Floats, bounds: Floats, claimed: Floats) -> Comp
 
 
 def sharp(one: Comparison) -> bool:
-    """Whether the numbers are sharp enough to part one pattern from another."""
+    """Whether the numbers are precise enough to distinguish patterns."""
     largest = float(np.abs(one.right).max(initial=0.0))
     return largest > 0 and bool(np.isfinite(one.claimed).all()) and float(one.slack.max()) <= 4.0 * SHARP * largest
 

@@ -1,4 +1,4 @@
-"""Calls a Python function and its derivative as a black box, for values and for pulled-back cotangents.
+"""Calls a Python function and its derivative as a black box: values, and vector-Jacobian products.
 
 Every call gets arguments of its own, its output is captured, and changes of its arguments are noticed.
 """

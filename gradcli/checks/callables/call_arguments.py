@@ -179,7 +179,7 @@ def numbers(value: Any) -> Floats | None:
         array = array.astype(np.float64)
     if array.dtype.kind != "f" or array.dtype.itemsize < 2:
         return None
-    chosen = not half and kind_of(value) != JAX  # there float32 is nobody's choice
+    chosen = not half and kind_of(value) != JAX  # whose default format is float32
     return array if chosen and array.dtype in (np.float32, np.float64) else array.astype(np.float64)
 
 

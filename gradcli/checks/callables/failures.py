@@ -58,7 +58,7 @@ class Listener:
     """Captures what a function prints and warns of; by who was running when it did."""
 
     def __init__(self, stage: Callable[[str], None] | None = None) -> None:
-        self.stage = stage  # is told who runs now, whenever that changes
+        self.stage = stage  # called with the role that runs, whenever that changes
         self.running = ""
         self.prints: dict[str, Sink] = {}
         self.warned: dict[str, list[str]] = {}

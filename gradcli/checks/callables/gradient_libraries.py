@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.floating[Any]]
     Call = Callable[[Mapping[str, Any]], Any]
 
-EAGER = f"{__name__.partition('.')[0]}.eager"  # a floor above this one: it is met, never imported
+EAGER = f"{__name__.partition('.')[0]}.eager"  # a higher room: recognised by its name, never imported
 TORCH, JAX, NUMPY = "torch", "jax", "numpy"
 KNOWN = {TORCH: ("2.4", "2.13"), JAX: ("0.4.30", "0.10")}  # versions that are known to work
 TITLES = {EAGER: EAGER, TORCH: "PyTorch", JAX: "JAX", NUMPY: "NumPy"}

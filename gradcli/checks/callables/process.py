@@ -231,7 +231,7 @@ class RemoteBox(Box):
 
 
 def argument(arrays: Mapping[str, Floats], name: str, moves: bool, keyword: bool) -> Argument:
-    """An argument with the numbers that this side knows of it."""
+    """An argument with its numbers, without the object that was given."""
     array = np.asarray(arrays[name], dtype=np.float64) if moves else None
     return Argument(str(name), None, array, bool(keyword))
 

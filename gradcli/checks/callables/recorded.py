@@ -81,8 +81,8 @@ class Rigorous(NamedTuple):
 def by_recording(box: Box, found: Message, seed: int, samples: int, witnesses: tuple[str, ...] = ()) -> Rigorous:
     """What the oracles decide of what `recording` found; no verdict where only values can.
 
-    Of the recording nothing is believed that is not looked at here: the table is read and verified, what is summed up
-    is built here, and values and gradient have to be those that the function itself gives.
+    The recording may come from another process, so all of it is verified: the combination of outputs is built here, and
+    values and gradients must be those that the function itself gives.
     """
     other_use = {str(name): Outcome("DISAGREES", str(told), {}) for name, told in found.pop("used", {}).items()}
     rigorous = by_program(box, found, seed, samples, witnesses)

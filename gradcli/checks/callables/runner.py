@@ -46,7 +46,7 @@ MOST_FILES = 1 << 12  # numbers of open files that a process which has just begu
 
 
 def main() -> None:
-    """Answer what is asked on standard input, and end, whatever threads are still running."""
+    """Answer the requests on standard input, then end, whatever threads are still running."""
     gc.set_threshold(700, 10, 10)  # as Python has it: the code is not ours
     requests = os.fdopen(os.dup(0), "rb")
     answers = os.fdopen(os.dup(1), "wb")
@@ -63,7 +63,7 @@ def main() -> None:
         except GradcliError as problem:
             send(answers, {"refusal": [list_of(one) for one in problem.diagnostics]})
         except OSError:
-            pass  # nobody reads any more
+            pass  # the parent has ended
     os._exit(0)
 
 
@@ -248,7 +248,7 @@ def answer(box: Box, question: Message, record: Callable[[Box, int], Message]) -
 
 
 def send(stream: IO[bytes], message: Message) -> None:
-    """Write one message, which may hold arrays of numbers. Raises OSError where nobody reads anymore."""
+    """Write one message, which may hold arrays of numbers. Raises OSError where the reader has ended."""
     stream.write(dumps(message, default=packed).encode() + b"\n")
     stream.flush()
 

@@ -279,7 +279,7 @@ class Recording:
         unread = Opaque(f"the operation {target.namespace}::{name} is not supported")
         nodes: Any
         if row is None and is_view(target) and all(memory_of(x) in self.memories for x in found):
-            return [None] * len(found)  # where their entries stand in memory tells which they are
+            return [None] * len(found)  # their places in memory identify their entries
         if bound.get("reduce") not in (None, "sum"):
             raise Opaque(f"{unread} with reduce={bound['reduce']!r}")
         if name == "index_put" and is_mask(bound):

@@ -132,7 +132,7 @@ class Reading:
             raise Opaque(f"the operation {one.primitive.name} is not supported") from None
 
     def added(self, one: Any, xs: list[Any]) -> Node:
-        """Entries added up at positions that do not depend on the point; the transposed operation tells them."""
+        """Entries added up at positions that do not depend on the point; the transposed operation gives these."""
         jax = sys.modules["jax"]
         operand, indices, updates = xs
         if isinstance(indices, Node):

@@ -71,7 +71,7 @@ def constant(builder: Builder, array: Any) -> Node:
     if kind is None:
         raise Opaque(f"it computes with values of dtype {array.dtype}")
     values = array.reshape(-1).tolist()
-    if kind == "bool":  # what is exact knows numbers; a mask is where they are greater
+    if kind == "bool":  # oracles have numbers only; a mask is a comparison of them
         numbers = constant(builder, array.astype(np.int64).astype(np.float64))
         return builder.call("greater", numbers, halves(builder, array.shape))
     if values and all(value == values[0] for value in values):

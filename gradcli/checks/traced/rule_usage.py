@@ -98,10 +98,10 @@ def differences(box: Box, use: Callable[..., Use]) -> Iterator[tuple[str, str]]:
     """The arguments whose gradients, and the first one where the value, differ between uses, with what differs."""
     try:
         plain, whole, again = use([]), use(box.names), use(box.names)
-    except Exception:  # what a function raises where it is judged is told by its verdict
+    except Exception:  # the verdict reports what a function raises
         return
     if not all(same(box, whole.sent[name], again.sent[name]) for name in box.names):
-        return  # random numbers, or state: told by the verdict
+        return  # random numbers, or state: the verdict says so
     for k, (one, other) in enumerate(zip(plain.value, whole.value, strict=True)):
         if one.dtype.kind == "f" and not same(box, one, other):
             told = f"its result {k} changes" if len(plain.value) > 1 else "its value changes"
