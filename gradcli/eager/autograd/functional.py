@@ -22,8 +22,6 @@ from gradcli.eager._ops.views import reshape, view
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-_STRATEGIES = ("reverse-mode", "forward-mode")
-
 
 def grad(
     outputs: Tensor | Sequence[Tensor],
@@ -83,10 +81,6 @@ def _batched(roots: Any, targets: Any, seeds: Any, retain_graph: bool | None, *m
 # --- Jacobians and Hessians at a point ----------------------------------------------------------------------------
 
 
-def _grad(outputs: Any, inputs: Any, seeds: Any, retain: bool | None, create: bool) -> tuple[Any, ...]:
-    return grad(outputs, inputs, seeds, retain, create, allow_unused=True)
-
-
 def _tensors(value: Any, what: str, function: str) -> tuple[Tensor, ...]:
     found = (value,) if isinstance(value, Tensor) else value
     if not isinstance(found, (tuple, list)) or not all(isinstance(one, Tensor) for one in found):
@@ -132,7 +126,8 @@ class _Run:
         pairs = [(out, seed) for out, seed in zip(outputs, seeds, strict=True) if out.requires_grad]
         if not pairs:
             return [None] * len(self.xs)
-        return list(_grad([out for out, _ in pairs], self.xs, [seed for _, seed in pairs], True, create))
+        outputs, seeds = [out for out, _ in pairs], [seed for _, seed in pairs]
+        return list(grad(outputs, self.xs, seeds, True, create, allow_unused=True))
 
     def filled(self, found: Sequence[Any], like: Sequence[Tensor], create: bool) -> tuple[Tensor, ...]:
         """Zeros in place of missing gradients; with `strict`, RuntimeError for them."""
@@ -163,7 +158,7 @@ def units(x: Tensor) -> list[Tensor]:
 
 
 def _check(strategy: str, vectorize: bool, strict: bool, create_graph: bool) -> None:
-    if strategy not in _STRATEGIES:
+    if strategy not in ("reverse-mode", "forward-mode"):
         raise AssertionError(f"expected strategy to be 'forward-mode' or 'reverse-mode', not {strategy!r}")
     if strategy == "forward-mode":
         if create_graph:
@@ -275,7 +270,7 @@ def jvp(
         ]
         found: Sequence[Any] = [None] * len(seeds)
         if moving:
-            found = _grad([one for one, _ in moving], seeds, [t for _, t in moving], None, create_graph)
+            found = grad([g for g, _ in moving], seeds, [t for _, t in moving], None, create_graph, allow_unused=True)
         result = run.filled(found, run.outputs, create_graph)
     return run.shown(run.value), result[0] if isinstance(run.value, Tensor) else result
 

@@ -121,12 +121,12 @@ def _cut_at_sums(output: Node, target: Node) -> tuple[list[Node], Node, list[Nod
 
 def _is_affine(node: Node) -> bool:
     """Whether an operation on scalars is affine in what is not constant."""
-    name, constant = node.primitive.name, [arg.primitive is CONSTANT for arg in node.args]
+    name, constants = node.primitive.name, {at for at, arg in enumerate(node.args) if arg.primitive is CONSTANT}
     return (
         not node.args
         or name in ("add", "sub", "neg")
-        or (name in ("mul", "div") and constant[-1])
-        or (name == "mul" and constant[0])
+        or (name == "mul" and bool(constants))
+        or (name == "div" and 1 in constants)
     )
 
 

@@ -29,10 +29,9 @@ from gradcli.transforms.forward import push
 from gradcli.transforms.reverse import placed, pull
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     Argnums = int | tuple[int, ...]
-    from collections.abc import Iterator
 
 
 @contextmanager

@@ -125,7 +125,7 @@ def _made(entry: Entry, index: dict[int, int], names: dict[int, str], path: str)
         "AccumulateGrad" if leaf else entry.name,
         "leaf" if leaf else "operation",
         tuple([index[mark] for mark in entry.inputs if mark in index]),
-        type_text(entry.dtype, entry.shape),
+        f"{entry.dtype}[{', '.join(map(str, entry.shape))}]" if entry.shape else entry.dtype,
         "" if line is None else line.text,
         line=None if line is None else line.number,
         file=elsewhere(line, path),
@@ -176,11 +176,6 @@ def _backward(
     ]
     line, text = (sweep.line.number, sweep.line.text) if sweep.line else (None, "")
     return Backward(number, line, text, sweep.retain, sweep.create, tuple(ran), tuple(added))
-
-
-def type_text(dtype: str, shape: tuple[int, ...]) -> str:
-    """A format and a shape: `float32[3, 4]`."""
-    return f"{dtype}[{', '.join(map(str, shape))}]" if shape else dtype
 
 
 def elsewhere(line: Line | None, path: str) -> str:
