@@ -356,6 +356,7 @@ PIECES = (
         "−",
     ),
     *(r"\begin{cases}", r"\end{cases}", r"\begin{align}", r"\end{align}", r"\begin{pmatrix}", r"\end{pmatrix}", r"\\"),
+    *("||", r"\Delta", r"\left.", "^0", "^T", "E", r"\mid", "TP", "dt", r"\mathrm{d}", "_i", r"\sum_i", r"\cdot"),
     *(r"\text", r"\langle", r"\rangle", r"\lfloor", r"\nabla", "\\frac{d}{d x}", "∂", "₁", "π", ";"),
 )
 

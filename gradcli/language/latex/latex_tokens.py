@@ -183,7 +183,7 @@ class Tokens(ABC):
             self.remove(len(self.names) - 1)
         for k in range(len(self.names) - 4):  # \mathrm{d}x is dx
             if self.names[k : k + 4] == ["\\mathrm", "{", "d", "}"] and (
-                self.names[k + 4].isalpha() or self.names[k - 1 : k] == ["{"]
+                "".join(self.names[k + 4 : k + 5]).isalpha() or self.names[k - 1 : k] == ["{"]
             ):
                 self.names[k] = "\\partial"
                 self.stops[k] = self.stops[k + 3]
