@@ -26,7 +26,7 @@ from gradcli.language import Source, parse, parse_at, parse_limits, read_source
 
 LANGUAGE = Path(__file__).parent.parent / "gradcli" / "language"
 OWN = sorted(
-    {code for path in LANGUAGE.glob("*.py") for code in re.findall(r"\"(GC\d{3})\"", path.read_text(encoding="utf-8"))}
+    {code for path in LANGUAGE.rglob("*.py") for code in re.findall(r"\"(GC\d{3})\"", path.read_text(encoding="utf-8"))}
     - {"GC808", "GC809", "GC811"}  # verdicts that a remark cannot suppress
 )
 

@@ -12,7 +12,9 @@ from gradcli.checks.decide.floats import evaluator, input_like, step_like
 from gradcli.checks.subjects import paired
 from gradcli.diagnostics import GradcliError
 from gradcli.execution.evaluate import Tape
+from gradcli.graph.loop import readers_by_loop
 from gradcli.graph.node import LEAF, Node, reachable
+from gradcli.graph.unroll import unrolled
 from gradcli.transforms import derivatives
 
 if TYPE_CHECKING:
@@ -76,7 +78,7 @@ class Judgement:
         return False
 
     def sides(self) -> Sides | None:
-        """The derivation of the right side; None where it holds no derivative, or one that is too long."""
+        """The derivation of the right side, its loops written out; None where it has no derivative or is too long."""
         subject = self.case.subject
         if subject.output is not None and subject.target is not None:
             made = self._of_gradient(subject.output, subject.target)
@@ -91,10 +93,10 @@ class Judgement:
                 return None
         else:
             return None
-        if len(reachable([made.output])) > MOST_STEPS:
+        if operations(reachable([made.output])) > MOST_STEPS:
             self.note = f"the program has more than {MOST_STEPS:,} steps"
             return None
-        return made
+        return made._replace(output=unrolled(self.builder, [made.output])[made.output])
 
     def others(self) -> dict[str, Node]:
         """The gradients with respect to other leaves of the same shape, whose place a claim may have taken."""
@@ -225,6 +227,12 @@ class Judgement:
         inputs = (weight,) if self.right.shape else ()
         right, claimed = paired(self.right, weight), paired(self.claimed, weight)
         return Sides(output, target, direction, right, claimed, inputs)
+
+
+def operations(nodes: Sequence[Node]) -> int:
+    """How many operations run, those of a loop once for each turn."""
+    loops = readers_by_loop(nodes)
+    return len(nodes) + sum(node.params["count"] * operations(node.params["body"].steps) for node in loops)
 
 
 def dependents(order: Sequence[Node]) -> dict[Node, list[Node]]:
