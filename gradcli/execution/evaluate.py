@@ -90,7 +90,7 @@ class Tape:
 
     __slots__ = (
         "data", "defaults", "inputs", "loops", "nodes", "outputs", "scalar", "slots",
-        "_array_steps", "_kept_steps", "_prepared", "_scalar_steps",
+        "_array_steps", "_kept_steps", "_prepared",
     )  # fmt: skip
 
     def __init__(self, program: Computation, data: Mapping[str, Any] | None = None) -> None:
@@ -108,7 +108,6 @@ class Tape:
         self.scalar = not any(node.type.shape or node.primitive is DATA for node in self.nodes) and all(
             scan.scalar for scan in self.loops.values()
         )
-        self._scalar_steps: list[Any] | None = None
         self._array_steps: list[Any] | None = None
         self._kept_steps: list[Any] | None = None
         self._prepared: dict[Any, tuple[list[Any], dict[int, Any]]] = {}
@@ -158,8 +157,6 @@ class Tape:
             return None
         xp = namespace("math")
         slots = self._start(xp)[0].copy()
-        if self._scalar_steps is None:
-            self._scalar_steps = [step[:4] for step in self._steps(keep=True)]
         for (_, slot), value in zip(self.inputs, given, strict=True):
             number = value if type(value) is float else plain_number(value)
             if number is None or not isfinite(number):
@@ -169,7 +166,7 @@ class Tape:
                 return None
             slots[slot] = number
         try:
-            for impl, out, args, params in self._scalar_steps:
+            for impl, out, args, params, _, _ in self._steps(keep=True):
                 if params or len(args) > PAIR:
                     slots[out] = impl(xp, *[slots[arg] for arg in args], **params)
                 elif len(args) == PAIR:

@@ -231,8 +231,10 @@ class Judgement:
 
 def operations(nodes: Sequence[Node]) -> int:
     """How many operations run, those of a loop once for each turn."""
-    loops = readers_by_loop(nodes)
-    return len(nodes) + sum(node.params["count"] * operations(node.params["body"].steps) for node in loops)
+    count = len(nodes)
+    for loop in readers_by_loop(nodes):
+        count += loop.params["count"] * operations(loop.params["body"].steps)
+    return count
 
 
 def dependents(order: Sequence[Node]) -> dict[Node, list[Node]]:
