@@ -12,7 +12,7 @@ from gradcli.checks.decide.floats import evaluator, input_like, step_like
 from gradcli.checks.subjects import paired
 from gradcli.diagnostics import GradcliError
 from gradcli.execution.evaluate import Tape
-from gradcli.graph.loop import readers_by_loop
+from gradcli.graph.loop import written_nodes
 from gradcli.graph.node import LEAF, Node, reachable
 from gradcli.graph.unroll import unrolled
 from gradcli.transforms import derivatives
@@ -93,7 +93,7 @@ class Judgement:
                 return None
         else:
             return None
-        if operations(reachable([made.output])) > MOST_STEPS:
+        if written_nodes(reachable([made.output])) > MOST_STEPS:
             self.note = f"the program has more than {MOST_STEPS:,} steps"
             return None
         return made._replace(output=unrolled(self.builder, [made.output])[made.output])
@@ -227,14 +227,6 @@ class Judgement:
         inputs = (weight,) if self.right.shape else ()
         right, claimed = paired(self.right, weight), paired(self.claimed, weight)
         return Sides(output, target, direction, right, claimed, inputs)
-
-
-def operations(nodes: Sequence[Node]) -> int:
-    """How many operations run, those of a loop once for each turn."""
-    count = len(nodes)
-    for loop in readers_by_loop(nodes):
-        count += loop.params["count"] * operations(loop.params["body"].steps)
-    return count
 
 
 def dependents(order: Sequence[Node]) -> dict[Node, list[Node]]:
