@@ -27,6 +27,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from gradcli.attach import draw, watch
     from gradcli.audit.watching.marked_gradients import gradient_of
     from gradcli.calculator import evaluate, grad, hessian, jacobian, trace
     from gradcli.calculator.closed_forms.deriving import derive
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from gradcli.checking import check, check_callable
     from gradcli.diagnostics import Diagnostic, GradcliError
     from gradcli.extension import operation
-    from gradcli.frameworks.attach import draw, watch
     from gradcli.frameworks.function_program import record
     from gradcli.language.parser import parse
     from gradcli.language.unparse import unparse
@@ -50,7 +50,7 @@ _ROOMS = {
     "check_callable": "gradcli.checking",
     "compile": "gradcli.calculator.repeated.compiled",
     "derive": "gradcli.calculator.closed_forms.deriving",
-    "draw": "gradcli.frameworks.attach",
+    "draw": "gradcli.attach",
     "evaluate": "gradcli.calculator",
     "grad": "gradcli.calculator",
     "gradient_of": "gradcli.audit.watching.marked_gradients",
@@ -62,7 +62,7 @@ _ROOMS = {
     "record": "gradcli.frameworks.function_program",
     "trace": "gradcli.calculator",
     "unparse": "gradcli.language.unparse",
-    "watch": "gradcli.frameworks.attach",
+    "watch": "gradcli.attach",
 }
 _PACKAGES = ("eager", "graph", "testing")  # for `from gradcli import eager`, and `gradcli.graph(loss)`
 

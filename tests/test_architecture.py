@@ -46,8 +46,10 @@ ALLOWED: dict[str, set[str]] = {
         "checks",
     },
     "eager": {"graph", "primitives", "transforms", "execution", "results", "structure"},
-    "frameworks": {"eager", "execution", "rendering", "checks", "graph", "transforms", "results"},
+    "frameworks": {"eager", "graph", "primitives", "transforms", "results"},
+    "attach": {"eager", "frameworks", "graph", "rendering", "results"},
     "checks": {
+        "frameworks",
         "language",
         "graph",
         "primitives",
@@ -60,7 +62,7 @@ ALLOWED: dict[str, set[str]] = {
         "points",
     },
     "batch": {"primitives", "checks", "lowering", "language", "calculator", "points", "data", "user_cache", "graph"},
-    "audit": {"checks", "batch"},
+    "audit": {"checks", "batch", "frameworks"},
     "rendering": {"codes", "graph", "results", "checks", "batch", "language", "audit"},
     "commands": {
         "codes",
@@ -85,6 +87,7 @@ ALLOWED: dict[str, set[str]] = {
     "__main__": {"cli"},
     "notebook": {"calculator", "language", "points"},
     "__init__": {
+        "attach",
         "audit",
         "calculator",
         "checking",
@@ -225,6 +228,18 @@ def test_checks_has_no_import_circle() -> None:
         name: {t for t, _, _ in imported(path, types=True) if t in own and t != name} for name, path in own.items()
     }
     TopologicalSorter(found).prepare()
+
+
+def test_rooms_form_no_import_circle() -> None:
+    """A room that another one may import must not import it back, through however many others."""
+    TopologicalSorter(ALLOWED).prepare()
+
+
+def test_checks_read_frameworks_and_never_the_other_way() -> None:
+    """Imports inside functions and for types are counted."""
+    for path in (PACKAGE / "frameworks").rglob("*.py"):
+        for name, _, line in imported(path, types=True):
+            assert not name.startswith("gradcli.checks"), f"{path}:{line} imports {name}"
 
 
 def test_execution_has_no_import_circle() -> None:

@@ -78,7 +78,7 @@ recorded.same_gradient = recorded.same_values = recorded.same_rule = lambda *arg
     "another recording": """
 import gradcli.eager as ours
 from gradcli.checks.callables import recorded
-from gradcli.checks.callables.box import Box
+from gradcli.frameworks.box import Box
 true = recorded.recording
 class Right(Box):
     pass

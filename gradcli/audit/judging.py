@@ -17,13 +17,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.audit import sorting
-from gradcli.checks.callables.api import boxed, check_callable
-from gradcli.checks.callables.box import opened
-from gradcli.checks.callables.call_arguments import numbers, parameters
-from gradcli.checks.callables.failures import Failed, describe
+from gradcli.checks.callables.api import check_callable
 from gradcli.checks.callables.runner import packed
-from gradcli.checks.differences.survey import OutOfTime
 from gradcli.diagnostics import GradcliError
+from gradcli.frameworks.box import boxed, opened
+from gradcli.frameworks.call_arguments import numbers, parameters
+from gradcli.frameworks.failures import Failed, OutOfTime, describe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

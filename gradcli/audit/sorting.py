@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gradcli.checks.callables.api import check_callable
-from gradcli.checks.callables.failures import Failed
-from gradcli.checks.differences.survey import OutOfTime
+from gradcli.frameworks.failures import Failed, OutOfTime
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -21,8 +20,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gradcli.audit.judging import Draws
-    from gradcli.checks.callables.box import Box
     from gradcli.checks.report import Check
+    from gradcli.frameworks.box import Box
 
     Floats = NDArray[np.floating[Any]]
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gradcli.checks.callables.api import boxed, line_of, told
-from gradcli.checks.callables.box import opened
-from gradcli.checks.callables.failures import Failed
-from gradcli.checks.callables.gradient_libraries import is_function_class
-from gradcli.checks.traced.operations import Opaque
-from gradcli.checks.traced.traced_rule import is_rule, traced_rule
 from gradcli.diagnostics import Span, error
 from gradcli.eager import _trace as ours
 from gradcli.eager._core.tensor import Tensor
+from gradcli.frameworks.box import boxed, line_of, opened, told
+from gradcli.frameworks.failures import Failed
+from gradcli.frameworks.gradient_libraries import is_function_class
+from gradcli.frameworks.operations import Opaque
+from gradcli.frameworks.traced_rule import is_rule, traced_rule
 from gradcli.graph.program import HandRule, Leaf
 from gradcli.transforms.handwritten import by_hand
 from gradcli.transforms.reverse import placed
@@ -20,7 +19,7 @@ from gradcli.transforms.reverse import placed
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from gradcli.checks.traced.traced_rule import Rule
+    from gradcli.frameworks.traced_rule import Rule
     from gradcli.graph.node import Node
 
 SECONDS = 60.0  # within which the function is called and traced

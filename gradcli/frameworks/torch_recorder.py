@@ -20,10 +20,10 @@ from functools import cache, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from gradcli.checks.callables.gradient_libraries import TORCH, untested
 from gradcli.eager.running import Watch
 from gradcli.eager.running.tensors import Event, Size, flat
 from gradcli.eager.running.watch import SCORES
+from gradcli.frameworks.gradient_libraries import TORCH, untested
 from gradcli.frameworks.torch_tensors import TorchTensors, library, name_of, spoken
 
 if TYPE_CHECKING:

@@ -5,42 +5,33 @@ The function runs in this process, whatever it does: `process` runs it in one of
 
 from __future__ import annotations
 
-import sys
-from contextlib import contextmanager, nullcontext
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gradcli.checks.callables.box import GRADIENT, JACOBIAN, OWN, PAIR, VJP, Box, opened
-from gradcli.checks.callables.call_arguments import arguments_of
-from gradcli.checks.callables.failures import Failed, Listener
-from gradcli.checks.callables.gradient_libraries import (
-    JAX,
-    TITLES,
-    is_function_class,
-    library_at,
-    library_of,
-    named_by,
-)
 from gradcli.checks.decide.case import Outcome
 from gradcli.checks.expectations import acceptable
 from gradcli.checks.formatting import plain, point_text
 from gradcli.checks.oracle import oracle_client
 from gradcli.checks.report import Check, Report, summarised
 from gradcli.checks.witnesses import parse_witnesses, selected
-from gradcli.diagnostics import Diagnostic, error, visible
+from gradcli.diagnostics import Diagnostic, visible
+from gradcli.frameworks.box import OWN, Box, boxed, line_of, opened, told
+from gradcli.frameworks.failures import Failed
+from gradcli.frameworks.gradient_libraries import (
+    TITLES,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from contextlib import AbstractContextManager
 
     from numpy.typing import NDArray
 
-    from gradcli.checks.callables.call_arguments import Argument
+    from gradcli.frameworks.box import Derivative
+    from gradcli.frameworks.call_arguments import Argument
 
     Floats = NDArray[np.floating[Any]]
-    Derivative = Callable[..., Any] | bool | None
 
 
 @oracle_client.exclusive  # streams and warnings are redirected for a whole process
@@ -133,41 +124,6 @@ class About(NamedTuple):
     line: int | None
 
 
-@contextmanager
-def boxed(
-    f: Callable[..., Any],
-    grad: Derivative = None,
-    *,
-    at: Any,
-    jac: Derivative = None,
-    vjp: Callable[..., Any] | None = None,
-    names: Sequence[str] | None = None,
-    wrt: Sequence[str] | None = None,
-    timeout: float,
-    dtype: str = "float64",
-    stage: Callable[[str], None] | None = None,
-) -> Iterator[Box]:
-    """The function and its derivative with what they are called with; as long as this lasts, they are listened to."""
-    kind, derivative = derivative_of(grad, jac, vjp)
-    called = getattr(f, "apply", f) if is_function_class(f) else f
-    if not callable(called):
-        raise error("GC732", f"{visible(repr(f), 60)} is not a function", help="give a function, and its gradient")
-    arguments = arguments_of(f, at, names, wrt)
-    library = library_of(f, [one.given for one in arguments], kind == OWN)
-    if kind == OWN and not library.differentiates:
-        raise error(
-            "GC732",
-            "no gradient to judge: the function has none of its own",
-            help="give one: grad=df, jac=df, vjp=df, or grad=True where f returns (value, gradient); "
-            "pass tensors in at= where f is a function of tensors",
-        )
-    x64: AbstractContextManager[Any] = nullcontext()
-    if dtype != "float32" and JAX in (library.name, *named_by(f)):
-        x64 = getattr(sys.modules[JAX], "enable_x64", nullcontext)(True)
-    with Listener(stage) as listener, x64:
-        yield Box(called, arguments, library, kind, derivative, listener, timeout, dtype == "float32")
-
-
 def report_on(
     box: Box,
     value: Floats,
@@ -211,21 +167,6 @@ def report_on(
     return summarised(about.title, checks, notes)
 
 
-def derivative_of(grad: Derivative, jac: Derivative, vjp: Any) -> tuple[str, Callable[..., Any] | None]:
-    """The kind of a derivative, and the function; GC732 where two are given."""
-    given = [one for one in (grad, jac, vjp) if one is not None and one is not False]
-    if len(given) > 1:
-        raise error("GC732", "two derivatives are given", help="give one of grad=, jac=, vjp=")
-    if not given:
-        return OWN, None
-    if given[0] is True:
-        return PAIR, None
-    if not callable(given[0]):
-        raise error("GC732", f"the derivative is a {type(given[0]).__name__}, not a function")
-    kind = GRADIENT if given[0] is grad else JACOBIAN if given[0] is jac else VJP
-    return kind, given[0]
-
-
 # --- inner ----------------------------------------------------------------------------------------------------
 
 
@@ -261,23 +202,6 @@ def failed(problem: Failed, about: About) -> Report:
     return summarised(
         about.title, [Check("callable", *place, "ERROR", evidence, problem.reason, (diagnostic,), passed=False)]
     )
-
-
-def told(f: Any) -> str:
-    """The name of a function."""
-    name = getattr(f, "__qualname__", None) or getattr(f, "__name__", None) or type(f).__name__
-    return str(name).rpartition("<locals>.")[2]
-
-
-def line_of(f: Any) -> int | None:
-    """The line that a function is defined in; of a rule written by hand its backward's."""
-    owner = getattr(f, "__self__", f)
-    rules = [getattr(f, name, None) for name in ("bwd", "jvp")]  # that of defjvps is JAX's, around the user's
-    mine = [one for one in rules if one is not None and library_at(one.__module__ or "") != JAX]
-    target = owner.backward if is_function_class(owner) else next(iter(mine), f)
-    target = getattr(target, "__wrapped__", target)
-    code = getattr(target, "__code__", None)
-    return int(code.co_firstlineno) if code is not None else None
 
 
 def seed_of(title: str, arguments: Sequence[Argument]) -> int:

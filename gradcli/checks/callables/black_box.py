@@ -11,9 +11,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gradcli.checks.callables.box import OWN, VJP
-from gradcli.checks.callables.call_arguments import COMPLEX, PARTS, is_complex
-from gradcli.checks.callables.failures import Failed
 from gradcli.checks.decide import sample_points
 from gradcli.checks.decide.case import Outcome
 from gradcli.checks.decide.nonsmooth import rough_outcome
@@ -22,16 +19,19 @@ from gradcli.checks.decide.refutation import disagrees
 from gradcli.checks.diagnosis.ratios import Comparison, Reading, of_entries, readings
 from gradcli.checks.differences import both_sides, step_sequences
 from gradcli.checks.differences.step_sequences import STILL, bent, noise_of, seeded_directions, suspicious, vertical
-from gradcli.checks.differences.survey import COMBINED, OutOfTime, Survey, rows_of
+from gradcli.checks.differences.survey import COMBINED, Survey, rows_of
 from gradcli.checks.witnesses import of_black_box
+from gradcli.frameworks.box import OWN, VJP
+from gradcli.frameworks.call_arguments import COMPLEX, PARTS, is_complex
+from gradcli.frameworks.failures import Failed, OutOfTime
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from gradcli.checks.callables.box import Box
     from gradcli.checks.decide.case import Evidence
     from gradcli.checks.differences.step_sequences import Floats
     from gradcli.checks.differences.survey import Finding
+    from gradcli.frameworks.box import Box
 
 DIGITS = {"float64": 1e-8, "float32": 1e-5}  # a smaller relative gap is a matter of digits: IMPRECISE
 FORETOLD = 0.2  # of the gap: how well a second direction has to fit the entries

@@ -20,16 +20,15 @@ import numpy as np
 
 from gradcli.checks.callables import runner
 from gradcli.checks.callables.api import About, Options, failed, report_on
-from gradcli.checks.callables.box import Box
-from gradcli.checks.callables.call_arguments import Argument
-from gradcli.checks.callables.failures import KEPT, Failed, innermost
-from gradcli.checks.callables.gradient_libraries import TITLES, Library
 from gradcli.checks.callables.runner import RUNNING, file_of, receive, send
-from gradcli.checks.differences.survey import OutOfTime
 from gradcli.checks.oracle.child_process import start
 from gradcli.checks.report import Check, Report, summarised, timed
 from gradcli.checks.witnesses import parse_witnesses
 from gradcli.diagnostics import Diagnostic, GradcliError, error, visible
+from gradcli.frameworks.box import Box
+from gradcli.frameworks.call_arguments import Argument
+from gradcli.frameworks.failures import KEPT, Failed, OutOfTime, innermost
+from gradcli.frameworks.gradient_libraries import TITLES, Library
 from gradcli.points import array_of, read_point
 
 if TYPE_CHECKING:

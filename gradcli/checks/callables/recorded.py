@@ -17,22 +17,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gradcli.checks.callables.black_box import ALIKE
-from gradcli.checks.callables.box import OWN
-from gradcli.checks.callables.failures import describe
-from gradcli.checks.callables.gradient_libraries import EAGER, JAX, NUMPY, TORCH, is_function_class
 from gradcli.checks.decide import kinks
 from gradcli.checks.decide.case import Outcome
 from gradcli.checks.decide.floats import LIMIT_ULPS, evaluated
 from gradcli.checks.differences.step_sequences import seeded_directions
-from gradcli.checks.differences.survey import OutOfTime
 from gradcli.checks.oracle import oracle_client
 from gradcli.checks.oracle.oracle_client import Exact
 from gradcli.checks.scripts import Shown, verdict_on
 from gradcli.checks.subjects import Subject, combined, of_rule, paired
-from gradcli.checks.traced.operations import Opaque
-from gradcli.checks.traced.rule_usage import by_usage
-from gradcli.checks.traced.traced_rule import is_rule, traced_rule
 from gradcli.diagnostics import GradcliError
+from gradcli.frameworks.box import OWN
+from gradcli.frameworks.failures import OutOfTime, describe
+from gradcli.frameworks.gradient_libraries import EAGER, JAX, NUMPY, TORCH, is_function_class
+from gradcli.frameworks.operations import Opaque
+from gradcli.frameworks.rule_usage import by_usage
+from gradcli.frameworks.traced_rule import is_rule, traced_rule
 from gradcli.graph.builder import building
 from gradcli.graph.flat import Table, restore_nodes
 from gradcli.graph.node import reachable
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from gradcli.checks.callables.box import Box
+    from gradcli.frameworks.box import Box
     from gradcli.graph.node import Node
     from gradcli.graph.program import Program
 

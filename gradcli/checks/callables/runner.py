@@ -23,19 +23,18 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.checks.callables.api import boxed, line_of, recording_of
-from gradcli.checks.callables.box import opened
-from gradcli.checks.callables.call_arguments import takes_cotangent
-from gradcli.checks.callables.failures import Failed, Listener, called
-from gradcli.checks.differences.survey import OutOfTime
+from gradcli.checks.callables.api import recording_of
 from gradcli.diagnostics import Diagnostic, GradcliError, did_you_mean, error, visible
+from gradcli.frameworks.box import boxed, line_of, opened
+from gradcli.frameworks.call_arguments import takes_cotangent
+from gradcli.frameworks.failures import Failed, Listener, OutOfTime, called
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
-    from gradcli.checks.callables.box import Box
-    from gradcli.checks.callables.call_arguments import Argument
+    from gradcli.frameworks.box import Box
+    from gradcli.frameworks.call_arguments import Argument
 
     Message = dict[str, Any]
 
@@ -136,7 +135,7 @@ def failure(problem: Failed, title: str, file: str | None, line: int | None, loa
 
 def differentiates(f: Any, at: dict[str, Any]) -> bool:
     """Whether a function has gradients of its own: one of tensors, or of JAX."""
-    from gradcli.checks.callables.gradient_libraries import library_of
+    from gradcli.frameworks.gradient_libraries import library_of
 
     return library_of(f, list(at.values()), True).differentiates
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from gradcli.checks.differences import step_sequences
 from gradcli.checks.differences.step_sequences import EPSILON, Differences, Estimate, seeded_directions
+from gradcli.frameworks.failures import OutOfTime
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -39,10 +40,6 @@ SMALL, SLIGHT = 1e-6, 1e-3  # beside the largest slope, for what does not move a
 CROOKED = 0.8315789  # no power of two: a periodic function must not look the same from every step
 REST = 0.25  # how far the other entries move along a second direction
 COMBINED = "a combination of all outputs"
-
-
-class OutOfTime(Exception):
-    """The time for the check is over."""
 
 
 class Finding(NamedTuple):

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.checks.traced import operations
-from gradcli.checks.traced.operations import JAX, Opaque, added_up, constant, moved, of_kind, pointwise, shaped
+from gradcli.frameworks import operations
+from gradcli.frameworks.operations import JAX, Opaque, added_up, constant, moved, of_kind, pointwise, shaped
 from gradcli.graph.node import Node
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.checks.callables.failures import Failed
 from gradcli.diagnostics import visible
+from gradcli.frameworks.failures import Failed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gradcli.checks.callables.failures import Failed
-from gradcli.checks.callables.gradient_libraries import (
+from gradcli.diagnostics import did_you_mean, error, visible
+from gradcli.frameworks.failures import Failed
+from gradcli.frameworks.gradient_libraries import (
     JAX,
     TORCH,
     array_of,
@@ -16,14 +17,13 @@ from gradcli.checks.callables.gradient_libraries import (
     is_tensor,
     kind_of,
 )
-from gradcli.diagnostics import did_you_mean, error, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from gradcli.checks.callables.gradient_libraries import Library
+    from gradcli.frameworks.gradient_libraries import Library
 
     Floats = NDArray[np.floating[Any]]
 

@@ -5,6 +5,8 @@ Every call gets arguments of its own, its output is captured, and changes of its
 
 from __future__ import annotations
 
+import sys
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import wraps
 from time import monotonic
@@ -12,27 +14,37 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.checks.callables.call_arguments import (
+from gradcli.diagnostics import error, visible
+from gradcli.frameworks.call_arguments import (
     Argument,
     Form,
+    arguments_of,
     of_one_object,
     takes_cache,
     takes_cotangent_alone,
     with_integers,
 )
-from gradcli.checks.callables.failures import Failed, Listener, called
-from gradcli.checks.callables.gradient_libraries import TORCH, array_of, library_of
-from gradcli.checks.decide.sample_points import structure
-from gradcli.checks.differences.survey import OutOfTime
+from gradcli.frameworks.failures import Failed, Listener, OutOfTime, called
+from gradcli.frameworks.gradient_libraries import (
+    JAX,
+    TORCH,
+    array_of,
+    is_function_class,
+    library_at,
+    library_of,
+    named_by,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from contextlib import AbstractContextManager
 
     from numpy.typing import NDArray
 
-    from gradcli.checks.callables.gradient_libraries import Library
+    from gradcli.frameworks.gradient_libraries import Library
 
     Floats = NDArray[np.floating[Any]]
+    Derivative = Callable[..., Any] | bool | None
 
 GRADIENT, JACOBIAN, VJP, PAIR, OWN = "gradient", "jacobian", "vjp", "pair", "own"
 ROLES = {GRADIENT: "df", JACOBIAN: "jac", VJP: "vjp", PAIR: "f", OWN: "the backward pass"}
@@ -305,6 +317,56 @@ def described(value: Any) -> str:
 # --- opening one ----------------------------------------------------------------------------------------------------
 
 
+@contextmanager
+def boxed(
+    f: Callable[..., Any],
+    grad: Derivative = None,
+    *,
+    at: Any,
+    jac: Derivative = None,
+    vjp: Callable[..., Any] | None = None,
+    names: Sequence[str] | None = None,
+    wrt: Sequence[str] | None = None,
+    timeout: float,
+    dtype: str = "float64",
+    stage: Callable[[str], None] | None = None,
+) -> Iterator[Box]:
+    """The function and its derivative with what they are called with; as long as this lasts, they are listened to."""
+    kind, derivative = derivative_of(grad, jac, vjp)
+    called = getattr(f, "apply", f) if is_function_class(f) else f
+    if not callable(called):
+        raise error("GC732", f"{visible(repr(f), 60)} is not a function", help="give a function, and its gradient")
+    arguments = arguments_of(f, at, names, wrt)
+    library = library_of(f, [one.given for one in arguments], kind == OWN)
+    if kind == OWN and not library.differentiates:
+        raise error(
+            "GC732",
+            "no gradient to judge: the function has none of its own",
+            help="give one: grad=df, jac=df, vjp=df, or grad=True where f returns (value, gradient); "
+            "pass tensors in at= where f is a function of tensors",
+        )
+    x64: AbstractContextManager[Any] = nullcontext()
+    if dtype != "float32" and JAX in (library.name, *named_by(f)):
+        x64 = getattr(sys.modules[JAX], "enable_x64", nullcontext)(True)
+    with Listener(stage) as listener, x64:
+        yield Box(called, arguments, library, kind, derivative, listener, timeout, dtype == "float32")
+
+
+def derivative_of(grad: Derivative, jac: Derivative, vjp: Any) -> tuple[str, Callable[..., Any] | None]:
+    """The kind of a derivative, and the function; GC732 where two are given."""
+    given = [one for one in (grad, jac, vjp) if one is not None and one is not False]
+    if len(given) > 1:
+        raise error("GC732", "two derivatives are given", help="give one of grad=, jac=, vjp=")
+    if not given:
+        return OWN, None
+    if given[0] is True:
+        return PAIR, None
+    if not callable(given[0]):
+        raise error("GC732", f"the derivative is a {type(given[0]).__name__}, not a function")
+    kind = GRADIENT if given[0] is grad else JACOBIAN if given[0] is jac else VJP
+    return kind, given[0]
+
+
 def opened(box: Box) -> tuple[Box, Floats]:
     """The box after its first call, and what f returned.
 
@@ -341,9 +403,14 @@ def symmetrised(box: Box, value: Floats) -> None:
         return
     for name in box.names:
         point = box.x[box.slices[name]].reshape(box.shape_of(name))
-        if structure(point)[0] and any(
-            np.array_equal(box.value(stepped(box, name, half(np.abs(point) + 1, shift))), value)
-            for half, shift in ((np.triu, 1), (np.tril, -1))
+        square = point.ndim == 2 and point.shape[0] == point.shape[1] >= 2
+        if (
+            square
+            and (point == point.T).all()
+            and any(
+                np.array_equal(box.value(stepped(box, name, half(np.abs(point) + 1, shift))), value)
+                for half, shift in ((np.triu, 1), (np.tril, -1))
+            )
         ):
             box.symmetric.append(name)
     if box.symmetric:
@@ -375,3 +442,20 @@ def others(box: Box) -> Iterator[Box]:
         for arguments in (box.arguments, *with_integers(box.arguments, library)):
             if arguments is not box.arguments or library is not box.library:
                 yield replace(box, arguments=list(arguments), library=library)
+
+
+def told(f: Any) -> str:
+    """The name of a function."""
+    name = getattr(f, "__qualname__", None) or getattr(f, "__name__", None) or type(f).__name__
+    return str(name).rpartition("<locals>.")[2]
+
+
+def line_of(f: Any) -> int | None:
+    """The line that a function is defined in; of a rule written by hand its backward's."""
+    owner = getattr(f, "__self__", f)
+    rules = [getattr(f, name, None) for name in ("bwd", "jvp")]  # that of defjvps is JAX's, around the user's
+    mine = [one for one in rules if one is not None and library_at(one.__module__ or "") != JAX]
+    target = owner.backward if is_function_class(owner) else next(iter(mine), f)
+    target = getattr(target, "__wrapped__", target)
+    code = getattr(target, "__code__", None)
+    return int(code.co_firstlineno) if code is not None else None

@@ -10,17 +10,20 @@ import traceback
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from gradcli.checks.differences.survey import OutOfTime
 from gradcli.diagnostics import visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import Self
 
-PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
+PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 LIBRARIES = os.path.dirname(os.__file__) + os.sep
 KEPT = 200  # characters of what a function printed
 LONGEST = 300  # characters of an exception's message
+
+
+class OutOfTime(Exception):
+    """The time for the check is over."""
 
 
 class Failed(Exception):

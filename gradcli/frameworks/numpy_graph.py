@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.checks.callables.gradient_libraries import Library
-from gradcli.checks.traced import operations
-from gradcli.checks.traced.operations import Opaque, constant, moved, of_kind, pointwise, shaped
+from gradcli.frameworks import operations
+from gradcli.frameworks.gradient_libraries import Library
+from gradcli.frameworks.operations import Opaque, constant, moved, of_kind, pointwise, shaped
 from gradcli.graph.node import Node
 from gradcli.primitives import functions
 from gradcli.primitives.broadcasting import stretch

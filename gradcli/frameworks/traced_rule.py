@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gradcli.checks.callables.box import JACOBIAN, OWN, PAIR, VJP
-from gradcli.checks.callables.call_arguments import Form
-from gradcli.checks.callables.failures import Failed
-from gradcli.checks.callables.gradient_libraries import (
+from gradcli.diagnostics import GradcliError
+from gradcli.frameworks import aten_graph, jaxpr_graph, numpy_graph
+from gradcli.frameworks.box import JACOBIAN, OWN, PAIR, VJP
+from gradcli.frameworks.call_arguments import Form
+from gradcli.frameworks.failures import Failed
+from gradcli.frameworks.gradient_libraries import (
     JAX,
     NUMPY,
     TORCH,
@@ -25,9 +27,7 @@ from gradcli.checks.callables.gradient_libraries import (
     kind_of,
     sent_back,
 )
-from gradcli.checks.traced import aten_graph, jaxpr_graph, numpy_graph
-from gradcli.checks.traced.operations import Opaque, constant, shaped
-from gradcli.diagnostics import GradcliError
+from gradcli.frameworks.operations import Opaque, constant, shaped
 from gradcli.graph.builder import Builder
 from gradcli.graph.node import Node
 from gradcli.graph.program import Leaf, Program
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from gradcli.checks.callables.box import Box
+    from gradcli.frameworks.box import Box
 
     Floats = NDArray[np.floating[Any]]
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.checks.traced import operations
-from gradcli.checks.traced.operations import ATEN, Opaque, added_up, constant, entries, moved, of_kind, pointwise
+from gradcli.frameworks import operations
+from gradcli.frameworks.operations import ATEN, Opaque, added_up, constant, entries, moved, of_kind, pointwise
 from gradcli.graph.node import Node
 from gradcli.primitives.broadcasting import stretch
 

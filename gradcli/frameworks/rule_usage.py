@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gradcli.checks.callables.box import OWN
-from gradcli.checks.callables.failures import describe
-from gradcli.checks.callables.gradient_libraries import EAGER, JAX, TORCH, array_of, is_tensor, sent_back
+from gradcli.frameworks.box import OWN
+from gradcli.frameworks.failures import describe
+from gradcli.frameworks.gradient_libraries import EAGER, JAX, TORCH, array_of, is_tensor, sent_back
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from gradcli.checks.callables.box import Box
+    from gradcli.frameworks.box import Box
 
     Floats = NDArray[np.floating[Any]]
     Gradients = dict[str, Floats]
