@@ -151,7 +151,8 @@ def test_refusal(calculator: Calculator, capsys: pytest.CaptureFixture[str]) -> 
         "span": [1, 7, 1, 8],
         "file": "loss.grad",
     }
-    assert err == ("error[GC301]: cannot add f64[3] and f64[4]\n --> loss.grad:1:7\n  1 | y = a + b\n    |       ^\n")
+    place = " --> loss.grad:1:7\n  1 | y = a + b\n    |       ^\n"
+    assert err == f"error[GC301]: cannot add f64[3] and f64[4]\n{place}help: gradcli explain GC301\n"
     assert cli.main(["grad", "y"]) == 2
     assert capsys.readouterr().out == ""
 

@@ -43,7 +43,7 @@ SPECIAL = {
     "GC743": "needs a cluster: tests/test_cluster.py ends one",
     "GC999": "there is no way to trigger a fault on purpose: one is put into a command",
 }
-IN_SETTINGS = "  # in gradcli.toml"
+IN_SETTINGS, IN_PYTHON = "  # in gradcli.toml", "  # in Python"
 MISSPELT = {"GC721"}  # the row whose example is an option that does not exist
 JUDGED = {"GC409", "GC410", "GC412"}  # notes that belong to a verdict
 
@@ -130,16 +130,15 @@ def triggered(code: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[
             (folder / "gradcli.toml").unlink()
     if example.startswith("gradcli "):
         return ran(shlex.split(example)[1:])
-    script, _, call = example.partition("  # in Python: ")
-    if call:
-        return called(script, call)
-    script, _, remark = script.partition("  # with ")
+    if example.endswith(IN_PYTHON):
+        with pytest.raises(gradcli.GradcliError) as caught:
+            exec(example, {"gradcli": gradcli})
+        return [one.code for one in caught.value.diagnostics]
+    script, _, remark = example.partition("  # with ")
     options = shlex.split(remark, posix=False)
     if code in JUDGED:
         report = check_script(script, at=options[1])
         return [one.code for check in report.checks for one in check.diagnostics]
-    if "--python" in options:
-        return ran(["check", *options])
     if code.startswith("GC8"):  # the code of a verdict stands in report files only
         monkeypatch.setenv("GITHUB_ACTIONS", "true")
         return ran(["check", script, *options])
@@ -155,22 +154,6 @@ def ran(arguments: list[str]) -> list[str]:
         cli.main(arguments)
     found = re.findall(r"^\w+\[(GC\d{3})\]", told.getvalue(), re.MULTILINE)
     return found + re.findall(r"^::\w+ .*title=gradcli (GC\d{3}) ", told.getvalue(), re.MULTILINE)
-
-
-def called(script: str, call: str) -> list[str]:
-    """The codes of a call of gradcli, or of `f`, the compiled script; a name in the call stands for the script."""
-    tree = ast.parse(call, mode="eval").body
-    assert isinstance(tree, ast.Call)
-    named = {"gradcli": gradcli, "f": gradcli.compile(script)}
-    if isinstance(tree.func, ast.Name):
-        function = named[tree.func.id]
-    else:
-        function = getattr(named[tree.func.value.id], tree.func.attr)
-    keywords = {keyword.arg: ast.literal_eval(keyword.value) for keyword in tree.keywords}
-    given = [argument.value if isinstance(argument, ast.Constant) else script for argument in tree.args]
-    with pytest.raises(gradcli.GradcliError) as caught:
-        function(*given, **keywords)
-    return [one.code for one in caught.value.diagnostics]
 
 
 def answered(line: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:

@@ -59,7 +59,7 @@ def test_examples_trigger_their_code(code: str) -> None:
     try:
         if command:
             script = parse(read_source(command[1]))
-        elif text.endswith("# in Python: gradcli.grad(3)"):
+        elif text == "gradcli.grad(3)  # in Python":
             script = parse(3)  # type: ignore[arg-type]
         elif name == "at":
             parse_at(value)

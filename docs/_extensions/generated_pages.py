@@ -161,14 +161,14 @@ def operations() -> str:
 
 
 def diagnostics() -> str:
-    """Every code: what it means, why, an example, and what to do instead."""
+    """Every code: what it means, the reason, an example, and what to do."""
     parts = []
     for family, title in FAMILIES.items():
         parts.append(f"## {family}xx: {title}")
         for code, one in CODES.items():
             if code.startswith(family):
                 parts += [f"### {code}: {prose(one.title)}", prose(f"{one.what} {one.why}")]
-                parts += [f"```text\n{one.example}\n```", f"**Instead:** {prose(one.instead)}"]
+                parts += [f"```text\n{one.example}\n```", f"**What to do:** {prose(one.instead)}"]
     return "\n\n".join(parts)
 
 

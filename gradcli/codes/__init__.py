@@ -1,9 +1,10 @@
 """The catalogue of diagnostic codes, as data that `gradcli explain` prints.
 
-One row per code, in order of the codes, a file per family. A row says what is wrong, why the language is so, a script
-that triggers the code, and what to write instead. A remark at the end of an example, `# with --NAME VALUE ...`, names
-the options that it needs; `# in Python: ...` is a call with `script`, or of `f`, the compiled script; `# as a line of
-requests` says that the example is one. Only `explain` and `completions` load the catalogue.
+One row per code, in order of the codes, one file per family. A row says what is wrong, the reason, an example that
+triggers the code, and what to do. An example is a script, a command (`gradcli ...`), or what the remark at its end
+says: `# with --NAME VALUE ...` names the options that a script needs, `# in Python` marks a Python program, `# in
+gradcli.toml` a line of settings, `# as a line of requests` input of `gradcli batch`. Only `explain` and `completions`
+load the catalogue.
 """
 
 from __future__ import annotations

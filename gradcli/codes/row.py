@@ -1,10 +1,10 @@
-"""The form of one row of the catalogue: five texts."""
+"""A row of the catalogue of diagnostic codes: five texts."""
 
 from __future__ import annotations
 
 
 class CodeDoc:
-    """The documentation of one code: a short title, what it means, why, an example, what to do instead."""
+    """The documentation of one code: a short title, what it means, the reason, an example, and what to do."""
 
     __slots__ = ("example", "instead", "title", "what", "why")
 

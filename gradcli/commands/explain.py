@@ -7,7 +7,7 @@ from gradcli.commands import room
 from gradcli.commands._declaration import Declaration, Operand
 from gradcli.commands._shared import OUTPUT
 from gradcli.commands._views import View
-from gradcli.diagnostics import did_you_mean, error, visible
+from gradcli.diagnostics import error, visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ else:
 def explain(output: Output, code: str | None) -> int:
     """What an error code means and what to do.
 
-    Every error names a code such as GC301. This prints what it means, the reason, an example, and what to
-    write instead. Without a code: the list of all of them.
+    Every error names a code such as GC301. This command prints what the code means, the reason, an example,
+    and what to do. Without a code, it lists all codes.
 
     Examples:
       gradcli explain GC301
@@ -46,9 +46,7 @@ def explain(output: Output, code: str | None) -> int:
         return 0
     name = code.upper()
     if name not in CODES:
-        guess = did_you_mean(name, CODES)
-        hint = f"did you mean `{guess}`?" if guess else "gradcli explain lists them all"
-        raise error("GC726", f"unknown code `{visible(code)}`", help=hint)
+        raise error("GC726", f"unknown code `{visible(code)}`", help="gradcli explain lists all codes")
     one = CODES[name]
     output.emit(
         View(

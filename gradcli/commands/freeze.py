@@ -82,7 +82,8 @@ def refusal(path: str, first: Any, count: int) -> Diagnostic:
     """Why a script is not frozen: the first check that did not pass."""
     others = f" ({count} checks do not pass)" if count > 1 else ""
     where = f"line {first.line}: " if first.line else ""
-    message = f"{visible(path, 200)} is not frozen: {where}{first.verdict}, {first.message}{others}"
+    reason = first.message.partition("; ")[0]
+    message = f"{visible(path, 200)} is not frozen: {where}{first.verdict}, {reason}{others}"
     return Diagnostic("GC738", message, help="run gradcli check; --force records the results as they are")
 
 

@@ -99,8 +99,8 @@ class Listener:
         found = []
         for role, sink in self.prints.items():
             if sink.count:
-                text = visible(sink.kept.strip(), 80)
-                found.append(f"{role} prints: {text}" if text else f"{role} prints")
+                first = sink.kept.strip().partition("\n")[0]
+                found.append(f"{role} prints: {visible(first, 80)}" if first else f"{role} prints")
         for role, texts in self.warned.items():
             found += [f"{role} warns at this point: {visible(text, 120)}" for text in texts[:3]]
         return found

@@ -166,7 +166,8 @@ def _no_list(lowerer: Lowerer, statement: s.Append, held: Any) -> GradcliError:
         message = f"`{name}` is a parameter, so nothing can be appended to it"
         hint = "values never change: return what is to be appended, or make a list in the function"
     else:
-        what = str(held.type) if isinstance(held, Node) else "a number" if isinstance(held, int) else "several values"
+        number = isinstance(held, int) or (isinstance(held, Node) and not held.type.shape)
+        what = "a number" if number else str(held.type) if isinstance(held, Node) else "several values"
         message = f"`{name}` is {what}, not a list"
         places = [place for place in lowerer.assigned[statement.name.id] if place != statement.name.span]
         labels = tuple((place, "assigned here") for place in places[:1])

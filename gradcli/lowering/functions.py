@@ -143,7 +143,7 @@ def run_body(lowerer: Lowerer, function: s.FunctionDef, values: Sequence[Any], s
         message = f"`{visible(name)}` is called inside {MOST_CALLS} other calls"
         raise error("GC509", message, span, help="functions are inlined; write a loop instead")
     if lowerer.idle > MOST_IDLE:
-        message = f"`{visible(name)}` is one of over {MOST_IDLE:,} calls that compute what was computed before"
+        message = f"`{visible(name)}` is one of more than {MOST_IDLE:,} calls that repeat an earlier call"
         raise error("GC509", message, span, help="call it once and give the result a name")
     known = lowerer.scanned.get(function)
     if known is None:

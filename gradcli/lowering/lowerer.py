@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 # errors that a name without a value and without a declared shape may have caused
-NEED_SHAPES = ("GC301", "GC302", "GC303", "GC305", "GC309", "GC321")
+NEED_SHAPES = ("GC301", "GC302", "GC303", "GC305", "GC321")
 
 
 class Lowerer(Names):

@@ -70,9 +70,8 @@ def matmul_call(x: Any, y: Any) -> Any:
         raise _mismatch(x, y, "write * to multiply by a number")
     sizes = x.shape[-1], y.shape[-2 if len(y.shape) > 1 else 0]
     if sizes[0] != sizes[1]:
-        hint = (
-            "the last axis of the first factor is summed with the first one of a vector, the last but one of a matrix"
-        )
+        left, right = ("entries" if len(x.shape) == 1 else "columns"), ("entries" if len(y.shape) == 1 else "rows")
+        hint = f"the left factor has {sizes[0]} {left}, so the right one needs {sizes[0]} {right}, not {sizes[1]}"
         if len(y.shape) == 2 and x.shape[-1] == y.shape[-1]:
             hint = "the sizes agree with the second factor transposed: x @ y.T"
         elif len(x.shape) == 2 and x.shape[0] == y.shape[0]:

@@ -53,7 +53,7 @@ def reshape_call(x: Any, shape: int | Shape, *more: int) -> Any:
         raise error(
             "GC304",
             f"cannot reshape [{given}] into [{wanted}]: there are {total} entries",
-            help="choose sizes whose product is that; one of them may be -1",
+            help=f"choose sizes whose product is {total}; one of them may be -1",
         )
     return x if sizes == x.shape else reshape(x, shape=sizes)
 

@@ -36,7 +36,7 @@ def _checked(shape: Shape, most: int, what: str, help: str) -> Shape:
         raise error(
             "GC508",
             f"an array of shape [{visible(sizes)}] would have {count_text(size_of(shape))} {what}; "
-            f"at most {most:,} can be allowed",
+            f"no array may have more than {most:,}",
             help=help,
         )
     return shape

@@ -77,6 +77,8 @@ def block(one: Diagnostic, paint: Paint) -> Iterator[str]:
         head, *rest = map(visible, one.help.splitlines())
         yield f"{paint('help', 'help')}: {head}"
         yield from (f"      {line}" for line in rest)
+    elif one.severity == "error" and one.span is not None:
+        yield f"{paint('help', 'help')}: gradcli explain {one.code}"
 
 
 def snippet(one: Diagnostic, span: Span, paint: Paint) -> Iterator[str]:

@@ -266,7 +266,7 @@ class PythonCode:
         if known is None or (name in ("var", "std", "cbrt") and self.target == "torch"):
             foreign = self.target != "numpy" and "np." in HELPERS.get(name, "")
             if name not in HELPERS or (keywords and name not in ALONG) or foreign:
-                hint = f"write its formula in the script; `gradcli ops {visible(name)}` shows it"
+                hint = "choose another language for --emit, or write it in terms of other functions"
                 raise error("GC512", f"--emit {self.target} has no counterpart for `{visible(name)}`", help=hint)
             known = self.helper(name)
         if self.target == "torch":

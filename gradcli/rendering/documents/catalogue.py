@@ -98,7 +98,7 @@ def operation_fields(
 def codes(found: Mapping[str, CodeDoc], style: Style) -> Document:
     """`explain` without a code: the list."""
     return Document(
-        (tidy_codes(found), Line("gradcli explain CODE shows what is wrong, why, and what to write.", "note"))
+        (tidy_codes(found), Line("gradcli explain CODE says what is wrong, the reason, and what to do.", "note"))
     )
 
 
@@ -107,15 +107,15 @@ def tidy_codes(found: Mapping[str, CodeDoc]) -> Grid:
 
 
 def explanation(code: str, one: CodeDoc, style: Style) -> Document:
-    """`explain CODE`: what it means, the reason, an example, what to write instead."""
+    """`explain CODE`: what it means, the reason, an example, and what to do."""
     return Document(
         (
             Line(f"{code}: {one.title}", "title"),
             Line(one.what),
-            Line(f"Why: {one.why}"),
+            Line(f"Reason: {one.why}"),
             Line("Example:", "note"),
             Line("\n".join("    " + line for line in one.example.splitlines()), "code"),
-            Line(f"Instead: {one.instead}"),
+            Line(f"What to do: {one.instead}"),
         )
     )
 
