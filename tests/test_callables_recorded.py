@@ -253,3 +253,22 @@ def test_what_is_no_function_is_an_error() -> None:
     for wrong in (3, None, [1.0]):
         with pytest.raises(gradcli.GradcliError, match="GC133"):
             gradcli.check(wrong, at=1.0)
+
+
+def test_an_argument_may_be_called_as_cotangents_are() -> None:
+    class Weighted(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, ct: Any, x: Any) -> Any:
+            ctx.save_for_backward(ct, x)
+            return ct * x**2
+
+        @staticmethod
+        def backward(ctx: Any, sent: Any) -> Any:
+            ct, x = ctx.saved_tensors
+            return sent * x**2, 2 * sent * ct * x
+
+    at = {"ct": np.array([2.0, 3.0]), "x": np.array([1.5, 0.5])}
+    tensors = {name: torch.tensor(value, dtype=torch.float64) for name, value in at.items()}
+    by_vjp = check_callable(lambda ct, x: ct * x, vjp=lambda ct, x, sent: (sent * x, sent * ct), at=at)
+    for report in (check_callable(Weighted.apply, at=tensors), by_vjp):
+        assert [one.verdict for one in report.checks] == ["PROVED", "PROVED"]

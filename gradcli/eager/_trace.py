@@ -26,7 +26,7 @@ from gradcli.eager.autograd.function import Context, FunctionNode, class_of
 from gradcli.execution.evaluate import Tape
 from gradcli.graph.builder import Builder
 from gradcli.graph.node import LEAF, Node, reachable
-from gradcli.graph.program import HandRule, Leaf, Program
+from gradcli.graph.program import HandRule, Leaf, Program, cotangent_name
 from gradcli.graph.types import Type
 from gradcli.primitives import catalogue
 from gradcli.primitives.broadcasting import stretch
@@ -480,7 +480,7 @@ def note(form: Form, row: Node, back: Sequence[Node]) -> None:
     for k, (live, held) in enumerate(zip(form.live, form.held, strict=True)):
         filled[live] = filled[held] = given.get(k, known[k])
     (output,) = placed(builder, [row], filled)
-    ct = builder.leaf(f"{title}.ct", output.type.shape)
+    ct = builder.leaf(f"{title}.{cotangent_name(names)}", output.type.shape)
     assert form.made is not None and form.arriving is not None
     results = placed(builder, [back[k] for k in floats], {**filled, form.made: output, form.arriving: ct})
     backward = form.owner._rule()

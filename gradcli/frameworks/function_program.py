@@ -12,7 +12,7 @@ from gradcli.frameworks.failures import Failed
 from gradcli.frameworks.gradient_libraries import is_function_class
 from gradcli.frameworks.operations import Opaque
 from gradcli.frameworks.traced_rule import is_rule, traced_rule
-from gradcli.graph.program import HandRule, Leaf
+from gradcli.graph.program import HandRule, Leaf, cotangent_name
 from gradcli.transforms.handwritten import by_hand
 from gradcli.transforms.reverse import placed
 
@@ -94,7 +94,7 @@ def judged(title: str, f: Any, rule: Rule, given: dict[str, Leaf], place: int, c
     builder = rule.program.builder
     leaves = {name: Leaf(name, builder.leaf(f"{title}.{name}", one.node.type.shape)) for name, one in given.items()}
     operands = {one.node: leaves[name].node for name, one in given.items()}
-    ct = builder.leaf(f"{title}.ct", cotangent.type.shape)
+    ct = builder.leaf(f"{title}.{cotangent_name([*leaves])}", cotangent.type.shape)
     (output,) = placed(builder, [rule.outputs[place]], dict(operands))
     results = tuple(sent(rule, place, operands, ct))
     line = line_of(f) or 1

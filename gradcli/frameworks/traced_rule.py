@@ -30,7 +30,7 @@ from gradcli.frameworks.gradient_libraries import (
 from gradcli.frameworks.operations import Opaque, constant, shaped
 from gradcli.graph.builder import Builder
 from gradcli.graph.node import Node
-from gradcli.graph.program import Leaf, Program
+from gradcli.graph.program import Leaf, Program, cotangent_name
 from gradcli.primitives import catalogue
 
 if TYPE_CHECKING:
@@ -41,9 +41,6 @@ if TYPE_CHECKING:
     from gradcli.frameworks.box import Box
 
     Floats = NDArray[np.floating[Any]]
-
-COTANGENT = "ct"
-
 
 class Rule(NamedTuple):
     """A function and its backward as nodes: results, which of them a cotangent arrives at, what is sent back.
@@ -116,9 +113,12 @@ def call(box: Box, moved: Sequence[Any]) -> Any:
     return box.spread(box.f, {**given, **dict(zip(box.names, moved, strict=True))})
 
 
-def sent_to(builder: Builder, shapes: Sequence[tuple[int, ...]], places: Sequence[int]) -> dict[int, Node]:
-    """A leaf for the cotangent of each result that one arrives at."""
-    names = [COTANGENT] if len(places) == 1 else [f"{COTANGENT}{k}" for k in range(len(places))]
+def sent_to(
+    builder: Builder, taken: Sequence[str], shapes: Sequence[tuple[int, ...]], places: Sequence[int]
+) -> dict[int, Node]:
+    """A leaf for the cotangent of each result that one arrives at, with a name that no argument has."""
+    name = cotangent_name(taken)
+    names = [name] if len(places) == 1 else [f"{name}{k}" for k in range(len(places))]
     return {place: builder.leaf(name, shapes[place]) for place, name in zip(places, names, strict=True)}
 
 
@@ -165,7 +165,7 @@ def of_torch(box: Box, builder: Builder, leaves: list[Node], seed: int) -> tuple
         draw = np.random.default_rng(seed)
         return [torch.from_numpy(draw.uniform(0.5, 1.5, shapes[k])).to(first[k].dtype) for k in places]
 
-    sent = sent_to(builder, shapes, places)
+    sent = sent_to(builder, box.names, shapes, places)
     formats: list[str] = []
 
     def nodes_at(x: Floats, seed: int) -> list[Any]:
@@ -214,7 +214,7 @@ def of_jax(box: Box, builder: Builder, leaves: list[Node], seed: int) -> tuple[A
 
     cts = [jax.numpy.ones(shapes[k], graph.out_avals[k].dtype) for k in places]
     back = jaxpr_graph.traced(backward, [*cts, *example])
-    sent = sent_to(builder, shapes, places)
+    sent = sent_to(builder, box.names, shapes, places)
     formats: list[str] = []
     reading = jaxpr_graph.Reading(builder, formats)
     outputs = [_node(builder, one) for one in reading.outputs(graph, leaves)]
@@ -239,7 +239,7 @@ def of_numpy(box: Box, builder: Builder, leaves: list[Node], seed: int) -> tuple
                 value, raw = value
             output = symbols.read("f", value).node
             if box.kind == VJP or (box.kind == JACOBIAN and box.shape):
-                sent = sent_to(builder, [output.type.shape], [0])
+                sent = sent_to(builder, box.names, [output.type.shape], [0])
             if box.kind == VJP:
                 raw = box.pull({**given, **copies(moved)}, numpy_graph.Symbol(sent[0]))
             elif box.kind != PAIR:

@@ -66,6 +66,14 @@ class HandRule(NamedTuple):
         return f"{self.name}.{'vjp' if self.file is None else 'backward'}"
 
 
+def cotangent_name(taken: Sequence[str]) -> str:
+    """What a cotangent is called beside arguments: the beginning of none of their names."""
+    name = "ct"
+    while any(one.startswith(name) for one in taken):
+        name += "_"
+    return name
+
+
 class Program:
     """Inputs and outputs of a graph. `leaves` keeps the order of the script."""
 

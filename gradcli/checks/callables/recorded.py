@@ -35,7 +35,7 @@ from gradcli.frameworks.traced_rule import is_rule, traced_rule
 from gradcli.graph.builder import building
 from gradcli.graph.flat import Table, restore_nodes
 from gradcli.graph.node import reachable
-from gradcli.graph.program import Leaf
+from gradcli.graph.program import Leaf, cotangent_name
 from gradcli.primitives import catalogue
 from gradcli.transforms import derivatives
 from gradcli.transforms.reverse import placed
@@ -61,7 +61,6 @@ ROUNDED = 1e-5  # a relative error that numbers of float32 may make
 NONLINEAR = "the backward pass is not linear in its cotangent: checked at a cotangent that shows it"
 SCALES = (1.0, -1.0, 2.0**20, 2.0**-20)  # of a cotangent, which a rule must be linear in
 BESIDE = 3  # points at which the recording has to give the function's values
-COTANGENT = "ct"
 DECIDED = ("PROVED", "CERTIFIED", "IMPRECISE", "DISAGREES", "KINK", "BOUNDARY", "DISCONTINUOUS")
 
 
@@ -165,12 +164,14 @@ def of_class(box: Box, record: Any, seed: int) -> Message:
     if rule is None or {*box.names} - {leaf.name for leaf in rule.leaves}:
         raise Unfit("")
     program.rules = tuple(one for one in program.rules if one is not rule)
-    cotangent = program.builder.leaf(COTANGENT, rule.cotangent.type.shape)
-    program.leaves[COTANGENT] = Leaf(COTANGENT, cotangent, np.zeros(cotangent.type.shape))
+    name = cotangent_name(box.names)
+    cotangent = program.builder.leaf(name, rule.cotangent.type.shape)
+    program.leaves[name] = Leaf(name, cotangent, np.zeros(cotangent.type.shape))
     operands = {leaf.node: node for leaf, node in zip(rule.leaves, rule.args, strict=True)}
     output, *sent = placed(program.builder, [rule.output, *rule.results], {**operands, rule.cotangent: cotangent})
     sent_to = dict(zip([leaf.name for leaf in rule.leaves], sent, strict=True))
-    return {**message(program, [output], {name: sent_to[name] for name in box.names}, seed), "by hand": True}
+    recorded = message(program, [output], {name: sent_to[name] for name in box.names}, seed)
+    return {**recorded, "by hand": True, "cotangents": {"0": name}}
 
 
 def of_framework(box: Box, seed: int) -> Message:
@@ -252,7 +253,7 @@ def read(box: Box, found: Message, seed: int) -> tuple[Program, list[Subject], l
     loose = bool(formats) or box.float32 or single(box)
     same_values(box, program, outputs, seed, loose)
     by_hand = bool(found.get("by hand"))
-    arriving = {int(k): str(name) for k, name in found.get("cotangents", {"0": COTANGENT}).items()}
+    arriving = {int(k): str(name) for k, name in found.get("cotangents", {}).items()}
     note: str | None = None
     if by_hand and not arriving and [one.type.shape for one in outputs] == [()]:  # of one number: its own gradient
         (total,) = outputs
