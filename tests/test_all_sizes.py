@@ -72,6 +72,11 @@ RIGHT = [
     "grad(sum(prod(A, axis=1)), A) == prod(A, axis=1, keepdims=True)/A",
     "grad(sum((A[:, None] - C[None, :])**2), A) == 2*(m*A - sum(C, axis=0))",
     "grad(sum(relu(x)) + trace(B), x) == where(x > 0, 1, 0) + zeros(shape(A)[1])*ones(len(x))",
+    "grad(sum(cumsum(x)), x) == n - cumsum(ones(n)) + 1",
+    "grad(y@cumsum(x), x) == cumsum(y[::-1])[::-1]",
+    "grad(y@cumsum(x), x) == sum(y) - cumsum(y) + y",
+    "grad(sum(C*cumsum(A, axis=0)), A) == flip(cumsum(flip(C, axis=0), axis=0), axis=0)",
+    "grad(sum(y*(x - log(cumsum(exp(x))))), x) == y - exp(x)*flip(cumsum(flip(y/cumsum(exp(x)))))",
     "A@x == x@A.T",
     "trace(B) == sum(diag(B))",
     "sum(outer(x, x)) == sum(x)**2",
@@ -87,11 +92,12 @@ LUCKY = [
 ]
 # right at every size, and more than identities of matrices
 BEYOND = [
-    ("grad(sum(cumsum(x)), x) == n - cumsum(ones(n)) + 1", "it calls `cumsum`"),
+    ("grad(sum(cumprod(x)), x) == flip(cumsum(flip(cumprod(x))))/x", "it calls `cumprod`"),
     ("grad(sum(max(A, axis=1)), A) == (A == max(A, axis=1, keepdims=True))", "it calls `max`"),
     ("grad(sum(x**m), x) == m*x**(m - 1)", "a size decides what it computes"),
     ("grad(sum(x[0:]**2), x) == 2*x", "it reads part of an array"),
     ("grad(sum(sin(x)**2), x) == sin(2*x)", "no identity of matrices proves it"),
+    ("grad(sum(flip(x)*y), x) == flip(y)", "it differentiates `slice`"),
 ]
 SIZES = [(1, 1), (1, 2), (2, 1), (2, 3), (3, 2), (4, 4)]
 
@@ -162,10 +168,10 @@ def test_what_a_report_says_of_sizes() -> None:
     (_, norm) = check_script("x[n] in real\nassert grad(norm(x), x) == x/norm(x)").checks
     assert (norm.verdict, norm.message) == ("PROVED", "equal by algebra, for all n, wherever both sides are defined")
     assert other.verdict == "PROVED" and other.message == (
-        "equal by algebra; for m = 2, n = 3 and m = 3, n = 5, not proved for all: it calls `cumsum`"
+        "equal by algebra; for m = 2, n = 3 and m = 3, n = 5, not proved for all: it calls `cumprod`"
     )
     assert other.evidence["sizes"] == {
-        "all": False, "point": {"m": 2, "n": 3}, "beside": {"m": 3, "n": 5}, "reason": "it calls `cumsum`"
+        "all": False, "point": {"m": 2, "n": 3}, "beside": {"m": 3, "n": 5}, "reason": "it calls `cumprod`"
     }  # fmt: skip
 
 
@@ -199,7 +205,7 @@ def test_one_claim_does_not_stand_in_the_way_of_another() -> None:
     text = f"{HEAD}assert {RIGHT[0]}\nassert {BEYOND[2][0]}\nassert grad(sum(ones(mod(n, 2)))*sum(x), x) == ones(n)"
     assert [one.reason for one in known(text)] == ["a size decides what it computes"] * 3
     text = f"{HEAD}assert {BEYOND[0][0]}\nassert {RIGHT[0]}\nassert grad(sum(ones(mod(n, 2)))*sum(x), x) == ones(n)"
-    assert [one.reason for one in known(text)] == ["it calls `cumsum`", None, "it calls `ones`"]
+    assert [one.reason for one in known(text)] == ["it calls `cumprod`", None, "it calls `ones`"]
 
 
 def test_right_for_square_matrices_only() -> None:

@@ -54,7 +54,22 @@ if TYPE_CHECKING:
 STANDING = ("PROVED", "CERTIFIED", "AGREES", "IMPRECISE")  # verdicts on a claim that may be right
 # functions of whole arrays whose definitions are the same at every size; those of numbers are as well
 UNIFORM = frozenset(
-    ["det", "diag", "dot", "einsum", "grad", "inner", "inv", "log_softmax", "logdet", "logsumexp", "matmul", "mean"]
+    [
+        "cumsum",
+        "det",
+        "diag",
+        "dot",
+        "einsum",
+        "flip",
+        "grad",
+        "inner",
+        "inv",
+        "log_softmax",
+        "logdet",
+        "logsumexp",
+        "matmul",
+        "mean",
+    ]
     + ["norm", "outer", "prod", "slogdet", "softmax", "solve", "std", "sum", "trace", "transpose", "var", "vdot"]
 )
 FILLED = frozenset(["eye", "ones", "zeros"])  # functions of sizes
@@ -267,7 +282,8 @@ def why_not_uniform(tree: Syntax, own: set[str]) -> str | None:
 
 def reads_first_or_all(item: Syntax) -> bool:
     """Whether an index means the same at every size."""
-    whole = isinstance(item, Slice) and item.lower is item.upper is item.step is None
+    whole = isinstance(item, Slice) and item.lower is item.upper is None
+    whole = whole and (item.step is None or unparse(item.step) == "-1")  # type: ignore[attr-defined]
     return whole or isinstance(item, NewAxis) or (isinstance(item, Number) and item.ratio[0] == 0)
 
 

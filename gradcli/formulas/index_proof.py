@@ -50,6 +50,9 @@ if TYPE_CHECKING:
     from gradcli.graph.node import Node
 
 
+TRIANGLE = "ones up to the diagonal"  # the matrix whose product a cumulative sum is: of each size the same leaf
+
+
 class SymbolicNames(Names):
     """Indices whose sizes are made of primes that stand for symbols; `axes` are the sizes that there were."""
 
@@ -105,11 +108,26 @@ def identity(output: Node, target: Node | None, right: Node, symbols: Mapping[in
     with building(right.builder, reachable([output, right])):
         axes = tuple([0 if n == 1 else names.index(n) for n in right.shape])
         left = expanded(reader.entry(output, axes if target is None else ()), names)
-        other = expanded(reader.entry(right, axes), names)
+        other = expanded(turned(expanded(reader.entry(right, axes), names), names), names)
         text = f"{key(left)} == {key(other)} for {', '.join(names.axes.values())}"
         if target is not None:
             left = Derivation(leaf, axes, names).of(left)
+        left = expanded(turned(left, names), names)
     return Identity(text, add(left, scaled(other, -1)), names)
+
+
+def turned(found: Sum, names: Names) -> Sum:
+    """A sum in which triangles are read by rows where they are summed over rows: t[k, i] is 1 + delta[k, i] - t[i, k]."""
+    for term in found:
+        for place, (base, exponent) in enumerate(term.factors):
+            if isinstance(base, Leaf) and base.name == TRIANGLE and exponent == 1:
+                row, column = base.at
+                if row in term.bound and column not in term.bound:
+                    rest = merged(term.coefficient, (*term.factors[:place], *term.factors[place + 1 :]), term.bound)
+                    other = scaled(single(Leaf(TRIANGLE, (column, row))), -1)
+                    parts = multiplied((rest,), add(ONE, single(Delta(row, column)), other), names)
+                    return turned(add(*[(one,) for one in found if one is not term], parts), names)
+    return found
 
 
 # --- reading --------------------------------------------------------------------------------------------------------
@@ -198,6 +216,26 @@ class SymbolicReader(Reader):
         axes = tuple([axis % len(own) for axis in node.params["axis"]])
         return single(Whole("prod", (("axis", axes),), ((own, (yield arg, own)),), at))
 
+    def _cumsum(self, node: Node, at: At) -> Rule:
+        return self._triangle(node.args[0], at, node.params["axis"] % len(at), False)
+
+    def _slice(self, node: Node, at: At) -> Rule:
+        """The cumulative sum of an array from its end on; other parts of arrays as they are."""
+        (total,) = node.args
+        axis = reversed_axis(node)
+        if axis is not None and total.primitive.name == "cumsum" and total.params["axis"] % len(at) == axis:
+            if reversed_axis(total.args[0]) == axis:
+                return self._triangle(total.args[0].args[0], at, axis, True)
+        return super()._slice(node, at)
+
+    def _triangle(self, arg: Node, at: At, axis: int, from_end: bool) -> Rule:
+        if arg.shape[axis] == 1:
+            return (yield arg, at)
+        index = self.names.index(arg.shape[axis])
+        entry = yield arg, (*at[:axis], index, *at[axis + 1 :])
+        place = (index, at[axis]) if from_end else (at[axis], index)
+        return over(times(single(Leaf(TRIANGLE, place)), entry), index, self.names)
+
     def _lane(self, node: Node, at: At) -> tuple[At, list[Index]]:
         """The indices of the operand that an entry of a reduction reads, and those of them that it runs over."""
         shape = node.args[0].shape
@@ -216,6 +254,14 @@ class SymbolicReader(Reader):
         return total
 
 
+def reversed_axis(node: Node) -> int | None:
+    """The one axis along which a node reads its operand from the end, where it reads all of it."""
+    if node.primitive.name != "slice" or node.shape != node.args[0].shape:
+        return None
+    axes = [axis for axis, step in enumerate(node.params["step"]) if step == -1]
+    return axes[0] if len(axes) == 1 else None
+
+
 def _refused(reason: str) -> Rule:
     yield from ()
     raise NoFormula(reason)
@@ -223,12 +269,14 @@ def _refused(reason: str) -> Rule:
 
 PLAIN = frozenset(
     ["name", "add", "sub", "neg", "mul", "div", "power", "pow", "sqrt", "rsqrt", "square", "sum", "matmul"]
-    + ["permute", "broadcast", "reshape", "slice", "unslice", "data"]
+    + ["permute", "broadcast", "reshape", "unslice", "data"]
 )
 # what compares entries, or hides them from a derivative
 REFUSED = frozenset(["equal", "not_equal", "and", "or", "not", "detach", "frechet", "concat"])
 OWN: dict[str, Callable[[SymbolicReader, Node, At], Rule]] = {
     "cast": SymbolicReader._cast,
+    "cumsum": SymbolicReader._cumsum,
+    "slice": SymbolicReader._slice,
     "where": SymbolicReader._where,
     "norm": SymbolicReader._norm,
     "logsumexp": SymbolicReader._logsumexp,

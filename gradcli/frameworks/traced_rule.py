@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.floating[Any]]
 
+
 class Rule(NamedTuple):
     """A function and its backward as nodes: results, which of them a cotangent arrives at, what is sent back.
 
