@@ -15,8 +15,9 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from gradcli import graph
-from gradcli.eager import running, why
-from gradcli.frameworks.torch_recorder import TorchWatch
+from gradcli.frameworks.torch_recorder import TorchWatch, installed
+from gradcli.observe import why
+from gradcli.observe.graphs import drawing, graphs_of
 from gradcli.rendering import plain, tabular
 from gradcli.rendering.document import Style
 from gradcli.rendering.documents import reasons
@@ -118,7 +119,7 @@ def watch(*watched: Any, every: int = 1, **named: Any) -> Watching:
     ...     model(x).sum().backward()
     >>> print(w.why("0.weight"))  # doctest: +SKIP
     """
-    torch = running.installed()
+    torch = installed()
     frame = sys._getframe(1)
     modules, names = dict[str, Any](), dict[str, Any]()
     spoken = {id(one): name for name, one in reversed([*frame.f_globals.items(), *frame.f_locals.items()])}
@@ -169,7 +170,7 @@ def draw(loss: Any, *, model: Any = None, params: Mapping[str, Any] | None = Non
 
     >>> draw(model(x).sum(), model=model).save("loss.svg")  # doctest: +SKIP
     """
-    torch = running.installed()
+    torch = installed()
     if not isinstance(loss, torch.Tensor):
         raise TypeError(f"draw() takes a tensor of PyTorch, not {type(loss).__name__}")
     record = TorchWatch(torch, os.sep, extents=True)
@@ -178,8 +179,8 @@ def draw(loss: Any, *, model: Any = None, params: Mapping[str, Any] | None = Non
         held = around(sys._getframe(1), torch)
         params = {name: one for name, one in held.items() if one.is_leaf or record.tensors.seq(one) in record.made}
     record.look({**(parameters({"model": model}, True) if model is not None else {}), **(params or {})})
-    graphs = running.graphs_of(record, "loss")._replace(on=f"PyTorch {torch.__version__}")
-    return Drawing(running.drawing(graphs, ()))
+    graphs = graphs_of(record, "loss")._replace(on=f"PyTorch {torch.__version__}")
+    return Drawing(drawing(graphs, ()))
 
 
 def around(frame: FrameType, torch: Any) -> dict[str, Any]:

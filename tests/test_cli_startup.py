@@ -89,3 +89,13 @@ def test_diagnosis_is_loaded_for_what_is_wrong_only(tmp_path: Path) -> None:
     assert "gradcli.checks.decide.verdict" in loaded
     assert not [name for name in loaded if name.startswith(rooms)]
     assert "sympy" not in loaded and "flint" not in loaded  # they are in the process for exact arithmetic
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("arguments", [["why"], ["graph"], ["run"], ["run", "--trace"]], ids=" ".join)
+def test_a_file_on_pytorch_loads_none_of_our_tensors(arguments: list[str], tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    (tmp_path / "file.py").write_text("import torch\nw = torch.ones(2, requires_grad=True)\n(w * w).sum().backward()\n")
+    loaded = modules(tmp_path, *arguments, "--on", "torch", "file.py")
+    assert "torch" in loaded and "gradcli.observe.script" in loaded
+    assert not [name for name in loaded if name.startswith("gradcli.eager")]

@@ -19,7 +19,7 @@ import pytest
 import gradcli.eager
 import gradcli.eager.nn.functional
 import gradcli.eager.optim
-from gradcli.eager import running
+from gradcli.eager.torch_alias import aliases
 from tests.eager_snippets import SNIPPETS
 from tests.eager_snippets_more import MORE
 from tests.eager_usage_snippets import USAGE
@@ -47,7 +47,7 @@ def torch() -> Any:
 @contextmanager
 def standing_for(module: ModuleType) -> Iterator[None]:
     """`import torch` and `import torch.nn` give this implementation."""
-    with running.aliases() if module is gradcli.eager else nullcontext():
+    with aliases() if module is gradcli.eager else nullcontext():
         yield
 
 

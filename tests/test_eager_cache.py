@@ -15,8 +15,8 @@ import gradcli.eager as torch
 from gradcli.checks.evaluate import balls
 from gradcli.eager._engine import fastpath, plan
 from gradcli.eager._engine.plan import Cache
-from gradcli.eager.running import places
 from gradcli.execution.plans import emit_numba
+from gradcli.observe import source_lines
 
 TIMES = 5  # from the third call on an operation is done by what is remembered
 
@@ -149,11 +149,11 @@ def test_numbers_lines_and_constants_are_limited(monkeypatch: pytest.MonkeyPatch
     for k in range(3 * _MANY):
         assert numbers[k + 0.5]._raw == np.float32(k + 0.5)
     assert len(numbers) <= _MANY
-    monkeypatch.setattr(places, "MOST_CODES", 5)
+    monkeypatch.setattr(source_lines, "MOST_CODES", 5)
     for k in range(20):
         code = compile("\n" * k + "1 + 1", "<test>", "eval")
-        assert places.line_in(code, 2).number == k + 1
-    assert len(places._known) <= 5
+        assert source_lines.line_in(code, 2).number == k + 1
+    assert len(source_lines._known) <= 5
     field = balls.BallField()
     monkeypatch.setattr(balls, "MOST_CONSTANTS", 5)
     for k in range(20):

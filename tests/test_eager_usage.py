@@ -12,7 +12,7 @@ import pytest
 import gradcli.eager
 from gradcli import cli
 from gradcli.eager._core import modes
-from gradcli.eager.running import aliases
+from gradcli.eager.torch_alias import aliases
 from tests.eager_usage_snippets import USAGE
 
 # snippets that end in an error of this class; the others end in none
@@ -70,7 +70,7 @@ def test_a_snippet_keeps_what_it_states(name: str) -> None:
 
 def submodules() -> list[tuple[ModuleType, str]]:
     """Each public package and the name of each module below it."""
-    from gradcli.eager.running import script as finder
+    from gradcli.eager import torch_alias as finder
 
     found = []
     for name in finder.submodules():
@@ -85,7 +85,7 @@ def test_importing_a_module_never_hides_a_function_of_its_name() -> None:
     before = [getattr(package, part) for package, part in known]
     functions = [part for (_, part), value in zip(known, before, strict=True) if not isinstance(value, ModuleType)]
     assert "gradcheck" in functions
-    from gradcli.eager.running import script as finder
+    from gradcli.eager import torch_alias as finder
 
     with aliases():
         for name in finder.submodules():

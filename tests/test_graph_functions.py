@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from gradcli.eager import running
+from gradcli import observe
+from gradcli.eager.run_recorder import EagerWatch
+from gradcli.eager.torch_alias import aliases
 from gradcli.rendering.document import Style
 from gradcli.rendering.graphs import formats
 
@@ -51,9 +53,9 @@ loss.backward()
 def graph(tmp_path_factory: pytest.TempPathFactory) -> Any:
     path = tmp_path_factory.mktemp("graph") / "own.py"
     path.write_text(SOURCE)
-    watch = running.Watch(str(path.parent) + os.sep, extents=True)
-    assert running.run_file(str(path), watch=watch).code == 0
-    return running.drawing(running.graphs_of(watch, str(path)), SOURCE.splitlines())
+    watch = EagerWatch(str(path.parent) + os.sep, extents=True)
+    assert observe.run_file(str(path), watch=watch, inside=aliases()).code == 0
+    return observe.drawing(observe.graphs_of(watch, str(path)), SOURCE.splitlines())
 
 
 def test_the_name_is_that_of_the_class(graph: Any) -> None:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from browser import CHROMIUM, Browser
 
-from gradcli import calculator, cli
-from gradcli.eager import running
+from gradcli import calculator, cli, observe
 from gradcli.rendering.document import Style
 from gradcli.rendering.graphs.grouped import MOST_MEMBERS, embedded
 
@@ -71,7 +70,7 @@ def graph_of(path: Path, torch: bool = False) -> Graph:
             pass
 
     _, watch, _ = recorded(Quiet(), str(path), (), torch=torch, every=1, dtype="float32", extents=True, quiet=True)  # type: ignore[arg-type]
-    return running.drawing(running.graphs_of(watch, str(path)), running.lines(str(path)))
+    return observe.drawing(observe.graphs_of(watch, str(path)), observe.lines(str(path)))
 
 
 @pytest.mark.parametrize("torch", [False, pytest.param(True, marks=pytest.mark.peers)])

@@ -268,17 +268,19 @@ def test_a_large_python_graph_is_drawn_in_little_time(tmp_path: Path) -> None:
     """The walk over what a backward reached is done once, not once per node."""
     import time
 
-    from gradcli.eager import running
+    from gradcli import observe
+    from gradcli.eager.run_recorder import EagerWatch
+    from gradcli.eager.torch_alias import aliases
 
     path = tmp_path / "long.py"
     path.write_text(
         "import torch\nx = torch.ones((), requires_grad=True)\ny = x\nfor i in range(4000):\n    y = y * x\ny.backward()\n"
     )
-    watch = running.Watch(str(tmp_path) + "/", extents=True)
-    running.run_file(str(path), watch=watch, tell=False)
-    graphs = running.graphs_of(watch, str(path))
+    watch = EagerWatch(str(tmp_path) + "/", extents=True)
+    observe.run_file(str(path), watch=watch, tell=False, inside=aliases())
+    graphs = observe.graphs_of(watch, str(path))
     start = time.perf_counter()
-    assert len(running.drawing(graphs, []).vertices) == 4001
+    assert len(observe.drawing(graphs, []).vertices) == 4001
     assert time.perf_counter() - start < 3.0  # 0.05 s; with a walk per node 15 s
 
 

@@ -17,14 +17,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gradcli import calculator, checks, cli
+from gradcli import calculator, checks, cli, observe
 from gradcli.calculator.reasons import CURES as SCRIPT_CURES
 from gradcli.commands._views import View, calculation
 from gradcli.commands.trace import planned_view, traced_view
 from gradcli.commands.why import view as why_view
-from gradcli.eager import running, why
-from gradcli.eager.why.story import CURES
+from gradcli.eager.run_recorder import EagerWatch
+from gradcli.eager.torch_alias import aliases
 from gradcli.language import read_source
+from gradcli.observe import why
+from gradcli.observe.why.story import CURES
 from gradcli.rendering.document import Style
 from gradcli.rendering.documents.convergence import convergence
 from gradcli.results import findings
@@ -67,10 +69,10 @@ DIVERGING = {
 
 
 def explained(path: Path, tensor: str | None = None) -> findings.Explanation:
-    watch = running.Watch(str(path.parent) + os.sep)
-    with running.hushed(), warnings.catch_warnings():
+    watch = EagerWatch(str(path.parent) + os.sep)
+    with observe.hushed(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        outcome = running.run_file(str(path), watch=watch, tell=False)
+        outcome = observe.run_file(str(path), watch=watch, tell=False, inside=aliases())
     return why.explain(watch, str(path), outcome.error, tensor)
 
 
@@ -106,7 +108,7 @@ def test_the_schema_names_the_fields_of_every_record_of_a_finding() -> None:
     records = findings.Evidence.__args__  # type: ignore[attr-defined]
     fields = {name for record in records for name in record._fields}
     assert set(told) == fields | {"tensors"}
-    finders = "".join(path.read_text("utf-8") for path in (ROOT / "gradcli" / "eager" / "why").glob("*.py"))
+    finders = "".join(path.read_text("utf-8") for path in (ROOT / "gradcli" / "observe" / "why").glob("*.py"))
     finders += (ROOT / "gradcli" / "calculator" / "reasons.py").read_text("utf-8")
     assert not [record.__name__ for record in records if f"{record.__name__}(" not in finders]
 

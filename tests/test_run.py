@@ -19,8 +19,8 @@ from gradcli import cli
 from gradcli.commands._direct import Call, direct
 from gradcli.commands._full import full
 from gradcli.diagnostics import GradcliError
-from gradcli.eager import running
 from gradcli.eager._core.unsupported import INSTEAD, missing
+from gradcli.eager.torch_alias import Finder, aliases
 from tests.test_rendering_schema import validator
 
 ROOT = Path(__file__).parent.parent
@@ -177,7 +177,7 @@ print(Tensor, Function.__module__)
         "True gradcli.eager gradcli.eager.autograd",
         "<class 'torch.Tensor'> torch.autograd.function",
     ]
-    assert not any(isinstance(one, running.Finder) for one in sys.meta_path)
+    assert not any(isinstance(one, Finder) for one in sys.meta_path)
     assert sys.path == path and sys.argv == argv
     assert sys.modules["__main__"] is modules["__main__"]
     assert {name for name in sys.modules if name.partition(".")[0] == "torch"} == {
@@ -192,7 +192,7 @@ def test_an_imported_pytorch_is_put_back() -> None:
         del sys.modules[name]
     sys.modules["torch"] = marker
     try:
-        with running.aliases():
+        with aliases():
             import torch
 
             assert torch is gradcli.eager

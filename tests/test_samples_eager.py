@@ -18,7 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from gradcli.eager import running
+from gradcli import observe
+from gradcli.eager.torch_alias import aliases
 
 FOLDER = Path(__file__).parent.parent / "samples" / "eager"
 SAMPLES = sorted(FOLDER.rglob("*.py"))
@@ -67,7 +68,7 @@ def under_ours(path: Path) -> tuple[str, int]:
     out = io.StringIO()
     with contextlib.redirect_stdout(out), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        outcome = running.run_file(str(path), tell=False)
+        outcome = observe.run_file(str(path), tell=False, inside=aliases())
     return out.getvalue(), outcome.code
 
 

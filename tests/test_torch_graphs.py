@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import gradcli.eager
-from gradcli.eager import running
+from gradcli import observe
+from gradcli.eager.run_recorder import EagerWatch
+from gradcli.eager.torch_alias import aliases
 from gradcli.rendering import machine
 from gradcli.rendering.documents import listings
 from tests.eager_snippets import SNIPPETS
@@ -90,13 +92,13 @@ WHY = {name: reason for reason, names in DIFFERENT.items() for name in names}
 def payload(path: Path, on_torch: bool) -> Any:
     """The graphs of a run, as `run --trace --format json` gives them."""
     folder = str(path.parent) + os.sep
-    watch = TorchWatch(torch, folder, extents=True) if on_torch else running.Watch(folder, extents=True)
+    watch = TorchWatch(torch, folder, extents=True) if on_torch else EagerWatch(folder, extents=True)
     (torch if on_torch else gradcli.eager).manual_seed(0)
-    with running.hushed(), warnings.catch_warnings():
+    with observe.hushed(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        running.run_file(str(path), watch=watch, tell=False, alias=not on_torch, dtype=None if on_torch else "float32")
+        observe.run_file(str(path), watch=watch, tell=False, inside=None if on_torch else aliases("float32"))
     assert all(note.endswith(" nothing is recorded") for note in getattr(watch, "notes", ()))
-    return json.loads(machine.text(listings.payload(running.graphs_of(watch, str(path)))))
+    return json.loads(machine.text(listings.payload(observe.graphs_of(watch, str(path)))))
 
 
 def near(one: Any, other: Any) -> bool:

@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 
-from gradcli import cli
-from gradcli.eager import running, why
+from gradcli import cli, observe
+from gradcli.eager.run_recorder import EagerWatch
+from gradcli.eager.torch_alias import aliases
+from gradcli.observe import why
 from gradcli.results.findings import Explanation
 from tests import test_why, test_why_users
 from tests.test_rendering_schema import validator
@@ -47,14 +49,14 @@ EAGER = ROOT / "samples" / "eager"
 TENSOR = {"partly": "x"}  # samples that are asked about one tensor
 
 
-def recorded(path: Path, host: frozenset[str] | None = None, every: int = 1) -> tuple[TorchWatch, running.Outcome]:
+def recorded(path: Path, host: frozenset[str] | None = None, every: int = 1) -> tuple[TorchWatch, observe.Outcome]:
     """The record of a file that runs on PyTorch."""
     watch = TorchWatch(torch, str(path.parent) + os.sep, extents=True, every=every)
     if host is not None:
         watch.tensors.host = host
-    with running.hushed(), warnings.catch_warnings():
+    with observe.hushed(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        outcome = running.run_file(str(path), watch=watch, tell=False, alias=False)
+        outcome = observe.run_file(str(path), watch=watch, tell=False)
     return watch, outcome
 
 
@@ -114,12 +116,12 @@ def test_numbers_that_are_fetched_from_a_device_give_the_same_answer(name: str, 
 )  # fmt: skip
 def test_the_graphs_are_those_of_our_tensors(name: str) -> None:
     path = EAGER / f"{name}.py"
-    ours = running.Watch(str(path.parent) + os.sep, extents=True)
-    with running.hushed():
-        running.run_file(str(path), watch=ours, tell=False)
+    ours = EagerWatch(str(path.parent) + os.sep, extents=True)
+    with observe.hushed():
+        observe.run_file(str(path), watch=ours, tell=False, inside=aliases())
     watch, _ = recorded(path)
     assert watch.notes == []
-    wanted, found = running.graphs_of(ours, str(path)), running.graphs_of(watch, str(path))
+    wanted, found = observe.graphs_of(ours, str(path)), observe.graphs_of(watch, str(path))
     rows = [sorted((x.torch, x.line or 0, x.type, x.name) for x in graphs.forward) for graphs in (found, wanted)]
     assert rows[0] == rows[1]
     for mine, theirs in zip(wanted.backwards, found.backwards, strict=True):
@@ -136,7 +138,7 @@ def test_nodes_of_a_composite_are_in_the_graph(tmp_path: Path) -> None:
     path = tmp_path / "file.py"
     path.write_text("import torch\nlayer = torch.nn.Linear(3, 2)\nlayer(torch.ones(1, 3)).sum().backward()\n")
     watch, _ = recorded(path)
-    rows = running.graphs_of(watch, str(path)).forward
+    rows = observe.graphs_of(watch, str(path)).forward
     assert {one.torch for one in rows} == {"AccumulateGrad", "TBackward0", "AddmmBackward0", "SumBackward0"}
     (transposed,) = [one for one in rows if one.torch == "TBackward0"]
     assert transposed.type == "float32[3, 2]" and transposed.line == 3
@@ -348,10 +350,10 @@ def test_nothing_stays_replaced_after_a_run(end: str, tmp_path: Path) -> None:
     before = attributes()
     during: list[Any] = []
     watch = TorchWatch(torch, str(tmp_path) + os.sep)
-    with running.hushed():
+    with observe.hushed():
         with Recorder(watch).attached():
             during = attributes()
-        running.run_file(str(path), watch=watch, tell=False, alias=False)
+        observe.run_file(str(path), watch=watch, tell=False)
     assert attributes() == before
     replaced = len(Recorder(watch).replaced())
     assert all(one is not other for one, other in zip(during[:replaced], before[:replaced], strict=True))

@@ -15,12 +15,14 @@ from typing import Any
 
 import pytest
 
-from gradcli import calculator, cli
+from gradcli import calculator, cli, observe
 from gradcli.calculator.reasons import CURES as SCRIPT_CURES
 from gradcli.diagnostics import GradcliError
-from gradcli.eager import running, why
-from gradcli.eager.why.story import CURES
+from gradcli.eager.run_recorder import EagerWatch
+from gradcli.eager.torch_alias import aliases
 from gradcli.graph.text import kink_texts
+from gradcli.observe import why
+from gradcli.observe.why.story import CURES
 from gradcli.primitives import catalogue
 from gradcli.results.findings import (
     Accumulated,
@@ -43,10 +45,10 @@ def explained(tmp_path: Path, text: str, tensor: str | None = None) -> Explanati
     """What `why` finds in a file of this text."""
     path = tmp_path / "file.py"
     path.write_text(IMPORT + text)
-    watch = running.Watch(str(tmp_path) + os.sep)
-    with running.hushed(), warnings.catch_warnings():
+    watch = EagerWatch(str(tmp_path) + os.sep)
+    with observe.hushed(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        outcome = running.run_file(str(path), watch=watch, tell=False)
+        outcome = observe.run_file(str(path), watch=watch, tell=False, inside=aliases())
     return why.explain(watch, str(path), outcome.error, tensor)
 
 
@@ -82,9 +84,9 @@ def test_every_reason_has_a_sample() -> None:
 
 @pytest.mark.parametrize("path", sorted((ROOT / "samples" / "eager").glob("*.py")), ids=lambda path: path.stem)
 def test_why_is_quiet_on_files_where_all_is_well(path: Path) -> None:
-    watch = running.Watch(str(path.parent) + os.sep)
-    with running.hushed():
-        outcome = running.run_file(str(path), watch=watch, tell=False)
+    watch = EagerWatch(str(path.parent) + os.sep)
+    with observe.hushed():
+        outcome = observe.run_file(str(path), watch=watch, tell=False, inside=aliases())
     found = {one.reason for one in why.explain(watch, str(path), outcome.error).findings}
     assert found == ON_PURPOSE.get(path.stem, set())
 

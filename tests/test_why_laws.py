@@ -9,8 +9,11 @@ import numpy as np
 import pytest
 
 import gradcli.eager
-from gradcli.eager import running, why
+from gradcli import observe
 from gradcli.eager._core import events
+from gradcli.eager.run_recorder import EagerWatch
+from gradcli.eager.torch_alias import aliases
+from gradcli.observe import why
 from gradcli.rendering.document import Style
 from gradcli.rendering.documents import listings, reasons
 from tests.eager_snippets import SNIPPETS
@@ -28,7 +31,7 @@ ALL = SNIPPETS | MORE
 def test_recording_changes_nothing_and_fails_on_nothing(name: str) -> None:
     text = ALL[name]
     plain, plain_error, plain_warnings = left_by(text, gradcli.eager)
-    watch = running.Watch(HERE)
+    watch = EagerWatch(HERE)
     names: dict[str, object] = {}
     with watch.watching(names):
         found, error, warnings = left_by(text, gradcli.eager)
@@ -40,13 +43,13 @@ def test_recording_changes_nothing_and_fails_on_nothing(name: str) -> None:
     explanation = why.explain(watch, "snippet.py", None)
     validator("why").validate(parsed(reasons.payload(explanation)))
     assert reasons.explanation(explanation, Style()).blocks
-    graphs = running.graphs_of(watch, "snippet.py")
+    graphs = observe.graphs_of(watch, "snippet.py")
     validator("run").validate(parsed(listings.payload(graphs)))
     assert listings.graphs(graphs, Style()).blocks and listings.tidy(graphs).columns
 
 
 def test_an_entry_comes_after_what_it_reads() -> None:
-    watch = running.Watch(HERE)
+    watch = EagerWatch(HERE)
     with watch.watching({}):
         left_by(
             "x = torch.ones(3, requires_grad=True)\ny = x * 2\ny[0] = 5\nz = (y.T @ y).sum()\nz.backward()",
@@ -99,8 +102,8 @@ def test_names_in_functions_are_those_at_their_ends(tmp_path: Path) -> None:
     """Functions inside functions, recursion, generators and functions that fail, without a trace of all calls."""
     path = tmp_path / "functions.py"
     path.write_text(FUNCTIONS)
-    watch = running.Watch(str(tmp_path) + os.sep)
-    outcome = running.run_file(str(path), watch=watch)
+    watch = EagerWatch(str(tmp_path) + os.sep)
+    outcome = observe.run_file(str(path), watch=watch, inside=aliases())
     assert outcome.code == 0 and outcome.names["same"] is True
     names = {(subject.scope, subject.name) for subject in watch.subjects.values()}
     assert {("__call__", "hidden"), ("depth", "deeper"), ("fails", "lost"), ("numbers", "made")} <= names
@@ -113,7 +116,7 @@ def test_names_in_functions_are_those_at_their_ends(tmp_path: Path) -> None:
 @pytest.mark.parametrize("scale", [1.0, 1e-12, 1e-30, 1e25, 3e38, 0.0])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
 def test_sizes_in_single_precision_are_those_in_double(scale: float, dtype: str) -> None:
-    from gradcli.eager.running.tensors import size_of
+    from gradcli.observe.tensors import size_of
 
     with np.errstate(all="ignore"):
         array = (np.linspace(-1, 1, 40).reshape(5, 8) * scale).astype(dtype)

@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from gradcli.eager import running, why
+from gradcli import observe
+from gradcli.eager.run_recorder import EagerWatch
+from gradcli.eager.torch_alias import aliases
+from gradcli.observe import why
 from gradcli.results.findings import Explanation
 from tests.healthy_snippets import HEALTHY
 
@@ -18,10 +21,10 @@ SEED = "import torch\ntorch.manual_seed(0)\n"
 def explained(tmp_path: Path, text: str, tensor: str | None = None) -> Explanation:
     path = tmp_path / "file.py"
     path.write_text(text)
-    watch = running.Watch(str(tmp_path) + os.sep)
-    with running.hushed(), warnings.catch_warnings():
+    watch = EagerWatch(str(tmp_path) + os.sep)
+    with observe.hushed(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        outcome = running.run_file(str(path), watch=watch, tell=False)
+        outcome = observe.run_file(str(path), watch=watch, tell=False, inside=aliases())
     return why.explain(watch, str(path), outcome.error, tensor)
 
 

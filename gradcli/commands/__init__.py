@@ -64,6 +64,7 @@ ROOMS: dict[str, str] = {
     "listings": "gradcli.rendering.documents.listings",
     "machine": "gradcli.rendering.machine",
     "many": "gradcli.batch.points",
+    "observe": "gradcli.observe",
     "package": "gradcli",
     "planned": "gradcli.rendering.documents.planned",
     "plots": "gradcli.rendering.plots",
@@ -74,12 +75,13 @@ ROOMS: dict[str, str] = {
     "reasons": "gradcli.rendering.documents.reasons",
     "report": "gradcli.checks.report",
     "report_formats": "gradcli.rendering.formats",
-    "running": "gradcli.eager.running",
+    "run_recorder": "gradcli.eager.run_recorder",
     "source": "gradcli.language.source",
+    "torch_alias": "gradcli.eager.torch_alias",
     "torch_recorder": "gradcli.frameworks.torch_recorder",
     "trace": "gradcli.rendering.documents.trace",
-    "watching": "gradcli.eager.why",
     "verdicts": "gradcli.rendering.documents.verdicts",
+    "watching": "gradcli.observe.why",
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import nullcontext
 
 from gradcli.commands import room
 from gradcli.commands._declaration import Option
@@ -12,13 +13,15 @@ from gradcli.diagnostics import error
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from contextlib import AbstractContextManager
 
+    from gradcli import observe
     from gradcli.commands._shared import Output
-    from gradcli.eager import running
-    from gradcli.eager.running.script import Outcome
+    from gradcli.eager import run_recorder, torch_alias
     from gradcli.frameworks import torch_recorder
 else:
-    running, torch_recorder = room("running"), room("torch_recorder")
+    observe, run_recorder = room("observe"), room("run_recorder")
+    torch_alias, torch_recorder = room("torch_alias"), room("torch_recorder")
 
 IMPORT = re.compile(rb"^[ \t]*(?:import|from)[ \t]+torch\b", re.MULTILINE)
 ON = Option(
@@ -37,54 +40,52 @@ def on_torch(file: str, on: str | None) -> bool:
         return on == "torch"
     from importlib.util import find_spec
 
-    return file != "-" and IMPORT.search(running.read(file)) is not None and find_spec("torch") is not None
+    return file != "-" and IMPORT.search(observe.read(file)) is not None and find_spec("torch") is not None
+
+
+def tensors(file: str, torch: bool, dtype: str) -> AbstractContextManager[None]:
+    """The context in which a file runs: `torch` is the installed PyTorch or gradcli's tensors; its format of floats."""
+    if not torch:
+        return torch_alias.aliases(dtype)
+    if file != "-":
+        observe.read(file)  # a file that cannot be read is reported before PyTorch is loaded
+    return torch_recorder.default_dtype(torch_recorder.installed(), dtype)
 
 
 def recorded(
     output: Output, file: str, args: Sequence[str], *, torch: bool, every: int, dtype: str, extents: bool, quiet: bool
-) -> tuple[Outcome, running.Watch, str]:
+) -> tuple[observe.Outcome, observe.Watch, str]:
     """Run a file; what it left, the record, and the name of its PyTorch, empty for our own tensors.
 
     `quiet`: what it prints is not shown, and a traceback neither (`show_failure`).
     """
     folder = os.path.dirname(os.path.abspath(file)) + os.sep
+    if not torch and every > 1:
+        raise error("GC721", "--every samples the steps of a run on PyTorch", help="add --on torch")
+    inside = tensors(file, torch, dtype)
     if not torch:
-        if every > 1:
-            raise error("GC721", "--every samples the steps of a run on PyTorch", help="add --on torch")
-        ours = running.Watch(folder, extents)
-        return run(file, args, ours, quiet=quiet, dtype=dtype), ours, ""
-    if file != "-":
-        running.read(file)  # a file that cannot be read is reported before PyTorch is loaded
-    installed = running.installed()
-    watch = torch_recorder.TorchWatch(installed, folder, extents, every)
-    with torch_recorder.default_dtype(installed, dtype):
-        outcome = run(file, args, watch, quiet=quiet, alias=False)
+        ours = run_recorder.EagerWatch(folder, extents)
+        return run(file, args, inside, ours, quiet=quiet), ours, ""
+    watch = torch_recorder.TorchWatch(torch_recorder.installed(), folder, extents, every)
+    outcome = run(file, args, inside, watch, quiet=quiet)
     for note in watch.notes:
         output.say(f"note: {note}")
     sampled = f", one step in {every}" if every > 1 else ""
-    return outcome, watch, f"PyTorch {installed.__version__}{sampled}"
+    return outcome, watch, f"PyTorch {watch.torch.__version__}{sampled}"
 
 
 def run(
-    file: str,
-    args: Sequence[str],
-    watch: running.Watch,
-    *,
-    quiet: bool,
-    dtype: str | None = None,
-    alias: bool = True,
-) -> Outcome:
+    file: str, args: Sequence[str], inside: AbstractContextManager[None], watch: observe.Watch, *, quiet: bool
+) -> observe.Outcome:
     """Run a file, its output shown or not."""
-    if not quiet:
-        return running.run_file(file, args, watch=watch, dtype=dtype, alias=alias)
-    with running.hushed():
-        return running.run_file(file, args, watch=watch, dtype=dtype, alias=alias, tell=False)
+    with observe.hushed() if quiet else nullcontext():
+        return observe.run_file(file, args, inside=inside, watch=watch, tell=not quiet)
 
 
-def show_failure(output: Output, outcome: Outcome) -> None:
+def show_failure(output: Output, outcome: observe.Outcome) -> None:
     """Say why a file whose output is hidden has failed: its traceback, or the code that it gave to `exit`."""
     if isinstance(outcome.error, SystemExit):
         if outcome.code:
-            output.say(f"the file ended with {running.told(outcome.error)}")
+            output.say(f"the file ended with {observe.told(outcome.error)}")
     elif outcome.error is not None:
-        running.report(outcome.error)
+        observe.report(outcome.error)

@@ -11,14 +11,13 @@ from gradcli.diagnostics import error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from gradcli import calculator
+    from gradcli import calculator, observe
     from gradcli.commands._shared import Output
-    from gradcli.eager import running
     from gradcli.rendering import machine
     from gradcli.rendering.graphs import formats
     from gradcli.results.graph_vertices import Graph
 else:
-    calculator, running = room("calculator"), room("running")
+    calculator, observe = room("calculator"), room("observe")
     formats, machine = room("formats"), room("machine")
 
 
@@ -84,8 +83,8 @@ def ran(output: Output, file: str, torch: bool, every: int) -> tuple[int, Graph]
         output, file, (), torch=torch, every=every, dtype="float32", extents=True, quiet=True
     )
     show_failure(output, outcome)
-    graphs = running.graphs_of(watch, file)._replace(on=framework)
-    return int(outcome.code), running.drawing(graphs, running.lines(file))
+    graphs = observe.graphs_of(watch, file)._replace(on=framework)
+    return int(outcome.code), observe.drawing(graphs, observe.lines(file))
 
 
 SOURCE = Operand("script", "EXPR|FILE|FILE.py|-", "An expression, a .grad or .py file, or - for standard input.")

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from gradcli.commands import room
 from gradcli.commands._declaration import Declaration, Operand, Option
-from gradcli.commands._python_file import EVERY, ON, recorded
+from gradcli.commands._python_file import EVERY, ON, recorded, tensors
 from gradcli.commands._shared import OUTPUT
 from gradcli.commands._views import View
 from gradcli.diagnostics import error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from gradcli import observe
     from gradcli.commands._shared import Output
-    from gradcli.eager import running
-    from gradcli.frameworks import torch_recorder
     from gradcli.rendering.documents import listings
     from gradcli.rendering.graphs import formats
 else:
     formats, listings = room("formats"), room("listings")
-    running, torch_recorder = room("running"), room("torch_recorder")
+    observe = room("observe")
 
 
 def run(
@@ -71,18 +70,13 @@ def run(
         formats.form_of(graph)  # an ending without a format is reported before the file runs
         output.expect(graph)
     if not trace and graph is None:
-        if not torch:
-            return int(running.run_file(file, args, dtype=dtype).code)
-        if file != "-":
-            running.read(file)  # a file that cannot be read is reported before PyTorch is loaded
-        with torch_recorder.default_dtype(running.installed(), dtype):
-            return int(running.run_file(file, args, alias=False).code)
+        return int(observe.run_file(file, args, inside=tensors(file, torch, dtype)).code)
     outcome, watch, framework = recorded(
         output, file, args, torch=torch, every=every, dtype=dtype, extents=True, quiet=False
     )
-    graphs = running.graphs_of(watch, file)._replace(on=framework)
+    graphs = observe.graphs_of(watch, file)._replace(on=framework)
     if graph is not None:
-        picture = running.drawing(graphs, running.lines(file))
+        picture = observe.drawing(graphs, observe.lines(file))
         output.save(graph, formats.saved(graph, picture))
     if trace:
         graphs = graphs if chosen is None else graphs.only(chosen)

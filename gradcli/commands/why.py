@@ -13,13 +13,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from gradcli import calculator
     from gradcli.commands._shared import Output
-    from gradcli.eager import running
-    from gradcli.eager import why as watching
+    from gradcli.observe import why as watching
     from gradcli.rendering.documents import reasons
     from gradcli.results.findings import Explanation
 else:
-    calculator, running = room("calculator"), room("running")
-    watching, reasons = room("watching"), room("reasons")
+    calculator, watching, reasons = room("calculator"), room("watching"), room("reasons")
 
 
 def why(

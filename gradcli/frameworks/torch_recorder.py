@@ -20,17 +20,17 @@ from functools import cache, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from gradcli.eager.running import Watch
-from gradcli.eager.running.tensors import Event, Size, flat
-from gradcli.eager.running.watch import SCORES
+from gradcli.diagnostics import error
 from gradcli.frameworks.gradient_libraries import TORCH, untested
-from gradcli.frameworks.torch_tensors import TorchTensors, library, name_of, spoken
+from gradcli.frameworks.torch_tensors import TorchTensors, library, name_of
+from gradcli.observe.run_record import SCORES, Watch
+from gradcli.observe.tensors import Event, Size, flat, spoken
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from gradcli.eager.running.places import Line
-    from gradcli.eager.running.tensors import Entry
+    from gradcli.observe.source_lines import Line
+    from gradcli.observe.tensors import Entry
 
 CUTS = {
     **dict.fromkeys(("item", "__float__", "__int__", "__index__", "__bool__", "__complex__", "__format__"), "item()"),
@@ -61,7 +61,7 @@ class TorchWatch(Watch):
     tensors: TorchTensors
 
     def __init__(self, torch: Any, folder: str, extents: bool = False, every: int = 1) -> None:
-        super().__init__(folder, extents, TorchTensors(torch))
+        super().__init__(folder, TorchTensors(torch), extents)
         self.torch, self.every = torch, every
         self.changes: dict[tuple[tuple[int, ...], int], Line | None] = {}  # shape and version: who changed it so
         self.keeping: dict[int, Any] = {}  # number of a node: a reference to its result, which keeps its gradient
@@ -117,10 +117,6 @@ class TorchWatch(Watch):
         entry.requires, entry.seq, entry.dtype, entry.shape, entry.size, entry.value = facts
         self.tensors.set_mark(tensor, entry.mark)
         return entry
-
-    def operation(self, name: str, xs: Sequence[Any], result: Any) -> None:
-        """An operation gave a result, with or without a node."""
-        self.applied(name, xs, result)
 
     def applied(self, name: str, operands: Sequence[Any], result: Any) -> Entry:
         """An operation on tensors gave a result."""
@@ -206,7 +202,7 @@ class TorchWatch(Watch):
         """A tensor, which had this number before, was changed in place."""
         tensors = self.tensors
         self.changes[tuple(tensor.shape), tensor._version] = self._line()
-        rewritten = tensors.recording() and tensors.node(tensor) is not None
+        rewritten = tensors.mode() == "grad" and tensors.node(tensor) is not None
         self.changing(tensor, before, name, rewritten)
         if rewritten:
             wanted = any(map(tensors.requires, operands))
@@ -695,3 +691,11 @@ def default_dtype(torch: Any, name: str) -> Iterator[None]:
         yield
     finally:
         torch.set_default_dtype(before)
+
+
+def installed() -> Any:
+    """The installed PyTorch, as a module. Raises GradcliError (GC713) where there is none."""
+    try:
+        return import_module("torch")
+    except ImportError:
+        raise error("GC713", "PyTorch is not installed", help="pip install 'gradcli[peers]'") from None

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.eager.running.tensors import SMALL, Facts, Size, Subject, Tensors
+from gradcli.observe.tensors import SMALL, Facts, Size, Subject, Tensors, spoken
 from gradcli.results.graph_vertices import Extent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gradcli.eager.running.tensors import Step
+    from gradcli.observe.tensors import Step
 
 MODULES = ("torch.", "gradcli.")
 LOW, HIGH = 1e-10, 1e15  # of a norm in single precision that neither lost nor overflowed anything
@@ -80,6 +80,7 @@ class TorchTensors(Tensors):
     """Reads tensors of the installed PyTorch."""
 
     recorders = (*Tensors.recorders, "gradcli.frameworks.")
+    layer_call = ("torch.nn.modules.module", "_wrapped_call_impl")
 
     def __init__(self, torch: Any, host: frozenset[str] = frozenset(("cpu",))) -> None:
         self.torch, self.kind = torch, torch.Tensor
@@ -143,7 +144,6 @@ class TorchTensors(Tensors):
         self._known.pop(at, None)
 
     def requires(self, tensor: Any) -> bool:
-        """Whether it requires grad."""
         return bool(tensor.requires_grad)
 
     def node(self, tensor: Any) -> Any:
@@ -154,12 +154,10 @@ class TorchTensors(Tensors):
             return None
 
     def seq(self, tensor: Any) -> int | None:
-        """The number of the node that made it."""
         node = self.node(tensor)
         return None if node is None else self.number(node)
 
     def place(self, tensor: Any) -> tuple[int, int] | None:
-        """The number of the node that made it, and which of its results it is."""
         node = self.node(tensor)
         return None if node is None else (self.number(node), tensor.output_nr)
 
@@ -172,19 +170,15 @@ class TorchTensors(Tensors):
         return found
 
     def base(self, tensor: Any) -> Any:
-        """The tensor that it is a view of, or None."""
         return tensor._base
 
     def grad(self, tensor: Any) -> Any:
-        """Its `.grad`, unnoticed."""
         return tensor.grad if self.node(tensor) is None or tensor.retains_grad else None
 
     def added(self, tensor: Any) -> int:
-        """How many backwards have added into its `.grad` since that was None or zero."""
         return self.added_to.get(self.mark(tensor), 0)
 
     def facts(self, tensor: Any, extents: bool) -> Facts:
-        """What an entry keeps of it."""
         shape = tuple(tensor.shape) if not tensor.is_nested else ()
         try:
             size, value = self.size(tensor, extents), self.kept(tensor, extents)
@@ -194,7 +188,6 @@ class TorchTensors(Tensors):
         return Facts(tensor.requires_grad, self.seq(tensor), spoken(tensor.dtype), shape, size, value)
 
     def subject(self, tensor: Any, name: str, scope: str, size: Size | None) -> Subject:
-        """The state of a tensor now, under a name of the file; the size of its `.grad` may be known."""
         node, grad = self.node(tensor), self.grad(tensor)
         return Subject(
             name,
@@ -227,7 +220,6 @@ class TorchTensors(Tensors):
         return value.dequantize() if value.is_quantized else value
 
     def array(self, value: Any) -> Any:
-        """The entries in main memory: its own where it lies there, else a copy."""
         plain = self.plain(value)
         if plain is None:
             return np.zeros(0)
@@ -268,7 +260,6 @@ class TorchTensors(Tensors):
         return self.torch.float32 if device.type == "mps" else self.torch.float64
 
     def size(self, value: Any, exact: bool = False) -> Size:
-        """The norm, and whether every entry is finite."""
         far = self.far(value)
         if far is None:
             near = value.device.type in self.host and value.dtype in self.norms
@@ -311,7 +302,6 @@ class TorchTensors(Tensors):
         return size
 
     def arrived(self, value: Any, exact: bool) -> Size:
-        """The size of what arrived at a node."""
         known = self._passed.pop(id(value), None)
         if known is None or known[0] is not value or known[1] != value._version:
             return self.size(value, exact)
@@ -324,7 +314,6 @@ class TorchTensors(Tensors):
         self.settle()
 
     def kept(self, value: Any, extents: bool) -> Any:
-        """A copy of a small one, an extent of a large one where these are wanted, or None."""
         if not extents and value.numel() > SMALL:
             return None
         far = self.far(value)
@@ -340,12 +329,10 @@ class TorchTensors(Tensors):
         return Extent(shape, low + 0.0, high + 0.0, norm, rest)
 
     def is_zero(self, value: Any) -> bool:
-        """Whether every entry is zero."""
         far = self.far(value)
         return super().is_zero(value) if far is None else not far.any()
 
     def probe(self, value: Any) -> Any:
-        """A few entries, which distinguish a large gradient from others of the same norm."""
         far = self.far(value)
         if far is None:
             return super().probe(value)
@@ -353,12 +340,10 @@ class TorchTensors(Tensors):
         return Fetched(self, line.reshape(-1)[:: max(1, line.numel() // 2)])
 
     def zero_units(self, value: Any) -> Any:
-        """Which units of an activation are zero in every row."""
         far = self.far(value)
         return super().zero_units(value) if far is None else Fetched(self, ~far.reshape(-1, far.shape[-1]).any(dim=0))
 
     def note_stuck(self, step: Step, arrived: Any, sent: Any, size: Size) -> None:
-        """Note the share of entries where what a node sent, of this size, is not finite and what arrived was zero."""
         if self.far(sent) is None:
             super().note_stuck(step, arrived, sent, size)
         elif arrived.shape == sent.shape:
@@ -379,14 +364,9 @@ class TorchTensors(Tensors):
     # --- where the run stands -------------------------------------------------------------------------------------
 
     def mode(self) -> str:
-        """Whether operations are recorded: grad, no_grad or inference."""
         if self.torch.is_inference_mode_enabled():
             return "inference"
         return "grad" if self.torch.is_grad_enabled() else "no_grad"
-
-    def recording(self) -> bool:
-        """Whether operations leave nodes."""
-        return self.mode() == "grad"
 
     def inside(self, module: Any) -> bool:
         """Whether a module, by its name, belongs to PyTorch or to this package."""
@@ -402,12 +382,6 @@ NUMPY = frozenset(
 def library(module: Any) -> bool:
     """Whether a module, by its name, belongs to PyTorch or to this package."""
     return isinstance(module, str) and (module == "torch" or module.startswith(MODULES))
-
-
-@cache
-def spoken(kind: Any) -> str:
-    """The name of a format without the library's."""
-    return str(kind).removeprefix("torch.")
 
 
 def name_of(node: Any) -> str:

@@ -42,7 +42,7 @@ def per_thread(module: str, **values: Any) -> Any:
     return local
 
 
-current: Any  # a `Watch` of `running/watch.py`, whose methods say what is reported; None unless one is kept
+current: Any  # an `EagerWatch` (`run_recorder.py`), whose methods say what is reported; None unless one is kept
 _own = per_thread(__name__, current=None)
 
 

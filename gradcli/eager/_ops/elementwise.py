@@ -92,14 +92,14 @@ ROWS: dict[str, Any] = {
         "asinh=arcsinh acosh=arccosh atanh=arctanh erfc erfinv lgamma digamma sinc neg=negative",
         inplace=True,
     ),
-    **_rows("tanh sigmoid erf", inplace=True, why="saturated"),
-    **_rows("sign floor ceil trunc=fix round", inplace=True, why="step-function"),
-    **_rows("relu", inplace=True, why="dead-relu"),
+    **_rows("tanh sigmoid erf", inplace=True),
+    **_rows("sign floor ceil trunc=fix round", inplace=True),
+    **_rows("relu", inplace=True),
     "abs": op("absolute", inplace=True)(_of("abs", catalogue()["abs"], long_way=_abs)),
     **_rows("atan2=arctan2 hypot", "Tensor", inplace=True),
     **_rows("xlogy", "Operand", inplace=True),
     **_rows("logaddexp", "Tensor"),
-    **_rows("maximum minimum", "Tensor", why="not-selected"),
+    **_rows("maximum minimum", "Tensor"),
     **_rows(
         "lt:less=less le:less_equal=less_equal gt:greater=greater ge:greater_equal=greater_equal eq:equal "
         "ne:not_equal=not_equal",
@@ -177,7 +177,7 @@ def _scaled_sum(name: str, sign: int) -> Any:
             return record(_add_scaled, xs, {"alpha": sign * alpha}, node, pointwise=True, keep_integer=True)
         return apply(catalogue()[name], xs, {})
 
-    row = op("subtract" if sign < 0 else "", inplace=True, why="" if sign < 0 else "masks")
+    row = op("subtract" if sign < 0 else "", inplace=True)
     summary = f"input {'-' if sign < 0 else '+'} alpha * other."
     return row(_of(name, catalogue()[name], "Operand", long_way, True, summary))
 
@@ -194,7 +194,7 @@ def _div(input: Any, other: Any) -> Tensor:
 
 
 add, sub = _scaled_sum("add", 1), _scaled_sum("sub", -1)
-mul = op("multiply", inplace=True, why="times-zero")(_of("mul", catalogue()["mul"], "Operand"))
+mul = op("multiply", inplace=True)(_of("mul", catalogue()["mul"], "Operand"))
 true_divide = op(name="true_divide", inplace=True)(_of("div", catalogue()["div"], "Operand", _div))
 
 
@@ -204,7 +204,7 @@ def rsub(input: Tensor, other: Operand) -> Any:
     return other - input
 
 
-@op("divide", inplace=True, why="times-zero")
+@op("divide", inplace=True)
 def div(input: Operand, other: Operand, *, rounding_mode: str | None = None) -> Tensor:
     """input / other; rounded down ('floor') or towards zero ('trunc') where that is requested."""
     if rounding_mode is None:
@@ -283,7 +283,7 @@ def remainder(input: Tensor, other: Operand) -> Any:
     return declared("mod", input, other)
 
 
-@op(only=FUNCTION, why="not-selected masks branches")
+@op(only=FUNCTION)
 def where(condition: Tensor, input: Operand | None = None, other: Operand | None = None) -> Any:
     """The entries of `input` where the condition holds, else those of `other`; without them, where it holds."""
     if (input is None) is not (other is None):
@@ -301,7 +301,7 @@ def need_mask(mask: Tensor, name: str) -> None:
         raise RuntimeError(f"{name}() only supports boolean masks, but got a mask of dtype {mask.dtype}: use .bool()")
 
 
-@op(inplace=True, saves="mask value self", why="not-selected masks branches")
+@op(inplace=True, saves="mask value self")
 def masked_fill(input: Tensor, mask: Tensor, value: Operand) -> Tensor:
     """A number where the mask holds, else the entries of `input`; RuntimeError for a mask of another dtype."""
     need_mask(mask, "masked_fill")
@@ -309,7 +309,7 @@ def masked_fill(input: Tensor, mask: Tensor, value: Operand) -> Tensor:
     return record(catalogue()["where"], xs, {}, "MaskedFillBackward0", edges=(2,))
 
 
-@op("clip", inplace=True, why="not-selected")
+@op("clip", inplace=True)
 def clamp(input: Tensor, min: Operand | None = None, max: Operand | None = None) -> Tensor:
     """Entries held between two bounds, either of which may be missing."""
     if min is None and max is None:

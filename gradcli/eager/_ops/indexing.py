@@ -40,7 +40,7 @@ def selected(x: Any, *, axis: int, at: int) -> Any:
     return catalogue()["reshape"](sliced(x, axis=axis, start=at, step=1, size=1), shape=shape)
 
 
-@op(why="not-selected spreads")
+@op()
 def select(input: Tensor, dim: int, index: int) -> Tensor:
     """The part at one position of an axis."""
     axis = axis_of(dim, input.ndim)
@@ -50,7 +50,7 @@ def select(input: Tensor, dim: int, index: int) -> Tensor:
     return viewed(input, selected, {"axis": axis, "at": index % size}, "SelectBackward0")
 
 
-@op(node="Slice", why="not-selected")
+@op(node="Slice")
 def narrow(input: Tensor, dim: int, start: int, length: int) -> Tensor:
     """The part of an axis from a position on."""
     size = input.shape[axis_of(dim, input.ndim)]
@@ -133,7 +133,7 @@ def narrow_by(x: Tensor, dim: int, start: int, step: int, size: int) -> Tensor:
     return viewed(x, sliced, params, "SliceBackward0")
 
 
-@op(name="__getitem__", only=METHOD, fast=True, node="Index", saves="self indices", why="not-selected")
+@op(name="__getitem__", only=METHOD, fast=True, node="Index", saves="self indices")
 def getitem(x: Tensor, index: Any) -> Tensor:
     """x[index], for every index of PyTorch's."""
     items = _items(index)

@@ -212,7 +212,7 @@ def zero_(self: Tensor) -> Tensor:
     return change(self, lambda old: overwritten(old, 0, "ZeroBackward0", 1))
 
 
-@op(node="Fill", why="masks")
+@op(node="Fill")
 def fill_(self: Tensor, value: Operand) -> Tensor:
     """Replace the entries by a number, or by that of a 0-d tensor."""
     name, edges = ("FillBackward3", 2) if isinstance(value, Tensor) else ("FillBackward2", 1)
@@ -326,7 +326,7 @@ def fill_diagonal_(self: Tensor, fill_value: Operand, wrap: bool = False) -> Ten
     )
 
 
-@op(name="__setitem__", only=METHOD, fast=True, node="CopySlices", why="masks")
+@op(name="__setitem__", only=METHOD, fast=True, node="CopySlices")
 def setitem(x: Tensor, index: Any, value: Any) -> None:
     """x[index] = value."""
     target, value, put = indexing.assignment(x, index, value)

@@ -118,7 +118,7 @@ def roll(input: Tensor, shifts: Sizes, dims: Dims = None) -> Any:
     return declared("roll", input, shift=shifts, axis=dims)
 
 
-@op(only=METHOD, why="spreads")
+@op(only=METHOD)
 def repeat(input: Tensor, *given: Any, repeats: Any = None) -> Tensor:
     """The tensor repeated as a whole, so many times along each axis. RuntimeError for fewer numbers than axes."""
     times = sizes(given, repeats, "repeats")

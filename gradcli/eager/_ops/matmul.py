@@ -47,26 +47,26 @@ def _tensors(name: str, one: Any, other: Any) -> None:
 _MM = (operation("matmul"), "MmBackward0", None, False)
 
 
-@op(fast=True, why="times-zero mixes")
+@op(fast=True)
 def mm(input: Tensor, mat2: Tensor) -> Tensor:
     """The product of two matrices."""
     known = again(_MM, input, mat2)
     return _product("mm", input, mat2) if known is None else known
 
 
-@op(fast=True, why="times-zero mixes")
+@op(fast=True)
 def mv(input: Tensor, vec: Tensor) -> Tensor:
     """A matrix times a vector."""
     return _product("mv", input, vec)
 
 
-@op(fast=True, why="times-zero")
+@op(fast=True)
 def dot(input: Tensor, tensor: Tensor) -> Tensor:
     """The sum of the products of two vectors."""
     return _product("dot", input, tensor)
 
 
-@op(fast=True, why="times-zero mixes")
+@op(fast=True)
 def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     """The products of two stacks of matrices."""
     return _product("bmm", input, mat2)
@@ -126,13 +126,13 @@ def _added(name: str, ranks: tuple[int, int], xs: tuple[Tensor, Tensor, Tensor],
     return record(_added_product, xs, factors, f"{name.capitalize()}Backward0", keep_integer=True, pointwise=False)
 
 
-@op(inplace=True, why="times-zero mixes")
+@op(inplace=True)
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """beta * input + alpha * (the product of two matrices)."""
     return _added("addmm", (2, 2), (input, mat1, mat2), beta=beta, alpha=alpha)
 
 
-@op(inplace=True, why="times-zero mixes")
+@op(inplace=True)
 def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """beta * input + alpha * (the products of two stacks of matrices)."""
     return _added("baddbmm", (3, 3), (input, batch1, batch2), beta=beta, alpha=alpha)

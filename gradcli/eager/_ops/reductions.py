@@ -44,7 +44,7 @@ def converted(input: Tensor, dtype: dtypes.dtype | None) -> Tensor:
     return input if dtype is None else cast(input, dtype)
 
 
-@op(why="spreads")
+@op()
 def sum(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: dtypes.dtype | None = None) -> Tensor:
     """The sum of the entries, over all axes or some."""
     input = converted(input, dtype)
@@ -54,7 +54,7 @@ def sum(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: dtypes
     return found if dtype is None else as_asked(found, dtype)
 
 
-@op(why="spreads")
+@op()
 def mean(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: dtypes.dtype | None = None) -> Tensor:
     """The average of the entries; RuntimeError for whole numbers."""
     input = converted(input, dtype)
@@ -153,7 +153,7 @@ def count_nonzero(input: Tensor, dim: Dims = None) -> Tensor:
     return Tensor(np.asarray(np.count_nonzero(input._array, axis=axes_of(dim))))
 
 
-@formula(pointwise=False, why="saturated")
+@formula(pointwise=False)
 def softmax(input: Tensor, dim: int, dtype: dtypes.dtype | None = None) -> Any:
     """Exponentials divided by their sum along an axis."""
     return declared("softmax", input, axis=dim)
@@ -177,13 +177,13 @@ def cumprod(input: Tensor, dim: int, *, dtype: dtypes.dtype | None = None) -> An
     return declared("cumprod", input, axis=dim)
 
 
-@formula(pointwise=False, whole=True, why="not-selected")
+@formula(pointwise=False, whole=True)
 def amax(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Any:
     """The largest entry; several share the gradient."""
     return declared("amax", input, axis=axes_of(dim), keepdims=keepdim)
 
 
-@formula(pointwise=False, whole=True, why="not-selected")
+@formula(pointwise=False, whole=True)
 def amin(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Any:
     """The smallest entry; several share the gradient."""
     return declared("amin", input, axis=axes_of(dim), keepdims=keepdim)
@@ -224,13 +224,13 @@ def _extreme(name: str, x: Tensor, dim: Any, keepdim: bool) -> Any:
     return chosen(x, at, dim, f"{name.capitalize()}Backward0", keepdim)
 
 
-@op(why="not-selected")
+@op()
 def max(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
     """The largest entry; along an axis also its position; of two tensors entry by entry."""
     return _extreme("max", input, dim, keepdim)
 
 
-@op(why="not-selected")
+@op()
 def min(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
     """The smallest entry; along an axis also its position; of two tensors entry by entry."""
     return _extreme("min", input, dim, keepdim)

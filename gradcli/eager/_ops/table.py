@@ -2,7 +2,7 @@
 
 `@op(...)` above a function is its row. `@formula(...)` is the row of a function that is a formula: it is called with
 nodes of a graph, and what it returns is one node of PyTorch's. `install.py` makes the names of `torch`, the methods and
-the `_` forms from the rows; the checks of arguments, the names of what nodes save and `gradcli why` read them too.
+the `_` forms from the rows; the checks of arguments and the names of what nodes save read them too.
 """
 
 from __future__ import annotations
@@ -33,10 +33,7 @@ class Op:
     aliases; LAYER for what `torch.nn.functional` has. `inplace`: whether it has a `_` form, which writes the entries
     into the tensor. `fast`: the method checks its arguments by itself. `node`: how the names of its nodes begin,
     where that is not its own name. `saves`: what PyTorch calls the operands of the node, separated by spaces, where
-    they are not the tensors among the arguments in their order. `why`: how `gradcli why` reads a node that passes no
-    gradient on (a reason: "step-function", "dead-relu", "saturated", "not-selected", "times-zero"), and whether it
-    "spreads" one gradient over entries, "mixes" entries by weights, "branches", or "masks": an infinity comes in
-    there on purpose.
+    they are not the tensors among the arguments in their order.
     """
 
     name: str
@@ -46,7 +43,6 @@ class Op:
     fast: bool = False
     node: str = ""
     saves: str = ""
-    why: str = ""
 
     @property
     def names(self) -> tuple[str, ...]:

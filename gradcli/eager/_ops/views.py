@@ -93,7 +93,7 @@ def _reshaped(x: Any, *, shape: Shape) -> Any:
     return catalogue()["reshape"](x, shape=shape)
 
 
-@op(only=METHOD, fast=True, why="spreads")
+@op(only=METHOD, fast=True)
 def view(input: Tensor, *given: Any) -> Tensor:
     """The same memory in another shape; RuntimeError where only a copy could have it."""
     return _shared(input, sizes(given), "ViewBackward0")
@@ -147,7 +147,7 @@ def squeeze(input: Tensor, dim: Dims = None) -> Tensor:
     return viewed(input, _reshaped, {"shape": shape}, f"SqueezeBackward{0 if dim is None else 2 if several else 1}")
 
 
-@op(why="spreads")
+@op()
 def unsqueeze(input: Tensor, dim: int) -> Tensor:
     """A new axis of size 1."""
     at = axis_of(dim, input.ndim + 1) + input.ndim + 1
@@ -162,7 +162,7 @@ def _permuted(x: Any, *, axes: Shape) -> Any:
     return catalogue()["permute"](x, axes=axes) if axes else x
 
 
-@op(why="spreads")
+@op()
 def permute(input: Tensor, *given: Any, dims: Any = None) -> Tensor:
     """The axes in another order."""
     wanted = sizes(given, dims, "dims")
@@ -172,7 +172,7 @@ def permute(input: Tensor, *given: Any, dims: Any = None) -> Tensor:
     return viewed(input, _permuted, {"axes": order}, "PermuteBackward0")
 
 
-@op("swapaxes swapdims", why="spreads")
+@op("swapaxes swapdims")
 def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
     """Two axes exchanged."""
     return _exchanged(input, dim0, dim1, "TransposeBackward0")
@@ -189,7 +189,7 @@ def _exchanged(x: Tensor, dim0: int, dim1: int, node: str) -> Tensor:
 _TURNED = {"axes": (-1, -2)}
 
 
-@op(fast=True, why="spreads")
+@op(fast=True)
 def t(input: Tensor) -> Tensor:
     """The transpose of a matrix; vectors and numbers as they are."""
     if input._raw.ndim == 2:
@@ -209,7 +209,7 @@ def reversed_axes(x: Tensor) -> Tensor:
 # --- expand ----------------------------------------------------------------------------------------------
 
 
-@op(only=METHOD, fast=True, why="spreads")
+@op(only=METHOD, fast=True)
 def expand(input: Tensor, *given: Any, size: Any = None, implicit: bool = False) -> Tensor:
     """Axes of size 1 repeated without memory of their own; -1 keeps a size."""
     wanted = list(sizes(given, size))

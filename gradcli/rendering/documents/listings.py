@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
-    from gradcli.eager.running.graphs import Backward, Graphs
+    from gradcli.observe.graphs import Backward, Graphs
     from gradcli.rendering.document import Block
     from gradcli.results.graph_vertices import Vertex
 

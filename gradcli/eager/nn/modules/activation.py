@@ -54,11 +54,10 @@ def sigmoid(input: Tensor) -> Tensor:
     return elementwise.ROWS["sigmoid"](input)
 
 
-def _activation(node: str, floating: bool = True, why: str = "") -> Callable[[Any], Any]:
+def _activation(node: str, floating: bool = True) -> Callable[[Any], Any]:
     """Make an activation of a formula of declared operations: it takes a tensor, and perhaps works in its place.
 
-    Its arguments are those of the formula, which is called with nodes of a graph. `floating`: for floats only; `why`:
-    as in a row of the table of operations.
+    Its arguments are those of the formula, which is called with nodes of a graph. `floating`: for floats only.
     """
 
     def made(formula: Any) -> Any:
@@ -74,7 +73,7 @@ def _activation(node: str, floating: bool = True, why: str = "") -> Callable[[An
 
             return in_place.change(input, run) if inplace else run(input)
 
-        row = op(only=LAYER, node=node.partition("Backward")[0], why=why)
+        row = op(only=LAYER, node=node.partition("Backward")[0])
         return checked(row(formula), floating=floating, call=function)
 
     return made
@@ -95,13 +94,13 @@ mish = _declared("mish", "MishBackward0", "x times tanh(softplus(x)).")
 hardsigmoid = _declared("hardsigmoid", "HardsigmoidBackward0", "A sigmoid of three straight lines.", False)
 
 
-@_activation("LeakyReluBackward0", why="dead-relu")
+@_activation("LeakyReluBackward0")
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Any:
     """Positive entries as they are, others times the slope."""
     return declared("leaky_relu", input, negative_slope)
 
 
-@_activation("EluBackward{inplace:d}", why="saturated")
+@_activation("EluBackward{inplace:d}")
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Any:
     """Positive entries as they are, others alpha*(exp(x) - 1)."""
     return declared("elu", input, alpha)
@@ -115,7 +114,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Any:
     return declared("elu", input / alpha, 1) * alpha
 
 
-@_activation("GeluBackward0", why="saturated")
+@_activation("GeluBackward0")
 def gelu(input: Tensor, approximate: str = "none") -> Any:
     """x times the normal distribution function, exact or with a tanh (`approximate="tanh"`)."""
     if approximate not in ("none", "tanh"):
@@ -123,13 +122,13 @@ def gelu(input: Tensor, approximate: str = "none") -> Any:
     return declared("gelu", input, approximate=approximate)
 
 
-@_activation("LogSigmoidBackward0", why="saturated")
+@_activation("LogSigmoidBackward0")
 def logsigmoid(input: Tensor) -> Any:
     """The logarithm of the logistic function."""
     return declared("logsigmoid", input)
 
 
-@_activation("SoftplusBackward0", why="saturated")
+@_activation("SoftplusBackward0")
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Any:
     """log(1 + exp(beta*x))/beta, and x itself where beta*x is above the threshold."""
     scaled = input * beta

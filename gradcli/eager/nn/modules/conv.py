@@ -165,7 +165,7 @@ def _conv(axes: int, images: str) -> Any:
     >>> {name}(x.view(1, 1, *ones, 3), filters.view(1, 1, *ones, 2)).flatten()
     tensor([-1., -2.])
     """
-    return checked(op(only=LAYER, node="Convolution", why="mixes")(described(convolve, name, doc)))
+    return checked(op(only=LAYER, node="Convolution")(described(convolve, name, doc)))
 
 
 conv1d, conv2d, conv3d = _conv(1, "(N, C, L)"), _conv(2, "(N, C, H, W)"), _conv(3, "(N, C, D, H, W)")

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import CodeType, FrameType
 
-    from gradcli.eager._core.modes import Place
-
 
 LONGEST = 60
 
@@ -48,7 +46,7 @@ MOST_CODES = 1024  # functions whose lines are kept
 _known: dict[int, tuple[CodeType, dict[int, Line]]] = {}  # by the code's identity: its hash reads all its constants
 
 
-def line_of(place: Place) -> Line | None:
+def line_of(place: tuple[CodeType, int] | None) -> Line | None:
     """The line of a place; the text is empty where the source cannot be read."""
     return None if place is None else line_in(*place)
 
@@ -91,9 +89,6 @@ def _shortened(text: str) -> str:
     return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
 
 
-LAYER_CALLS = {("torch.nn.modules.module", "_wrapped_call_impl"), ("gradcli.eager.nn._module", "__call__")}
-
-
 class Loop(NamedTuple):
     """A loop of some code, from its first instruction to the jump back."""
 
@@ -116,10 +111,13 @@ class Level:
 
 
 class Calls:
-    """The stack at the last operation. `own` is whether a file is the user's."""
+    """The stack at the last operation.
 
-    def __init__(self, own: Callable[[str], bool]) -> None:
-        self.own = own
+    `own` is whether a file is the user's, `layer_call` the module and the name of the function that calls a layer.
+    """
+
+    def __init__(self, own: Callable[[str], bool], layer_call: tuple[str, str]) -> None:
+        self.own, self.layer_call = own, layer_call
         self.levels: list[Level] = []
         self.count = 0
         self.last: tuple[Group, ...] | None = None  # of the operation of which a part has been entered
@@ -161,7 +159,7 @@ class Calls:
         self.levels.clear()
 
     def _is_layer(self, frame: FrameType) -> bool:
-        return (frame.f_globals.get("__name__"), frame.f_code.co_name) in LAYER_CALLS
+        return (frame.f_globals.get("__name__"), frame.f_code.co_name) == self.layer_call
 
     def _entered(self, frame: FrameType, caller: FrameType | None, outer: Any) -> tuple[Group, ...]:
         """The group of a frame that begins; none for a module, a comprehension, or the forward of a layer."""

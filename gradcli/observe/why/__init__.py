@@ -6,14 +6,14 @@ import re
 from typing import TYPE_CHECKING
 
 from gradcli.diagnostics import did_you_mean, error, visible
-from gradcli.eager.why.missing import missing, reason, stops, unregistered
-from gradcli.eager.why.story import Story
-from gradcli.eager.why.values import memory, values
+from gradcli.observe.why.missing import missing, reason, stops, unregistered
+from gradcli.observe.why.story import Story
+from gradcli.observe.why.values import memory, values
 from gradcli.results.findings import Explanation, Finding
 
 if TYPE_CHECKING:
-    from gradcli.eager.running.tensors import Subject
-    from gradcli.eager.running.watch import Watch
+    from gradcli.observe.run_record import Watch
+    from gradcli.observe.tensors import Subject
 
 __all__ = ["explain", "reason"]
 

@@ -1,28 +1,25 @@
 """What the record of a run keeps (values, nodes that ran, backwards, events; no tensor), and how it reads tensors.
 
-`Tensors` reads those of this package. The adaptor of the installed PyTorch overrides what differs there, so that one
-record, and one set of reasons and pictures, serves both.
+`Tensors` reads arrays of NumPy. A library's adaptor adds what it takes to read its tensors, so that one record, and one
+set of reasons and pictures, serves every library.
 """
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gradcli.eager._core.modes import ours, recording, state
-from gradcli.eager._core.tensor import Tensor
-from gradcli.eager._core.tracer import Traced
 from gradcli.results.graph_vertices import Extent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gradcli.eager._core import dtypes
-    from gradcli.eager.running.places import Line
+    from gradcli.observe.source_lines import Line
     from gradcli.results.graph_vertices import Group
 
 
@@ -264,17 +261,6 @@ def size_of(array: Any, exact: bool = False) -> Size:
     return Size(norm, norm - norm == 0)
 
 
-@cache
-def name_of(dtype: Any) -> str:
-    """The name of a format; NumPy takes its time to make it."""
-    return str(dtype)
-
-
-def array_of(value: Any) -> Any:
-    """The entries of a tensor, or what an array or a number is itself."""
-    return value._raw if isinstance(value, Tensor) else value
-
-
 def flat(xs: Sequence[Any]) -> list[Any]:
     """What is in lists and tuples, however deep."""
     found: list[Any] = []
@@ -299,84 +285,63 @@ class Facts(NamedTuple):
     value: Any  # a copy of a small tensor, an extent, or None
 
 
-class Tensors:
-    """Reads the tensors of this package; a gradient may be an array too."""
+class Tensors(ABC):
+    """Reads the tensors of a library."""
 
-    recorders: tuple[str, ...] = ("gradcli.eager.running",)  # rooms whose frames are the record's own
+    recorders: tuple[str, ...] = ("gradcli.observe.",)  # how the names of modules begin whose frames are the record's
+    layer_call: tuple[str, str]  # the module and the name of the function that calls a layer
+    kind: type
 
-    kind: type = Tensor
-
+    @abstractmethod
     def is_tensor(self, value: Any) -> bool:
-        """Whether a value is a tensor that has entries; a stand-in of a recording has none."""
-        return isinstance(value, Tensor) and not isinstance(value, Traced)
+        """Whether a value is a tensor that has entries."""
 
+    @abstractmethod
     def mark(self, tensor: Any) -> int:
         """Its number in a record; -1 for none."""
-        mark: int = tensor._mark
-        return mark
 
+    @abstractmethod
     def set_mark(self, tensor: Any, mark: int) -> None:
         """Give it a number."""
-        tensor._mark = mark
 
+    @abstractmethod
     def requires(self, tensor: Any) -> bool:
         """Whether it requires grad."""
-        requires: bool = tensor._requires
-        return requires
+
+    @abstractmethod
+    def place(self, tensor: Any) -> tuple[int, int] | None:
+        """The number of the node that made it, and which of its results it is."""
+
+    @abstractmethod
+    def base(self, tensor: Any) -> Any:
+        """The tensor that it is a view of, or None."""
+
+    @abstractmethod
+    def grad(self, tensor: Any) -> Any:
+        """Its `.grad`, unnoticed."""
+
+    @abstractmethod
+    def added(self, tensor: Any) -> int:
+        """How many backwards have added into its `.grad` since that was None or zero."""
+
+    @abstractmethod
+    def facts(self, tensor: Any, extents: bool) -> Facts:
+        """What an entry keeps of it."""
+
+    @abstractmethod
+    def subject(self, tensor: Any, name: str, scope: str, size: Size | None) -> Subject:
+        """The state of a tensor now, under a name of the file; the size of its `.grad` may be known."""
 
     def seq(self, tensor: Any) -> int | None:
         """The number of the node that made it."""
-        edge = tensor._edge
-        return None if edge is None else edge[0].seq
-
-    def place(self, tensor: Any) -> tuple[int, int] | None:
-        """The number of the node that made it, and which of its results it is."""
-        edge = tensor._edge
-        return None if edge is None else (edge[0].seq, edge[1])
-
-    def base(self, tensor: Any) -> Any:
-        """The tensor that it is a view of, or None."""
-        return tensor._base
-
-    def grad(self, tensor: Any) -> Any:
-        """Its `.grad`, unnoticed."""
-        return tensor._grad
-
-    def added(self, tensor: Any) -> int:
-        """How many backwards have added into its `.grad` since that was None or zero."""
-        grad = tensor._grad
-        return 0 if grad is None else grad._added
-
-    def facts(self, tensor: Any, extents: bool) -> Facts:
-        """What an entry keeps of it."""
-        array, edge = tensor._raw, tensor._edge
-        seq = None if edge is None else edge[0]._seq
-        return Facts(
-            tensor._requires, seq, name_of(array.dtype), array.shape, size_of(array, extents), kept(array, extents)
-        )
-
-    def subject(self, tensor: Any, name: str, scope: str, size: Size | None) -> Subject:
-        """The state of a tensor now, under a name of the file; the size of its `.grad` may be known."""
-        edge, grad = tensor._edge, tensor._grad
-        return Subject(
-            name,
-            scope,
-            edge is None,
-            tensor.requires_grad,
-            tensor._retains,
-            tensor._raw.dtype.kind in "fc",
-            _spoken(tensor.dtype),
-            "" if edge is None else type(edge[0]).__name__,
-            tensor._raw.shape,
-            type(tensor).__name__ == "Parameter",
-            None if grad is None else size or self.size(grad),
-        )
+        place = self.place(tensor)
+        return None if place is None else place[0]
 
     # --- entries --------------------------------------------------------------------------------------------------
 
+    @abstractmethod
     def array(self, value: Any) -> Any:
-        """The entries of a tensor or of a gradient."""
-        return array_of(value)
+        """The entries of a tensor or of a gradient in main memory."""
 
     def size(self, value: Any, exact: bool = False) -> Size:
         """The norm, and whether every entry is finite."""
@@ -419,25 +384,21 @@ class Tensors:
         """The size of what arrived at a node."""
         return self.size(value, exact)
 
-    def swept(self) -> None:
-        """A backward is over."""
+    def swept(self) -> None:  # noqa: B027 - few adaptors have something to do
+        """Note that a backward is over."""
 
     # --- where the run stands -------------------------------------------------------------------------------------
 
+    @abstractmethod
     def mode(self) -> str:
         """Whether operations are recorded: grad, no_grad or inference."""
-        return "inference" if state._inference else "grad" if state._grad else "no_grad"
 
-    def recording(self) -> bool:
-        """Whether operations leave nodes."""
-        return recording()
-
+    @abstractmethod
     def inside(self, module: Any) -> bool:
-        """Whether a module, by its name, belongs to the library and not to the file that runs."""
-        return ours[module]
+        """Whether a module, by its name, belongs to the library or to this package, not to the file that runs."""
 
 
 @cache
-def _spoken(kind: dtypes.dtype) -> str:
+def spoken(kind: Any) -> str:
     """The name of a format without the library's."""
     return str(kind).removeprefix("torch.")

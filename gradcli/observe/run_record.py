@@ -12,34 +12,17 @@ from __future__ import annotations
 import itertools
 import os
 import sys
-from contextlib import contextmanager
+from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager, contextmanager
 from dis import get_instructions
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gradcli.eager._core import events
-from gradcli.eager._core.modes import state
-from gradcli.eager.running.places import Calls, Line, line_in, line_of, statement_in
-from gradcli.eager.running.tensors import (
-    Entry,
-    Event,
-    Facts,
-    Reached,
-    Rule,
-    Sent,
-    Size,
-    Step,
-    Subject,
-    Sweep,
-    Tensors,
-    flat,
-)
+from gradcli.observe.source_lines import Calls, Line, line_in, line_of, statement_in
+from gradcli.observe.tensors import Entry, Event, Facts, Reached, Rule, Sent, Size, Step, Subject, Sweep, Tensors, flat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from types import CodeType, FrameType
-
-    from gradcli.eager._core.modes import Place
-    from gradcli.eager._core.node import Node
 
 
 class Functions:
@@ -79,13 +62,6 @@ def names_at_end(frame: FrameType, owners: set[int]) -> dict[str, Any]:
     return names
 
 
-def end_of(source: Any) -> tuple[int, int]:
-    """Where an edge leads: the number of a node, and which of its results; (0, 0) for a leaf or for nowhere."""
-    if source is None or source._seq >= 0:
-        return (0 if source is None else source._seq, 0)
-    return (source.node._seq, source.nr)
-
-
 SCORES = {  # which operand of a softmax holds the scores, or of attention the mask that is added to them
     "SoftmaxBackward0": 0,
     "LogSoftmaxBackward0": 0,
@@ -95,12 +71,15 @@ NOTHING = Facts(False, None, "", (), Size(0.0, True), None)  # known of a value 
 _numbers = itertools.count()  # never reset: a number belongs to one record
 
 
-class Watch:
-    """The record of one run; with `extents`, large arrays leave their smallest and largest entry."""
+class Watch(ABC):
+    """The record of one run, which the adaptor of a library feeds.
 
-    def __init__(self, folder: str, extents: bool = False, tensors: Tensors | None = None) -> None:
+    `folder` has the files of the user; with `extents`, large arrays leave their smallest and largest entry.
+    """
+
+    def __init__(self, folder: str, tensors: Tensors, extents: bool = False) -> None:
         self.extents = extents
-        self.tensors = Tensors() if tensors is None else tensors
+        self.tensors = tensors
         self.folder = (folder, os.path.realpath(folder) + os.sep)  # the files in it are the user's own
         self.entries: dict[int, Entry] = {}
         self.made: dict[int, dict[int, int]] = {}  # number of a node: the numbers of its results, by their places
@@ -120,7 +99,7 @@ class Watch:
         self.open: list[Sweep] = []
         self.owners: set[int] = set()  # the objects whose attributes were looked at
         self.functions = Functions(self._own)
-        self.calls = Calls(self._own) if extents else None
+        self.calls = Calls(self._own, tensors.layer_call) if extents else None
         self.last: Line | None = None  # where an exception ended the file
         self.running = False
 
@@ -147,40 +126,9 @@ class Watch:
         self.tensors.set_mark(tensor, mark)
         return self.entries[mark]
 
+    @abstractmethod
     def of_node(self, tensor: Any) -> Entry:
         """The entry of a result of an operation that nobody reported."""
-        node = tensor._edge[0]
-        reads = []
-        for x in node.ins:
-            number, at = end_of(x)
-            mark = self.made.get(number, {}).get(at) if number else None if x is None else self.mark(x)
-            reads += [] if mark is None else [mark]
-        entry = self._enter(tensor, "operation", type(node).__name__, tuple(reads))
-        entry.wanted = True
-        return entry
-
-    def operation(self, name: str, xs: Sequence[Any], result: Any) -> None:
-        """An operation gave a result, with or without a node."""
-        tensors, entries = self.tensors, self.entries
-        inputs, wanted = [], False
-        for x in xs:
-            if tensors.is_tensor(x):
-                entry = entries.get(tensors.mark(x)) or self.unknown(x)
-                if tensors.requires(x):
-                    entry.requires = wanted = True
-                inputs.append(entry.mark)
-        made = self._enter(result, "operation", name, tuple(inputs))
-        made.wanted = wanted
-        if name in SCORES and not made.finite:
-            scores = xs[SCORES[name]] if len(xs) > SCORES[name] else None
-            if tensors.is_tensor(scores):
-                made.masked = tensors.masked_rows(scores, result)
-
-    def given_node(self, result: Any) -> None:
-        """A result has another node, or another name for it, than when it was reported."""
-        entry, (number, at) = self.entries[self.mark(result)], self.tensors.place(result) or (0, 0)
-        entry.name, entry.seq = type(result._edge[0]).__name__, number
-        self.made.setdefault(number, {})[at] = entry.mark
 
     def ruled(self, result: Any, name: str, backward: Any, saved: Sequence[Any]) -> None:
         """A result has a rule of its own, of a class of this name with a backward, and saved these values."""
@@ -254,17 +202,6 @@ class Watch:
 
     # --- changes ------------------------------------------------------------------------------------------------
 
-    def same(self, tensor: Any, other: Any) -> None:
-        """Give a tensor the number of another one."""
-        self.tensors.set_mark(tensor, self.mark(other))
-
-    def changed(self, tensor: Any, result: Any, rewritten: bool) -> None:
-        """A tensor was changed in place; `result` is what was computed for it, and may become its history."""
-        before, made = self.mark(tensor), self.mark(result)
-        self.changing(tensor, before, self.entries[made].name, rewritten)
-        if rewritten and self.tensors.base(tensor) is None:
-            self.tensors.set_mark(tensor, made)
-
     def changing(self, tensor: Any, before: int, name: str, rewritten: bool) -> None:
         """Note a change of a tensor that had a number before; one without a new history may have been spoilt."""
         changed = before
@@ -309,12 +246,6 @@ class Watch:
         """An optimizer was given tensors to move."""
         self.optimised.update(map(self.mark, tensors))
 
-    def grad_read(self, tensor: Any) -> None:
-        """`.grad` was read; only reads by the file itself count."""
-        module = sys._getframe(2).f_globals.get("__name__", "")
-        if not self.tensors.inside(module):
-            self.looked(tensor)
-
     def looked(self, tensor: Any) -> None:
         """The file read `.grad`."""
         found = self.tensors.grad(tensor)
@@ -350,10 +281,6 @@ class Watch:
         self.refusal, self.stop, self.fault = self.mark(root), None, self._line()
         self.meet(root)
 
-    def stopped(self, why: str, name: str, where: Place, changed: Place) -> None:
-        """A backward cannot go through a node."""
-        self.broken(why, name, line_of(where), line_of(changed))
-
     def broken(self, why: str, name: str, line: Line | None, changed: Line | None) -> None:
         """A backward cannot go through a node that was made at one line; what it saved was `changed` at another."""
         self.stop, self.refusal = (why, name, line, changed), None
@@ -368,16 +295,6 @@ class Watch:
         made = Sweep(line, known, retain, create, accumulate, marks)
         self.sweeps.append(made)
         self.open.append(made)
-
-    def ran(self, node: Node, cts: Sequence[Any], results: Sequence[Any]) -> None:
-        """A node ran in a backward."""
-        sent = []
-        for source, value in zip(node.ins, results, strict=False):
-            if source is not None:
-                number, _ = end_of(source)
-                sent.append((("node", number) if number else ("leaf", self.mark(source)), value))
-        line = None if node._code is None else line_in(node._code, node._at)
-        self.step(node._seq, type(node).__name__, line, cts, sent)
 
     def step(
         self, seq: int, name: str, line: Line | None, cts: Sequence[Any], results: Sequence[tuple[tuple[str, int], Any]]
@@ -470,17 +387,9 @@ class Watch:
             self.forget()
             self.look(names)
 
-    @contextmanager
-    def attached(self) -> Iterator[None]:
+    @abstractmethod
+    def attached(self) -> AbstractContextManager[None]:
         """While it lasts, what tensors of this thread do is recorded."""
-        before = events.current
-        events.current = self
-        state.refresh()
-        try:
-            yield
-        finally:
-            events.current = before
-            state.refresh()
 
     def _broken_off(self, problem: BaseException) -> None:
         """The names in the functions that an exception left, and its line."""

@@ -8,15 +8,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradcli.diagnostics import error, visible
-from gradcli.eager.running.places import file_name, filename_of
+from gradcli.observe.source_lines import file_name, filename_of
 from gradcli.results.graph_vertices import Graph, Vertex
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from gradcli.eager.running.places import Line
-    from gradcli.eager.running.tensors import Entry, Rule
-    from gradcli.eager.running.watch import Watch
+    from gradcli.observe.run_record import Watch
+    from gradcli.observe.source_lines import Line
+    from gradcli.observe.tensors import Entry, Rule
 
 
 class Sent(NamedTuple):

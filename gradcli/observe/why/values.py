@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.eager.why.story import flat_reason, reads, walk
+from gradcli.observe.why.story import flat_reason, reads, walk
 from gradcli.results.findings import (
     Accumulated,
     AtNode,
@@ -26,9 +26,9 @@ from gradcli.results.findings import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gradcli.eager.running.places import Line
-    from gradcli.eager.running.tensors import Entry, Reached, Step, Sweep
-    from gradcli.eager.why.story import Story
+    from gradcli.observe.source_lines import Line
+    from gradcli.observe.tensors import Entry, Reached, Step, Sweep
+    from gradcli.observe.why.story import Story
     from gradcli.results.findings import Finding
 
     Way = list[tuple[Step, tuple[str, int], float]]

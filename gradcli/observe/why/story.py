@@ -1,4 +1,4 @@
-"""Queries of the record of a run (origins of tensors, ends of paths, names), and the fix for each reason.
+"""Queries of the record of a run (origins of tensors, ends of paths, names), the fix for each reason, kinds of nodes.
 
 In `CURES` `$it` stands for the tensor that a finding is about, `$use` for a class of torch.nn. All walks are loops: a
 record may hold a million operations.
@@ -8,21 +8,18 @@ from __future__ import annotations
 
 import linecache
 from collections import deque
-from functools import cache, cached_property
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from gradcli.eager._ops.install import OPERATIONS
-from gradcli.eager._ops.table import functions_of
-from gradcli.eager.nn.modules import activation, conv
-from gradcli.eager.running.places import file_name, filename_of
+from gradcli.observe.source_lines import file_name, filename_of
 from gradcli.results.findings import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from gradcli.eager.running.places import Line
-    from gradcli.eager.running.tensors import Entry, Event, Reached, Step, Subject, Sweep
-    from gradcli.eager.running.watch import Watch
+    from gradcli.observe.run_record import Watch
+    from gradcli.observe.source_lines import Line
+    from gradcli.observe.tensors import Entry, Event, Reached, Step, Subject, Sweep
     from gradcli.results.findings import Evidence
 
 
@@ -88,23 +85,32 @@ def kind_of(node: str) -> str:
     return node.partition("Backward")[0]
 
 
-@cache
-def _readings() -> dict[str, set[str]]:
-    """What the rows of operations and of layers say about nodes, by their kind."""
-    found: dict[str, set[str]] = {}
-    for function in (*OPERATIONS.values(), *functions_of(activation, conv).values()):
-        found.setdefault(function.row.kind, set()).update(function.row.why.split())
-    return found
+# how nodes of a kind are read: why one passes no gradient on although something arrived (a reason), and whether it
+# spreads one gradient over entries, mixes entries by weights, branches, or masks: an infinity comes in there on purpose
+READINGS: dict[str, set[str]] = {
+    word: set(kinds.split())
+    for word, kinds in {
+        "step-function": "Ceil Floor Round Sign Trunc",
+        "dead-relu": "LeakyRelu Relu",
+        "saturated": "Elu Erf Gelu LogSigmoid Sigmoid Softmax Softplus Tanh",
+        "not-selected": "Amax Amin Clamp Index MaskedFill Max Maximum Min Minimum Select Slice Where",
+        "times-zero": "Addmm Baddbmm Bmm Div Dot Mm Mul Mv",
+        "spreads": "Expand Mean Permute Repeat Select Sum T Transpose Unsqueeze View",
+        "mixes": "Addmm Baddbmm Bmm Convolution Mm Mv",
+        "branches": "MaskedFill Where",
+        "masks": "Add CopySlices Fill MaskedFill Where",
+    }.items()
+}
 
 
 def reads(node: str, word: str) -> bool:
-    """Whether a node is read so, as the row of its operation says: it "spreads", "mixes", "masks" or "branches"."""
-    return word in _readings().get(kind_of(node), ())
+    """Whether a node is read so: it "spreads", "mixes", "masks" or "branches"."""
+    return kind_of(node) in READINGS[word]
 
 
 def flat_reason(node: str) -> str:
-    """Why a node passes no gradient on although something arrived: the reason in the row of its operation."""
-    return next((word for word in _readings().get(kind_of(node), ()) if word in CURES), "flat")
+    """Why a node passes no gradient on although something arrived."""
+    return next((word for word in READINGS if word in CURES and reads(node, word)), "flat")
 
 
 class End(NamedTuple):

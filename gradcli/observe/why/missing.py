@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gradcli.eager.why.story import is_float
+from gradcli.observe.why.story import is_float
 from gradcli.results.findings import AtNode, Saved, Unregistered
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gradcli.eager.running.tensors import Event
-    from gradcli.eager.running.watch import Loose
-    from gradcli.eager.why.story import End, Story
+    from gradcli.observe.run_record import Loose
+    from gradcli.observe.tensors import Event
+    from gradcli.observe.why.story import End, Story
     from gradcli.results.findings import Finding
 
 
