@@ -257,51 +257,20 @@ _CALLS += [
 _CALLS += ["nn.CrossEntropyLoss(torch.arange(6.),reduction='none')(x3[0],torch.arange(6))", "nn.Conv3d(2,3,2)(x5)"]
 LAYERS = {call: DATA + f"y = {call}" + END for call in _CALLS}
 
-_MODULES = [
-    "nn.Conv2d(1,6,5)",
-    "nn.Conv2d(4,6,3,stride=2,padding=1,dilation=2,groups=2,bias=False)",
-    "nn.Conv1d(3,4,3,padding='same')",
-    "nn.Conv1d(3,4,3,padding='other')",
-    "nn.Conv1d(3,4,3,padding='same',stride=2)",
-    "nn.Conv2d(3,4,3,groups=2)",
-    "nn.Conv3d(1,2,3)",
-    "nn.ConvTranspose2d(4,2,3,2,output_padding=1)",
-    "nn.ConvTranspose1d(4,2,3)",
-    "nn.MaxPool2d(2)",
-    "nn.MaxPool2d(3,2,1)",
-    "nn.MaxPool1d(2)",
-    "nn.AvgPool2d(2)",
-    "nn.AvgPool2d(2,2,1,True)",
-    "nn.AvgPool1d(2)",
-    "nn.AdaptiveAvgPool2d((1,1))",
-    "nn.AdaptiveAvgPool1d(2)",
-    "nn.BatchNorm2d(3)",
-    "nn.GroupNorm(2,4)",
-    "nn.GroupNorm(3,4)",
-    "nn.InstanceNorm2d(3)",
-    "nn.InstanceNorm1d(3,affine=True)",
-    "nn.RMSNorm(3)",
-    "nn.RNN(3,4)",
-    "nn.RNN(3,4,2,nonlinearity='relu',bidirectional=True)",
-    "nn.RNN(3,4,1,'relu')",
-    "nn.RNN(3,4,nonlinearity='x')",
-    "nn.RNN(3,0)",
-    "nn.RNN(3,4,dropout=2)",
-    "nn.LSTM(3,4,batch_first=True,dropout=.5,num_layers=2)",
-    "nn.LSTM(3,4,dropout=.5)",
-    "nn.GRU(3,4,bias=False)",
-    "nn.RNNCell(3,4)",
-    "nn.RNNCell(3,4,bias=False,nonlinearity='relu')",
-    "nn.LSTMCell(3,4)",
-    "nn.GRUCell(3,4,bias=False)",
-    "nn.MultiheadAttention(4,2)",
-    "nn.MultiheadAttention(4,3)",
-    "nn.Dropout2d(.2)",
-    "nn.Upsample(scale_factor=2)",
-    "nn.PixelShuffle(2)",
-    "nn.ZeroPad2d(1)",
-    "nn.TripletMarginLoss()",
-]
+_MODULES = (
+    "nn.Conv2d(1,6,5) nn.Conv2d(4,6,3,stride=2,padding=1,dilation=2,groups=2,bias=False) "
+    "nn.Conv1d(3,4,3,padding='same') nn.Conv1d(3,4,3,padding='other') nn.Conv1d(3,4,3,padding='same',stride=2) "
+    "nn.Conv2d(3,4,3,groups=2) nn.Conv3d(1,2,3) nn.ConvTranspose2d(4,2,3,2,output_padding=1) "
+    "nn.ConvTranspose1d(4,2,3) nn.MaxPool2d(2) nn.MaxPool2d(3,2,1) nn.MaxPool1d(2) nn.AvgPool2d(2) "
+    "nn.AvgPool2d(2,2,1,True) nn.AvgPool1d(2) nn.AdaptiveAvgPool2d((1,1)) nn.AdaptiveAvgPool1d(2) "
+    "nn.BatchNorm2d(3) nn.GroupNorm(2,4) nn.GroupNorm(3,4) nn.InstanceNorm2d(3) nn.InstanceNorm1d(3,affine=True) "
+    "nn.RMSNorm(3) nn.RNN(3,4) nn.RNN(3,4,2,nonlinearity='relu',bidirectional=True) nn.RNN(3,4,1,'relu') "
+    "nn.RNN(3,4,nonlinearity='x') nn.RNN(3,0) nn.RNN(3,4,dropout=2) "
+    "nn.LSTM(3,4,batch_first=True,dropout=.5,num_layers=2) nn.LSTM(3,4,dropout=.5) nn.GRU(3,4,bias=False) "
+    "nn.RNNCell(3,4) nn.RNNCell(3,4,bias=False,nonlinearity='relu') nn.LSTMCell(3,4) nn.GRUCell(3,4,bias=False) "
+    "nn.MultiheadAttention(4,2) nn.MultiheadAttention(4,3) nn.Dropout2d(.2) nn.Upsample(scale_factor=2) "
+    "nn.PixelShuffle(2) nn.ZeroPad2d(1) nn.TripletMarginLoss()"
+).split()
 LAYER_MODULES = {call: f"nn = torch.nn\ntorch.manual_seed(5)\nm = {call}\n" + _STATE for call in _MODULES}
 # subclasses that call the constructor of a layer, or change what it calls
 _SUBCLASSES = {

@@ -5,44 +5,10 @@ from __future__ import annotations
 X = "x = torch.tensor([0.5, 1.5, 2.5], requires_grad=True)\n"
 A = "a = torch.tensor([[1., 2.], [3., 4.], [5., 7.]], requires_grad=True)\n"
 
-_UNARY = [
-    "exp",
-    "exp2",
-    "expm1",
-    "log",
-    "log2",
-    "log10",
-    "log1p",
-    "sqrt",
-    "rsqrt",
-    "sin",
-    "cos",
-    "tan",
-    "asin",
-    "acos",
-    "atan",
-    "sinh",
-    "cosh",
-    "tanh",
-    "asinh",
-    "atanh",
-    "erf",
-    "erfc",
-    "lgamma",
-    "digamma",
-    "sigmoid",
-    "relu",
-    "neg",
-    "abs",
-    "sign",
-    "floor",
-    "ceil",
-    "trunc",
-    "round",
-    "sinc",
-    "square",
-    "reciprocal",
-]
+_UNARY = (
+    "exp exp2 expm1 log log2 log10 log1p sqrt rsqrt sin cos tan asin acos atan sinh cosh tanh asinh atanh erf "
+    "erfc lgamma digamma sigmoid relu neg abs sign floor ceil trunc round sinc square reciprocal"
+).split()
 
 SNIPPETS: dict[str, str] = {
     f"unary {name}": f"x = torch.tensor([0.25, 0.5, 0.75], requires_grad=True)\ny = x.{name}()\ny.sum().backward()\n"

@@ -15,17 +15,7 @@ from gradcli.graph.primitive import Primitive
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-MODULES = (
-    "arithmetic",
-    "comparison",
-    "movement",
-    "positions",
-    "contraction",
-    "exponential",
-    "powers",
-    "trigonometric",
-    "hyperbolic",
-)
+MODULES = "arithmetic comparison movement positions contraction exponential powers trigonometric hyperbolic".split()
 
 
 def vocabulary() -> dict[str, Primitive]:

@@ -227,40 +227,10 @@ def torch_tables() -> tuple[dict[str, Callable[..., Any]], Any]:
         "cosine_similarity": lambda x, y, axis=-1: f.cosine_similarity(x, y, dim=axis),
         "trunc": torch.trunc, "round": torch.round, "square": torch.square,
     }  # fmt: skip
-    for name in [
-        "sqrt",
-        "rsqrt",
-        "exp",
-        "exp2",
-        "expm1",
-        "log",
-        "log2",
-        "log10",
-        "log1p",
-        "sin",
-        "cos",
-        "tan",
-        "asin",
-        "acos",
-        "atan",
-        "sinh",
-        "cosh",
-        "tanh",
-        "asinh",
-        "acosh",
-        "atanh",
-        "erf",
-        "erfc",
-        "erfinv",
-        "lgamma",
-        "digamma",
-        "sinc",
-        "abs",
-        "sign",
-        "floor",
-        "ceil",
-        "sigmoid",
-    ]:
+    for name in (
+        "sqrt rsqrt exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh "
+        "atanh erf erfc erfinv lgamma digamma sinc abs sign floor ceil sigmoid"
+    ).split():
         table[name] = getattr(torch, name)
     return table, Tensors
 

@@ -137,25 +137,7 @@ def runs_c(script: str, found: SelfContained, tmp_path: Path) -> None:
 SHAPES: dict[str, tuple[str, ...]] = {
     "s": (), "t": (), "x": ("n",), "y": ("n",), "A": ("n", "n"), "B": ("n", "n"), "W": ("m", "n"), "b": ("m",),
 }  # fmt: skip
-UNARY = [
-    "exp",
-    "log",
-    "log1p",
-    "sqrt",
-    "square",
-    "sin",
-    "atan",
-    "abs",
-    "sign",
-    "tanh",
-    "asinh",
-    "erf",
-    "sigmoid",
-    "softplus",
-    "relu",
-    "floor",
-    "cbrt",
-]
+UNARY = "exp log log1p sqrt square sin atan abs sign tanh asinh erf sigmoid softplus relu floor cbrt".split()
 BINARY = ["maximum", "minimum", "hypot", "atan2", "pow"]
 
 

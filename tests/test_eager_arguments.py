@@ -22,42 +22,12 @@ CLASSES = (
     0.025  # the share of calls that may end in another class of error, or in an error where the other gives a result
 )
 SKIPPED = frozenset(
-    [
-        "set_default_dtype",
-        "set_printoptions",
-        "manual_seed",
-        "set_warn_always",
-        "set_grad_enabled",
-        "no_grad",
-        "enable_grad",
-        "inference_mode",
-        "empty",
-        "empty_like",
-        "rand",
-        "randn",
-        "randint",
-        "randperm",
-        "rand_like",
-        "randn_like",
-        "bernoulli",
-        "tensor",
-        "Generator",
-        "record",
-        "dropout",
-        "backward",
-        "dropout2d",
-        "random_",
-        "normal_",
-        "uniform_",
-        "register_hook",
-        "numpy",
-        "data_ptr",
-        "new_empty",
-        "register_post_accumulate_grad_hook",
-        "map_",
-        "apply_",
-        "LinAlgError",
-    ]
+    (
+        "set_default_dtype set_printoptions manual_seed set_warn_always set_grad_enabled no_grad enable_grad "
+        "inference_mode empty empty_like rand randn randint randperm rand_like randn_like bernoulli tensor "
+        "Generator record dropout backward dropout2d random_ normal_ uniform_ register_hook numpy data_ptr "
+        "new_empty register_post_accumulate_grad_hook map_ apply_ LinAlgError"
+    ).split()
 )
 MATRIX = np.array([[0.5, -1.25, 2.0], [1.5, 0.75, -0.25]], np.float32)
 

@@ -26,28 +26,10 @@ CLASSES = torch.tensor([0, 2])
 SIGNS = torch.tensor([[1.0, -1.0, 1.0], [-1.0, 1.0, -1.0]], dtype=torch.float64)
 ROWS: list[tuple[str, Any, tuple[Any, ...]]] = [
     (f"F.{name}", getattr(F, name), ((2, 3),))
-    for name in [
-        "celu",
-        "elu",
-        "gelu",
-        "hardshrink",
-        "hardsigmoid",
-        "hardswish",
-        "hardtanh",
-        "leaky_relu",
-        "logsigmoid",
-        "mish",
-        "relu",
-        "relu6",
-        "selu",
-        "sigmoid",
-        "silu",
-        "softplus",
-        "softshrink",
-        "softsign",
-        "tanh",
-        "tanhshrink",
-    ]
+    for name in (
+        "celu elu gelu hardshrink hardsigmoid hardswish hardtanh leaky_relu logsigmoid mish relu relu6 selu "
+        "sigmoid silu softplus softshrink softsign tanh tanhshrink"
+    ).split()
 ]
 ROWS += [
     ("F.glu", F.glu, ((2, 4),)), ("F.softmax", lambda x: F.softmax(x, 1), ((2, 3),)), ("F.softmin", lambda x: F.softmin(x, 1), ((2, 3),)),
@@ -195,21 +177,7 @@ def test_strong_wolfe_reaches_the_valley() -> None:
 # --- the same bits as the script engine, for every declared operation -----------------------------------------------
 
 # operations that scripts call in another form: with a condition, several results, a count, or fractions on tensors
-APART = {
-    "where",
-    "ste",
-    "selu",
-    "polygamma",
-    "jn",
-    "iv",
-    "gammainc",
-    "gammaincc",
-    "betainc",
-    "qr",
-    "slogdet",
-    "eigh",
-    "svd",
-}
+APART = set("where ste selu polygamma jn iv gammainc gammaincc betainc qr slogdet eigh svd".split())
 DECLARED = [
     name
     for name, primitive in catalogue().items()

@@ -17,7 +17,7 @@ from tests.attack_programs import ALGORITHMS, algorithm, matrices
 from tests.forced import BLOCKS, LOOPS, patched, patches
 from tests.passes import PASSES, without
 from tests.rounding import allowed, beyond
-from tests.test_plan_arrays import cases
+from tests.test_plans_random import cases
 
 LINE = np.linspace(-2, 2, 240)
 TURNS = np.random.default_rng(0).normal(size=(20, 3))

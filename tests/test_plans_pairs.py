@@ -9,8 +9,7 @@ from gradcli.execution.plans import schedule
 from gradcli.execution.plans.ir import ENTRY, REDUCE, Op, Value
 from gradcli.execution.plans.numpy_plan import Plan
 from gradcli.execution.plans.schedule import Loop, follows
-from tests.forced import BLOCKS, patches
-from tests.test_plans import judge, question, random_case
+from tests.test_plans import judge, question
 
 TEXTS = {
     "kernel": "x = zeros(3)\nsum(exp(-(x[:, None] - x[None, :])**2))",
@@ -45,19 +44,6 @@ def test_what_is_cut_already_is_cut_as_before() -> None:
     (loop,) = [event for event in Plan(tape).schedule.events if isinstance(event, Loop)]
     assert len(loop.ops) == 10
     judge(tape, held, Plan(tape, threads=2))
-
-
-@pytest.mark.parametrize("share", [0, 1, 4, 16])
-def test_random_programs_whose_short_steps_link_less(share: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In blocks of one row; with 0 no step keeps an axis from being cut."""
-    patches(monkeypatch, *BLOCKS, (schedule, "SHARE", share))
-    looped = 0
-    for case in map(random_case, range(100 * share, 100 * share + 40)):
-        if not case[0].scalar:
-            plan = Plan(case[0], threads=2)
-            judge(*case, plan)
-            looped += any(isinstance(event, Loop) for event in plan.schedule.events)
-    assert looped > 10
 
 
 def test_steps_between_classes_are_not_taken_in_blocks() -> None:

@@ -34,6 +34,7 @@ def test_entries_that_no_output_reads_are_not_computed() -> None:
         ("y = concatenate((x[:5]*x[5:10], tanh(x), x[-4:]))\ny[1]*y[9] + y[7]", 90),
         ("y = concatenate((x[:5]*x[5:10], tanh(x), x[-4:]))\ny[-2]*y[-1] + y[-7]", 90),
         ("sum(concatenate((x[:10], zeros(4990)))*sin(x))", 64),
+        ("sum(cos(concatenate((x[:10], zeros(4990))))[5:15]*x[5:15])", 80),
         ("A = x[:, None]*ones(5000, 3)\nsum(sin(A)[7:9, 1:].T)", 64),
         ("sum(cumsum(x)[:3])", 5_100),
         ("y = x\nfor i in range(5):\n    y = concatenate((y[:1], y[:-1]*cos(y[1:])))\ny[30]", 128),

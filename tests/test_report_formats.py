@@ -431,17 +431,7 @@ def test_a_writer_keeps_little(name: str) -> None:
 
 
 def test_every_verdict_has_its_code_and_every_code_its_text() -> None:
-    codes = (
-        "DISAGREES",
-        "IMPRECISE",
-        "KINK",
-        "BOUNDARY",
-        "DISCONTINUOUS",
-        "UNDEFINED",
-        "INCONCLUSIVE",
-        "ERROR",
-        "CRASHED",
-    )
+    codes = "DISAGREES IMPRECISE KINK BOUNDARY DISCONTINUOUS UNDEFINED INCONCLUSIVE ERROR CRASHED".split()
     assert [RULES[word].code for word in codes] == [f"GC80{number}" for number in range(1, 10)]
     assert sorted(BY_CODE) == list(VERDICT_CODES)
     for word in set(VERDICTS) - set(codes):
