@@ -60,7 +60,7 @@ class Steps:
         return [known[result] for result in self.outputs]
 
 
-_REDUCTIONS = {"sum": np.add.reduce, "max": numpy_kernels.largest}
+_REDUCTIONS = {"sum": numpy_kernels.sums, "max": numpy_kernels.largest}
 _ALONG = {"take_along_axis": numpy_kernels.taken_along, "put_along_add": numpy_kernels.put_along}
 
 
@@ -223,10 +223,10 @@ class Script:
             self.names[found] = value
         return found
 
-    def number(self, node: Node) -> str:
-        """The text of a constant of the graph."""
+    def number(self, node: Node, alone: bool = False) -> str:
+        """The text of a constant of the graph; `alone`: as one number where it has a shape."""
         value = number_of(node, self.kind)
-        return self.name(np.broadcast_to(value, node.shape) if node.shape else value)
+        return self.name(np.broadcast_to(value, () if alone else node.shape) if node.shape else value)
 
     def operation(self, node: Node, args: Sequence[str]) -> str:
         """The text of one operation on named operands."""
@@ -262,11 +262,25 @@ class Script:
         return generated.function(f"def {title}({arguments}):\n{body}\n", scope, title)
 
 
-def _joined(script: Script, node: Node, names: dict[Node, str]) -> str | None:
+def _joined(script: Script, node: Node, names: dict[Node, str], users: dict[Node, list[Node]]) -> str | None:
     """Two operations as one: a product with a step function, or with a number or 0, as a choice (relu and clamp go back
-    so).
+    so); in a gradient, sums of products, and a product with a number that is taken before entries are repeated.
     """
-    if node.primitive.name != "mul" or script.kind.kind != "f":
+    name = node.primitive.name
+    if name not in ("mul", "sum") or script.kind.kind != "f":
+        return None
+    inner = node.args[-1]
+    factors = inner.args * (2 if inner.primitive.name == "power" and inner.params["n"] == 2 else 1)
+    if script.backward and len(factors) == 2 and len(users[inner]) == 1 and names[inner][0] == "(":
+        one, other = factors
+        if name == "sum" and -1 in node.params["axis"] and inner.primitive.name in ("mul", "power"):
+            axis = script.name(node.params["axis"])
+            return f"{script.name(numpy_kernels.product_sums)}({names[one]}, {names[other]}, {axis})"
+        small = node.args[0]
+        repeated = small.primitive.name == "broadcast" and names[small] == names[small.args[0]]
+        if name == inner.primitive.name and repeated and other.primitive is CONSTANT:
+            return f"({names[small]} * {names[other]} * {names[one]})"
+    if name == "sum":
         return None
     for step, other in (node.args, reversed(node.args)):
         if step.primitive.name == "step" and other.primitive.name != "step":
@@ -285,8 +299,11 @@ def _is_number(node: Node, value: int) -> bool:
 
 
 def _left_to_numpy(node: Node, users: Sequence[Node]) -> bool:
-    """Whether a broadcast may be left to the operations that use it: each has another operand of the whole shape."""
-    if node.primitive.name != "broadcast":
+    """Whether a broadcast or the shape of a number may be left to the operations that use it.
+
+    Each of them must have another operand of the whole shape.
+    """
+    if node.primitive.name != "broadcast" and not (node.primitive is CONSTANT and node.shape):
         return False
     for user in users:
         others = [arg for arg in user.args if arg is not node]
@@ -303,12 +320,6 @@ def straight(script: Script, given: dict[Node, str], order: Sequence[Node], outp
     What is used once and is short is written where it is used.
     """
     names = dict(given)
-    uses: dict[Node, int] = {}
-    for node in order:
-        for arg in node.args:
-            uses[arg] = uses.get(arg, 0) + 1
-    for node in outputs:
-        uses[node] = uses.get(node, 0) + 2
     users: dict[Node, list[Node]] = {}
     for node in order:
         for arg in node.args:
@@ -317,16 +328,17 @@ def straight(script: Script, given: dict[Node, str], order: Sequence[Node], outp
     for node in order:
         if node in names:
             continue
-        if node not in last and _left_to_numpy(node, users.get(node, [])):
+        left = node not in last and _left_to_numpy(node, users[node])
+        if node.primitive is CONSTANT:
+            names[node] = script.number(node, left)
+            continue
+        if left:
             names[node] = names[node.args[0]]
             continue
-        if node.primitive is CONSTANT:
-            names[node] = script.number(node)
-            continue
-        text = _joined(script, node, names)
+        text = _joined(script, node, names, users)
         if text is None:
             text = script.operation(node, [names[arg] for arg in node.args])
-        if uses.get(node, 0) == 1 and node.primitive.pointwise and len(text) < 200:
+        if node not in last and len(users[node]) == 1 and node.primitive.pointwise and len(text) < 200:
             names[node] = text
             continue
         name = f"t{len(script.lines)}"

@@ -1,10 +1,10 @@
 """Plans: how an operation computes its value and its gradients, for operands of given types.
 
 An operation is traced once, on the nodes of a graph, and its derivative is the one that the transforms derive from
-the declarations: there is no second set of rules. The same plan runs on raw arrays, as a function written for it, and,
-where derivatives of derivatives are wanted, on tensors. From the trace comes also what a node must save: the operands
-that the plan reads, and the result if the plan reads it. Identities such as `sigmoid(-x) = 1 - sigmoid(x)` let a node
-save what PyTorch saves, so that the same operands may be changed in place and the same memory is held.
+the declarations. The same plan runs on raw arrays, as a function written for it, and, where derivatives of derivatives
+are wanted, on tensors. From the trace comes also what a node must save: the operands that the plan reads, and the
+result if the plan reads it. Three derivatives are written here with the result, because PyTorch saves that: the same
+operands may then be changed in place, and nothing is computed twice. A test compares them with the derived ones.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from gradcli.graph.builder import Builder, building
 from gradcli.graph.node import Node, reachable
 from gradcli.graph.types import Type
 from gradcli.primitives import catalogue
+from gradcli.primitives.axes import stretched_back
 from gradcli.transforms.forward import push
 from gradcli.transforms.reverse import between, pull
 
@@ -68,9 +69,19 @@ class Cache(dict[Any, Any]):
             self.total = 0
 
 
-# by operation what its gradients read, and what they read in its place, from the operand and the result
-_FROM_RESULT: dict[str, Callable[[Any, Any], tuple[Any, Any]]] = {
-    "sigmoid": lambda x, out: (catalogue()["sigmoid"](-x), 1 - out)
+def _softmax_rule(ct: Any, out: Any, *, axis: tuple[int, ...]) -> Any:
+    return out * (ct - stretched_back(catalogue()["sum"](ct * out, axis=axis), out.shape, axis))
+
+
+def _log_softmax_rule(ct: Any, out: Any, *, axis: tuple[int, ...]) -> Any:
+    return ct - catalogue()["exp"](out) * stretched_back(catalogue()["sum"](ct, axis=axis), out.shape, axis)
+
+
+# by operation its gradient, written with the result: PyTorch saves that, not the operand
+_FROM_RESULT: dict[str, Callable[..., Any]] = {
+    "sigmoid": lambda ct, out: ct * (out * (1 - out)),
+    "softmax": _softmax_rule,
+    "log_softmax": _log_softmax_rule,
 }
 _FROM_OPERANDS = ("div",)  # the result is computed again where it is read
 
@@ -78,20 +89,6 @@ _FROM_OPERANDS = ("div",)  # the result is computed again where it is read
 def saves_result(out: Node, leaves: Sequence[Node]) -> bool:
     """Whether the result of an operation may be saved for its gradients."""
     return out.primitive.name not in _FROM_OPERANDS or out.args != tuple(leaves)
-
-
-def from_result(builder: Builder, out: Node, leaves: Sequence[Node], found: list[Node | None]) -> list[Node | None]:
-    """The gradients with the result in place of the operand, where an identity says so; in an open builder."""
-    rule = _FROM_RESULT.get(out.primitive.name)
-    if rule is None or out.args != tuple(leaves):
-        return found
-    old, new = rule(leaves[0], out)
-    known: dict[Node, Node] = {old: new}
-    for node in between([node for node in found if node is not None], (*leaves, out, old)):
-        if node.args and node not in known and node is not out:
-            args = tuple([known.get(arg, arg) for arg in node.args])
-            known[node] = node if args == node.args else builder.apply(node.primitive, args, node.params)
-    return [None if node is None else known.get(node, node) for node in found]
 
 
 Array = Any
@@ -120,8 +117,11 @@ class Backward:
         builder = plan.builder
         with building(builder, reachable([plan.out, *plan.leaves])):
             ct = builder.fresh_leaf(plan.out.type)
-            pulled = pull(builder, [(plan.out, ct)], [plan.leaves[i] for i in wanted])
-            found = from_result(builder, plan.out, plan.leaves, pulled)
+            rule = _FROM_RESULT.get(plan.out.primitive.name)
+            if rule is not None and plan.out.args == tuple(plan.leaves):
+                found: list[Any] = [rule(ct, plan.out, **plan.out.params)]
+            else:
+                found = pull(builder, [(plan.out, ct)], [plan.leaves[i] for i in wanted])
         self.positions = [i for i, node in zip(wanted, found, strict=True) if node is not None]
         results = [node for node in found if node is not None]
         kept = plan.out not in plan.leaves and saves_result(plan.out, plan.leaves)

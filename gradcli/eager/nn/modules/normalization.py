@@ -9,6 +9,7 @@ import numpy as np
 
 from gradcli.eager._core import dtypes
 from gradcli.eager._engine.arguments import checked
+from gradcli.eager._engine.numpy_kernels import sums
 from gradcli.eager._engine.record import declared
 from gradcli.eager._ops.creation import ones, tensor, zeros
 from gradcli.eager.nn import init
@@ -114,10 +115,10 @@ def batch_norm(
 def _follow(input: Tensor, mean: Tensor, var: Tensor, momentum: float, count: int) -> None:
     array = input._array.reshape(*input.shape[:2], -1)
     wide = np.promote_types(array.dtype, np.float32)
-    here = array.sum(-1, dtype=wide).sum(0, dtype=np.float64) / count  # along memory first, which is fast
+    here = sums(array.astype(wide, copy=False), (-1,)).sum(0, dtype=np.float64) / count
     away = array - here.astype(array.dtype)[:, None]
     away *= away
-    spread = away.sum(-1, dtype=wide).sum(0, dtype=np.float64) / (count - 1)
+    spread = sums(away.astype(wide, copy=False), (-1,)).sum(0, dtype=np.float64) / (count - 1)
     for running, new in ((mean, here), (var, spread)):
         array_of = running._array
         array_of *= array_of.dtype.type(1 - momentum)
