@@ -588,6 +588,15 @@ def test_bad_function(f: Any, df: Any, told: str) -> None:
     assert [one.code for one in found.diagnostics] == ["GC733"]
 
 
+@pytest.mark.parametrize(
+    ("shape", "added"), [((4,), ".sum(axis=0)"), ((3, 1), ".sum(axis=1, keepdims=True)"), ((), ".sum(axis=(0, 1))")]
+)
+def test_a_missing_sum_of_a_broadcast_argument_is_named(shape: tuple[int, ...], added: str) -> None:
+    at = {"x": np.ones((3, 4)), "b": np.full(shape, 2.0)}
+    found = only(check_callable(lambda x, b: np.sum(x * b), lambda x, b: (b + 0 * x, x), at=at))
+    assert str(found.evidence["help"]).endswith(f"add {added}")
+
+
 def test_an_error_names_the_line() -> None:
     found = only(check_callable(raising, total, at=X2))
     line = raising.__code__.co_firstlineno + 1

@@ -125,6 +125,16 @@ def scalar(x: Any) -> Any:
     return 0.5 * math.log(2 * math.pi) + x**2 / 2 + math.sin(x) * math.exp(-x)
 
 
+def axes_gradient(z: Any, columns: float = 1.0) -> Any:
+    largest, least = z == z.max(-1, keepdims=True), z == np.min(z, 0)
+    return largest * (z.min(0).sum() + V[:3, None]) + columns * least * np.max(z, 1).sum()
+
+
+def cholesky_gradient(s: Any, factor: float = 0.5) -> Any:
+    inverse = np.linalg.inv(s)
+    return factor * inverse - 0.5 * inverse @ np.outer(V[:2], V[:2]) @ inverse
+
+
 RULES = {
     "softmax cross entropy": Rule(
         entropy,
@@ -223,6 +233,27 @@ RULES = {
         lambda m: np.linalg.inv(m).T,
         [np.linalg.inv],
         (np.array([[2.0, 0.1], [0.5, 1.2]]),),
+    ),
+    "axes by position": Rule(
+        lambda z: np.sum(z.max(-1, keepdims=True) * z.min(0)) + np.max(z, 1) @ V[:3],
+        axes_gradient,
+        [lambda z: axes_gradient(z, 0.0)],
+        (W3,),
+    ),
+    "reductions of ufuncs": Rule(
+        lambda z: np.logaddexp.reduce(z, axis=1).sum() + np.multiply.reduce(z, axis=None) + np.add.reduce(z) @ V,
+        lambda z: softmax(z) + z.prod() / z + V,
+        [lambda z: softmax(z.T).T + z.prod() / z + V],
+        (W3,),
+    ),
+    "a Cholesky factor": Rule(
+        lambda s: (
+            np.log(np.diag(np.linalg.cholesky(s))).sum()
+            + 0.5 * np.sum(np.linalg.solve(np.linalg.cholesky(s), V[:2]) ** 2)
+        ),
+        cholesky_gradient,
+        [lambda s: cholesky_gradient(s, 1.0), lambda s: cholesky_gradient(s, -0.5)],
+        (np.array([[2.0, 0.5], [0.5, 1.25]]),),
     ),
     "value and gradient": Rule(
         lambda x: (np.linalg.norm(x) ** 3, 3 * np.linalg.norm(x) * x),

@@ -27,6 +27,7 @@ from gradcli.frameworks.call_arguments import (
 from gradcli.frameworks.failures import Failed, Listener, OutOfTime, called
 from gradcli.frameworks.gradient_libraries import (
     JAX,
+    NUMPY,
     TORCH,
     array_of,
     is_function_class,
@@ -395,11 +396,12 @@ def opened(box: Box) -> tuple[Box, Floats]:
 
 
 def symmetrised(box: Box, value: Floats) -> None:
-    """Where f of PyTorch reads one triangle of a symmetric matrix, as a Cholesky factor does, f of its symmetric part.
+    """Where f of PyTorch or NumPy reads one triangle of a symmetric matrix, as a Cholesky factor does, f of its
+    symmetric part.
 
     What is sent to such a matrix is a gradient among symmetric matrices: entry by entry it is nothing.
     """
-    if box.library.name != TORCH or box.kind != OWN:
+    if (box.library.name, box.kind == OWN) not in ((TORCH, True), (NUMPY, False)):
         return
     for name in box.names:
         point = box.x[box.slices[name]].reshape(box.shape_of(name))
@@ -412,14 +414,16 @@ def symmetrised(box: Box, value: Floats) -> None:
                 for half, shift in ((np.triu, 1), (np.tril, -1))
             )
         ):
-            box.symmetric.append(name)
+            sent = point if box.kind == OWN else box.pullback(box.x, np.ones(box.size), True)[box.slices[name]]
+            if np.allclose(sent.reshape(point.shape), sent.reshape(point.shape).T):
+                box.symmetric.append(name)
     if box.symmetric:
         f, names = box.f, [one.name for one in box.arguments if not one.keyword]
 
         @wraps(f)
         def of_symmetric(*args: Any, **kwargs: Any) -> Any:
             given = {**dict(zip(names, args, strict=False)), **kwargs}
-            given |= {name: (given[name] + given[name].mT) / 2 for name in box.symmetric}
+            given |= {name: (given[name] + given[name].T) / 2 for name in box.symmetric}
             return f(*(given[name] for name in names), **{name: given[name] for name in kwargs})
 
         box.f = of_symmetric

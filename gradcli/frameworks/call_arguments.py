@@ -387,6 +387,13 @@ def _mend(array: Floats, wanted: tuple[int, ...], name: str) -> str:
         return "it is transposed"
     if array.size == int(np.prod(wanted)):
         return f"reshape it: subtracting it from {name} would broadcast"
-    if len(array.shape) > len(wanted):
+    extra = array.ndim - len(wanted)
+    before = (1,) * extra + wanted
+    if extra >= 0 and all(kept in (1, size) for kept, size in zip(before, array.shape, strict=True)):
+        axes = [axis for axis, kept in enumerate(before) if kept != array.shape[axis]]
+        of = str(axes[0] if len(axes) == 1 else tuple(axes))
+        if extra in (0, len(axes)):
+            return f"`{name}` was broadcast along axis {of}: add .sum(axis={of}{'' if extra else ', keepdims=True'})"
+    if extra > 0:
         return "is a sum over one axis missing?"
     return "was it summed over one axis too many?"

@@ -32,6 +32,7 @@ MAKERS = ("array", "asarray", "asanyarray", "ascontiguousarray", "zeros", "ones"
 MODULES = {"numpy": np, "math": math}
 MOST_NODES = 10_000
 FILLED = {"zeros": 0.0, "empty": 0.0, "ones": 1.0}
+REDUCED = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "logaddexp": "logsumexp"}
 
 
 class Recorder(threading.local):
@@ -115,6 +116,9 @@ class Symbol(np.lib.mixins.NDArrayOperatorsMixin):
         if how == "at" and name == "add" and isinstance(xs[0], Symbol):
             add_at(*xs)
             return None
+        if how == "reduce" and name in REDUCED and out is None:
+            axis = named.pop("axis", 0)
+            return called(REDUCED[name], ufunc.reduce, xs, {**named, "axis": axis})
         if how != "__call__" or named:
             raise Opaque(f"it calls {name} in a way that is not supported")
         found = Symbol(entrywise(name, xs))
@@ -172,6 +176,8 @@ def by_name(name: str, args: Sequence[Any], named: dict[str, Any]) -> Any:
     primitive = functions().get(name)
     if primitive is None:
         raise Opaque(f"the function {name} is not supported")
+    if name in ("max", "min") and len(args) == 2:  # of scripts, these take several arrays
+        args, named = args[:1], {**named, "axis": args[1]}
     if primitive.pointwise and not named:
         return Symbol(entrywise(name, args))
     rule: Any = primitive.call or primitive.definition or primitive

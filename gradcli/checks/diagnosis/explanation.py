@@ -219,6 +219,7 @@ def by_structure(judged: Judgement) -> list[Reading]:
     matrices = [node for node in order if node.type.kind == "float" and node.type.rank == 2]
     matrices = [node for node in matrices if node.shape[0] == node.shape[1] > 1]
     matrices = [node for node in matrices if node not in (judged.right, judged.claimed)]
+    matrices = [node for node in matrices if node.args or node.primitive is LEAF]
     matrices.sort(key=lambda node: (len(node.args) > 0, node.serial))  # inputs first
     values = judged.values(order) if matrices else None
     if values is None:
@@ -227,7 +228,7 @@ def by_structure(judged: Judgement) -> list[Reading]:
     for name, words, change in SHAPES:
         for array in matrices[:MOST_ARRAYS]:
             if _agree(judged, array, change, above[array], values):
-                what = node_text(array, 40) if array.primitive is LEAF or array.args else "a constant"
+                what = node_text(array, 40)
                 told = f"consistent with one array mistaken for another: the claim is right where `{what}` {words}"
                 return [Reading(name, told, node=what, span=span_of(array) if array.args else None)]
     return []
