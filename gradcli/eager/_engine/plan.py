@@ -152,12 +152,7 @@ class Vjp:
     """
 
     def __init__(
-        self,
-        plan: Plan,
-        mask: tuple[bool, ...],
-        kind: np.dtype[Any],
-        shown: tuple[int, ...],
-        mixed: bool,
+        self, plan: Plan, mask: tuple[bool, ...], kind: np.dtype[Any], shown: tuple[int, ...], mixed: bool
     ) -> None:
         self.backward = plan.backward(mask)
         self.kind = kind
@@ -261,13 +256,7 @@ class Plan:
             limited(self.tangents, mask, tangent_of(self, mask))
         return self.tangents[mask]
 
-    def vjp(
-        self,
-        mask: tuple[bool, ...],
-        kind: np.dtype[Any],
-        shown: tuple[int, ...],
-        mixed: bool = False,
-    ) -> Vjp:
+    def vjp(self, mask: tuple[bool, ...], kind: np.dtype[Any], shown: tuple[int, ...], mixed: bool = False) -> Vjp:
         """How its nodes go back; made once."""
         key = (mask, kind, shown, mixed)
         return self.vjps.get(key) or limited(self.vjps, key, Vjp(self, mask, kind, shown, mixed))

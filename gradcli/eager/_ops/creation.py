@@ -171,11 +171,7 @@ def eye(n: int, m: int | None = None, *, dtype: dtypes.dtype | None = None) -> A
 
 @made()
 def arange(
-    start: Number | None = None,
-    end: Number | None = None,
-    step: Number = 1,
-    *,
-    dtype: dtypes.dtype | None = None,
+    start: Number | None = None, end: Number | None = None, step: Number = 1, *, dtype: dtypes.dtype | None = None
 ) -> Any:
     """Numbers from `start` (0 where only one is given) below `end`, `step` apart."""
     if end is None:
@@ -193,26 +189,13 @@ def arange(
 
 
 @made()
-def linspace(
-    start: float,
-    end: float,
-    steps: int,
-    *,
-    dtype: dtypes.dtype | None = None,
-) -> Any:
+def linspace(start: float, end: float, steps: int, *, dtype: dtypes.dtype | None = None) -> Any:
     """So many numbers at equal distances, both ends included."""
     return np.linspace(start, end, steps, dtype=np.float64).astype(_type(dtype))
 
 
 @made()
-def logspace(
-    start: float,
-    end: float,
-    steps: int,
-    base: float = 10.0,
-    *,
-    dtype: dtypes.dtype | None = None,
-) -> Any:
+def logspace(start: float, end: float, steps: int, base: float = 10.0, *, dtype: dtypes.dtype | None = None) -> Any:
     """Powers of a base with exponents at equal distances, both ends included."""
     exponents = np.linspace(start, end, steps, dtype=np.float64)
     return (base**exponents).astype(_type(dtype))
@@ -233,12 +216,7 @@ empty_like = _like_of(empty, "Entries to be written, in the shape and format of 
 
 
 @made()
-def full_like(
-    input: Tensor,
-    fill_value: Number,
-    *,
-    dtype: dtypes.dtype | None = None,
-) -> Any:
+def full_like(input: Tensor, fill_value: Number, *, dtype: dtypes.dtype | None = None) -> Any:
     """One number in the shape and format of a tensor."""
     return np.full(input._array.shape, fill_value, (dtype or input.dtype).np)
 
@@ -259,12 +237,7 @@ def manual_seed(seed: int) -> streams.Generator:
 def _drawn(name: str, summary: str) -> Any:
     """`rand` or `randn`: numbers from a stream, in any shape."""
 
-    def function(
-        *given: Any,
-        size: Any = None,
-        generator: Any = None,
-        dtype: dtypes.dtype | None = None,
-    ) -> Tensor:
+    def function(*given: Any, size: Any = None, generator: Any = None, dtype: dtypes.dtype | None = None) -> Tensor:
         draw: Any = getattr(generator or streams.default_generator, name)
         return draw(_shape(given, size), _name(dtype))  # type: ignore[no-any-return]
 

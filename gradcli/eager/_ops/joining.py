@@ -17,17 +17,7 @@ from gradcli.eager._engine.rule_node import source_of
 from gradcli.eager._ops.elementwise import sub
 from gradcli.eager._ops.indexing import Shape, fixed, flat, narrow, numbers, picked, selected, sliced
 from gradcli.eager._ops.table import FUNCTION, METHOD, formula, op
-from gradcli.eager._ops.views import (
-    axis_of,
-    clone,
-    expand,
-    permute,
-    reshape,
-    shared,
-    unsqueeze,
-    view,
-    viewed,
-)
+from gradcli.eager._ops.views import axis_of, clone, expand, permute, reshape, shared, unsqueeze, view, viewed
 from gradcli.primitives import catalogue
 
 if TYPE_CHECKING:

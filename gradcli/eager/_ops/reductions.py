@@ -13,7 +13,7 @@ from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine.record import cast, declared, of_node, operation, record
 from gradcli.eager._ops.complex_numbers import abs_
 from gradcli.eager._ops.elementwise import ROWS
-from gradcli.eager._ops.table import FUNCTION, LINALG, formula, op
+from gradcli.eager._ops.table import FUNCTION, LINALG, described, formula, op
 from gradcli.primitives import catalogue
 
 if TYPE_CHECKING:
@@ -63,11 +63,6 @@ def mean(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: dtype
     return reduced("mean", input, dim, keepdim, "MeanBackward0" if dim is None else "MeanBackward1")
 
 
-def _need_point(name: str, x: Tensor) -> None:
-    if x.dtype.kind < 2:
-        raise RuntimeError(f"{name} only supports floating point and complex dtypes, and this is {x.dtype}")
-
-
 def _ddof(correction: Any, unbiased: Any, dim: Any) -> tuple[int, Any]:
     """PyTorch's two ways to say what the number of entries is lowered by."""
     if isinstance(dim, bool):  # var(False): the old signature
@@ -84,34 +79,31 @@ def _count(x: Tensor, dim: Any) -> int:
     return int(np.prod([x.shape[i] for i in (axes if isinstance(axes, tuple) else (axes,))]))
 
 
-def _spread(name: str, node: str, x: Tensor, dim: Any, keepdim: bool, correction: Any, unbiased: Any) -> Tensor:
-    ddof, dim = _ddof(correction, unbiased, dim)
-    _need_point(name, x)
-    if _count(x, dim) <= ddof:
-        warn(f"{name}(): degrees of freedom is <= 0: no more entries than the correction", UserWarning)
-        params = {"axis": axes_of(dim), "keepdims": keepdim}
-        return record(_undefined, (x,), params, node, pointwise=False)
-    return reduced(name, x, dim, keepdim, node, ddof=ddof)
+def _spread_of(name: str, summary: str) -> Any:
+    """`var` or `std`, divided by the number of entries less `correction`."""
+
+    def function(
+        input: Tensor, dim: Spread = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None
+    ) -> Tensor:
+        ddof, dim = _ddof(correction, unbiased, dim)
+        if input.dtype.kind < 2:
+            raise RuntimeError(f"{name} only supports floating point and complex dtypes, and this is {input.dtype}")
+        node = f"{name.capitalize()}Backward0"
+        if _count(input, dim) <= ddof:
+            warn(f"{name}(): degrees of freedom is <= 0: no more entries than the correction", UserWarning)
+            params = {"axis": axes_of(dim), "keepdims": keepdim}
+            return record(_undefined, (input,), params, node, pointwise=False)
+        return reduced(name, input, dim, keepdim, node, ddof=ddof)
+
+    return op()(described(function, name, summary))
+
+
+var = _spread_of("var", "The variance, divided by the number of entries less `correction`.")
+std = _spread_of("std", "The square root of the variance.")
 
 
 def _undefined(x: Any, *, axis: Any, keepdims: bool) -> Any:
     return declared("sum", (x - x) / (x - x), axis=axis, keepdims=keepdims)
-
-
-@op()
-def var(
-    input: Tensor, dim: Spread = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None
-) -> Tensor:
-    """The variance, divided by the number of entries less `correction`."""
-    return _spread("var", "VarBackward0", input, dim, keepdim, correction, unbiased)
-
-
-@op()
-def std(
-    input: Tensor, dim: Spread = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None
-) -> Tensor:
-    """The square root of the variance."""
-    return _spread("std", "StdBackward0", input, dim, keepdim, correction, unbiased)
 
 
 @op()
@@ -124,21 +116,15 @@ def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype:
     return as_asked(found, dtype)
 
 
-@op()
-def all(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
-    """Whether every entry is not zero."""
-    return _truth(np.all, input, dim, keepdim)
+def _truth(name: str, summary: str) -> Any:
+    def function(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
+        found = np.asarray(getattr(np, name)(input._array, axis=axes_of(dim), keepdims=keepdim))
+        return noted(name, (input,), Tensor(found))
+
+    return op()(described(function, name, summary))
 
 
-@op()
-def any(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
-    """Whether some entry is not zero."""
-    return _truth(np.any, input, dim, keepdim)
-
-
-def _truth(function: Any, x: Tensor, dim: Any, keepdim: bool) -> Tensor:
-    found = np.asarray(function(x._array, axis=axes_of(dim), keepdims=keepdim))
-    return noted(function.__name__, (x,), Tensor(found))
+all, any = _truth("all", "Whether every entry is not zero."), _truth("any", "Whether some entry is not zero.")
 
 
 @formula(pointwise=False)
@@ -215,25 +201,28 @@ def _taken(x: Any, index: Any, *, axis: int, kept: bool) -> Any:
     )
 
 
-def _extreme(name: str, x: Tensor, dim: Any, keepdim: bool) -> Any:
-    if isinstance(dim, Tensor):
-        return ROWS[f"{name}imum"](x, dim)
-    if dim is None:
-        return record(operation(name), (x,), {}, f"{name.capitalize()}Backward1", keep_integer=True)
-    at = _positions(f"arg{name}", x, dim, keepdims=True)
-    return chosen(x, at, dim, f"{name.capitalize()}Backward0", keepdim)
+def _extreme(name: str, which: str) -> tuple[Any, Any]:
+    """`max` and `argmax`, or `min` and `argmin`."""
+
+    def function(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
+        if isinstance(dim, Tensor):
+            return ROWS[f"{name}imum"](input, dim)
+        if dim is None:
+            return record(operation(name), (input,), {}, f"{name.capitalize()}Backward1", keep_integer=True)
+        at = _positions(f"arg{name}", input, dim, keepdims=True)
+        return chosen(input, at, dim, f"{name.capitalize()}Backward0", keepdim)
+
+    def position(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
+        return noted(f"arg{name}", (input,), _positions(f"arg{name}", input, dim, keepdim))
+
+    summary = f"The {which} entry; along an axis also its position; of two tensors entry by entry."
+    of_value = op()(described(function, name, summary))
+    return of_value, op()(
+        described(position, f"arg{name}", f"The position of the {which} entry, the first of several.")
+    )
 
 
-@op()
-def max(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
-    """The largest entry; along an axis also its position; of two tensors entry by entry."""
-    return _extreme("max", input, dim, keepdim)
-
-
-@op()
-def min(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
-    """The smallest entry; along an axis also its position; of two tensors entry by entry."""
-    return _extreme("min", input, dim, keepdim)
+(max, argmax), (min, argmin) = _extreme("max", "largest"), _extreme("min", "smallest")
 
 
 @op()
@@ -260,18 +249,6 @@ def _positions(name: str, x: Tensor, dim: int | None, keepdims: bool) -> Tensor:
     if not x._raw.size and dim is None:
         raise IndexError(f"{name}(): Expected reduction dim to be specified for input.numel() == 0")
     return Tensor(np.asarray(getattr(np, name)(x._array, axis=dim, keepdims=keepdims)))
-
-
-@op()
-def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
-    """The position of the largest entry, the first of several."""
-    return noted("argmax", (input,), _positions("argmax", input, dim, keepdim))
-
-
-@op()
-def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
-    """The position of the smallest entry, the first of several."""
-    return noted("argmin", (input,), _positions("argmin", input, dim, keepdim))
 
 
 @op(only=LINALG, node="LinalgVectorNorm", saves="self")
