@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gradcli.execution.plans import allocate, run, schedule, thread_pool
+from gradcli.execution.compiler import allocate, run, schedule, thread_pool
 from gradcli.lowering.iteration import loops
 
 if TYPE_CHECKING:

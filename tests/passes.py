@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gradcli.execution.plans import allocate, emit_numba, emit_numpy, numpy_plan, run, schedule
+from gradcli.execution.compiler import allocate, emit_numba, emit_numpy, numpy_plan, run, schedule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gradcli.execution.plans.ir import Recording
+    from gradcli.execution.compiler.ir import Recording
 
     Absent = tuple[Any, str, Any]
 

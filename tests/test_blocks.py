@@ -9,7 +9,7 @@ import pytest
 
 import gradcli
 from gradcli.calculator.repeated import blocks
-from gradcli.execution.plans import thread_pool
+from gradcli.execution.compiler import thread_pool
 from tests.random_programs import make
 
 COUNT = 257

@@ -15,7 +15,7 @@ import gradcli.eager as torch
 from gradcli.checks.evaluate import balls
 from gradcli.eager._engine import fastpath, plan
 from gradcli.eager._engine.plan import Cache
-from gradcli.execution.plans import emit_numba
+from gradcli.execution.compiler import emit_numba
 from gradcli.observe import source_lines
 
 TIMES = 5  # from the third call on an operation is done by what is remembered

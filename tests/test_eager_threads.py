@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import gradcli.eager as torch
-from gradcli.execution.plans import thread_pool
+from gradcli.execution.compiler import thread_pool
 
 
 class Blas:

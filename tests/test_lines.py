@@ -16,8 +16,8 @@ import pytest
 
 import gradcli
 from gradcli.calculator.repeated.compiled import _gradient
-from gradcli.execution.plans import emit_numba, emit_numpy, run, schedule
-from gradcli.execution.plans.numpy_plan import Plan
+from gradcli.execution.compiler import emit_numba, emit_numpy, run, schedule
+from gradcli.execution.compiler.numpy_plan import Plan
 from tests.forced import BLOCKS, patches
 
 LENGTH = 403

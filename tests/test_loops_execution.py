@@ -10,11 +10,11 @@ import pytest
 
 from gradcli.calculator.notes.undefined_values import explain
 from gradcli.diagnostics import GradcliError, Span
+from gradcli.execution.compiler import emit_numba, lower, numpy_plan
 from gradcli.execution.cuda.plan import device_plan
 from gradcli.execution.emit_python import straight
 from gradcli.execution.evaluate import Tape, known_floats
 from gradcli.execution.namespaces import namespace
-from gradcli.execution.plans import emit_numba, lower, numpy_plan
 from gradcli.graph.builder import Builder
 from gradcli.graph.loop import Loop, close
 from gradcli.graph.node import LEAF, Node

@@ -19,9 +19,9 @@ import pytest
 
 import gradcli
 from gradcli.calculator.repeated.compiled import _gradient
-from gradcli.execution.plans import compile_cache, emit_numba
-from gradcli.execution.plans.numpy_plan import Plan
-from gradcli.execution.plans.schedule import Loop
+from gradcli.execution.compiler import compile_cache, emit_numba
+from gradcli.execution.compiler.numpy_plan import Plan
+from gradcli.execution.compiler.schedule import Loop
 from tests.forced import BLOCKS, patches
 from tests.test_lines import LENGTH, Writer
 from tests.test_vector_functions import exactly, ulps
@@ -225,7 +225,7 @@ def test_the_text_holds_nothing_but_our_words(monkeypatch: pytest.MonkeyPatch) -
 
 def test_the_machine_code_is_kept(tmp_path: Path) -> None:
     code = (
-        "import numpy as np, gradcli, time\nfrom gradcli.execution.plans import emit_numba\nemit_numba.WORK = 1\n"
+        "import numpy as np, gradcli, time\nfrom gradcli.execution.compiler import emit_numba\nemit_numba.WORK = 1\n"
         "x = np.linspace(0, 1, 70_000)\n"
         "print(gradcli.compile('exp(x)*x').at_points(x=x)[0].tobytes().hex())\n"
         "print([sum(one.stats.cache_hits.values()) for one in emit_numba._loops.values()])\n"
@@ -332,7 +332,7 @@ def test_a_cache_has_an_absolute_place(home: str, tmp_path: Path, monkeypatch: p
 def test_a_full_disk(tmp_path: Path) -> None:
     pytest.importorskip("resource")
     code = (
-        "import resource, numpy as np\nfrom gradcli.execution.plans import emit_numba\n"
+        "import resource, numpy as np\nfrom gradcli.execution.compiler import emit_numba\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10))\n"
         "x, y = np.arange(3.0), np.zeros(3)\n"
         "emit_numba.made('def loop(n, a, b):\\n    for i in range(n):\\n        b[i] = a[i] + 1.0\\n')(3, x, y)\n"

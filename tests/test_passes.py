@@ -11,8 +11,8 @@ import pytest
 
 import gradcli
 from gradcli.calculator.repeated.compiled import _gradient
-from gradcli.execution.plans import allocate, emit_numba, run, schedule
-from gradcli.execution.plans.numpy_plan import Plan
+from gradcli.execution.compiler import allocate, emit_numba, run, schedule
+from gradcli.execution.compiler.numpy_plan import Plan
 from tests.attack_programs import ALGORITHMS, algorithm, matrices
 from tests.forced import BLOCKS, LOOPS, patched, patches
 from tests.passes import PASSES, without

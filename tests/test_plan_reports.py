@@ -14,8 +14,8 @@ import pytest
 import gradcli
 from gradcli import calculator, cli
 from gradcli.calculator.repeated.planning import plan_question
-from gradcli.execution.plans import emit_numba
-from gradcli.execution.plans.numpy_plan import Plan
+from gradcli.execution.compiler import emit_numba
+from gradcli.execution.compiler.numpy_plan import Plan
 from gradcli.graph.node import is_reader
 from gradcli.rendering.documents import planned
 from gradcli.results.plan_reports import PlanLoop

@@ -14,10 +14,10 @@ import gradcli
 from gradcli.calculator.questions import value_question
 from gradcli.calculator.repeated.compiled import _gradient
 from gradcli.diagnostics import GradcliError
+from gradcli.execution.compiler import thread_pool
+from gradcli.execution.compiler.numpy_plan import Plan
+from gradcli.execution.compiler.schedule import Loop, steps_of
 from gradcli.execution.evaluate import Tape
-from gradcli.execution.plans import thread_pool
-from gradcli.execution.plans.numpy_plan import Plan
-from gradcli.execution.plans.schedule import Loop, steps_of
 from tests.benchmarks import gradbench
 from tests.forced import BLOCKS, patches
 from tests.rounding import allowed, beyond

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 import gradcli
-from gradcli.execution.plans import schedule
-from gradcli.execution.plans.ir import SCAN
-from gradcli.execution.plans.numpy_plan import Plan
+from gradcli.execution.compiler import schedule
+from gradcli.execution.compiler.ir import SCAN
+from gradcli.execution.compiler.numpy_plan import Plan
 from tests.attack_programs import ALGORITHMS, Case, algorithm, matrices, recurrence
 from tests.forced import BLOCKS, LOOPS, patched
 from tests.rounding import allowed, beyond

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 import gradcli
+from gradcli.execution.compiler import cores, emit_numba, lower
+from gradcli.execution.compiler.numpy_plan import Plan, planned
 from gradcli.execution.evaluate import Tape
 from gradcli.execution.namespaces import namespace
-from gradcli.execution.plans import cores, emit_numba, lower
-from gradcli.execution.plans.numpy_plan import Plan, planned
 from gradcli.graph.node import is_reader
 from gradcli.lowering.iteration import loops
 from tests import loop_scripts

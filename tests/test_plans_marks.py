@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from gradcli.execution.plans.emit_numpy import counted, ties
-from gradcli.execution.plans.ir import CAST, ENTRY, REDUCE, VIEW, Op, Value
-from gradcli.execution.plans.numpy_plan import Plan
-from gradcli.execution.plans.schedule import Loop
-from gradcli.execution.plans.simplify import simplified
+from gradcli.execution.compiler.emit_numpy import counted, ties
+from gradcli.execution.compiler.ir import CAST, ENTRY, REDUCE, VIEW, Op, Value
+from gradcli.execution.compiler.numpy_plan import Plan
+from gradcli.execution.compiler.schedule import Loop
+from gradcli.execution.compiler.simplify import simplified
 from tests.forced import BLOCKS, patches
 from tests.test_plans import question
 

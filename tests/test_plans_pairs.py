@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gradcli.execution.plans import schedule
-from gradcli.execution.plans.ir import ENTRY, REDUCE, Op, Value
-from gradcli.execution.plans.numpy_plan import Plan
-from gradcli.execution.plans.schedule import Loop, follows
+from gradcli.execution.compiler import schedule
+from gradcli.execution.compiler.ir import ENTRY, REDUCE, Op, Value
+from gradcli.execution.compiler.numpy_plan import Plan
+from gradcli.execution.compiler.schedule import Loop, follows
 from tests.test_plans import judge, question
 
 TEXTS = {

@@ -16,9 +16,9 @@ import pytest
 import gradcli
 from gradcli.calculator.questions import value_question
 from gradcli.diagnostics import GradcliError
-from gradcli.execution.plans import demand, emit_numpy, run, schedule
-from gradcli.execution.plans.numpy_plan import Plan
-from gradcli.execution.plans.schedule import Loop
+from gradcli.execution.compiler import demand, emit_numpy, run, schedule
+from gradcli.execution.compiler.numpy_plan import Plan
+from gradcli.execution.compiler.schedule import Loop
 from tests import random_programs
 from tests.array_programs import make, odd, read, scalar
 from tests.forced import BLOCKS, patched, patches

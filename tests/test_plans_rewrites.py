@@ -10,9 +10,9 @@ import pytest
 
 import gradcli
 from gradcli.calculator.repeated.compiled import _gradient
-from gradcli.execution.plans import demand, thread_pool
-from gradcli.execution.plans.numpy_plan import Plan
-from gradcli.execution.plans.schedule import Loop
+from gradcli.execution.compiler import demand, thread_pool
+from gradcli.execution.compiler.numpy_plan import Plan
+from gradcli.execution.compiler.schedule import Loop
 from tests.forced import busy_helper
 from tests.test_plans import judge, question
 

@@ -13,8 +13,8 @@ import pytest
 import gradcli
 from gradcli.calculator.questions import value_question
 from gradcli.diagnostics import GradcliError
-from gradcli.execution.plans import allocate, run
-from gradcli.execution.plans.numpy_plan import Plan
+from gradcli.execution.compiler import allocate, run
+from gradcli.execution.compiler.numpy_plan import Plan
 from tests.forced import busy_helper, idle
 from tests.test_plans import judge, question
 
@@ -167,7 +167,7 @@ def test_a_plan_whose_threads_sleep_gives_the_same() -> None:
 
 
 def test_after_an_error_in_a_block_a_plan_still_works(monkeypatch: pytest.MonkeyPatch) -> None:
-    from gradcli.execution.plans import run
+    from gradcli.execution.compiler import run
 
     tape, values = question(LOOPS, {"x": numbers(700_001)})
     plan = Plan(tape, threads=2)

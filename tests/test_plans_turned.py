@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import gradcli
-from gradcli.execution.plans import run
-from gradcli.execution.plans.emit_numpy import KERNELS, kernel, ties
-from gradcli.execution.plans.ir import CHOICE, ENTRY, REDUCE, VIEW, Op, Value
-from gradcli.execution.plans.numpy_plan import Plan
-from gradcli.execution.plans.run import WIDEST, turned
-from gradcli.execution.plans.schedule import Loop
-from gradcli.execution.plans.simplify import simplified
+from gradcli.execution.compiler import run
+from gradcli.execution.compiler.emit_numpy import KERNELS, kernel, ties
+from gradcli.execution.compiler.ir import CHOICE, ENTRY, REDUCE, VIEW, Op, Value
+from gradcli.execution.compiler.numpy_plan import Plan
+from gradcli.execution.compiler.run import WIDEST, turned
+from gradcli.execution.compiler.schedule import Loop
+from gradcli.execution.compiler.simplify import simplified
 from tests.test_plans import judge, question
 
 GIVEN = "const X = zeros(2, 2)\n"

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import gradcli
-from gradcli.execution.plans import allocate
+from gradcli.execution.compiler import allocate
 from tests.forced import idle
 
 DOUBLE = np.dtype("float64")

@@ -75,7 +75,7 @@ class Along:
         return at_once(self._plans.get(dtype), leaves)
 
     def _made(self, dtype: str) -> Any:
-        from gradcli.execution.plans.numpy_plan import planned
+        from gradcli.execution.compiler.numpy_plan import planned
 
         work = self.count * self.largest * len(self.tape.nodes)
         threads = None if work > SHARED else 1

@@ -2,7 +2,7 @@
 
 A `Scan` computes in each turn only what its readers need, directly or through later turns, and holds one turn and the
 stacks of its `turns` readers. Loops over single numbers run as Python code printed for them (`emit_python`); with
-NumPy, blocks of turns run as plans (`plans/numpy_plan.py`) in the stages of a `Split`; other namespaces run one
+NumPy, blocks of turns run as plans (`compiler/numpy_plan.py`) in the stages of a `Split`; other namespaces run one
 operation after the other.
 """
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any
 
-    from gradcli.execution.plans.distribution import Split
-    from gradcli.execution.plans.numpy_plan import LoopPlan
+    from gradcli.execution.compiler.distribution import Split
+    from gradcli.execution.compiler.numpy_plan import LoopPlan
     from gradcli.graph.loop import Body
 
     # impl, position of the result, of the operands, parameters, aligned
@@ -73,7 +73,7 @@ class Scan:
                 return self._printed(args)
         if xp.name == "numpy" and xp.dtype != "complex128" and self.count > 1:
             if xp not in self._plans:
-                from gradcli.execution.plans.numpy_plan import LoopPlan
+                from gradcli.execution.compiler.numpy_plan import LoopPlan
 
                 self._plans[xp] = LoopPlan(self, xp)
             try:
@@ -111,7 +111,7 @@ class Scan:
     def split(self) -> Split:
         """What runs turn by turn, and what for many turns at once."""
         if self._split is None:
-            from gradcli.execution.plans.distribution import Split
+            from gradcli.execution.compiler.distribution import Split
 
             self._split = Split(self)
         return self._split

@@ -56,7 +56,7 @@ class PointPlans:
         key = (question, moving, count)
         with _making:
             if key not in self.kept:
-                from gradcli.execution.plans.numpy_plan import points_plan
+                from gradcli.execution.compiler.numpy_plan import points_plan
 
                 if len(self.kept) >= MOST_KEPT:
                     del self.kept[next(iter(self.kept))]
@@ -107,7 +107,7 @@ def in_blocks(
 
     `batched` names the values whose first axis counts points.
     """
-    from gradcli.execution.plans.thread_pool import one_thread, processors, setters, together
+    from gradcli.execution.compiler.thread_pool import one_thread, processors, setters, together
 
     largest = _largest(tape, batched)
     library = any(node.primitive.kind in LIBRARY for node in tape.nodes)
@@ -155,7 +155,7 @@ def rooms(first: Sequence[Any], shapes: Sequence[tuple[int, ...]], count: int) -
     """Room for all results of each output, of the kind that a block gave."""
     dtype = namespace("numpy").library.dtype
     lengths = [count * size_of(shape) for shape in shapes]
-    made = import_module("gradcli.execution.plans.allocate").lines(
+    made = import_module("gradcli.execution.compiler.allocate").lines(
         lengths, [dtype(getattr(one, "dtype", "float64")) for one in first]
     )
     return [room.reshape(count, *shape) for room, shape in zip(made, shapes, strict=True)]

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from gradcli.calculator.answers import LARGE, point_of
 from gradcli.calculator.questions import gradient_question, value_question
-from gradcli.execution.emit_python import MOST_NODES as MOST_STRAIGHT
-from gradcli.execution.namespaces import namespace
-from gradcli.execution.plans import demand, lower
-from gradcli.execution.plans.ir import (
+from gradcli.execution.compiler import demand, lower
+from gradcli.execution.compiler.ir import (
     ADDED,
     CALL,
     CAST,
@@ -25,7 +23,9 @@ from gradcli.execution.plans.ir import (
     base,
     index_of,
 )
-from gradcli.execution.plans.schedule import Loop
+from gradcli.execution.compiler.schedule import Loop
+from gradcli.execution.emit_python import MOST_NODES as MOST_STRAIGHT
+from gradcli.execution.namespaces import namespace
 from gradcli.results.plan_reports import PlanLoop, PlanMemory, PlanPass, PlanReport, PlanStep
 
 TYPE_CHECKING = False
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 
     from gradcli.calculator.repeated.prepared import Question
     from gradcli.diagnostics import Diagnostic
+    from gradcli.execution.compiler.ir import Value
+    from gradcli.execution.compiler.numpy_plan import Plan
     from gradcli.execution.evaluate import Tape
-    from gradcli.execution.plans.ir import Value
-    from gradcli.execution.plans.numpy_plan import Plan
     from gradcli.lowering import Lowered
 
     Order = tuple[PlanStep | PlanLoop, ...]

@@ -154,7 +154,7 @@ class Question:
     def ready(self, dtype: str, once: bool = False) -> Any:
         """The plan that computes this question with NumPy, made when it is first needed; else None."""
         if dtype not in self._plans:
-            from gradcli.execution.plans.numpy_plan import planned
+            from gradcli.execution.compiler.numpy_plan import planned
 
             with uncollected():
                 self._plans[dtype] = planned(self.tape, dtype, once=once)

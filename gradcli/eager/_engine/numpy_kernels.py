@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.execution.plans.thread_pool import on_one_thread
+from gradcli.execution.compiler.thread_pool import on_one_thread
 
 _SHORT = 64  # an axis up to so long is searched across, not along
 _FEW = 16  # an axis up to so long is gone through entry by entry

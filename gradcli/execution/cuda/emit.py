@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from gradcli.execution.compiler.emit_numba import COMPARISONS, OPERATORS
+from gradcli.execution.compiler.ir import ADDED, CAST, CHOICE, COPY, ENTRY, PLACE, VIEW, index_of
 from gradcli.execution.namespaces.math_ import ALIASES
-from gradcli.execution.plans.emit_numba import COMPARISONS, OPERATORS
-from gradcli.execution.plans.ir import ADDED, CAST, CHOICE, COPY, ENTRY, PLACE, VIEW, index_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
-    from gradcli.execution.plans.ir import Op, Value
+    from gradcli.execution.compiler.ir import Op, Value
 
     Shape = tuple[int, ...]
 

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from gradcli.execution.compiler.ir import ENTRY, REDUCE, VIEW, base
 from gradcli.execution.cuda import emit
 from gradcli.execution.cuda.emit import PAIR, is_written
-from gradcli.execution.plans.ir import ENTRY, REDUCE, VIEW, base
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gradcli.execution.plans.ir import Op, Recording, Value
+    from gradcli.execution.compiler.ir import Op, Recording, Value
 
 REDUCTIONS = (np.add, np.maximum, np.minimum)
 MOST_LINES = 400  # of one value in a kernel

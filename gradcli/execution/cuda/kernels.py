@@ -20,8 +20,8 @@ from gradcli.execution.cuda.fuse import Group
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
+    from gradcli.execution.compiler.ir import Op, Value
     from gradcli.execution.cuda.fuse import Groups, Runs
-    from gradcli.execution.plans.ir import Op, Value
 
 THREADS, WARP = 256, 32  # of a block; threads that shuffle
 GRAIN = 1 << 12  # entries of a row that one block adds up, at least

@@ -13,21 +13,21 @@ from weakref import ref
 
 import numpy as np
 
+from gradcli.execution.compiler.emit_numpy import constants, shown
+from gradcli.execution.compiler.ir import ENTRY, PRODUCT, REDUCE, VIEW, base, index_of
+from gradcli.execution.compiler.lower import record
+from gradcli.execution.compiler.tracing import Whole
 from gradcli.execution.cuda.emit import OPTIONS
 from gradcli.execution.cuda.fuse import Group, Groups
 from gradcli.execution.cuda.kernels import THREADS, Kernel, Writer
 from gradcli.execution.inputs import leaf_value
 from gradcli.execution.namespaces import REFUSED, namespace
-from gradcli.execution.plans.emit_numpy import constants, shown
-from gradcli.execution.plans.ir import ENTRY, PRODUCT, REDUCE, VIEW, base, index_of
-from gradcli.execution.plans.lower import record
-from gradcli.execution.plans.tracing import Whole
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
+    from gradcli.execution.compiler.ir import Op, Value
     from gradcli.execution.evaluate import Tape
-    from gradcli.execution.plans.ir import Op, Value
     from gradcli.graph.node import Node
 
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.execution.plans import ir
-from gradcli.execution.plans.ir import Access, Op, Recording, Value, index_of, live
-from gradcli.execution.plans.simplify import Steps
+from gradcli.execution.compiler import ir
+from gradcli.execution.compiler.ir import Access, Op, Recording, Value, index_of, live
+from gradcli.execution.compiler.simplify import Steps
 
 if TYPE_CHECKING:
     from collections.abc import Callable

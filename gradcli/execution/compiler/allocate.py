@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.execution.plans.ir import ADDED, ENTRY
+from gradcli.execution.compiler.ir import ADDED, ENTRY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from gradcli.execution.plans.ir import Op, Value
+    from gradcli.execution.compiler.ir import Op, Value
 
 ALIGNED = 64  # bytes
 IN_PLACE = (ENTRY, ADDED)  # kinds of steps that may write over an operand which is not read again

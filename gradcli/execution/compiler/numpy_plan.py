@@ -12,26 +12,26 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradcli.execution.compiler.cores import Core
+from gradcli.execution.compiler.demand import restricted
+from gradcli.execution.compiler.emit_numba import compiled_loops
+from gradcli.execution.compiler.emit_numpy import constants
+from gradcli.execution.compiler.ir import SCAN, Op
+from gradcli.execution.compiler.lower import record, record_turns
+from gradcli.execution.compiler.run import Workspace
+from gradcli.execution.compiler.schedule import Schedule, steps_of
+from gradcli.execution.compiler.thread_pool import processors
+from gradcli.execution.compiler.tracing import Unrecordable
 from gradcli.execution.inputs import Unbatched, leaf_value
 from gradcli.execution.namespaces import REFUSED, namespace
-from gradcli.execution.plans.cores import Core
-from gradcli.execution.plans.demand import restricted
-from gradcli.execution.plans.emit_numba import compiled_loops
-from gradcli.execution.plans.emit_numpy import constants
-from gradcli.execution.plans.ir import SCAN, Op
-from gradcli.execution.plans.lower import record, record_turns
-from gradcli.execution.plans.run import Workspace
-from gradcli.execution.plans.schedule import Schedule, steps_of
-from gradcli.execution.plans.thread_pool import processors
-from gradcli.execution.plans.tracing import Unrecordable
 from gradcli.graph.builder import uncollected
 from gradcli.graph.node import is_reader
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
+    from gradcli.execution.compiler.ir import Recording
     from gradcli.execution.evaluate import Tape
-    from gradcli.execution.plans.ir import Recording
     from gradcli.execution.scan import Scan
     from gradcli.graph.node import Node
     from gradcli.graph.types import Shape

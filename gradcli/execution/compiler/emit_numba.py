@@ -19,21 +19,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradcli.execution.compiler.compile_cache import CompileCache
+from gradcli.execution.compiler.emit_numpy import places, shown
+from gradcli.execution.compiler.ir import ADDED, CAST, CHOICE, COPY, ENTRY, JOIN, PLACE, REDUCE, VIEW, Op, base
+from gradcli.execution.compiler.schedule import Loop
 from gradcli.execution.emit_python import OPERATORS as WORDS
 from gradcli.execution.emit_python import Printer, turn_lines
 from gradcli.execution.generated import function
 from gradcli.execution.namespaces import math_
-from gradcli.execution.plans.compile_cache import CompileCache
-from gradcli.execution.plans.emit_numpy import places, shown
-from gradcli.execution.plans.ir import ADDED, CAST, CHOICE, COPY, ENTRY, JOIN, PLACE, REDUCE, VIEW, Op, base
-from gradcli.execution.plans.schedule import Loop
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from gradcli.execution.plans.cores import ArrayTurns
-    from gradcli.execution.plans.ir import Value
-    from gradcli.execution.plans.schedule import Schedule
+    from gradcli.execution.compiler.cores import ArrayTurns
+    from gradcli.execution.compiler.ir import Value
+    from gradcli.execution.compiler.schedule import Schedule
     from gradcli.graph.loop import Body
 
 # --- exp, log, sin, cos, tanh -----------------------------------------------------------------------------------

@@ -11,13 +11,13 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any
 
-from gradcli.execution.plans.ir import ADDED, CALL, PRODUCT, REDUCE, VIEW, AxisMap, Op, Value, base
-from gradcli.execution.plans.simplify import simplified
+from gradcli.execution.compiler.ir import ADDED, CALL, PRODUCT, REDUCE, VIEW, AxisMap, Op, Value, base
+from gradcli.execution.compiler.simplify import simplified
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from gradcli.execution.plans.ir import Recording
+    from gradcli.execution.compiler.ir import Recording
 
     Axis = tuple[int, int]  # the serial of a value, an axis counted from the front
 

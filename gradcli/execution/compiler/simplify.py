@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.execution.plans import ir
-from gradcli.execution.plans.emit_numpy import ties
-from gradcli.execution.plans.ir import DTYPES, Op, Value, bare, base, common, in_order, made_by, plain, unrepeated
+from gradcli.execution.compiler import ir
+from gradcli.execution.compiler.emit_numpy import ties
+from gradcli.execution.compiler.ir import DTYPES, Op, Value, bare, base, common, in_order, made_by, plain, unrepeated
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -15,21 +15,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradcli.execution.compiler import emit_numba
+from gradcli.execution.compiler.allocate import laid_out, slot
+from gradcli.execution.compiler.emit_numpy import kernel, operand, shown
+from gradcli.execution.compiler.ir import CALL, VIEW, live
+from gradcli.execution.compiler.tracing import Operations
 from gradcli.execution.emit_python import printed_core
 from gradcli.execution.generated import function
 from gradcli.execution.namespaces import IEEE_DIFFERS, Unavailable
-from gradcli.execution.plans import emit_numba
-from gradcli.execution.plans.allocate import laid_out, slot
-from gradcli.execution.plans.emit_numpy import kernel, operand, shown
-from gradcli.execution.plans.ir import CALL, VIEW, live
-from gradcli.execution.plans.tracing import Operations
 from gradcli.graph.node import is_reader
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gradcli.execution.plans.distribution import Group
-    from gradcli.execution.plans.ir import Op, Value
+    from gradcli.execution.compiler.distribution import Group
+    from gradcli.execution.compiler.ir import Op, Value
     from gradcli.execution.scan import Scan
     from gradcli.graph.types import Shape
 

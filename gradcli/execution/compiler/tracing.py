@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradcli.execution.compiler.ir import CALL, ENTRY, SCAN, VIEW, Value
+from gradcli.execution.compiler.simplify import Steps
 from gradcli.execution.namespaces import Unavailable, namespace
-from gradcli.execution.plans.ir import CALL, ENTRY, SCAN, VIEW, Value
-from gradcli.execution.plans.simplify import Steps
 from gradcli.graph.arrays import nearest_float
 from gradcli.graph.node import CONSTANT, is_reader
 from gradcli.graph.types import Type

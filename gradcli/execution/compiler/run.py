@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.execution.plans import ir
-from gradcli.execution.plans.allocate import laid_out, lines, slot
-from gradcli.execution.plans.emit_numpy import entry, kernel, operand, shown
-from gradcli.execution.plans.ir import Op, Value, base, in_order, index_of
-from gradcli.execution.plans.schedule import Loop, follows, root, steps_of
-from gradcli.execution.plans.thread_pool import one_thread, setters, together
+from gradcli.execution.compiler import ir
+from gradcli.execution.compiler.allocate import laid_out, lines, slot
+from gradcli.execution.compiler.emit_numpy import entry, kernel, operand, shown
+from gradcli.execution.compiler.ir import Op, Value, base, in_order, index_of
+from gradcli.execution.compiler.schedule import Loop, follows, root, steps_of
+from gradcli.execution.compiler.thread_pool import one_thread, setters, together
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from gradcli.execution.plans.schedule import Schedule
+    from gradcli.execution.compiler.schedule import Schedule
 
     Cells = dict[int, Any]
     Work = Callable[[], Any]

@@ -1,4 +1,4 @@
-"""Plans: programs prepared for arrays of NumPy, to be run again and again. Begin with `numpy_plan.py`.
+"""The compiler of programs that run again on arrays of NumPy: it makes plans. Begin with `numpy_plan.py`.
 
 `tracing` and `lower` turn operations into the steps of `ir`, which `simplify` keeps few; `distribution` splits a loop
 into stages, of which `cores` runs those that need each other turn by turn; `demand` leaves out what no output reads;

@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.execution.plans.cores import Core
-from gradcli.execution.plans.distribution import CORE
-from gradcli.execution.plans.ir import CALL, Recording, live
-from gradcli.execution.plans.tracing import Operations, lead_of, led
+from gradcli.execution.compiler.cores import Core
+from gradcli.execution.compiler.distribution import CORE
+from gradcli.execution.compiler.ir import CALL, Recording, live
+from gradcli.execution.compiler.tracing import Operations, lead_of, led
 from gradcli.graph.node import CONSTANT, DATA, LEAF, is_reader
 from gradcli.graph.types import Type
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
+    from gradcli.execution.compiler.distribution import Group
+    from gradcli.execution.compiler.ir import Value
     from gradcli.execution.evaluate import Tape
-    from gradcli.execution.plans.distribution import Group
-    from gradcli.execution.plans.ir import Value
     from gradcli.execution.scan import Scan
     from gradcli.graph.node import Node
 

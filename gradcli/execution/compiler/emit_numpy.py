@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.execution.plans import ir
-from gradcli.execution.plans.ir import Op, Value, base, index_of
+from gradcli.execution.compiler import ir
+from gradcli.execution.compiler.ir import Op, Value, base, index_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
