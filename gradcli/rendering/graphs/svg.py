@@ -210,7 +210,8 @@ STYLE = """
 .gradcli .again path{stroke-dasharray:5 4}
 .gradcli .tip{fill:var(--soft);stroke:none}
 .gradcli .backward path{stroke:var(--back)}.gradcli .backward .tip{fill:var(--back);stroke:none}
-.gradcli .sent{fill:var(--back);font-size:11px;paint-order:stroke;stroke:var(--paper);stroke-width:3px}
+.gradcli .sent{fill:var(--back);font-size:11px}
+.gradcli .ground{fill:var(--paper)}
 .gradcli .ct{fill:var(--back)}
 .gradcli.show-backward .idle{opacity:.4}
 .gradcli.show-forward .backward,.gradcli.show-backward .forward{display:none}
@@ -338,7 +339,11 @@ def drawn_arrow(one: Arrow, line: Sequence[Point], word: Point | None) -> list[s
         back = line[::-1]
         text = ""
         if word is not None:
-            text = f'<text class="sent" x="{word[0]:.1f}" y="{word[1] + TALL / 2 - 3:.1f}">{escaped(one.sent)}</text>'
+            x, y = word  # the ground hides what passes below: between two numbers a line would look like a minus
+            text = (
+                f'<rect class="ground" x="{x - 1:.1f}" y="{y - TALL / 2:.1f}" width="{wide(one.sent) + 2:.1f}" '
+                f'height="{TALL}"/><text class="sent" x="{x:.1f}" y="{y + TALL / 2 - 3:.1f}">{escaped(one.sent)}</text>'
+            )
         parts.append(f'<g class="arrow backward{again}" {ends}><path d="{curve(back)}"/>{tip(back)}{text}</g>')
     return parts
 
