@@ -42,9 +42,17 @@ MOST_POINTS = 40  # that are tried for one where value and gradient are numbers
 DEFINITIONS = {
     "elu(x)": "where(x > 0, x, expm1(x))",
     "elu(x, y)": "where(x > 0, x, y*expm1(x))",
+    "leaky_relu(x)": "where(x > 0, x, 0.01*x)",
     "leaky_relu(x, y)": "where(x > 0, x, y*x)",
     "clamp(x, y, z)": "minimum(maximum(x, y), z)",
     "hardtanh(x)": "minimum(maximum(x, -1), 1)",
+    "hardsigmoid(x)": "minimum(maximum(x + 3, 0), 6)/6",
+    "logit(x)": "log(x/(1 - x))",
+    "add(x, y)": "x + y",
+    "sub(x, y)": "x - y",
+    "mul(x, y)": "x*y",
+    "div(x, y)": "x/y",
+    "neg(x)": "-x",
     "xlogy(x, y)": "where(x == 0, 0, x*log(where(x == 0, 1, y)))",
     # of labels, which are positions
     "cross_entropy(x, y)": "-sum(log_softmax(x)*eye(shape(x)[1])[y])/shape(x)[0]",
