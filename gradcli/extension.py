@@ -180,20 +180,43 @@ def _impl(name: str, value: Callable[..., Any], arity: int) -> Callable[..., Any
         return value
 
     def rule(xp: Any, *xs: Any) -> Any:
-        if not any(hasattr(x, "__array_interface__") for x in xs):
-            return _on_arrays(value, xs)
-        return value(*xs)
+        if any(hasattr(x, "__array_interface__") for x in xs):
+            return _computed(name, value, xs)
+        return float(_computed(name, value, _scalars(xs)))
 
     return rule
 
 
-def _on_arrays(value: Callable[..., Any], xs: Sequence[Any]) -> Any:
-    """A function of NumPy arrays where there are none: Python's floats become arrays, anything else is refused."""
+def _scalars(xs: Sequence[Any]) -> list[Any]:
+    """Python's numbers as NumPy's; anything else has no value that is written for NumPy."""
+    import numpy as np
+
     from gradcli.execution.namespaces import Unavailable
 
     if not all(isinstance(x, (int, float, complex)) for x in xs):
         raise Unavailable("the value of an operation from outside that is written for NumPy")
-    return float(value(*xs))
+    return [np.asarray(x).astype(complex if isinstance(x, complex) else float)[()] for x in xs]
+
+
+def _computed(name: str, value: Callable[..., Any], xs: Sequence[Any]) -> Any:
+    """What a value returns; raises GradcliError GC216 where that is no number for every entry of the operands."""
+    import numpy as np
+
+    try:
+        with np.errstate(all="ignore"):
+            result = value(*xs)
+    except Exception as problem:
+        message = f"its value raised {type(problem).__name__}: {visible(str(problem))}"
+        raise _unfit(name, message, "call the function alone to see where") from problem
+    shape = np.broadcast_shapes(*map(np.shape, xs))
+    kinds = "biufc" if any(map(np.iscomplexobj, xs)) else "biuf"
+    found = np.asarray(result)
+    if found.dtype.kind not in kinds or found.shape != shape:
+        message = f"its value returns {type(result).__name__}" + (
+            f" of shape {found.shape}, its operands have shape {shape}" if found.dtype.kind in kinds else ""
+        )
+        raise _unfit(name, message, "it returns a real number for each entry of its operands")
+    return result
 
 
 def _interval(name: str, text: str) -> Interval:

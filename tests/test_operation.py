@@ -186,6 +186,32 @@ def test_a_broken_package_is_named_and_harms_nothing(fault: str, example: Path, 
         assert "[GC216]" in one.err and "broken-example" in one.err and BROKEN[fault][1] in one.err
 
 
+VALUES = (  # of an operation of one number, and what is said of them
+    ("lambda x: 1/0", "its value raised ZeroDivisionError: division by zero"),
+    ("lambda x: x[:1]", "its value raised IndexError"),
+    ("lambda x: None", "its value returns NoneType"),
+    ("lambda x: 'a'", "its value returns str"),
+    ("lambda x: x + 1j", "its value returns complex128"),
+    ("lambda x: [x, x]", "its value returns list of shape (2,), its operands have shape ()"),
+)
+
+
+@pytest.mark.parametrize(("value", "message"), VALUES)
+def test_a_value_that_fails_is_named(value: str, message: str, tmp_path: Path) -> None:
+    """In every reading by numbers, as a fault of the operation."""
+    module = f"import gradcli\nf = gradcli.operation('zig(x)', value={value}, partials={{'x': '1'}})"
+    folder = package("broken-value", module, "broken_value", tmp_path)
+    for one in ran([folder], [[command, "zig(x)", "--at", "x=1"] for command in ("eval", "grad", "trace", "check")]):
+        assert "GC999" not in one.err and "GC216" in one.err + one.out and message in one.err + one.out, one
+
+
+def test_values_of_arrays_work_on_numbers(tmp_path: Path) -> None:
+    module = "import gradcli\nf = gradcli.operation('inv1(x)', value=lambda x: 1/x, partials={'x': '-out**2'})"
+    folder = package("one-over", module, "one_over", tmp_path)
+    (one,) = ran([folder], [["eval", "inv1(x)", "--at", "x=0"]])
+    assert "value  inf" in one.out, one
+
+
 def test_the_same_name_in_two_packages(example: Path, tmp_path: Path) -> None:
     """Which of them counts must not depend on an order that nobody sees: neither does."""
     module = "import gradcli\nf = gradcli.operation('gated(x)', 'x')"
