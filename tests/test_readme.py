@@ -93,8 +93,16 @@ def test_the_readme_of_a_package_index_needs_no_files(monkeypatch: pytest.Monkey
     interface.MetadataHookInterface = object  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, interface.__name__, interface)
     monkeypatch.syspath_prepend(ROOT)
-    shown = import_module("hatch_build").standalone(TEXT)
+    standalone = import_module("hatch_build").standalone
     del sys.modules["hatch_build"]
+    shown = standalone(TEXT)
+    assert "![" in TEXT and "![" not in shown
+    served = standalone(TEXT, "https://files.example/gradcli/v1/")
+    pictures = re.findall(r"!\[[^]]*\]\(([^)]*)\)", TEXT)
+    assert re.findall(r"!\[[^]]*\]\(([^)]*)\)", served) == [
+        f"https://files.example/gradcli/v1/{one}" for one in pictures
+    ]
+    assert re.sub(r"!\[.*\n\n", "", served) == shown
     assert "](" in TEXT
     assert not re.findall(r"\]\((?!https:)[^)]*\)", shown)
     assert "why is it None? (`docs/tutorials/why.md`)" in shown
