@@ -21,6 +21,25 @@ def pytest_cmdline_main(config: Any) -> None:
         config.option.numprocesses = "auto"
 
 
+BY_OPERATION = ("test_primitives.py::test_law", "test_sabotage.py")  # long files, divided by the operation of each test
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: Any, log: Any) -> Any:
+    """The tests of a file run in one process, which computes what they share once; `--dist` says otherwise."""
+    if config.option.dist != "load":
+        return None
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFile(LoadScopeScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            file, _, test = nodeid.partition("::")
+            divided = any(name in nodeid for name in BY_OPERATION) and "[" in test
+            return f"{file}::{test.partition('[')[2].partition('-')[0].rstrip(']')}" if divided else file
+
+    return ByFile(config, log)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def journal_of_the_tests(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Checks of folders keep their reports in a folder of this run, not in the user's own cache."""

@@ -24,6 +24,8 @@ from gradcli.graph.unroll import unrolled
 from gradcli.lowering.iteration import loops
 from gradcli.primitives import catalogue
 from gradcli.structure.patterns import pattern
+from tests import loop_bodies
+from tests.loop_bodies import Space
 
 ROW = Type("float", (3,))
 POINT = {
@@ -39,77 +41,45 @@ def leaves():
     return builder, builder.leaf("a"), builder.leaf("x"), builder.leaf("v", (3,)), builder.leaf("m", (3, 3))
 
 
-def scalar(builder, a, x, v, m):
-    y = builder.fresh_leaf(FLOAT)
-    return close(builder, 7, [(y, x)], [y + a * y * (1 - y / 3)]).last(0)
-
-
-def swapped(builder, a, x, v, m):
-    y, z = builder.fresh_leaf(FLOAT), builder.fresh_leaf(FLOAT)
-    loop = close(builder, 5, [(y, x), (z, a)], [z, y * z + a])
-    return loop.last(0) * loop.last(1)
-
-
-def rows(builder, a, x, v, m):
-    y, row = builder.fresh_leaf(FLOAT), builder.fresh_leaf(FLOAT)
-    loop = close(builder, 3, [(y, x)], [y * row + a], rows=[(row, v)], outputs=[y * row], reverse=True)
-    return builder.call("sum", loop.turns(y * row) * v, axis=(-1,)) + loop.last(0)
-
-
-def index(builder, a, x, v, m):
-    y, i = builder.fresh_leaf(FLOAT), builder.fresh_leaf(FLOAT)
-    return close(builder, 6, [(y, x)], [y * a + i / 4], index=i).last(0)
-
-
-def vector(builder, a, x, v, m):
-    y = builder.fresh_leaf(ROW)
-    moved = builder.call("reshape", builder.call("matmul", m, builder.call("reshape", y, shape=(3, 1))), shape=(3,))
-    last = close(builder, 4, [(y, v)], [builder.call("tanh", moved + v)]).last(0)
-    return builder.call("sum", last, axis=(-1,)) * a + x
-
-
-def branch(builder, a, x, v, m):
-    y = builder.fresh_leaf(FLOAT)
-    after = builder.call("where", builder.call("greater", y, 1), builder.call("log", y), y + a)
-    return close(builder, 9, [(y, x)], [after]).last(0)
-
-
-def nested(builder, a, x, v, m):
-    y, z = builder.fresh_leaf(FLOAT), builder.fresh_leaf(FLOAT)
-    inner = close(builder, 4, [(z, y)], [z + a * y * builder.call("sin", z) / 8]).last(0)
-    return close(builder, 3, [(y, x)], [inner + y / 2]).last(0)
-
-
 def held(builder, a, x, v, m):
     y = builder.fresh_leaf(FLOAT)
     return close(builder, 5, [(y, x)], [y * builder.call("detach", y * a) + a]).last(0)
 
 
-def held_within(builder, a, x, v, m):
-    y, z = builder.fresh_leaf(FLOAT), builder.fresh_leaf(FLOAT)
-    inner = close(builder, 3, [(z, y)], [z * builder.call("detach", y * z) + a]).last(0)
-    return close(builder, 3, [(y, x)], [inner / 2]).last(0)
+def held_within(count):
+    s = Space()
+    x, a = s.leaf("x", 0.3), s.leaf("a", 0.7)
+    t, inner = s.turn(count), s.turn(3)
+    y = t.carry(x)
+    z = inner.carry(y)
+    return s.made(t.loop(inner.loop(z * s.detach(y * z) + a).last(0) / 2).last(0))
 
 
-BODIES = [scalar, swapped, rows, index, vector, branch, nested, held, held_within]
+BODIES = [*loop_bodies.SMOOTH, loop_bodies.branch_not_taken, held_within]
+
+
+def point_of(made):
+    return {name: (np.asarray(x, float).reshape(-1).tolist(), np.shape(x)) for name, x in made.values.items()}
 
 
 def enclosed(output: Node, target: Node, bits: int = 128, point=POINT):
     """The value and the partial derivatives as balls."""
-    here = PointEvaluation(DerivativeQuery(output, target, ("a", "x", "v", "m")), Fields(), point)
+    here = PointEvaluation(DerivativeQuery(output, target, tuple(point)), Fields(), point)
     with ball_numbers.precision(bits):
         return [here.lines(bits).value, *here.exact(bits).values()]
 
 
-@pytest.mark.parametrize("made", BODIES, ids=lambda made: made.__name__)
-def test_a_loop_has_the_values_and_slopes_of_its_turns_written_out(made):
-    builder, *given = leaves()
-    output = made(builder, *given)
-    written = unrolled(builder, [output])[output]
+@pytest.mark.parametrize("body", BODIES, ids=lambda body: body.__name__)
+def test_a_loop_has_the_values_slopes_and_pattern_of_its_turns_written_out(body):
+    made = body(5)
+    written = unrolled(made.output.builder, [made.output])[made.output]
     assert all("body" not in node.params for node in written.args)
-    for target in given:
-        for x, y in zip(enclosed(output, target), enclosed(written, target), strict=True):
+    for target in made.leaves:
+        pairs = [enclosed(output, target, point=point_of(made)) for output in (made.output, written)]
+        for x, y in zip(*pairs, strict=True):
             assert x.overlaps(y) and (x.rel_accuracy_bits() > 100 or x.is_zero() or abs(x) < 1e-30)
+    one, other = (pattern([node], made.leaves, most=1000) for node in (made.output, written))
+    assert set(other.columns.tolist()) <= set(one.columns.tolist())
 
 
 def logistic(count: int, rate: str = "0.0005", chaotic: bool = False) -> tuple[Node, Node]:
@@ -181,18 +151,17 @@ def test_the_readers_of_a_loop_share_one_walk(monkeypatch):
     assert len(walks) == 1
 
 
-@pytest.mark.parametrize("made", [scalar, swapped, index, branch, nested], ids=lambda made: made.__name__)
-@pytest.mark.parametrize("start", [0.3, 1.0, 1.25])
-def test_printed_turns_read_what_single_steps_read(made, start, monkeypatch):
-    """The same balls to the bit, the same failures, and the same signs: 1.0 is a tie in the branch."""
-    builder, *given = leaves()
-    output = made(builder, *given)
-    point = {**POINT, "x": ([start], ())}
+@pytest.mark.parametrize("name", ["logistic", "swapped", "index", "branch_not_taken", "nested"])
+@pytest.mark.parametrize("start", [0.3, 0.0, 1.25])
+def test_printed_turns_read_what_single_steps_read(name, start, monkeypatch):
+    """The same balls to the bit, the same failures, and the same signs: 0 is a tie in the branch."""
+    made = getattr(loop_bodies, name)(7)
+    point = {**point_of(made), "x": ([start], ())}
     found, signs = [], []
     for printed in (True, False):
         if not printed:
             monkeypatch.setattr(evaluation.Turns, "printed", lambda self, field: None)
-        here = PointEvaluation(DerivativeQuery(output, given[1], ("a", "x")), Fields(), point)
+        here = PointEvaluation(DerivativeQuery(made.output, made.leaves[0], ("a", "x")), Fields(), point)
         with ball_numbers.precision(128):
             entries = [here.lines(128).value, *here.exact(128).values()]
         found.append([x.reason if isinstance(x, Failure) else (x.mid(), x.rad()) for x in entries])
@@ -205,15 +174,6 @@ def test_work_and_memory_are_limited():
     assert evaluation.work_of([output]) > 4 * 10**7
     with pytest.raises(Unsupported, match="in the turns of loops"), ball_numbers.precision(64):
         balls.read(balls.BallField(), [output], POINT)
-
-
-@pytest.mark.parametrize("made", [*BODIES[:7]], ids=lambda made: made.__name__)
-def test_the_pattern_of_a_loop_contains_that_of_its_turns_written_out(made):
-    builder, *given = leaves()
-    output = made(builder, *given)
-    written = unrolled(builder, [output])[output]
-    one, other = (pattern([node], given, most=1000) for node in (output, written))
-    assert set(other.columns.tolist()) <= set(one.columns.tolist())
 
 
 def test_the_pattern_of_long_loops_is_a_fixpoint_and_keeps_zeros():
