@@ -70,9 +70,9 @@ FULL = ("sum",)  # at full depth always; the others with `-m deep`
 
 @contextmanager
 def stage(name: str, times: dict[str, float]) -> Iterator[None]:
-    start = time.perf_counter()
+    start = time.process_time()
     yield
-    times[name] = time.perf_counter() - start
+    times[name] = time.process_time() - start
     assert times[name] < SECONDS, f"{name} took {times[name]:.1f} s"
 
 
@@ -155,10 +155,10 @@ def test_library_call_on_a_chain() -> None:
 
 def test_trace_of_a_chain() -> None:
     """A trace of 20,000 steps in both directions."""
-    start = time.perf_counter()
+    start = time.process_time()
     found = calculator.trace("x" + "+x" * 20_000, at={"x": 0.5}, limits=LARGE)
     assert len(found.forward) == 20_001
-    assert time.perf_counter() - start < 2 * SECONDS
+    assert time.process_time() - start < 2 * SECONDS
 
 
 # --- growth of higher derivatives ------------------------------------------------------------------------------

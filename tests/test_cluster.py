@@ -218,7 +218,7 @@ def test_an_address_without_a_scheduler(address: str, monkeypatch: pytest.Monkey
             address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
         begin = time.monotonic()
         assert "dask scheduler" in refused(address, "GC741")
-        assert time.monotonic() - begin < 3
+        assert time.monotonic() - begin < 10
 
 
 def test_dask_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:

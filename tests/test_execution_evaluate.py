@@ -368,11 +368,11 @@ def test_a_chain_of_100000_operations_on_floats_and_arrays() -> None:
     x = node = g.leaf("x")
     for index in range(100_000):
         node = node + x if index % 2 else node * 0.5
-    start = time.perf_counter()
+    start = time.process_time()
     tape = Tape(node)
     assert tape.run({"x": 1.0})[0] == pytest.approx(2.0)
     assert tape.run({"x": np.ones(3)})[0] == pytest.approx([2.0] * 3)
-    assert time.perf_counter() - start < 10
+    assert time.process_time() - start < 10
 
 
 def test_small_gradients_are_fast() -> None:
@@ -386,13 +386,13 @@ def test_small_gradients_are_fast() -> None:
     best = many = math.inf
     tape = Tape(nodes)
     for _ in range(5):
-        start = time.perf_counter()
+        start = time.process_time()
         for _ in range(1000):
             tape.run(at)
-        best = min(best, (time.perf_counter() - start) / 1000)
-        start = time.perf_counter()
+        best = min(best, (time.process_time() - start) / 1000)
+        start = time.process_time()
         for _ in range(200):
             evaluate(nodes, at)
-        many = min(many, (time.perf_counter() - start) / 200)
+        many = min(many, (time.process_time() - start) / 200)
     assert best / len(tape.nodes) < 1e-6
     assert many < 5e-4

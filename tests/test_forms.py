@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from random import Random
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import pytest
@@ -122,12 +122,12 @@ def test_budgets_are_kept() -> None:
     with pytest.raises(Full):
         many_generators(8)
     _, (x, y, z) = symbols()
-    started = perf_counter()
+    started = process_time()
     with pytest.raises(NotFound):
         (x + y + z + 1) ** 700 - x
     with pytest.raises(NotFound):
         long_product()
-    assert perf_counter() - started < 3
+    assert process_time() - started < 3
     spent = Tower(16, most=0)
     with pytest.raises(Spent):
         spent.gen(spent.index(Generator("symbol", name="x", value=fmpq(1)))) + 1
@@ -305,6 +305,6 @@ LARGE = [
 @pytest.mark.parametrize(("function", "n"), LARGE)
 def test_an_attempt_ends_in_time(function: str, n: int) -> None:
     at = {"x": [k / 8 + 0.5 for k in range(n)], "y": [1.75 - k / 16 for k in range(n)]}
-    started = perf_counter()
+    started = process_time()
     proofs(f"v = {function}\nassert grad(v, x) == x\nv", at)
-    assert perf_counter() - started < 5
+    assert process_time() - started < 5

@@ -155,10 +155,10 @@ def test_edit_distance() -> None:
 
 
 def test_long_names_are_never_compared() -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     assert did_you_mean("x" * 10**6, ["x" * 10**6 + "y"] * 100) is None
     assert did_you_mean("sine", ["y" * 10**6] * 100) is None
-    assert time.perf_counter() - start < 0.5
+    assert time.process_time() - start < 0.5
 
 
 NASTY = list("xy12+-*/()[]=,.:;\"'#\\ \n\t") + [

@@ -129,9 +129,9 @@ def test_random_scripts_lower_as_if_every_call_were_made(seed: int, monkeypatch:
 
 def test_calls_that_double_are_looked_up() -> None:
     lines = ["def f0(a): return sin(a)", *(f"def f{i}(a): return f{i - 1}(a) + f{i - 1}(a)" for i in range(1, 40))]
-    start = time.monotonic()
+    start = time.process_time()
     assert gradcli.grad("\n".join([*lines, "x = 0.5", "f39(x)"])).gradient["x"] > 0
-    assert time.monotonic() - start < 5
+    assert time.process_time() - start < 5
 
 
 def test_a_function_that_has_become_a_value_is_no_function_any_more() -> None:

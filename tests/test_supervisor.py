@@ -233,7 +233,7 @@ def test_a_closed_generator_leaves_no_process(tmp_path: Path) -> None:
     outcomes.close()
     took = time.monotonic() - started
     until(lambda: not any(map(runs, processes)), 1.0)
-    assert took < 0.5
+    assert took < 5  # a task runs for minutes; the machine may be busy
     assert not below(os.getpid()) - before
 
 

@@ -14,10 +14,9 @@ from gradcli.transforms.derivatives import (
     jacobian,
     jvp,
     laplacian,
-    vjp,
 )
 from tests.graph_invariants import verify
-from tests.graphs import Graph, difference, scalarised, value, values
+from tests.graphs import Graph, difference, value, values
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,61 +75,6 @@ def shared(g: Graph) -> tuple[Node, dict[str, Node], dict[str, Any]]:
 
 CASES: list[Case] = [ladder, quotient, powers, mixed, moves, branches, shared]
 cases = pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
-
-
-@cases
-def test_gradients_to_third_order_are_differences_of_the_order_below(case: Case) -> None:
-    g = Graph()
-    output, leaves, at = case(g)
-    names: list[str] = []
-    for _ in range(3):
-        gradients = grad(output, list(leaves.values()))
-        verify([output, *gradients])
-        for (name, leaf), gradient in zip(leaves.items(), gradients, strict=True):
-            assert gradient.shape == leaf.shape
-            np.testing.assert_allclose(value(gradient, at), difference(output, at, name), rtol=2e-6, atol=2e-7)
-        parts = [scalarised(g, gradient, at, names) for gradient in gradients]
-        output = parts[0]
-        for part in parts[1:]:
-            output = output + part
-
-
-@cases
-def test_forward_and_reverse_agree_to_third_order(case: Case) -> None:
-    g = Graph()
-    output, leaves, at = case(g)
-    targets = list(leaves.values())
-    tangents = [g.leaf(f"d{name}", *leaf.shape) for name, leaf in leaves.items()]
-    for name, leaf in leaves.items():
-        at[f"d{name}"] = np.sin(1.0 + np.arange(leaf.type.size)).reshape(leaf.shape)
-    forward = reverse = output
-    for _ in range(3):
-        forward = jvp([forward], targets, tangents)[0]
-        products = [g.sum(ct * t) for ct, t in zip(grad(reverse, targets), tangents, strict=True)]
-        reverse = products[0]
-        for product in products[1:]:
-            reverse = reverse + product
-        verify([forward, reverse])
-        np.testing.assert_allclose(*values([forward, reverse], at), rtol=1e-10, atol=1e-12)
-
-
-@cases
-def test_the_transpose_of_the_jvp_is_the_vjp(case: Case) -> None:
-    """<ct, J t> = <J.T ct, t>, for the gradient as a map of the leaves."""
-    g = Graph()
-    scalar, leaves, at = case(g)
-    targets = list(leaves.values())
-    output = grad(scalar, targets[:1])[0]
-    tangents = []
-    for name, leaf in leaves.items():
-        tangents.append(g.leaf(f"t{name}", *leaf.shape))
-        at[f"t{name}"] = np.cos(np.arange(leaf.type.size)).reshape(leaf.shape)
-    at["ct"] = np.sin(2.0 + np.arange(output.type.size)).reshape(output.shape)
-    ct = g.leaf("ct", *output.shape)
-    left = g.sum(ct * jvp([output], targets, tangents)[0])
-    right = [g.sum(c * t) for c, t in zip(vjp([output], [ct], targets), tangents, strict=True)]
-    found = values([left, *right], at)
-    assert found[0] == pytest.approx(sum(found[1:]), rel=1e-11)
 
 
 # --- the operators ---------------------------------------------------------------------------------------

@@ -74,7 +74,7 @@ def test_a_chain_of_100000_operations() -> None:
     x = g.leaf("x")
     node = x
     limit = sys.getrecursionlimit()
-    start = time.perf_counter()
+    start = time.process_time()
     for index in range(50_000):
         node = g.sin(node) if index % 2 else node * 0.999
         node = node + x
@@ -85,7 +85,7 @@ def test_a_chain_of_100000_operations() -> None:
     assert found[1] == pytest.approx(float(difference(node, {"x": 0.3}, "x")), rel=1e-6)
     verify([node, gradient])
     assert sys.getrecursionlimit() == limit
-    assert time.perf_counter() - start < 60
+    assert time.process_time() - start < 60
     del node, gradient, forward
 
 
