@@ -23,7 +23,10 @@ DEFINED = re.compile(
     r"^[ \t$]*(?:def[ \t]+|\\begin\{\w+\*?\}\s*)?\\?([A-Za-z_]\w*)(?:_\{(\w+)\})?[ \t]*\([\w\s,;|\\]*\)[ \t]*&?[=:]",
     re.MULTILINE,
 )
+PROSE = re.compile(r"[A-Za-z]{2,}[ \t]+[A-Za-z]|[A-Za-z]{3,}[ \t]*\Z")  # words beside a formula between dollar signs
 BEFORE = re.compile(r"[ \t]*(?:(?:assert|const|return)\b[ \t]*)?")  # what may stand in front of a formula
+
+TEXT = "give the formula alone: what stands between the dollar signs"
 
 
 def is_latex(line: str) -> bool:
@@ -53,6 +56,12 @@ def translated(source: Source) -> Source:
             start = before.end() if before else 0
             end = len(formula.rstrip())
             try:
+                prose = start + len(formula[start:].partition("$")[0])
+                if prose < end and PROSE.search(formula[start:prose]):
+                    span = source.span(offset + start, offset + prose)
+                    raise GradcliError(
+                        Diagnostic("GC138", "there is text beside the formula", span, (), TEXT, source=source)
+                    )
                 text = Formula(source, formula[start:end], offset + start, words, functions).line()
                 ends = "".join(LINE_END.findall(formula[start:end]))  # of an environment
                 lines[number:done] = [

@@ -12,6 +12,7 @@ from gradcli.language.latex.latex_tokens import (
     ELSEWHERE,
     FUNCTIONS,
     GREEK,
+    INDICATOR,
     NORMS,
     OVER,
     PAIRS,
@@ -35,7 +36,7 @@ LETTERS_T = (
 )
 TRANSPOSES = (*LETTERS_T, *(["{", *tokens, "}"] for tokens in LETTERS_T))  # exponents that transpose
 INVERSE_TRANSPOSES = tuple(["{", "-", *tokens, "}"] for tokens in LETTERS_T)
-SIDES = "write a name, a function such as f(x), or a derivative such as \\frac{\\partial f}{\\partial x}"
+SIDES = "write == between two values; else the left side is a name, f(x), or \\frac{\\partial f}{\\partial x}"
 # superscripts that name a value: theta^{old}
 MARKS = frozenset(("old", "new", "opt", "ref", "max", "min", "obs", "true", "pred", "best", "eff", "tot"))
 TIME = re.compile(r"(?:[a-z]|[+*/=]\s?|(?<!\^\{)-\s?|\\sqrt\{)T(?![A-Za-z])")  # T as a number: rT, \sqrt{T}
@@ -114,10 +115,12 @@ class Formula(Sums):
         self.alone = False
         if self.names[self.at] == "^":
             self.at += 1
-            self.marked()
+            self.marked(first)
             end = self.end_of_group(self.at)
             mark = self.written(self.at, end).strip("{}")
-            hint = f"write the mark below the line, as in `{self.written(first, self.at - 1)}_{{{mark}}}`"
+            base, below, index = self.joined(first, self.at - 1).partition("_")
+            index = index.strip("{}") + mark if below else mark
+            hint = f"write the mark below the line, as in `{base}_{{{index}}}`"
             raise self.error("GC138", "a name has no superscript", first, end - 1, hint)
         if self.names[self.at] == "(":
             opened = self.at
@@ -199,12 +202,16 @@ class Formula(Sums):
                     left = Part(f"outer({left.text}, {right.text.removesuffix('.T')})", matrix=True)
                     continue
                 label = left.text.endswith("]") and "]" not in right.text  # y_i w^T in a sum: a number of each sample
-                plain = left.matrix or left.transposed or left.number or label or self.scalar(left.text)
+                factor = (
+                    self.scalar(left.text) and not self.ends()
+                )  # of x^T y; in front of x^T alone it may be a vector
+                plain = left.matrix or left.transposed or left.number or label or factor
                 if right.transposed and not (right.matrix or plain):
                     a, b = self.written(start, here), self.written(here, self.at)
                     outer = rf"\mathrm{{outer}}({a}, {self.written(here, here + 1)})"
                     raise self.readings("this product", start, self.at - 1, outer, rf"{a} \cdot {b}")
                 lone = re.fullmatch("[a-z]", right.text) and right.text not in self.numbers
+                lone = lone and not re.fullmatch("[a-z]", self.names[self.at])  # M g h are numbers
                 if left.capital and not left.matrix and lone:
                     a, b = left.text.rpartition("*")[2], right.text
                     a = f"\\{a}" if a in MATRICES else a
@@ -260,7 +267,12 @@ class Formula(Sums):
         group = self.names[self.at + 1] == "{"
         index = self.names[self.at + 1 + group]
         if index not in self.indices or (group and self.names[self.at + 3] != "}"):
-            hint = "only a sum has an index, as in \\sum_i (A x)_i; write (A @ x)[0] in a line without LaTeX"
+            one = part.text == "1"
+            hint = (
+                INDICATOR
+                if one
+                else "only a sum has an index, as in \\sum_i (A x)_i; write (A @ x)[0] in a line without LaTeX"
+            )
             raise self.error("GC138", "a subscript stands behind a name or in a sum", first, self.at + 1, hint)
         self.at += 4 if group else 2
         array = part.within(ATOM)
@@ -281,7 +293,7 @@ class Formula(Sums):
             if self.names[first : first + len(tokens)] == tokens:
                 self.at += len(tokens)
                 return Part(f"inv({base.text}).T", matrix=True)
-        self.marked()
+        self.marked(start)
         if self.names[start] not in PAIRS and not base.number:
             self.named(start)
         if self.names[first] == "circ" or self.names[first : first + 2] == ["{", "circ"]:
@@ -295,6 +307,12 @@ class Formula(Sums):
             value = self.written(start, first - 1)
             twice = rf"{value}^\top {value}" if base.column else f"{value} {value}", rf"{value} \odot {value}"
             raise self.readings("a power of a matrix", first - 1, self.at - 1, *twice)
+        if exponent.text == "-1" and not base.matrix and self.names[start] in PAIRS:
+            letters = [one for one in self.names[start : first - 1] if one.isalpha()]
+            if len(letters) > 1 and all(one.isupper() and len(one) == 1 for one in letters):
+                inside = self.written(start + 1, first - 2)
+                texts = rf"\mathrm{{inv}}({inside})", rf"\frac{{1}}{{{inside}}}"
+                raise self.readings("an inverse", start, self.at - 1, *texts)
         if exponent.text == "-1" and base.matrix:
             return Part(f"inv({base.text})", matrix=True)
         return Part(f"{base.within(ATOM)}**{exponent.within(POWER)}", POWER, number=base.number)

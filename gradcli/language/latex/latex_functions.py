@@ -43,8 +43,8 @@ class Functions(Letters):
     def derivative(self, first: int) -> Part | None:
         r"""\frac{\partial y}{\partial x}, \frac{d^2}{dx^2} y as grad(y, x, 2); None for a fraction of other things."""
         sign = self.names[self.at + 1]
-        stop = self.names.index("}", self.at) if "}" in self.names[self.at :] else self.at
-        if self.names[stop + 1 : stop + 3] != ["{", sign]:
+        stop = self.end_of_group(self.at)
+        if self.names[stop : stop + 2] != ["{", sign]:
             return None
         opened = self.open("}")
         self.at += 1
@@ -146,7 +146,10 @@ class Functions(Letters):
         values = self.arguments() if self.names[self.at] in PAIRS else [self.bare(first)]
         if command in RECIPROCALS:
             return Part(f"1/{RECIPROCALS[command]}({values[0].text}){exponent}", PRODUCT)
-        text = f"{SEVERAL.get(name, name) if len(values) > 1 else name}({', '.join(one.text for one in values)})"
+        inside = ", ".join(one.text for one in values)
+        if name in SEVERAL and len(values) > 2:
+            inside = f"[{inside}]"
+        text = f"{SEVERAL.get(name, name) if len(values) == 2 else name}({inside})"
         if base:
             text = f"({text}/log({base}))"
         matrix = name in MATRIX_VALUED or (name in ENTRYWISE and values[0].matrix)

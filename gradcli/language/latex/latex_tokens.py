@@ -102,7 +102,7 @@ ELSEWHERE = {  # what to write in place of a command
     **dict.fromkeys(("bmod", "pmod"), "write \\mathrm{mod}(a, b)"),
     "dagger": "write x^\\top for a transpose",
     "%": "write the number divided by 100",
-    "'": "write grad(f(x), x) for a derivative, and x_2 for another point",
+    "'": "write ^\\top for a transpose, grad(f(x), x) for a derivative, x_2 for another point",
     **dict.fromkeys(("left.", "right."), AT_A_POINT),
     **dict.fromkeys(("dots", "ldots", "cdots", "vdots"), "write every term, or \\sum_{i=1}^{n}"),
 }
@@ -318,9 +318,10 @@ class Tokens(ABC):
         return True
 
     def joined(self, first: int, end: int) -> str:
-        """The text of tokens `first` up to `end` in the order in which they are read, without spaces."""
+        """The text of tokens `first` up to `end` in the order in which they are read; a space only behind a command."""
         bounds = zip(self.starts[first:end], self.stops[first:end], strict=True)
-        return "".join([self.source.text[self.offset + start : self.offset + stop] for start, stop in bounds])
+        parts = " ".join([self.source.text[self.offset + start : self.offset + stop] for start, stop in bounds])
+        return re.sub(r"(\\[A-Za-z]+ (?=[A-Za-z]))| ", r"\1", parts)
 
     def written(self, first: int, end: int) -> str:
         """The user's own text of tokens `first` up to `end`."""

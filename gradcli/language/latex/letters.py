@@ -42,6 +42,12 @@ BACKSLASH = "\\"
 INDEX_LETTERS = frozenset("ijklmnpqrst")
 
 
+NO_FACTOR = re.compile(
+    r"\\(?:text|operatorname|math\w+)\{[^{}]*\}|\\[A-Za-z]+|_\{[^{}]*\}|_."
+)  # of an exponent: words, subscripts
+OWN_E = re.compile(r"^[ \t]*(?:const[ \t]+)?e[ \t]*(?:\[[^\]]*\][ \t]*)?(?:=(?!=)|in\b)", re.MULTILINE)  # e = 1.6e-19
+
+
 class Letters(Tokens):
     """Names, with what is written on and below them, and calls of functions."""
 
@@ -136,11 +142,17 @@ class Letters(Tokens):
             return part
         if text == "e" and self.names[self.at] == "^":
             self.at += 1
+            end = self.end_of_group(self.at)
+            if "i" not in self.indices and "i" in NO_FACTOR.sub("", self.joined(self.at, end)):
+                hint = "complex numbers are not supported; write another letter for a number"
+                raise self.error("GC139", "`i` in an exponent may be the imaginary unit", first, end - 1, hint)
             return Part(f"exp({self.argument().text})")
         if self.names[self.at] == "(" and text in self.functions:
             return self.call(text)
         if self.may_be_called(text):
             raise self.call_or_product(first, text)
+        if name == "e" and not OWN_E.search(self.source.text):
+            raise self.readings("`e` without an exponent", first, first, r"\exp(1)", r"\mathrm{q}")
         capital = text in MATRICES or (len(text) == 1 and text.isupper())
         column = matrix and text.islower()
         return Part(text, matrix=matrix or (capital and self.arrays), capital=capital, column=column)
@@ -169,6 +181,8 @@ class Letters(Tokens):
     def may_be_called(self, name: str) -> bool:
         """Whether a letter in front of a bracket is often a function: f(x + 1); any letter in x(t), x(s, t)."""
         here = self.names[self.at : self.at + 3]
+        if here[:1] == ["["] and name in ("E", "P"):  # an expected value, a probability
+            return not self.alone
         if here[:1] != ["("] or self.alone:
             return False
         if name in OFTEN_FUNCTIONS:
@@ -245,7 +259,7 @@ class Letters(Tokens):
                 shown = visible(self.written(first - 2, self.at))
                 hint = f"write `{suffix}(eigvalsh(A))` in a line without LaTeX, or `{shown} \\cdot (..)` for a product"
                 raise self.error("GC139", f"`{shown}(` may be a function or a product", first - 2, self.at, hint)
-            if suffix.isdigit() or set(suffix) <= INDEX_LETTERS:
+            if suffix.isdigit() or len(suffix) == 1 or set(suffix) <= INDEX_LETTERS:
                 self.entry_like.setdefault(name, (text, first))
             capital = len(text) == 1 and text.isupper() and not set(suffix) <= INDEX_LETTERS
             column = matrix and text.islower()
@@ -288,8 +302,8 @@ class Letters(Tokens):
         text = f"{name}({', '.join(value.text for value in values)})"
         return Part(text, matrix=name in MATRIX_VALUED or (name in ENTRYWISE and values[0].matrix))
 
-    def marked(self) -> None:
-        """Refuse exponents that are marks: x^{(i)}, a^{[l]}, x^*."""
+    def marked(self, start: int) -> None:
+        """Refuse exponents of what begins at `start` that are marks: x^{(i)}, a^{[l]}, x^*."""
         first = self.at
         group = self.names[first] == "{"
         if group and self.names[first + 1] in ("(", "["):
@@ -298,7 +312,7 @@ class Letters(Tokens):
                 end += 1
             inner = "".join(self.names[first + 2 : end - 1]).replace("\\", "")
             one = inner if re.fullmatch(r"\w+", inner) else "1"
-            base = self.names[first - 2].removeprefix("\\")
+            base = self.joined(start, first - 1)
             raise self.readings("a superscript in brackets", first - 1, end, f"{base}_{one}", f"{base}^{{{inner}}}")
         if self.names[first + group] in ("+", "-") and self.names[first + group + 1] in ("}", *CLOSING):
             hint = "write a name such as `\\mathrm{H_plus}`"

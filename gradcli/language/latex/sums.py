@@ -51,7 +51,7 @@ class Sums(Functions):
             return Part(f"{word}({part.text})")
         if bool(low) != bool(high):
             raise self.error("GC138", "a sum has both bounds or none", first, self.at - 1, "write \\sum_{i=1}^{n}")
-        outer = self.indices.get(index)
+        outer, around = self.indices.get(index), self.ranges.pop(index, None)
         self.indices[index] = -1 if not low else int(low) if low in ("0", "1") else 1
         body = self.product()
         if low:
@@ -68,6 +68,8 @@ class Sums(Functions):
             del self.indices[index]
         else:
             self.indices[index] = outer
+        if around is not None:
+            self.ranges[index] = around
         if word == "prod":
             return Part(f"prod([{body.text} for {index} in range({span})])")
         return Part(f"sum({body.text} for {index} in range({span}))")
@@ -87,7 +89,7 @@ class Sums(Functions):
                 if self.names[self.at] in ("\\text", "\\mathrm", "\\textrm"):
                     self.at += 1
                     self.word()
-                if self.names[self.at] != r"\\" and not self.names[self.at].startswith(r"\end"):
+                if self.names[self.at] not in (r"\\", ",", ".", ";") and not self.names[self.at].startswith(r"\end"):
                     condition = self.comparison().text.rstrip(".")
                     if self.names[self.at] == "=":
                         self.at += 1
