@@ -22,25 +22,19 @@ from gradcli.eager.autograd import forward_ad
 from gradcli.eager.autograd.functional import grad, units
 from gradcli.execution.evaluate import Tape
 from gradcli.execution.namespaces import REFUSED
-from gradcli.graph.builder import building
-from gradcli.graph.node import CONSTANT, reachable
-from gradcli.structure.compressed import by_columns
-from gradcli.structure.patterns import pattern
-from gradcli.transforms.reverse import placed
+from gradcli.structure import program_differences
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-    from gradcli.graph.node import Node
     from gradcli.graph.program import Program
 
     Floats = NDArray[np.floating[Any]]
 
 
 FEWEST = 16  # entries below which calls cost less than a recording
-CACHED = 1 << 15  # entries of the largest value in one evaluation
 PROBES = 2
 SAME = 1e-11  # relative: what the graph and the function may differ by
 ALONG = 1e-7  # relative: the same for differences along a direction
@@ -64,91 +58,10 @@ def central_differences(
         return None  # the function is then called with tensors, and may raise the same
     try:
         with np.errstate(all="ignore"):
-            found = _from_graph(program, here, eps)
+            found = program_differences.central_differences(program, here, eps)
             return found if _is_right(f, program, here, eps, found, known) else None
     except (GradcliError, *REFUSED):
         return None
-
-
-def _from_graph(program: Program, here: Floats, eps: float) -> Floats:
-    """Central differences of the recorded graph: entries that reach no entry of a value in common move together."""
-    (name, leaf), *others = program.leaves.items()
-    output, size = program.outputs[0], here.size
-    cut = None if output.shape else _cut_at_sums(output, leaf.node)
-    parts, rest, sums = ([output], output, []) if cut is None else cut
-    known = {key: other.default for key, other in others}
-    flow = pattern(parts, [leaf.node], values=True, held=known)
-    moves = None if flow is None else by_columns(flow, size)
-    if moves is None or 2 * moves.sweeps > size:
-        return _one_by_one(program, here, eps)
-    points = np.concatenate([eps * moves.seeds, -eps * moves.seeds, np.zeros((1, size))]) + here.reshape(-1)
-    rows = _rows(Tape(parts), {**known, name: points.reshape(-1, *here.shape)}, len(points))
-    above, below = (moves.entries(moved - rows[-1]) for moved in (rows[: moves.sweeps], rows[moves.sweeps : -1]))
-    if cut is None:
-        found = np.zeros((size, output.type.size))
-        found[moves.columns, moves.rows] = (above - below) / (2 * eps)
-        return found
-    part_of = np.repeat(np.arange(len(parts)), [part.type.size for part in parts])
-    place = part_of[moves.rows] * size + moves.columns
-    totals, ends = np.bincount(part_of, rows[-1]), []
-    if all(map(_is_affine, reachable([rest]))):
-        totals[:] = 0  # they would only add their rounding
-    for change in (above, below):
-        moved = totals[:, None] + np.bincount(place, change, len(parts) * size).reshape(-1, size)
-        values = dict(zip([one.params["name"] for one in sums], moved, strict=True))
-        ends.append(_rows(Tape([rest]), {**known, **values}, size))
-    return (ends[0] - ends[1]) / (2 * eps)
-
-
-def _cut_at_sums(output: Node, target: Node) -> tuple[list[Node], Node, list[Node]] | None:
-    """The arrays whose sums a scalar is made of, the scalar in terms of leaves, and the leaf of each sum; else None."""
-    moving: set[Node] = {target}
-    sums: list[Node] = []
-    for node in reachable([output]):
-        if not moving.isdisjoint(node.args):
-            if node.primitive.name == "sum" and not node.shape:
-                sums.append(node)
-            else:
-                moving.add(node)
-    if output in moving or not sums:
-        return None
-    builder = output.builder
-    leaves = [builder.fresh_leaf(node.type) for node in sums]
-    with building(builder, reachable([output, *leaves])):
-        (rest,) = placed(builder, [output], dict(zip(sums, leaves, strict=True)))
-    return [node.args[0] for node in sums], rest, leaves
-
-
-def _is_affine(node: Node) -> bool:
-    """Whether an operation on scalars is affine in what is not constant."""
-    name, constants = node.primitive.name, {at for at, arg in enumerate(node.args) if arg.primitive is CONSTANT}
-    return (
-        not node.args
-        or name in ("add", "sub", "neg")
-        or (name == "mul" and bool(constants))
-        or (name == "div" and 1 in constants)
-    )
-
-
-def _one_by_one(program: Program, here: Floats, eps: float) -> Floats:
-    """Every entry moved alone, many points in one evaluation."""
-    tape, name = Tape(program), next(iter(program.leaves))
-    size, count = here.size, max(4, CACHED // max(node.type.size for node in tape.nodes))
-    found = []
-    for start in range(0, size, count):
-        steps = eps * np.eye(min(count, size - start), size, start)
-        points = np.concatenate([steps, -steps]) + here.reshape(-1)
-        rows = _rows(tape, {name: points.reshape(-1, *here.shape)}, len(points))
-        found.append((rows[: len(steps)] - rows[len(steps) :]) / (2 * eps))
-    return np.concatenate(found)
-
-
-def _rows(tape: Tape, values: dict[str, Any], count: int) -> Floats:
-    """The entries of all outputs at `count` points, one row for each point."""
-    found = zip(tape.outputs, tape.run(values, backend="numpy"), strict=True)
-    return np.concatenate(
-        [np.broadcast_to(value, (count, *node.shape)).reshape(count, -1) for node, value in found], axis=1
-    )
 
 
 def _is_right(
@@ -158,7 +71,7 @@ def _is_right(
     directions = _directions(here.shape)
     above = here + eps * directions
     points = np.concatenate([above, here - eps * directions, here[None]])
-    values = _rows(Tape(program), {next(iter(program.leaves)): points}, len(points))
+    values = program_differences.evaluated(Tape(program), {next(iter(program.leaves)): points}, len(points))
     real = [_value(f, above[0]), known.reshape(-1) if known is not None else _value(f, above[1])]
     size = max(float(np.abs(one).max(initial=0.0)) for one in real)
     for one, value in zip(real, values[[0, -1 if known is not None else 1]], strict=True):

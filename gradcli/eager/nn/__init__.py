@@ -1,7 +1,7 @@
 """PyTorch's `torch.nn`: modules, parameters, losses and initialization.
 
-Begin with `modules/`, which has one file a family of layers. `_module.py` is the base of all, `_container.py` holds
-modules, `_layer.py` records a formula as one node and declares layers by their functions.
+Begin with `modules/`, which has one file a family of layers. `_module.py` has the base of all and the containers,
+`_layer.py` records a formula as one node and declares layers by their functions.
 """
 
 from __future__ import annotations

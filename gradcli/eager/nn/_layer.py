@@ -20,7 +20,9 @@ import numpy as np
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine.arguments import Options, checked, constructor, options
 from gradcli.eager._engine.record import declared, record
+from gradcli.eager._ops import inplace as in_place
 from gradcli.eager._ops.creation import empty
+from gradcli.eager._ops.table import LAYER, op
 from gradcli.eager.nn import init
 from gradcli.eager.nn._module import Module
 from gradcli.eager.nn.parameter import Parameter
@@ -64,6 +66,33 @@ def by_entry(
 ) -> Tensor:
     """`fused` for a function that works entry by entry: one plan serves all shapes."""
     return record(function, xs, params, node, pointwise=True, edges=edges)
+
+
+def one_node(node: str, floating: bool = True, *, pointwise: bool = True) -> Callable[[Any], Any]:
+    """Make a function of a layer from a formula of declared operations: it takes a tensor, and perhaps changes it.
+
+    Its arguments are those of the formula, which is called with nodes of a graph. `floating`: for floats only;
+    `pointwise`: the formula works entry by entry.
+    """
+
+    def made(formula: Any) -> Any:
+        names = list(inspect.signature(formula).parameters)[1:]
+        recorded: Callable[..., Tensor] = by_entry if pointwise else fused
+
+        def function(input: Tensor, *args: Any, **options: Any) -> Tensor:
+            options |= zip(names, args, strict=False)
+            inplace = options.pop("inplace", False)
+            label = node.format(inplace=bool(inplace))
+
+            def run(x: Tensor) -> Tensor:
+                return recorded(formula, (x,), label, **options)
+
+            return in_place.change(input, run) if inplace else run(input)
+
+        row = op(only=LAYER, node=node.partition("Backward")[0])
+        return checked(row(formula), floating=floating, call=function)
+
+    return made
 
 
 def needs_floats(function: F) -> F:

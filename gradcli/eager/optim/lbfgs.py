@@ -220,14 +220,11 @@ def _zoom(
     while calls <= _MOST and abs(ends[1].at - ends[0].at) * reach >= tolerance:
         first, last = min(ends[0].at, ends[1].at), max(ends[0].at, ends[1].at)
         at, margin = _cubic(ends[0], ends[1]), 0.1 * (last - first)
-        if min(last - at, at - first) < margin:
-            if stalled or at >= last or at <= first:
-                at = last - margin if abs(at - last) < abs(at - first) else first + margin
-                stalled = False
-            else:
-                stalled = True
+        near = min(last - at, at - first) < margin
+        if near and (stalled or at >= last or at <= first):
+            at, stalled = last - margin if abs(at - last) < abs(at - first) else first + margin, False
         else:
-            stalled = False
+            stalled = near
         current, calls = evaluate(at), calls + 1
         if current.value > start.value + _LOWER * at * start.slope or current.value >= ends[low].value:
             ends[1 - low] = current

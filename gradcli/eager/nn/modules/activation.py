@@ -6,7 +6,6 @@ add one, write its function, and declare its layer at the end.
 
 from __future__ import annotations
 
-from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,8 +19,8 @@ from gradcli.eager._engine.record import cast, declared
 from gradcli.eager._ops import elementwise, reductions
 from gradcli.eager._ops import inplace as in_place
 from gradcli.eager._ops.creation import full
-from gradcli.eager._ops.table import LAYER, described, op
-from gradcli.eager.nn._layer import Layer, by_entry, fused, layer, need_tensor, needs_floats, weighted
+from gradcli.eager._ops.table import described
+from gradcli.eager.nn._layer import Layer, by_entry, layer, need_tensor, needs_floats, one_node, weighted
 from gradcli.eager.nn.parameter import Parameter
 from gradcli.primitives.indexing import index
 
@@ -54,38 +53,13 @@ def sigmoid(input: Tensor) -> Tensor:
     return elementwise.ROWS["sigmoid"](input)
 
 
-def _activation(node: str, floating: bool = True) -> Callable[[Any], Any]:
-    """Make an activation of a formula of declared operations: it takes a tensor, and perhaps works in its place.
-
-    Its arguments are those of the formula, which is called with nodes of a graph. `floating`: for floats only.
-    """
-
-    def made(formula: Any) -> Any:
-        names = list(signature(formula).parameters)[1:]
-
-        def function(input: Tensor, *args: Any, **options: Any) -> Tensor:
-            options |= zip(names, args, strict=False)
-            inplace = options.pop("inplace", False)
-            label = node.format(inplace=bool(inplace))
-
-            def run(x: Tensor) -> Tensor:
-                return by_entry(formula, (x,), label, **options)
-
-            return in_place.change(input, run) if inplace else run(input)
-
-        row = op(only=LAYER, node=node.partition("Backward")[0])
-        return checked(row(formula), floating=floating, call=function)
-
-    return made
-
-
 def _declared(name: str, node: str, summary: str, floating: bool = True) -> Any:
     """An activation that is a declared operation."""
 
     def formula(input: Tensor, inplace: bool = False) -> Any:
         return declared(name, input)
 
-    return _activation(node, floating)(described(formula, name, summary))
+    return one_node(node, floating)(described(formula, name, summary))
 
 
 selu = _declared("selu", "EluBackward0", "The scaled elu, which keeps mean 0 and variance 1.")
@@ -94,19 +68,19 @@ mish = _declared("mish", "MishBackward0", "x times tanh(softplus(x)).")
 hardsigmoid = _declared("hardsigmoid", "HardsigmoidBackward0", "A sigmoid of three straight lines.", False)
 
 
-@_activation("LeakyReluBackward0")
+@one_node("LeakyReluBackward0")
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Any:
     """Positive entries as they are, others times the slope."""
     return declared("leaky_relu", input, negative_slope)
 
 
-@_activation("EluBackward{inplace:d}")
+@one_node("EluBackward{inplace:d}")
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Any:
     """Positive entries as they are, others alpha*(exp(x) - 1)."""
     return declared("elu", input, alpha)
 
 
-@_activation("CeluBackward0")
+@one_node("CeluBackward0")
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Any:
     """Positive entries as they are, others alpha*(exp(x/alpha) - 1). RuntimeError for alpha = 0."""
     if alpha == 0:
@@ -114,7 +88,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Any:
     return declared("elu", input / alpha, 1) * alpha
 
 
-@_activation("GeluBackward0")
+@one_node("GeluBackward0")
 def gelu(input: Tensor, approximate: str = "none") -> Any:
     """x times the normal distribution function, exact or with a tanh (`approximate="tanh"`)."""
     if approximate not in ("none", "tanh"):
@@ -122,13 +96,13 @@ def gelu(input: Tensor, approximate: str = "none") -> Any:
     return declared("gelu", input, approximate=approximate)
 
 
-@_activation("LogSigmoidBackward0")
+@one_node("LogSigmoidBackward0")
 def logsigmoid(input: Tensor) -> Any:
     """The logarithm of the logistic function."""
     return declared("logsigmoid", input)
 
 
-@_activation("SoftplusBackward0")
+@one_node("SoftplusBackward0")
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Any:
     """log(1 + exp(beta*x))/beta, and x itself where beta*x is above the threshold."""
     scaled = input * beta
@@ -154,14 +128,14 @@ def _where(condition: Any, x: Any, y: Any) -> Any:
     return declared("where", condition, x, y)
 
 
-@_activation("HardtanhBackward0", floating=False)
+@one_node("HardtanhBackward0", floating=False)
 def _held(input: Tensor, min_val: float, max_val: float, inplace: bool = False) -> Any:
     return _where(input <= min_val, min_val, _where(input >= max_val, max_val, input))
 
 
 @checked
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
-    """Entries held between two bounds; the slope at a bound is 0."""
+    """Entries held between two bounds; the slope at a bound is 0. ValueError for bounds in the wrong order."""
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
     return _held(input, min_val, max_val, inplace)
@@ -173,13 +147,13 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     return _held(input, 0.0, 6.0, inplace)
 
 
-@_activation("HardswishBackward0")
+@one_node("HardswishBackward0")
 def hardswish(input: Tensor, inplace: bool = False) -> Any:
     """x times hardsigmoid(x)."""
     return _where(input <= -3, 0, _where(input >= 3, input, input * (input + 3) / 6))
 
 
-@_activation("SoftshrinkBackward0", floating=False)
+@one_node("SoftshrinkBackward0", floating=False)
 def softshrink(input: Tensor, lambd: float = 0.5) -> Any:
     """Entries moved towards 0 by `lambd`. RuntimeError for a negative one."""
     if lambd < 0:
@@ -187,13 +161,13 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Any:
     return _where(input > lambd, input - lambd, _where(input < -lambd, input + lambd, 0))
 
 
-@_activation("HardshrinkBackward0")
+@one_node("HardshrinkBackward0")
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Any:
     """Zeros for the entries not larger than `lambd` in size."""
     return _where(declared("abs", input) <= lambd, 0, input)
 
 
-@_activation("ThresholdBackward0", floating=False)
+@one_node("ThresholdBackward0", floating=False)
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Any:
     """Entries above a limit, one value for the others."""
     return _where(input <= threshold, value, input)
@@ -212,20 +186,15 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     return by_entry(_prelu, (input, weight.reshape(shape)), "PreluKernelBackward0")
 
 
-def _glu(x: Any, *, axis: int) -> Any:
-    half = x.shape[axis] // 2
-    rest = (slice(None),) * (-axis - 1)
-    left, right = (index(x, (..., part, *rest)) for part in (slice(0, half), slice(half, 2 * half)))
-    return left * declared("sigmoid", right)
-
-
-@needs_floats
-def glu(input: Tensor, dim: int = -1) -> Tensor:
+@one_node("GluBackward0", pointwise=False)
+def glu(input: Tensor, dim: int = -1) -> Any:
     """The first half of an axis times the sigmoid of the second. RuntimeError for an odd size."""
-    axis = dim - input.ndim if dim >= 0 else dim
+    axis = dim - len(input.shape) if dim >= 0 else dim
     if input.shape[axis] % 2:
         raise RuntimeError(f"glu: the size of dimension {dim} must be even, but it is {input.shape[axis]}")
-    return fused(_glu, (input,), "GluBackward0", axis=axis)
+    half, rest = input.shape[axis] // 2, (slice(None),) * (-axis - 1)
+    left, right = (index(input, (..., part, *rest)) for part in (slice(0, half), slice(half, 2 * half)))
+    return left * declared("sigmoid", right)
 
 
 # --- softmax -------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from gradcli.eager._engine.record import declared
 from gradcli.eager._engine.rule_node import FixedNode
 from gradcli.eager._ops.reductions import mean
 from gradcli.eager._ops.views import squeeze, unsqueeze
-from gradcli.eager.nn._layer import Layer, Rows, Sizes, fused, layer, picked, places_of, put, spread, taken
+from gradcli.eager.nn._layer import Layer, Rows, Sizes, fused, layer, one_node, picked, places_of, put, spread, taken
 from gradcli.primitives import catalogue
 from gradcli.primitives.broadcasting import stretch, together
 
@@ -327,22 +327,19 @@ def _mixed(input: Tensor, out: Sizes, factors: tuple[float, ...] | None, corners
     return resized
 
 
-def _shuffled(x: Any, *, factor: int) -> Any:
-    *lead, channels, rows, columns = x.shape
+@one_node("PixelShuffleBackward0", floating=False, pointwise=False)
+def pixel_shuffle(input: Tensor, upscale_factor: int) -> Any:
+    """(N, C r r, H, W) to (N, C, H r, W r): channels become pixels."""
+    factor = upscale_factor
+    if len(input.shape) < 3 or factor <= 0 or input.shape[-3] % factor**2:
+        raise RuntimeError(f"pixel_shuffle: {list(input.shape)} does not fit an upscale_factor of {factor}")
+    *lead, channels, rows, columns = input.shape
     at = len(lead)
     shape = (*lead, channels // factor**2, factor, factor, rows, columns)
     order = (*range(at), at, at + 3, at + 1, at + 4, at + 2)
     out = (*lead, channels // factor**2, rows * factor, columns * factor)
-    moved = catalogue()["permute"](declared("reshape", x, shape=shape), axes=tuple([i - len(shape) for i in order]))
+    moved = catalogue()["permute"](declared("reshape", input, shape=shape), axes=tuple([i - len(shape) for i in order]))
     return declared("reshape", moved, shape=out)
-
-
-@checked
-def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
-    """(N, C r r, H, W) to (N, C, H r, W r): channels become pixels."""
-    if input.ndim < 3 or upscale_factor <= 0 or input.shape[-3] % upscale_factor**2:
-        raise RuntimeError(f"pixel_shuffle: {list(input.shape)} does not fit an upscale_factor of {upscale_factor}")
-    return fused(_shuffled, (input,), "PixelShuffleBackward0", factor=upscale_factor)
 
 
 # --- layers ----------------------------------------------------------------------------------------------------------
