@@ -117,7 +117,7 @@ def identity(output: Node, target: Node | None, right: Node, symbols: Mapping[in
 
 
 def turned(found: Sum, names: Names) -> Sum:
-    """A sum in which triangles are read by rows where they are summed over rows: t[k, i] is 1 + delta[k, i] - t[i, k]."""
+    """A sum that reads triangles along their rows: summed over rows, t[k, i] is 1 + delta[k, i] - t[i, k]."""
     for term in found:
         for place, (base, exponent) in enumerate(term.factors):
             if isinstance(base, Leaf) and base.name == TRIANGLE and exponent == 1:
