@@ -119,7 +119,6 @@ HEAVY_FILES: dict[str, set[str]] = {
         "primitives/creation.py",
         "extension.py",  # values of operations from outside are functions of NumPy's arrays
         "audit/judging.py",
-        "audit/sorting.py",
         "audit/watching/scipy_solvers.py",
         "audit/watching/jax_rules.py",
     },

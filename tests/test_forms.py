@@ -12,8 +12,7 @@ from proofs import proofs
 
 from gradcli.checks.algebra.differential_field import Form, Full, Generator, Key, NotFound, Spent, Tower, Vanishing
 from gradcli.checks.algebra.form_field import Namespace
-from gradcli.checks.algebra.form_text import text
-from gradcli.checks.algebra.proof import Derivation
+from gradcli.checks.algebra.proof import Derivation, text
 from gradcli.checks.algebra.real_forms import sign_of
 
 VALUES = {"x": fmpq(13, 10), "y": fmpq(2, 5), "z": fmpq(21, 10)}

@@ -1,22 +1,24 @@
 """Judges one gradient at one point, inside a copy of the process that called it or in a process of its own.
 
 The checks are those of `check_callable`. Every call gets the same random numbers, so that noise is not taken for an
-error. What does not agree is handed to `sorting.py` before it is called wrong.
+error. A gradient that does not agree may be no derivative on purpose, or one that differences cannot judge: SURROGATE,
+SYMMETRIC (and its like), APPROXIMATE, STOCHASTIC, STATE CHANGED. Each of these rests on what the function does at the
+point, never on its name; what fits none of them keeps its verdict.
 """
 
 from __future__ import annotations
 
 import json
 import random
+import re
 import sys
 from dataclasses import replace
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gradcli.audit import sorting
 from gradcli.checks.callables.api import check_callable
 from gradcli.checks.callables.runner import packed
 from gradcli.diagnostics import GradcliError
@@ -29,6 +31,14 @@ if TYPE_CHECKING:
 
     # a function, how its derivative is given to `check_callable`, and the point, by name or by position
     Subject = tuple[Callable[..., Any], dict[str, Any], dict[str, Any] | tuple[Any, ...]]
+    from collections.abc import Callable, Iterator
+
+    from numpy.typing import NDArray
+
+    from gradcli.checks.report import Check
+    from gradcli.frameworks.box import Box
+
+    Floats = NDArray[np.floating[Any]]
 
 SAMPLES = 2  # points beside the kept one
 SETTLED = ("PROVED", "CERTIFIED", "AGREES", "KINK", "BOUNDARY", "UNDEFINED")  # verdicts with nothing to be sorted
@@ -99,7 +109,7 @@ def judged(subject: Subject, seconds: float) -> dict[str, Any]:
         how = {name: value for name, value in options.items() if name != "wrt"}
         with boxed(f, **how, wrt=[one.leaf] if one.leaf else None, at=at, timeout=seconds) as box:
             box, _ = opened(box)
-            found = sorting.sorted_out(box, one, draws, [*filter(callable, derivative.values()), f])
+            found = sorted_out(box, one, draws, [*filter(callable, derivative.values()), f])
         if found is not None:
             row["sorted"] = found._asdict()
     notes = [one.message for one in report.diagnostics]
@@ -154,3 +164,261 @@ def loaded(path: str, kept: Sequence[int], like: Sequence[Any], shape_of: Callab
         replace(made, mlir_module_serialized=module, module_kept_var_idx=tuple(kept)).call
     )
     return call
+
+
+# --- what is no mistake -----------------------------------------------------------------------------------------------
+
+STILL = (1e-7, 1e-5)  # relative steps at which a surrogate's forward does not move
+MOSTLY = 0.9  # of the outputs stand still at the larger step, where some may pass a threshold
+APPROXIMATE = 1e-4  # the largest relative error of a numerical derivative
+UNSEEN = 1e-8  # a relative error that differences do not see
+NOISE = 1e-12  # relative scatter of a derivative over tiny steps that an exact formula does not have
+TINY = 1e-9  # those steps
+TRIALS = 6
+DRAWS = 32  # of random numbers
+STEP = 1e-4  # relative, of a slope that is compared with its scatter over draws
+FAR, SHIFT = 6.0, 1e-6  # a mean is off by more than so many standard errors, or so much of the slope
+# names of what computes derivatives approximately
+NUMERICAL = re.compile(
+    r"approx_(fprime|derivative|hess|jac)|finite_diff|num_?diff|_adjoint|odeint|solve_ivp", re.IGNORECASE
+)
+
+
+class Sorted(NamedTuple):
+    """A class, and in words what was seen."""
+
+    word: str
+    reason: str
+
+
+def sorted_out(box: Box, check: Check, draws: Draws, code: Sequence[object] = ()) -> Sorted | None:
+    """The class of a gradient that does not agree; None where it fits none, and is as the check says.
+
+    The box holds the one argument that the check is about. `code` are the functions that compute value and derivative.
+    """
+    try:
+        found = unsteady(box, draws) or surrogate(box)
+        if found is None and check.verdict == "DISAGREES":
+            found = constrained(box)
+        return found or approximate(box, check, code)
+    except (Failed, OutOfTime):
+        return None
+
+
+def unsteady(box: Box, draws: Draws) -> Sorted | None:
+    """STATE CHANGED or STOCHASTIC, where the function or its derivative gives other values when it is called again."""
+    weights = np.ones(box.size)
+    asked: tuple[tuple[str, Callable[[], Floats]], ...] = (
+        ("f", box.again),
+        (box.role, lambda: box.pullback(box.x, weights, at_the_point=True)),
+    )
+    for role, ask in asked:
+        if not np.array_equal(ask(), ask(), equal_nan=True):
+            told = f"{role} gives different numbers for the same argument and the same random numbers"
+            return Sorted("STATE CHANGED", f"{told}: it keeps state")
+    slopes, sent = drawn(box, draws)
+    if np.ptp(slopes) == 0 and np.ptp(sent) == 0:
+        return None
+    gaps = sent - slopes
+    error = float(gaps.std(ddof=1)) / DRAWS**0.5
+    mean = abs(float(gaps.mean()))
+    if mean > FAR * error + SHIFT * float(np.abs(slopes).max()):
+        return None  # an estimate, and off on the average
+    told = f"it depends on random numbers: an estimate whose average over {DRAWS} draws agrees with finite differences"
+    return Sorted("STOCHASTIC", told)
+
+
+def drawn(box: Box, draws: Draws) -> tuple[Floats, Floats]:
+    """Slopes along one direction for different random numbers: of the function by differences, and as they are sent."""
+    generator = np.random.default_rng(3)
+    d = generator.uniform(0.5, 1.5, box.x.size) * np.maximum(np.abs(box.x), 1e-3)
+    weights = generator.uniform(0.5, 1.5, box.size)
+    slopes, sent = [], []
+    for seed in range(DRAWS):
+        draws.seed = seed
+        rise = weights @ (box.value(box.x + STEP * d) - box.value(box.x - STEP * d))
+        slopes.append(rise / (2 * STEP))
+        sent.append(box.pullback(box.x, weights) @ d)
+        if seed == 1 and slopes[0] == slopes[1] and sent[0] == sent[1]:
+            break
+    draws.seed = None
+    return np.array(slopes), np.array(sent)
+
+
+def surrogate(box: Box) -> Sorted | None:
+    """SURROGATE: forward stands still where backward is not 0, or is the identity where backward is not."""
+    weights = np.ones(box.size)
+    sent = box.pullback(box.x, weights)
+    value = box.again()
+    if value.shape == box.x.shape and np.array_equal(value, box.x):
+        moved = box.x + 0.01 * (1 + np.abs(box.x))
+        if np.array_equal(box.value(moved), moved) and not np.allclose(sent, weights, rtol=1e-9, atol=0):
+            return Sorted("SURROGATE", "forward returns its argument unchanged, but backward is not the identity")
+    if not np.any(sent):
+        return None
+    directions = np.random.default_rng(0).standard_normal((3, box.x.size))
+    for step, share in zip(STILL, (1.0, MOSTLY), strict=True):
+        for d in directions:
+            there = box.value(box.x + step * np.maximum(np.abs(box.x), 1e-3) * d)
+            if np.mean(there == value) < share:
+                return None
+    return Sorted("SURROGATE", "forward is constant here, but backward is not 0")
+
+
+# --- arguments that are known to stay in some set ------------------------------------------------------------------
+
+
+class Constraint(NamedTuple):
+    """A set of arrays: its word, whether an array lies in it, the map into it, and the pullback of that map."""
+
+    word: str
+    reason: str
+    holds: Callable[[Floats], bool]
+    project: Callable[[Floats], Floats]
+    pullback: Callable[[Floats, Floats], Floats]
+
+
+def turned(a: Floats) -> Floats:
+    return np.swapaxes(a, -1, -2)
+
+
+def symmetrised(a: Floats) -> Floats:
+    return (a + turned(a)) / 2
+
+
+def is_symmetric(a: Floats) -> bool:
+    """Whether it is a symmetric matrix, or many; a diagonal one may be so by accident."""
+    if a.ndim < 2 or not a.shape[-1] == a.shape[-2] > 1 or not np.allclose(a, turned(a), rtol=1e-9, atol=0):
+        return False
+    return bool(np.any(a * (1 - np.eye(a.shape[-1]))))
+
+
+def is_mixed(x: Floats) -> bool:
+    """Whether a vector has different entries beside 0: (1, 0) and (1/2, 1/2) satisfy a constraint by accident."""
+    return x.ndim == 1 and np.unique(x[x != 0]).size > 1
+
+
+def unit(x: Floats) -> Floats:
+    found: Floats = x / float(np.linalg.norm(x))
+    return found
+
+
+def centred(x: Floats) -> Floats:
+    return x - (float(x.sum()) - 1) / x.size
+
+
+CONSTRAINTS = (
+    Constraint(
+        "SYMMETRIC",
+        "right for symmetric matrices, which its argument is; wrong for others",
+        is_symmetric,
+        symmetrised,
+        lambda a, ct: symmetrised(ct),
+    ),
+    Constraint(
+        "ON THE SPHERE",
+        "right for vectors of length 1, which its argument is; wrong for others",
+        lambda x: is_mixed(x) and abs(float(np.linalg.norm(x)) - 1) < 1e-9,
+        unit,
+        lambda x, ct: (ct - unit(x) * float(unit(x) @ ct)) / float(np.linalg.norm(x)),
+    ),
+    Constraint(
+        "ON THE SIMPLEX",
+        "right for weights that sum to 1, which its argument is; wrong for others",
+        lambda x: is_mixed(x) and bool((x >= 0).all()) and abs(float(x.sum()) - 1) < 1e-9,
+        centred,
+        lambda x, ct: ct - ct.mean(),
+    ),
+)
+
+
+def constrained(box: Box) -> Sorted | None:
+    """SYMMETRIC and its like: the gradient is right for directions that stay in a set which holds the argument."""
+    name = box.names[0]
+    shape = box.shape_of(name)
+    point = box.x.reshape(shape)
+    for one in CONSTRAINTS:
+        if not one.holds(point):
+            continue
+
+        def value(x: Floats, one: Constraint = one) -> Floats:
+            return box.value(one.project(x).reshape(-1))
+
+        def vjp(x: Floats, ct: Floats, one: Constraint = one) -> Floats:
+            sent = box.pullback(one.project(x).reshape(-1), np.asarray(ct))
+            return one.pullback(x, sent.reshape(shape))
+
+        report = check_callable(value, vjp=vjp, at=(point,), samples=0, timeout=box.seconds)
+        if all(check.verdict in ("AGREES", "IMPRECISE") for check in report.checks):
+            return Sorted(one.word, one.reason)
+    return None
+
+
+# --- numerical derivatives -----------------------------------------------------------------------------------------
+
+
+def approximate(box: Box, check: Check, code: Sequence[object]) -> Sorted | None:
+    """APPROXIMATE: a small relative error of a derivative that scatters as differences do, or whose code names some.
+
+    Or one that only a proof sees: an iteration that has not quite converged, a rounded constant.
+    """
+    gap = relative_gap(check)
+    if gap is None or gap > APPROXIMATE:
+        return None
+    if gap < UNSEEN:
+        return Sorted("APPROXIMATE", f"off by {gap:.1g}, as an iteration or a rounded constant makes it")
+    scatter = scatter_of(box)
+    if scatter > NOISE:
+        return Sorted("APPROXIMATE", f"off by {gap:.1g}, and it has a noise of {scatter:.0e}, like a finite difference")
+    name = next((name for one in code for name in names_in(one) if NUMERICAL.search(name)), None)
+    if name is not None:
+        return Sorted("APPROXIMATE", f"off by {gap:.1g}, and its code calls {name}")
+    return None
+
+
+def names_in(function: object, depth: int = 3) -> Iterator[str]:
+    """The names that a function's code uses, and the code that its closure and its class hold."""
+    code = getattr(function, "__code__", None)
+    if isinstance(function, type):
+        for name in ("forward", "backward"):
+            yield from names_in(getattr(function, name, None), depth)
+    elif hasattr(function, "__func__"):
+        yield from names_in(function.__func__, depth)
+    if code is None or depth == 0:
+        return
+    yield from code.co_names
+    for cell in getattr(function, "__closure__", None) or ():
+        yield from names_in(cell.cell_contents, depth - 1)
+    for const in code.co_consts:  # functions that it defines
+        yield from getattr(const, "co_names", ())
+    for name in code.co_names:
+        yield from names_in(getattr(function, "__globals__", {}).get(name), depth - 1)
+
+
+def relative_gap(check: Check) -> float | None:
+    """The largest error of the entries that were seen, beside the largest of them."""
+    rows: Any = check.evidence.get("worst")
+    rows = [*rows] if isinstance(rows, list) else []
+    found: Any = check.evidence.get("counterexample")
+    rows += [one for one in (found, check.evidence) if isinstance(one, dict) and "claimed" in one]
+    right = ((row["claimed"], row.get("differences", row.get("exact"))) for row in rows)
+    pairs = [(number(claimed), number(shown)) for claimed, shown in right if shown is not None]
+    gaps = [abs(claimed - shown) for claimed, shown in pairs]
+    size = max((abs(shown) for _, shown in pairs), default=0.0)
+    return max(gaps) / size if gaps and size else None
+
+
+def number(shown: Any) -> float:
+    """A number of some evidence, which may be a text that ends in dots."""
+    return float(str(shown).rstrip("."))
+
+
+def scatter_of(box: Box) -> float:
+    """How far the derivative lies from a parabola through its values over tiny steps, relatively."""
+    weights = np.random.default_rng(1).uniform(0.5, 1.5, box.size)
+    d = np.random.default_rng(2).uniform(0.5, 1.5, box.x.size) * np.maximum(np.abs(box.x), 1e-3)
+    steps = np.arange(-TRIALS, TRIALS + 1)
+    rows = np.array([box.pullback(box.x + TINY * step * d, weights) for step in steps])
+    fitted = np.polynomial.polynomial.polyval(steps, np.polynomial.polynomial.polyfit(steps, rows, 2)).T
+    size = float(np.abs(rows).max())
+    return float(np.abs(rows - fitted).max()) / size if size and np.isfinite(size) else 0.0

@@ -30,8 +30,7 @@ from gradcli.frameworks.box import OWN
 from gradcli.frameworks.failures import OutOfTime, describe
 from gradcli.frameworks.gradient_libraries import EAGER, JAX, NUMPY, TORCH, is_function_class
 from gradcli.frameworks.operations import Opaque
-from gradcli.frameworks.rule_usage import by_usage
-from gradcli.frameworks.traced_rule import is_rule, traced_rule
+from gradcli.frameworks.traced_rule import by_usage, is_rule, traced_rule
 from gradcli.graph.builder import building
 from gradcli.graph.flat import Table, restore_nodes
 from gradcli.graph.node import reachable

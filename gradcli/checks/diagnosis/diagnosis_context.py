@@ -229,7 +229,7 @@ class Judgement:
         return Sides(output, target, direction, right, claimed, inputs)
 
 
-def dependents(order: Sequence[Node]) -> dict[Node, list[Node]]:
+def all_dependents(order: Sequence[Node]) -> dict[Node, list[Node]]:
     """For each node of an order, those that are computed from it, in order."""
     place = {node: 1 << i for i, node in enumerate(order)}
     masks = dict.fromkeys(order, 0)

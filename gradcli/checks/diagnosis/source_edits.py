@@ -9,7 +9,7 @@ import numpy as np
 
 from gradcli.checks.decide.case import RIGHT
 from gradcli.checks.decide.floats import LIMIT_ULPS, ulps
-from gradcli.checks.diagnosis.diagnosis_context import dependents
+from gradcli.checks.diagnosis.diagnosis_context import all_dependents
 from gradcli.checks.diagnosis.error_model import FAMILIES
 from gradcli.checks.diagnosis.formula_text import Names, agreement, as_typed, moved_points, read_back, readable
 from gradcli.checks.diagnosis.ratios import Reading, span_of
@@ -125,7 +125,7 @@ def by_edits(judged: Judgement) -> list[Reading]:
     order = reachable([judged.claimed])
     if len(order) > MOST_EDITED_STEPS or judged.claimed.shape != judged.right.shape:
         return []
-    above = dependents(order)
+    above = all_dependents(order)
     edits: dict[Node, list[Edit]] = {}
     work = 0
     for part in order:
