@@ -28,6 +28,7 @@ from sphinx.errors import ExtensionError
 from gradcli.codes import CODES, FAMILIES
 from gradcli.commands import COMMANDS, declaration
 from gradcli.commands._full import option_help
+from gradcli.commands.ops import form
 from gradcli.primitives import catalogue
 
 if TYPE_CHECKING:
@@ -154,9 +155,9 @@ def cell(text: str) -> str:
 def operations() -> str:
     """Every operation of the language, one row each."""
     rows = ["| operation | kind | what it computes | other names |", "|---|---|---|---|"]
-    for name, one in sorted(catalogue().items()):
+    for _, one in sorted(catalogue().items()):
         if not one.internal:
-            rows.append(f"| `{name}` | {one.kind} | {cell(one.summary)} | {cell(', '.join(one.aliases))} |")
+            rows.append(f"| `{form(one)}` | {one.kind} | {cell(one.summary)} | {cell(', '.join(one.aliases))} |")
     return "\n".join(rows)
 
 

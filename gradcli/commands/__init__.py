@@ -44,7 +44,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Look up": ("ops", "explain", "completions"),
 }
 
-# rooms that commands enter: loaded at the first use, so that `--help` and the scalar path stay light
+# modules that commands load when they first use them, so that `--help` and scalar scripts start quickly
 ROOMS: dict[str, str] = {
     "audit_report": "gradcli.audit.audit_report",
     "audited_command": "gradcli.audit.command",
@@ -52,6 +52,7 @@ ROOMS: dict[str, str] = {
     "baselines": "gradcli.batch.baseline",
     "batch": "gradcli.batch",
     "calculator": "gradcli.calculator",
+    "calls": "gradcli.lowering.calls",
     "calculus": "gradcli.rendering.documents.calculus",
     "catalogue": "gradcli.rendering.documents.catalogue",
     "checks": "gradcli.checks",

@@ -15,19 +15,20 @@ if TYPE_CHECKING:
     import gradcli as package
     from gradcli import primitives
     from gradcli.commands._shared import Output
+    from gradcli.lowering import calls
     from gradcli.primitives import plugins
     from gradcli.rendering import machine
     from gradcli.rendering.documents import catalogue
 else:
-    package, primitives, plugins = room("package"), room("primitives"), room("plugins")
+    calls, package, primitives, plugins = room("calls"), room("package"), room("primitives"), room("plugins")
     catalogue, machine = room("catalogue"), room("machine")
 
 
 def ops(output: Output, operation: str | None) -> int:
-    """The operations of the language: rules, domains, kinks.
+    """The operations of the language: derivatives, domains, kinks.
 
-    Without a name: a list of all of them. With a name, or an alias of it: what the operation
-    computes, its derivative, where it is defined, which value its derivative has at kinks, and
+    Without a name, it lists all operations. With a name, or an alias of it, it shows how to call the
+    operation, what it computes, its derivative, its domain, the value of its derivative at kinks, and
     examples with their results.
 
     Examples:
@@ -42,9 +43,11 @@ def ops(output: Output, operation: str | None) -> int:
                 document=lambda style: catalogue.operations(found, style),
                 payload=lambda: {
                     **machine.opening("ops"),
-                    "operations": [catalogue.operation_fields(one) for one in found.values()],
+                    "operations": [catalogue.operation_fields(one, form(one)) for one in found.values()],
                 },
-                lines=lambda: ({**machine.opening("ops"), **catalogue.operation_fields(one)} for one in found.values()),
+                lines=lambda: (
+                    {**machine.opening("ops"), **catalogue.operation_fields(one, form(one))} for one in found.values()
+                ),
                 tidy=lambda: catalogue.tidy_operations(found),
             )
         )
@@ -53,28 +56,33 @@ def ops(output: Output, operation: str | None) -> int:
     spellings = {alias: one for one in found.values() for alias in one.aliases} | found
     if operation not in spellings:
         guess = did_you_mean(operation, spellings)
-        hint = f"did you mean `{guess}`?" if guess else "gradcli ops lists them all"
+        hint = f"did you mean `{guess}`?" if guess else "gradcli ops lists all operations"
         unknown = error("GC201", f"unknown operation `{visible(operation)}`", help=hint)
         raise GradcliError(*unknown.diagnostics, *plugins.problems())
     one = spellings[operation]
     examples, rules = executed(one), derivatives(one)
     output.emit(
         View(
-            document=lambda style: catalogue.operation(one, rules, examples, style),
-            payload=lambda: {**machine.opening("ops"), **catalogue.operation_fields(one, rules, examples)},
+            document=lambda style: catalogue.operation(one, form(one), rules, examples, style),
+            payload=lambda: {**machine.opening("ops"), **catalogue.operation_fields(one, form(one), rules, examples)},
             tidy=lambda: catalogue.tidy_operations({one.name: one}),
         )
     )
     return 0
 
 
+def form(one: Any) -> str:
+    """How to call an operation, such as `norm(x, ord=None, axis=None, keepdims=False)`."""
+    return f"{one.name}({calls.signature_of(one)})"
+
+
 def executed(one: Any) -> list[tuple[str, Any]]:
-    """The examples of an operation with the values that they have now."""
+    """The examples of an operation, each with its value."""
     return [(text, package.evaluate(text).value) for text, _ in one.examples]
 
 
 def derivatives(one: Any) -> dict[str, str]:
-    """The partial derivative with respect to each argument of an elementwise operation, as the engine derives it."""
+    """The formula of the derivative with respect to each argument of an elementwise operation."""
     if one.kind != "elementwise" or one.arity is None:
         return {}
     leaves = one.argument_names()

@@ -73,7 +73,7 @@ class Signature:
         parts = [f"{n}={self.defaults[n]!r}" if n in self.defaults else n for n in self.names]
         if self.variadic:
             parts.append(f"*{self.variadic}")
-        parts += [f"{n}={self.defaults.get(n)!r}" for n in self.keyword_only]
+        parts += [f"{n}={self.defaults.get(n)!r}" for n in self.keyword_only if n != "position"]
         return ", ".join(parts)
 
 

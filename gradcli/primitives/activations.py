@@ -182,7 +182,7 @@ SELU_SCALE = Fraction("1.0507009873554804934193349852946")
 
 selu = composite(
     "selu",
-    "Scaled elu, which keeps mean 0 and variance 1.",
+    "Scaled elu, which keeps the mean near 0 and the variance near 1.",
     definition=lambda x: SELU_SCALE * elu(x, SELU_ALPHA),
     pointwise=True,
     arity=1,
@@ -196,7 +196,7 @@ selu = composite(
 
 hardtanh = elementwise(
     "hardtanh",
-    "x kept between -1 and 1.",
+    "x limited to the interval from -1 to 1.",
     impl=lambda xp, x: xp.minimum(xp.maximum(x, -1.0), 1.0),
     symbolic=lambda sp, x: _between(sp.sign_at_point, x, sp.Integer(-1), sp.Integer(1)),
     ball=lambda fl, x: _between(fl.sign, x, fl.integer(-1), fl.integer(1)),
@@ -217,7 +217,7 @@ def _between(sign: Any, x: Any, low: Any, high: Any) -> Any:
 
 hardsigmoid = elementwise(
     "hardsigmoid",
-    "A sigmoid of three straight lines.",
+    "A sigmoid made of three straight lines.",
     impl=lambda xp, x: xp.minimum(xp.maximum(x + 3.0, 0.0), 6.0) / 6.0,
     symbolic=lambda sp, x: _between(sp.sign_at_point, (x + 3) / 6, sp.Integer(0), sp.Integer(1)),
     ball=lambda fl, x: _between(fl.sign, (x + 3) / 6, fl.integer(0), fl.integer(1)),
@@ -272,7 +272,7 @@ def _gelu(x: Any, approximate: str = "none") -> Any:
 
 gelu = composite(
     "gelu",
-    "x times the normal distribution function, exact or with a tanh.",
+    "x times the normal distribution function, or its approximation by a tanh.",
     definition=_gelu,
     pointwise=True,
     arity=1,

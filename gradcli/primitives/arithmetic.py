@@ -202,7 +202,7 @@ div = elementwise(
 
 neg = elementwise(
     "neg",
-    "The number with the other sign.",
+    "The negative of a number.",
     impl=lambda xp, x: -x,
     symbolic=lambda sp, x: sp.Mul(-1, x),
     ball=lambda fl, x: -x,

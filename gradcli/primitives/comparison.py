@@ -83,7 +83,7 @@ def _where_rewrite(condition: Node, x: Node, y: Node) -> Node | None:
 
 where: Primitive = linear(
     "where",
-    "The second operand where the first holds, else the third; the branch not taken has no influence.",
+    "x where the condition is true, else y; the operand that is not chosen has no influence, even if it is NaN.",
     impl=lambda xp, condition, x, y: xp.where(condition, x, y),
     symbolic=lambda sp, condition, x, y: x if condition else y,
     ball=lambda fl, condition, x, y: x if condition else y,
@@ -125,7 +125,7 @@ cast = nondifferentiable(
 
 detach = nondifferentiable(
     "detach",
-    "The value alone: no derivative flows through it. A check holds it at its value.",
+    "The value as a constant: its derivative is zero. check also keeps it at its value.",
     impl=lambda xp, x: x,
     symbolic=lambda sp, x: x,
     ball=lambda fl, x: x,

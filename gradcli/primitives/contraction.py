@@ -152,7 +152,7 @@ def _outer(x: Any, y: Any) -> Any:
 
 outer = composite(
     "outer",
-    "All products of an entry of x and an entry of y.",
+    "The outer product: each entry of x times each entry of y.",
     definition=_outer,
     domain=[REAL, REAL],
     sample=[(Closed(-2, 2), (3,)), (Closed(-2, 2), (2,))],
@@ -212,7 +212,7 @@ def _tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
 
 tensordot = composite(
     "tensordot",
-    "Sums of products over some axes of both: the last and the first ones by count, or a pair of lists.",
+    "Sums of products over axes of both: a number of last axes of a and first axes of b, or a pair of lists of axes.",
     definition=_tensordot,
     static=("axes",),
     domain=[REAL, REAL],

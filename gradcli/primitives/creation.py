@@ -199,7 +199,7 @@ eye = composite(
 )
 arange = composite(
     "arange",
-    "Numbers from start, step apart, up to but without stop.",
+    "Numbers from start in steps of step, up to but excluding stop.",
     definition=_arange,
     static=("start", "stop", "step"),
     formula="start, start + step, ...",
@@ -207,7 +207,7 @@ arange = composite(
 )
 linspace = composite(
     "linspace",
-    "A number of evenly spaced values from start to stop, both included.",
+    "num evenly spaced values from start to stop, both included.",
     definition=_linspace,
     static=("start", "stop", "num"),
     formula="start, ..., stop",

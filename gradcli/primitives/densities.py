@@ -199,7 +199,7 @@ def _dirichlet_logpdf(x: Any, alpha: Any) -> Any:
 
 dirichlet_logpdf = composite(
     "dirichlet_logpdf",
-    "The logarithm of the density of a Dirichlet distribution; the parts of x stand along its first axis.",
+    "The logarithm of the density of a Dirichlet distribution; the first axis of x counts the components.",
     definition=_dirichlet_logpdf,
     domain=[NONNEGATIVE, REAL],
     sample=[(Closed(0.1, 0.9), (3,)), (_SHAPE, (3,))],
@@ -229,7 +229,7 @@ def _multivariate_normal_logpdf(x: Any, mean: Any, cov: Any) -> Any:
 
 multivariate_normal_logpdf = composite(
     "multivariate_normal_logpdf",
-    "The logarithm of the density of a normal distribution of vectors; of cov that is (cov + cov.T)/2.",
+    "The logarithm of the density of a multivariate normal distribution with covariance (cov + cov.T)/2.",
     definition=_multivariate_normal_logpdf,
     domain=[REAL, REAL, REAL],
     sample=[(_AROUND, (2, 3)), (_AROUND, (3,)), (Closed(-1, 1), (3, 3), "positive definite")],

@@ -135,7 +135,7 @@ def _einsum(subscripts: Any, *operands: Any) -> Any:
 
 einsum = composite(
     "einsum",
-    "Sums of products over the letters that the output does not name.",
+    "Sums of products over the letters that do not appear in the output.",
     definition=_einsum,
     static=("subscripts",),
     domain=[REAL],

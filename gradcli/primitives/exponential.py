@@ -129,7 +129,7 @@ def _xlogy_ball(fl: Any, x: Any, y: Any) -> Any:
 
 xlogy = elementwise(
     "xlogy",
-    "x*log(y), and 0 where x is 0: a term of an entropy.",
+    "x*log(y), and 0 where x is 0, as in an entropy.",
     impl=_xlogy_value,
     symbolic=_xlogy_symbolic,
     ball=_xlogy_ball,

@@ -97,8 +97,18 @@ def _arg(name: str, summary: str, sign: int, example: int) -> Primitive:
     return declared
 
 
-argmax = _arg("argmax", "The position of the largest entry, the first of several; flattened without axis.", 1, 1)
-argmin = _arg("argmin", "The position of the smallest entry, the first of several; flattened without axis.", -1, 0)
+argmax = _arg(
+    "argmax",
+    "The position of the largest entry, the first if there are several; without an axis, in the flattened array.",
+    1,
+    1,
+)
+argmin = _arg(
+    "argmin",
+    "The position of the smallest entry, the first if there are several; without an axis, in the flattened array.",
+    -1,
+    0,
+)
 
 # --- max and min ---------------------------------------------------------------------------------------------
 

@@ -113,7 +113,7 @@ def _part_of(name: str) -> Any:
 
 real = composite(
     "real",
-    "The real part of what fft returns.",
+    "The real part of a result of fft.",
     definition=_part_of("real"),
     domain=[REAL],
     formula="Re(z)",
@@ -122,7 +122,7 @@ real = composite(
 
 imag = composite(
     "imag",
-    "The imaginary part of what fft returns.",
+    "The imaginary part of a result of fft.",
     definition=_part_of("imag"),
     domain=[REAL],
     formula="Im(z)",
@@ -137,7 +137,7 @@ def _angle(z: Any) -> Any:
 
 angle = composite(
     "angle",
-    "The angle of what fft returns, between -pi and pi.",
+    "The angle of a result of fft, between -pi and pi.",
     definition=_angle,
     domain=[REAL],
     formula="atan2(Im(z), Re(z))",
@@ -146,7 +146,7 @@ angle = composite(
 
 conj = composite(
     "conj",
-    "The complex conjugate of what fft returns.",
+    "The complex conjugate of a result of fft.",
     definition=lambda z: Complex(z.real, -z.imag) if isinstance(z, Complex) else z,
     aliases=("conjugate",),
     domain=[REAL],
@@ -222,7 +222,7 @@ def _mirrored(x: Any, n: int, side: int) -> Any:
 
 fft = composite(
     "fft",
-    "The discrete Fourier transform along an axis: complex numbers, of which abs, real, imag and angle are taken.",
+    "The discrete Fourier transform along an axis. It is complex: take abs, real, imag or angle of it.",
     definition=lambda z, n=None, axis=-1: _along(z, n, axis, "fft", _forward),
     static=("n", "axis"),
     domain=[REAL],
@@ -233,7 +233,7 @@ fft = composite(
 
 ifft = composite(
     "ifft",
-    "The inverse of fft along an axis: complex numbers, of which abs, real, imag and angle are taken.",
+    "The inverse of fft along an axis. It is complex: take abs, real, imag or angle of it.",
     definition=lambda z, n=None, axis=-1: _along(z, n, axis, "ifft", _backward),
     static=("n", "axis"),
     domain=[REAL],
@@ -244,7 +244,7 @@ ifft = composite(
 
 rfft = composite(
     "rfft",
-    "The first half of fft: the rest of the transform of real numbers are conjugates of it.",
+    "The first half of fft of real numbers; the second half contains the conjugates of the first.",
     definition=lambda z, n=None, axis=-1: _along(z, n, axis, "rfft", _half),
     static=("n", "axis"),
     domain=[REAL],
@@ -255,7 +255,7 @@ rfft = composite(
 
 irfft = composite(
     "irfft",
-    "The real numbers with a given first half of fft: the inverse of rfft.",
+    "The inverse of rfft: real numbers.",
     definition=lambda z, n=None, axis=-1: _along(z, n, axis, "irfft", _from_half),
     static=("n", "axis"),
     domain=[REAL],
@@ -289,7 +289,7 @@ def _fftshift(z: Any, axes: int | tuple[int, ...] | None = None) -> Any:
 
 fftshift = composite(
     "fftshift",
-    "The halves of each axis exchanged, so that frequency 0 stands in the middle.",
+    "The two halves of each axis exchanged, so that frequency 0 is in the middle.",
     definition=_fftshift,
     static=("axes",),
     domain=[REAL],

@@ -227,7 +227,7 @@ def _take(x: Any, indices: Any, axis: int | None = None) -> Any:
 
 take = composite(
     "take",
-    "Entries at given positions along an axis; without an axis, of the flattened array.",
+    "The entries at given positions along an axis; without an axis, the array is flattened first.",
     definition=_take,
     static=("axis",),
     domain=[REAL],

@@ -157,7 +157,7 @@ def _column_stack(arrays: Any) -> Any:
 
 column_stack = composite(
     "column_stack",
-    "Vectors as the columns of a matrix; matrices side by side.",
+    "Vectors joined as the columns of a matrix; matrices joined side by side.",
     definition=_column_stack,
     domain=[REAL],
     formula="[x, y, ...].T",
@@ -198,7 +198,7 @@ def _array_split(x: Any, sections: int | tuple[int, ...], axis: int = 0) -> tupl
 
 split = composite(
     "split",
-    "An array taken apart along an axis: into a number of equal parts, or at given positions.",
+    "The parts of an array along an axis: a number of equal parts, or cut at given positions.",
     definition=_split,
     static=("sections", "axis"),
     domain=[REAL],
@@ -209,7 +209,7 @@ split = composite(
 
 array_split = composite(
     "array_split",
-    "An array taken apart along an axis, into parts of which the first may be longer by one, or at given positions.",
+    "The parts of an array along an axis: a number of nearly equal parts, or cut at given positions.",
     definition=_array_split,
     static=("sections", "axis"),
     aliases=("tensor_split",),
@@ -231,7 +231,7 @@ def _split_at(rank: int, axis: int, what: str) -> Any:
 
 vsplit = composite(
     "vsplit",
-    "An array taken apart along its first axis: into a number of equal parts, or at given positions.",
+    "The parts of an array along its first axis: a number of equal parts, or cut at given positions.",
     definition=_split_at(2, 0, "vsplit"),
     static=("sections",),
     domain=[REAL],
@@ -242,7 +242,7 @@ vsplit = composite(
 
 hsplit = composite(
     "hsplit",
-    "An array taken apart along its second axis, a vector along its only one.",
+    "The parts of an array along its second axis; of a vector, along its only axis.",
     definition=_split_at(1, 1, "hsplit"),
     static=("sections",),
     domain=[REAL],
@@ -253,7 +253,7 @@ hsplit = composite(
 
 dsplit = composite(
     "dsplit",
-    "An array taken apart along its third axis.",
+    "The parts of an array along its third axis.",
     definition=_split_at(3, 2, "dsplit"),
     static=("sections",),
     domain=[REAL],
@@ -276,7 +276,7 @@ def _tile(x: Any, reps: int | tuple[int, ...]) -> Any:
 
 tile = composite(
     "tile",
-    "An array repeated as a whole, so many times along each axis.",
+    "The whole array repeated, reps times along each axis.",
     definition=_tile,
     static=("reps",),
     domain=[REAL],
@@ -309,7 +309,7 @@ def _repeat(x: Any, repeats: int | tuple[int, ...], axis: int | None = None) -> 
 
 repeat = composite(
     "repeat",
-    "Each entry repeated; without an axis, of the flattened array.",
+    "Each entry repeated along an axis; without an axis, the array is flattened first.",
     definition=_repeat,
     static=("repeats", "axis"),
     aliases=("repeat_interleave",),

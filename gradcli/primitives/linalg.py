@@ -110,7 +110,7 @@ def _cholesky_call(x: Any) -> Any:
 
 cholesky: Primitive = structured(
     "cholesky",
-    "The lower triangular L with L @ L.T = A, for a positive definite A; of A that is (A + A.T)/2.",
+    "The lower triangular L with L @ L.T = (A + A.T)/2, which has to be positive definite.",
     impl=lambda xp, x, *, ranks: xp.cholesky(x),
     entries=each_matrix(cholesky_factor),
     pushforward=[_cholesky_push],
@@ -186,7 +186,7 @@ def _matrix_power(x: Any, n: int) -> Any:
 
 matrix_power = composite(
     "matrix_power",
-    "A matrix multiplied by itself n times; a negative n takes the inverse.",
+    "The n-th power of a square matrix; for a negative n, that of its inverse.",
     definition=_matrix_power,
     static=("n",),
     domain=[REAL],

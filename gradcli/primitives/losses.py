@@ -97,7 +97,7 @@ def _huber(input: Any, target: Any, reduction: str = "mean", delta: Any = 1) -> 
 
 huber_loss = composite(
     "huber_loss",
-    "Squares near the target, absolute differences beyond delta; both the value and the slope are continuous.",
+    "The mean of squared differences up to delta and absolute differences beyond, with a continuous slope.",
     definition=_huber,
     static=("reduction", "delta"),
     domain=[REAL, REAL],
@@ -124,7 +124,7 @@ def _bce(input: Any, target: Any, reduction: str = "mean") -> Any:
 
 binary_cross_entropy = composite(
     "binary_cross_entropy",
-    "The negative log-likelihood of targets between 0 and 1 under probabilities; logarithms stop at -100.",
+    "The negative log-likelihood of targets between 0 and 1, given probabilities; logarithms are at least -100.",
     definition=_bce,
     static=("reduction",),
     domain=[_UNIT, REAL],
@@ -186,7 +186,7 @@ def _nll(input: Any, target: Any, reduction: str = "mean") -> Any:
 
 nll_loss = composite(
     "nll_loss",
-    "The mean of the negative log-probabilities of the labels; classes stand in the second axis.",
+    "The mean of the negative log-probabilities of the labels; the second axis counts the classes.",
     definition=_nll,
     static=("reduction",),
     domain=[REAL, REAL],
@@ -207,7 +207,7 @@ def _cross_entropy(input: Any, target: Any, reduction: str = "mean") -> Any:
 
 cross_entropy = composite(
     "cross_entropy",
-    "The negative log-likelihood of labels, or of class probabilities, under softmax of the scores.",
+    "The negative log-likelihood of labels, or of class probabilities, given the softmax of the scores.",
     definition=_cross_entropy,
     static=("reduction",),
     domain=[REAL, REAL],
@@ -232,7 +232,7 @@ def _kl_div(input: Any, target: Any, reduction: str = "mean", log_target: bool =
 
 kl_div = composite(
     "kl_div",
-    "The Kullback-Leibler divergence of log-probabilities from target probabilities, entry by entry.",
+    "The mean of target*(log(target) - input), a Kullback-Leibler divergence; input is a logarithm.",
     definition=_kl_div,
     static=("reduction", "log_target"),
     domain=[REAL, REAL],

@@ -66,7 +66,7 @@ def _reshape_rewrite(x: Node, *, shape: Shape) -> Node | None:
 
 reshape: Primitive = linear(
     "reshape",
-    "The same entries in another shape, in C order.",
+    "The same entries in another shape, in row-major (C) order.",
     impl=lambda xp, x, *, ranks, shape: xp.reshape(x, lead(x, ranks[0]) + shape),
     transpose={0: lambda ct, x, *, shape: reshape(ct, shape=x.shape)},
     type_rule=_reshape_type,

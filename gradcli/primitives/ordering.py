@@ -62,7 +62,7 @@ argsort: Primitive = nondifferentiable(
         Kink(
             lambda x, *, axis: gaps(x, axis),
             "where two entries tie",
-            "the order in which they stand",
+            "that of a stable sort",
             discontinuity=True,
         )
     ],
@@ -82,7 +82,7 @@ def _along(primitive: Primitive, x: Any, axis: int | None) -> Any:
 
 sort: Primitive = composite(
     "sort",
-    "The entries in ascending order, along the last axis by default; equal ones keep their order.",
+    "The entries in ascending order, along the last axis by default; equal entries keep their order.",
     definition=lambda x, *, axis: take_along(x, argsort(x, axis=axis), axis=axis),
     impl=lambda xp, x, *, ranks, axis: xp.sort(x, axis=axis),
     arity=1,
@@ -90,7 +90,7 @@ sort: Primitive = composite(
     static=("axis",),
     domain=[REAL],
     sample=_SAMPLE,
-    kinks=[Kink(lambda x, *, axis: gaps(x, axis), "where two entries tie", "the order in which they stand: stable")],
+    kinks=[Kink(lambda x, *, axis: gaps(x, axis), "where two entries tie", "that of a stable sort")],
     formula="x[argsort(x)]",
     examples=[("sort([3, 1, 2])", [1, 2, 3])],
     node="SortBackward0",
@@ -135,7 +135,7 @@ median: Primitive = composite(
     static=("axis", "keepdims"),
     domain=[REAL],
     sample=[(Closed(-2, 2), (5,))],
-    kinks=[Kink(_median_gaps, "where a middle entry ties with its neighbour", "the order of a stable sort")],
+    kinks=[Kink(_median_gaps, "where a middle entry ties with its neighbour", "that of a stable sort")],
     formula="the middle of sort(x)",
     examples=[("median([3, 1, 2])", 2), ("median([4, 1, 2, 3])", 2.5)],
     node="MedianBackward0",

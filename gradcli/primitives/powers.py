@@ -134,7 +134,7 @@ _POW_AT_ZERO = "y*x**(y - 1) in the base, but 0 for y = 0; in the exponent 0 for
 
 pow_ = elementwise(
     "pow",
-    "A power whose exponent may vary.",
+    "x to the power y, where y may be a variable too.",
     impl=lambda xp, x, y: xp.power(x, y),
     symbolic=_pow_symbolic,
     ball=_pow_ball,
@@ -316,7 +316,7 @@ direction_cosine: Primitive = elementwise(
 
 hypot: Primitive = elementwise(
     "hypot",
-    "Length of the vector (x, y), without overflow in between.",
+    "Length of the vector (x, y), without overflow in its squares.",
     impl=lambda xp, x, y: xp.hypot(x, y),
     symbolic=lambda sp, x, y: sp.sqrt(x * x + y * y),
     ball=lambda fl, x, y: (x * x + y * y).sqrt(),

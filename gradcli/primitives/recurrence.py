@@ -55,7 +55,7 @@ def _cumsum_entries(f: Any, x: Any, *, axis: int) -> Any:
 
 cumsum: Primitive = linear(
     "cumsum",
-    "Running sums along an axis; without an axis, of the flattened array.",
+    "Running sums along an axis; without an axis, the array is flattened first.",
     impl=lambda xp, x, *, ranks, axis: xp.cumsum(x, axis=axis),
     entries=_cumsum_entries,
     transpose={
@@ -148,7 +148,7 @@ def _cumprod_definition(x: Any, *, axis: int) -> Any:
 
 cumprod: Primitive = composite(
     "cumprod",
-    "Running products along an axis; without an axis, of the flattened array.",
+    "Running products along an axis; without an axis, the array is flattened first.",
     definition=_cumprod_definition,
     impl=lambda xp, x, *, ranks, axis: xp.cumprod(x, axis=axis),
     arity=1,

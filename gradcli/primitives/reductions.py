@@ -58,7 +58,7 @@ def _var(x: Any, axis: int | Axes | None = None, ddof: int = 0, keepdims: bool =
 
 var = composite(
     "var",
-    "The variance: the average square of the distance from the mean; divided by n, as in NumPy, or by n - ddof.",
+    "The variance: the sum of squared distances from the mean, divided by n - ddof; ddof is 0 by default, as in NumPy.",
     definition=_var,
     static=("axis", "ddof", "keepdims"),
     domain=[REAL],

@@ -112,7 +112,7 @@ ceil = _whole(
 
 trunc = _whole(
     "trunc",
-    "x without its fraction: the whole number beside it, towards 0.",
+    "x without its fractional part: x rounded towards 0.",
     lambda xp, x: xp.trunc(x),
     lambda sp, x: sp.Integer(floor_at_point(sp, x) if sp.sign_at_point(x) >= 0 else -floor_at_point(sp, -x)),
     lambda fl, x: _floor_ball(fl, x) if fl.sign(x) >= 0 else -_floor_ball(fl, -x),
@@ -130,7 +130,7 @@ trunc = _whole(
 
 round_: Primitive = _whole(
     "round",
-    "The nearest whole number; halfway, the even one.",
+    "The nearest whole number; halves are rounded to the even one.",
     lambda xp, x: xp.rint(x),
     _round_symbolic,
     _round_ball,

@@ -43,7 +43,7 @@ def _transpose(x: Any, axes: int | tuple[int, ...] | None = None, *more: int) ->
 
 transpose = composite(
     "transpose",
-    "The axes in another order; without an order, reversed.",
+    "The array with its axes in another order; by default the order is reversed.",
     definition=_transpose,
     static=("axes", "more"),
     aliases=("permute_dims", "permute"),
@@ -90,7 +90,7 @@ def _moveaxis(x: Any, source: int | tuple[int, ...], destination: int | tuple[in
 
 moveaxis = composite(
     "moveaxis",
-    "Axes moved to other places; the rest keeps its order.",
+    "The array with some axes moved to other places; the others keep their order.",
     definition=_moveaxis,
     static=("source", "destination"),
     aliases=("movedim",),
@@ -113,7 +113,7 @@ def _squeeze(x: Any, axis: Axes = None) -> Any:
 
 squeeze = composite(
     "squeeze",
-    "Axes of size 1 removed: all of them, or the given ones.",
+    "The array without its axes of size 1, or without the given ones.",
     definition=_squeeze,
     static=("axis",),
     domain=[REAL],
@@ -156,7 +156,7 @@ def _broadcast_to(x: Any, shape: int | Shape) -> Any:
 
 broadcast_to = composite(
     "broadcast_to",
-    "An array repeated to a shape, by NumPy's rule of broadcasting.",
+    "An array repeated to fill a shape, by NumPy's broadcasting rules.",
     definition=_broadcast_to,
     static=("shape",),
     domain=[REAL],
@@ -167,7 +167,7 @@ broadcast_to = composite(
 
 flatten = composite(
     "flatten",
-    "All entries in one axis, in C order.",
+    "All entries in one axis, in row-major (C) order.",
     definition=lambda x: reshaped(x, (size_of(x.shape),)),
     aliases=("ravel",),
     domain=[REAL],
@@ -179,7 +179,7 @@ flatten = composite(
 
 array = composite(
     "array",
-    "The array itself: what libraries make of a list, a list is here.",
+    "The array itself; a list is an array already.",
     definition=lambda x: x,
     aliases=("asarray", "tensor", "as_tensor", "Tensor", "copy", "clone", "contiguous", "item", "numpy", "cpu")
     + ("float64", "float32", "float", "double"),
@@ -236,7 +236,7 @@ def _rolled(x: Any, shift: int, axis: int) -> Any:
 
 roll = composite(
     "roll",
-    "The entries moved along an axis; what leaves at one end enters at the other.",
+    "The entries shifted along an axis; those shifted past the end reappear at the beginning.",
     definition=_roll,
     static=("shift", "axis"),
     domain=[REAL],
@@ -309,7 +309,7 @@ def _trapezoid(y: Any, x: Any = None, dx: Any = 1, axis: int = -1) -> Any:
 
 trapezoid = composite(
     "trapezoid",
-    "The integral of samples y by the trapezoidal rule, at positions x or dx apart.",
+    "The integral of samples y by the trapezoidal rule; the samples are at positions x, or dx apart.",
     definition=_trapezoid,
     static=("axis",),
     aliases=("trapz",),

@@ -131,7 +131,7 @@ def _eigvalsh_call(x: Any) -> Any:
 
 eigvalsh: Primitive = structured(
     "eigvalsh",
-    "The eigenvalues of a symmetric matrix, ascending; of A that is (A + A.T)/2.",
+    "The eigenvalues of the symmetric matrix (A + A.T)/2, in ascending order.",
     impl=lambda xp, x, *, ranks: xp.eigvalsh(x),
     definition=_eigvals_exact,
     pushforward=[_eigvalsh_push],
@@ -143,7 +143,7 @@ eigvalsh: Primitive = structured(
         Kink(
             lambda x: _neighbours(eigvalsh(x)),
             "where two eigenvalues are equal",
-            "the derivatives of an arbitrary choice of eigenvectors",
+            "that of an arbitrary choice of eigenvectors",
         )
     ],
     formula="λ with det((A + A.T)/2 - λ*I) = 0",
@@ -175,7 +175,7 @@ def _eigh(x: Any) -> tuple[Any, Any]:
 
 eigh = composite(
     "eigh",
-    "Two values: the eigenvalues of (A + A.T)/2, ascending, and its eigenvectors in columns, with signs of their own.",
+    "Two values: the eigenvalues of (A + A.T)/2, ascending, and eigenvectors as columns, whose signs are arbitrary.",
     definition=_eigh,
     domain=[REAL],
     sample=[(Closed(-2, 2), (3, 3), "symmetric")],
@@ -275,7 +275,7 @@ def _svdvals_gaps(x: Any) -> Any:
 
 svdvals: Primitive = structured(
     "svdvals",
-    "The singular values of a matrix, descending.",
+    "The singular values of a matrix, in descending order.",
     impl=lambda xp, x, *, ranks: xp.svd(x, full_matrices=False)[1],
     definition=lambda x: _svd_exact(x)[1],
     pushforward=[_svdvals_push],
@@ -287,7 +287,7 @@ svdvals: Primitive = structured(
         Kink(
             _svdvals_gaps,
             "where two singular values are equal, or one is 0",
-            "the derivatives of an arbitrary choice of singular vectors",
+            "that of an arbitrary choice of singular vectors",
         )
     ],
     formula="the square roots of the eigenvalues of x.T @ x",
@@ -314,7 +314,7 @@ def _svd(x: Any, full_matrices: bool = True, compute_uv: bool = True) -> Any:
 
 svd = composite(
     "svd",
-    "Three values: U, the singular values, descending, and the transpose of V, with signs of their own.",
+    "Three values: U, the singular values, descending, and the transpose of V; the signs of vectors are arbitrary.",
     definition=_svd,
     static=("full_matrices", "compute_uv"),
     domain=[REAL],
@@ -361,7 +361,7 @@ def _smallest(x: Any) -> Any:
 
 pinv: Primitive = structured(
     "pinv",
-    "The pseudoinverse of a matrix; its derivatives are those at full rank.",
+    "The pseudoinverse of a matrix; its derivatives hold for matrices of full rank.",
     impl=lambda xp, x, *, ranks: xp.pinv(x),
     definition=_pinv_exact,
     pushforward=[_pinv_push],
@@ -369,7 +369,7 @@ pinv: Primitive = structured(
     call=_pinv_call,
     domain=[REAL],
     sample=[(Closed(-2, 2), (3, 2))],
-    kinks=[Kink(_smallest, "where the rank drops", "the derivatives at full rank", discontinuity=True)],
+    kinks=[Kink(_smallest, "where the rank drops", "that at full rank", discontinuity=True)],
     formula="(x.T @ x)⁻¹ @ x.T, or x.T @ (x @ x.T)⁻¹",
     examples=[("pinv([[2, 0], [0, 4]])", [[0.5, 0], [0, 0.25]]), ("pinv([[1], [1]])", [[0.5, 0.5]])],
     node="LinalgPinvBackward0",

@@ -174,7 +174,7 @@ def clamp_call(x: Any, low: Any = -inf, high: Any = inf) -> Any:
 
 clamp = elementwise(
     "clamp",
-    "x kept between two bounds: minimum(maximum(x, low), high).",
+    "x limited to an interval: minimum(maximum(x, low), high).",
     impl=lambda xp, x, low, high: xp.minimum(xp.maximum(x, low), high),
     symbolic=_clamp_symbolic,
     ball=_clamp_ball,

@@ -85,7 +85,7 @@ acos = elementwise(
 
 radians = composite(
     "radians",
-    "An angle in degrees, in radians.",
+    "An angle converted from degrees to radians.",
     definition=lambda x: x * (acos(-1) / 180),
     pointwise=True,
     arity=1,
@@ -98,7 +98,7 @@ radians = composite(
 
 degrees = composite(
     "degrees",
-    "An angle in radians, in degrees.",
+    "An angle converted from radians to degrees.",
     definition=lambda x: x * (180 / acos(-1)),
     pointwise=True,
     arity=1,

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 REAL_LINE = {"(-inf, inf)": "every real number"}
 
 KINDS = {
-    "elementwise": "applied entry by entry; its derivative is the partial, entry by entry",
-    "linear": "linear in its arguments; its derivative is itself, backwards its transpose",
+    "elementwise": "applied entry by entry, and so is its derivative",
+    "linear": "linear in its argument; its derivative is the same operation, in reverse mode its transpose",
     "bilinear": "linear in each of two arguments",
-    "structured": "its derivative is a program of its own that is linear in the change of the input",
-    "composite": "defined by other operations; its derivatives are theirs",
-    "nondifferentiable": "carries no derivative",
+    "structured": "has a derivative rule of its own",
+    "composite": "defined by other operations, and differentiated through them",
+    "nondifferentiable": "constant in its arguments: its derivative is zero",
 }
 
 
@@ -41,9 +41,11 @@ def tidy_operations(found: Mapping[str, Any]) -> Grid:
     return Grid(columns, rows)
 
 
-def operation(one: Any, rules: Mapping[str, str], examples: Sequence[tuple[str, Any]], style: Style) -> Document:
-    """`ops NAME`: what it computes, its rule, where it is defined, its kinks, examples with their values."""
-    facts: list[tuple[str, str, str]] = [("kind", f"{one.kind}: {KINDS.get(one.kind, '')}", "text")]
+def operation(
+    one: Any, form: str, rules: Mapping[str, str], examples: Sequence[tuple[str, Any]], style: Style
+) -> Document:
+    """`ops NAME`: how to call it, what it computes, its derivative, domain and kinks, examples with their values."""
+    facts: list[tuple[str, str, str]] = [("form", form, "code"), ("kind", f"{one.kind}: {KINDS[one.kind]}", "text")]
     if isinstance(one.formula, str) and one.formula:
         facts.append(("computes", one.formula, "code"))
     facts += ((f"d/d{leaf}", rule, "code") for leaf, rule in rules.items())
@@ -76,11 +78,12 @@ def domain_facts(intervals: Sequence[str]) -> Iterator[tuple[str, str, str]]:
 
 
 def operation_fields(
-    one: Any, rules: Mapping[str, str] | None = None, examples: Sequence[tuple[str, Any]] = ()
+    one: Any, form: str, rules: Mapping[str, str] | None = None, examples: Sequence[tuple[str, Any]] = ()
 ) -> dict[str, Any]:
-    """One operation for JSON; `derivatives` by argument where they are formulas."""
+    """One operation for JSON: `form` shows its arguments, `derivatives` has a formula for each where there is one."""
     fields: dict[str, Any] = {
         "name": one.name,
+        "form": form,
         "kind": one.kind,
         "summary": one.summary,
         "formula": one.formula or None,
