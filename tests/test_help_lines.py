@@ -45,7 +45,7 @@ def test_help_is_grouped_and_coloured(monkeypatch: pytest.MonkeyPatch, capsys: p
     for arguments, headings in (
         (["--help"], ["Compute:", "Check:", "Look up:"]),
         (["grad", "--help"], ["Arguments:", "Options:", "Point and numbers:", "Output:"]),
-        (["check", "--help"], ["What is judged:", "Which files:", "Report files:", "Point and numbers:", "Output:"]),
+        (["check", "--help"], ["What to check:", "Which files:", "Report files:", "Point and numbers:", "Output:"]),
     ):
         shown = []
         for name in ("NO_COLOR", "FORCE_COLOR"):

@@ -1,8 +1,8 @@
 """Many cases: JSON Lines requests, each with an answer, and folders of scripts, each script with a report.
 
-A check of many scripts begins in `check_run`: `discovery` says which cases it is about, `journal` holds the reports of
-those that were checked before, `workers` judge the rest. `totals` and `baseline` decide how a report counts.
-`json_lines` answers requests, and `points` computes values and gradients for the rows of a file.
+A check of many scripts begins in `check_run`: `discovery` finds the cases, `journal` stores the reports of cases that
+were checked before, `workers` check the others. `totals` and `baseline` decide how a report counts. `json_lines`
+answers requests, and `points` computes values and gradients for the rows of a file.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Load a name at its first use."""
+    """Load the module of a name when the name is first used."""
     if name in _MODULES:
         return getattr(import_module(f"gradcli.batch.{_MODULES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,9 +1,9 @@
-"""Baselines: the failing checks of a project, written to a file, which a later run lets pass.
+"""Baselines: files that list the failing checks of a project, which later runs accept.
 
 An entry is the path of the script (relative to the folder of the baseline, with /), the id of the check, its leaf and
 its verdict; neither line nor numbers, so that an edit elsewhere in the script changes nothing. The same check with
-another verdict is not covered, and what could not be judged is never let pass: a script that cannot be read, or that
-crashed, may hide anything.
+another verdict is not covered. A script that cannot be read, or that crashed, is never accepted, because it may hide
+anything.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Entry(NamedTuple):
 
 
 class Baseline:
-    """The entries of one file, and which of them occurred in a run. `folder` is what their paths are relative to."""
+    """The entries of one file, and which of them occurred in a run. Their paths are relative to `folder`."""
 
     def __init__(self, entries: Iterable[Entry], folder: str) -> None:
         self.entries = frozenset(entries)
@@ -46,12 +46,12 @@ class Baseline:
         self.failing: set[Entry] = set()
 
     def fixed(self) -> list[Entry]:
-        """The entries that no longer fail: of scripts that this run has checked, or that are gone."""
+        """The entries that no longer fail: those of scripts that this run has checked, or that no longer exist."""
         left = sorted(self.entries - self.failing)
         return [one for one in left if one.path in self.checked or not os.path.exists(self.place(one.path))]
 
     def place(self, path: str) -> str:
-        """Where a script of an entry is."""
+        """The path of the script of an entry."""
         return os.path.join(self.folder, *path.split("/"))
 
     def notes(self) -> list[Diagnostic]:
@@ -103,7 +103,7 @@ def folder_of(path: str) -> str:
 
 
 def text(found: Iterable[Entry]) -> str:
-    """A baseline file: JSON with an entry a line, sorted, so that differences of two of them are small."""
+    """The text of a baseline file: JSON with one entry on each line, sorted, so that diffs are small."""
     lines = ",".join(f"\n{dumps(one._asdict())}" for one in sorted(set(found)))
     return f'{{"baseline": {VERSION}, "checks": [{lines}\n]}}\n'
 
@@ -143,7 +143,7 @@ def malformed(path: str, why: str) -> GradcliError:
 
 
 def applied(report: Report, baseline: Baseline) -> Report:
-    """The report in which exactly the failing checks that the baseline holds pass, with evidence "baseline": true."""
+    """The report with the failing checks of the baseline marked as passed, with evidence "baseline": true."""
     baseline.checked.add(relative(report.file or "", baseline.folder))
     checks = []
     for one, known in named(report, baseline.folder):

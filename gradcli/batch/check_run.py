@@ -1,8 +1,8 @@
-"""A run of `check` over many cases: what is known is looked up, the rest is judged, and the reports come in order.
+"""A run of `check` over many cases: stored reports are looked up, other cases are checked, and reports come in order.
 
-A `Run` holds at most one case per worker and the compressed reports of cases that were done before an earlier one; what
-has been reported is not kept. Reports are the same whatever the number of workers, the order in which they answer, and
-how much of the run the journal knew.
+A `Run` holds at most one case per worker, and the compressed reports of cases that were done before an earlier one;
+delivered reports are not kept. Reports do not depend on the number of workers, on the order in which they answer, or on
+how many reports were stored.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ class Run:
     """The cases of a run, their reports, and the counts over them.
 
     `options` are those of `checks.check_script`. `jobs` is the number of workers (default: one per processor), `memory`
-    the MiB that each may use. `adjust` changes a report as soon as it is there, as a baseline does, and `settle` when
+    the MiB that each may use. `adjust` changes a report as soon as it arrives, as a baseline does, and `settle` when
     it is its turn; `deliver` writes it then, before it is counted. `progress` is called with (done, total, name of a
     case, number of cases that failed). With `fail_fast` the run ends after the first case that failed. `cluster` is the
-    address of a Dask scheduler whose workers judge in place of processes of this machine.
+    address of a Dask scheduler whose workers replace the processes of this machine.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Run:
     def reports(self) -> Iterator[Report]:
         """The report of each case in the order of the cases, as soon as those before it are done.
 
-        Where this is interrupted, or the run ends early, `rest` has what was done beyond.
+        If this is interrupted, or the run ends early, `rest` yields the other reports that are done.
         """
         missing = yield from self._known()
         if missing and not self.totals.stopped:
@@ -91,12 +91,12 @@ class Run:
             yield from self.rest()
 
     def rest(self) -> Iterator[Report]:
-        """The reports of cases that were done before an earlier one, when no more are to come."""
+        """The reports that were held back because an earlier case is not done, once no more are to come."""
         for index in sorted(self._held):
             yield self._counted(unpacked(self._held.pop(index)))
 
     def _known(self) -> Generator[Report, None, list[int]]:
-        """The reports that the journal has; returns the positions of the other cases."""
+        """Take the reports that the journal has; return the positions of the other cases."""
         missing: list[int] = []
         drawn = monotonic()
         for index, case in enumerate(self.cases):
@@ -114,7 +114,7 @@ class Run:
         return missing
 
     def _judged(self, missing: Sequence[int]) -> Iterator[Report]:
-        """The reports of the cases that the journal does not have; each is stored as soon as it is there."""
+        """The reports of the cases that the journal does not have; each is stored as soon as it arrives."""
         keys: dict[int, bytes] = {}
 
         def tasks() -> Iterator[Task]:
@@ -147,7 +147,7 @@ class Run:
         return supervise(tasks, self.options, jobs=min(self.jobs, count), memory=self.memory)
 
     def _arrived(self, done: Done) -> Iterator[Report]:
-        """Take one answer; the reports that can be given now."""
+        """Take one answer, and return the reports whose turn it is."""
         case = self.cases[done.index]
         if done.line is not None and OPENED in done.line:
             self.opened.update(path for path, _ in loads(done.line)["opened"])
@@ -186,7 +186,7 @@ ENDING = ("SIGINT", "SIGTERM", "SIGHUP")  # signals that end a run in order
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """Signals that end a run are handled once this is done. A mask would not do: another thread may get the signal."""
+    """A context in which signals that end a run are delayed. (A mask is not enough: another thread may get them.)"""
     waiting: list[int] = []
     numbers = [getattr(signal, name) for name in ENDING if hasattr(signal, name)]
     handlers = {number: handler for number in numbers if callable(handler := signal.getsignal(number))}
@@ -204,13 +204,13 @@ def undisturbed() -> Iterator[None]:
 
 
 def packed(report: Report) -> bytes:
-    """A report in a few bytes."""
+    """A report, compressed."""
     data = {"report": report_to_json(report), "seconds": [one.seconds for one in report.checks]}
     return compress(dumps(data).encode(), 1)
 
 
 def unpacked(data: bytes) -> Report:
-    """The report that was packed."""
+    """The report that `packed` compressed."""
     found = loads(decompress(data))
     return report_from_json(found["report"], found["seconds"])
 

@@ -1,17 +1,17 @@
 """The journal of `check`: reports of cases that were checked before, kept in one SQLite file between runs.
 
-A report is found again by a key: the case, its content, and the stamp of all else that a report depends on (gradcli
-itself, Python, the libraries of the oracles, the machine, the options). The data files that the script opened are
-stored with it, and compared again. A run that was killed is resumed in this way too: each report is stored in a
-transaction of its own, and no other record of progress is kept.
+The key of a report consists of the case, its content, and a stamp of all else that a report depends on (gradcli
+itself, Python, the libraries of the oracles, the machine, the options). The states of the data files that the script
+opened are stored with it, and compared again. Each report is stored in a transaction of its own, so a run that was
+killed continues from the stored reports; there is no other record of progress.
 
-The file lies in the user's own cache folder, never in the project. A cache inside the project could be committed, and a
-stored report could make a wrong formula pass on every machine that trusts the commit. Nobody else may write to the
-folder; the file is the user's alone to read.
+The file is in the user's cache folder, never in the project. A cache inside the project could be committed, and a
+stored report could make a wrong formula pass on every machine that trusts the commit. Only the user may write to the
+folder and read the file.
 
-Nothing that happens to the file makes a wrong report: each row has a checksum, and what does not fit is checked anew.
-A damaged file is set aside as `.bad`. Where the folder cannot be used the reports are kept in memory, with a warning
-in `notes`. Only a full disk is an error: what one pays for in hours must not be lost silently.
+Damage to the file never leads to a wrong report: each row has a checksum, and where it is wrong the case is checked
+again. A damaged file is renamed to `.bad`. If the folder cannot be used, reports are kept in memory, with a warning in
+`notes`. Only a full disk is an error, because hours of work must not be lost silently.
 """
 
 from __future__ import annotations
@@ -71,10 +71,10 @@ def default_folder(environment: Mapping[str, str]) -> str:
 class Journal:
     """Stored reports, and which cases failed last. One thread uses it at a time; several processes may share the file.
 
-    `folder` is made if need be; with None everything is kept in memory, and an empty text means that there is no home
-    folder. `notes` holds diagnostics on the file itself: GC691 where it cannot be used, GC693 where it was damaged.
+    `folder` is created if necessary; with None everything is kept in memory, and an empty text means that there is no
+    home folder. `notes` holds diagnostics on the file itself: GC691 if it cannot be used, GC693 if it was damaged.
 
-    Raises GradcliError GC692 where the disk is full, here and in `put` and `remember`; what was stored stays whole.
+    Raises GradcliError GC692 if the disk is full, here and in `put` and `remember`; stored reports are kept.
 
     >>> from gradcli.batch.discovery.cases import Case
     >>> journal = Journal(None)
@@ -108,7 +108,7 @@ class Journal:
 
     @staticmethod
     def stamp(options: Mapping[str, Any]) -> bytes:
-        """A digest of all that a report depends on beside its case: gradcli, plug-ins, libraries, machine, options.
+        """A digest of what a report depends on apart from its case: gradcli, plug-ins, libraries, machine, options.
 
         `options` are those of the check as they are given to a worker, without what changes no report (`jobs`,
         `progress`). Versions are read from the installed metadata, so no library is imported.
@@ -127,13 +127,13 @@ class Journal:
 
     @staticmethod
     def key(case: Case, content: bytes | None, stamp: bytes) -> bytes:
-        """What a report is stored under. It is empty, and nothing is stored, where the content could not be read."""
+        """The key of a report; empty if the content could not be read, and nothing is stored then."""
         if content is None:
             return b""
         return digest(stamp, os.fsencode(case.path), str(case.block).encode(), content)
 
     def get(self, key: bytes) -> str | None:
-        """The line that was stored under a key; None where there is none or a data file has changed since."""
+        """The line that is stored under a key; None if there is none, or if a data file has changed since."""
         found = self._do("read", key) if key else None
         if found is None:
             return None
@@ -143,7 +143,7 @@ class Journal:
         return decompress(value).decode("utf-8", "surrogatepass")
 
     def put(self, key: bytes, line: str) -> None:
-        """Store a worker's line, unless the next run may get another: a failure, a deadline, a full memory.
+        """Store a worker's line, unless the next run may differ: after a failure, a timeout or a lack of memory.
 
         A line has to say which data files were opened (`"opened"`) and that no clock decided (`"clock": false`).
         """
@@ -176,11 +176,11 @@ class Journal:
         return {case for case in cases if any(case[0] == root or case[0].startswith(below) for root, below in roots)}
 
     def close(self) -> None:
-        """Remove what is over the limits, longest unused first, and close the file."""
+        """Remove reports beyond the limits, those unused for longest first, and close the file."""
         self._do("close")
 
     def _do(self, name: str, *given: Any) -> Any:
-        """An operation of the store; where the file fails, the same on a new file, and at last in memory."""
+        """Perform an operation of the store; if the file fails, on a new file, and if that fails, in memory."""
         while True:
             try:
                 return getattr(self._store, name)(*given)
@@ -190,7 +190,7 @@ class Journal:
                 self._fall_back(str(reason))
 
     def _renew(self) -> None:
-        """Set a damaged file aside and start a new one; only once, lest damage that comes back takes all the time."""
+        """Set a damaged file aside and start a new one; only once, so that repeated damage costs no time."""
         self._store.abandon()
         self._store = _Memory()
         if any(note.code == "GC693" for note in self.notes):
@@ -206,7 +206,7 @@ class Journal:
         self.notes.append(Diagnostic("GC693", f"the journal was damaged; {what}", help=hint, severity=NOTE))
 
     def _fall_back(self, reason: str) -> None:
-        """Go on in memory, and note why."""
+        """Continue in memory, and note the reason."""
         self._store.abandon()
         self._store = _Memory()
         place = f" in {visible(self._folder, 200)}" if self._folder else ""
@@ -215,7 +215,7 @@ class Journal:
         self.notes.append(Diagnostic("GC691", text, help=hint, severity=WARNING))
 
     def _unchanged(self, path: str, state: str | None) -> bool:
-        """Whether a data file is as it was; its content is read once, while size and time stay the same."""
+        """Whether a data file is unchanged; its content is read once, as long as size and time stay the same."""
         from gradcli.data.loading import signature_of, state_of
 
         signature = signature_of(path)
@@ -260,11 +260,11 @@ class _Unusable(Exception):
 
 
 class _Damaged(Exception):
-    """The file is not what was written, or not a journal."""
+    """The file is damaged, or not a journal."""
 
 
 class _Memory:
-    """The store of a run that has no file. The oldest reports go first where they take too much."""
+    """The store of a run without a file. If the reports take too much memory, the oldest are dropped."""
 
     def __init__(self) -> None:
         self._rows: dict[bytes, tuple[bytes, bytes]] = {}
@@ -288,7 +288,7 @@ class _Memory:
         return self._failures
 
     def close(self) -> None:
-        """Nothing: it goes with the process."""
+        """Do nothing: the store ends with the process."""
 
     abandon = close
 
@@ -326,7 +326,7 @@ class _File:
                 raise
 
     def _begin(self, length: int) -> None:
-        """Make the connection fit, and the tables if the file is new."""
+        """Configure the connection, and create the tables if the file is new."""
         connection = self._connection
         connection.text_factory = bytes  # damaged text is not decoded
         connection.setlimit(length, 2 * LONGEST)
@@ -347,7 +347,7 @@ class _File:
             execute("COMMIT")
 
     def read(self, key: bytes) -> tuple[bytes, bytes] | None:
-        """What was opened, and the compressed line."""
+        """The data files that were opened, and the compressed line."""
         found = self._run("SELECT id, day, opened, value, checksum FROM reports WHERE key = ?", key)
         if not found:
             return None
@@ -387,14 +387,14 @@ class _File:
         ]
 
     def close(self) -> None:
-        """Write what is left to be written, and close the file."""
+        """Write pending changes, and close the file."""
         self._touch()
         with suppress(GradcliError):  # what is stored stays stored, and the next run removes it
             self._prune()
         self.abandon()
 
     def abandon(self) -> None:
-        """Close the file as it is."""
+        """Close the file without writing pending changes."""
         connection = getattr(self, "_connection", None)
         if connection is not None:
             with suppress(*self._errors):
@@ -412,7 +412,7 @@ class _File:
             raise problem from wrong
 
     def _touch(self) -> None:
-        """Write the day of last use; where that fails it is not written anymore, and all else goes on."""
+        """Write the days of last use; if that fails, they are no longer written, which does no harm."""
         if not self._touched:
             return
         try:
@@ -425,7 +425,7 @@ class _File:
             self._touched = None
 
     def _prune(self) -> None:
-        """Remove the rows that were not used for longest, where there are too many or they take too much."""
+        """Remove the rows that were unused for longest, if there are too many or they take too much space."""
         ((rows,),) = self._run("SELECT count(*) FROM reports")
         ((size,),) = self._run("PRAGMA page_size")
         ((pages,),) = self._run("PRAGMA page_count")
@@ -474,7 +474,7 @@ def _primary(wrong: BaseException) -> int:
 
 
 def _prepared(folder: str) -> str:
-    """The path of the file, which is there and the user's alone then, as its folder is the user's alone to write to.
+    """The path of the file; it then exists, and only the user may read it and write to its folder.
 
     Raises _Unusable, or GradcliError GC692 where the disk is full.
     """

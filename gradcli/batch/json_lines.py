@@ -1,8 +1,8 @@
 """JSON Lines requests and their answers, one each and in order; one bad line never stops the rest.
 
-An answer carries the id of its request and an outcome: a result, a report, or the diagnostic of an error. Prepared
-scripts are cached, so that a script which comes again with another point is only evaluated. Imports nothing heavy: a
-stream of scalar requests runs on the standard library.
+An answer has the id of its request and an outcome: a result, a report, or the diagnostic of an error. Prepared scripts
+are cached, so a script that comes again with another point is only evaluated. A stream of scalar requests needs only
+the standard library.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ ASK: dict[str, Callable[..., Any]] = {"eval": ask_value, "grad": ask_gradient, "
 
 
 class Answer:
-    """What became of one request: `outcome` is a result, a report, or the Diagnostic of an error."""
+    """The answer to one request: `outcome` is a result, a report, or the Diagnostic of an error."""
 
     __slots__ = ("id", "outcome")
 
@@ -50,10 +50,10 @@ class Answer:
 
 
 def serve(lines: Iterable[str], write: Callable[[Answer], object]) -> int:
-    """Answer each line by one call of `write`; the number of answers.
+    """Answer each line by one call of `write`, and return the number of answers.
 
-    Blank lines are skipped. A line that is no JSON object is answered with the id None. Nothing is raised but what
-    `lines` and `write` raise.
+    Blank lines are skipped. The answer to a line that is not a JSON object has the id None. Raises only what `lines`
+    and `write` raise.
     """
     cache = QuestionCache()
     count = 0
@@ -144,7 +144,7 @@ DECODER = JSONDecoder(parse_constant=_refuse)
 class QuestionCache:
     """Prepared questions by script, command, names to differentiate with respect to, and the shapes of the point.
 
-    A script whose shape hangs on a value (a loop bound, an index) is prepared again where that value differs.
+    A script whose program depends on a value (a loop bound, an index) is prepared again for another value.
     """
 
     def __init__(self) -> None:
@@ -159,7 +159,7 @@ class QuestionCache:
         return ASK[command](question, point)
 
     def question(self, command: str, script: str, point: Mapping[str, Any], wrt: Sequence[str] | None) -> Question:
-        """The prepared question, made or found."""
+        """The prepared question, from the cache if it is there."""
         key = (
             command,
             script,
@@ -190,7 +190,7 @@ class QuestionCache:
 
 
 def _shape(value: Any) -> Any:
-    """What of a value decides the shape of a program: the lengths of its lists, and whether it is complex."""
+    """The part of a value that determines the program: the lengths of its lists, and whether it is complex."""
     lengths = []
     while isinstance(value, list):
         lengths.append(len(value))

@@ -1,4 +1,4 @@
-"""The counts over all reports of a run, which its summary, its report files and its exit code are made from."""
+"""Counts over all reports of a run, for its summary, its report files and its exit code."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class Totals:
     """Counts of verdicts, of "passed", "failed" and "inconclusive" checks, and of what could not be checked.
 
-    `files` counts reports, `selected` the cases that the run is about. `stopped` says why the run ended before all of
+    `files` counts reports, `selected` the cases of the run. `stopped` is the reason why the run ended before all of
     them were checked ("interrupted", "first failure"); it is empty for a complete run.
     """
 

@@ -18,7 +18,7 @@ class Point(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """What is judged."""
+    """What to check."""
 
     claim: tuple[str, ...]
     python: str | None
@@ -96,44 +96,44 @@ TARGETS = Operand(
     many=True,
 )
 SECTIONS = {
-    "What is judged": (
+    "What to check": (
         Option(
             "--claim",
             many=True,
             metavar='"LEAF = SCRIPT"',
-            help="A derivative worked out by hand, to be judged. May be repeated.",
+            help="A derivative worked out by hand. May be repeated.",
         ),
         Option(
             "--python",
             metavar="TARGET:NAME",
-            help="A Python function to be judged; TARGET is a path ending in .py or a dotted module. Runs its code.",
+            help="A Python function; TARGET is a path ending in .py or a dotted module. Its code is executed.",
         ),
         Option(
             "--grad",
             metavar="TARGET:NAME",
-            help="Its hand-written gradient or Jacobian, or its backward, which takes the same arguments and, behind "
-            "them, a cotangent (a method of the same object: the cotangent alone).",
+            help="Its hand-written gradient or Jacobian, or its backward, which takes the same arguments and then a "
+            "cotangent (a method of the same object: the cotangent alone).",
         ),
-        Option("--samples", kind="int", default=3, low=0, setting=True, help="Points near the given one."),
+        Option("--samples", kind="int", default=3, low=0, setting=True, help="Further points near the given one."),
         Option(
             "--seed",
             kind="int",
             low=0,
             setting=True,
-            help="Seed of the points. Default: from the text of the case.",
+            help="Seed of these points. Default: computed from the text of the script.",
         ),
         Option(
             "--box",
             many=True,
             metavar="LEAF=LO:HI",
-            help="Judge on a whole box: every entry of LEAF between LO and HI. May be repeated.",
+            help="Check on a whole box: every entry of LEAF between LO and HI. May be repeated.",
         ),
-        Option("--dodge", kind="flag", setting=True, help="At a kink, judge at a point beside it instead."),
-        Option("--steps", kind="flag", help="Show differences for a sequence of steps, and plot their errors."),
+        Option("--dodge", kind="flag", setting=True, help="At a kink, check at a point next to it instead."),
+        Option("--steps", kind="flag", help="Show finite differences for a sequence of steps, and plot their errors."),
         Option(
             "--witnesses",
             metavar="all|none|WORDS",
-            help="Derivatives to show beside each other: reverse, enclosure, sympy, differences. "
+            help="Derivatives to show side by side: reverse, enclosure, sympy, differences. "
             "Default: all for one expression on a terminal.",
         ),
         Option(
@@ -143,7 +143,7 @@ SECTIONS = {
             low=0,
             metavar="SECONDS",
             setting=True,
-            help="Time for one check; over it the verdict is INCONCLUSIVE.",
+            help="Time for one check; after it the verdict is INCONCLUSIVE.",
         ),
     ),
     "What counts as a failure": (
@@ -157,11 +157,11 @@ SECTIONS = {
             "--allow-kink",
             kind="flag",
             setting=True,
-            help="A KINK whose value lies between the one-sided slopes is fine.",
+            help="Accept a KINK if the gradient lies between the one-sided slopes.",
         ),
         Option("--lenient", kind="flag", setting=True, help="Accept INCONCLUSIVE."),
-        Option("--allow-empty", kind="flag", setting=True, help="Nothing to check is fine."),
-        Option("--baseline", metavar="FILE", setting=True, help="Let the failures pass that this file lists."),
+        Option("--allow-empty", kind="flag", setting=True, help="Succeed if there is nothing to check."),
+        Option("--baseline", metavar="FILE", setting=True, help="Accept the failures that this file lists."),
         Option("--write-baseline", metavar="FILE", help="List the failures of this run in a file for --baseline."),
     ),
     "Which files": (
@@ -170,25 +170,27 @@ SECTIONS = {
             "--select",
             many=True,
             metavar="PATTERN",
-            help="In folders take only files that match a pattern, written as in .gitignore. May be repeated.",
+            help="In folders, check only files that match a pattern, written as in .gitignore. May be repeated.",
         ),
         Option(
             "--exclude",
             many=True,
             metavar="PATTERN",
-            help="In folders leave out files that match a pattern, written as in .gitignore. May be repeated.",
+            help="In folders, skip files that match a pattern, written as in .gitignore. May be repeated.",
         ),
-        Option("--shard", metavar="K/N", help="Only every N-th case, from the K-th: one of N machines."),
-        Option("--last-failed", kind="flag", help="Only what failed in the last run; everything where nothing did."),
+        Option("--shard", metavar="K/N", help="Check only part K of N, to share the work among N machines."),
+        Option(
+            "--last-failed", kind="flag", help="Check only what failed in the last run, or everything if nothing did."
+        ),
     ),
     "How it runs": (
         Option("--jobs", kind="int", low=1, setting=True, help="Worker processes. Default: one per processor."),
-        Option("--memory", kind="int", low=256, metavar="MIB", setting=True, help="Memory that a worker may use."),
+        Option("--memory", kind="int", low=256, metavar="MIB", setting=True, help="Memory that one worker may use."),
         CLUSTER,
         Option("--fail-fast", kind="flag", help="Stop after the first case that fails."),
         Option("--watch", kind="flag", help="Check again whenever a file changes, until Ctrl-C."),
-        Option("--cache", metavar="FOLDER", help="Where results are kept. Default: the user's own cache folder."),
-        Option("--no-cache", kind="flag", help="Judge everything anew, and keep nothing."),
+        Option("--cache", metavar="FOLDER", help="Folder for stored results. Default: your user cache folder."),
+        Option("--no-cache", kind="flag", help="Check everything again, and store nothing."),
     ),
     "What is shown": (
         Option(
@@ -199,17 +201,17 @@ SECTIONS = {
             help="Which checks to show with their evidence.",
         ),
         Option("--verdict", metavar="WORDS", help="Report only checks with these verdicts, such as KINK,DISAGREES."),
-        Option("--verbose", kind="flag", setting=True, help="A line for each file, as soon as it is done."),
+        Option("--verbose", kind="flag", setting=True, help="Print a line for each file as soon as it is checked."),
         Option("--update", kind="flag", help="Rewrite expected results (lines #> ...) that differ in the scripts."),
         Option("--diff", kind="flag", help="Print what --update would rewrite, and nothing else."),
     ),
     "Report files": (
-        Option("--json", metavar="FILE", help="Write a JSON report to FILE, beside the output."),
-        Option("--junit", metavar="FILE", help="Write a JUnit XML report to FILE, beside the output."),
+        Option("--json", metavar="FILE", help="Write a JSON report to FILE, in addition to the output."),
+        Option("--junit", metavar="FILE", help="Write a JUnit XML report to FILE, in addition to the output."),
         Option("--sarif", metavar="FILE", help="Write a SARIF 2.1.0 report to FILE, for code scanning."),
         Option("--gitlab", metavar="FILE", help="Write a GitLab code quality report to FILE."),
         Option("--markdown", metavar="FILE", help="Write a Markdown summary to FILE."),
-        Option("--github", kind="flag", help="Annotations and a step summary, as on GitHub by default."),
-        Option("--tap", kind="flag", help="Print TAP (Test Anything Protocol); short for --format tap."),
+        Option("--github", kind="flag", help="Write annotations and a step summary; the default on GitHub."),
+        Option("--tap", kind="flag", help="Print TAP (Test Anything Protocol), as --format tap does."),
     ),
 }

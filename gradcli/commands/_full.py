@@ -171,7 +171,9 @@ def receiver(name: str, declared: Declaration, calls: list[Call]) -> Callable[..
         kind: Any = list[str] if one.many or one.rest else str
         parameters[one.name] = (
             kind if one.required else kind | None,
-            typer.Argument(default, metavar=one.metavar, help=one.help, show_default=False),
+            typer.Argument(
+                default, metavar=one.metavar.strip("[]").removesuffix(" ..."), help=one.help, show_default=False
+            ),
         )
     for option in declared.options:
         kind = Literal[option.choices] if option.choices else KINDS[option.kind]

@@ -27,7 +27,7 @@ IMPORT = re.compile(rb"^[ \t]*(?:import|from)[ \t]+torch\b", re.MULTILINE)
 ON = Option(
     "--on",
     choices=("torch", "gradcli"),
-    help="The tensors of a Python file: the installed PyTorch's, or gradcli's own.",
+    help="Run a Python file on the installed PyTorch, or on gradcli's own tensors.",
 )
 EVERY = Option(
     "--every", kind="int", low=1, high=1_000_000, default=1, help="On PyTorch: record only every Nth training step."
@@ -35,7 +35,7 @@ EVERY = Option(
 
 
 def on_torch(file: str, on: str | None) -> bool:
-    """Whether a file runs on the installed PyTorch: where that is said, or it imports torch and there is one."""
+    """Whether a file runs on the installed PyTorch: by --on, else if it imports torch and PyTorch is installed."""
     if on is not None:
         return on == "torch"
     from importlib.util import find_spec
@@ -61,7 +61,7 @@ def recorded(
     """
     folder = os.path.dirname(os.path.abspath(file)) + os.sep
     if not torch and every > 1:
-        raise error("GC721", "--every samples the steps of a run on PyTorch", help="add --on torch")
+        raise error("GC721", "--every needs a run on PyTorch", help="add --on torch")
     inside = tensors(file, torch, dtype)
     if not torch:
         ours = run_recorder.EagerWatch(folder, extents)

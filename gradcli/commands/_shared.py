@@ -70,7 +70,7 @@ BINDING = re.compile(r"\s*[^\W\d]\w*\s*=(?!=)")  # NAME= at the start of an oper
 
 FORMATS = ("table", "plain", "json", "jsonl", "csv", "markdown", "latex")
 
-MADE_OF_ONE = ("json", "jsonl", "markdown", "latex")  # formats of a result that is known as a whole
+MADE_OF_ONE = ("json", "jsonl", "markdown", "latex")  # formats of one whole result, not of a stream of rows
 
 SCRIPT = Operand("script", "EXPR|FILE|-", 'An expression such as "x**2 + y", a .grad file, or - for standard input.')
 
@@ -98,7 +98,7 @@ EVALUATION = (
         choices=("numpy", "cupy", "jax", "auto"),
         default="auto",
         setting=True,
-        help="Library that computes with arrays.",
+        help="Library for computing with arrays.",
     ),
     Option(
         "--limit",
@@ -112,7 +112,8 @@ EVALUATION = (
 POINTS = Option(
     "--points",
     metavar="FILE",
-    help="Many points, one a row, in .csv, .npy, .npz or .parquet. Without --output, results are printed as CSV.",
+    help="A file of points, one in each row: .csv, .npy, .npz or .parquet. Without --output, results are printed as "
+    "CSV.",
 )
 
 CLUSTER = Option(
@@ -124,7 +125,7 @@ CLUSTER = Option(
 RELAX = Option(
     "--relax",
     kind="flag",
-    help="Permit faster forms that may round far worse: |x - c|**2 by a matrix product, powers by products.",
+    help="Allow faster forms with larger rounding errors: |x - c|**2 by a matrix product, powers by products.",
 )
 
 
@@ -138,7 +139,7 @@ def presentation(*formats: str) -> tuple[Option, ...]:
             default=None if "table" in formats else formats[0],
             setting=True,
             presents=True,
-            help="Form of the result." + (" Default: table on a terminal, else plain." if "table" in formats else ""),
+            help="Format of the result." + (" Default: table on a terminal, else plain." if "table" in formats else ""),
         ),
         Option(
             "--output",
@@ -146,7 +147,7 @@ def presentation(*formats: str) -> tuple[Option, ...]:
             "-o",
             metavar="FILE",
             presents=True,
-            help="Write the result to FILE; its ending chooses the format where --format does not.",
+            help="Write the result to FILE; without --format, its ending chooses the format.",
         ),
         Option(
             "--digits",
@@ -155,7 +156,7 @@ def presentation(*formats: str) -> tuple[Option, ...]:
             high=40,
             setting=True,
             presents=True,
-            help="Round numbers to N significant digits, for people. Without it: all digits.",
+            help="Round the numbers in tables and text to N significant digits.",
         ),
         Option(
             "--color",
@@ -163,7 +164,7 @@ def presentation(*formats: str) -> tuple[Option, ...]:
             default="auto",
             setting=True,
             presents=True,
-            help="Colours; NO_COLOR and FORCE_COLOR count where this is auto.",
+            help="Whether to use colours; auto obeys NO_COLOR and FORCE_COLOR.",
         ),
     )
 
@@ -185,8 +186,8 @@ def load(operand: str, output: Output, bounds: Limits | None) -> Source:
     if "." in operand and os.path.isfile(operand):
         raise error(
             "GC721",
-            f"{visible(operand, 200)} is a file, but no script: the name of a script ends in .grad",
-            help="rename it, or give its text on standard input with -",
+            f"{visible(operand, 200)} is a file, but not a script: the name of a script ends in .grad",
+            help="rename it, or pass its text on standard input with -",
         )
     return source.Source(operand)
 
@@ -197,7 +198,7 @@ def is_file(operand: str) -> bool:
 
 
 def joined_point(at: Iterable[str], operands: Iterable[str]) -> str | None:
-    """The point that was meant where a space split it: for `--at x=2 y=3` the help "write --at x=2,y=3"."""
+    """Advice for a point that contains a space: "write --at x=2,y=3" for `--at x=2 y=3`."""
     given, parts = [*at], [one for one in operands if BINDING.match(one)]
     return f"write --at {visible(','.join([*given, *parts]), 200)}" if given and parts else None
 
@@ -208,7 +209,7 @@ def names(wrt: str | None) -> list[str] | None:
 
 
 def allowed(limit: tuple[str, ...], output: Output) -> Limits | None:
-    """The limits of the configuration with those of the command line on top; None where neither sets any.
+    """The limits of the configuration, overridden by those of the command line; None if neither sets any.
 
     Raises GradcliError (GC702) for a limit that cannot be read.
     """
@@ -222,16 +223,16 @@ def allowed(limit: tuple[str, ...], output: Output) -> Limits | None:
 def many_points(
     output: Output, script: str, points: str | None, gradient: bool, *, cluster: str | None, **given: Any
 ) -> int:
-    """Answer every row of a file of points, and say how many there were.
+    """Compute the result for every row of a file of points, and print how many points there were.
 
     Raises GradcliError (GC721) for a format that a table of results does not have, and for a cluster without points.
     """
     if points is None:
         hint = "give a file of points with --points, or leave --cluster out"
-        raise error("GC721", "--cluster needs --points: one point is computed here", help=hint)
+        raise error("GC721", "--cluster needs --points: a single point is computed on this machine", help=hint)
     form = output.settings["format"]
     if form in MADE_OF_ONE:
-        hint = "leave it out: the ending of --output chooses .csv, .tsv, .npy, .npz or .parquet, else CSV comes here"
+        hint = "leave --format out: --output FILE chooses by its ending .csv, .tsv, .npy, .npz or .parquet"
         raise error("GC721", f"--format {form} does not go with --points", help=hint)
     relax = given.pop("relax")
     source, options = evaluation(output, script, **given)
@@ -250,7 +251,7 @@ def many_points(
         )
     except KeyboardInterrupt:
         if place is not None and (kept := many.unfinished(place)):
-            output.say(f"what is done stays in {visible(kept, 200)}: the same command goes on from there")
+            output.say(f"the results so far are in {visible(kept, 200)}: the same command continues from there")
         raise
     output.note(*done.diagnostics)
     if done.path is not None:

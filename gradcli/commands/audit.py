@@ -1,4 +1,4 @@
-"""`gradcli audit`: run a command and judge the hand-written gradients that it really calls."""
+"""`gradcli audit`: run a command and check the hand-written gradients that it calls."""
 
 from __future__ import annotations
 
@@ -42,24 +42,23 @@ def audit(
     json: str | None,
     junit: str | None,
 ) -> int:
-    """Run a command and judge the gradients that it calls.
+    """Run a command and check the gradients that it calls.
 
     It watches hand-written gradients in every Python process that the command starts: torch.autograd.Function,
     jax.custom_vjp and custom_jvp, primitives of autograd, jac=, hess=, hessp= and fprime= of scipy.optimize
-    and solve_ivp, and functions marked with @gradcli.gradient_of(f). Up to three calls of each are judged,
-    by differences of the function at the point of the call and beside it.
+    and solve_ivp, and functions marked with @gradcli.gradient_of(f). Up to three calls of each are checked
+    against finite differences of the function, at the point of the call and near it.
 
     The command keeps its input, its output and its exit code. The report follows its output. For each wrong
-    gradient it names a command with --again, which reruns the program and judges that call alone.
+    gradient it names a command with --again, which reruns the program and checks that call alone.
 
     Gradients that differ from the derivative on purpose are not called wrong: SURROGATE (forward does not
-    move, or is the identity),
-    SYMMETRIC (right for symmetric matrices), APPROXIMATE (differences), STOCHASTIC, STATE CHANGED, and
-    KINK or UNDEFINED for the point. DISAGREES fails the run where the code is under the current folder;
-    in packages it is only reported.
+    change with its input, or is the identity), SYMMETRIC (right for symmetric matrices), APPROXIMATE (finite
+    differences), STOCHASTIC, STATE CHANGED, and KINK or UNDEFINED at the point. DISAGREES fails the run if
+    the code is in the current folder; in installed packages it is only reported.
 
-    Exit codes: that of the command if it is not 0, else 1 (a gradient is wrong), 3 (undecided only), 5
-    (nothing was called) or 0.
+    Exit codes: that of the command if it is not 0, else 1 (a gradient is wrong), 3 (some undecided, none
+    wrong), 5 (no gradient was called) or 0.
 
     Examples:
       gradcli audit -- python train.py --epochs 1
@@ -127,10 +126,10 @@ DECLARATION = Declaration(
     (ARGS,),
     (
         Option(
-            "--report-only", kind="flag", setting=True, help="Exit with the command's exit code, whatever is found."
+            "--report-only", kind="flag", setting=True, help="Exit with the command's exit code, even if checks fail."
         ),
         Option(
-            "--only", metavar="PACKAGE", setting=True, help="Judge only the gradients of one package, such as scipy."
+            "--only", metavar="PACKAGE", setting=True, help="Check only the gradients of one package, such as scipy."
         ),
         Option(
             "--expect",
@@ -138,7 +137,7 @@ DECLARATION = Declaration(
             many=True,
             metavar="NAME=VERDICT",
             setting=True,
-            help="The verdict that is intended; any other one fails, even a better one. May be repeated.",
+            help="The verdict that you expect; any other fails, even a better one. May be repeated.",
         ),
         Option(
             "--timeout",
@@ -156,7 +155,7 @@ DECLARATION = Declaration(
             low=0,
             metavar="SECONDS",
             setting=True,
-            help="Time for judging all points; those left after it are NOT JUDGED.",
+            help="Time for checking all points; those left over are NOT JUDGED.",
         ),
         Option(
             "--size",
@@ -165,20 +164,20 @@ DECLARATION = Declaration(
             low=0,
             metavar="MIB",
             setting=True,
-            help="Do not keep calls with more memory in their arguments.",
+            help="Skip calls whose arguments take more memory.",
         ),
-        Option("--jobs", kind="int", low=1, setting=True, help="Points judged at a time. Default: one per processor."),
+        Option("--jobs", kind="int", low=1, setting=True, help="Points checked at a time. Default: one per processor."),
         Option(
             "--no-callbacks",
             kind="flag",
             setting=True,
-            help="Put no callbacks into functions that JAX traces; they are judged at random points.",
+            help="Put no callbacks into functions that JAX traces; check these at random points.",
         ),
         Option("--lenient", kind="flag", setting=True, help="Accept INCONCLUSIVE."),
         Option("--show", choices=("all", "failing"), default="failing", setting=True, help="Which evidence to show."),
-        Option("--again", metavar="FILE", help="Run the command of a saved point again, and judge that call alone."),
-        Option("--json", metavar="FILE", help="Write a JSON report to FILE, beside the output."),
-        Option("--junit", metavar="FILE", help="Write a JUnit XML report to FILE, beside the output."),
+        Option("--again", metavar="FILE", help="Run the command of a saved point again, and check that call alone."),
+        Option("--json", metavar="FILE", help="Write a JSON report to FILE, in addition to the output."),
+        Option("--junit", metavar="FILE", help="Write a JUnit XML report to FILE, in addition to the output."),
         *OUTPUT,
     ),
 )

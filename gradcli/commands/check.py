@@ -1,4 +1,4 @@
-"""`gradcli check`: judge one expression, script or function, or all scripts of folders."""
+"""`gradcli check`: check one expression, script or function, or all scripts in folders."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ def check(
     written: Written,
     point: Point,
 ) -> int:
-    """Judge gradients and hand-written derivatives.
+    """Check gradients and hand-written derivatives.
 
-    An expression or script: the gradient of every output is compared with oracles that read no derivative
-    rule (rigorous balls, differences, symbolic algebra). Each `assert a == b` in a script and each
-    --claim is judged too. A folder is searched for .grad files; without a target the current folder is.
+    In an expression or script, the gradient of every output is compared with oracles that use no derivative
+    rule (rigorous balls, finite differences, symbolic algebra). Each `assert a == b` in a script and each
+    --claim is checked too. In a folder, every .grad file is checked; without an argument, the current folder.
 
-    Verdicts: PROVED, CERTIFIED and AGREES are good. IMPRECISE: the rule is right, the number is not.
+    Verdicts: PROVED, CERTIFIED and AGREES pass. IMPRECISE: the rule is right, but its number is not.
     DISAGREES: wrong, with a counterexample. KINK, BOUNDARY, DISCONTINUOUS, UNDEFINED describe the point.
-    INCONCLUSIVE: it could not be decided, and why.
+    INCONCLUSIVE: not decided, with the reason.
 
-    Exit codes: 0 fine, 1 a check failed, 2 usage or syntax, 3 inconclusive only, 4 internal, 5 nothing to
-    check.
+    Exit codes: 0 all passed, 1 a check failed, 2 usage or syntax, 3 some undecided, none failed, 4 internal
+    error, 5 nothing to check.
 
     Examples:
       gradcli check "x**2*sin(y)" --claim "x = 2*x*sin(y)"

@@ -42,25 +42,25 @@ def derive(
     """The gradient as a formula, without a point.
 
     Shapes of free names are inferred: A and X are matrices, x and b vectors, lam and sigma numbers, unless the
-    script uses them otherwise, and sizes that have to agree are one symbol. What was assumed is printed;
-    --shape overrides it. A gradient has the shape of its leaf.
+    script uses them otherwise, and sizes that have to agree are one symbol. The assumptions are printed;
+    --shape overrides them. A gradient has the shape of its leaf.
 
     Every formula is checked like a hand-written claim before it is shown, at three choices of sizes, and has to be
     the same at all sizes; where algebra proves it for every size, the verdict says so. With --hessian and --order
     each formula is checked as a derivative of the one before it. In --format json `formula` is in the script
-    language, so that it can be given to `gradcli check --claim`.
+    language, as `gradcli check --claim` expects it.
 
-    With --steps the derivation precedes the formula: a line for each operation with its rule. Lines
-    by a number are derivatives, lines by an array differentials: d(A @ x) = A @ dx. Every line is proved by its
-    normal form.
+    With --steps the derivation precedes the formula: a line for each operation with its rule. For a number the
+    lines are derivatives, for an array differentials: d(A @ x) = A @ dx. Every line is proved by its normal
+    form.
 
     With --emit the value and the gradient are a function for NumPy, PyTorch, JAX or C, in a file that does
-    not need gradcli and has a test of its values at one point: run it, or give it to pytest.
+    not need gradcli and has a test of its values at one point: run it, or test it with pytest.
 
     With --quiz you enter the gradient yourself; a wrong answer is diagnosed like a wrong claim.
 
-    With --direction v the derivative is that along v, which has the shape of the leaf: the gradient times v,
-    or the Jacobian times v of an array; with --hessian also the Hessian times v.
+    With --direction v the result is the derivative along v, which has the shape of the leaf: the gradient times
+    v, or for an array the Jacobian times v; with --hessian also the Hessian times v.
 
     Examples:
       gradcli derive "mean((A@x - b)**2)" --wrt x
@@ -75,16 +75,16 @@ def derive(
     """
     bounds = allowed(limit, output)
     if hessian + jacobian + (order > 1) > 1:
-        raise error("GC721", "--hessian, --jacobian and --order are three questions: ask one")
+        raise error("GC721", "--hessian, --jacobian and --order do not go together", help="give one of them")
     if emit is not None and (hessian or jacobian or order > 1 or steps):
-        raise error(
-            "GC721", "--emit writes a value and its gradient: leave out --hessian, --jacobian, --order and --steps"
-        )
+        hint = "leave out --hessian, --jacobian, --order and --steps"
+        raise error("GC721", "--emit writes a value and its gradient only", help=hint)
     if direction is not None and (jacobian or order > 1 or steps or emit is not None or quiz):
-        raise error("GC721", "--direction goes with --hessian, --style and --shape only")
+        hint = "leave out --jacobian, --order, --steps, --emit and --quiz"
+        raise error("GC721", "--direction goes with --hessian, --style and --shape only", help=hint)
     if steps and (hessian or order > 1):
-        hint = "derive the formula of the first derivative with --steps for the lines of the second"
-        raise error("GC721", "--steps shows a first derivative: leave out --hessian and --order", help=hint)
+        hint = "for the second derivative, run derive --steps on the formula of the first"
+        raise error("GC721", "--steps derives first derivatives: leave out --hessian and --order", help=hint)
     quantity = "hessian" if hessian else "jacobian" if jacobian else "gradient"
     options: dict[str, Any] = {
         "style": style,
@@ -97,7 +97,8 @@ def derive(
     if quiz:
         _quiz.possible(output, script)
         if hessian or jacobian or order > 1 or steps or emit is not None:
-            raise error("GC721", "--quiz asks for a gradient: leave out other questions")
+            hint = "leave out --hessian, --jacobian, --order, --steps and --emit"
+            raise error("GC721", "--quiz asks for a gradient only", help=hint)
     source = load(script, output, bounds)
     result = deriving.derive(source, wrt=names(wrt), shapes=shapes_of(shape), **options)
     if quiz:
@@ -140,22 +141,29 @@ SHAPE = Option(
 HESSIAN = Option("--hessian", kind="flag", help="Second derivatives too, up to symmetry.")
 JACOBIAN = Option("--jacobian", kind="flag", help="The derivative of an array: a row for each entry of the output.")
 ORDER = Option(
-    "--order", kind="int", default=1, low=1, high=9, help="Derivatives 1..N by each leaf, which is a number."
+    "--order",
+    kind="int",
+    default=1,
+    low=1,
+    high=9,
+    help="Derivatives of order 1 to N by each leaf; leaves must be numbers.",
 )
 STYLE = Option(
     "--style",
     choices=("simplified", "factored", "derived"),
     default="simplified",
-    help="Form of a formula of numbers: the shortest that can be confirmed, factored, or as the rules make it.",
+    help="Form of a formula without arrays: the shortest that is proved, factored, or as the rules give it.",
 )
 EMIT = Option(
     "--emit",
     choices=("numpy", "torch", "jax", "c"),
     help="Write the value and the gradient as a function, with a test.",
 )
-QUIZ = Option("--quiz", kind="flag", help="Ask for the gradient, and judge the answers.")
+QUIZ = Option("--quiz", kind="flag", help="Ask you for the gradient, and check your answers.")
 DIRECTION = Option(
-    "--direction", metavar="NAME", help="The derivative along a direction of this name; with --hessian times it."
+    "--direction",
+    metavar="NAME",
+    help="The derivative along a direction of this name; with --hessian, the Hessian times it.",
 )
 STEPS = Option(
     "--steps", kind="flag", help="Show the derivation of first derivatives line by line: rule, line, result."

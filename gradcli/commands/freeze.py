@@ -44,9 +44,9 @@ def freeze(
     `#> grad x = [64, 32]`, which gradcli check compares from then on: relative tolerance 1e-9, or that of
     `# gradcli: rtol=1e-6`. Lines that were recorded there before are replaced. For an array of more than
     40 entries the sum, the norm and the moment (the sum of k/n times the k-th of n entries) are recorded. A
-    script that does not pass its check is refused.
+    script that does not pass its check is left unchanged.
 
-    Exit codes: 0 all files are frozen, 1 a script was refused, 2 usage or syntax.
+    Exit codes: 0 all scripts are frozen, 1 a script did not pass its check, 2 usage or syntax.
 
     Examples:
       gradcli freeze loss.grad
@@ -94,7 +94,7 @@ DECLARATION = Declaration(
     freeze,
     (FILES,),
     (
-        Option("--force", kind="flag", help="Record the results of a script that does not pass its check too."),
+        Option("--force", kind="flag", help="Record the results even of a script that does not pass its check."),
         Option("--stdout", kind="flag", help="Print the scripts instead of rewriting them."),
         *SHARED,
         *(one for one in checking.DECLARATION.options if one.name in JUDGING),

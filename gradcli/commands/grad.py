@@ -36,15 +36,15 @@ def grad(
     """Value and gradient at a point.
 
     The output must be a number; for an array use `jacobian`, or sum it. Every leaf gets a gradient of its own
-    shape; a leaf that the output does not depend on gets zeros. No point is refused: the result is what the
-    formulas give in floating point, with a note where the point lies outside the domain.
+    shape; a leaf that the output does not depend on gets zeros. Every point is allowed: the result is what the
+    formulas give in floating point, with a note if the point lies outside the domain.
 
     With --points every row of a file is a point: its columns are named x, w[0], A[0,1]. Results stream to
-    the file of --output; an interrupted run goes on where it stopped. With --cluster the workers of a Dask
+    the file of --output; an interrupted run continues where it stopped. With --cluster the workers of a Dask
     cluster compute them.
 
-    With --order N the derivatives 1..N by each scalar leaf are added. Without a point the gradient is shown as a
-    formula, as `gradcli derive` does.
+    --order N adds the derivatives of order 1 to N by each scalar leaf. Without a point the gradient is shown as
+    a formula, as `gradcli derive` does.
 
     Examples:
       gradcli grad "(x*y+x)**2" --at x=2,y=3
@@ -57,7 +57,7 @@ def grad(
     given: dict[str, Any] = {"at": at, "wrt": wrt, "dtype": dtype, "backend": backend, "limit": limit}
     if points is not None or cluster is not None:
         if order > 1:
-            raise error("GC721", "--order does not go with --points")
+            raise error("GC721", "--order does not go with --points", help="leave --order out")
         return many_points(output, script, points, True, relax=relax, cluster=cluster, **given)
     source, options = evaluation(output, script, **given)
     try:
@@ -75,5 +75,5 @@ def grad(
     return 0
 
 
-ORDER = Option("--order", kind="int", default=1, low=1, help="Derivatives 1..N by each scalar leaf.")
+ORDER = Option("--order", kind="int", default=1, low=1, help="Derivatives of order 1 to N by each scalar leaf.")
 DECLARATION = Declaration(grad, (SCRIPT,), (*EVALUATION, POINTS, RELAX, CLUSTER, ORDER, *OUTPUT))

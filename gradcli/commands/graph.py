@@ -58,11 +58,11 @@ def graph(
     if script.endswith(".py"):
         if at or wrt or view == "gradient":
             named = "--at" if at else "--wrt" if wrt else "--view gradient"
-            raise error("GC721", f"{named} is for scripts; a Python file sets its own values")
+            raise error("GC721", f"{named} is for scripts", help="set values, types and leaves in the Python file")
         code, result = ran(output, script, on_torch(script, on), every)
     else:
         if on is not None or every > 1:
-            raise error("GC721", "--on and --every are for Python files; a script has no tensors of its own")
+            raise error("GC721", "--on and --every are for Python files", help="leave them out for a script")
         source, options = evaluation(output, script, at=at, wrt=wrt, dtype=dtype, backend=backend, limit=limit)
         result = calculator.graph(source, **options, gradient=view == "gradient")
     output.emit(
@@ -94,9 +94,11 @@ OPTIONS = (
         "--view",
         choices=("forward", "backward", "gradient"),
         default="forward",
-        help="Values as they are computed, cotangents as they are sent back, or the graph of the gradient as well.",
+        help="Values as they are computed, cotangents as they are sent back, or both with the graph of the gradient.",
     ),
     Option("--style", choices=("gradcli", "torch"), default="gradcli", help="Names of nodes: ours, or PyTorch's."),
-    Option("--boxes", kind="int", low=1, high=100_000, default=150, help="Most nodes that are drawn one by one."),
+    Option(
+        "--boxes", kind="int", low=1, high=100_000, default=150, help="Draw at most N nodes one by one; combine more."
+    ),
 )
 DECLARATION = Declaration(graph, (SOURCE,), (*EVALUATION, *OPTIONS, ON, EVERY, *presentation(*FORMATS)))

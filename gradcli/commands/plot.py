@@ -52,10 +52,10 @@ def plot(
     if stated and wrt not in stated:
         raise error("GC721", "--claim and --wrt name different leaves", help="leave --wrt out")
     if stated and steps:
-        raise error("GC721", "--claim and --steps are two plots: ask for one")
+        raise error("GC721", "--claim and --steps are two different plots: give one of them")
     picture = output.format if output.format in ("png", "svg") else None
     if picture and output.settings["output"] is None:
-        raise error("GC721", f"a plot as {picture.upper()} goes into a file", help=f"write --output plot.{picture}")
+        raise error("GC721", f"--format {picture} needs a file to write", help=f"write --output plot.{picture}")
     result = plotting.plot(
         load(script, output, bounds),
         at=at,
@@ -91,7 +91,7 @@ DECLARATION = Declaration(
             metavar="LEAF=LO:HI",
             help="The range of a leaf. Default: 3 to either side of the point.",
         ),
-        Option("--claim", metavar="LEAF=SCRIPT", help="A hand-written derivative, drawn beside the right one."),
+        Option("--claim", metavar="LEAF=SCRIPT", help="A hand-written derivative, drawn next to the right one."),
         Option("--steps", kind="flag", help="Draw the error of finite differences against their step."),
         LIMIT,
         *presentation("table", "plain", "json", "csv", "svg", "png"),

@@ -89,7 +89,7 @@ def trace(
         }
         named = next((name for name, there in given.items() if there), None)
         if named is not None:
-            raise error("GC721", f"{named} does not go with --plan")
+            raise error("GC721", f"{named} does not go with --plan", help="leave one of them out")
         output.emit(planned_view(calculator.plan(source, **options)))
         return 0
     if quiz:
@@ -126,12 +126,12 @@ def planned_view(report: PlanReport) -> View:
     )
 
 
-WHY = Option("--why-topo", kind="flag", help="Show the naive depth-first order beside the right one.")
+WHY = Option("--why-topo", kind="flag", help="Show the naive depth-first order next to the right one.")
 STYLE = Option("--style", choices=("gradcli", "torch"), default="gradcli", help="Names of nodes: ours, or PyTorch's.")
 PLAN = Option("--plan", kind="flag", help="Show how value and gradient are computed: order of work, memory, passes.")
-ALL = Option("--all", kind="flag", help="Show every node, also inserted ones, such as reshapes.")
+ALL = Option("--all", kind="flag", help="Show every node, including inserted ones such as reshapes.")
 FULL = Option("--full", kind="flag", help="Show the entries of large arrays, not their shape and norm.")
 TURN = Option("--turn", kind="int", low=1, help="Show this turn of a long loop too; the first turn is 1.")
 SYMBOLIC = Option("--symbolic", kind="flag", help="Show each local partial as a formula beside its number.")
-QUIZ = Option("--quiz", kind="flag", help="Ask for the local partials one after the other, and judge the answers.")
+QUIZ = Option("--quiz", kind="flag", help="Ask you for the local partials one by one, and check your answers.")
 DECLARATION = Declaration(trace, (SCRIPT,), (*EVALUATION, WHY, STYLE, PLAN, ALL, FULL, TURN, SYMBOLIC, QUIZ, *OUTPUT))

@@ -52,14 +52,14 @@ def why(
     """
     if not file.endswith(".py"):
         if args:
-            raise error("GC721", "arguments after a script: only a Python file takes them")
+            raise error("GC721", "only a Python file takes arguments", help="leave out what follows the script")
         if on is not None or every > 1:
-            raise error("GC721", "--on and --every are for Python files; a script has no tensors of its own")
+            raise error("GC721", "--on and --every are for Python files", help="leave them out for a script")
         source, options = evaluation(output, file, at=at, wrt=None, dtype=dtype or "float64", backend="auto", limit=())
         show(output, calculator.why(source, tensor=tensor, **options))
         return 0
     if at:
-        raise error("GC721", "--at gives a point to a script; a Python file sets its own values")
+        raise error("GC721", "--at is for scripts", help="set the values in the Python file")
     outcome, watch, framework = recorded(
         output,
         file,

@@ -1,4 +1,4 @@
-"""Data files: `loading.py` opens them and checks what is trusted, one module for each family of formats reads them.
+"""Data files: `loading.py` opens and checks them, and one module for each family of formats reads them.
 
-Files are read, never mapped: mapped pages count as memory of the process.
+Files are read, never memory-mapped: mapped pages count as memory of the process.
 """

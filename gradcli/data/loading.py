@@ -1,8 +1,7 @@
-"""Loads arrays of floats from data files; everything is checked before it is trusted.
+"""Loads arrays of floats from data files, without trusting their content.
 
-Only ordinary files are opened, never pipes, devices or folders. What a header promises is compared with the
-size of the file, and with the limit on elements, before any memory is taken. Objects and pickles are never
-read.
+Only ordinary files are opened, never pipes, devices or folders. The size in a header is compared with the size of
+the file, and with the limit on elements, before memory is allocated. Objects and pickles are never read.
 """
 
 from __future__ import annotations
@@ -37,14 +36,14 @@ READERS = {
 
 
 class Loaded(NamedTuple):
-    """An array, and notes on what stands in it."""
+    """An array, and notes on its entries."""
 
     array: Any
     notes: tuple[Diagnostic, ...]
 
 
 class Request(NamedTuple):
-    """What a reader is told: the path as written, the columns wanted, the array's name, the most elements."""
+    """A request to a reader: the path as written, the wanted columns, the array's name, the most elements."""
 
     path: str
     columns: Columns
@@ -66,8 +65,8 @@ def load(
 
     `base` is the script (or its folder): the path is then relative to that folder and may not leave it.
     Without `base` any path is read. `column` chooses one column as a vector, `columns` several as a matrix; a
-    table of one column is a vector. `name` chooses an array of an .npz file that holds several. A note GC619
-    speaks of the cells of a table that are NaN or infinite. Raises GradcliError GC611 to GC618, or GC507 beyond
+    table of one column is a vector. `name` chooses an array of an .npz file that contains several. A note GC619
+    names the cells of a table that are NaN or infinite. Raises GradcliError GC611 to GC618, or GC507 beyond
     `limits.elements`.
     """
     record = _RECORD.get()
@@ -106,7 +105,7 @@ def placed(problem: Diagnostic, span: Span) -> Diagnostic:
 
 
 def allowed(path: str, base: str | None) -> str:
-    """The real path of a file, links resolved; GC612 where a script reaches out of its folder."""
+    """The real path of a file, links resolved; raises GC612 if it is outside the folder of the script."""
     try:
         named = b"\0" not in os.fsencode(path)
     except UnicodeEncodeError:
@@ -132,7 +131,7 @@ def folder_of(base: str) -> str:
 
 
 def reader_of(path: str) -> Callable[[BinaryIO, Request], Loaded]:
-    """The function that reads files with the ending of this path; GC613 for another ending."""
+    """The function that reads files with the ending of this path; raises GC613 for an unknown ending."""
     ending = os.path.splitext(path)[1].lower()
     if ending not in READERS:
         guess = did_you_mean(ending, READERS)
@@ -147,10 +146,10 @@ def reader_of(path: str) -> Callable[[BinaryIO, Request], Loaded]:
 
 
 def ordinary_file(place: str, path: str) -> BinaryIO:
-    """The file, open for reading; GC611 for anything but an ordinary file.
+    """The file, open for reading; raises GC611 for anything but an ordinary file.
 
-    It is looked at before it is opened, because opening a device may act on it, and again afterwards, because
-    it may have been exchanged in between.
+    Its type is checked before it is opened, because opening a device may have effects, and again afterwards, because
+    it may have been replaced in between.
     """
     check_ordinary(os.stat(place).st_mode, path)
     flags = os.O_RDONLY | sum(getattr(os, flag, 0) for flag in ("O_NONBLOCK", "O_NOFOLLOW", "O_CLOEXEC", "O_BINARY"))
@@ -164,7 +163,7 @@ def ordinary_file(place: str, path: str) -> BinaryIO:
 
 
 def check_ordinary(mode: int, path: str) -> None:
-    """GC611 unless the mode is that of an ordinary file."""
+    """Raise GC611 unless the mode is that of an ordinary file."""
     if not stat.S_ISREG(mode):
         kinds = ((stat.S_ISDIR, "a folder"), (stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"))
         what = next((name for test, name in kinds if test(mode)), "a device")
@@ -186,8 +185,8 @@ BLOCK = 1 << 20  # bytes that are read at once
 def recorded() -> Iterator[list[list[str | None]]]:
     """Record the data files that `load` opens or looks for inside the context: [path, state], see `state_of`.
 
-    A path is one that this process finds the file by, relative where the script's path is. A file that changes while it
-    is read is recorded with both states. Each thread records its own.
+    A path is relative to the working directory if the script's path is. A file that changes while it is read is
+    recorded with both states. Each thread records its own files.
     """
     record = Record()
     token = _RECORD.set(record)
@@ -205,7 +204,7 @@ class Record:
         self._signatures: dict[str, Any] = {}
 
     def look(self, path: str, base: str | None, copy: Copy | None = None) -> None:
-        """Record the state of a file, unless it is the one recorded last; that of a copy came with it."""
+        """Record the state of a file, unless it is the last one recorded; a copy brings its own state."""
         if copy is not None:
             self.opened.extend(one for one in copy["opened"] if one not in self.opened)
             return
@@ -225,7 +224,7 @@ _RECORD: ContextVar[Record | None] = ContextVar("record", default=None)
 
 
 def signature_of(path: str) -> tuple[int, int, int] | None:
-    """What shows cheaply that a file has changed: inode, size and time of the last change; None without a file."""
+    """Inode, size and time of the last change of a file, which cheaply show a change; None without a file."""
     try:
         state = os.stat(path)
     except (OSError, ValueError):  # ValueError: no path has such characters
@@ -234,7 +233,7 @@ def signature_of(path: str) -> tuple[int, int, int] | None:
 
 
 def state_of(path: str) -> str | None:
-    """A digest of a file's content; None where there is no file of that name, UNREADABLE for any other failure."""
+    """A digest of a file's content; None if there is no such file, UNREADABLE for any other failure."""
     try:
         hashed = blake2b(digest_size=32)
         with ordinary_file(os.path.realpath(path), path) as file:
@@ -269,7 +268,7 @@ def copy_of(path: str, base: str | None) -> Copy:
 
 @contextmanager
 def using(copies: Iterable[Copy]) -> Iterator[None]:
-    """Let `load` read these files (`copy_of`) in place of those of this machine that have their names."""
+    """Let `load` read these copies (`copy_of`) instead of the files of the same names on this machine."""
     token = _COPIES.set({(one["path"], one["base"]): one for one in copies})
     try:
         yield
@@ -281,7 +280,7 @@ _COPIES: ContextVar[Mapping[tuple[str, str | None], Copy]] = ContextVar("copies"
 
 
 def copied(copy: Copy) -> str:
-    """The path of a copy; raises the error of opening the file where there is no content."""
+    """The path of a copy; if it has no content, raises the error of opening the file."""
     if copy["problem"] is not None:
         code, message, hint = copy["problem"]
         raise error(code, message, help=hint)
@@ -289,7 +288,7 @@ def copied(copy: Copy) -> str:
 
 
 def file_of(copy: Copy) -> Any:
-    """The content of a copy as a file on the disk, where readers find its size."""
+    """The content of a copy as a file on disk, so that readers can check its size."""
     file = import_module("tempfile").TemporaryFile()
     file.write(copy["content"].encode("latin-1"))
     file.seek(0)
@@ -300,23 +299,23 @@ def file_of(copy: Copy) -> Any:
 
 
 def damaged(path: str, reason: str, help: str | None = None) -> GradcliError:
-    """GC614."""
+    """The error GC614, for a damaged file."""
     return error("GC614", f"{visible(path)} is damaged: {reason}", help=help)
 
 
 def too_large(path: str, reason: str) -> GradcliError:
-    """GC507."""
+    """The error GC507, for a file that is too large."""
     return error("GC507", f"{visible(path)} is too large: {reason}", help="raise it with --limit elements=...")
 
 
 def check_count(path: str, count: int, limit: int) -> None:
-    """GC507 where an array has more elements than allowed."""
+    """Raise GC507 if an array has more elements than allowed."""
     if count > limit:
         raise too_large(path, f"{count:,} elements, the limit is {limit:,}")
 
 
 def chosen(request: Request, count: int) -> Sequence[int] | int:
-    """The positions of the wanted columns among `count`, or the one position; GC618 where there is none."""
+    """The positions of the wanted columns among `count`, or the one position; raises GC618 if one does not exist."""
     wanted = request.columns
     if wanted is None:
         return range(count)
@@ -331,7 +330,7 @@ def chosen(request: Request, count: int) -> Sequence[int] | int:
 
 
 def position(request: Request, wanted: int, count: int) -> int:
-    """One column counted from the start; GC618 where there is none."""
+    """The position of one column, counted from the start; raises GC618 if it does not exist."""
     if not -count <= wanted < count:
         raise no_column(request, f"column {wanted} does not exist", count)
     return wanted % count

@@ -70,9 +70,9 @@ def read_array(file: IO[bytes], size: int, request: Request, label: str) -> Any:
 
 
 def read_header(file: IO[bytes], label: str) -> tuple[tuple[int, ...], bool, Any]:
-    """Shape, whether columns lie behind each other, and the type of the entries; the stream stands at the data then.
+    """Read the header: the shape, whether the order is Fortran's, and the type of the entries. The data come next.
 
-    Raises GradcliError: GC614 where there is no header, GC615 for entries that are not numbers.
+    Raises GradcliError: GC614 if there is no header, GC615 for entries that are not numbers.
     """
     form = np.lib.format
     try:
@@ -82,7 +82,7 @@ def read_header(file: IO[bytes], label: str) -> tuple[tuple[int, ...], bool, Any
             shape, fortran, dtype = HEADERS[version](form, header_of(file, version))
     except OSError:
         raise
-    except Exception as wrong:  # NumPy reads a header as Python, and has as many errors as there are texts
+    except Exception as wrong:  # NumPy parses a header as Python, which may raise nearly anything
         raise damaged(label, f"it has no header of an .npy file ({visible(str(wrong))})") from wrong
     if dtype.hasobject or dtype.kind not in "biufc":
         what = "Python objects" if dtype.hasobject else f"entries of type {visible(str(dtype))}"
@@ -92,19 +92,19 @@ def read_header(file: IO[bytes], label: str) -> tuple[tuple[int, ...], bool, Any
         raise damaged(label, f"the shape {shape} is negative")
     if len(shape) > MOST_AXES:
         raise damaged(label, f"it has {len(shape)} axes")
-    if 0 in shape:  # its other axes take no memory, and may be as long as one likes
+    if 0 in shape:  # an empty array takes no memory, however long its other axes are
         check_count(label, prod(n or 1 for n in shape), ELEMENTS)
     return shape, fortran, dtype
 
 
 def check_promise(label: str, promised: int, rest: int) -> None:
-    """GC614 where the header promises another number of bytes than there are."""
+    """Raise GC614 if the file does not have the number of bytes that its header says."""
     if promised != rest:
         raise damaged(label, f"the header promises {promised:,} bytes of data, the file has {rest:,}")
 
 
 def header_of(file: IO[bytes], version: tuple[int, int]) -> BytesIO:
-    """The header with its length in front; ValueError for a length that only serves to take memory."""
+    """The header, which follows its length; raises ValueError for an excessive length."""
     length = file.read(2 if version == (1, 0) else 4)
     if int.from_bytes(length, "little") > LONGEST_HEADER:
         raise ValueError("the header is too long")
@@ -112,7 +112,7 @@ def header_of(file: IO[bytes], version: tuple[int, int]) -> BytesIO:
 
 
 def check_directory(file: BinaryIO, path: str) -> None:
-    """GC614 or GC507 for an archive without a directory, or with one too large to read."""
+    """Raise GC614 for an archive without a directory, or GC507 if that is too large to read."""
     size = os.fstat(file.fileno()).st_size
     file.seek(max(size - END_SIZE - LONGEST_COMMENT - LOCATOR_SIZE, 0))
     tail = file.read()
@@ -126,7 +126,7 @@ def check_directory(file: BinaryIO, path: str) -> None:
 
 
 def wanted_member(members: list[zipfile.ZipInfo], request: Request) -> zipfile.ZipInfo:
-    """The archive's array of the wanted name, or its only one; GC618 otherwise."""
+    """The archive's array of the wanted name, or its only one; raises GC618 otherwise."""
     arrays = {member.filename[:-4]: member for member in members if member.filename.endswith(".npy")}
     if request.name in arrays:
         return arrays[request.name]
@@ -141,7 +141,7 @@ def wanted_member(members: list[zipfile.ZipInfo], request: Request) -> zipfile.Z
 
 
 def check_member(member: zipfile.ZipInfo, path: str) -> None:
-    """GC614 for a member that NumPy never writes, GC507 for one that swells out of all proportion."""
+    """Raise GC614 for a member that NumPy never writes, GC507 for one that decompresses to far more than it should."""
     if member.flag_bits & 1 or member.compress_type not in PLAIN_METHODS:
         raise damaged(path, "it is encrypted, or packed in a way that NumPy does not write")
     packed, size = member.compress_size, member.file_size

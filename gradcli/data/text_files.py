@@ -89,7 +89,7 @@ def rows(file: BinaryIO, request: Request, delimiter: str) -> Iterator[tuple[int
 
 
 def lines(file: BinaryIO, request: Request) -> Iterator[str]:
-    """The lines of a text file in UTF-8, none of them endless."""
+    """The lines of a text file in UTF-8; the length of a line is limited."""
     start = file.read(3)
     if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise damaged(request.path, "it is UTF-16 text", "save it as UTF-8")
@@ -112,12 +112,12 @@ def lines(file: BinaryIO, request: Request) -> Iterator[str]:
 
 
 def is_header(row: Sequence[str]) -> bool:
-    """Whether a first row names the columns: no cell is a number, one says something."""
+    """Whether a first row names the columns: no cell is a number, and not all are empty."""
     return all(number(cell) is None for cell in row) and any(cell.strip() for cell in row)
 
 
 def number(cell: str) -> float | None:
-    """The number that a cell holds, or None; only what NumPy writes, no underscores or foreign digits."""
+    """The number in a cell, or None; only forms that NumPy writes, no underscores or digits of other scripts."""
     if not cell.isascii() or "_" in cell:
         return None
     try:
@@ -148,7 +148,7 @@ def noted(request: Request, places: Sequence[str]) -> tuple[Diagnostic, ...]:
 
 
 def read_json(file: BinaryIO, request: Request) -> Loaded:
-    """A number or nested lists of numbers; "nan", "inf" and "-inf" are the words for what JSON cannot say."""
+    """A number or nested lists of numbers; the strings "nan", "inf" and "-inf" stand for numbers that JSON lacks."""
     size = os.fstat(file.fileno()).st_size
     if size > LARGEST_JSON:
         raise too_large(request.path, f"{size:,} bytes of JSON, the limit is {LARGEST_JSON:,}; use .npy")
@@ -199,7 +199,7 @@ def as_float(value: float) -> float:
 
 
 def place(index: int, shape: Sequence[int]) -> str:
-    """A flat index as the indices of nested lists: entry [3][1]."""
+    """A flat index as indices of nested lists, such as entry [3][1]."""
     if not shape:
         return "the content"
     found: list[str] = []
@@ -210,7 +210,7 @@ def place(index: int, shape: Sequence[int]) -> str:
 
 
 def kind(item: Any) -> str:
-    """What an entry is, in words."""
+    """The kind of an entry, in words."""
     if isinstance(item, str):
         return f"the text {visible(item, 30)!r}"
     words = {"NoneType": "null", "bool": "true or false", "dict": "an object", "list": "a list"}

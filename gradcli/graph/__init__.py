@@ -1,7 +1,7 @@
 """Computation graphs: types, operations, nodes, builders and programs.
 
-`serial` of a node grows from arguments to results, so sorting by it is a topological order. A builder's table of equal
-nodes is dropped when a program is finished; a transform opens it again with the program's nodes.
+The `serial` of a node is larger than those of its arguments, so sorting by it gives a topological order. A builder
+drops its table of equal nodes when a program is finished; a transform fills it again with the program's nodes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Constant arrays of a program: exact numbers with a shape, identified by a digest; standard library only.
 
-A literal such as `[1/3, 0.1]` keeps its entries exact, so that an exact reading of the program loses nothing.
+A literal such as `[1/3, 0.1]` keeps its entries exact, so exact evaluation of the program loses nothing.
 Large data may be an array of NumPy instead; only its `shape`, `dtype` and bytes are used here.
 """
 
@@ -57,7 +57,7 @@ class ArrayData:
 
 
 def nearest_float(value: Entry | str) -> float:
-    """The double nearest to an exact number, or that of a name such as "pi"; too large a number is infinite.
+    """The double nearest to an exact number, or to a constant such as "pi"; a number that is too large is infinite.
 
     >>> nearest_float(2**53 + 1), nearest_float("-inf"), nearest_float(10**400)
     (9007199254740992.0, -inf, inf)
@@ -71,7 +71,7 @@ def nearest_float(value: Entry | str) -> float:
 
 
 def digest_of(value: Any) -> str:
-    """A name for the content of an array: equal for equal entries in equal shapes, and for nothing else.
+    """A digest of an array: equal exactly for arrays with the same shape and the same entries.
 
     An exact 1 and a float 1.0 differ, and so do 0.0 and -0.0. Short content is its own name.
     """
@@ -83,6 +83,6 @@ def digest_of(value: Any) -> str:
 
 
 def _hashed(content: bytes) -> str:
-    # hashlib loads the system's cryptography, 10 ms: only where there is much to hash
+    # importing hashlib takes 10 ms, so only for long content
     found: str = import_module("hashlib").blake2b(content, digest_size=16).hexdigest()
     return found

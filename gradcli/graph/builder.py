@@ -1,8 +1,7 @@
 """Makes nodes: lifts numbers, folds exact constants, simplifies derivatives, and shares equal computations.
 
-Apart from the few operations that transforms need, it names none; what it may rewrite is read from the declarations.
-Its table of nodes is dropped when a program is finished, so that nodes and table form no cycle; a transform reopens
-it with the program's own nodes.
+What it may rewrite is read from the declarations of the operations. Its table of nodes is dropped when a program is
+finished, so that nodes and table form no cycle; a transform fills it again with the program's nodes.
 """
 
 from __future__ import annotations
@@ -37,9 +36,9 @@ _deriving = RLock()  # threads may derive from one graph
 
 
 class Builder:
-    """Where nodes are made. `simplifying` is on while a derivative is built, never while a script is lowered.
+    """Makes nodes. `simplifying` is on while a derivative is built, never while a script is lowered.
 
-    `limit` bounds the nodes, `entries` those of one array: more raise GradcliError GC505, GC508.
+    `limit` is the largest number of nodes (else GradcliError GC505), `entries` that of the entries of an array (GC508).
 
     >>> from gradcli.primitives import catalogue
     >>> builder = Builder(catalogue())
@@ -75,11 +74,11 @@ class Builder:
         return self._cons(name, LEAF, {"name": name}, Type("float", shape) if shape else FLOAT)
 
     def fresh_leaf(self, type: Type, name: str | None = None) -> Node:
-        """An input that no script can name: the tangent of a pushforward, or a seed. Names are for people to read."""
+        """An input that no script can name, such as the tangent of a pushforward; its name is only shown to people."""
         return self._make(LEAF, (), {"name": name or f"~{self.count}"}, type)
 
     def constant(self, value: Exact | float, shape: Shape = (), kind: str = "float") -> Node:
-        """The node of a number; decimals that come as a float mean their shortest decimal."""
+        """The node of a number; a float stands for the shortest decimal that reads back as it."""
         exact = value if type(value) is int else _exact(value)
         result = Type(kind, shape) if shape or kind != "float" else FLOAT
         key = (exact, result)
@@ -88,14 +87,14 @@ class Builder:
         return self._cons(key, CONSTANT, {"value": exact}, result) if found is None else found
 
     def array(self, digest: str, value: Any, type: Type) -> Node:
-        """An array of constants, known by the digest of its content; its value lives in the program's table."""
+        """An array of constants, identified by a digest of its content; the program's table holds its value."""
         self.data[digest] = value
         return self._cons((digest, type), DATA, {"digest": digest}, type)
 
     # --- operations -----------------------------------------------------------------------------
 
     def bind(self, primitive: Primitive, xs: tuple[Any, ...], params: dict[str, Any]) -> Node:
-        """The node of `primitive(*xs, **params)`: numbers among xs take the shape of the operands beside them."""
+        """The node of `primitive(*xs, **params)`; numbers among xs take the shape of the other operands."""
         for x in xs:
             if type(x) is not Node:
                 xs = self._lift(primitive, xs)
@@ -159,7 +158,7 @@ class Builder:
         return made
 
     def copied(self, node: Node, args: tuple[Node, ...]) -> Node:
-        """The operation of a node, made anywhere, on other arguments of the same types; constants stay what they are.
+        """The operation of a node of any builder on other arguments of the same types; constants are kept.
 
         Nothing is rewritten, as in `expanded`.
         """
@@ -173,10 +172,10 @@ class Builder:
             self.simplifying = simplifying
 
     def expanded(self, node: Node) -> Node:
-        """The definition of a composite node, on its arguments as they are.
+        """The definition of a composite node, applied to its arguments without rewriting.
 
-        Nothing is rewritten here: a rule such as -x - y to -(x + y) would read x, which lies below the argument -x,
-        and a sweep that stops at the arguments would lose that path.
+        A rewrite such as -x - y to -(x + y) would read x instead of the argument -x, and a sweep that stops at the
+        arguments would lose that path.
         """
         assert node.primitive.definition is not None
         simplifying, self.simplifying = self.simplifying, False
@@ -204,7 +203,7 @@ class Builder:
     # --- programs -------------------------------------------------------------------------------
 
     def reopen(self, nodes: Iterable[Node]) -> None:
-        """Start from these nodes again, as every transform does."""
+        """Fill the table with these nodes, as every transform does."""
         if self.table is not None:
             return
         table: dict[Primitive, dict[Any, Node]] = {}
@@ -220,7 +219,7 @@ class Builder:
                 known[_input_key(node)] = node
 
     def close(self) -> None:
-        """Forget the table; the nodes stay alive only through their programs."""
+        """Empty the table; only programs then keep their nodes alive."""
         self.table = None
 
     # --- inner ----------------------------------------------------------------------------------
@@ -292,7 +291,7 @@ class Builder:
         )
 
     def allow(self, type: Type) -> None:
-        """Raise GradcliError GC508 where an array of this type has more entries than one may have."""
+        """Raise GradcliError GC508 if an array of this type has too many entries."""
         if type.rank > MOST_AXES:
             message = f"an array would have {type.rank:,} axes; {MOST_AXES} are allowed"
             raise error("GC508", message, self.span, help="reshape it to fewer axes")
@@ -305,7 +304,7 @@ class Builder:
             )
 
     def _seen_again(self, node: Node) -> Node:
-        """The node; in a script, the place of its repetition is kept beside the first one."""
+        """The node; in a script, the place of the repetition is recorded with the first one."""
         if self.span is not None and not self.simplifying and node.args:
             spans = self.other_spans.get(node)
             if spans is None:
@@ -316,9 +315,9 @@ class Builder:
 
 
 class building:
-    """A context in which derivative nodes are made from these nodes: table open, simplifying, spans restored.
+    """A context for making derivative nodes from these nodes: the table is filled, `simplifying` is on.
 
-    One thread is in it at a time.
+    Afterwards the spans are restored. Only one thread at a time can be in it.
     """
 
     __slots__ = ("builder", "nodes", "opened", "saved")
@@ -345,9 +344,9 @@ class building:
 
 
 class uncollected:
-    """A context without the collector of cycles: what is built is many small objects, none of which is garbage.
+    """A context without Python's garbage collector of cycles, for building many small objects that all stay alive.
 
-    While they become more, the collector would walk through all of them again and again.
+    The collector would otherwise traverse all of them again and again while their number grows.
     """
 
     __slots__ = ("usual",)
@@ -373,12 +372,12 @@ class Definition(NamedTuple):
 
 
 def definition_key(node: Node) -> Hashable:
-    """What a definition depends on: nodes with the same key have the same one, so it need not be made again."""
+    """What a definition depends on: nodes with the same key share one definition."""
     return node.primitive, tuple([arg.type for arg in node.args]), tuple(node.params.items())
 
 
 def written_out(node: Node, given: Callable[[Node], Node] | None = None) -> Definition:
-    """The definition of an operation for operands of these types; `given` turns inputs into what is put into it.
+    """The definition of an operation for operands of these types; `given` maps its inputs to the operands to use.
 
     >>> from gradcli.primitives import catalogue
     >>> builder = Builder(catalogue())

@@ -29,7 +29,7 @@ def decimal(text: str) -> Rational:
 
 
 def count_text(n: int) -> str:
-    """A count as people write it: 1,000,000; a huge one by its size. No text is made of what has millions of digits."""
+    """A count as people write it, such as 1,000,000; of a huge one only the order of magnitude."""
     return f"{n:,}" if n < 10**15 else f"about 1e{int((n.bit_length() - 1) * 0.30103)}"
 
 
@@ -44,5 +44,5 @@ def whole_or_fraction(value: Rational) -> Rational:
 
 
 def is_fraction(value: object) -> TypeGuard[Fraction]:
-    """Whether a value is a Fraction: what has a denominator and is not an int."""
+    """Whether a value is a Fraction: it has a denominator and is not an int."""
     return type(value) is not int and type(value).__name__ == "Fraction"

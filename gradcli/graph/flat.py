@@ -1,8 +1,8 @@
 """Programs as flat tables of JSON values, for another process or a file, and back.
 
 A row is one node: the name of its primitive, the rows of its arguments, its static parameters, kind, shape and
-span. No user object is ever pickled; names are looked up in the reader's own vocabulary. The table describes values: a
-function with a hand-written rule is written as its value alone, so take derivatives before you flatten.
+span. Nothing is pickled; the reader looks names up in its own vocabulary. The table describes values only: of a
+function with a hand-written rule the rule is lost, so take derivatives before you flatten.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def restore_nodes(flat: Mapping[str, Any], vocabulary: Mapping[str, Primitive]) 
 
 
 def _is_written_by_hand(node: Node, vocabulary: Mapping[str, Primitive]) -> bool:
-    """Whether a node is a script's function with a rule of its own: its first argument is its value."""
+    """Whether a node is a function of the script with a hand-written rule; its first argument is then its value."""
     primitive = node.primitive
     return primitive.kind != "input" and vocabulary.get(primitive.name) is not primitive
 
@@ -171,7 +171,7 @@ def _from_json(value: Any, vocabulary: Mapping[str, Primitive] | None = None) ->
 
 
 def _body_to_json(body: Body) -> dict[str, Any]:
-    """A body as a table of its own, with the rows of its leaves and of the carries after the turn."""
+    """The body of a loop as a table, with the rows of its leaves and of the carries after the turn."""
     table = Table(body.steps, body.builder.vocabulary)
     rows = table.rows
     return {

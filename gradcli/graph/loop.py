@@ -5,8 +5,8 @@ of stacked arrays), fixed values, and the number of the turn; `nexts` is the sta
 read a loop, and both are composites: `last` is a carry after the last turn, `turns` is the value of one node of the
 body in every turn, stacked along a new first axis. Their arguments are the initial carries, the stacked arrays and the
 fixed values; the body and the count of turns are parameters. Nodes with the same arguments, body, count and direction
-read the same loop, which is evaluated once for all of them (`loop_key`). What each of them means is its definition: the
-turns written out (`written_out_last`, `written_out_turns`).
+read the same loop, which is evaluated once for all of them (`loop_key`). Their definitions are the turns written out
+(`written_out_last`, `written_out_turns`).
 
 Loops are made by tracing: build one turn from fresh leaves in the surrounding builder and `close` it. Whatever does not
 depend on those leaves stays outside the loop and becomes a fixed value. `Opened` is the way back: the body of a loop
@@ -81,7 +81,7 @@ class Body:
 
     @property
     def inputs(self) -> tuple[Node, ...]:
-        """The leaves that the arguments of a reader stand for: carries, rows, fixed values."""
+        """The leaves for the arguments of a reader: carries, rows, fixed values."""
         return (*self.carried, *self.rows, *self.fixed)
 
     def __eq__(self, other: object) -> bool:
@@ -155,7 +155,7 @@ class Loop:
 
 
 def loop_key(node: Node) -> Any:
-    """What the readers of one loop have in common."""
+    """A key that is the same for all readers of one loop."""
     params = node.params
     return node.args, params["body"], params["count"], params["reverse"]
 
@@ -171,14 +171,14 @@ def readers_by_loop(nodes: Iterable[Node]) -> dict[Node, list[Node]]:
 
 
 def nodes_in(nodes: Iterable[Node]) -> int:
-    """How many nodes these are with those of the bodies of their loops, each of which counts once."""
+    """The number of these nodes and of the nodes in the bodies of their loops, each body counted once."""
     nodes = list(nodes)
     bodies = {node.params["body"] for node in nodes if is_reader(node)}
     return len(nodes) + sum(nodes_in(body.steps) for body in bodies)
 
 
 def written_nodes(nodes: Iterable[Node]) -> int:
-    """How many nodes these would be with the turns of their loops written out, roughly."""
+    """Roughly the number of nodes with all turns of the loops written out."""
     nodes = list(nodes)
     turns: list[int] = [
         first.params["count"] * written_nodes(first.params["body"].steps) for first in readers_by_loop(nodes)
@@ -333,7 +333,7 @@ class _Copy:
         return known
 
     def outside(self, value: Node) -> Node:
-        """What stands in the turn for a node that does not depend on it: a constant is copied, else a leaf."""
+        """Represents a node that does not depend on the turn: a constant is copied, any other node becomes a leaf."""
         return self.builder.copied(value, ()) if value.primitive is CONSTANT else self.leaf_of(value)
 
     def read(self, roots: Iterable[Node]) -> None:
@@ -358,7 +358,7 @@ class _Copy:
                 self.copies[node] = self.builder.copied(node, operands)
 
     def _mark(self, roots: Iterable[Node]) -> None:
-        """Find out which nodes depend on the leaves of the turn: none of those that were made before them."""
+        """Mark the nodes that depend on the leaves of the turn; nodes made before these leaves do not."""
         first = min([leaf.serial for leaf in (*self.dependent, *self.replaced)], default=0)
         inside: set[Node] = set()
         stack = list(roots)
@@ -410,8 +410,8 @@ class _Copy:
 class Opened:
     """One turn of a loop in the surrounding builder, on fresh leaves for carries, rows and index.
 
-    `nodes[i]` stands for `body.steps[i]`. Fixed values are the arguments, so nodes that depend on these alone are
-    outside of any turn. The index counts from 0; what stands for that of the loop is `first` more.
+    `nodes[i]` represents `body.steps[i]`. Fixed values are the arguments, so nodes that depend on these alone are
+    outside of any turn. The index counts from 0; the index that the script sees is `first` more.
     """
 
     __slots__ = ("body", "carried", "index", "nexts", "nodes", "rows")

@@ -10,7 +10,7 @@ every derivative of every order from it, in both modes.
 | bilinear | two transposes | vjp, jvp |
 | structured | a pushforward for each input, linear in the tangent | jvp; vjp is the transposed pushforward |
 | composite | a definition in other operations | everything |
-| nondifferentiable | nothing | sweeps stop here |
+| nondifferentiable | nothing | its derivative is zero |
 """
 
 from __future__ import annotations
@@ -125,13 +125,13 @@ class Primitive:
             return Closed(self, xs, params)
 
     def result_type(self, types: tuple[Type, ...], params: Mapping[str, Any]) -> Type:
-        """The type of the result; raises GradcliError (GC3xx) where the operands do not fit."""
+        """The type of the result; raises GradcliError (GC3xx) if the operands do not fit."""
         if self.type_rule is None:
             return types[0]
         return self.type_rule(*types, **params)
 
     def node_name(self, params: Mapping[str, Any]) -> str:
-        """PyTorch's name of the node of this operation, or one made in the same way from ours."""
+        """PyTorch's name of the node of this operation, or a name formed like it."""
         if self.node:
             return self.node(**params) if callable(self.node) else self.node
         return "".join(part.capitalize() for part in self.name.split("_")) + "Backward0"
@@ -163,7 +163,7 @@ _DEFAULTS = {field: getattr(Primitive, field, None) for field in Primitive.__ann
 def elementwise(
     name: str, summary: str, *, impl: Rule, partials: Rule, arity: int | None = None, **fields: Any
 ) -> Primitive:
-    """A function of numbers, applied entry by entry; `partials(*xs, out)` gives one partial per input."""
+    """A function of numbers, applied entry by entry; `partials(*xs, out)` returns one partial for each input."""
     count = partials.__code__.co_argcount if arity is None else arity
     return Primitive(name, "elementwise", summary, impl=impl, partials=partials, arity=count, pointwise=True, **fields)
 
@@ -206,5 +206,5 @@ def composite(name: str, summary: str, *, definition: Rule, impl: Rule | None = 
 
 
 def nondifferentiable(name: str, summary: str, *, impl: Rule, **fields: Any) -> Primitive:
-    """An operation whose result carries no derivative: comparisons, argmax, detach."""
+    """An operation whose derivative is zero: comparisons, argmax, detach."""
     return Primitive(name, "nondifferentiable", summary, impl=impl, **fields)

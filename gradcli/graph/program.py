@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Leaf:
-    """What a script says of an input: its node, default point, domain, and whether it is constant data."""
+    """An input of a script: its node, default value, domain, and whether it is constant data."""
 
     __slots__ = ("const", "declared", "default", "domain", "name", "node", "span")
 
@@ -43,7 +43,7 @@ class Leaf:
 
 
 class HandRule(NamedTuple):
-    """A hand-written backward rule that is to be judged, on inputs of its own.
+    """A hand-written backward rule to be checked, on inputs of its own.
 
     `results` are the cotangents of `leaves`, for the cotangent of `output`; `args` are the nodes of the operands of
     the first call. A rule that was written in Python has a `file`, and maybe `lines`: of each result the line that
@@ -62,7 +62,7 @@ class HandRule(NamedTuple):
 
     @property
     def title(self) -> str:
-        """What its author calls it: `f.vjp` in a script, `F.backward` in Python."""
+        """The name in the source: `f.vjp` in a script, `F.backward` in Python."""
         return f"{self.name}.{'vjp' if self.file is None else 'backward'}"
 
 

@@ -1,7 +1,7 @@
 """Nodes as formulas for people: infix operators, calls, names of leaves.
 
-Formulas are built from arguments to results, so no depth recurses, and a part that grows too long is replaced by the
-name of its step.
+Formulas are built from arguments to results without recursion, and a part that grows too long is replaced by the name
+of its step.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def formulas(
     names: Mapping[Node, str] | None = None,
     longest: int = 60,
 ) -> dict[Node, str]:
-    """The formula of each node of a topological order; operands that have a name, or are too long, show as names."""
+    """The formula of each node of a topological order; operands with a name, and long ones, are shown as names."""
     found: dict[Node, tuple[str, int]] = {}
     for node in order:
         args = []
@@ -134,9 +134,9 @@ def body_text(node: Node, longest: int = 400) -> str:
 
 
 def with_operands(template: str, operands: Mapping[str, str]) -> str:
-    """A text about operands, such as `x = 0` or `y*x**(y - 1)`, with other names or formulas in their place.
+    """A text about operands, such as `x = 0` or `y*x**(y - 1)`, with names or formulas substituted for the operands.
 
-    A formula that is not a name, number or call is bracketed where it stands beside an operator.
+    A formula that is not a name, number or call is put in brackets next to an operator.
 
     >>> with_operands("x = 0, or -x/y", {"x": "a + b", "y": "c"})
     'a + b = 0, or -(a + b)/c'
@@ -158,7 +158,7 @@ def kink_texts(kink: Kink, args: Sequence[str]) -> tuple[str, str]:
 
 
 def operand_texts(args: Sequence[str], longest: int = 40) -> list[str]:
-    """What operands are called in a sentence: their formulas, or where these are long, which argument it is."""
+    """The operands for a sentence: their formulas, or "argument 1" where a formula is long."""
     if len(args) == 1:
         return [args[0] if len(args[0]) <= longest else "the argument"]
     return [
@@ -198,7 +198,7 @@ def _slice_text(node: Node) -> str:
 
 
 def is_default(node: Node, value: Any) -> bool:
-    """Whether a parameter goes without saying: all axes of a sum."""
+    """Whether a parameter has its default and can be left out, such as all axes of a sum."""
     return node.primitive.name == "sum" and len(value) == node.args[0].type.rank
 
 

@@ -1,6 +1,6 @@
 """Unrolls loops: chosen turns are written out, the turns between them stay loops.
 
-A trace shows single turns in this way, and a reading without a rule for loops gets a graph without any. The values are
+A trace uses it to show single turns, and evaluators without a rule for loops get a graph without loops. The values are
 the same, bit for bit.
 """
 
@@ -39,8 +39,8 @@ def unrolled(
 ) -> dict[Node, Node]:
     """For every node that the outputs need, the node that replaces it: `turns(loop)` of each loop are written out.
 
-    The builder must be open. Loops inside of bodies are taken apart where their turn is written out. In `made`, if it
-    is given, the nodes of the outermost turns that were written out get the numbers of their turns, as people count.
+    The builder must be open. Loops inside a body are unrolled where a turn of the body is written out. `made`, if
+    given, receives the number of the turn, counted from 1, for each node of the outermost turns that are written out.
 
     >>> from gradcli.graph.builder import Builder
     >>> from gradcli.graph.types import FLOAT
@@ -57,7 +57,7 @@ def unrolled(
 def _rebuilt(
     builder: Builder, order: Sequence[Node], replaced: dict[Node, Node], turns: Turns, made: dict[Node, int]
 ) -> dict[Node, Node]:
-    """Add to `replaced` what replaces the nodes of a topological order that are not in there."""
+    """Add to `replaced` the replacements of those nodes of a topological order that have none yet."""
     whole_of = {node: readers for readers in readers_by_loop(order).values() for node in readers}
     taken_apart: dict[Node, _Apart] = {}
     outer = builder.span
@@ -140,7 +140,7 @@ class _Apart:
         self.state = tuple([loop.last(carry) for carry in range(states)])
 
     def value(self, reader: Node) -> Node:
-        """What stands for a reader of the loop."""
+        """The node that replaces a reader of the loop."""
         carry: int | None = reader.params.get("carry")
         if carry is not None:
             return self.state[carry]

@@ -1,4 +1,4 @@
-"""What a calculation returns: frozen records of values, gradients and traces; data that computes nothing.
+"""The results of calculations: frozen records of values, gradients and traces.
 
 The records behave as frozen dataclasses do (`dataclasses.fields`, `replace` and `asdict` accept them,
 assigning raises `FrozenInstanceError`), but `dataclasses` is imported only when it is used: the
@@ -111,9 +111,10 @@ def same(one: object, other: object) -> bool:
 
 
 class Shown(Record):
-    """A result that prints as its command prints it, and that a notebook shows as a table, a formula or a drawing.
+    """A result whose `str` is what its command prints; a notebook shows it as a table, a formula or a drawing.
 
-    `_displayed` gives the module that writes texts; the package sets it when a function of its interface is first used.
+    `_displayed` returns the module that writes texts; the package sets it when a function of its interface is first
+    used.
     """
 
     _displayed: ClassVar[Callable[[], Any] | None] = None
@@ -131,7 +132,8 @@ class Shown(Record):
 class Evaluation(Shown):
     """The value of a script at a point; several outputs are a tuple of values.
 
-    `exact` is there only where it was requested and floats lost their digits: `value`, and `lost_in`, the operation.
+    `exact` is None unless it was requested and floats lost their digits; then it has the exact `value`, and `lost_in`
+    names the operation.
     """
 
     expression: str
@@ -144,8 +146,8 @@ class Evaluation(Shown):
 class Gradient(Shown):
     """Value and gradient; `gradient[leaf]` has the leaf's shape, `derivatives[leaf]` is (f', f'', ...).
 
-    `exact` is there only where it was requested and floats lost their digits: `value`, `gradient` by leaf (each only if
-    its own float is wrong), and `lost_in`, the operation.
+    `exact` is None unless it was requested and floats lost their digits; then it has the exact `value` and `gradient`
+    by leaf (each only if its float is wrong), and `lost_in` names the operation.
     """
 
     expression: str
@@ -169,7 +171,10 @@ class Hessian(Shown):
 
 
 class Jacobian(Shown):
-    """Value and Jacobian; `jacobian[leaf]` has the output's shape, then the leaf's; a tuple if several."""
+    """Value and Jacobian; `jacobian[leaf]` has the shape of the output, then that of the leaf.
+
+    For several outputs, `value` and `jacobian` are tuples with an entry for each output.
+    """
 
     expression: str
     at: dict[str, Value]
@@ -181,8 +186,8 @@ class Jacobian(Shown):
 class DerivationStep(Record):
     """One line of a derivation: the operation, its rule, and the derivative as `line` and, in the leaf, as `result`.
 
-    `left` is the left side of both, `letter` how later lines call the operation, if they do not repeat it. `proof` says
-    which derivative of the whole operation has the normal form of the result.
+    `left` is the left side of both; `letter` is the name of the operation in later lines, if they do not repeat it.
+    `proof` says which derivative of the whole operation has the normal form of the result.
     """
 
     of: str
@@ -200,11 +205,11 @@ class Derivation(Shown):
     Keys are leaves, and for higher derivatives the leaves in the order of differentiation: `x,y`. `formula` is in the
     script language; `text` is the same with symbols for sizes, for people. `verdict` is the weakest verdict on a
     formula at the `checked` sizes. `assumes` has the shape of every free name in symbols and numbers, `others` the
-    ranks that a name might have as well, `every` the leaves whose formula is proved for all sizes. `only` names
-    formulas that depend on the sizes, with those that they are for,
-    `missing` derivatives without a formula, with the reason. With `rows` they are those of an array: Jacobians.
-    `steps`, if requested, are the lines of the derivation by each leaf, `emitted` is a file in another language.
-    `short` is `text` with names for parts that are long and repeat, and `parts` what these stand for, if there are any.
+    ranks that a name might have as well, `every` the leaves whose formula is proved for all sizes. `only` lists the
+    formulas that depend on the sizes, with the sizes that they hold for, and `missing` the derivatives without a
+    formula, with the reason. With `rows` the formulas are Jacobians of an array. `steps`, if requested, are the lines
+    of the derivation by each leaf; `emitted` is a file in another language. `short` is `text` with names for long parts
+    that repeat, and `parts` defines these names, if there are any.
     """
 
     expression: str
@@ -240,8 +245,8 @@ def derivative_label(key: str) -> str:
 class SelfContained(Record):
     """A script as a function of its leaves: the value and the gradient in formulas, and a point with its numbers.
 
-    `leaves` has the shape of each, `sizes` where a size in them is read: a leaf and an axis. `parts` are names with
-    formulas, in order, which `value` and `gradient` read.
+    `leaves` has the shape of each leaf, `sizes` the leaf and the axis from which each size is read. `parts` are names
+    with formulas, in order, which `value` and `gradient` use.
     """
 
     expression: str
@@ -264,10 +269,10 @@ class SelfContained(Record):
 
 
 class ForwardStep(Record):
-    """One node of the forward pass: what it computes from which nodes, its value, where the text says so.
+    """One node of the forward pass: its operation, the nodes that it reads, its value, and its place in the source.
 
-    `torch` is PyTorch's name of the node; `inserted`: lowering inserted it, as a reshape or
-    a broadcast, say. `turn` is the turn of the loop that it belongs to, counted from 1.
+    `torch` is PyTorch's name of the node; `inserted` says that lowering inserted it, such as a reshape or a
+    broadcast. `turn` is the turn of the loop that it belongs to, counted from 1.
     """
 
     index: int
@@ -284,10 +289,10 @@ class ForwardStep(Record):
 
 
 class Contribution(Record):
-    """What a node sends to one of its inputs: cotangent times local partial, and the sum `to` holds then.
+    """What a node sends to one of its inputs: cotangent times local partial, and the sum that `to` then holds.
 
-    `summed`: the input was broadcast on its way, so the products of cotangent and partial are added up. `formula`, if
-    requested, is the partial in terms of what the node reads; of a node without partials what it sends for `ct`.
+    `summed`: the input was broadcast, so the products of cotangent and partial are added up. `formula`, if requested,
+    is the partial in terms of the inputs of the node; for a node without partials, what it sends for a cotangent `ct`.
     """
 
     to: int
@@ -308,11 +313,10 @@ class BackwardStep(Record):
 
 
 class NaiveTrace(Record):
-    """The backward pass depth first, not waiting for all contributions: the mistake worth seeing.
+    """A backward pass in depth-first order, which passes on cotangents before they are complete: a common mistake.
 
-    `steps` is the order in which that walk visits nodes, with the cotangent that each held when it was
-    passed on; `parts_at` is the position of the first step that passes on a cotangent that is not
-    complete, None if none does.
+    `steps` are the nodes in that order, each with the cotangent that it passed on; `parts_at` is the position of the
+    first step that passes on an incomplete cotangent, None if none does.
     """
 
     steps: tuple[BackwardStep, ...]
@@ -321,7 +325,7 @@ class NaiveTrace(Record):
 
 
 class Passes(Record):
-    """Both passes without the nodes that lowering inserted: what is sent to one of these is shown where it arrives."""
+    """Both passes without the nodes that lowering inserted; a contribution to one of these is shown at its input."""
 
     forward: tuple[ForwardStep, ...]
     backward: tuple[BackwardStep, ...]
@@ -331,7 +335,7 @@ class Passes(Record):
 class Trace(Shown):
     """The forward pass in topological order, the backward pass in the reverse, and the gradient.
 
-    `written` holds the passes without the nodes that lowering inserted; None where there are no such nodes.
+    `written` has the passes without the nodes that lowering inserted; None if there are no such nodes.
     """
 
     expression: str

@@ -1,4 +1,4 @@
-"""What a plot shows: a function and its derivatives over ranges of one leaf or two, a claim, differences by step."""
+"""The data of a plot: a function and its derivatives along one leaf or two, a claim, finite differences by step."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class Curves(Shown):
 class StepSequence(NamedTuple):
     """The slope at each step; what is not known is None.
 
-    `of` says which derivative it is, `claimed` is what is judged, `exact` the derivative, `estimate` what the slopes
-    settle at, to `bound`; `rate` is the power of the step with which their error falls.
+    `of` says which derivative it is, `claimed` is the value to check, `exact` the derivative, `estimate` the limit of
+    the slopes, to within `bound`; `rate` is the power of the step with which their error falls.
     """
 
     steps: Sequence[float]
@@ -46,13 +46,13 @@ class StepSequence(NamedTuple):
     rate: float | None = None
 
     def evidence(self) -> dict[str, Any]:
-        """What is known, by name."""
+        """The known fields, by name."""
         fields: dict[str, Any] = self._asdict()
         return {name: value for name, value in fields.items() if value is not None and value != ""}
 
 
 def step_sequence(evidence: Mapping[str, Any]) -> StepSequence:
-    """The record of evidence that has become JSON data, in which numbers that are not finite are words.
+    """The record from JSON data, in which numbers that are not finite are words.
 
     >>> step_sequence({"steps": [0.5], "slopes": ["inf"], "claimed": 2.0}).slopes
     (inf,)
