@@ -18,11 +18,11 @@ from gradcli.execution.evaluate import Tape
 from gradcli.graph.builder import Builder, building
 from gradcli.graph.domain import Interval
 from gradcli.graph.node import CONSTANT, DATA, LEAF, Node, reachable
+from gradcli.graph.primitive import signature_of
 from gradcli.graph.types import Type
 from gradcli.language import syntax as s
 from gradcli.language.parser import parse
 from gradcli.lowering import lower
-from gradcli.lowering.calls import signature_of
 from gradcli.primitives import catalogue, functions
 from gradcli.transforms import derivatives
 from tests import numpy_reading

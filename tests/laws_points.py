@@ -14,7 +14,7 @@ from gradcli.diagnostics import GradcliError
 from gradcli.execution.evaluate import Tape
 from gradcli.graph.builder import building
 from gradcli.graph.node import LEAF, reachable
-from gradcli.lowering.calls import signature_of
+from gradcli.graph.primitive import signature_of
 from gradcli.transforms import derivatives
 from tests import numpy_reading, reference
 from tests.cases import REFUSED, cases

@@ -66,6 +66,7 @@ def rooms(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> SimpleNamespace:
             write(SimpleNamespace(id=line, outcome=handmade.gradient))
 
     exponential = SimpleNamespace(
+        form="exp(x)",
         name="exp",
         kind="elementwise",
         summary="The exponential.",
@@ -86,7 +87,6 @@ def rooms(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> SimpleNamespace:
     }
     compiled = SimpleNamespace(gradient_formula=lambda leaf: "exp(x)")
     monkeypatch.setattr(gradcli, "evaluate", lambda text: SimpleNamespace(value=1.0), raising=False)
-    monkeypatch.setattr("gradcli.lowering.calls.signature_of", lambda one: "x")
     monkeypatch.setattr(gradcli, "compile", lambda text: compiled, raising=False)
     for name, value in {"Run": Run, "find_cases": cases, "serve": serve}.items():
         monkeypatch.setattr(batch, name, value, raising=False)

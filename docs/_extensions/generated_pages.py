@@ -28,7 +28,6 @@ from sphinx.errors import ExtensionError
 from gradcli.codes import CODES, FAMILIES
 from gradcli.commands import COMMANDS, declaration
 from gradcli.commands._full import option_help
-from gradcli.commands.ops import form
 from gradcli.primitives import catalogue
 
 if TYPE_CHECKING:
@@ -157,7 +156,7 @@ def operations() -> str:
     rows = ["| operation | kind | what it computes | other names |", "|---|---|---|---|"]
     for _, one in sorted(catalogue().items()):
         if not one.internal:
-            rows.append(f"| `{form(one)}` | {one.kind} | {cell(one.summary)} | {cell(', '.join(one.aliases))} |")
+            rows.append(f"| `{one.form}` | {one.kind} | {cell(one.summary)} | {cell(', '.join(one.aliases))} |")
     return "\n".join(rows)
 
 

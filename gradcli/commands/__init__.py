@@ -52,7 +52,6 @@ ROOMS: dict[str, str] = {
     "baselines": "gradcli.batch.baseline",
     "batch": "gradcli.batch",
     "calculator": "gradcli.calculator",
-    "calls": "gradcli.lowering.calls",
     "calculus": "gradcli.rendering.documents.calculus",
     "catalogue": "gradcli.rendering.documents.catalogue",
     "checks": "gradcli.checks",

@@ -15,12 +15,11 @@ if TYPE_CHECKING:
     import gradcli as package
     from gradcli import primitives
     from gradcli.commands._shared import Output
-    from gradcli.lowering import calls
     from gradcli.primitives import plugins
     from gradcli.rendering import machine
     from gradcli.rendering.documents import catalogue
 else:
-    calls, package, primitives, plugins = room("calls"), room("package"), room("primitives"), room("plugins")
+    package, primitives, plugins = room("package"), room("primitives"), room("plugins")
     catalogue, machine = room("catalogue"), room("machine")
 
 
@@ -43,11 +42,9 @@ def ops(output: Output, operation: str | None) -> int:
                 document=lambda style: catalogue.operations(found, style),
                 payload=lambda: {
                     **machine.opening("ops"),
-                    "operations": [catalogue.operation_fields(one, form(one)) for one in found.values()],
+                    "operations": [catalogue.operation_fields(one) for one in found.values()],
                 },
-                lines=lambda: (
-                    {**machine.opening("ops"), **catalogue.operation_fields(one, form(one))} for one in found.values()
-                ),
+                lines=lambda: ({**machine.opening("ops"), **catalogue.operation_fields(one)} for one in found.values()),
                 tidy=lambda: catalogue.tidy_operations(found),
             )
         )
@@ -63,17 +60,12 @@ def ops(output: Output, operation: str | None) -> int:
     examples, rules = executed(one), derivatives(one)
     output.emit(
         View(
-            document=lambda style: catalogue.operation(one, form(one), rules, examples, style),
-            payload=lambda: {**machine.opening("ops"), **catalogue.operation_fields(one, form(one), rules, examples)},
+            document=lambda style: catalogue.operation(one, rules, examples, style),
+            payload=lambda: {**machine.opening("ops"), **catalogue.operation_fields(one, rules, examples)},
             tidy=lambda: catalogue.tidy_operations({one.name: one}),
         )
     )
     return 0
-
-
-def form(one: Any) -> str:
-    """How to call an operation, such as `norm(x, ord=None, axis=None, keepdims=False)`."""
-    return f"{one.name}({calls.signature_of(one)})"
 
 
 def executed(one: Any) -> list[tuple[str, Any]]:

@@ -143,6 +143,11 @@ class Primitive:
         assert self.partials is not None and self.arity is not None
         return self.partials.__code__.co_varnames[: self.arity]
 
+    @property
+    def form(self) -> str:
+        """How a script calls the operation, such as `norm(x, ord=None, axis=None, keepdims=False)`."""
+        return f"{self.name}({signature_of(self)})"
+
     def written(self, params: Mapping[str, Any]) -> str:
         """The formula that people read, for these parameters."""
         return self.formula(**params) if callable(self.formula) else self.formula
@@ -158,6 +163,61 @@ class Primitive:
 
 
 _DEFAULTS = {field: getattr(Primitive, field, None) for field in Primitive.__annotations__}
+
+
+class Signature:
+    """The parameters of a declared function: names in order, defaults, and whether any number of operands is taken."""
+
+    __slots__ = ("complete", "defaults", "keyword_only", "names", "variadic")
+
+    def __init__(self, parameters: Mapping[str, Any]) -> None:
+        self.names = tuple(parameters)
+        self.complete = True  # whether defaults are given to the rule, rather than left to it
+        self.variadic: str | None = None
+        self.keyword_only: tuple[str, ...] = ()
+        self.defaults = {name: default for name, default in parameters.items() if default is not REQUIRED}
+
+    @classmethod
+    def of(cls, rule: Callable[..., Any], skip: int = 0, count: int | None = None) -> Signature:
+        """The signature of a Python function, without its first `skip` parameters."""
+        code = rule.__code__
+        every = code.co_varnames
+        positional = code.co_argcount if count is None else skip + count
+        found = cls(dict.fromkeys(every[skip:positional], REQUIRED))
+        found.complete = False
+        found.variadic = every[code.co_argcount + code.co_kwonlyargcount] if code.co_flags & 4 else None
+        after = code.co_argcount
+        found.keyword_only = every[after : after + code.co_kwonlyargcount] if count is None else ()
+        given = rule.__defaults__ or ()
+        found.defaults.update(zip(found.names[len(found.names) - len(given) :], given, strict=False))
+        found.defaults.update(rule.__kwdefaults__ or {})
+        return found
+
+    def __str__(self) -> str:
+        parts = [f"{n}={self.defaults[n]!r}" if n in self.defaults else n for n in self.names]
+        if self.variadic:
+            parts.append(f"*{self.variadic}")
+        parts += [f"{n}={self.defaults.get(n)!r}" for n in self.keyword_only if n != "position"]
+        return ", ".join(parts)
+
+
+_signatures: dict[Primitive, Signature] = {}
+
+
+def signature_of(primitive: Primitive) -> Signature:
+    """How a script calls an operation; read once from its Python function."""
+    known = _signatures.get(primitive)
+    if known is None:
+        rule = primitive.call or primitive.definition
+        if primitive.parameters is not None:
+            known = Signature(primitive.parameters)
+        elif rule is None:
+            assert primitive.impl is not None
+            known = Signature.of(primitive.impl, skip=1, count=primitive.arity)
+        else:
+            known = Signature.of(rule)
+        _signatures[primitive] = known
+    return known
 
 
 def elementwise(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from gradcli.diagnostics import Diagnostic, GradcliError, Span, error, visible
 from gradcli.graph.node import Node
+from gradcli.graph.primitive import signature_of
 from gradcli.language import syntax as s
 from gradcli.language.unparse import unparse
 from gradcli.lowering import assignments, calls, functions
@@ -263,7 +264,7 @@ class Lowerer(Names):
     def takes_several(self, name: str) -> bool:
         """Whether a function of the language takes several arrays in brackets, as concatenate and stack do."""
         primitive = None if name in self.functions else self.library.get(name)
-        return primitive is not None and calls.SEVERAL in calls.signature_of(primitive).names
+        return primitive is not None and calls.SEVERAL in signature_of(primitive).names
 
     def call_function(self, name: str, args: list[Any], keywords: dict[str, Any], syntax: s.Expression) -> Any:
         """A function of the language that an operator stands for."""

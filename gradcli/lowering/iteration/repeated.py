@@ -7,8 +7,8 @@ gives the same nodes, so its value is kept. What cannot be kept: calls of deriva
 
 from __future__ import annotations
 
+from gradcli.graph.primitive import signature_of
 from gradcli.language import syntax as s
-from gradcli.lowering.calls import signature_of
 from gradcli.lowering.lists import ScriptList
 from gradcli.lowering.scan import CONSTANTS, scoped
 

@@ -41,11 +41,9 @@ def tidy_operations(found: Mapping[str, Any]) -> Grid:
     return Grid(columns, rows)
 
 
-def operation(
-    one: Any, form: str, rules: Mapping[str, str], examples: Sequence[tuple[str, Any]], style: Style
-) -> Document:
+def operation(one: Any, rules: Mapping[str, str], examples: Sequence[tuple[str, Any]], style: Style) -> Document:
     """`ops NAME`: how to call it, what it computes, its derivative, domain and kinks, examples with their values."""
-    facts: list[tuple[str, str, str]] = [("form", form, "code"), ("kind", f"{one.kind}: {KINDS[one.kind]}", "text")]
+    facts: list[tuple[str, str, str]] = [("form", one.form, "code"), ("kind", f"{one.kind}: {KINDS[one.kind]}", "text")]
     if isinstance(one.formula, str) and one.formula:
         facts.append(("computes", one.formula, "code"))
     facts += ((f"d/d{leaf}", rule, "code") for leaf, rule in rules.items())
@@ -78,12 +76,12 @@ def domain_facts(intervals: Sequence[str]) -> Iterator[tuple[str, str, str]]:
 
 
 def operation_fields(
-    one: Any, form: str, rules: Mapping[str, str] | None = None, examples: Sequence[tuple[str, Any]] = ()
+    one: Any, rules: Mapping[str, str] | None = None, examples: Sequence[tuple[str, Any]] = ()
 ) -> dict[str, Any]:
     """One operation for JSON: `form` shows its arguments, `derivatives` has a formula for each where there is one."""
     fields: dict[str, Any] = {
         "name": one.name,
-        "form": form,
+        "form": one.form,
         "kind": one.kind,
         "summary": one.summary,
         "formula": one.formula or None,
