@@ -70,7 +70,7 @@ DIVERGING = {
 
 def explained(path: Path, tensor: str | None = None) -> findings.Explanation:
     watch = EagerWatch(str(path.parent) + os.sep)
-    with observe.hushed(), warnings.catch_warnings():
+    with observe.silenced(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         outcome = observe.run_file(str(path), watch=watch, tell=False, inside=aliases())
     return why.explain(watch, str(path), outcome.error, tensor)

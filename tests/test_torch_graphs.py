@@ -94,7 +94,7 @@ def payload(path: Path, on_torch: bool) -> Any:
     folder = str(path.parent) + os.sep
     watch = TorchWatch(torch, folder, extents=True) if on_torch else EagerWatch(folder, extents=True)
     (torch if on_torch else gradcli.eager).manual_seed(0)
-    with observe.hushed(), warnings.catch_warnings():
+    with observe.silenced(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         observe.run_file(str(path), watch=watch, tell=False, inside=None if on_torch else aliases("float32"))
     assert all(note.endswith(" nothing is recorded") for note in getattr(watch, "notes", ()))

@@ -54,7 +54,7 @@ def recorded(path: Path, host: frozenset[str] | None = None, every: int = 1) -> 
     watch = TorchWatch(torch, str(path.parent) + os.sep, extents=True, every=every)
     if host is not None:
         watch.tensors.host = host
-    with observe.hushed(), warnings.catch_warnings():
+    with observe.silenced(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         outcome = observe.run_file(str(path), watch=watch, tell=False)
     return watch, outcome
@@ -117,7 +117,7 @@ def test_numbers_that_are_fetched_from_a_device_give_the_same_answer(name: str, 
 def test_the_graphs_are_those_of_our_tensors(name: str) -> None:
     path = EAGER / f"{name}.py"
     ours = EagerWatch(str(path.parent) + os.sep, extents=True)
-    with observe.hushed():
+    with observe.silenced():
         observe.run_file(str(path), watch=ours, tell=False, inside=aliases())
     watch, _ = recorded(path)
     assert watch.notes == []
@@ -350,7 +350,7 @@ def test_nothing_stays_replaced_after_a_run(end: str, tmp_path: Path) -> None:
     before = attributes()
     during: list[Any] = []
     watch = TorchWatch(torch, str(tmp_path) + os.sep)
-    with observe.hushed():
+    with observe.silenced():
         with Recorder(watch).attached():
             during = attributes()
         observe.run_file(str(path), watch=watch, tell=False)

@@ -46,7 +46,7 @@ def explained(tmp_path: Path, text: str, tensor: str | None = None) -> Explanati
     path = tmp_path / "file.py"
     path.write_text(IMPORT + text)
     watch = EagerWatch(str(tmp_path) + os.sep)
-    with observe.hushed(), warnings.catch_warnings():
+    with observe.silenced(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         outcome = observe.run_file(str(path), watch=watch, tell=False, inside=aliases())
     return why.explain(watch, str(path), outcome.error, tensor)
@@ -85,7 +85,7 @@ def test_every_reason_has_a_sample() -> None:
 @pytest.mark.parametrize("path", sorted((ROOT / "samples" / "eager").glob("*.py")), ids=lambda path: path.stem)
 def test_why_is_quiet_on_files_where_all_is_well(path: Path) -> None:
     watch = EagerWatch(str(path.parent) + os.sep)
-    with observe.hushed():
+    with observe.silenced():
         outcome = observe.run_file(str(path), watch=watch, tell=False, inside=aliases())
     found = {one.reason for one in why.explain(watch, str(path), outcome.error).findings}
     assert found == ON_PURPOSE.get(path.stem, set())

@@ -22,7 +22,7 @@ def explained(tmp_path: Path, text: str, tensor: str | None = None) -> Explanati
     path = tmp_path / "file.py"
     path.write_text(text)
     watch = EagerWatch(str(tmp_path) + os.sep)
-    with observe.hushed(), warnings.catch_warnings():
+    with observe.silenced(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         outcome = observe.run_file(str(path), watch=watch, tell=False, inside=aliases())
     return why.explain(watch, str(path), outcome.error, tensor)

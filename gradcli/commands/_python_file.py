@@ -78,7 +78,7 @@ def run(
     file: str, args: Sequence[str], inside: AbstractContextManager[None], watch: observe.Watch, *, quiet: bool
 ) -> observe.Outcome:
     """Run a file, its output shown or not."""
-    with observe.hushed() if quiet else nullcontext():
+    with observe.silenced() if quiet else nullcontext():
         return observe.run_file(file, args, inside=inside, watch=watch, tell=not quiet)
 
 
@@ -86,6 +86,6 @@ def show_failure(output: Output, outcome: observe.Outcome) -> None:
     """Say why a file whose output is hidden has failed: its traceback, or the code that it gave to `exit`."""
     if isinstance(outcome.error, SystemExit):
         if outcome.code:
-            output.say(f"the file ended with {observe.told(outcome.error)}")
+            output.say(f"the file ended with {observe.one_line(outcome.error)}")
     elif outcome.error is not None:
         observe.report(outcome.error)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from gradcli.observe.graphs import Graphs, drawing, graphs_of
 from gradcli.observe.run_record import Watch
-from gradcli.observe.script import Outcome, hushed, lines, read, report, run_file, told
+from gradcli.observe.script import Outcome, lines, one_line, read, report, run_file, silenced
 
 __all__ = [
     "Graphs",
@@ -18,10 +18,10 @@ __all__ = [
     "Watch",
     "drawing",
     "graphs_of",
-    "hushed",
     "lines",
+    "one_line",
     "read",
     "report",
     "run_file",
-    "told",
+    "silenced",
 ]

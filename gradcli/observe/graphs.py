@@ -99,7 +99,7 @@ def graphs_of(watch: Watch, path: str) -> Graphs:
     for entry in order:
         results.setdefault(entry.seq, []).append(index[entry.mark])
     names = {mark: subject.name for mark, subject in watch.subjects.items()}
-    made = [_made(entry, index, names, path) for entry in order]
+    made = [_vertex_of(entry, index, names, path) for entry in order]
     for mark, rule in watch.rules.items():
         if mark in index:
             made[index[mark]] = replace(made[index[mark]], name=rule.name, note=_note(watch, rule, names, path))
@@ -116,7 +116,7 @@ def beneath(forward: Sequence[Vertex], back: Backward) -> set[int]:
     return ran | reached | (leaves & read) | {added.number for added in back.added}
 
 
-def _made(entry: Entry, index: dict[int, int], names: dict[int, str], path: str) -> Vertex:
+def _vertex_of(entry: Entry, index: dict[int, int], names: dict[int, str], path: str) -> Vertex:
     leaf = entry.seq is None  # also what was computed before requires_grad_() made it one
     line, label = None if leaf else entry.line, names.get(entry.mark, "")
     return Vertex(

@@ -179,7 +179,7 @@ class Watch(ABC):
         if self.calls is not None and role == "operation" and not self.open:
             entry.groups = self.calls.of_entry(self._caller(), tensor is None)
         if role == "leaf" and (known := entries.get(self.tensors.mark(tensor))) is not None:
-            return known  # a function that has ended told its name just now
+            return known  # `_line` has entered it, among the names of a function that has ended
         entry.mark, entry.role, entry.name, entry.inputs = next(_numbers), role, name, inputs
         entry.below = tuple([entries[mark].size for mark in inputs])
         self.used.update(inputs if role == "operation" else ())

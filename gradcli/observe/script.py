@@ -152,14 +152,14 @@ def report(problem: BaseException) -> None:
     if sys.excepthook is not sys.__excepthook__:
         sys.excepthook(type(problem), problem, problem.__traceback__)
         return
-    told = traceback.TracebackException(type(problem), problem, problem.__traceback__, compact=True)
+    shown = traceback.TracebackException(type(problem), problem, problem.__traceback__, compact=True)
     if not os.environ.get(DEBUG):
-        _strip(told)
-    sys.stderr.write("".join(told.format()))
+        _strip(shown)
+    sys.stderr.write("".join(shown.format()))
 
 
-def _strip(told: traceback.TracebackException) -> None:
-    seen, waiting = set(), [told]
+def _strip(shown: traceback.TracebackException) -> None:
+    seen, waiting = set(), [shown]
     while waiting:
         one = waiting.pop()
         if id(one) in seen:
@@ -180,13 +180,13 @@ def _ours(filename: str) -> bool:
 
 
 @contextmanager
-def hushed() -> Iterator[None]:
+def silenced() -> Iterator[None]:
     """While it lasts, what is printed goes nowhere, and warnings with it."""
     with open(os.devnull, "w", encoding="utf-8") as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):
         yield
 
 
-def told(problem: BaseException) -> str:
+def one_line(problem: BaseException) -> str:
     """An exception on one line, with the name of its class."""
     text = str(problem).partition("\n")[0]
     return f"{type(problem).__name__}: {visible(text, 300)}" if text else type(problem).__name__
