@@ -91,7 +91,6 @@ def forged(box, seed):
         box.f = f
 recorded.recording = forged
 import sys
-sys.modules["gradcli.checks.callables.api"].recording_of = forged
 sys.modules["gradcli.checks.callables.runner"].recording_of = forged
 """,
     "a recording of nonsense": """

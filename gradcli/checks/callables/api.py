@@ -19,9 +19,7 @@ from gradcli.checks.witnesses import parse_witnesses, selected
 from gradcli.diagnostics import Diagnostic, visible
 from gradcli.frameworks.box import OWN, Box, boxed, line_of, opened, told
 from gradcli.frameworks.failures import Failed
-from gradcli.frameworks.gradient_libraries import (
-    TITLES,
-)
+from gradcli.frameworks.gradient_libraries import TITLES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -101,7 +99,7 @@ def check_callable(
             box, value = opened(box)
         except Failed as problem:
             return failed(problem, about)
-        return report_on(box, value, about, arguments, options, lambda seed: recording_of(box, seed))
+        return report_on(box, value, about, arguments, options)
 
 
 class Options(NamedTuple):
@@ -130,20 +128,21 @@ def report_on(
     about: About,
     arguments: Sequence[Argument],
     options: Options,
-    record: Callable[[int], dict[str, Any]],
+    record: Callable[[int], dict[str, Any]] | None = None,
 ) -> Report:
     """The report on a function that has been called once, and gave `value`.
 
-    `arguments` are those before that call; `record` gives its recording.
+    `arguments` are those before that call; `record` gives its recording, where that is made in another process.
     """
-    # the process of a function judges nothing
+    # the process of a function starts before what judges it is imported
     from gradcli.checks.callables.black_box import examined, not_judged
-    from gradcli.checks.callables.recorded import by_recording
+    from gradcli.checks.callables.recorded import Rigorous, by_recording, recording
 
     seed = seed_of(about.title, arguments) if options.seed is None else options.seed
-    exact, rules, remarks = (
-        ({}, [], []) if options.rtol else by_recording(box, record(seed), seed, options.samples, options.witnesses)
-    )
+    exact, rules, remarks = Rigorous({}, [], [])
+    if not options.rtol:
+        program = recording(box, seed) if record is None else record(seed)
+        exact, rules, remarks = by_recording(box, program, seed, options.samples, options.witnesses)
     if exact.keys() >= {*box.names}:
         verdicts = exact
         remarks = [*remarks, *not_judged(box)]
@@ -168,13 +167,6 @@ def report_on(
 
 
 # --- inner ----------------------------------------------------------------------------------------------------
-
-
-def recording_of(box: Box, seed: int) -> dict[str, Any]:
-    """The program of a function as plain data; empty where it cannot be recorded."""
-    from gradcli.checks.callables.recorded import recording  # with all that judges scripts
-
-    return recording(box, seed)
 
 
 def nothing_sent(box: Box, verdicts: dict[str, Outcome]) -> Iterator[str]:

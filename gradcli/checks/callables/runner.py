@@ -23,14 +23,13 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.checks.callables.api import recording_of
 from gradcli.diagnostics import Diagnostic, GradcliError, did_you_mean, error, visible
 from gradcli.frameworks.box import boxed, line_of, opened
 from gradcli.frameworks.call_arguments import takes_cotangent
 from gradcli.frameworks.failures import Failed, Listener, OutOfTime, called
+from gradcli.frameworks.gradient_libraries import library_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from types import ModuleType
 
     from gradcli.frameworks.box import Box
@@ -104,7 +103,7 @@ def serve(request: dict[str, Any], requests: IO[bytes], answers: IO[bytes]) -> N
     try:
         f = loader.target(request["python"])
         df = loader.target(request["grad"]) if request["grad"] else None
-        own = df is None and not differentiates(f, at)
+        own = df is None and not library_of(f, list(at.values()), True).differentiates
         line = line_of(f)
         heard = loader.listener.notes()
 
@@ -120,7 +119,7 @@ def serve(request: dict[str, Any], requests: IO[bytes], answers: IO[bytes]) -> N
             told = {"title": title, "file": file, "line": line, "heard": heard}
             send(answers, {**told, **description(box, given), "value": value})
             while (question := receive(requests)) is not None:
-                send(answers, answer(box, question, recording_of))
+                send(answers, answer(box, question))
     except Failed as problem:
         send(answers, failure(problem, title, file, line, loader))
     except KeyboardInterrupt:
@@ -131,13 +130,6 @@ def failure(problem: Failed, title: str, file: str | None, line: int | None, loa
     """The message that says that the function cannot be run."""
     told = [problem.role, problem.reason, problem.place, problem.help]
     return {"failure": told, "title": title, "file": file, "line": line, "heard": loader.listener.notes()}
-
-
-def differentiates(f: Any, at: dict[str, Any]) -> bool:
-    """Whether a function has gradients of its own: one of tensors, or of JAX."""
-    from gradcli.frameworks.gradient_libraries import library_of
-
-    return library_of(f, list(at.values()), True).differentiates
 
 
 class Loader:
@@ -224,11 +216,18 @@ def description(box: Box, given: list[Argument]) -> Message:
     }
 
 
-def answer(box: Box, question: Message, record: Callable[[Box, int], Message]) -> Message:
+def recording_of(box: Box, seed: int) -> Message:
+    """The program of a function as plain data; empty where it cannot be recorded."""
+    from gradcli.checks.callables.recorded import recording  # with all that judges scripts
+
+    return recording(box, seed)
+
+
+def answer(box: Box, question: Message) -> Message:
     """The answer to one question."""
     ask = question["ask"]
     if ask == "recording":
-        return record(box, int(question["seed"]))
+        return recording_of(box, int(question["seed"]))
     if ask == "remarks":
         return {"remarks": box.remarks(), "outside": box.outside}
     try:
