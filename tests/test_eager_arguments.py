@@ -207,3 +207,19 @@ def test_calls_as_they_are_spelled(call: str) -> None:
             except Exception as error:
                 found.append(next(c.__name__ for c in type(error).__mro__ if c.__module__ == "builtins"))
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        ("x + t.ones(4, 3)", "The size of tensor a (2) must match the size of tensor b (4) at non-singleton dimension 0"),
+        ("x * t.ones(2)", "The size of tensor a (3) must match the size of tensor b (2) at non-singleton dimension 1"),
+        ("t.where(x > 0, x, t.ones(2, 2))", "the shapes are [2, 3] and [2, 3] and [2, 2]"),
+        ("x @ x", "cannot multiply [2,3] @ [2,3]"),
+        ("t.tensor('a')", "entries of type str"),
+    ],
+)
+def test_errors_of_shapes_are_in_pytorch_s_words(call: str, told: str) -> None:
+    with pytest.raises((RuntimeError, TypeError)) as caught:
+        eval(call, {"t": gradcli.eager, "x": gradcli.eager.ones(2, 3)})
+    assert told in str(caught.value)

@@ -11,6 +11,7 @@ rule, and the node (`SeveralNode`) adds up their gradients; their results are na
 from __future__ import annotations
 
 import math
+import re
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -28,7 +29,7 @@ from gradcli.graph.operand import Closed
 from gradcli.primitives import catalogue
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     Gradient = Callable[..., tuple[Tensor | None, ...]]
 
@@ -168,10 +169,10 @@ def record(
         out = plan.value(kind, arrays)
     except GradcliError as wrong:
         first = wrong.diagnostics[0]
-        raise (IndexError if first.code in INDEX_ERRORS else RuntimeError)(first.message) from None
+        told = re.sub(r"\b[fib]\d+\[", "[", first.message)  # the formats of the program, not of the tensors
+        raise (IndexError if first.code in INDEX_ERRORS else RuntimeError)(told) from None
     except ValueError as wrong:
-        shapes = " and ".join(str(list(array.shape)) for array in arrays)
-        raise RuntimeError(f"the sizes of tensors of shapes {shapes} must match, or be 1: {wrong}") from None
+        raise RuntimeError(_mismatch([array.shape for array in arrays]) or str(wrong)) from None
     if out.dtype != kind and out.dtype.kind in "fc" and kind.kind in "fc":
         out = out.astype(kind)
     elif kind.kind in "iu" and out.dtype.kind == "f" and (known in WHOLE or keep_integer):
@@ -446,3 +447,16 @@ def named(base: type[T], name: str) -> type[T]:
 def of_node(base: type[T], node: str) -> type[T]:
     """The type for the operation of a node: `SortBackward0` gives that of `sort`."""
     return named(base, node.partition("Backward")[0].lower())
+
+
+def _mismatch(shapes: Sequence[tuple[int, ...]]) -> str:
+    """What PyTorch says of shapes that cannot be broadcast together, and the shapes; empty where they can be."""
+    rank = max(map(len, shapes))
+    aligned = [(1,) * (rank - len(shape)) + tuple(shape) for shape in shapes]
+    for dimension in reversed(range(rank)):
+        sizes = list(dict.fromkeys(shape[dimension] for shape in aligned if shape[dimension] != 1))
+        if len(sizes) > 1:
+            told = f"The size of tensor a ({sizes[0]}) must match the size of tensor b ({sizes[1]})"
+            told += f" at non-singleton dimension {dimension}"
+            return f"{told}; the shapes are {' and '.join(str(list(shape)) for shape in shapes)}"
+    return ""

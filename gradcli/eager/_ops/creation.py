@@ -90,7 +90,7 @@ def _array(data: Any) -> Any:
     if array.dtype.kind not in "biufc":
         if array.dtype.kind == "O":
             raise RuntimeError(f"Could not infer dtype of {type(data).__name__}")
-        raise TypeError(f"a tensor cannot be made from entries of type {array.dtype}")
+        raise TypeError(f"a tensor cannot be made from entries of type {type(array.reshape(-1)[0].item()).__name__}")
     return array
 
 
