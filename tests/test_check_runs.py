@@ -66,6 +66,8 @@ def test_blocks_of_documents(capsys: pytest.CaptureFixture[str]) -> None:
     assert code == 1
     code, lines, _ = told(capsys, "guide.md", "--docs")
     assert "guide.md (block 2)" in lines
+    (reproduce,) = [line for line in lines if line.startswith("reproduce")]
+    assert " gradcli check guide.md --docs --seed " in reproduce
     assert told(capsys, "guide.md")[0] == 2
     code, _, err = told(capsys, "plain.md", "--docs")
     assert code == 5

@@ -212,7 +212,10 @@ def test_calls_as_they_are_spelled(call: str) -> None:
 @pytest.mark.parametrize(
     ("call", "told"),
     [
-        ("x + t.ones(4, 3)", "The size of tensor a (2) must match the size of tensor b (4) at non-singleton dimension 0"),
+        (
+            "x + t.ones(4, 3)",
+            "The size of tensor a (2) must match the size of tensor b (4) at non-singleton dimension 0",
+        ),
         ("x * t.ones(2)", "The size of tensor a (3) must match the size of tensor b (2) at non-singleton dimension 1"),
         ("t.where(x > 0, x, t.ones(2, 2))", "the shapes are [2, 3] and [2, 3] and [2, 2]"),
         ("x @ x", "cannot multiply [2,3] @ [2,3]"),

@@ -26,6 +26,8 @@ def replay(
         where = [report.file] if report.file else list(targets[:1])
         if where == ["-"]:
             where = [report.expression]
+        if report.block:
+            where.append("--docs")
         seed = check.evidence.get("seed")
         words = [*map(quote, where), *given, *([] if seed is None else [f"--seed {seed}"])]
         text = " ".join(["gradcli check", *words])

@@ -159,5 +159,5 @@ def text_too_long(name: str, limits: Limits) -> GradcliError:
     return error(
         "GC501",
         f"{visible(name)} is longer than the limit of {limits.text} bytes",
-        help="raise it with --limit text=1MiB",
+        help=f"raise it with --limit text={max(1, limits.text * 16 >> 20)}MiB",
     )
