@@ -21,7 +21,7 @@ _SPECIAL = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
 
 
 def read_point(
-    at: Mapping[str, Any] | Sequence[str], limits: Limits | None = None
+    at: Mapping[str, Any] | Sequence[str] | None, limits: Limits | None = None
 ) -> tuple[dict[str, Any], tuple[Diagnostic, ...]]:
     """The value of each name, and notes; texts are what `--at` takes, a mapping holds numbers, lists or arrays.
 
@@ -31,10 +31,14 @@ def read_point(
     {'x': 2.0, 'y': array([1., 2., 3.])}
     """
     limits = limits or DEFAULT_LIMITS
+    at = () if at is None else at
     if hasattr(at, "items"):
-        return {name: _given(name, value) for name, value in at.items()}, ()
+        return {str(name): _given(str(name), value) for name, value in at.items()}, ()
+    texts = (at,) if isinstance(at, str) else at
+    if not isinstance(texts, (list, tuple)) or not all(isinstance(text, str) for text in texts):
+        raise error("GC701", f"{visible(repr(at))} is not a point", help='give names with their values: {"x": 2}')
     reading = _Reading(limits)
-    for text in (at,) if isinstance(at, str) else at:
+    for text in texts:
         reading.add(text)
     return reading.point, tuple(reading.notes)
 
@@ -53,10 +57,12 @@ def _given(name: str, value: Any) -> Any:
         raise error("GC333", f"the value of `{visible(name)}` is the text {value!r}, not a number")
     if isinstance(value, (list, tuple)):
         return [_given(name, item) for item in value]
+    if getattr(value, "mask", None) is not None and value.mask.any():
+        raise error("GC333", f"the value of `{visible(name)}` has masked entries", help="fill them: value.filled(0)")
     if getattr(value, "dtype", None) is not None and value.dtype.kind in "fiubc":
         return value.astype(float) if value.dtype.kind in "iub" else value
     dtype = getattr(value, "dtype", None)
-    what = f"a {type(value).__name__}" if dtype is None else f"an array of {dtype}"
+    what = f"of type {type(value).__name__}" if dtype is None else f"an array of {dtype}"
     raise error("GC333", f"the value of `{visible(name)}` is {what}, not a number or an array of numbers")
 
 

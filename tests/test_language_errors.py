@@ -265,6 +265,7 @@ ONE = {
     "def 2(a): return a": ("GC124", 1, 5),
     "def f(a): b = a": ("GC124", 1, 5),
     "def f(a) return a": ("GC124", 1, 1),
+    "def f(t): retrn exp(t)": ("GC114", 1, 17),
     "def f(a):\n    def g(b): return b\n    return a": ("GC124", 2, 5),
     "return 2": ("GC125", 1, 1),
     "def f(a): return": ("GC125", 1, 11),

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 import inspect
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import sympy
 
@@ -87,3 +89,22 @@ def test_what_is_no_script_is_an_error_with_the_way_out(ask: str, given: Any, he
     (one,) = caught.value.diagnostics
     assert one.code == "GC133"
     assert help in (one.help or "")
+
+
+@pytest.mark.parametrize(
+    ("ask", "code"),
+    [
+        (lambda: gradcli.grad("x**2", at=[1]), "GC701"),
+        (lambda: gradcli.grad("x**2", at=2), "GC701"),
+        (lambda: gradcli.grad("x**2", at=None), "GC202"),
+        (lambda: gradcli.grad("sum(x)", at={"x": np.ma.array([1.0, 2.0], mask=[0, 1])}), "GC333"),
+        (lambda: gradcli.grad("x**2", at={"x": 2}, dtype=None), "GC712"),
+        (lambda: gradcli.check("x**2", claims="x = 2*x"), "GC725"),
+        (lambda: gradcli.check("x**2", box={"x": (2, 1)}), "GC735"),
+        (lambda: gradcli.check("x**2", box={"x": 3}), "GC735"),
+    ],
+)
+def test_options_of_a_wrong_kind_are_named(ask: Callable[[], object], code: str) -> None:
+    with pytest.raises(gradcli.GradcliError) as caught:
+        ask()
+    assert [one.code for one in caught.value.diagnostics] == [code]

@@ -24,7 +24,7 @@ from gradcli.checks.oracle import oracle_client
 from gradcli.checks.oracle.oracle_client import Exact
 from gradcli.checks.report import Check, Report, summarised, timed
 from gradcli.checks.subjects import Settings, Subject, of_file, settle_settings, subjects, suppressed
-from gradcli.diagnostics import Diagnostic, GradcliError
+from gradcli.diagnostics import Diagnostic, GradcliError, error, visible
 from gradcli.execution.evaluate import Tape
 from gradcli.execution.namespaces import namespace
 from gradcli.language.limits import limits_of
@@ -268,6 +268,8 @@ def prepared(
     `asked` are the settings of the caller; those of the file come on top. Raises GradcliError for a script that cannot
     be read or evaluated, unless its first line expects exactly that error.
     """
+    if claims is not None and not hasattr(claims, "items"):
+        raise error("GC725", f"{visible(repr(claims))} names no leaves", help='write claims={"x": "2*x"}')
     wanted: list[Subject] = []
     stated: list[inline_results.Stated] = []
     try:

@@ -45,8 +45,11 @@ MOST_REGIONS = 8
 
 
 def checked_box(box: Box, leaves: Mapping[str, Any]) -> Box:
-    """The box, if all its names are leaves; raises GradcliError (GC206) for another name."""
-    for name in box:
+    """The box; raises GradcliError: GC206 for a name that is no leaf, GC735 for what is not a pair of rising ends."""
+    for name, ends in box.items():
+        if np.shape(ends) != (2,) or not ends[0] < ends[1]:
+            told = f"the box of `{visible(name)}` is {visible(repr(ends))}, not (low, high)"
+            raise error("GC735", told, help="give two numbers, the lower one first")
         if name not in leaves:
             guess = did_you_mean(name, leaves)
             hint = f"did you mean `{guess}`?" if guess else "the leaves are: " + (", ".join(leaves) or "none")

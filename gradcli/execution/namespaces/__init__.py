@@ -66,5 +66,5 @@ def namespace(name: str, dtype: str = "float64") -> Any:
 
 
 def _proposal(word: str, choices: tuple[str, ...]) -> str:
-    meant = did_you_mean(word, choices)
+    meant = did_you_mean(str(word), choices)
     return f"did you mean {meant}?" if meant else f"choose one of {', '.join(choices)}"
