@@ -250,8 +250,8 @@ def after_operand(kinds: list[str], texts: list[str], i: int, touching: bool, ca
             return "GC114", f"missing operator between {left} and `mod`", f"write mod({shown(texts[i - 1])}, ...)"
         if texts[i - 2 : i] == [".", "T"]:
             return "GC114", f"missing operator between `.T` and {token}", "write `@` for a product, as in x.T @ A"
-        if before == NAME and (word := did_you_mean(texts[i - 1], ("return", "assert"))):
-            hint = f"did you mean `{word}`?"
+        if before == NAME and (keyword := did_you_mean(texts[i - 1], ("return", "assert"))):
+            hint = f"did you mean `{keyword}`?"
         elif before == NAME and kind != NUMBER:
             hint = f"write {shown(texts[i - 1])}*{shown(texts[i])} for a product or {call_of(texts, i)} for a call"
         elif before == NAME:
