@@ -14,14 +14,16 @@ if TYPE_CHECKING:
 
 QUESTIONS = ("grad", "eval", "hessian", "jacobian", "trace", "graph", "plot", "derive", "check")
 FREE = ("plot", "derive", "check")  # these need no point: names of the notebook give them none
-OPTIONS = ("--at", "--wrt")
+OPTIONS = ("--at", "--wrt", "--claim", "--box")
+JUDGED = ("plot", "check")  # these take claims and boxes
 
 
 def register(shell: Any) -> None:
     """Make `%grad` and `%%grad` known to a notebook."""
 
     def grad(line: str, cell: str | None = None) -> Any:
-        """Value and gradient of a script; `%%grad hessian` and the like compute other results. Options: --at, --wrt."""
+        """Value and gradient of a script; `%%grad hessian` and the like compute other results. Options: --at, --wrt,
+        and for check and plot --claim and --box."""
         try:
             return answer(line, cell, shell.user_ns)
         except GradcliError as problem:
@@ -46,9 +48,23 @@ def answer(line: str, cell: str | None, names: Mapping[str, Any]) -> Any:
     if question not in FREE or "--at" in given:
         point, _ = import_module("gradcli.points").read_point(given.get("--at", ()))
         told["at"] = {**known(script, names), **point}
-    if question == "graph":  # in the package this is the name of a room
-        return import_module("gradcli.calculator").graph(script, **told)
+    told |= judged(question, given)
     return getattr(package, "evaluate" if question == "eval" else question)(script, **told)
+
+
+def judged(question: str, given: Mapping[str, list[str]]) -> dict[str, Any]:
+    """The claims and boxes for `check` and `plot`; of a plot one claim, which names the leaf."""
+    named = [name for name in ("--claim", "--box") if name in given]
+    if named and question not in JUDGED:
+        raise error("GC721", f"{question} has no option {named[0]}", help=f"{' and '.join(JUDGED)} have it")
+    inputs = import_module("gradcli.commands._check_inputs")
+    told: dict[str, Any] = {}
+    if "--box" in given:
+        told["box" if question == "check" else "ranges"] = inputs.boxes(tuple(given["--box"]))
+    if "--claim" in given:
+        claims = inputs.claims(tuple(given["--claim"]))
+        told |= {"claims": claims} if question == "check" else {"wrt": [*claims][:1], "claim": [*claims.values()][0]}
+    return told
 
 
 def divided(line: str) -> tuple[list[str], dict[str, list[str]]]:
@@ -67,7 +83,7 @@ def divided(line: str) -> tuple[list[str], dict[str, list[str]]]:
         elif name in OPTIONS:
             given.setdefault(name, []).append(value if equals else next(rest, ""))
         else:
-            raise error("GC721", f"unknown option {visible(name, 40)}", help=f"options are {' and '.join(OPTIONS)}")
+            raise error("GC721", f"unknown option {visible(name, 40)}", help=f"options are {', '.join(OPTIONS)}")
     return words, given
 
 

@@ -150,12 +150,8 @@ class Prompt:
         if name == "help":
             self.help()
         elif name == "names":
-            sys.stdout.write(
-                "".join(
-                    f"{visible(line)}\n"
-                    for line in [*[line for line, _ in self.lines], *([f"ans = {self.ans}"] if self.ans else [])]
-                )
-            )
+            known = "\n".join([*[text for text, _ in self.lines], *([f"ans = {self.ans}"] if self.ans else [])])
+            sys.stdout.write("".join([f"{visible(line)}\n" for line in known.splitlines()]))
         elif name == "forget":
             self.lines, self.names, self.ans = [], {}, None
         elif name in COMMANDS:

@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import pytest
 
 import gradcli
-from gradcli import calculator, cli, notebook
+from gradcli import cli, notebook
 from gradcli.diagnostics import GradcliError
 
 ROOT = Path(__file__).parent.parent
@@ -25,7 +25,7 @@ RESULTS: list[tuple[list[str], Any]] = [
     (["jacobian", "[x*y, x]", "--at", "x=2,y=3"], lambda: gradcli.jacobian("[x*y, x]", at=POINT)),
     (["trace", SCRIPT, "--at", "x=2,y=3"], lambda: gradcli.trace(SCRIPT, at=POINT)),
     (["derive", SCRIPT], lambda: gradcli.derive(SCRIPT)),
-    (["graph", SCRIPT, "--at", "x=2,y=3"], lambda: calculator.graph(SCRIPT, at=POINT)),
+    (["graph", SCRIPT, "--at", "x=2,y=3"], lambda: gradcli.graph(SCRIPT, at=POINT)),
     (["plot", SCRIPT], lambda: gradcli.plot(SCRIPT)),
     (["check", SCRIPT, "--at", "x=2,y=3"], lambda: gradcli.check(SCRIPT, at=POINT)),
 ]
@@ -73,6 +73,8 @@ def test_texts_of_users_do_not_act_in_a_display() -> None:
         ("hessian", "x**2", {"x": 1.0}, "Hessian", {"x": 2.0}),
         ("derive", "x**2", {"x": 1.0}, "Derivation", None),
         ("check", "x**2", {"x": "text"}, "Report", None),
+        ('check --claim "x = 2*x" --at x=3', "x**2", {}, "Report", None),
+        ('plot --claim "x = 2*x" --box x=0:3', "x**2", {}, "Curves", None),
         ("trace x*x", None, {"x": 2, "open": open}, "Trace", {"x": 4.0}),
     ],
     ids=str,
@@ -88,6 +90,8 @@ def test_the_magic_asks_the_question(
 def test_an_option_of_the_magic_that_there_is_not() -> None:
     with pytest.raises(GradcliError, match="--att"):
         notebook.answer("--att x=1", "x", {})
+    with pytest.raises(GradcliError, match="grad has no option --claim"):
+        notebook.answer('--claim "x = 1"', "x", {"x": 1.0})
 
 
 def executed(monkeypatch: pytest.MonkeyPatch, cells: list[str]) -> Any:

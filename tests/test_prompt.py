@@ -61,6 +61,7 @@ def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ([":plot x**2"], ["d/dx", "┤"]),
         ([":ops tanh"], ["tanh"]),
         (["x = 3", ":names", ":forget", ":names", "x"], ["x = 3\n"]),
+        (["def f(u):", "    return u**2", "", ":names"], ["def f(u):\n    return u**2\n"]),
         ([":help"], [":grad", ":quit", "ans"]),
         ([":gradd x"], ["GC721", "did you mean", ":help"][:1]),
         ([":grad"], ["GC721", "needs an expression"]),

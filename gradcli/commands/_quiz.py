@@ -31,6 +31,8 @@ def quiz(output: Output, questions: Sequence[Question]) -> int:
         return 5
     answers = iter(output.lines("-"))
     right = asked = 0
+    if sys.stdin.isatty():
+        output.line("Type a formula. An empty line shows the answer, Ctrl-D ends the quiz.")
     for number, question in enumerate(questions, 1):
         output.line(f"{number} of {len(questions)}: {question.text}")
         known = False

@@ -53,6 +53,8 @@ class Question(NamedTuple):
         """Whether a typed formula, or at a point a number, is the derivative; else what may be wrong with it."""
         try:
             claim = renamed(answer, self.operand, self.leaf)
+            for name in sorted(names_in(expression_of(claim)) - {*self.at} - self.names() - CONSTANTS):
+                return Judgement(None, [f"{name} is not a name of the script"])
             report = check_script(
                 self.script, at=self.at, wrt=[], claims={self.leaf: claim}, limits=self.limits, seed=SEED
             )
