@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from gradcli import graph
@@ -24,7 +25,7 @@ from gradcli.rendering.documents import reasons
 from gradcli.rendering.graphs import formats
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from contextlib import AbstractContextManager
     from types import FrameType, TracebackType
 
@@ -161,18 +162,29 @@ class Drawing:
         return {"text/plain": str(self), "image/svg+xml": formats.text("svg", self.graph, Style())}
 
 
-def draw(loss: Any, *, model: Any = None, params: Mapping[str, Any] | None = None) -> Drawing:
-    """The graph behind a tensor of PyTorch, with its `grad_fn` nodes; `gradcli.graph(loss)` is the same.
+def draw(
+    loss: Any,
+    *,
+    model: Any = None,
+    params: Mapping[str, Any] | None = None,
+    at: Any = (),
+    wrt: Sequence[str] | None = None,
+) -> Drawing:
+    """The graph of a script at a point, or the one behind a tensor of PyTorch; `gradcli.graph(loss)` is the same.
 
     Leaves have the names that `model.named_parameters()` or `params` give them; without these, the names that modules
     and tensors have around the call. Raises GradcliError: GC713 where PyTorch is not installed, GC721 for a tensor
     without a graph.
 
+    >>> draw("x**2", at={"x": 3}).graph.vertices[-1].value
+    9.0
     >>> draw(model(x).sum(), model=model).save("loss.svg")  # doctest: +SKIP
     """
+    if isinstance(loss, str):
+        return Drawing(import_module("gradcli.calculator").graph(loss, at=at, wrt=wrt))
     torch = installed()
     if not isinstance(loss, torch.Tensor):
-        raise TypeError(f"draw() takes a tensor of PyTorch, not {type(loss).__name__}")
+        raise TypeError(f"draw() takes a script or a tensor of PyTorch, not {type(loss).__name__}")
     record = TorchWatch(torch, os.sep, extents=True)
     record.mark(loss)
     if model is None and params is None:

@@ -63,7 +63,8 @@ def judged(question: str, given: Mapping[str, list[str]]) -> dict[str, Any]:
         told["box" if question == "check" else "ranges"] = inputs.boxes(tuple(given["--box"]))
     if "--claim" in given:
         claims = inputs.claims(tuple(given["--claim"]))
-        told |= {"claims": claims} if question == "check" else {"wrt": [*claims][:1], "claim": [*claims.values()][0]}
+        leaf, claim = next(iter(claims.items()))
+        told |= {"claims": claims} if question == "check" else {"wrt": [leaf], "claim": claim}
     return told
 
 

@@ -48,7 +48,7 @@ ALLOWED: dict[str, set[str]] = {
     "observe": {"results"},
     "eager": {"graph", "primitives", "transforms", "execution", "results", "structure", "observe"},
     "frameworks": {"eager", "observe", "graph", "primitives", "transforms", "results"},
-    "attach": {"observe", "frameworks", "graph", "rendering", "results"},
+    "attach": {"calculator", "observe", "frameworks", "graph", "rendering", "results"},
     "checks": {
         "frameworks",
         "language",
@@ -87,7 +87,7 @@ ALLOWED: dict[str, set[str]] = {
     "testing": {"checking"},
     "pytest_plugin": {"checks", "commands", "language", "rendering", "testing"},
     "__main__": {"cli"},
-    "notebook": {"calculator", "language", "points"},
+    "notebook": {"calculator", "commands", "language", "points"},
     "__init__": {
         "attach",
         "audit",

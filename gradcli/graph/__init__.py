@@ -16,12 +16,10 @@ if TYPE_CHECKING:
 
 
 class _Room(ModuleType):
-    """The module, which can be called: with a script and `at=`, or as `gradcli.draw` with a tensor of PyTorch."""
+    """The module, which can be called: `gradcli.graph(loss)` is `gradcli.draw(loss)`."""
 
-    def __call__(self, drawn: Any, **options: Any) -> Any:
-        if isinstance(drawn, str):
-            return import_module("gradcli.calculator").graph(drawn, **options)
-        return import_module("gradcli").draw(drawn, **options)
+    def __call__(self, loss: Any, **names: Any) -> Any:
+        return import_module("gradcli").draw(loss, **names)
 
 
 sys.modules[__name__].__class__ = _Room
