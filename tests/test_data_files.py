@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from gradcli.calculator import evaluate
 from gradcli.data.loading import load, load_array
 from gradcli.diagnostics import Diagnostic, GradcliError, Span
+from gradcli.language.source import Source
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -145,6 +147,8 @@ def test_archives_of_several_arrays(tmp_path: Path) -> None:
     bad = refused(lambda: load_array(path))
     assert bad.code == "GC618"
     assert "holds X, y: one array is wanted" in bad.message
+    script = Source('const y = load("x.npz")\nX = load("x.npz")\nsum(X) + len(y)', path=str(tmp_path / "a.grad"))
+    assert evaluate(script).value == 5.0
     np.savez(path)
     assert refused(lambda: load_array(path)).code == "GC618"
 
@@ -252,3 +256,9 @@ def test_endings(tmp_path: Path) -> None:
     bad = refused(lambda: load_array(str(tmp_path / "x.cvs")))
     assert bad.help == "did you mean .csv?"
     assert refused(lambda: load_array("csv")).code == "GC613"
+
+
+def test_an_array_is_taken_by_the_name_of_its_own_variable_only(tmp_path: Path) -> None:
+    np.savez(tmp_path / "x.npz", X=np.ones(2), y=np.zeros(3))
+    script = Source('X = load("x.npz")\nsum(load("x.npz"))', path=str(tmp_path / "a.grad"))
+    assert refused(lambda: evaluate(script)).code == "GC618"

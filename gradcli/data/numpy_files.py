@@ -133,10 +133,11 @@ def wanted_member(members: list[zipfile.ZipInfo], request: Request) -> zipfile.Z
     if len(arrays) == 1:
         return next(iter(arrays.values()))
     names = ", ".join(visible(name) for name in list(arrays)[:8]) or "no array"
+    shown = next((name for name in arrays if name.isidentifier()), "x")
     raise error(
         "GC618",
         f"{visible(request.path)} holds {names}: one array is wanted",
-        help="save one array in the file, or name one of them as the variable is named",
+        help=f"give the variable the name of one, as in {visible(shown)} = load(...)",
     )
 
 

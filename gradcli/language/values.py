@@ -20,6 +20,7 @@ NAME = re.compile(rf"\s*+({WORD})\s*+=(?!=)\s*+")
 BARE = rf"[\s;]({WORD})\s*+=(?!=)"  # NAME= inside a value
 SPECIAL = re.compile(r"[()\[\],\"']")
 HELP = "write NAME=VALUE, as in x=2,y=[1,2,3],X=@data.npy"
+RANGE_HELP = "check and plot take ranges by --box x=0:1; many points are read from a file by --points"
 
 
 class FileReference:
@@ -90,6 +91,9 @@ def parse_at(text: str, limits: Limits = DEFAULT_LIMITS) -> list[Binding]:
                     place = source.span(missing.start(1), missing.end(1))
                     message = f"a comma is missing before `{visible(missing[1])}=`"
                     raise error("GC701", message, place, help=HELP, source=source) from None
+                if ":" in text[start:end] and '"' not in text[start:end]:
+                    message, place = f"`{visible(name)}` takes a value, not a range", source.span(start, end)
+                    raise error("GC701", message, place, help=RANGE_HELP, source=source) from None
                 raise
         bindings[name] = Binding(name, value, source.span(match.start(1), end), source)
         if end >= len(text):

@@ -181,7 +181,8 @@ def load(lowerer: Lowerer, args: Sequence[Any], keywords: Mapping[str, Any], syn
         options[key] = value if isinstance(value, slice) else lowerer.static(value, syntax.span)
     base = lowerer.source.path or "."  # a one-liner stays under the folder where it runs
     span = syntax.args[0].span
-    array, notes = loading.load(args[0], base=base, limits=lowerer.limits, span=span, **options)
+    name = lowerer.assigning  # of several arrays in a .npz file, the one named like the variable
+    array, notes = loading.load(args[0], base=base, name=name, limits=lowerer.limits, span=span, **options)
     lowerer.notes.extend(loading.placed(note, span) for note in notes)
     return lowerer.builder.array(digest_of(array), array, Type("float", tuple(array.shape)))
 

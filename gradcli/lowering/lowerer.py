@@ -77,6 +77,7 @@ class Lowerer(Names):
         self.repeated = Repeated()
         self.scanned: dict[s.FunctionDef, tuple[set[str], dict[str, list[Span]], dict[str, int]]] = {}
         self.reassigned: dict[str, Span] = {}
+        self.assigning: str | None = None  # the name that takes the value of the statement
         self.last_names: Output | None = None
         self.last_expression: Output | None = None
         self.errors: list[Diagnostic] = []
@@ -155,7 +156,9 @@ class Lowerer(Names):
     def statement(self, statement: s.Statement, top: bool) -> Any:
         """One statement; the value of a `return`, else None."""
         self.builder.span = statement.span
+        self.assigning = None
         if isinstance(statement, s.Assign):
+            self.assigning = statement.targets[0].id if len(statement.targets) == 1 else None
             self._protect(statement.targets, assignments.assign, statement, top)
         elif isinstance(statement, s.Append):
             self._protect((statement.name,), assignments.append, statement)

@@ -146,6 +146,8 @@ def _string_help(texts: list[str], i: int) -> str:
         return _NO_SHOW
     if "__name__" in texts[max(i - 3, 0) : i]:
         return "remove the line and the indentation below it: a script runs from its first line to its last"
+    if "load" in texts[max(i - 6, 0) : i]:
+        return "of several arrays, load takes the one named like the variable: y = load(path) takes y"
     return STRING_HELP
 
 
@@ -235,7 +237,7 @@ def after_operand(kinds: list[str], texts: list[str], i: int, touching: bool, ca
         if before == NAME and touching:
             hint = _string_help(texts, i)
             return "GC110", "f-strings and other string prefixes are not supported", hint
-        return "GC110", "a string is not a value", STRING_HELP
+        return "GC110", "a string is not a value", _string_help(texts, i)
     if kind in (NAME, NUMBER, "(", "[", "True", "False", "None"):
         left = described(before, texts[i - 1])
         if kind == NUMBER and before == NUMBER and touching:
