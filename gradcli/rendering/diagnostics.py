@@ -1,4 +1,4 @@
-"""Diagnostics as text: headline, place, both culprits underlined, next step.
+"""Diagnostics as text: headline, place, the source with the culprits underlined, next step.
 
 error[GC301]: cannot add f64[3] and f64[4]
  --> loss.grad:4:9
@@ -46,7 +46,7 @@ class Mark(NamedTuple):
 
 
 def render(diagnostics: Sequence[Diagnostic], colour: bool = False) -> str:
-    """All diagnostics, a blank line between those that show source text; the rest is counted."""
+    """The diagnostics, with blank lines around those that show source text; after 20, only the number of the rest."""
     paint = ansi if colour else bare
     blocks = ["\n".join(block(one, paint)) for one in diagnostics[:MOST]]
     if len(diagnostics) > MOST:
@@ -82,7 +82,7 @@ def block(one: Diagnostic, paint: Paint) -> Iterator[str]:
 
 
 def snippet(one: Diagnostic, span: Span, paint: Paint) -> Iterator[str]:
-    """The place, and each line concerned with its underlines."""
+    """The place, then each line of source with its underlines."""
     assert one.source is not None
     marks: dict[int, list[tuple[Span, str, bool]]] = {span.line: [(span, "", True)]}
     for place, text in one.labels:
@@ -102,7 +102,7 @@ def snippet(one: Diagnostic, span: Span, paint: Paint) -> Iterator[str]:
 
 
 def displayed(text: str, number: int, marks: list[tuple[Span, str, bool]]) -> tuple[str, list[Mark]]:
-    """A source line as it is shown, clipped around its marks, and the marks in cells of what is shown."""
+    """A source line clipped around its marks, and the marks in cells of the clipped line."""
     pieces = [shown(character) for character in text]
     offsets = [0]
     for piece in pieces:
@@ -146,9 +146,9 @@ def clipped(pieces: list[str], offsets: list[int], marks: list[Mark]) -> tuple[s
 
 
 def underlines(text: str, marks: list[Mark], paint: Paint) -> Iterator[str]:
-    """The row of ^ and - under a line, the last label beside it, the others under their places.
+    """The rows of ^ and - under a line: the last label next to them, the others below their places.
 
-    Labels inside the primary stretch stand out from it: `a + b` gets `- ^ -`.
+    Labeled parts of the primary stretch are underlined with -: `a + b` gets `- ^ -`.
     """
     cells: dict[int, bool] = {}
     split = any(mark.text for mark in marks)

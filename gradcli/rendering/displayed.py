@@ -30,7 +30,7 @@ ALIGNED = {"number": "right"}
 
 
 def text(result: Any) -> str:
-    """What the command prints of a result."""
+    """The text that the command prints for a result."""
     kind = type(result).__name__
     if kind == "Graph":
         return formats.text("tree", result, Style())
@@ -38,7 +38,7 @@ def text(result: Any) -> str:
 
 
 def bundle(result: Any) -> dict[str, str]:
-    """A result for notebooks, by type of data: plain text, and the richest form there is. Long arrays are shortened."""
+    """A result for notebooks, by MIME type: plain text, and the richest form available. Long arrays are shortened."""
     kind = type(result).__name__
     if kind == "Graph":
         drawing = formats.text("svg", result, Style(), backward=any(one.sent for one in result.vertices))

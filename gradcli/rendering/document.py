@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 class Style(NamedTuple):
-    """How people want numbers: significant digits (None: all), and how many entries of an array to list.
+    """How to show numbers: significant digits (None: all), and how many entries of an array to list.
 
-    `width` is that of the terminal, None where the result goes elsewhere.
+    `width` is that of the terminal, None if the output is not a terminal.
     """
 
     digits: int | None = None
@@ -33,7 +33,7 @@ class Formula(str):
 
     @classmethod
     def of(cls, text: str, latex: Callable[[], str], mathml: Callable[[], str]) -> Formula:
-        """A text with what writes it in these forms."""
+        """A text with the functions that write it as LaTeX and MathML."""
         made = cls(text)
         made.latex = latex
         made.mathml = mathml
@@ -54,7 +54,7 @@ class Facts(NamedTuple):
 
 
 class Column(NamedTuple):
-    """A column of a grid. `drop`: 0 stays, else larger numbers go first where the width is short.
+    """A column of a grid. `drop`: 0 always stays; columns with larger numbers are dropped first on narrow terminals.
 
     `kind`: number (right-aligned), text, code (a piece of script), verdict (coloured by its word).
     """
@@ -65,7 +65,7 @@ class Column(NamedTuple):
 
 
 class Grid(NamedTuple):
-    """Rows under columns; `narrow` says the same in a form that fits where this one is too wide."""
+    """Rows under columns; `narrow` is a form of the same rows for terminals that are too narrow for this one."""
 
     columns: tuple[Column, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -78,7 +78,7 @@ Block = Line | Facts | Grid
 
 
 class Document(NamedTuple):
-    """Blocks in the order in which they are read."""
+    """Blocks, in order."""
 
     blocks: tuple[Block, ...]
 
@@ -87,14 +87,14 @@ GAP = Line("")  # a blank line, as grids have one before and behind them
 
 
 def separate(before: object, block: Block) -> bool:
-    """Whether a blank line stands between two blocks."""
+    """Whether to put a blank line between two blocks."""
     if before is None or before == GAP:
         return False
     return block == GAP or isinstance(block, Grid) or isinstance(before, Grid)
 
 
 def document(*blocks: Block) -> Document:
-    """The blocks with facts that follow each other joined, so that their values line up."""
+    """A document in which consecutive blocks of facts are joined, so that their values are aligned."""
     joined: list[Block] = []
     for block in blocks:
         if joined and isinstance(block, Facts) and isinstance(joined[-1], Facts):

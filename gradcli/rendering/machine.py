@@ -1,7 +1,7 @@
 """Results as JSON, for programs. It carries `schema_version` and changes only by addition.
 
 NaN and infinities are the strings "nan", "inf", "-inf"; arrays are nested lists; a complex number is [re,
-im]. The schemas beside this file (`schema/*.json`) say the same to a validator.
+im]. The JSON schemas are in `schema/*.json`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def text(payload: Payload) -> str:
 
 
 def opening(command: str) -> Payload:
-    """What every payload starts with."""
+    """The first fields of every payload."""
     return {"schema_version": SCHEMA_VERSION, "command": command}
 
 
@@ -53,7 +53,7 @@ def result_fields(result: Any) -> Payload:
 
 
 def derivation(command: str, result: Derivation) -> Payload:
-    """Formulas by leaf, with what they assume and how far they were checked."""
+    """Formulas by leaf, with their assumptions and how far they were checked."""
     names = (
         "expression",
         "formula",
@@ -216,7 +216,7 @@ def diagnostics(found: Sequence[Diagnostic]) -> Payload:
 
 
 def refusal(command: str | None, found: Sequence[Diagnostic]) -> Payload:
-    """What stands on stdout when nothing could be evaluated: the first error, and all of several."""
+    """The payload when nothing could be evaluated: the first error, and if there are several, all of them."""
     payload: Payload = {"schema_version": SCHEMA_VERSION, "command": command, "error": problem(found[0])}
     if len(found) > 1:
         payload["errors"] = [problem(one) for one in found]
@@ -224,7 +224,7 @@ def refusal(command: str | None, found: Sequence[Diagnostic]) -> Payload:
 
 
 def problem(one: Diagnostic) -> Payload:
-    """An error with what helps to mend it."""
+    """An error with its help."""
     fields: Payload = dict(one.as_json())
     if one.help:
         fields["help"] = one.help

@@ -1,7 +1,7 @@
 r"""Formulas of the script language as LaTeX: `2/m*A.T @ (A @ x - b)` as `\frac{2}{m} A^{\top} (A x - b)`.
 
-`Mathematics` decides what is written: a product entry by entry is \odot, as people write it, and whether one is meant
-follows from the ranks of the operands. How it is written is up to a notation: LaTeX here, MathML in `mathml.py`.
+`Mathematics` decides what to write: an entry-by-entry product becomes \odot, for example, which it recognises by the
+ranks of the operands. A notation decides how to write it: LaTeX here, MathML in `mathml.py`.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ MATRICES = frozenset(["outer", "inv", "eye", "diag"])
 
 
 def latex(text: str, ranks: Mapping[str, int]) -> str:
-    r"""A formula in LaTeX; `ranks` are those of the names in it, numbers where they are not there.
+    r"""A formula in LaTeX; `ranks` are those of its names, and a name that is not in `ranks` is a number.
 
     >>> latex("2/m*A.T @ (A @ x - b)", {"A": 2, "x": 1, "b": 1})
     '\\frac{2}{m} A^{\\top} (A x - b)'
@@ -69,7 +69,7 @@ def latex(text: str, ranks: Mapping[str, int]) -> str:
 
 
 class Mathematics:
-    """Writes trees; `ranks` are those of names."""
+    """Writes syntax trees as mathematics; `ranks` are those of names."""
 
     top = r"\top"
     symbols: Mapping[str, str] = {"eye": "I", "ones": r"\mathbf{1}", "zeros": r"\mathbf{0}"}
@@ -271,7 +271,7 @@ def is_dot(node: Syntax) -> bool:
 
 
 def stem_and_index(name: str) -> tuple[str, str]:
-    """A name without the digits at its end, and these: x and 1 of x_1."""
+    """A name without the digits at its end, and these digits: x and 1 for x_1."""
     stem = name.rstrip("0123456789").rstrip("_") or name
     return stem, name[len(stem) :].lstrip("_")
 

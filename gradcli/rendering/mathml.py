@@ -15,7 +15,7 @@ INVISIBLE_TIMES, FUNCTION_APPLICATION = "&#x2062;", "&#x2061;"
 
 
 def mathml(text: str, ranks: Mapping[str, int]) -> str:
-    """A formula as a `math` element; `ranks` are those of the names in it, numbers where they are not there.
+    """A formula as a `math` element; `ranks` are those of its names, and a name that is not in `ranks` is a number.
 
     >>> mathml("x/2", {"x": 1})
     '<math><mfrac><mi>x</mi><mn>2</mn></mfrac></math>'
@@ -104,12 +104,12 @@ class MathML(Mathematics):
 
 
 def row(text: str) -> str:
-    """Elements as one."""
+    """Elements in one `mrow`."""
     return f"<mrow>{text}</mrow>" if text.count("<") > 2 else text
 
 
 def escaped(text: str) -> str:
-    """Text without characters that mean something in MathML."""
+    """Text with the special characters of XML escaped."""
     return text.translate({38: "&amp;", 60: "&lt;", 62: "&gt;"})
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def render(document: Document) -> str:
-    """The document as text; blocks that are grids are set off by blank lines."""
+    """The document as text, with blank lines around grids."""
     lines: list[str] = []
     previous: object = None
     for block in document.blocks:

@@ -35,18 +35,18 @@ class Canvas:
         self.letters: dict[tuple[int, int], str] = {}
 
     def spot(self, x: float, y: float) -> tuple[float, float]:
-        """The place of a point in dots, from the upper left."""
+        """The position of a point in dots, from the upper left."""
         across = (x - self.x[0]) / (self.x[1] - self.x[0]) * (2 * self.columns - 1)
         return across, (self.y[1] - y) / (self.y[1] - self.y[0]) * (4 * self.rows - 1)
 
     def dot(self, across: float, down: float) -> None:
-        """Set a dot; outside nothing is drawn."""
+        """Set a dot, if it is inside the canvas."""
         column, row = round(across), round(down)
         if 0 <= column < 2 * self.columns and 0 <= row < 4 * self.rows:
             self.cells[row // 4][column // 2] |= DOTS[row % 4][column % 2]
 
     def curve(self, xs: Sequence[float], ys: Sequence[float]) -> None:
-        """Lines between points that follow each other, as far as they are finite and inside."""
+        """Lines between consecutive points that are finite, clipped to the canvas."""
         for (x0, y0), (x1, y1) in pairwise(zip(xs, ys, strict=True)):
             if not all(map(math.isfinite, (y0, y1))) or max(y0, y1) < self.y[0] or min(y0, y1) > self.y[1]:
                 continue
@@ -72,7 +72,7 @@ class Canvas:
 
 
 def span(values: Sequence[float]) -> tuple[float, float]:
-    """The range of the values that are finite; where a pole stands out, that of the most of them.
+    """The range of the finite values; next to a pole, the range of most of them.
 
     >>> span([1.0, 2.0, float("nan")]), span([3.0])
     ((1.0, 2.0), (2.5, 3.5))
@@ -89,7 +89,7 @@ def span(values: Sequence[float]) -> tuple[float, float]:
 
 
 def chart(xs: Sequence[float], series: Sequence[Sequence[float]], columns: int, rows: int, label: str) -> list[str]:
-    """Curves over the same points with their axes; the range is that of the first curve and of all others.
+    """Curves over the same points with their axes, which include all curves.
 
     >>> chart([0, 1, 2], [[0, 1, 4]], 12, 3, "x")[-1]
     '     0    x     2'
@@ -102,7 +102,7 @@ def chart(xs: Sequence[float], series: Sequence[Sequence[float]], columns: int, 
 
 
 def framed(canvas: Canvas, label: str) -> list[str]:
-    """A canvas with its axes: the ends of both ranges."""
+    """A canvas with its axes and the ends of both ranges."""
     ends = [number(canvas.y[1], 4), number(canvas.y[0], 4)]
     margin = max(7, *map(len, ends)) if max(map(len, ends)) > 3 else 3
     rows = canvas.lines()
@@ -118,7 +118,7 @@ def framed(canvas: Canvas, label: str) -> list[str]:
 
 
 def arrow(dx: float, dy: float) -> str:
-    """The arrow that points most nearly where a gradient does; a dot where there is none.
+    """The arrow whose direction is nearest to that of a gradient; a dot for a zero gradient.
 
     >>> arrow(1, 0), arrow(-1, 1), arrow(0, -2), arrow(0, 0)
     ('→', '↖', '↓', '·')
@@ -181,7 +181,7 @@ def drawn(result: Curves, style: Style) -> Iterator[Block]:
 
 
 def difference(result: Curves) -> tuple[int, float]:
-    """Where the claim is farthest from the derivative, and how far."""
+    """The point at which the claim differs most from the derivative, and by how much."""
     (slope,) = result.gradient.values()
     apart = [abs(a - b) if math.isfinite(a - b) else 0.0 for a, b in zip(slope, result.claim or slope, strict=True)]
     largest = max(apart)
@@ -210,7 +210,7 @@ def table(values: list[float], width: int) -> list[list[float]]:
 
 
 def levels(result: Curves) -> list[float]:
-    """Values at which lines are drawn: between the least and the largest that is usual."""
+    """The values of the contour lines, evenly spaced over the usual range of values."""
     low, high = span(result.value)
     return [low + (high - low) * (at + 0.5) / LEVELS for at in range(LEVELS)]
 
@@ -266,7 +266,7 @@ def along_one(result: Curves, sheet: Any) -> None:
 
 
 def without_poles(values: list[float], slopes: list[float], height: float) -> list[float]:
-    """Values with a gap where they jump against the slope on both sides, as tan does."""
+    """Values with a gap at poles: where they jump against the slope on both sides, as tan does."""
     found = list(values)
     for at, (one, other) in enumerate(pairwise(values)):
         jump = other - one
@@ -310,7 +310,7 @@ def over_two(result: Curves, sheet: Any) -> None:
 
 
 def by_step(result: Curves, sheet: Any) -> None:
-    """The error of central differences by their step, both on logarithmic axes."""
+    """The error of central differences against the step, both on logarithmic axes."""
     found = result.steps
     assert found is not None and found.exact is not None
     axes = sheet.subplots()

@@ -1,6 +1,6 @@
-"""The progress line of long work: a bar, counts, an estimate of the time that is left, and what was done last.
+"""The progress line of long work: a bar, counts, an estimate of the remaining time, and the last item done.
 
-The line never takes more cells than the terminal has; what does not fit is left out, the counts last of all.
+The line is never wider than the terminal; parts that do not fit are left out, the counts last.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Progress:
         self.amount = 0.0
 
     def line(self, now: float, cells: int, done: int, total: int, label: str = "", failed: int = 0) -> str | None:
-        """The line in at most so many cells; None where the last one is too recent."""
+        """The line, in at most this many cells; None if the last one is too recent."""
         if self.began is None:
             self.began, self.seen = now, (now, done)
         else:
@@ -59,7 +59,7 @@ class Progress:
 
 
 def fitted(label: str, cells: int) -> str:
-    """A label that is safe to print, cut in the middle to so many cells."""
+    """A label that is safe to print, shortened in the middle to a number of cells."""
     text, limit = visible(label, 4 * cells), cells
     while width(text) > cells:
         text, limit = visible(text, limit), limit - 1
@@ -67,7 +67,7 @@ def fitted(label: str, cells: int) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A duration as people say it: the numbers have one digit or two.
+    """A duration for people, in numbers of few digits.
 
     >>> duration(3), duration(42), duration(200), duration(4000), duration(1e6)
     ('5 s', '40 s', '3 min', '1 h 10 min', '278 h')

@@ -1,7 +1,8 @@
 """Documents as rich tables, fitted to the width of a terminal.
 
-No number is ever cut. A grid that is too wide first drops its optional columns, then wraps text at spaces, then takes
-its narrow form, and in the end becomes one card per row. User text enters rich as `Text` only.
+No number is ever cut. A grid that is too wide first loses its optional columns, then its text is wrapped at spaces,
+then its narrow form is used, and finally each row becomes a card. User text is passed to rich as `Text` only, so that
+it cannot contain markup.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ ROLES = {
 
 
 def render(document: Document, cells: int) -> list[RenderableType]:
-    """What to print, in order, for a terminal of so many cells."""
+    """The renderables to print, in order, for a terminal of this width."""
     parts: list[RenderableType] = []
     previous: object = None
     for block in document.blocks:
@@ -67,7 +68,7 @@ def indented(text: Text) -> Padding:
 
 
 def facts(block: Facts, cells: int) -> Iterator[RenderableType]:
-    """Names and values side by side, or under each other where a value would be broken."""
+    """Names and values side by side, or below each other if a value would be broken."""
     names = max(width(visible(name)) for name, _, _ in block.rows)
     longest = max((width(word) for _, value, _ in block.rows for word in visible(value).split()), default=0)
     if INDENT + names + GAP + longest > cells >= longest:
@@ -106,7 +107,7 @@ def grid(block: Grid, cells: int) -> Iterator[RenderableType]:
 
 
 def fewer(columns: Sequence[Column], lowest: int) -> Iterator[list[int]]:
-    """All columns, then without the most dispensable one, and so on down to a `drop`."""
+    """All columns, then without the most dispensable one, and so on, down to a `drop`."""
     kept = list(range(len(columns)))
     yield kept
     for at in sorted(kept, key=lambda at: -columns[at].drop):
@@ -118,10 +119,10 @@ def fewer(columns: Sequence[Column], lowest: int) -> Iterator[list[int]]:
 def fitted(
     columns: Sequence[Column], rows: Sequence[tuple[str, ...]], room: int, least: int | None, whole: bool
 ) -> list[int] | None:
-    """The width of each column, or None where the grid does not fit into `room` cells.
+    """The width of each column, or None if the grid does not fit into `room` cells.
 
-    Text and code may be wrapped to `least` cells, inside a word if need be; None: nothing may be wrapped. Numbers may
-    be wrapped at spaces unless they stay whole.
+    Text and code may be wrapped to `least` cells, inside a word if necessary; None: nothing may be wrapped. Numbers may
+    be wrapped at spaces, unless they have to stay whole.
     """
     texts = [[column.title, *(row[at] for row in rows)] for at, column in enumerate(columns)]
     room -= GAP * (len(columns) - 1)

@@ -61,7 +61,7 @@ def markdown(document: Document) -> str:
 
 
 def markdown_fact(label: str, value: str, role: str) -> str:
-    """One fact as an item; a value without a label belongs to the item before it."""
+    """One fact as a list item; a value without a label continues the item before it."""
     if isinstance(value, Formula):
         return f"- {visible(label).translate(MARKDOWN)}: ${value.latex()}$ ({code_span(value)})"
     phrase = visible(value).translate(MARKDOWN) if role in ("text", "note", "key") else code_span(value)
@@ -100,7 +100,7 @@ def markdown_cell(column: Column, cell: str) -> str:
 
 
 def code_span(text: str) -> str:
-    """Text between as many back quotes as it needs."""
+    """Text as a code span, between enough back quotes."""
     safe, ticks = visible(text), "`"
     while ticks in safe:
         ticks += "`"
@@ -176,7 +176,7 @@ def csv_rows(rows: Iterable[Sequence[str]]) -> str:
 
 
 def csv_cell(cell: str) -> str:
-    """A quoted cell where it must be; text that a spreadsheet would run as a formula starts with a quote."""
+    """A cell, quoted where necessary; text that a spreadsheet would run as a formula starts with an apostrophe."""
     safe = visible(cell)
     if safe[:1] in ("=", "+", "-", "@") and not is_number(safe):
         safe = "'" + safe

@@ -85,7 +85,7 @@ def entry(value: Any, position: int) -> Any:
 
 
 def index_text(shape: tuple[int, ...], position: int) -> str:
-    """Where entry `position` sits, as the script language writes it: `[1, 0]`; nothing for a number."""
+    """The index of entry `position` in the script language, such as `[1, 0]`; empty for a number."""
     if not shape:
         return ""
     places: list[str] = []
@@ -96,7 +96,7 @@ def index_text(shape: tuple[int, ...], position: int) -> str:
 
 
 def positions(size: int, limit: int) -> Iterator[int | None]:
-    """Which entries to show of `size`: all up to `limit`, else the first and last few, None between them."""
+    """The entries to show of `size`: all up to `limit`, else the first and last few with None between them."""
     if size <= limit:
         yield from range(size)
         return
@@ -133,7 +133,7 @@ def nested(value: Any, digits: int | None) -> str:
 
 
 def summary(value: Any, digits: int | None = None) -> str:
-    """A large array in a few words: shape, smallest and largest entry, norm, how many are not finite."""
+    """A summary of a large array: shape, smallest and largest entry, norm, number of entries that are not finite."""
     shape = "x".join(map(str, shape_of(value)))
     if getattr(value, "dtype", None) is not None and value.dtype.kind == "c":
         return f"array {shape}, complex"
@@ -150,5 +150,5 @@ def summary(value: Any, digits: int | None = None) -> str:
 
 
 def point(at: dict[str, Value], digits: int | None = None, limit: int = 12) -> str:
-    """A point as one would type it: `x = 2.0, y = 3.0`; large arrays are summarised."""
+    """A point as you would type it: `x = 2.0, y = 3.0`; large arrays are summarised."""
     return ", ".join(f"{name} = {inline(value, digits, limit)}" for name, value in at.items())

@@ -1,6 +1,6 @@
 """A value and its gradient as a function in another language, in a file of its own with a test of its values.
 
-`python_code` writes NumPy, PyTorch and JAX, `c_code` C. Both read trees of formulas, with the names of their parts.
+`python_code` writes NumPy, PyTorch and JAX, `c_code` C, both from the syntax trees of formulas.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ TARGETS = ("numpy", "torch", "jax", "c")
 
 
 def source_file(function: SelfContained, target: str) -> str:
-    """The text of a file for one of TARGETS; raises GradcliError GC512 for what the target lacks."""
+    """The text of a file for one of TARGETS; raises GradcliError GC512 if the target lacks a function."""
     reserved = C_WORDS if target == "c" else PYTHON_WORDS
     for name in (*function.leaves, *function.sizes, *function.parts):
         if name in reserved:

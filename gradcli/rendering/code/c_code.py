@@ -1,7 +1,7 @@
 """Formulas as a C function on arrays in row-major order: loops over entries, with a buffer for each product and sum.
 
-An array is known by its sizes and by what writes its entry at some indices, so operations entry by entry are one
-expression and need no buffer.
+An array is represented by its sizes and a function that writes its entry at given indices, so entry-by-entry operations
+become one expression and need no buffer.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ LOGIC = {"and": "&&", "or": "||"}
 
 
 class Array(NamedTuple):
-    """The sizes of an array, and what writes its entry at some indices."""
+    """The sizes of an array, and the function that writes its entry at given indices."""
 
     sizes: Sizes
     at: Callable[..., str]
@@ -101,7 +101,7 @@ class CCode:
         self.count = 0
 
     def fresh(self, stem: str) -> str:
-        """A name that nothing has."""
+        """A new name."""
         while True:
             self.count += 1
             name = f"{stem}{self.count}"
@@ -125,7 +125,7 @@ class CCode:
         self.lines += ["    " * depth + "}" for depth in reversed(range(len(sizes)))]
 
     def buffer(self, array: Array, name: str | None = None) -> Array:
-        """An array that is kept: its entries are computed once."""
+        """A buffer for an array, so that its entries are computed only once."""
         name = name or self.fresh("t")
         if not array.sizes:
             self.lines.append(f"double {name} = {array.at()};")
@@ -150,7 +150,7 @@ class CCode:
         return name
 
     def reduced(self, array: Array, start: str = "0", join: str = "+=") -> Array:
-        """All entries of an array joined to one number."""
+        """All entries of an array reduced to one number."""
         if not array.sizes:
             return array
         kept = self.buffer(array)
@@ -162,7 +162,7 @@ class CCode:
     # --- expressions ----------------------------------------------------------------------------------------------
 
     def array(self, node: Syntax) -> Array:
-        """The array that a tree stands for."""
+        """The array for a syntax tree."""
         if isinstance(node, Number):
             text = {"True": "1.0", "False": "0.0"}.get(node.text, node.text)
             text = text if "." in text or "e" in text else f"{text}.0"
@@ -237,7 +237,7 @@ class CCode:
         return kept
 
     def stored(self, array: Array) -> Array:
-        """An array whose entries cost nothing to read."""
+        """An array whose entries are cheap to read, buffered if necessary."""
         entry = array.at(*["0"] * len(array.sizes))
         return array if entry.partition("[")[0].isidentifier() and entry.count("[") == 1 else self.buffer(array)
 
@@ -251,7 +251,7 @@ class CCode:
         return leaf_array(name, (str(len(rows)), str(len(rows[0]))) if deep else (str(len(entries)),))
 
     def subscript(self, node: Subscript) -> Array:
-        """Entries, rows and stretches of an array, and sizes."""
+        """Entries, rows and slices of an array, and sizes."""
         if isinstance(node.value, Call) and node.value.function.id == "shape":
             size = self.size(node)
             return Array((), lambda: f"(double){size}")
@@ -280,7 +280,7 @@ class CCode:
         return Array(tuple(sizes), at)
 
     def stretch(self, item: Slice | None, size: str) -> tuple[str, str]:
-        """Where a stretch starts, and whether it goes up or down; nothing for a whole axis."""
+        """The start of a slice, empty for a whole axis, and its direction: + or -."""
         if item is None or (item.lower is item.upper is item.step is None):
             return "", "+"
         step = 1 if item.step is None else unparse(item.step)
@@ -291,7 +291,7 @@ class CCode:
         raise lacks(unparse(item))
 
     def length(self, item: Slice, size: str) -> str:
-        """The length of a stretch."""
+        """The length of a slice."""
         low = "0" if item.lower is None else unparse(item.lower)
         high = size if item.upper is None else unparse(item.upper)
         if low.startswith("-") or high.startswith("-"):
@@ -355,7 +355,7 @@ class CCode:
         raise lacks(unparse(node))
 
     def reduction(self, node: Call, name: str, args: Sequence[Array]) -> Array:
-        """A sum, mean, norm or another number made of all entries, or a function of a whole vector."""
+        """A reduction of all entries such as a sum, mean or norm, or a function of a whole vector."""
         one = args[0]
         last = not node.keywords or unparse(node.keywords[0].value) in ("-1", str(len(one.sizes) - 1))
         whole = len(one.sizes) == 1 or (name != "logsumexp" or node.keywords)
@@ -403,7 +403,7 @@ class CCode:
         raise lacks(unparse(node))
 
     def along_rows(self, array: Array, start: str, join: str) -> Array:
-        """The entries along the last axis joined to one number."""
+        """The entries along the last axis reduced to one number."""
         *outer, last = array.sizes
         kept = self.buffer(Array(tuple(outer), lambda *at: start))
 
@@ -481,7 +481,7 @@ def spread(arrays: Sequence[Array], entry: Callable[[Callable[[Array], str]], st
 
 
 def lacks(text: str) -> Exception:
-    """The error for what C code is not written for."""
+    """The error for a function without C code."""
     return error("GC512", f"--emit c has no counterpart for `{visible(text)}`", help="--emit numpy has more functions")
 
 
@@ -520,7 +520,7 @@ def c_file(function: SelfContained) -> str:
 
 
 def test_lines(function: SelfContained) -> list[str]:
-    """A `main` that compares the function at one point with the numbers that gradcli has there."""
+    """A `main` that compares the function at one point with gradcli's numbers."""
     lines = [
         "#ifndef WITHOUT_TEST", "static int far(double a, double b) { return fabs(a - b) > 1e-9*fabs(b) + 1e-12; }", "",
         "int main(void)", "{", "    int wrong = 0;",

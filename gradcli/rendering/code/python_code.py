@@ -164,7 +164,7 @@ class PythonCode:
         raise error("GC512", f"--emit {self.target} has no counterpart for {visible(type(node).__name__)}")
 
     def number_of(self, condition: Syntax) -> tuple[str, int]:
-        """A condition as 1 or 0."""
+        """A condition as a number: 1 or 0."""
         return f"{self.module}.where({self.truth(condition)}, {self.tensor('1.0')}, {self.tensor('0.0')})", ATOM
 
     def truth(self, node: Syntax) -> str:
@@ -182,7 +182,7 @@ class PythonCode:
         return f"torch.tensor({text})" if plain else text
 
     def is_plain(self, node: Syntax) -> bool:
-        """Whether a tree is a number of Python, which functions of tensors do not take."""
+        """Whether a tree is a Python number, which functions of tensors do not accept."""
         if isinstance(node, Name):
             return node.id in self.plain or node.id not in self.names
         if isinstance(node, Call):
@@ -197,7 +197,7 @@ class PythonCode:
         return f"torch.tensor({text}, dtype=torch.float64)" if self.target == "torch" else text
 
     def argument(self, node: Syntax) -> str:
-        """What a function of tensors takes, and an array consists of."""
+        """An argument of a function of tensors, or an entry of an array."""
         return self.tensor(self.text(node)) if self.is_plain(node) else self.text(node)
 
     def binary(self, node: Binary) -> tuple[str, int]:
@@ -223,7 +223,7 @@ class PythonCode:
         return f"[{', '.join(map(self.entries, node.items))}]" if isinstance(node, List) else self.text(node)
 
     def item(self, item: Syntax) -> str:
-        """A position or a stretch of them."""
+        """A position or a slice."""
         if isinstance(item, Slice):
             bounds = ["" if one is None else self.text(one) for one in (item.lower, item.upper, item.step)]
             return ":".join(bounds if bounds[2] else bounds[:2])

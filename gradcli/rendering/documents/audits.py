@@ -1,4 +1,4 @@
-"""The report of an audit as a document: a row for each gradient, cards for what is wrong, lines for the settings."""
+"""The report of an audit as a document: a row for each gradient, cards for wrong ones, lines for the settings."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ COLUMNS = (
 
 
 def findings(found: Sequence[Finding], processes: int, seconds: float, style: Style, show: str) -> Document:
-    """`audit`: all gradients, what is wrong with its evidence, what to paste into the settings, the summary."""
+    """`audit`: all gradients, the evidence for wrong ones, lines to paste into the settings, the summary."""
     blocks: list[Block] = []
     if found:
         blocks.append(Grid(COLUMNS, tuple(map(row, found))))
@@ -43,7 +43,7 @@ def findings(found: Sequence[Finding], processes: int, seconds: float, style: St
 
 
 def row(one: Finding) -> tuple[str, ...]:
-    """One gradient; `note` marks what is wrong in code that is not the user's."""
+    """One gradient; `note` marks a wrong gradient in code of an installed package."""
     return (
         mark(one),
         one.verdict,
@@ -66,7 +66,7 @@ def mark(one: Finding) -> str:
 
 
 def reason(one: Finding) -> str:
-    """Why the verdict is what it is; and what was expected, and which calls were not kept."""
+    """The reason for the verdict, with the expected verdict and the calls that were not kept."""
     phrase = one.message
     if one.verdict == "DISAGREES":  # how it is wrong stands on the card below
         phrase = next((phrase.partition(mark)[0] for mark in READ if mark in phrase), phrase)
@@ -79,7 +79,7 @@ def reason(one: Finding) -> str:
 
 
 def to_paste(found: Sequence[Finding]) -> Iterator[Block]:
-    """The lines for the settings that accept what is meant."""
+    """The lines of settings that accept gradients which differ on purpose."""
     meant = {one.title: one.verdict for one in found if one.owned and not one.expected and one.verdict in EXPECTABLE}
     if meant:
         yield Line("If these are intended, add to pyproject.toml:", "note")

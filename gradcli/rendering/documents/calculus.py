@@ -41,7 +41,7 @@ def evaluation(result: Evaluation, style: Style) -> Document:
 
 
 def exact(result: Evaluation | Gradient, style: Style) -> Iterator[Block]:
-    """The enclosed values beside floats that lost their digits, and the operation that lost them."""
+    """The exact values of floats that lost their digits, and the operation that lost them."""
     known = result.exact or {}
     rows = [("exact value", exact_text(known["value"], style), "title")] if "value" in known else []
     rows += [
@@ -53,7 +53,7 @@ def exact(result: Evaluation | Gradient, style: Style) -> Iterator[Block]:
 
 
 def exact_text(value: Any, style: Style) -> str:
-    """An exact value: a number, the digits of one that no double is near to, or nested lists of them."""
+    """An exact value: a number, the digits of a number that no double is close to, or nested lists of them."""
     if isinstance(value, list):
         return f"[{', '.join(exact_text(one, style) for one in value)}]"
     return "unknown" if value is None else value if isinstance(value, str) else number(value, style.digits)
@@ -110,10 +110,10 @@ def all_jacobian_rows(result: Jacobian, style: Style) -> Iterator[tuple[str, str
 def jacobian_rows(
     output: str, shape: tuple[int, ...], table: dict[str, Value], style: Style
 ) -> Iterator[tuple[str, str, str]]:
-    """(output entry, leaf entry, partial) in the order of the matrix: an output entry with all leaves, then the next.
+    """(output entry, leaf entry, partial) in row-major order.
 
     `table` has an array of output shape + leaf shape for each leaf. Of a large matrix only the first and last rows are
-    listed, with a summary of every array between them.
+    listed, with a summary of each array between them.
     """
     height = math.prod(shape)
     widths = {leaf: size_of(array) // max(height, 1) for leaf, array in table.items()}
@@ -138,7 +138,7 @@ def head(expression: str, at: dict[str, Value], style: Style) -> list[Block]:
 
 
 def values(value: Value | tuple[Value, ...], style: Style, name: str = "value") -> Iterator[Block]:
-    """The value on one line where it is short, else a row per entry."""
+    """The value on one line if it is short, else a row for each entry."""
     outputs = value if isinstance(value, tuple) else (value,)
     for position, output in enumerate(outputs):
         label = f"{name} {position}" if isinstance(value, tuple) else name
@@ -173,7 +173,7 @@ def entry_rows(
 
 
 def matrix(result: Hessian, style: Style) -> Grid:
-    """The Hessian as a matrix over leaf entries, and row by row where that is too wide or too large."""
+    """The Hessian as a matrix over leaf entries, or row by row if that is too wide or too large."""
     names: list[tuple[str, str]] = []
     for leaf, partial in result.gradient.items():
         shape = shape_of(partial)
@@ -199,7 +199,7 @@ def hessian_rows(result: Hessian, style: Style) -> Iterator[tuple[str, str, str]
 
 
 def unused(at: dict[str, Value], shown: dict[str, Value], style: Style) -> Iterator[Block]:
-    """The rest of the point: what is held fixed."""
+    """The rest of the point: names that are held fixed."""
     rest = {name: value for name, value in at.items() if name not in shown}
     if rest:
         yield Facts((("fixed", point(rest, style.digits), "code"),))
@@ -210,7 +210,7 @@ def derivative_name(order: int) -> str:
 
 
 def tidy(result: Any) -> Grid:
-    """Every number of a result, one per row, for CSV: quantity, of what (row), by what (column), value."""
+    """Every number of a result, one per row, for CSV: quantity, row (of what), column (by what), value."""
     full = Style(entries=sys.maxsize)
     rows: list[tuple[str, str, str, str]] = []
     for leaf, value in result.at.items():

@@ -1,7 +1,7 @@
-"""The card of a check: where, the digits side by side, what is wrong, and how to reproduce it.
+"""The card of a check: its place, the digits side by side, what is wrong, and how to reproduce it.
 
-The findings are put in the order in which people read them. The short card leaves out how a result was found; the
-whole card, and JSON, have everything.
+The evidence is put in an order for readers. The short card omits how a result was obtained; the whole card, and JSON,
+have everything.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ WORDS = {
 
 
 def card(check: Any, style: Style, replay: str = "", whole: bool = True) -> Iterator[Block]:
-    """The card of one check; `replay` is the command that reproduces it. Not `whole`: what a first look needs."""
+    """The card of one check; `replay` is the command that reproduces it. Unless `whole`, only the essentials."""
     evidence = arranged(check.evidence)
     if not whole:
         evidence = {name: value for name, value in evidence.items() if name not in LAST}
@@ -78,7 +78,7 @@ def tables(evidence: Mapping[str, Any], style: Style) -> Iterator[Block]:
 
 
 def witness_table(found: Mapping[str, Any], style: Style) -> Iterator[Block]:
-    """A row for what is judged and one for each witness; below it formulas, and why there is no value."""
+    """A row for the checked derivative and each witness; below them formulas, and reasons for missing values."""
     rows = tuple(
         (row["witness"], witness_value(row, style), error_bound(row), "" if at == 0 else agreement(row))
         for at, row in enumerate(found["rows"])
@@ -104,7 +104,7 @@ def witness_table(found: Mapping[str, Any], style: Style) -> Iterator[Block]:
 
 
 def witness_value(row: Mapping[str, Any], style: Style) -> str:
-    """The digits of a witness; of an approximation those that its error bound leaves."""
+    """The digits of a witness; of an approximation, only the digits that its error bound guarantees."""
     value, bound = float(row["value"]), float(row.get("bound") or 0.0)
     if style.digits is not None:
         return number(value, style.digits)
@@ -120,25 +120,25 @@ def error_bound(row: Mapping[str, Any]) -> str:
 
 
 def agreement(row: Mapping[str, Any]) -> str:
-    """Whether a witness agrees with what is judged, and in how many digits."""
+    """Whether a witness agrees with the checked derivative, and to how many digits."""
     digits = f"{row['digits']} digit{'' if row['digits'] == 1 else 's'}"
     return (digits if row["digits"] else "yes") if row["agrees"] else f"no, {digits}"
 
 
 def title(check: Any) -> Iterator[Block]:
-    """The first line of a card: the verdict, what it is of, and the line of the script."""
+    """The first line of a card: the verdict, what was checked, and the line of the script."""
     yield GAP
     subject = f"{check.kind} {check.leaf}" if check.leaf else str(check.kind)
     yield Line(f"{check.verdict} {subject}" + (f", line {check.line}" if check.line else ""), card_role(check))
 
 
 def card_role(check: Any) -> str:
-    """The colour of a verdict: that of an error where the check failed, that of a warning where it is open."""
+    """The colour of a verdict: that of an error if the check failed, of a warning if it is undecided."""
     return "good" if check.passed else "doubt" if check.verdict == "INCONCLUSIVE" else "bad"
 
 
 def arranged(evidence: Mapping[str, Any]) -> dict[str, Any]:
-    """Evidence in the order of reading; the parts of a counterexample stand with the rest."""
+    """The evidence in the order for readers, with the parts of a counterexample among the rest."""
     known = dict(evidence)
     found = known.pop("counterexample", None)
     if isinstance(found, dict):
@@ -155,7 +155,7 @@ def arranged(evidence: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def evidence_facts(evidence: Mapping[str, Any], style: Style) -> Iterator[tuple[str, str, str]]:
-    """Evidence as name and text: a line per text of a list and per part of a structure; what is empty is left out."""
+    """Evidence as names and texts: a line for each item of a list and part of a structure; empty ones are omitted."""
     for name, value in evidence.items():
         label = WORDS.get(name, str(name).replace("_", " "))
         if name == "compared" and isinstance(value, list):
@@ -173,7 +173,7 @@ def evidence_facts(evidence: Mapping[str, Any], style: Style) -> Iterator[tuple[
 
 
 def corrected(readings: list[Any]) -> Iterator[tuple[str, str, str]]:
-    """The right formula that a diagnosis came to: a line for each line of it."""
+    """The right formula according to the diagnosis, line by line."""
     found = next((one["correction"] for one in readings if isinstance(one, dict) and one.get("correction")), "")
     label = "correct"
     for line in found.splitlines():
@@ -182,7 +182,7 @@ def corrected(readings: list[Any]) -> Iterator[tuple[str, str, str]]:
 
 
 def compared(points: list[Any]) -> Any:
-    """How exact and judged entries stand to each other, a word per point: `= to 128 bits`."""
+    """How the exact and the checked entries compare, for each point: `= to 128 bits`."""
     if not all(isinstance(one, dict) and "relations" in one for one in points):
         return points
     bits = [f" to {one['bits']} bits" if one.get("bits") is not None else "" for one in points]
@@ -190,20 +190,20 @@ def compared(points: list[Any]) -> Any:
 
 
 def parting(exact: str, claimed: str) -> Iterator[tuple[str, str, str]]:
-    """A line with a mark under the first digit in which two numbers differ, where they share the first ones."""
+    """A line with a mark under the first digit in which two numbers differ, if their first digits are equal."""
     same = next((at for at, pair in enumerate(zip(exact, claimed, strict=False)) if len(set(pair)) > 1), None)
     if same is not None and any(digit in "123456789" for digit in exact[:same]) and scale(exact) == scale(claimed):
         yield ("", " " * same + "^ differs from here", "note")
 
 
 def scale(digits: str) -> tuple[str, int]:
-    """The exponent and the place of the point: numbers of one scale have their digits under each other."""
+    """The exponent and the position of the decimal point: digits of numbers with the same scale are aligned."""
     mantissa, _, power = digits.partition("e")
     return power, mantissa.find(".")
 
 
 def evidence_lines(value: Any, style: Style) -> Iterator[str]:
-    """A value as the lines that a reader wants: numbers of a point beside each other, everything else in turn."""
+    """A value as lines: the numbers of a point on one line, everything else on a line each."""
     if isinstance(value, dict) and isinstance(value.get("text"), str):  # a reading: its sentence says it all
         yield value["text"]
     elif isinstance(value, dict) and not all(map(is_number, value.values())):
@@ -222,7 +222,7 @@ def evidence_lines(value: Any, style: Style) -> Iterator[str]:
 
 
 def is_table(value: object) -> bool:
-    """Whether a value is a list of rows: structures of the same parts, and no readings."""
+    """Whether a value is a list of rows: structures with the same parts that are not readings."""
     if not isinstance(value, list | tuple) or not value or not all(isinstance(one, dict) for one in value):
         return False
     return len({tuple(one) for one in value}) == 1 and "text" not in value[0] and len(value[0]) > 1
@@ -240,7 +240,7 @@ def table_lines(rows: Any, style: Style) -> Iterator[str]:
 
 
 def table_cell(value: Any, style: Style) -> str:
-    """A value as a cell: numbers to some digits, so that rows fit beside each other."""
+    """A value as a cell: numbers with few digits, so that the columns fit."""
     return number(value, style.digits or CELL_DIGITS) if isinstance(value, float) else evidence_text(value, style)
 
 

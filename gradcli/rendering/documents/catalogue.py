@@ -66,7 +66,7 @@ def operation(one: Any, rules: Mapping[str, str], examples: Sequence[tuple[str, 
 
 
 def domain_facts(intervals: Sequence[str]) -> Iterator[tuple[str, str, str]]:
-    """Where an operation is defined: once if that is the same for every argument."""
+    """The domain of an operation: a single row if it is the same for every argument."""
     texts = [REAL_LINE.get(interval, interval) for interval in intervals]
     if len(set(texts)) == 1:
         yield ("domain", texts[0], "text")

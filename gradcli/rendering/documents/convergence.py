@@ -1,4 +1,4 @@
-"""Convergence of finite differences: a table of their errors by step, and the V that it draws in a log-log plot."""
+"""Convergence of finite differences: a table of their errors by step, and a log-log plot in the shape of a V."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PITCH = 4  # columns between two steps
 
 
 def convergence(found: StepSequence, style: Style) -> Iterator[Block]:
-    """A row per step with the difference and its error, the plot of the errors, and what they say in words."""
+    """A row per step with the difference and its error, the plot of the errors, and a sentence about them."""
     reference, name = measured(found)
     if not found.steps or reference is None:
         return
@@ -38,7 +38,7 @@ def convergence(found: StepSequence, style: Style) -> Iterator[Block]:
 
 
 def measured(found: StepSequence) -> tuple[float | None, str]:
-    """What errors are measured against: the exact derivative, the best estimate, the claim, else the middle one."""
+    """The reference for errors: the exact derivative, the best estimate, the claim, else the middle difference."""
     known = (
         (found.exact, "the exact derivative"),
         (found.estimate, "what they settle at,"),
@@ -83,7 +83,7 @@ def plot(steps: Sequence[float], errors: Sequence[float]) -> list[str]:
 
 
 def in_words(found: StepSequence, errors: Sequence[float]) -> str:
-    """What the sequence says, in one sentence."""
+    """The conclusion from the sequence, in one sentence."""
     claimed = found.claimed if found.claimed is not None and math.isfinite(found.claimed) else None
     if found.exact is None and found.estimate is not None and math.isfinite(found.estimate):
         words = f"they settle to {found.bound or 0.0:.0e}"

@@ -1,4 +1,4 @@
-"""Derivations as documents: formulas by leaf, what they assume, and how far they were checked."""
+"""Derivations as documents: formulas by leaf, their assumptions, and how far they were checked."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def derivation(result: Derivation, style: Style) -> Document:
 
 
 def lines(steps: Sequence[DerivationStep]) -> Iterator[Block]:
-    """The lines of a derivation, numbered, with their rules, and which of them are proved how."""
+    """The lines of a derivation, numbered, with their rules and how they are proved."""
     if not steps:
         yield Line("The script has too many operations to show them line by line.", "note")
         return
@@ -60,7 +60,7 @@ def lines(steps: Sequence[DerivationStep]) -> Iterator[Block]:
 
 
 def mathematical(text: str, result: Derivation) -> Formula:
-    """A formula, and how it is written as LaTeX and MathML."""
+    """A formula that can also be written as LaTeX and MathML."""
     ranks = {name: len(axes) for name, axes in result.assumes.items()}
     return Formula.of(
         text,
@@ -108,7 +108,7 @@ def sizes_text(choices: Sequence[Mapping[str, int]]) -> str:
 
 
 def notes(result: Derivation) -> Iterator[Block]:
-    """What was assumed, and how to say otherwise."""
+    """The assumptions, and how to change them."""
     if any(result.assumes.values()):
         layout = "a gradient has the shape of its leaf"
         if result.rows:

@@ -1,6 +1,6 @@
 """The graphs of a run as a document: operations in forward order, each backward, and what was accumulated.
 
-A loop builds the same graph many times: of many operations and backwards the first and the last are shown.
+A loop builds the same graph many times, so of many operations and backwards only the first and the last are shown.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ def graphs(result: Graphs, style: Style) -> Document:
 
 
 def called(step: Vertex) -> str:
-    """How other rows call a value: a leaf by its name, another by its number and operation."""
+    """The name of a value in other rows: that of a leaf, else the number and operation of its node."""
     return step.label if step.role == "leaf" and step.label else f"{step.index} {node_of(step)}"
 
 
 def node_of(step: Vertex) -> str:
-    """The node that an operation left; `leaf` for a leaf."""
+    """The node that an operation created; `leaf` for a leaf."""
     return "leaf" if step.role == "leaf" else step.torch
 
 
 def forward(result: Graphs, style: Style) -> Grid:
-    """One row per operation that left a node, and per leaf that it read."""
+    """One row for each operation that created a node, and for each leaf that it read."""
     columns = (
         Column("step", "number"),
         Column("node"),
@@ -136,7 +136,7 @@ def some(rows: Sequence[tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
 
 
 def shown(value: Any, norm: float | None, style: Style) -> str:
-    """A small array as it is, a large gradient by its norm, a large value by its smallest and largest entry."""
+    """A small array in full, a large gradient by its norm, a large value by its smallest and largest entry."""
     if value is not None and not isinstance(value, Extent) and value.size <= ENTRIES:
         digits = style.digits or (6 if value.size <= 2 else 3)
         text = inline(value, digits, ENTRIES) if value.ndim else number(value, digits)
@@ -148,7 +148,7 @@ def shown(value: Any, norm: float | None, style: Style) -> str:
 
 
 def span_of(value: Any, digits: int) -> str:
-    """The smallest and the largest entry of an array; its shape stands beside it."""
+    """The smallest and the largest entry of an array, and its shape."""
     one = value if isinstance(value, Extent) else extent_of(value)
     return extent_text(one, digits).partition(" " if one.low == one.high else ", ")[2]
 

@@ -1,4 +1,4 @@
-"""Documents for `trace --plan`: the order of work, memory, and what the passes of the planner did."""
+"""Documents for `trace --plan`: the order of work, the memory, and the effect of each pass of the planner."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _step(step: PlanStep, indent: str) -> tuple[str, ...]:
 
 
 def _operands(names: Sequence[str]) -> str:
-    """What a step reads, in a line: the same name in a row is counted, and of very many the first ones are shown."""
+    """The operands of a step on one line: repeated names are counted, and of very many only the first are shown."""
     runs = [(name, len(list(same))) for name, same in groupby(names)]
     shown = [f"{name} ({count:,} times)" if count > REPEATED else ", ".join([name] * count) for name, count in runs]
     more = [f"... ({len(names):,} in all)"] if len(shown) > MOST_OPERANDS else []
@@ -87,7 +87,7 @@ def _operands(names: Sequence[str]) -> str:
 
 
 def memory(result: PlanReport) -> Grid:
-    """Bytes by what they are for, and their sum."""
+    """Bytes by purpose, and their sum."""
     held = result.memory
     rows = (
         ("inputs", f"{held.inputs:,}"),

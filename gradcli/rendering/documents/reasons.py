@@ -19,7 +19,7 @@ WIDEST = 12  # gradients that are listed
 
 
 def explanation(result: Explanation, style: Style) -> Document:
-    """`why`: the findings, or that there is nothing to explain."""
+    """`why`: the findings, or a line that there are none."""
     blocks: list[Block] = [Line(f"on {result.on}", "note")] if result.on else []
     for one in result.findings:
         if blocks:
@@ -52,7 +52,7 @@ def finding(one: Finding, style: Style) -> Iterator[Block]:
 
 
 def headline(one: Finding) -> str:
-    """The finding as a sentence; a name keeps its own spelling."""
+    """The finding as a sentence; names are not capitalised."""
     own = one.subject is not None and one.message.startswith(one.subject)
     return one.message if own else one.message[:1].upper() + one.message[1:]
 

@@ -75,7 +75,7 @@ def cell(value: Any, style: Style) -> str:
 
 
 def notes(result: Trace, passes: Passes, style: Style, rounded: bool) -> Iterator[str]:
-    """What is not shown, and how to see it."""
+    """What the listing omits, and how to show it."""
     left_out = len(result.forward) - len(passes.forward)
     if left_out:
         several = "inserted steps are" if left_out > 1 else "inserted step is"
@@ -152,8 +152,8 @@ def parameter(value: object) -> str:
 def backward(result: Passes, style: Style) -> Grid:
     """One row per contribution; the node and its cotangent stand on the first row of each.
 
-    Where that is too wide, a node has a row of its own with its cotangent, and below it what it sends on. The local
-    partials, which are the chain rule, go last.
+    On a narrow terminal, a node with its cotangent has a row of its own, followed by its contributions. The local
+    partials are the last column to be dropped.
     """
     columns = (
         Column("node"),
@@ -216,7 +216,7 @@ def partial_text(sent: Contribution, style: Style) -> str:
 
 
 def short(step: ForwardStep) -> str:
-    """How other rows call a node: a leaf by its name, anything else by its operation."""
+    """The name of a node in other rows: that of a leaf, else its operation."""
     return step.text if not step.inputs and len(step.text) <= 12 else step.primitive
 
 
@@ -230,7 +230,7 @@ def named(step: BackwardStep, names: dict[int, str]) -> str:
 
 
 def naive(whole: Trace, result: Passes, wrong: NaiveTrace, style: Style) -> Iterator[Block]:
-    """The two orders side by side, the place where they part, and the two gradients."""
+    """The two orders side by side, the first step where they differ, and the two gradients."""
     names = {step.index: short(step) for step in result.forward}
     complete = {step.index: step.cotangent for step in result.backward}
     rows = tuple(

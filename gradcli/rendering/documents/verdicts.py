@@ -1,4 +1,4 @@
-"""Reports of `check` as documents: a row per verdict, a card of evidence where it matters, a summary."""
+"""Reports of `check` as documents: a row for each verdict, a card with the evidence for failures, a summary."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def reports(
 def part(
     report: Any, style: Style, show: str, replay: Callable[[Any, Any], str] | None = None, line: bool = False
 ) -> Document:
-    """One report of several; as a `line` where there is nothing to see in it."""
+    """One report of several; with `line` as a single line, for reports without anything remarkable."""
     return document(passed_line(report)) if line else document(*one_report(report, style, show, replay))
 
 
@@ -65,7 +65,7 @@ def role(counted: Totals) -> str:
 
 
 def title(report: Any) -> str:
-    """What was checked: the file, on one line whatever its name, or the expression as it was parsed."""
+    """The subject of a report: the file, always on one line, or the expression as it was parsed."""
     file = getattr(report, "file", None)
     block = f" (block {report.block})" if file and report.block else ""
     return visible(file) + block if file else str(report.expression)
@@ -111,7 +111,7 @@ def one_report(report: Any, style: Style, show: str, replay: Callable[[Any, Any]
 
 
 def parted(checks: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    """The checks that get a row each, and those of gradcli's own gradients, which share a line."""
+    """The checks that have a row each, and those of gradcli's own gradients, which share a line."""
     own = [
         one
         for one in checks
@@ -134,7 +134,7 @@ def own_line(checks: Sequence[Any]) -> str:
 
 
 def mark(check: Any) -> str:
-    """How a check counts: ok, FAIL, or ? where nothing could be decided."""
+    """How a check counts: ok, FAIL, or ? if it is undecided."""
     return "ok" if check.passed else "?" if check.verdict == "INCONCLUSIVE" else "FAIL"
 
 
@@ -147,13 +147,13 @@ def place(check: Any) -> str:
 
 
 def sentence(check: Any) -> str:
-    """What was found, in words; with what the script expected where it says so."""
+    """The message of a check, with the verdict that the script expected, if any."""
     phrase = check.message or SENTENCES.get(check.verdict, "")
     return f"{phrase} (expected: {check.expected})" if check.expected else phrase
 
 
 def headline(check: Any, show: str) -> str:
-    """What was found; without the reading of it where that stands on a card below."""
+    """The message of a check, without the diagnosis if a card below shows it."""
     phrase = sentence(check)
     if (check.passed and show != "all") or "diagnosis" not in check.evidence:
         return phrase

@@ -1,9 +1,9 @@
 """Report formats of `check` for build servers, editors and people: one file and one writer per format.
 
-A writer is given one report at a time, in path order, and keeps only what its format needs at the end. Call `part` for
+A writer takes one report at a time, in path order, and keeps only what its format needs at the end. Call `part` for
 every report, then `head` and `tail` with the final totals; the file is head, parts and tail in this order. `issues.py`
-says what is reported of a check that did not pass (code, place, severity, fingerprint); begin there. Every text of a
-user is neutralised: no format can be broken by a name or an expression.
+has the fields of a check that did not pass (code, place, severity, fingerprint); begin there. Text of the user is
+escaped, so that no name or expression can break a format.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from gradcli.batch.totals import Totals
 
     class Writer(Protocol):
-        """What every format offers; a writer serves one run."""
+        """The interface of every format; use one writer for one run."""
 
         def head(self, totals: Totals) -> str:
-            """The text in front of all parts."""
+            """The text before all parts."""
 
         def part(self, report: Any) -> str:
             """The text of the next report, which may be empty."""
 
         def tail(self, totals: Totals) -> str:
-            """The text behind all parts, which marks a run that ended early."""
+            """The text after all parts; it says so if the run ended early."""
 
 
 # format: the module and the class of its writer
@@ -59,6 +59,6 @@ def writer(name: str, **options: Any) -> Writer:
 
 
 def written(writer: Writer, reports: Iterable[Any], totals: Totals) -> str:
-    """The whole text of a format, for reports that are few enough to be held in memory."""
+    """The whole text of a format, for reports that fit into memory."""
     parts = [writer.part(report) for report in reports]
     return "".join((writer.head(totals), *parts, writer.tail(totals)))

@@ -1,6 +1,6 @@
 """One line per check that did not pass, as editors and compilers have it: `file:line:column: CODE message`.
 
-Nothing in it is taken for a command by GitHub's runner, which reads `::` at the start of a line and `##[` anywhere.
+GitHub's runner takes `::` at the start of a line and `##[` anywhere for commands, so these are escaped.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Concise:
 
 
 def line(issue: Issue) -> str:
-    """One issue on a line; a place that is not known is line 1, column 1."""
+    """One issue on a line; an unknown place is line 1, column 1."""
     path = issue.path or EXPRESSION
     if path.lstrip().startswith(":"):
         path = f"./{path}"

@@ -1,7 +1,7 @@
-"""GitHub Actions: annotations beside the lines of a pull request, and the step summary.
+"""GitHub Actions: annotations on the lines of a pull request, and the step summary.
 
-GitHub shows ten annotations of a level per step, so the worst ten are given and the rest is counted. A summary over
-1 MiB is dropped as a whole, so rows that do not fit are counted as well.
+GitHub shows ten annotations of each level per step, so the worst ten are written and the others are counted. A summary
+over 1 MiB is dropped as a whole, so rows that do not fit are counted too.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Annotations:
 
 
 class StepSummary(Markdown):
-    """Markdown to be appended to the file that GITHUB_STEP_SUMMARY names."""
+    """Markdown to append to the file that GITHUB_STEP_SUMMARY names."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -44,7 +44,7 @@ class CodeQuality:
         return f"{last}\n]\n"
 
     def entry(self, description: str, check_name: str, fingerprint: str, severity: str, path: str, line: int) -> str:
-        """One issue, behind a comma unless it is the first."""
+        """One issue, preceded by a comma unless it is the first."""
         fields = {
             "description": visible(description),
             "check_name": check_name,

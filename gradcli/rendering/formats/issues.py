@@ -1,4 +1,4 @@
-"""What report files say of a check that did not pass: its code, place, severity and fingerprint.
+"""The content of report files about a check that did not pass: its code, place, severity and fingerprint.
 
 A check that passed because it is suppressed or in the baseline is an issue too, for the formats that show suppressions.
 """
@@ -54,9 +54,9 @@ RANKS = {code: rank for rank, code in enumerate(BY_CODE)}
 class Issue(NamedTuple):
     """One check as report files show it.
 
-    `path` is None for an expression; `span` is there where a diagnostic of the check has one. `fingerprint` depends on
-    path, case and leaf, not on the line or on values. `suppression` is the reason why the check passed all the same,
-    `external` whether that is a baseline rather than a remark in the script. Texts are as the user wrote them.
+    `path` is None for an expression; `span` is that of a diagnostic of the check, if any. `fingerprint` depends on
+    path, case and leaf, not on the line or on values. `suppression` is the reason why the check passed in spite of its
+    verdict, `external` whether the reason is a baseline rather than a remark in the script. Texts are not escaped.
     """
 
     rule: Rule
@@ -105,7 +105,7 @@ def issues(report: Any, suppressed: bool = False) -> Iterator[Issue]:
 
 
 def unused(report: Any, name: str) -> Iterator[Issue]:
-    """The suppressions of a script that suppress nothing."""
+    """The suppressions in a script that suppress nothing."""
     for count, one in enumerate(found for found in report.diagnostics if found.code == RULES[UNUSED].code):
         yield Issue(
             RULES[UNUSED],
@@ -120,7 +120,7 @@ def unused(report: Any, name: str) -> Iterator[Issue]:
 
 
 def fingerprint(*parts: str) -> str:
-    """What an issue is known by from run to run."""
+    """A key of an issue that is the same in every run."""
     return sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
@@ -131,12 +131,12 @@ def rule_of(check: Any) -> Rule:
 
 
 def case_of(check: Any) -> str:
-    """The id of a check without the line number that the id of a claim holds."""
+    """The id of a check without the line number in the id of a claim."""
     return "claim" if check.kind == "claim" else str(check.id)
 
 
 def suppression(check: Any) -> tuple[str | None, bool]:
-    """Why a check passed in spite of its verdict, None where it did not, and whether a baseline says so."""
+    """Why a check passed in spite of its verdict (None if it did not), and whether because of a baseline."""
     if not check.passed:
         return None, False
     if check.evidence.get("suppressed"):
@@ -160,7 +160,7 @@ def posix(path: str) -> str:
 
 
 def incomplete(totals: Totals) -> str:
-    """Why a run ended early and how far it came; empty for a complete run."""
+    """Why a run ended early, and after how many cases; empty for a complete run."""
     if totals.complete:
         return ""
     return f"{totals.stopped}: {totals.files} of {totals.selected} cases were checked"

@@ -1,6 +1,6 @@
 """JUnit XML: a suite per file, a case per check; valid by the schema of Jenkins' xUnit plugin (junit-10.xsd).
 
-That schema has a file for suites only, so the line stands in the name of a case and at the start of its text.
+That schema has a file for suites only, so the name of a case and its text contain the line.
 Inconclusive checks count as skipped. A run that ended early has one more suite, empty, with the property `incomplete`.
 """
 
@@ -84,7 +84,7 @@ def time(checks: Sequence[Any]) -> str:
 
 
 def content(text: str) -> str:
-    """A line for XML 1.0: characters that it forbids become escapes, the special ones references."""
+    """A line for XML 1.0: forbidden characters become escapes, special ones references."""
     return visible(text).translate(REFERENCES)
 
 

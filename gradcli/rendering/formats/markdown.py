@@ -1,6 +1,6 @@
 """Markdown for pull requests and wikis: a table of counts, then a row per check that did not pass.
 
-What a user wrote stands in code spans or is escaped: it makes no cell, no link, no HTML and mentions nobody.
+Text of the user is in code spans or escaped, so that it makes no cell, no link and no HTML, and mentions nobody.
 """
 
 from __future__ import annotations

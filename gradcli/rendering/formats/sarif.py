@@ -114,5 +114,5 @@ def artifact(path: str) -> Payload:
 
 
 def message(phrase: str) -> Payload:
-    """A message: braces stand for arguments and `[text](target)` for links, which nothing here means."""
+    """A message, with braces and `[text](target)` escaped, which SARIF would take for arguments and links."""
     return {"text": visible(phrase).replace("{", "{{").replace("}", "}}").replace("](", "] (")}

@@ -1,4 +1,4 @@
-"""The Test Anything Protocol: a line per check, with a YAML block where it did not pass, and the plan at the end.
+"""The Test Anything Protocol: a line per check, with a YAML block if it did not pass, and the plan at the end.
 
 The text is valid in versions 13 and 14; it names 13, because older readers refuse an unknown number.
 Inconclusive checks are skipped. A run that ended early bails out and has no plan.
@@ -38,7 +38,7 @@ class Tap:
         return f"1..{self.number}\n" if self.number else "1..0 # SKIP nothing to check\n"
 
     def lines(self, report: Any) -> Iterator[str]:
-        """The lines of a report; those of its issues are numbered on."""
+        """The lines of a report; the numbers of its checks continue those of earlier reports."""
         found = issues(report)
         for one in report.checks:
             self.number += 1
@@ -68,5 +68,5 @@ def escaped(text: str) -> str:
 
 
 def quoted(text: str) -> str:
-    """Text as a double-quoted scalar of YAML, which a string of JSON is; GitHub's runner would read `##[`."""
+    """Text as a JSON string, which YAML reads too; `##[` is escaped, a command for GitHub's runner."""
     return json.dumps(visible(text), ensure_ascii=False).replace("##[", "#\\u0023[")

@@ -1,9 +1,8 @@
 """Folds a large graph to one node per source line.
 
-The lines of a loop read each other in a circle. As few reads as possible should point to the next turn, so three
-orders are tried, and the one with the fewest is taken: that of the source, that in which lines ran first, and the rule
-of Eades, Lin and Smyth (1993): sources first, sinks last, between them the line with the largest difference of
-outgoing and incoming reads.
+The lines of a loop read each other in a cycle. As few arrows as possible should point back, so the best of three orders
+is used: that of the source, that in which lines ran first, and that of Eades, Lin and Smyth (1993): sources first,
+sinks last, between them the line with the largest difference of outgoing and incoming reads.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ OFTEN = 8  # operations that the facts of a line count
 
 
 def folded(graph: Graph, style: Style, torch: bool = False) -> Picture:
-    """A box per source line, and one for what has no line; leaves stay boxes of their own while they are few."""
+    """A box for each source line, and one for nodes without a line; a few leaves keep boxes of their own."""
     groups: dict[Hashable, list[Vertex]] = {}
     leaves = sum(one.role == "leaf" for one in graph.vertices) <= MOST_BOXES // 2
     place: dict[int, Hashable] = {}
@@ -57,7 +56,7 @@ def folded(graph: Graph, style: Style, torch: bool = False) -> Picture:
 
 
 def turning(graph: Graph, place: Mapping[int, Hashable]) -> set[Hashable]:
-    """The lines that read what they made in an earlier turn of a loop: other lines ran in between."""
+    """The lines that read their own result of an earlier turn of a loop: other lines ran in between."""
     run, last = 0, None
     runs: dict[int, int] = {}
     made: dict[Hashable, list[str]] = {}
@@ -79,7 +78,7 @@ def turning(graph: Graph, place: Mapping[int, Hashable]) -> set[Hashable]:
 
 
 def line_box(graph: Graph, members: Sequence[Vertex], style: Style, torch: bool, end: bool) -> Box:
-    """The box of one line: how many nodes it made, and the norms of what came back to them."""
+    """The box of one line: the number of its nodes, and the norms of their cotangents."""
     only = members[0]
     if len(members) == 1 and only.role == "leaf":
         return box(only, style, torch, None)
@@ -106,13 +105,13 @@ def line_box(graph: Graph, members: Sequence[Vertex], style: Style, torch: bool,
 
 
 def back(keys: Sequence[Hashable], reads: Mapping[tuple[Hashable, Hashable], int]) -> int:
-    """How many reads point back in an order."""
+    """The number of reads that point back in an order."""
     position = {key: number for number, key in enumerate(keys)}
     return sum(count for (start, end), count in reads.items() if position[start] > position[end])
 
 
 def unrolled(keys: Sequence[Hashable], reads: Mapping[tuple[Hashable, Hashable], int]) -> list[Hashable]:
-    """The boxes in an order in which few arrows, by their number of reads, point back.
+    """The boxes in an order in which few arrows point back, weighted by their numbers of reads.
 
     >>> unrolled("abc", {("a", "b"): 9, ("b", "c"): 9, ("c", "a"): 8})
     ['a', 'b', 'c']

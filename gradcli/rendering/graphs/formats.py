@@ -29,7 +29,7 @@ def text(
 
 
 def form_of(path: str) -> str:
-    """The format that the ending of a file's name stands for. Raises GradcliError (GC721) where it stands for none."""
+    """The format for the ending of a file's name. Raises GradcliError (GC721) for an unknown ending."""
     form = ENDINGS.get(path.rpartition(".")[2].lower())
     if form is None:
         raise error("GC721", f"{visible(path, 200)} names no format of a graph", help="use .svg, .html, .dot or .mmd")

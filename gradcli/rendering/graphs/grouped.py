@@ -1,6 +1,6 @@
 """A large graph as a tree of groups for a page that opens and closes them: calls, layers, loops, turns, source lines.
 
-The page lays out what is open. Here every group is given few members, and each text is written once.
+The page lays out the open groups. This module gives every group few members, and writes each text once.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Tree:
 
 
 def grouped(graph: Graph) -> Tree:
-    """All vertices but constants in their groups: a leaf with all that read it, many leaves in a group of their own."""
+    """All vertices except constants in groups: a leaf in the group of its readers, many leaves in one of their own."""
     trees: dict[tuple[Group, ...], Tree] = {ROOT: Tree("all")}
     places = homes(graph.vertices)
     for at in varying(graph):
@@ -64,7 +64,7 @@ def grouped(graph: Graph) -> Tree:
 
 
 def varying(graph: Graph) -> list[int]:
-    """The positions of all vertices but constants and what is computed from constants alone, such as 1/10."""
+    """The positions of all vertices except constants and values computed from constants alone, such as 1/10."""
     fixed: set[int] = set()
     for one in graph.vertices:
         alone = one.role == "operation" and bool(one.inputs) and fixed.issuperset(one.inputs)
@@ -74,7 +74,7 @@ def varying(graph: Graph) -> list[int]:
 
 
 def tree(trees: dict[tuple[Group, ...], Tree], groups: tuple[Group, ...]) -> Tree:
-    """The tree of a group, entered into the one around it."""
+    """The tree of a group, which is added to the enclosing one."""
     missing = []
     while groups not in trees:
         missing.append(groups)
@@ -86,7 +86,7 @@ def tree(trees: dict[tuple[Group, ...], Tree], groups: tuple[Group, ...]) -> Tre
 
 
 def homes(vertices: Sequence[Vertex]) -> list[tuple[Group, ...]]:
-    """The groups of each vertex; of a leaf and a constant, those that all its readers share."""
+    """The groups of each vertex; for a leaf or constant, the groups that all its readers share."""
     found: list[tuple[Group, ...] | None] = [one.groups if one.role == "operation" else None for one in vertices]
     for one in reversed(vertices):
         for read in one.inputs:
@@ -97,13 +97,13 @@ def homes(vertices: Sequence[Vertex]) -> list[tuple[Group, ...]]:
 
 
 def shared(one: tuple[Group, ...], other: tuple[Group, ...]) -> tuple[Group, ...]:
-    """The groups that two have in common."""
+    """The groups that two vertices share."""
     depth = next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a.key != b.key), None)
     return one[: min(len(one), len(other)) if depth is None else depth]
 
 
 def divide(group: Tree, graph: Graph) -> None:
-    """Give a group of many members groups of its own: for neighbours of one source line, then for any neighbours."""
+    """Divide a group of many members into groups: of neighbours from one source line, then of any neighbours."""
     if len(group.members) <= MOST_MEMBERS:
         return
 
@@ -130,7 +130,7 @@ def of_line(members: list[Tree | int], graph: Graph) -> Tree:
 
 
 def together(members: list[Tree | int], graph: Graph) -> Tree:
-    """The group of any neighbours: `9 x block()` where all are alike, else called by the first and the last of them."""
+    """A group of neighbours: `9 x block()` if all are alike, else named after the first and the last of them."""
     labels = [one.label if isinstance(one, Tree) else f"{graph.vertices[one].name} {one}" for one in members]
     counted = [SEVERAL.fullmatch(label) for label in labels]
     alike = {match[2] if match else label for match, label in zip(counted, labels, strict=True)}
@@ -142,7 +142,7 @@ def together(members: list[Tree | int], graph: Graph) -> Tree:
 
 
 def embedded(graph: Graph, style: Style, torch: bool, backward: bool) -> str:
-    """The graph as JSON that may stand inside a page."""
+    """The graph as JSON that is safe inside a page."""
     words: dict[str, int] = {}
 
     def word(text: str) -> int:
@@ -179,7 +179,7 @@ def embedded(graph: Graph, style: Style, torch: bool, backward: bool) -> str:
 
 
 def walk(root: Tree) -> Iterator[tuple[int, int, Tree]]:
-    """Each group with its number and that of the group around it, those around others first."""
+    """Each group with its number and that of its enclosing group, outer groups first."""
     pending, count = [(-1, root)], 0
     while pending:
         parent, one = pending.pop()
@@ -189,7 +189,7 @@ def walk(root: Tree) -> Iterator[tuple[int, int, Tree]]:
 
 
 def row(one: Vertex, style: Style, torch: bool, end: str | None, word: Callable[[str], int]) -> list[object]:
-    """What the page shows of a vertex, in the order in which its script reads it."""
+    """The fields of a vertex, in the order in which the script of the page reads them."""
     drawn = box(one, style, torch, end)
     norm = norm_of(one.cotangent)
     more = "; ".join(

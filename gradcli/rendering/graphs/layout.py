@@ -1,8 +1,8 @@
 """Layered layout of a graph: boxes in layers from top to bottom, with few crossings.
 
 The layered drawing of Sugiyama, Tagawa and Toda (1981): longest-path layers, waypoints for long arrows, orders by
-barycentres, then the places that are closest to their neighbours with the distances kept (isotonic regression). An
-arrow that points back is laid out as one that points forward.
+barycentres, then the positions closest to their neighbours that keep the distances (isotonic regression). An arrow that
+points back is laid out as one that points forward.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ WAYPOINT = 14.0
 
 
 class Layout(NamedTuple):
-    """The middle of each box, the points that each arrow goes through, and the size of the whole.
+    """The center of each box, the points of each arrow, and the size of the whole drawing.
 
     A route passes a layer between two points, at the upper and at the lower edge of its tallest box.
     """
@@ -37,9 +37,9 @@ class Layout(NamedTuple):
 def layout(
     sizes: Sequence[tuple[float, float]], arrows: Sequence[tuple[int, int]], weights: Sequence[float] = ()
 ) -> Layout:
-    """Places for boxes of these widths and heights; boxes come in an order in which arrows point forward.
+    """Positions for boxes of these widths and heights; boxes come in an order in which arrows point forward.
 
-    A route goes from the start of its arrow to the end, also where that is above. A box of small weight stands where
+    A route goes from the start of its arrow to the end, even if that is above. A box of small weight is placed where
     the others leave room.
     """
     down = [(min(start, end), max(start, end)) for start, end in arrows]
@@ -52,7 +52,7 @@ def layout(
 
 
 def ranks(count: int, arrows: Sequence[tuple[int, int]]) -> list[int]:
-    """The layer of each box: below all that it reads; what reads nothing stands just above its first reader."""
+    """The layer of each box: below all that it reads; a box that reads nothing is just above its first reader."""
     rank = [0] * count
     readers: list[list[int]] = [[] for _ in range(count)]
     reads = [0] * count
@@ -69,7 +69,7 @@ def ranks(count: int, arrows: Sequence[tuple[int, int]]) -> list[int]:
 
 
 class Layers:
-    """Boxes and waypoints by layer, while their orders and places are found."""
+    """Boxes and waypoints by layer, while their orders and positions are computed."""
 
     def __init__(self, sizes: Sequence[tuple[float, float]], rank: Sequence[int], weights: Sequence[float]) -> None:
         self.sizes = list(sizes)
@@ -128,7 +128,7 @@ class Layers:
         row.sort(key=lambda box: own[box])
 
     def crossings(self) -> int:
-        """How many pairs of arrows cross between adjacent layers."""
+        """The number of pairs of arrows that cross between adjacent layers."""
         total = 0
         for row in self.rows[1:]:
             position = {other: at for at, other in enumerate(self.rows[self.rank[row[0]] - 1])} if row else {}
@@ -139,7 +139,7 @@ class Layers:
     # --- places ------------------------------------------------------------------------------------------------
 
     def placed(self, chains: Sequence[Sequence[int]]) -> Layout:
-        """Places close to those of the neighbours, in the order of each layer."""
+        """Positions close to those of the neighbours, in the order of each layer."""
         pairs = {(box, other) for box, below in enumerate(self.below) for other in below}
         self.pulls = {pair: self._pull(*pair) for one, other in pairs for pair in ((one, other), (other, one))}
         x = [0.0] * len(self.sizes)
@@ -184,7 +184,7 @@ class Layers:
             x[box] = middle + offset
 
     def _pull(self, box: int, other: int) -> float:
-        """How strongly a neighbour pulls: chains want to be straight, boxes of small weight pull little."""
+        """The weight of a neighbour: large in chains, which should be straight, small for boxes of small weight."""
         upper, lower = (box, other) if self.rank[box] < self.rank[other] else (other, box)
         chained = self._heavy(self.below[upper]) == 1 and self._heavy(self.above[lower]) == 1
         return self.weight[other] * (STRAIGHT if chained else 1.0)
@@ -233,7 +233,7 @@ def ascending(wanted: Sequence[float], weights: Sequence[float] = ()) -> list[fl
 
 
 def inversions(numbers: Sequence[int]) -> int:
-    """How many pairs stand in the wrong order, counted while they are merged.
+    """The number of pairs in the wrong order, counted by a merge sort.
 
     >>> inversions([0, 2, 1, 1])
     2

@@ -1,4 +1,4 @@
-"""Values as text for pictures: short for a box, longer for the facts beside it."""
+"""Values as text for pictures: short for a box, longer for its facts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def brief(value: Any, digits: int | None) -> str:
 
 
 def detailed(value: Any, digits: int | None, entries: int = ENTRIES) -> str:
-    """A value for who looks closer: all digits, and all entries while they are few."""
+    """A value in detail: all digits, and all entries if they are few."""
     if not isinstance(value, Extent):
         return str(inline(value, digits, entries))
     text = f"array {extent_text(value, digits or DIGITS)}"
@@ -66,7 +66,7 @@ def extent_of(value: Any) -> Extent:
 
 
 def norm_of(value: Any) -> float | None:
-    """The norm of what is known of a value; None for nothing, and where it is not finite."""
+    """The norm of a value or an extent; None without a value, and if it is not finite."""
     if value is None:
         return None
     if isinstance(value, Extent):

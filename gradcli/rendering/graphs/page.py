@@ -1,7 +1,7 @@
-"""A graph as one HTML file: a drawing to pan and zoom, both directions, facts beside the pointer, groups that open.
+"""A graph as one HTML file: a drawing to pan and zoom, both directions, facts at the pointer, groups that open.
 
-The file needs no network: style and script stand inside, and the script reads nothing but the drawing. A small graph
-is drawn here (`drawn.js` shows it); of a large one the page has its groups (`groups.js` lays out those that are open).
+The file needs no network: style and script are in it, and the script reads only the drawing. A small graph is drawn
+here (`drawn.js` shows it); a large one is written as groups (`groups.js` lays out those that are open).
 """
 
 from __future__ import annotations
@@ -49,5 +49,5 @@ def page(graph: Graph, style: Style, *, backward: bool, torch: bool, most: int) 
 
 
 def resource(name: str) -> str:
-    """A file beside this one."""
+    """The text of a file in this folder."""
     return files("gradcli.rendering.graphs").joinpath(name).read_text(encoding="utf-8")

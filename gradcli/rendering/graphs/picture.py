@@ -1,4 +1,4 @@
-"""Boxes and arrows with their labels: what every picture format draws.
+"""Boxes and arrows with their labels, for all picture formats.
 
 A graph of many nodes is drawn by source line: the nodes of a line are one box, and arrows inside it are left out.
 """
@@ -22,10 +22,10 @@ TEXT = 40  # characters of a formula that a box shows
 
 
 class Box(NamedTuple):
-    """A box: its title, what it holds, and facts for who looks closer.
+    """A box: its title, its content, and further facts.
 
-    `kind`: leaf, constant, operation, output, gradient. A box is `idle` where backward sends nothing to it although
-    it sends to others; `where` is the order in which equals are drawn.
+    `kind`: leaf, constant, operation, output, gradient. A box is `idle` if backward sends nothing to it although it
+    sends to others; `where` is the order in which equal boxes are drawn.
     """
 
     title: str
@@ -37,7 +37,7 @@ class Box(NamedTuple):
 
 
 class Arrow(NamedTuple):
-    """From the box that is read to the box that reads it; `sent` is what comes back along it, if anything is `live`.
+    """From the box that is read to the box that reads it; `sent` is what goes back along it, if it is `live`.
 
     `again`: it leads to the next turn of a loop.
     """
@@ -75,7 +75,7 @@ def picture(graph: Graph, style: Style, *, torch: bool = False, most: int = MOST
 
 
 def flows(graph: Graph, one: Vertex) -> bool:
-    """Whether something is sent back to a node; where nothing is known of a backward, it may be."""
+    """Whether backward sends something to a node; True if no backward is known."""
     return one.cotangent is not None or not any(graph.vertices[at].cotangent is not None for at in graph.outputs)
 
 
@@ -114,7 +114,7 @@ def box(one: Vertex, style: Style, torch: bool, end: str | None, short: bool = T
 
 
 def number(value: Value | Extent | None, style: Style, short: bool) -> str:
-    """A value as a box shows it, or as a tree does."""
+    """A value for a box, or for a tree."""
     if value is None:
         return ""
     return brief(value, style.digits) if short else detailed(value, style.digits, 4)
@@ -126,7 +126,7 @@ def shortened(text: str, most: int = TEXT) -> str:
 
 
 def payload(graph: Graph) -> dict[str, object]:
-    """The graph as JSON fields: numbers whole, nothing shortened; null for an array that was not kept."""
+    """The graph as JSON fields, without shortening; null for an array that was not kept."""
 
     def whole(value: Value | Extent | None) -> object:
         return None if isinstance(value, Extent) else jsonable(value)

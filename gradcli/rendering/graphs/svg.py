@@ -1,4 +1,4 @@
-"""Pictures as SVG without external files: both directions, and facts under the pointer.
+"""Pictures as SVG without external files: both directions, and facts at the pointer.
 
 The drawing holds the forward and the backward arrows; a class on the root selects which are visible. User text is
 escaped, and nothing is loaded from anywhere.
@@ -31,7 +31,7 @@ WORST = 8.0  # points of other curves that a word may hide before it is left out
 
 
 class Labels:
-    """Where boxes, curves and words are."""
+    """The areas of boxes, curves and words, for placing words where there is room."""
 
     def __init__(self, boxes: Sequence[Area], curves: Sequence[Sequence[Point]]) -> None:
         self.areas: dict[tuple[int, int], list[Area]] = {}
@@ -48,7 +48,7 @@ class Labels:
             self.areas.setdefault(cell, []).append(area)
 
     def place(self, at: int, wide: float, needed: bool) -> Point | None:
-        """The left end and the middle of a word beside a curve; None where there is no room and it is not needed."""
+        """The position (left end, middle) of a word next to a curve; None for a dispensable word without room."""
         curve = self.curves[at]
         best: tuple[float, Area] | None = None
         for rank, turn in enumerate(TURNS):
@@ -64,7 +64,7 @@ class Labels:
         return best[1][0], (best[1][1] + best[1][3]) / 2
 
     def _cost(self, area: Area, own: int) -> float:
-        """How much an area hides: boxes and words much, curves by the points of them."""
+        """The cost of hiding an area: high for boxes and words, for curves by the number of their points."""
         hidden = sum(
             100.0 for other in {one for cell in cells(area) for one in self.areas.get(cell, ())} if meet(area, other)
         )
@@ -115,7 +115,7 @@ def outlines(arrows: Sequence[Arrow], found: Layout, sizes: Sequence[Point]) -> 
 
 
 def leaning(route: Sequence[Point]) -> list[Point]:
-    """A route that passes layers in the direction in which it goes on, as far as the boxes beside it leave room."""
+    """A route that passes each layer at a slant towards its next point, as far as the boxes leave room."""
     points = list(route)
     for at in range(1, len(points) - 1, 2):
         (x0, y0), (x, upper), (_, lower), (x1, y1) = route[at - 1 : at + 3]
@@ -126,7 +126,7 @@ def leaning(route: Sequence[Point]) -> list[Point]:
 
 
 def curve(points: Sequence[Point]) -> str:
-    """A smooth path that leaves and reaches boxes upright; it ends where the tip begins."""
+    """A smooth path that leaves and reaches boxes vertically; it ends where the tip begins."""
     ends = shortened(points)
     path = f"M{ends[0][0]:.1f},{ends[0][1]:.1f}"
     for _, (x0, y0), (x1, y1), (x, y) in pieces(ends):
@@ -135,7 +135,7 @@ def curve(points: Sequence[Point]) -> str:
 
 
 def pieces(points: Sequence[Point]) -> Iterator[tuple[Point, Point, Point, Point]]:
-    """The cubics of a curve through points: upright at both ends, straight where it passes a layer."""
+    """The cubics of a curve through points: vertical at both ends, straight where it passes a layer."""
     slopes = [0.0] * len(points)
     for at in range(1, len(points) - 1, 2):
         (x0, y0), (x1, y1) = points[at : at + 2]
@@ -219,7 +219,7 @@ STYLE = """
 
 
 def svg(picture: Picture, backward: bool = False) -> str:
-    """The whole drawing, with its style inside; raises GradcliError GC510 for more boxes than one can look at."""
+    """The whole drawing, with its style; raises GradcliError GC510 for more than 1,500 boxes."""
     if len(picture.boxes) > MOST_DRAWN:
         raise error(
             "GC510",
@@ -256,7 +256,7 @@ def svg(picture: Picture, backward: bool = False) -> str:
 
 
 def size(box: Box) -> Point:
-    """Width and height of a box: as its longest line, and two lines where there is a number."""
+    """Width and height of a box: the width of its longest line, and two lines if it has a number."""
     lines = [box.title, second(box), box.cotangent]
     broad = max(width(visible(line)) for line in lines) * CELL + 2 * PAD
     return max(broad, 48.0), LINE * (1 + bool(second(box) or box.cotangent)) + PAD
@@ -267,12 +267,12 @@ def second(box: Box) -> str:
 
 
 def wide(text: str) -> float:
-    """The width of a word beside an arrow."""
+    """The width of a word next to an arrow."""
     return width(text) * SMALL_CELL
 
 
 def drawn(at: int, box: Box, place: Point, extent: Point) -> str:
-    """One box with its words; what the pointer shows is a `title`."""
+    """One box with its words; the facts shown at the pointer are a `title`."""
     (x, y), (broad, tall) = place, extent
     left, top = x - broad / 2, y - tall / 2
     phrase = "\n".join(f"{name}: {visible(value)}" for name, value in box.facts)
@@ -304,7 +304,7 @@ def beside(
     places: Sequence[Point],
     sizes: Sequence[Point],
 ) -> list[Point | None]:
-    """Where the word of each arrow stands: first those of boxes that add several gradients up."""
+    """The position of the word of each arrow; those at boxes that add up several gradients come first."""
     areas = [(x - w / 2, y - h / 2, x + w / 2, y + h / 2) for (x, y), (w, h) in zip(places, sizes, strict=True)]
     labels = Labels(areas, [samples(line) for line in lines])
     comes: dict[int, int] = {}
@@ -331,7 +331,7 @@ def turning(at: int, places: Sequence[Point], sizes: Sequence[Point]) -> str:
 
 
 def drawn_arrow(one: Arrow, line: Sequence[Point], word: Point | None) -> list[str]:
-    """An arrow in both directions; what is sent back stands beside the backward one, where something is."""
+    """An arrow in both directions; the backward one is labelled with what is sent, if anything."""
     ends = f'data-start="n{one.start}" data-end="n{one.end}"'
     again = " again" if one.again else ""
     parts = [f'<g class="arrow forward{again}" {ends}><path d="{curve(line)}"/>{tip(line)}</g>']
@@ -349,7 +349,7 @@ def drawn_arrow(one: Arrow, line: Sequence[Point], word: Point | None) -> list[s
 
 
 def legend(picture: Picture, y: float) -> tuple[str, float]:
-    """What the colours and arrows mean, and how wide that is."""
+    """The legend of colours and arrows, and its width."""
     present = {box.kind for box in picture.boxes}
     parts, x = ['<g class="legend">'], MARGIN
     for kind in KINDS:

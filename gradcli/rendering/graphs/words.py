@@ -26,9 +26,9 @@ FILLS = {
 
 
 def tree(picture: Picture, backward: bool = False) -> str:
-    """From the outputs to what they read; a box that is read twice is drawn once, and named where it comes again.
+    """A tree from the outputs to what they read; a box that is read twice is drawn once, then only named.
 
-    Backward, what is sent back along each arrow stands beside the cotangent.
+    In the backward view, each line shows what is sent along the arrow, and the cotangent.
     """
     rows = list(tree_rows(picture, backward))
     sizes = [max(map(width, column)) for column in zip(*rows, strict=True)]
@@ -71,7 +71,7 @@ def tree_rows(picture: Picture, backward: bool) -> Iterator[tuple[str, ...]]:
 
 
 def facts(box: Box, sent: str, backward: bool) -> tuple[str, ...]:
-    """What stands behind a name in the tree: value, type and expression, or what is received and held."""
+    """The facts after a name in the tree: value, type and expression, or what is received and held."""
     if backward:
         return (f"receives {sent}" if sent else "", f"holds {box.cotangent}" if box.cotangent else "")
     known = dict(box.facts)
