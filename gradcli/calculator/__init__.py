@@ -59,10 +59,10 @@ def evaluate(
 ) -> Evaluation:
     """The value of a script at a point: a float for a scalar, else an array; a tuple for several outputs.
 
-    `relax` permits rewrites that may round far worse. With `exact`, where floats lost their
-    digits, the result holds the enclosed value beside them.
+    `relax` allows faster forms with larger rounding errors. With `exact`, if floats lost their digits, the result also
+    has the exact value.
 
-    Raises GradcliError for what cannot be read or evaluated: every error of the script at once.
+    Raises GradcliError if the script cannot be read or evaluated, with all errors of the script.
 
     >>> evaluate("hypot(x, y)", at={"x": 3, "y": 4}).value
     5.0
@@ -85,10 +85,11 @@ def grad(
 ) -> Gradient:
     """Value and gradient of a scalar script at a point; with `order` also the derivatives 1..order of scalar leaves.
 
-    The gradient in a leaf has the leaf's shape. `relax` permits rewrites that may round far worse.
-    With `exact`, where floats lost their digits, the result holds the enclosed values beside them.
-    Raises GradcliError as `evaluate` does, GC307 where the output is no
-    scalar, GC209 where there is nothing to differentiate with respect to.
+    The gradient with respect to a leaf has the shape of the leaf. `relax` allows faster forms with larger rounding
+    errors. With `exact`, if floats lost their digits, the result also has the exact values.
+
+    Raises GradcliError as `evaluate` does, GC307 if the output is not a scalar, GC209 if there is nothing to
+    differentiate with respect to.
 
     >>> grad("(x*y+x)**2", at={"x": 2, "y": 3}).gradient
     {'x': 64.0, 'y': 32.0}
@@ -129,9 +130,9 @@ def jacobian(
     backend: str = "auto",
     limits: LimitsLike = None,
 ) -> Jacobian:
-    """All first derivatives of one or several outputs; each has output shape + leaf shape.
+    """All first derivatives of one or several outputs; each has the shape of the output, then that of the leaf.
 
-    Several outputs give a tuple, a table of leaves for each. Raises GradcliError as `evaluate` does.
+    For several outputs the Jacobian is a tuple, with a table by leaf for each. Raises GradcliError as `evaluate` does.
 
     >>> jacobian("[x*y, x**2]", at={"x": 2, "y": 3}).jacobian
     {'x': array([3., 4.]), 'y': array([2., 0.])}
@@ -155,12 +156,11 @@ def trace(
 ) -> Trace:
     """The forward and the backward pass of a scalar script, step by step.
 
-    The result is a `gradcli.results.calculations.Trace`. With `why_topo`, beside it the depth-first walk, which
-    passes a cotangent on before all of it has arrived; with `torch`, nodes have PyTorch's names. Of a long loop the
-    first and the last turn are shown, and turn number `turn`. With `symbolic` local partials have their formulas,
-    as far as there are any.
+    The result is a `gradcli.results.calculations.Trace`. With `why_topo` it also has the depth-first order, which
+    passes on cotangents before they are complete; with `torch`, nodes have PyTorch's names. Of a long loop it has the
+    first and the last turn, and turn number `turn`. With `symbolic`, local partials have formulas where possible.
 
-    Raises GradcliError as `grad` does, and GC728 where no loop has that turn.
+    Raises GradcliError as `grad` does, and GC728 if no loop has that turn.
 
     >>> found = trace("x*x + x", at={"x": 2})
     >>> [(step.text, step.value) for step in found.forward]
@@ -194,9 +194,9 @@ def plan(
     backend: str = "auto",
     limits: LimitsLike = None,
 ) -> PlanReport:
-    """How value and gradient are computed in repeated evaluations; see `execution.reports.PlanReport`.
+    """How value and gradient are computed in repeated evaluations; returns a PlanReport.
 
-    Of an output that is not a scalar, the value alone. Raises GradcliError as `evaluate` does.
+    For an output that is not a scalar, only the value is computed. Raises GradcliError as `evaluate` does.
 
     >>> plan("(x*y + x)**2", at={"x": 2, "y": 3}).runs
     'straight line'
@@ -217,9 +217,9 @@ def why(
     limits: LimitsLike = None,
     tensor: str | None = None,
 ) -> Explanation:
-    """Why the gradient of a scalar script is zero, NaN or huge at a point; of one leaf, if `tensor` names it.
+    """Why the gradient of a scalar script is zero, NaN or huge at a point; for one leaf only, if `tensor` names it.
 
-    Raises GradcliError as `grad` does, and GC206 where `tensor` is not a leaf.
+    Raises GradcliError as `grad` does, and GC206 if `tensor` is not a leaf.
 
     >>> [(one.reason, one.line) for one in why("x*detach(x - 1) + floor(y)", at={"x": 1, "y": 2.5}).findings]
     [('times-zero', 1), ('detached', 1), ('step-function', 1)]
@@ -247,10 +247,10 @@ def graph(
     limits: LimitsLike = None,
     gradient: bool = False,
 ) -> Graph:
-    """The computation of a script as vertices and what they read; with `gradient` that of its gradient beside it.
+    """The graph of a script, as vertices and the vertices that they read; with `gradient`, also that of its gradient.
 
-    Where the point gives every leaf a value, vertices hold values; for a scalar output also cotangents, and what each
-    sends back. Raises GradcliError as `evaluate` does, and as `grad` does for a gradient.
+    If the point gives every leaf a value, vertices have values; for a scalar output also cotangents, and what each
+    vertex sends back. Raises GradcliError as `evaluate` does, and as `grad` does for a gradient.
 
     >>> found = graph("x*y + x")
     >>> [(one.name, one.inputs) for one in found.vertices]
@@ -268,7 +268,7 @@ def graph(
 def _prepared(
     script: str | Source, at: Point, wrt: Sequence[str] | None, limits: LimitsLike, relax: bool = False
 ) -> tuple[Lowered, dict[str, Any], tuple[Diagnostic, ...]]:
-    """A script as a program, the point, and notes of the point: files that were read, names that nothing uses."""
+    """A script as a program, the point, and notes on the point: files that were read, names that are not used."""
     known = limits_of(limits)
     point, notes = read_point(at, known)
     lowered = prepare(script, point, wrt, known, relax=relax)

@@ -1,7 +1,7 @@
 """Evaluates a tape along many directions.
 
-A single evaluation takes the directions block by block, so that their values stay in cache. A repeated one uses
-a plan, in which the directions are constants: what depends on them alone is computed once.
+A single evaluation takes the directions block by block, so that their values stay in cache. Repeated evaluations use a
+plan in which the directions are constants, so values that depend on them alone are computed once.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Along:
         self._plans: dict[str, Any] = {}
 
     def evaluated(self, run: Run) -> list[Any]:
-        """What the evaluator gives, directions in front; what does not depend on them comes without."""
+        """The values from the evaluator, with an axis of directions in front unless they do not depend on these."""
         rows = max(FEWEST_ROWS, CACHED // max(self.largest, 1))
         if self.count <= 2 * rows:
             return run(self.units)
@@ -71,7 +71,7 @@ class Along:
         return found
 
     def again(self, leaves: Mapping[str, Any], dtype: str) -> list[Any] | None:
-        """What `planned` gave before, if these are all the leaves, as arrays of their types; else None."""
+        """The result of `planned` by the same plan, if the leaves are all given as arrays of their types; else None."""
         return at_once(self._plans.get(dtype), leaves)
 
     def _made(self, dtype: str) -> Any:
@@ -83,7 +83,7 @@ class Along:
 
 
 def at_once(plan: Any, leaves: Mapping[str, Any]) -> list[Any] | None:
-    """A plan's answer for leaves that are arrays of their types already; None where they are not, or it refuses them.
+    """The result of a plan for leaves that are arrays of their types already; None otherwise.
 
     The usual way, which examines the values first, then reports what is wrong.
     """

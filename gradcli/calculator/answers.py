@@ -29,7 +29,7 @@ def ask_value(
     notes: Sequence[Diagnostic] = (),
     exact: bool = False,
 ) -> Evaluation:
-    """The value at a point, of a question that was prepared; with `exact` what floats lose of it."""
+    """The value of a prepared question at a point; with `exact`, also the exact value if floats lost its digits."""
     values = question.values(point)
     found = question.run_planned(values, backend, dtype, LARGE)
     lowered = question.lowered
@@ -48,7 +48,7 @@ def ask_gradient(
     order: int = 1,
     exact: bool = False,
 ) -> Gradient:
-    """The gradient at a point, of a question that was prepared; with `exact` what floats lose of it."""
+    """The gradient of a prepared question at a point; with `exact`, also exact values if floats lost their digits."""
     values = question.values(point)
     found = question.run_planned(values, backend, dtype, LARGE)
     names = question.names
@@ -76,7 +76,7 @@ def ask_hessian(
     notes: Sequence[Diagnostic] = (),
     again: bool = False,
 ) -> Hessian:
-    """The second derivatives at a point, of a prepared question; `again`: it will be evaluated many times."""
+    """The second derivatives of a prepared question at a point; `again`: it will be evaluated many times."""
     values = question.values(point)
     names, leaves = question.names, question.lowered.program.leaves
     few = question.swept(question.compressed, values, backend, dtype, again)
@@ -129,7 +129,7 @@ def ask_jacobian(
     notes: Sequence[Diagnostic] = (),
     again: bool = False,
 ) -> Jacobian:
-    """The Jacobian at a point, of a prepared question; `again`: it will be evaluated many times."""
+    """The Jacobian of a prepared question at a point; `again`: it will be evaluated many times."""
     values, lowered = question.values(point), question.lowered
     outputs = lowered.program.outputs
     few = question.swept(question.compressed, values, backend, dtype, again)
@@ -158,7 +158,7 @@ def ask_jacobian(
 def _tables(
     question: Question, values: Mapping[str, Any], backend: str, dtype: str, again: bool
 ) -> list[dict[str, Value]]:
-    """For each output, the first derivatives in every leaf: few sweeps where they do, else all unit vectors."""
+    """For each output, the first derivatives in every leaf, by few sweeps if possible, else along all unit vectors."""
     lowered, names = question.lowered, question.names
     outputs = lowered.program.outputs
     tables: list[dict[str, Value]] = [{} for _ in outputs]
@@ -211,7 +211,7 @@ def diagnose_answer(
     notes: Sequence[Diagnostic],
     dtype: str,
 ) -> tuple[Diagnostic, ...]:
-    """Notes of the script and of the point, and where a value or derivative is not finite, why."""
+    """Notes on the script and the point, and the reasons why a value or derivative is not finite."""
     lowered = question.lowered
     result = (*lowered.notes, *notes)
     if all(map(is_finite, found)):

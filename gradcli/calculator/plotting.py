@@ -1,4 +1,4 @@
-"""Curves to plot: a function with its gradient along one leaf or over two, a claim beside it, differences by step."""
+"""Data for plots: a function with its gradient along one leaf or two, a claim, finite differences by step."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ def plot(
 ) -> Curves:
     """The function with its derivatives over a range of one leaf, or over ranges of two.
 
-    `claim`, a script for the derivative with respect to the one leaf, is computed beside it. With `steps`, central
-    differences at the point by their step are computed instead. A range that is not given is 3 to both sides of the
-    point.
+    `claim`, a script for the derivative with respect to the only leaf, is computed too. With `steps`, central
+    differences at the point are computed for a sequence of steps instead. The default range of a leaf is 3 to both
+    sides of the point.
 
-    Raises GradcliError where there are not one or two leaves that are numbers (GC721), and as `grad` does.
+    Raises GradcliError GC721 unless there are one or two leaves that are numbers, and as `grad` does.
 
     >>> found = plot("x**2", ranges={"x": (0, 1)})
     >>> found.value[-1], found.gradient["x"][-1]
@@ -91,7 +91,7 @@ def plot(
 
 
 def defined(slopes: list[float], values: list[float]) -> list[float]:
-    """Slopes where the function has a value: log(x) has none below 0, though 1/x has."""
+    """The slopes where the function has a value: log(x) has none below 0, although 1/x has."""
     return [slope if value == value else math.nan for slope, value in zip(slopes, values, strict=True)]
 
 
@@ -112,7 +112,7 @@ def evaluated(
 def by_step(
     expression: str, function: Any, leaf: str, middle: float, rest: Mapping[str, Any], shown: dict[str, Any]
 ) -> Curves:
-    """Central differences at a point, and the derivative that they come near to."""
+    """Central differences at a point for a sequence of steps, and the derivative."""
     exact = float(function.value_and_grad(**{leaf: middle}, **rest)[1][leaf])
     steps = [step * max(1.0, abs(middle)) for step in STEPS]
     sides = [[float(function(**{leaf: middle + side * step}, **rest)) for side in (1, -1)] for step in steps]

@@ -30,9 +30,9 @@ def prepare(
     claiming: str = "read",
     relax: bool = False,
 ) -> Lowered:
-    """A script as a program, for a point that fixes the shapes; `claiming` says what becomes of claims, as in `lower`.
+    """A script as a program, for a point that fixes the shapes; `claiming` is as in `lower`.
 
-    `relax` permits rewrites that may round far worse.
+    `relax` allows rewrites with larger rounding errors.
     """
     source = script if isinstance(script, Source) else Source(script)
     limits = limits or DEFAULT_LIMITS
@@ -48,7 +48,7 @@ def prepare(
 
 
 def located(make: Callable[..., Question]) -> Callable[..., Question]:
-    """The same function; its errors, such as a graph that grows too large, point into the script."""
+    """The function with errors, such as a graph that is too large, that point into the script."""
 
     def made(lowered: Lowered, *args: Any, **options: Any) -> Question:
         with uncollected(), pointing_into(lowered.source):
@@ -86,7 +86,7 @@ def gradient_question(lowered: Lowered, order: int = 1, instead: str = "jacobian
 
 @located
 def hessian_question(lowered: Lowered) -> Question:
-    """Value, gradient and second derivatives; these in a few sweeps where they are sparse."""
+    """Value, gradient and second derivatives, which take few sweeps if they are sparse."""
     output, names = scalar_output(lowered), leaf_names(lowered)
     targets = {name: lowered.program.leaves[name].node for name in names}
     gradient = derivatives.grad(output, list(targets.values()))
@@ -100,7 +100,7 @@ def hessian_question(lowered: Lowered) -> Question:
 
 @located
 def jacobian_question(lowered: Lowered) -> Question:
-    """The outputs and all first derivatives; these in a few sweeps where they are sparse."""
+    """The outputs and all first derivatives, which take few sweeps if they are sparse."""
     program, names = lowered.program, leaf_names(lowered)
     targets = {name: program.leaves[name].node for name in names}
     question = Question(lowered, names, program.outputs)
@@ -113,7 +113,7 @@ def jacobian_question(lowered: Lowered) -> Question:
 
 
 def scalar_output(lowered: Lowered, instead: str = "jacobian") -> Node:
-    """The one scalar output; raises GradcliError GC307 where there is none, and proposes what to use instead."""
+    """The scalar output; raises GradcliError GC307, with a proposal, if there is not exactly one."""
     outputs = lowered.program.outputs
     if len(outputs) == 1 and not outputs[0].type.shape:
         return outputs[0]
@@ -128,7 +128,7 @@ def scalar_output(lowered: Lowered, instead: str = "jacobian") -> Node:
 
 
 def leaf_names(lowered: Lowered) -> tuple[str, ...]:
-    """The leaves to differentiate with respect to; raises GradcliError GC209 where there is none."""
+    """The leaves to differentiate with respect to; raises GradcliError GC209 if there is none."""
     if lowered.wrt:
         return lowered.wrt
     free = [name for name, leaf in lowered.program.leaves.items() if not leaf.const]

@@ -50,7 +50,7 @@ HUGE, TINY = 1e8, 1e-12
 
 
 def explain(lowered: Lowered, result: Trace, wanted: str | None, values: Mapping[str, Any], dtype: str) -> Explanation:
-    """The reasons behind the gradients of a trace; with `wanted` of one leaf, and then small things too.
+    """The findings about the gradients of a trace; with `wanted` about one leaf, then minor findings too.
 
     Raises GradcliError (GC206) for a name that is not a leaf.
     """
@@ -82,7 +82,7 @@ def _find(reason: str, subject: str | None, line: int | None, message: str, evid
 
 
 class _Story:
-    """A trace with its steps by number, and who sends to whom."""
+    """A trace with its steps by number, and the contributions between them."""
 
     def __init__(self, result: Trace) -> None:
         self.result = result
@@ -206,7 +206,7 @@ def _zero(story: _Story, name: str, at: int | None, asked: bool) -> Iterator[Fin
 
 
 def _reason(story: _Story, index: int, towards: int) -> str:
-    """Why an operation passes nothing on."""
+    """The reason why an operation passes no gradient on."""
     name = story.steps[index].primitive
     if name in STEPS:
         return "step-function"
@@ -218,7 +218,7 @@ def _reason(story: _Story, index: int, towards: int) -> str:
 
 
 def _is_truth(story: _Story, index: int) -> bool:
-    """Whether a step gives truth values or positions: what reads it is not a path of a gradient."""
+    """Whether a step returns truth values or positions, through which no gradient flows."""
     return not story.steps[index].type.startswith(("f", "c"))
 
 
@@ -234,7 +234,7 @@ def _reached(story: _Story, at: int) -> set[int]:
 
 
 def _reaches(story: _Story, index: int) -> bool:
-    """Whether a step is on the way of a gradient that is not finite: a branch that is not taken is on none."""
+    """Whether a gradient that is not finite passes through a step; through a branch that is not taken, none does."""
     reached = _reached(story, index)
     last = story.result.forward[-1].index
     return last in reached and any(not finite(story.steps[one].value) for one in reached if one == last)
@@ -265,7 +265,7 @@ def _extreme(story: _Story, name: str, at: int | None, reason: str, size: float)
 def _kinks(
     lowered: Lowered, result: Trace, values: Mapping[str, Any], dtype: str, wanted: str | None
 ) -> Iterator[Finding]:
-    """The operations that are not smooth at this point and that a gradient passes."""
+    """The operations that are not smooth at this point and through which a gradient passes."""
     order = lowered.program.nodes()
     passed = {step.index for step in result.backward if largest_of(step.cotangent) != 0}
     surfaces = []

@@ -26,12 +26,12 @@ def holds_nan(value: Any) -> bool:
 
 
 def word(value: Any) -> str:
-    """What a value that is not finite is called."""
+    """The word for a value that is not finite."""
     return "NaN" if holds_nan(value) else "infinite"
 
 
 def state(value: Any) -> str:
-    """A value in a word, or its largest entry."""
+    """A value as a word if it is not finite, else its largest entry."""
     size = largest_of(value)
     if size != size:
         return "NaN"

@@ -1,7 +1,7 @@
 """Makes the tapes that compute a matrix of derivatives, and reads its entries from their results.
 
-Where a matrix of derivatives is sparse, a few sweeps along sums of unit vectors hold all its entries; otherwise there
-is a tape for each leaf, over all unit vectors at once.
+If a matrix of derivatives is sparse, a few sweeps along sums of unit vectors give all its entries; otherwise there is a
+tape for each leaf, over all unit vectors at once.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SAVED = 2  # a compression has to need fewer than one in so many sweeps
 
 
 class Sweep(NamedTuple):
-    """A tape that runs over all unit vectors of a leaf, or of an output; without directions where one run will do."""
+    """A tape that runs over all unit vectors of a leaf, or of an output; without directions if one run is enough."""
 
     output: int
     leaf: str
@@ -42,9 +42,9 @@ class Sweep(NamedTuple):
 
 
 class Compressed:
-    """A tape that computes values beside a few sweeps, and the places of the swept entries in blocks.
+    """A tape that computes values and a few sweeps, and the positions of the swept entries in blocks.
 
-    `trusted` is None until random directions have shown that the pattern is right, or wrong.
+    `trusted` is None until random directions have shown whether the pattern is right.
     """
 
     __slots__ = (
@@ -72,16 +72,15 @@ class Compressed:
 
     @property
     def cost(self) -> int:
-        """The numbers that the sweeps give."""
+        """The number of entries that the sweeps compute."""
         return self._compression.sweeps * sum(size for size, _ in self._shapes)
 
     def run(self, run: Callable[[Along], list[Any]], probe: Callable[[Along], list[Any]]) -> Found | None:
-        """The values, and what makes the blocks of the matrix, flat arrays; None where the pattern does not serve.
+        """The values, and a function that makes the blocks of the matrix as flat arrays; None if the pattern is no use.
 
-        It does not where it has turned out wrong, and where something swept is not finite: there an entry outside the
-        pattern need not be 0. The first time, what `run` gives along the seeds has to agree with what `probe` gives
-        along random directions. The blocks are made by a call, the last thing to do: clearing large ones empties the
-        processor's cache of everything else.
+        That is so if the pattern is wrong, and if a swept value is not finite: then an entry outside the pattern need
+        not be 0. The first time, the results of `run` along the seeds have to agree with those of `probe` along random
+        directions. Call the function last: clearing large blocks removes everything else from the processor's cache.
         """
         if self.trusted is False:
             return None
@@ -102,7 +101,7 @@ class Compressed:
         return found[: self.values], partial(self._blocks.filled, entries)
 
     def again(self, leaves: Mapping[str, Any], dtype: str) -> Found | None:
-        """What `run` gave by a plan, by the same plan; None where the leaves are not plain arrays, or something new."""
+        """The result of `run` by the same plan; None if the leaves are not plain arrays, or there is no plan yet."""
         found = self._along.again(leaves, dtype) if self.trusted and self._along is not None else None
         if found is None:
             return None
@@ -112,7 +111,7 @@ class Compressed:
         return found[: self.values], partial(self._blocks.filled, self._compression.entries(swept))
 
     def _directions(self, rows: Any) -> Along:
-        """Rows over all that is seeded, taken apart by leaf."""
+        """Rows over all seeded entries, split by leaf."""
         units, first = {}, 0
         for name, kind in self._seeded:
             units[name] = rows[:, first : first + kind.size].reshape((len(rows), *kind.shape))
@@ -120,7 +119,7 @@ class Compressed:
         return Along(self.tape, units)
 
     def _swept(self, found: Sequence[Any], count: int) -> Any:
-        """The results of the sweeps beside each other, a row for each direction."""
+        """The results of the sweeps side by side, a row for each direction."""
         library = namespace("numpy").library
         swept = found[self.values :]
         if len(swept) == 1:
@@ -130,7 +129,7 @@ class Compressed:
 
     @staticmethod
     def _flat(library: Any, value: Any, count: int, shape: tuple[int, int]) -> Any:
-        """What one output gave, a row for each direction, also where it does not depend on the direction."""
+        """The results of one output, a row for each direction, even if it does not depend on the direction."""
         size, rank = shape
         if getattr(value, "shape", None) == (count, size):
             return value
@@ -143,7 +142,7 @@ class Compressed:
 def compressed_hessian(
     lowered: Lowered, output: Node, gradient: Sequence[Node], targets: Sequence[Node]
 ) -> Compressed | None:
-    """Value, gradient and second derivatives in few sweeps; None where the Hessian has no structure to use."""
+    """Value, gradient and second derivatives in few sweeps; None if the Hessian has no structure to use."""
     total = sum(target.type.size for target in targets)
     if total < FEWEST:
         return None
@@ -177,7 +176,7 @@ def best_jacobian(lowered: Lowered, targets: Mapping[str, Node]) -> tuple[Compre
 
 
 def compressed_jacobian(lowered: Lowered, targets: Sequence[Node], values: Sequence[Node]) -> Compressed | None:
-    """Values and first derivatives in few sweeps, forward or reverse; None where there is no structure to use."""
+    """Values and first derivatives in few sweeps, forward or reverse; None if there is no structure to use."""
     outputs = lowered.program.outputs
     heights = [output.type.size for output in outputs]
     widths = [target.type.size for target in targets]
@@ -208,7 +207,7 @@ def fresh(lowered: Lowered, nodes: Sequence[Node], like: Sequence[Node]) -> list
 
 
 def room_for(lowered: Lowered, nodes: Sequence[Node], shape: Shape) -> None:
-    """Raise GradcliError GC508 where a result of this shape has more entries than one may have."""
+    """Raise GradcliError GC508 if a result of this shape has too many entries."""
     builder = lowered.program.builder
     with building(builder, ()) as open_builder:
         open_builder.span = next((node.span for node in nodes if node.span is not None), None)

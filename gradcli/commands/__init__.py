@@ -1,7 +1,7 @@
 """The commands of gradcli, one file each, loaded by name when they are used.
 
-Beside its function each file has a DECLARATION of operands and options as plain data, from which both readers of a
-command line, the help, the completion scripts and the configuration keys are made.
+Besides its function, each file has a DECLARATION of operands and options as plain data. Both readers of a command line,
+the help, the completion scripts and the configuration keys are derived from it.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ ROOMS: dict[str, str] = {
 
 
 class Room:
-    """Stands for a module until one of its names is used."""
+    """A module that is loaded when one of its names is first used."""
 
     __slots__ = ("_module",)
 
@@ -98,12 +98,12 @@ class Room:
 
 
 def room(name: str) -> Any:
-    """The room of this name in ROOMS, loaded at its first use."""
+    """The module of this name in ROOMS, loaded at its first use."""
     return Room(ROOMS[name])
 
 
 def declaration(command: str) -> Declaration:
-    """What the file of a command declares: operands, options, and the function to call."""
+    """The declaration of a command: its operands, options, and the function to call."""
     module = import_module(COMMANDS[command][0])
     found: Declaration = module.DECLARATION
     return found

@@ -1,4 +1,4 @@
-"""What a report of `check` counts for: baselines, expected results that are rewritten, and the exit code at the end."""
+"""How the reports of `check` count: baselines, expected results that are rewritten, and the exit code at the end."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Acceptance:
         self._failing: set[Any] = set()
 
     def adjust(self, report: Any) -> Any:
-        """The report as it counts with the baseline; reports come in any order."""
+        """The report with the baseline applied; reports come in any order."""
         if self.record:
             self._failing.update(baselines.entries(report, baselines.folder_of(self.record)))
         return report if self.known is None else baselines.applied(report, self.known)
@@ -47,7 +47,7 @@ class Acceptance:
         return refreshed(self.output, report, self.diff) if self.update or self.diff else report
 
     def exit_code(self, totals: Totals, nothing: str = "") -> int:
-        """The exit code of a run that has ended; why it is not 0 stands on standard error."""
+        """The exit code of a run that has ended; the reason for any but 0 is printed on standard error."""
         if self.known is not None:
             self.output.note(*self.known.notes())
         if self.record:
@@ -62,7 +62,7 @@ class Acceptance:
 
 
 def outcome(totals: Totals, lenient: bool) -> tuple[int, str]:
-    """The exit code, the first that occurs in the order 4, 2, 1, 3, 5, 0, and why."""
+    """The exit code, which is the first that applies of 4, 2, 1, 3, 5, 0, and its reason."""
     failed = totals.summary["failed"] - totals.broken - totals.unreadable
     undecided = totals.summary["inconclusive"]
     if totals.broken:

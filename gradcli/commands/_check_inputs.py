@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def callable_only(
     targets: tuple[str, ...], claim: tuple[str, ...], backend: str, python: str | None, script: str | None
 ) -> str:
-    """The target of --python; GC732 for what does not go with it."""
+    """The target of --python; raises GC732 for options that do not go with it."""
     if python is None:
         raise error("GC732", "--grad needs --python", help="write --python losses.py:f --grad losses.py:df")
     extra = "a script" if targets else "--claim" if claim else "--backend" if backend != "auto" else script
@@ -33,7 +33,7 @@ def looks_like_path(target: str) -> bool:
 
 
 def claims(texts: tuple[str, ...]) -> dict[str, str]:
-    """`LEAF = SCRIPT` texts by leaf; GC725 where one is not of that form or a leaf comes twice."""
+    """`LEAF = SCRIPT` texts by leaf; raises GC725 if one does not have that form or a leaf comes twice."""
     found: dict[str, str] = {}
     for text in texts:
         leaf, equals, script = text.partition("=")
@@ -47,7 +47,7 @@ def claims(texts: tuple[str, ...]) -> dict[str, str]:
 
 
 def boxes(texts: tuple[str, ...]) -> dict[str, tuple[float, float]]:
-    """`LEAF=LO:HI` texts by leaf; GC735 where one is not of that form or a leaf comes twice."""
+    """`LEAF=LO:HI` texts by leaf; raises GC735 if one does not have that form or a leaf comes twice."""
     found: dict[str, tuple[float, float]] = {}
     for text in texts:
         leaf, _, sides = text.partition("=")
@@ -65,7 +65,7 @@ def boxes(texts: tuple[str, ...]) -> dict[str, tuple[float, float]]:
 
 
 def existing(paths: Sequence[str], at: Sequence[str] = ()) -> list[str]:
-    """The paths themselves; GC601 for one that is not there. `at` is the point of the command line."""
+    """The paths; raises GC601 for one that does not exist. `at` is the point of the command line."""
     for path in paths:
         if not os.path.exists(path):
             hint = None if is_file(path) else "several targets have to be files or folders; quote an expression"

@@ -1,8 +1,8 @@
 """Writes the reports of `check` one at a time: to standard output in its format, and to report files.
 
-A report file is collected in a temporary file and written as a whole at the end, so a reader finds the earlier report
-or the new one. On standard output, failures among several cases appear after the progress line has ended: until then
-their reports are kept compressed.
+A report file is collected in a temporary file and written as a whole at the end, so a reader finds either the earlier
+report or the new one. On standard output, failures among several cases are printed after the progress line has ended;
+until then their reports are kept compressed.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Streamed:
 
 
 class Cards:
-    """Documents on standard output: of `several` cases those that did not pass, at the end.
+    """Documents on standard output; for `several` cases only those that did not pass, at the end.
 
     With `verbose` each report is shown at once, one that passed as a line.
     """
@@ -150,9 +150,9 @@ class Nothing:
 
 
 class Reporting:
-    """Where the reports of one run go: `files` and standard output. Only checks with a verdict in `only` are shown.
+    """The destinations of the reports of a run: `files` and standard output. `only` selects verdicts to show.
 
-    Raises GradcliError GC690 at once where a file of `paths` (by format) cannot be written.
+    Raises GradcliError GC690 at once if a file of `paths` (by format) cannot be written.
     """
 
     def __init__(
@@ -195,7 +195,7 @@ class Reporting:
         self.resources.close()
 
     def take(self, report: Any) -> None:
-        """Hand a report to every sink."""
+        """Pass a report to every sink."""
         if self.only:
             report = reports.with_checks(report, [one for one in report.checks if one.verdict in self.only])
             if not report.checks:
@@ -205,9 +205,9 @@ class Reporting:
         self._print(lambda: self.main.take(report))
 
     def finish(self, totals: Totals) -> None:
-        """Write what is written at the end: report files first, whatever becomes of standard output.
+        """Write what is written at the end: first the report files, even if standard output fails.
 
-        Raises GradcliError GC690 or GC692 for a file that could not be written, once all else is.
+        Raises GradcliError GC690 or GC692 for a file that could not be written, after writing all others.
         """
         problems: list[Diagnostic] = []
         for sink in self.files:
@@ -222,7 +222,7 @@ class Reporting:
             raise self.lost
 
     def _print(self, write: Callable[[], None]) -> None:
-        """Write to standard output; where that is impossible it is reported once the report files are whole."""
+        """Write to standard output; a failure is reported after the report files are complete."""
         if self.lost is None:
             try:
                 write()
@@ -232,14 +232,14 @@ class Reporting:
                 self.lost = problem
 
     def refuse(self, report: Any) -> None:
-        """Write the report of a script that cannot be read to the files: build servers show what is in them only."""
+        """Write the report of a script that cannot be read to the files, because build servers show only these."""
         for sink in self.files:
             sink.take(report)
             sink.finish(batch.Totals.of([report]))
 
 
 def notes_of(report: Any) -> Iterator[Diagnostic]:
-    """What was reported beside the verdicts: notes, and why a script could not be run."""
+    """Diagnostics in addition to the verdicts: notes, and the reasons why a script could not be run."""
     yield from report.diagnostics
     for one in report.checks:
         if one.verdict == "ERROR" and not one.passed:

@@ -1,6 +1,6 @@
-"""What a command file may declare about its operands and options: plain data that both readers are made from.
+"""The declarations of a command's operands and options: plain data for both readers of the command line.
 
-The checks of a value (`plain`, `accept`) live here, so that the command line and the configuration agree.
+The checks of a value (`plain`, `accepts`) are here, so that the command line and the configuration agree.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Option:
         self.presents = presents
 
     def plain(self, text: str) -> object:
-        """The value of a plainly spelled argument, or None where only the full reader may judge it."""
+        """The value of a plainly spelled argument, or None if the full reader has to read it."""
         value: object = text
         if self.kind == "table":
             return text
@@ -161,7 +161,7 @@ class Declaration:
         return {spelling: option for option in self.options for spelling in option.spellings}
 
     def arguments(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """What the function takes, by name; how a result is presented is no concern of a command."""
+        """The arguments of the function by name, without the options for presenting a result."""
         names = [*(one.name for one in self.operands), *(one.name for one in self.options if not one.presents)]
         made = {one.__name__.lower(): one(**{name: values[name] for name in one._fields}) for one in self.groups}
         inside = {name for one in self.groups for name in one._fields}

@@ -1,7 +1,7 @@
 """Reads a plain command line fast: known command, known `--long value` or `--long=value`, the right number of operands.
 
-For anything else (help, short or unknown options, an operand that starts with a minus) it returns None, and the full
-reader, which is made from the same declarations, takes over and writes all messages.
+For anything else (help, short or unknown options, an operand that starts with a minus) it returns None. The full
+reader, which uses the same declarations, then reads the command line and writes all messages.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Call:
-    """A command and what was given to it; `given` lacks what was not spelled out."""
+    """A command with its arguments; `given` has only those on the command line."""
 
     __slots__ = ("command", "given")
 
@@ -35,7 +35,7 @@ class Call:
 
 
 def direct(argv: Sequence[str]) -> Call | None:
-    """The call that a plainly spelled command line means, or None for everything else."""
+    """The call for a plainly spelled command line, or None for any other."""
     if not argv or argv[0] not in COMMANDS:
         return Call("--version", {}) if list(argv) == ["--version"] else None
     declared = declaration(argv[0])
@@ -69,9 +69,9 @@ def direct(argv: Sequence[str]) -> Call | None:
 
 
 def parted(argv: Sequence[str]) -> tuple[Sequence[str], dict[str, Any]]:
-    """The command line without what a `rest` operand takes, and that operand's value by its name.
+    """The command line without the arguments of a `rest` operand, and the value of that operand by its name.
 
-    Behind the operands before it the options of the command still count, up to the first argument that is none;
+    After the operands before it, options of the command are still read, up to the first argument that is not an option;
     `--` ends them at once.
     """
     declared = declaration(argv[0]) if argv and argv[0] in COMMANDS else None
@@ -100,7 +100,7 @@ def parted(argv: Sequence[str]) -> tuple[Sequence[str], dict[str, Any]]:
 
 
 def assigned(declared: Sequence[Operand], operands: list[str], given: dict[str, Any]) -> bool:
-    """Give the operands their names; False where their number is not right."""
+    """Assign the operands to their names; False if their number is wrong."""
     for one in declared:
         if one.many and operands:
             given[one.name], operands = tuple(operands), []
@@ -114,7 +114,7 @@ def assigned(declared: Sequence[Operand], operands: list[str], given: dict[str, 
 def shielded(argv: Sequence[str]) -> list[str]:
     """The arguments with a space before each operand that starts with a minus: it is not an option to typer.
 
-    What looks like a long option (`--word`) is left alone: if it is none, typer says so. `exposed` undoes it.
+    What looks like a long option (`--word`) is not changed: if it is none, typer says so. `exposed` undoes it.
     """
     options = declaration(argv[0]).spelled() if argv and argv[0] in COMMANDS else {}
     result: list[str] = []

@@ -21,8 +21,8 @@ BYTE_ORDER_MARK = "\ufeff"
 def refreshed(output: Output, checked: Any, diff: bool) -> Any:
     """Rewrite the expected results of the script that a report is about, or print the difference instead.
 
-    Returns the report; what was rewritten has passed in it. Raises GradcliError where the file cannot be read (GC601)
-    or written (GC690), and where there is none (GC721).
+    Returns the report, in which rewritten results have passed. Raises GradcliError if the file cannot be read (GC601)
+    or written (GC690), and for a script without a file (GC721).
     """
     if checked.file is None:
         hint = "give the path of a .grad file"

@@ -1,7 +1,6 @@
 """Reads any command line with typer, built from the declarations; writes all usage messages.
 
-Loaded only when the direct reader declines: importing typer and what it needs takes longer than a small
-calculation.
+Loaded only if the direct reader returns None: importing typer takes longer than a small calculation.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ SECTIONS = {
 
 
 def full(argv: Sequence[str], colour: bool = False) -> Call | None:
-    """The call that typer reads; None where typer has answered itself (help). Raises GradcliError (GC721)."""
+    """The call that typer reads; None if typer has printed the help. Raises GradcliError (GC721)."""
     chosen = next((token for token in argv if not token.startswith("-")), None)
     argv, rest = parted(argv)
     command, calls = built(chosen, colour)
@@ -118,7 +117,7 @@ def coloured(text: str) -> str:
 
 @lru_cache
 def built(chosen: str | None, colour: bool = False) -> tuple[Any, list[Call]]:
-    """typer's command line, complete for one command, with the list in which it leaves the calls that it reads."""
+    """typer's command line, complete for one command, and the list to which it appends the calls that it reads."""
     calls: list[Call] = []
     app = typer.Typer(
         add_completion=False,
@@ -213,7 +212,7 @@ def annotate(function: Any, parameters: dict[str, tuple[Any, Any]]) -> None:
 
 
 def split_point(argv: Sequence[str]) -> str | None:
-    """The next step where a point is followed by more of it as operands: `--at x=2 y=3`."""
+    """The next step for a point that is split by a space, `--at x=2 y=3`."""
     given = [
         text.partition("=")[2] if text.startswith("--at=") else following
         for text, following in zip(argv, (*argv[1:], ""), strict=True)

@@ -55,7 +55,7 @@ def tensors(file: str, torch: bool, dtype: str) -> AbstractContextManager[None]:
 def recorded(
     output: Output, file: str, args: Sequence[str], *, torch: bool, every: int, dtype: str, extents: bool, quiet: bool
 ) -> tuple[observe.Outcome, observe.Watch, str]:
-    """Run a file; what it left, the record, and the name of its PyTorch, empty for our own tensors.
+    """Run a file; returns its outcome, the record, and the version of its PyTorch, empty for our own tensors.
 
     `quiet`: what it prints is not shown, and a traceback neither (`show_failure`).
     """

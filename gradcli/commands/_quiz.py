@@ -17,7 +17,7 @@ TRIES = 3
 
 
 def possible(output: Output, script: str) -> None:
-    """Raise GradcliError where a quiz is not possible."""
+    """Raise GradcliError if a quiz is not possible."""
     if script == "-":
         raise error("GC721", "--quiz reads the answers from standard input, so the script must be an argument")
     if output.format not in ("table", "plain"):

@@ -16,7 +16,7 @@ def replay(
 ) -> Callable[[Any, Any], str]:
     """A function of a report and one of its checks; `options` are spellings with the values that were given.
 
-    The seed of the check stands at the end: without it the points near the given one would be those of another text.
+    The seed of the check comes last: without it, the points near the given one would be others.
     """
     from shlex import quote
 

@@ -4,8 +4,8 @@ Keys are the names of options declared with `setting`; a table named like a comm
 alone, the table `limits` what `--limit` takes. Any other key is an error. The nearest file counts, from the
 current folder up to the root of the project (the nearest folder with .git, else with pyproject.toml, else the
 current folder), and only if it belongs to the user or to root. The user's own file (gradcli/gradcli.toml in
-the configuration folder of the user) fills in what the project leaves open, but never for `check`: a verdict
-must not depend on who runs it. Where a setting permits `check` more than the defaults do, a note says so.
+the configuration folder of the user) adds settings that the project does not have, but never for `check`: a verdict
+must not depend on who runs it. If a setting lets `check` accept more than the defaults do, a note says so.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ LOOSER: dict[str, Callable[[Any, Any], bool]] = {
 
 
 class Settings:
-    """The settings of one command, and the file that each comes from; the command line goes before them.
+    """The settings of one command, and the file of each; the command line overrides them.
 
-    `notes` are diagnostics on what was found and does not count.
+    `notes` are diagnostics on files that are ignored.
     """
 
     __slots__ = ("notes", "origins", "values")
@@ -57,7 +57,7 @@ class Settings:
         self.notes = notes or []
 
     def loosening(self, declared: Declaration, given: Mapping[str, Any]) -> list[Diagnostic]:
-        """A note on the settings with which a check may pass that fails by the defaults; `given` goes before them."""
+        """A note on settings with which a check may pass that fails by default; `given` overrides them."""
         found: dict[str, list[str]] = {}
         defaults = declared.defaults()
         for name, value in self.values.items():
@@ -81,7 +81,7 @@ class Settings:
 
 
 def load(command: str, declared: Declaration, folder: str, environment: Mapping[str, str]) -> Settings:
-    """The settings that hold for a command started in a folder; GC722..GC724 where a file is wrong."""
+    """The settings for a command that runs in a folder; raises GC722 to GC724 if a file is wrong."""
     settings = Settings({}, {})
     files = [nearest(folder, settings.notes)]
     if command not in JUDGING:
@@ -124,7 +124,7 @@ def nearest(folder: str, notes: list[Diagnostic] | None = None) -> tuple[str, Ta
 
 
 def project(folder: str) -> list[str]:
-    """A folder and those above it up to the root of its project; the folder alone where it is in none."""
+    """A folder and those above it up to the root of its project; the folder alone outside of projects."""
     above = [folder]
     while (parent := os.path.dirname(above[-1])) != above[-1]:
         above.append(parent)
@@ -136,7 +136,7 @@ def project(folder: str) -> list[str]:
 
 
 def trusted(path: str, notes: list[Diagnostic] | None) -> bool:
-    """Whether a file, and what it links to, belongs to the user or to root; a note where it does not."""
+    """Whether a file, and what it links to, belongs to the user or to root; adds a note if not."""
     if not hasattr(os, "geteuid"):
         return True
     mine = (0, os.geteuid())
@@ -161,7 +161,7 @@ def personal(environment: Mapping[str, str]) -> tuple[str, Table] | None:
 
 
 def mentions(path: str) -> bool:
-    """Whether a file can hold settings at all: most projects' files need no parsing, which costs 10 ms."""
+    """Whether a file may contain settings: the files of most projects need no parsing, which costs 10 ms."""
     text = content(path).translate(None, b" \t\"'")
     return b"tool.gradcli" in text or b"[tool]" in text
 
@@ -175,7 +175,7 @@ def content(path: str) -> bytes:
 
 
 def read(path: str) -> Table:
-    """A TOML file as tables; GC724 where it cannot be read."""
+    """A TOML file as tables; raises GC724 if it cannot be read."""
     toml = import_module("tomllib")  # loaded only where there is a file to read
     try:
         table: Table = toml.loads(content(path).decode("utf-8"))
@@ -187,7 +187,7 @@ def read(path: str) -> Table:
 
 
 def checked(table: Table, path: str) -> Table:
-    """The table itself, if every key is known and every value fits; GC722 and GC723 name all that do not."""
+    """The table, if every key is known and every value fits; otherwise raises GC722 and GC723 for all that do not."""
     problems = [*wrong(table, COMMON, path, ""), *wrong_limits(table.get("limits", {}), path)]
     for command in COMMANDS:
         if command in table:
@@ -226,7 +226,7 @@ def setting_names(command: str) -> list[str]:
 
 
 def wrong_limits(table: Any, path: str) -> Iterator[GradcliError]:
-    """What `--limit` would refuse."""
+    """The limits that `--limit` would not accept."""
     if not isinstance(table, dict):
         yield error("GC723", f"`limits` in {visible(path, 200)} has to be a table")
     elif table:
@@ -237,7 +237,7 @@ def wrong_limits(table: Any, path: str) -> Iterator[GradcliError]:
 
 
 def shown(folder: str, environment: Mapping[str, str]) -> Iterator[str]:
-    """Every setting with its value and where it comes from, as TOML."""
+    """Every setting with its value and its source, as TOML."""
     for command in ("grad", "check"):
         settings = load(command, declaration(command), folder, environment)
         options = [option for option in declaration(command).options if option.setting]
@@ -256,7 +256,7 @@ def shown(folder: str, environment: Mapping[str, str]) -> Iterator[str]:
 
 
 def setting_line(option: Option, settings: Settings) -> str:
-    """One setting; what has no default is a comment."""
+    """The line of one setting; a setting without a value is a comment."""
     key = option.name.replace("_", "-")
     value = settings.values.get(option.name, option.default)
     if value is None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gradcli.language.source import Source
 
     class Output(Protocol):
-        """Where a command's results go; `cli` is the only one that has one."""
+        """The output of a command; only `cli` has an implementation."""
 
         settings: Mapping[str, Any]
         format: str
@@ -43,13 +43,13 @@ if TYPE_CHECKING:
             """Report diagnostics on standard error."""
 
         def progress(self, done: int, total: int, label: str = "", failed: int = 0) -> None:
-            """Show how far long work has come, and how much of it failed; only a terminal shows it."""
+            """Show the progress of long work, and how much of it failed, on a terminal only."""
 
         def expect(self, path: str) -> None:
-            """Raise GradcliError where a report file could not be written later."""
+            """Raise GradcliError if a report file cannot be written later."""
 
         def save(self, path: str, pieces: Iterable[str]) -> None:
-            """Write a report file beside the output."""
+            """Write a report file."""
 
         def save_bytes(self, path: str, data: bytes) -> None:
             """Write a picture."""
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
             """Write a file with exactly this text."""
 
         def read(self, most: int) -> bytes:
-            """Standard input, but no more than so many bytes."""
+            """Standard input, up to a number of bytes."""
 
         def lines(self, path: str) -> Iterable[str]:
             """The lines of a file, or of standard input for `-`, one at a time."""

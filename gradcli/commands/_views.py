@@ -1,4 +1,4 @@
-"""Passes a result to the output with each of its formats, made only when needed."""
+"""Passes a result to the output with functions for its formats, of which only the needed one is called."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ else:
 
 
 class View:
-    """The readings of one result. Only the one that the format needs is called.
+    """Functions that render one result in each format. Only the one that is needed is called.
 
     A result of formats of its own, such as a drawing, has `texts` instead of `document` and `tidy`: it takes the name
     of the format and the style.

@@ -117,7 +117,7 @@ def options_of_checks(output: Output, judged: Judged, failing: Failing, point: P
 
 
 def repeated(judged: Judged, point: Point) -> list[tuple[str, tuple[str, ...]]]:
-    """The options that the command has which repeats a check, with the values that were given."""
+    """The options of the command that reproduces a check, with their values."""
     return [
         ("--python", (judged.python,) if judged.python else ()),
         ("--grad", (judged.grad,) if judged.grad else ()),
@@ -132,7 +132,7 @@ def repeated(judged: Judged, point: Point) -> list[tuple[str, tuple[str, ...]]]:
 
 
 def for_one(judged: Judged) -> None:
-    """Raise GradcliError for an option that speaks of one expression or one file, where there are more."""
+    """Raise GradcliError for an option that is for one expression or one file, if there are more."""
     if judged.claim:
         hint = "write the claims as asserts in the scripts"
         raise error("GC725", "--claim needs one expression or one file", help=hint)
@@ -152,7 +152,7 @@ def many(
     accepted: Acceptance,
     opened: set[str],
 ) -> int:
-    """Judge the scripts of files and folders; the exit code. `opened` are the data files that they have read."""
+    """Check the scripts of files and folders; returns the exit code. `opened` receives the data files read."""
     folder = None if running.no_cache else running.cache or batch.default_folder(os.environ)
     cases: list[Any] = []
     with sinks(lambda: len(cases) > 1) as where, batch.Journal(folder) as journal:
@@ -203,9 +203,9 @@ def one(
     sinks: Reporting,
     accepted: Acceptance,
 ) -> Any:
-    """Judge one expression, script or Python function; the counts of its report.
+    """Check one expression, script or Python function; returns the counts of its report.
 
-    Raises GradcliError where it cannot be read; report files say so too.
+    Raises GradcliError if it cannot be read; report files say so too.
     """
     target = targets[0] if targets else judged.python or ""
     try:
@@ -234,7 +234,7 @@ def one(
 
 
 def reported(run: Any, sinks: Reporting) -> None:
-    """Run to the end and finish the reports; where the run is interrupted, what is there is written first."""
+    """Run to the end and finish the reports; if the run is interrupted, write the reports that exist first."""
     try:
         for _ in run.reports():
             pass

@@ -30,7 +30,7 @@ FILES = ("output", "json", "junit")
 
 
 class Offer:
-    """What one command completes to: its summary, its declaration, and words that its operand may be."""
+    """The completions of one command: its summary, its declaration, and words for its operand."""
 
     __slots__ = ("declaration", "summary", "words")
 

@@ -117,7 +117,7 @@ def derive(
 
 
 def shapes_of(texts: tuple[str, ...]) -> dict[str, tuple[str | int, ...]]:
-    """The shapes of `--shape A=m,n`: symbols, or numbers; nothing for a number."""
+    """The shapes of `--shape A=m,n`: symbols or numbers, an empty tuple for a number."""
     found: dict[str, tuple[str | int, ...]] = {}
     for text in texts:
         match = SHAPE_TEXT.fullmatch(text)

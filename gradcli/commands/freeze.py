@@ -79,7 +79,7 @@ def freeze(
 
 
 def refusal(path: str, first: Any, count: int) -> Diagnostic:
-    """Why a script is not frozen: the first check that did not pass."""
+    """The reason why a script is not frozen: the first check that did not pass."""
     others = f" ({count} checks do not pass)" if count > 1 else ""
     where = f"line {first.line}: " if first.line else ""
     reason = first.message.partition("; ")[0]

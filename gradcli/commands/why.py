@@ -81,7 +81,7 @@ def show(output: Output, explanation: Explanation) -> None:
 
 
 def view(explanation: Explanation) -> View:
-    """The readings of an explanation."""
+    """The view of an explanation."""
     return View(
         document=lambda style: reasons.explanation(explanation, style),
         payload=lambda: reasons.payload(explanation),

@@ -1,6 +1,6 @@
 """PyTorch's `torch.func`: transforms of functions, such as `grad`, `vjp`, `jvp`, `jacrev` and `vmap`.
 
-`functional_call` stands here: it calls a module with other values for its parameters, and leaves the module as it is.
+`functional_call` is defined here: it calls a module with other values for its parameters, without changing the module.
 """
 
 from __future__ import annotations
@@ -43,9 +43,10 @@ def functional_call(
 ) -> Any:
     """Call a module with other tensors in place of parameters and buffers, named by their dotted names.
 
-    Unknown names become attributes for the time of the call. RuntimeError with `strict` where names are missing or
-    unknown, AttributeError for the name of a module that is not there, TypeError for one of an attribute that is no
-    tensor, ValueError for a name in two dictionaries.
+    Unknown names become attributes during the call.
+
+    Raises RuntimeError with `strict` if names are missing or unknown, AttributeError for a name in a module that does
+    not exist, TypeError for the name of an attribute that is not a tensor, ValueError for a name in two dictionaries.
 
     >>> import gradcli.eager as torch
     >>> layer = torch.nn.Linear(1, 1)
@@ -86,7 +87,7 @@ def functional_call(
 
 
 def _put(module: Module, name: str, value: Tensor) -> tuple[dict[str, Any], str, Any]:
-    """Make a value an attribute of a module, by its dotted name; what stood there before."""
+    """Set an attribute of a module, by its dotted name; returns the old value."""
     path, _, own = name.rpartition(".")
     table = module.get_submodule(path).__dict__
     before = table.get(own)
@@ -107,15 +108,16 @@ def _places(module: Module) -> dict[str, tuple[dict[str, Any], str]]:
 
 
 def _tied(places: dict[str, Any], name: str) -> list[tuple[dict[str, Any], str]]:
-    """All places of the tensor that has this name."""
+    """All names of the tensor with this name: several for a shared (tied) tensor."""
     table, own = places[name]
     return [(other, key) for other, key in places.values() if other[key] is table[own]]
 
 
 def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """The parameters of models of one kind, stacked along a new axis, and their buffers: for `vmap` over models.
+    """The parameters and the buffers of models of one class, each stacked along a new axis: for `vmap` over models.
 
-    RuntimeError for no models, for models of several classes or modes, and for parameters some of which require grad.
+    Raises RuntimeError without models, for models of different classes or modes, and for parameters of which only some
+    require a gradient.
     """
     if not models:
         raise RuntimeError("stack_module_state: Expected at least one model, got 0.")

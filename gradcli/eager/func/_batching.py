@@ -1,7 +1,8 @@
-"""`vmap`: a function of single tensors as a function of stacks of them, recorded once.
+"""`vmap`: makes a function of single tensors a function of stacks of them.
 
-The graph of the function is evaluated with a leading batch axis. Its result is one node, whose gradients come from the
-derivative of the recorded graph, evaluated with a batch axis too, and recorded in turn where a graph is wanted.
+The function is recorded once, and its graph is evaluated with a leading batch axis. The result is one node, whose
+gradients come from the derivative of the recorded graph. That is evaluated with a batch axis too, and recorded if
+create_graph is set.
 """
 
 from __future__ import annotations
@@ -42,9 +43,11 @@ def vmap(
 ) -> Callable[..., Any]:
     """A function that applies `func` along an axis of its arguments, and stacks the results.
 
-    `in_dims` says which axis of each argument (None: the argument is the same for all), `out_dims` where the axis goes
-    in the results. ValueError for arguments that do not fit, IndexError for an `out_dims` that does not exist;
-    RuntimeError where `func` reads entries (`item()`, `if` on data) or draws random numbers, unless randomness="same".
+    `in_dims` is the axis of each argument (None: the same argument for all), `out_dims` the position of the axis in the
+    results.
+
+    Raises ValueError for arguments that do not fit, IndexError if `out_dims` does not exist, and RuntimeError if `func`
+    reads entries (`item()`, `if` on data) or draws random numbers, unless randomness="same".
 
     >>> import gradcli.eager as torch
     >>> vmap(torch.dot)(torch.ones(2, 3), torch.ones(2, 3))
@@ -78,7 +81,7 @@ def vmap(
 
 
 class _Batch:
-    """The arguments of one call: which leaves have a batch axis, in front."""
+    """The arguments of one call, with the batch axis moved to the front."""
 
     def __init__(self, in_dims: Any, args: tuple[Any, ...]) -> None:
         if not args:
@@ -108,7 +111,7 @@ class _Batch:
         self.size: int = sizes.pop()
 
     def examples(self, trace: Trace) -> Any:
-        """The arguments with a stand-in for each that has a batch axis."""
+        """The arguments, with a placeholder for each that has a batch axis."""
         self.inner = [
             trace.fresh(np.zeros(tuple(x.shape[1:]), x.dtype.np)) if mapped else x
             for x, mapped in zip(self.leaves, self.mapped, strict=True)
@@ -116,7 +119,7 @@ class _Batch:
         return self.rebuild(self.inner)
 
     def computed(self, trace: Trace, outputs: Sequence[Tensor]) -> list[Tensor]:
-        """The results, all of them by one evaluation."""
+        """The results, from one evaluation."""
         nodes = [trace.node_of(x) for x in outputs]
         given: list[Given] = [
             (inner._graph, x, True)
@@ -127,7 +130,7 @@ class _Batch:
         return evaluated(nodes, [x.dtype.np for x in outputs], given, self.size)
 
     def unrolled(self, trace: Trace, outputs: Sequence[Tensor]) -> list[Tensor]:
-        """The results inside another recording: the graph once for each position."""
+        """The results inside another recording: the graph is copied for each position."""
         nodes = [trace.node_of(x) for x in outputs]
         mapped = [(inner, x) for inner, x, own in zip(self.inner, self.leaves, self.mapped, strict=True) if own]
         parts: list[list[Tensor]] = [[] for _ in outputs]
@@ -156,7 +159,7 @@ def _placed_axis(x: Tensor, dim: int | None) -> Tensor:
 
 
 def evaluated(nodes: Sequence[Node], kinds: Sequence[Any], given: Sequence[Given], size: int) -> list[Tensor]:
-    """The values of nodes as tensors with a batch axis of this size, and one node for them all."""
+    """The values of nodes as tensors with a batch axis of this size, with one common node."""
     used = set(reachable(nodes))
     needed = [one for one in given if one[0] in used]
     arrays = values_of(nodes, kinds, {node: x._raw for node, x, _ in needed}, size)
@@ -189,7 +192,7 @@ def values_of(nodes: Sequence[Node], kinds: Sequence[Any], values: dict[Node, An
 
 
 class BatchNode(GradNode):
-    """The node of a function that was applied along an axis: its gradients are those of the recorded graph."""
+    """The node of a function that `vmap` applied; its gradients are those of the recorded graph."""
 
     __slots__ = ("kinds", "leaves", "nodes", "outputs", "size")
     nodes: Sequence[Node]
@@ -235,7 +238,7 @@ class BatchNode(GradNode):
 
 
 def flatten(tree: Any) -> tuple[list[Any], Callable[[Sequence[Any]], Any]]:
-    """The leaves from left to right, and what puts others in their places.
+    """The leaves from left to right, and a function that rebuilds the tree with other leaves.
 
     >>> leaves, rebuild = flatten({"a": 1, "b": (2, [3])})
     >>> leaves, rebuild([10, 20, 30])
@@ -265,7 +268,7 @@ def _joined(parts: list[Any], build: Callable[[list[Any]], Any]) -> tuple[list[A
 
 
 def spread(given: Any, tree: Any) -> list[Any]:
-    """One value for each leaf of a tree: the same for all, or nested like the tree. ValueError where it is not."""
+    """One value for each leaf of a tree: the same for all, or nested like the tree. Raises ValueError otherwise."""
     if isinstance(tree, dict) and isinstance(given, dict):
         if set(given) != set(tree):
             raise ValueError(f"the keys {sorted(given)} do not match {sorted(tree)}")

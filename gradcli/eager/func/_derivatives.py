@@ -1,7 +1,7 @@
 """PyTorch's transforms of functions of tensors: `grad`, `vjp`, `jvp`, `jacrev`, `jacfwd`, `hessian`.
 
-Outside a recording the derivatives come from the graph that running the function leaves; inside one (`tracing`) they
-are more nodes of the recorded graph. Both nest to any depth.
+Outside a recording the derivatives come from the graph that the function builds; inside a recording (`tracing`) they
+become further nodes of the recorded graph. Both nest to any depth.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def transforming() -> Iterator[None]:
-    """Inside a transform: gradients are recorded, and backward() is refused."""
+    """A context for the inside of a transform: gradients are recorded, and backward() raises RuntimeError."""
     tracer.inside += 1
     try:
         with enable_grad():
@@ -46,7 +46,7 @@ def transforming() -> Iterator[None]:
 
 
 class Linearized:
-    """One run of a function at a point: its result, and products with its Jacobian from either side."""
+    """One run of a function at a point: its result, and products with its Jacobian and the transpose."""
 
     def __init__(self, run: Callable[[list[Tensor]], tuple[list[Any], Any]], points: Sequence[Tensor]) -> None:
         self.trace = tracer.current
@@ -74,11 +74,11 @@ class Linearized:
         self.outputs: list[Tensor] = outputs
 
     def results(self) -> list[Tensor]:
-        """What the function returned."""
+        """The result of the function."""
         return [self._out(out) for out in self.outputs]
 
     def outside(self, value: Any) -> Any:
-        """A value of the function's as the caller may have it; what is not a tensor as it is."""
+        """A value of the function as the caller may use it; anything but a tensor is returned as it is."""
         return self._out(value) if isinstance(value, Tensor) else value
 
     def _out(self, value: Tensor) -> Tensor:
@@ -89,7 +89,7 @@ class Linearized:
         return value if self.keeps and _reaches_others(value, self.own) else value.detach()
 
     def back(self, cts: Sequence[Tensor | None]) -> list[Tensor]:
-        """The gradients of the points, given those of the outputs; zeros where none arrives."""
+        """The gradients of the points from those of the outputs; zeros where no gradient arrives."""
         if self.trace is not None:
             return self._back_traced(cts)
         with transforming():
@@ -157,7 +157,7 @@ class Linearized:
         return self._placed(known, like)
 
     def _placed(self, nodes: Sequence[Node], like: Sequence[Tensor]) -> list[Tensor]:
-        """Nodes in terms of the caller's points instead of the fresh ones."""
+        """Nodes with the fresh points replaced by the caller's."""
         trace = self.trace
         assert trace is not None
         places = {trace.node_of(inner): trace.node_of(x) for inner, x in zip(self.inner, self.points, strict=True)}
@@ -166,7 +166,7 @@ class Linearized:
 
 
 def _reaches_others(value: Tensor, own: set[int]) -> bool:
-    """Whether a gradient of this tensor would go anywhere but to the leaves of a transform."""
+    """Whether a gradient of this tensor would go to tensors other than the leaves of a transform."""
     if value.grad_fn is None:
         return id(value) not in own
     seen: set[int] = set()
@@ -185,7 +185,7 @@ def _reaches_others(value: Tensor, own: set[int]) -> bool:
 
 
 class _Call:
-    """A function at some arguments, seen as a function of the tensors in a few of them."""
+    """A call of a function, as a function of the tensors in some of its arguments."""
 
     def __init__(
         self, func: Callable[..., Any], argnums: Argnums, args: tuple[Any, ...], kwargs: dict[str, Any], has_aux: bool
@@ -234,9 +234,9 @@ def _aux(run: Linearized) -> Any:
 
 
 def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """A function that gives the gradient of `func` by some arguments, and its value.
+    """A function that returns the gradient of `func` with respect to the arguments `argnums`, and its value.
 
-    RuntimeError unless `func` returns one number as a tensor.
+    The gradient has the shape of its argument. Raises RuntimeError unless `func` returns a tensor with one number.
 
     >>> import gradcli.eager as torch
     >>> grad_and_value(lambda x: x**3)(torch.tensor(2.0))
@@ -258,7 +258,10 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
 
 
 def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """A function that gives the gradient of `func` by some arguments; nested, derivatives of any order.
+    """A function that returns the gradient of `func` with respect to the arguments `argnums`.
+
+    The gradient has the shape of its argument. Nested calls give derivatives of any order. Raises RuntimeError unless
+    `func` returns a tensor with one number.
 
     >>> import gradcli.eager as torch
     >>> grad(grad(torch.sin))(torch.tensor(1.0))
@@ -275,7 +278,7 @@ def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) 
 
 
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
-    """The value, and a function from cotangents of the outputs to gradients of the primals.
+    """The value of `func` at `primals`, and a function from cotangents of the outputs to gradients of the primals.
 
     >>> import gradcli.eager as torch
     >>> value, back = vjp(torch.sin, torch.tensor([0.0, 1.0]))
@@ -301,7 +304,9 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
 
 
 def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> Any:
-    """The value, and the derivative in a direction. RuntimeError where tangents do not fit the primals.
+    """The value of `func` at `primals`, and its derivative in the direction `tangents`.
+
+    Raises RuntimeError if the tangents do not have the shapes of the primals.
 
     >>> import gradcli.eager as torch
     >>> jvp(torch.sin, (torch.tensor(0.0),), (torch.tensor(2.0),))
@@ -337,7 +342,9 @@ def _rows(parts: list[Tensor], shape: tuple[int, ...], like: Tensor, axis: int) 
 def jacrev(
     func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = False, chunk_size: int | None = None, **_: Any
 ) -> Callable[..., Any]:
-    """A function that gives the Jacobian of `func`, row by row: axes of the output, then of the input.
+    """A function that returns the Jacobian of `func`, computed by rows in reverse mode.
+
+    Its shape is that of the output followed by that of the argument.
 
     >>> import gradcli.eager as torch
     >>> jacrev(torch.sin)(torch.tensor([0.0, 1.0]))
@@ -368,7 +375,9 @@ def jacrev(
 def jacfwd(
     func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *, randomness: str = "error", **_: Any
 ) -> Callable[..., Any]:
-    """A function that gives the Jacobian of `func`, column by column: axes of the output, then of the input.
+    """A function that returns the Jacobian of `func`, computed by columns in forward mode.
+
+    Its shape is that of the output followed by that of the argument.
 
     >>> import gradcli.eager as torch
     >>> jacfwd(lambda x: x.sum() * x)(torch.tensor([1.0, 2.0]))
@@ -400,7 +409,7 @@ def jacfwd(
 
 
 def hessian(func: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
-    """A function that gives the second derivatives of `func`.
+    """A function that returns the second derivatives of `func`, of the shape of the argument twice.
 
     >>> import gradcli.eager as torch
     >>> hessian(lambda x: (x**3).sum())(torch.tensor([1.0, 2.0]))
