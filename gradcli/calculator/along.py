@@ -55,9 +55,9 @@ class Along:
         return found
 
     def planned(self, values: Mapping[str, Any], dtype: str) -> list[Any] | None:
-        """The same by a plan, which is made at the first call; None where there is none.
+        """The same from a plan, which is made at the first call; None if there can be none.
 
-        Values may differ from those of the evaluator by the order of additions. Raises GradcliError as it does.
+        Values may differ from those of the evaluator by the order of additions. Raises GradcliError as that does.
         """
         if self.tape.scalar or self.count * self.largest > HELD:
             return None

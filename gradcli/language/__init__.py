@@ -1,7 +1,7 @@
 """The language: parses source text into a syntax tree with spans, on the standard library alone.
 
-`lexer.py` makes tokens, `parser.py` and the modules beside it statements and expressions, `latex.py` reads LaTeX, and
-`values.py` the points of `--at`. This room has no operations and no shapes, and its only values are literals.
+`lexer.py` makes tokens, `parser/` parses them to statements and expressions, `latex/` reads LaTeX, and `values.py`
+reads the points of `--at`. Nothing here knows operations or shapes; the only values are literals.
 """
 
 from __future__ import annotations

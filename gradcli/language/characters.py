@@ -100,7 +100,7 @@ HINTS = {
 
 
 def is_superscript(char: str) -> bool:
-    """Return whether a character stands above the line, as ⁻ and ˣ do."""
+    """Return whether a character is a superscript, such as ⁻ and ˣ."""
     import unicodedata
 
     return unicodedata.decomposition(char).startswith("<super>")
@@ -162,7 +162,7 @@ def stray(text: str, at: int, span: Span) -> Diagnostic:
 
 
 def looks_like(char: str) -> str | None:
-    """Return what the writer of a look-alike meant to type, or None."""
+    """Return the character that a look-alike stands for, or None."""
     import unicodedata
 
     if char in LATIN:

@@ -1,7 +1,7 @@
 """Settings inside scripts: comments such as `# gradcli: rtol=1e-6, ignore[GC803] reason`.
 
-On a line of its own before the first statement a directive holds for the whole file. Behind a statement, or on a line
-of its own directly above one, it holds for the checks of the lines of that statement; for a block, of all its lines.
+On a line of its own before the first statement a directive holds for the whole file. After a statement, or on a line of
+its own directly above one, it holds for the checks of the lines of that statement; for a block, of all its lines.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MOST_SECONDS = 3_600.0
 class Directive:
     """One directive: its settings by key, and the codes that it suppresses, with the reason.
 
-    `first` and `last` are the lines that it holds for; both are 0 where it holds for the whole file.
+    `first` and `last` are the lines that it holds for; both are 0 if it holds for the whole file.
     """
 
     __slots__ = ("codes", "first", "last", "line", "reason", "settings", "span")
@@ -54,7 +54,7 @@ class Directive:
         return not self.first
 
     def covers(self, line: int | None) -> bool:
-        """Whether it holds for a check of this line; None is a check of no line of the script."""
+        """Whether it holds for a check of this line; None is a check without a line in the script."""
         return self.whole or (line is not None and self.first <= line <= self.last)
 
 
@@ -99,7 +99,7 @@ def directive_at(comment: str) -> int:
 
 
 def read_directive(comment: str, line: int, column: int) -> tuple[Directive, list[Diagnostic]]:
-    """Return the directive that a comment, from its # on, states, and what is wrong with it."""
+    """Return the directive in a comment (which starts with #), and its errors."""
     directive = Directive(Span(line, column, line, column + len(comment)))
     problems: list[Diagnostic] = []
     match = MARK.match(comment)
@@ -147,7 +147,7 @@ def read_directive(comment: str, line: int, column: int) -> tuple[Directive, lis
 def read_suppression(
     directive: Directive, part: re.Match[str], problem: Callable[[str, str, re.Match[str]], None]
 ) -> None:
-    """Read `ignore[GC803,GC412] reason`; the reason goes on to the end of the comment."""
+    """Read `ignore[GC803,GC412] reason`; the reason extends to the end of the comment."""
     example = "write what is ignored and why: ignore[GC803] the minimum is a kink on purpose"
     codes = [code.strip().upper() for code in (part["codes"] or "").split(",")]
     wrong = next((code for code in codes if not CODE.match(code) or code in NOT_IGNORED), None)
@@ -164,7 +164,7 @@ def read_suppression(
 
 
 class Layout:
-    """The lines of a script's statements: where each begins and ends, and on which of them something is judged."""
+    """The lines of a script's statements: where each begins and ends, and which of them are checked."""
 
     __slots__ = ("ends", "first", "judged", "source", "starts", "under")
 
@@ -195,7 +195,7 @@ class Layout:
         return line
 
     def place(self, directive: Directive, alone: bool, problems: list[Diagnostic]) -> None:
-        """Decide which lines a directive holds for, and report what it cannot set there."""
+        """Find the lines that a directive holds for, and report settings that are not possible there."""
         line = directive.line
         if alone and line < self.first:
             return
@@ -217,7 +217,7 @@ class Layout:
 
 
 def flattened(statements: Sequence[Statement]) -> Iterator[Statement]:
-    """All statements, each before those of its block."""
+    """All statements in pre-order: each before those of its block."""
     pending = list(statements)[::-1]
     while pending:
         one = pending.pop()
@@ -238,9 +238,10 @@ def output_line(statements: Sequence[Statement]) -> int:
 
 
 def longest_timeout(text: str) -> float:
-    """The longest time that a directive in a text may give to one check, in seconds, and 0.0 where none does.
+    """The longest timeout in the directives of a text, in seconds; 0.0 if there is none.
 
-    For whoever waits for a check: nothing is parsed, so the time may be one that a string or a wrong directive names.
+    The text is not parsed, so a timeout in a string or in a malformed directive counts too: it is an upper bound for
+    whoever waits for a check.
     """
     lines = [match[0] for match in re.finditer(r"#\s*gradcli\s*:[^\r\n]*", text)]
     found = [positive(one, MOST_SECONDS) for line in lines for one in re.findall(r"timeout\s*=\s*([^\s,]+)", line)]

@@ -28,9 +28,9 @@ EXAMPLE = "write #> value = 64, #> grad x = [64, 32] or #> check x = PROVED"
 
 
 class Expected:
-    """One expected result: what of (`item`, `name`, `output`, `digest`), and the value as text and as numbers.
+    """One expected result: its quantity (`item`, `name`, `output`, `digest`), and the value as text and as numbers.
 
-    `columns` are the first column of the value and the one behind it. `directive` is one behind the value, if any.
+    `columns` are the first column of the value and the column after it. `directive` is the one after the value, if any.
     """
 
     __slots__ = ("columns", "digest", "directive", "item", "line", "name", "output", "span", "text", "value")
@@ -49,14 +49,14 @@ class Expected:
 
     @property
     def title(self) -> str:
-        """What is expected, as it is written: `grad x (output 2)`."""
+        """The quantity as it is written: `grad x (output 2)`."""
         inner = self.item + (f" {self.name}" if self.name else "")
         inner += f" (output {self.output})" if self.output is not None else ""
         return f"{self.digest}({inner})" if self.digest else inner
 
 
 def read_expected(comment: str, line: int, column: int) -> tuple[Expected | None, list[Diagnostic]]:
-    """Return what a comment line that begins with #> expects, and what is wrong with it."""
+    """Return the expected result in a comment line that begins with #>, and its errors."""
     end = directive_at(comment)
     body = (comment if end < 0 else comment[:end]).rstrip()
     span = Span(line, column, line, column + len(body))
@@ -148,7 +148,7 @@ def read_number(text: str) -> float | complex | None:
 
 
 def shape_of(value: Any) -> tuple[int, ...] | None:
-    """The shape of nested lists; None where they are not rectangular."""
+    """The shape of nested lists; None if they are not rectangular."""
     shape: list[int] = []
     level = [value]
     while isinstance(level[0], list):

@@ -1,7 +1,7 @@
 """The lexer: splits a Source into tokens, and collects errors of single characters.
 
-Tokens are parallel lists and carry line and column; line ends inside brackets vanish, indentation becomes
-tokens. A line with a bad character is `broken`: the parser reads on, but reports nothing else about it.
+Tokens are parallel lists, with line and column. Line ends inside brackets are dropped, and indentation becomes tokens.
+A line with a bad character is `broken`: the parser continues, but reports no other error in it.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ ASSIGNMENT = rf"[ \t]*{WORD}[ \t]*(?:\[[^\]\r\n]*\][ \t]*)?(?:[-+*/@^]|\*\*)?=(?
 class Tokens:
     """The tokens of a text as parallel lists, ended by a NEWLINE and an END.
 
-    `remarks` maps the index of the token before which a comment stands to its line, column and text, for
-    comments that may say `rtol=` or `expect:`; a comment on a line of its own has index -line instead.
-    `broken` holds the lines with bad characters. `directives` are comments with `gradcli:` and those that begin with
-    #>, as line, column, text, and whether nothing stands in front of them on their line.
+    `remarks` maps the index of the token after a comment to the line, column and text of the comment, if that may say
+    `rtol=` or `expect:`; a comment on a line of its own has index -line instead. `broken` has the lines with bad
+    characters. `directives` are comments with `gradcli:` and those that begin with #>, as line, column, text, and
+    whether they are alone on their line.
     """
 
     __slots__ = ("broken", "columns", "diagnostics", "directives", "kinds", "lines", "remarks", "texts")
@@ -214,12 +214,12 @@ class Lexer:
         tokens.columns.append(column)
 
     def report(self, code: str, message: str, span: Span, help: str | None = None) -> None:
-        """Report a problem of the characters; nothing else will be said about its line."""
+        """Report an error of the characters; no other error of its line will be reported."""
         self.tokens.diagnostics.append(Diagnostic(code, message, span, (), help))
         self.tokens.broken.add(span.line)
 
     def indent(self, line: int, line_start: int, at: int) -> None:
-        """Turn the white space in front of a line's first token into INDENT and DEDENT tokens."""
+        """Turn the white space before a line's first token into INDENT and DEDENT tokens."""
         space, indents = self.text[line_start:at], self.indents
         if not indents:  # the first line may be indented: all others are then measured from it
             indents.append(space)
@@ -261,7 +261,7 @@ class Lexer:
         return kinds[opened] == "[" or opened == 0 or kinds[opened - 1] != NAME  # no call, so no keyword
 
     def sign(self, at: int, end: int, line: int, column: int) -> int:
-        """Add the tokens of a sign of mathematics, such as `≤` or `²`; return the offset behind it, or `at`."""
+        """Add the tokens of a mathematical symbol such as `≤` or `²`; return the offset after it, or `at`."""
         text, char = self.text, self.text[at]
         if char in OPERATORS:
             self.add(OPERATORS[char], char, line, column)
@@ -286,7 +286,7 @@ class Lexer:
         return end
 
     def is_prime(self, at: int, closed: bool) -> bool:
-        """Whether a quotation mark stands directly behind a value, as in x'*A*x and f'(x); f'a' is a string."""
+        """Whether a quotation mark directly follows a value, as in x'*A*x and f'(x); f'a' is a string."""
         text, kinds, texts = self.text, self.tokens.kinds, self.tokens.texts
         if text[at] not in "'′" or not kinds or text[at - 1].isspace() or kinds[-1] not in (NAME, ")", "]"):
             return False
@@ -294,7 +294,7 @@ class Lexer:
         return empty or not (closed and texts[-1].lower() in STRING_PREFIXES)
 
     def string_or_stray(self, group: int, at: int, end: int, line: int, line_start: int) -> int:
-        """Add a string, or report a character that starts no token; return the offset to go on from."""
+        """Add a string, or report a character that starts no token; return the offset to continue from."""
         text, column = self.text, at - line_start + 1
         if self.is_prime(at, closed=group == IS_STRING):
             if line not in self.tokens.broken:

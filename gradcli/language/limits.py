@@ -26,10 +26,10 @@ HELP = "write it as text=64KiB,nodes=1000000,nesting=200,digits=400"
 
 
 class Limits:
-    """What a script may cost. Treat an instance as frozen.
+    """The limits on a script. Treat an instance as frozen.
 
     text: bytes of UTF-8. nodes: of the graph, after differentiation. nesting: brackets, signs, powers and
-    blocks inside each other. digits: of one literal. elements: of one array, predicted before it exists.
+    blocks inside each other. digits: of one literal. elements: of one array, computed before it is allocated.
     work: steps of loops, turns times the nodes of a turn.
     """
 
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
 
 
 def parse_limits(text: str, base: Limits = DEFAULT_LIMITS) -> Limits:
-    """Return `base` changed by a text such as "text=64KiB,nodes=1000000"; GC702 names what cannot be read.
+    """Return `base` changed by a text such as "text=64KiB,nodes=1000000"; raises GC702 for a malformed text.
 
     >>> parse_limits("text=1MiB,nesting=1e5").text
     1048576
@@ -83,7 +83,7 @@ def parse_limits(text: str, base: Limits = DEFAULT_LIMITS) -> Limits:
 
 
 def limits_of(given: LimitsLike) -> Limits:
-    """Limits as people give them: themselves, a mapping, a text as for `--limit`, or None for the defaults.
+    """Limits from Limits, a mapping, a text as for `--limit`, or None for the defaults.
 
     >>> limits_of({"nodes": 10}).nodes
     10
@@ -94,7 +94,7 @@ def limits_of(given: LimitsLike) -> Limits:
 
 
 def make_limits(changes: Mapping[str, object], base: Limits = DEFAULT_LIMITS) -> Limits:
-    """Return `base` changed by a mapping of names to integers or texts such as "64KiB"; else GC702."""
+    """Return `base` changed by a mapping of names to integers or texts such as "64KiB"; raises GC702 for others."""
     values = base.as_dict()
     for key, amount in changes.items():
         if key not in values:

@@ -29,7 +29,7 @@ EXPECT = r"expect\s*:\s*([A-Za-z]*)(?:[ \t]+(GC[0-9]{3})\b)?"
 
 
 class Remark:
-    """What one comment states: `rtol`, `expect`, or a `problem` (headline, help) with its wording."""
+    """The content of one comment: `rtol`, `expect`, or a `problem` (headline, help) with its wording."""
 
     __slots__ = ("expect", "problem", "rtol")
 
@@ -45,7 +45,7 @@ class Remark:
 
 
 def read_remark(comment: str) -> Remark:
-    """Return what a comment, with its leading #, states."""
+    """Return the remark in a comment, which has its leading #."""
     remark = Remark()
     for piece in comment.split("#"):
         piece = piece.strip()
@@ -88,9 +88,9 @@ def read_expectation(word: str, code: str | None, remark: Remark) -> None:
 
 
 def file_expectation(source: Source) -> str | None:
-    """Return what the first line of a file expects of it, such as "error GC301", without parsing the file.
+    """Return the expectation in the first line of a file, such as "error GC301", without parsing the file.
 
-    A comment alone on the first line applies to the file; beside a statement, only `expect: error` does.
+    A comment alone on the first line applies to the file; next to a statement, only `expect: error` does.
     """
     first = source.line(source.first_line).strip()
     start = first.find("#")

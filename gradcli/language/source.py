@@ -66,7 +66,7 @@ class Source:
         return bisect_right(self._index(), len(self.text) - len(self.text.lstrip("\r\n")))
 
     def line(self, number: int, /) -> str:
-        """Return line `number` (1-based) without its ending, as it is: show it through `visible`."""
+        """Return line `number` (1-based) without its ending; pass it to `visible` before printing it."""
         starts = self._index()
         if not 1 <= number <= len(starts):
             return ""
@@ -85,7 +85,7 @@ class Source:
 
 
 def no_script(given: object) -> GradcliError:
-    """Return the error for what was given in place of a script's text: a function, a SymPy expression, a path."""
+    """Return the error for a value that is not the text of a script: a function, a SymPy expression, a path."""
     kind = type(given)
     if kind.__module__.partition(".")[0] == "sympy":
         hint = "give its text: str(expression)"
@@ -104,10 +104,9 @@ def decode_source(
     path: str | os.PathLike[str] | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Source:
-    """Return the Source that UTF-8 bytes hold.
+    """Return the Source in UTF-8 bytes.
 
-    Raises GC501 when there are more than `limits.text` bytes, and GC102, by line and column, when they are
-    not UTF-8.
+    Raises GC501 if there are more than `limits.text` bytes, and GC102, with line and column, if they are not UTF-8.
     """
     if len(data) > limits.text:
         raise text_too_long(name, limits)
@@ -141,8 +140,8 @@ def decode_source(
 def read_source(path: str | os.PathLike[str], limits: Limits = DEFAULT_LIMITS) -> Source:
     """Return the Source of a file.
 
-    Never reads more than one byte over the limit, so a device or an endless pipe is safe to name. Raises
-    GC601 when the file cannot be read, GC501 when it is too long, GC102 when it is not UTF-8.
+    Reads at most one byte beyond the limit, so that devices and endless pipes do no harm. Raises GC601 if the file
+    cannot be read, GC501 if it is too long, GC102 if it is not UTF-8.
     """
     name = os.fspath(path)
     try:

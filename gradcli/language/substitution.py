@@ -40,7 +40,7 @@ def expression_of(text: str) -> Syntax:
 
 
 def substituted(text: str, texts: Mapping[str, str]) -> str:
-    """A formula with other formulas in place of some of its names, in brackets where they need them.
+    """A formula with formulas substituted for some of its names, in brackets where necessary.
 
     >>> substituted("2*u @ v", {"u": "a + b", "v": "x"})
     '2*(a + b) @ x'
@@ -52,7 +52,7 @@ def substituted(text: str, texts: Mapping[str, str]) -> str:
 
 
 def replaced(node: Syntax, change: Callable[[Syntax], Syntax | None]) -> Syntax:
-    """A copy of a tree in which `change` has replaced nodes; what it returns is not looked into again."""
+    """A copy of a tree in which `change` has replaced nodes; replacements are not searched again."""
     other = change(node)
     if other is not None:
         return other
@@ -75,10 +75,10 @@ def with_names(
     new_name: Callable[[str], str | None],
     longest: int,
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Shorter formulas, and the names that they read with what these stand for, in the order in which they are made.
+    """Shorter formulas, and the definitions of the names in them, in order.
 
-    `given` has names that may be used wherever they fit, with their formulas. `new_name` gives a name for a part; parts
-    get one if a formula is longer than `longest`.
+    `given` has names that may be used where their formulas occur. `new_name` returns a name for a part; parts get names
+    if a formula is longer than `longest`.
 
     >>> with_names({"x": "2*A.T @ (A @ x - b)"}, {"r": "A @ x - b"}, lambda part: None, 100)
     ({'x': '2*A.T @ r'}, {'r': 'A @ x - b'})
@@ -105,7 +105,7 @@ def with_names(
 
 
 def put_in(trees: dict[str, Syntax], made: dict[str, Syntax], name: str, part: Syntax) -> None:
-    """Put a name in place of a part everywhere, and keep what it stands for if it stands anywhere."""
+    """Replace a part by a name everywhere, and keep the definition if the part occurs."""
     wanted = unparse(part)
     span = part.span
 
@@ -120,7 +120,7 @@ def put_in(trees: dict[str, Syntax], made: dict[str, Syntax], name: str, part: S
 
 
 def best_part(trees: Sequence[Syntax]) -> Syntax | None:
-    """The part whose name saves most characters; None where no part stands there more than once."""
+    """The part whose name saves most characters; None if no part occurs more than once."""
     counts: dict[str, tuple[int, Syntax]] = {}
     for tree in trees:
         for node in nodes_of(tree):

@@ -55,7 +55,7 @@ __all__ = [
 
 
 class Syntax:
-    """Base of every node of the tree; `span` is where it stands in the source."""
+    """Base of every node of the tree; `span` is its place in the source."""
 
     __slots__ = ("span",)
     fields: tuple[str, ...] = ()  # what `same` compares and `children` walks; spelling flags are left out
@@ -76,13 +76,13 @@ def short(value: object) -> str:
 
 
 class Item(Syntax):
-    """What may stand between the brackets of a subscript: an expression, a slice or `None`."""
+    """An item of a subscript: an expression, a slice or `None`."""
 
     __slots__ = ()
 
 
 class Expression(Item):
-    """Something with a value."""
+    """A node with a value."""
 
     __slots__ = ()
 
@@ -103,14 +103,14 @@ class Number(Expression):
 
     @property
     def value(self) -> Fraction:
-        """The exact value. `fractions` is imported on first use: it costs 3 ms that a plain run can save."""
+        """The exact value. Importing `fractions` takes 3 ms, so it is imported when first used."""
         from fractions import Fraction
 
         return Fraction(*self.ratio)
 
 
 class String(Expression):
-    """The text between quotes; stands only where the parser allows it."""
+    """The text between quotes, in the places where the parser allows it."""
 
     __slots__ = ("text",)
     fields = ("text",)
@@ -343,7 +343,7 @@ class Assign(Statement):
 
 
 class Domain(Syntax):
-    """Where a declared leaf may lie: an interval with open or closed ends, or a kind of number."""
+    """The domain of a declared leaf: an interval with open or closed ends, or a kind of number."""
 
     __slots__ = ("high", "high_open", "kind", "low", "low_open")
     fields = ("kind", "low", "high", "low_open", "high_open")
@@ -484,7 +484,7 @@ class ExpressionStatement(Statement):
 
 
 class Script(Syntax):
-    """A script. `expect` is what its first line expects of it; `diagnostics` holds notes, never errors.
+    """A script. `expect` is the expectation in its first line; `diagnostics` are notes, never errors.
 
     `directives` are the settings in its comments, `expected` the results that its comments expect.
     """
@@ -529,7 +529,7 @@ def children(node: Syntax) -> list[Syntax]:
 
 
 def nodes_of(tree: Syntax) -> Iterator[Syntax]:
-    """Every node of a tree, those above others first."""
+    """Every node of a tree, parents before children."""
     pending = [tree]
     while pending:
         node = pending.pop()
@@ -538,13 +538,13 @@ def nodes_of(tree: Syntax) -> Iterator[Syntax]:
 
 
 def names_in(tree: Syntax) -> set[str]:
-    """The names in a tree but those of functions that are called."""
+    """The names in a tree, except those of functions that are called."""
     called = {id(node.function) for node in nodes_of(tree) if isinstance(node, Call)}
     return {node.id for node in nodes_of(tree) if isinstance(node, Name) and id(node) not in called}
 
 
 def same(a: Syntax, b: Syntax) -> bool:
-    """Return whether two trees have the same structure; spans and spelling (implicit, method, prefix) aside."""
+    """Return whether two trees have the same structure, apart from spans and spelling (implicit, method, prefix)."""
     pending: list[tuple[object, object]] = [(a, b)]
     while pending:
         left, right = pending.pop()

@@ -1,7 +1,7 @@
 """Writes a syntax tree as text, with the fewest brackets that keep its meaning.
 
 Parsing the text gives the same tree (`syntax.same`). Products without sign are written with `*`, methods
-and prefixes as plain calls, numbers as they were typed. An explicit stack is used, so depth is no limit.
+and prefixes as plain calls, numbers as they were typed. An explicit stack replaces recursion.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def wide_products(root: Syntax) -> set[int]:
 
 
 def pieces(node: Syntax, wide: set[int]) -> tuple[list[Task], int]:
-    """Return what to write for a node, in order, and the binding power of the whole."""
+    """Return the pieces to write for a node, in order, and the binding power of the whole."""
     if type(node) is Name:
         return [node.id], ATOM
     if type(node) is Number:

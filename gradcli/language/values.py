@@ -54,8 +54,8 @@ class Binding:
 def parse_at(text: str, limits: Limits = DEFAULT_LIMITS) -> list[Binding]:
     """Return the bindings of a text such as "x=2,y=[1,2,3],X=@data.npy,z=randn(3,4)", in order.
 
-    A path runs to a comma in front of the next NAME= or to the end. Raises GC701 for text of another form or
-    a name given twice, GC1xx and GC5xx for a value that is not an expression.
+    A path extends to the comma before the next NAME=, or to the end. Raises GC701 for text of another form or a name
+    that comes twice, GC1xx and GC5xx for a value that is not an expression.
     """
     source = Source(text, "--at")
     text = source.text
@@ -122,7 +122,7 @@ def value_end(text: str, start: int) -> int:
 
 
 def path_end(text: str, start: int) -> int:
-    """Return the offset of the first comma after `start` in front of NAME=, or of the end of the text."""
+    """Return the offset of the first comma after `start` that precedes NAME=, or of the end of the text."""
     at = text.find(",", start)
     while at >= 0:
         if NAME.match(text, at + 1):

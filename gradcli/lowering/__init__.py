@@ -1,15 +1,15 @@
 """Lowers a syntax tree to a program at a point: names, arity, shapes and domains are decided here.
 
-`Lowerer` holds the state; each construct has a module of its own with plain functions of that state. Expressions run on
-a stack machine, so no depth recurses; functions are inlined, and equal calls are looked up (`repeated.py`). Decisions:
+`Lowerer` has the state; each construct has a module of its own with plain functions of that state. Expressions run on a
+stack machine without recursion; functions are inlined, and equal calls are looked up (`repeated.py`). Decisions:
 
 - An `if` may read sizes, loop indices, const names, and scalar leaves with a whole default, which become const with a
   note. Any other condition on a leaf is an error that proposes `where`: the branch would hide half of the derivative.
-- `const` takes literals, files and other constants; a leaf that is read as a size, index or bound becomes const, and no
-  leaf is both read so and differentiated. Sizes, bounds and axes are exact fractions (`statics.py`).
+- `const` takes literals, files and other constants; a leaf that is read as a size, index or bound becomes const and
+  cannot be differentiated. Sizes, bounds and axes are exact fractions (`statics.py`).
 - `grad` in a script differentiates with respect to a leaf, or to a name that is assigned once.
 - A hand-written rule (`def f.vjp`) may not read leaves other than its operands: their gradient would be lost.
-- Claims are read for errors everywhere, but their sizes count only where they are judged.
+- Errors in claims are always reported, but the limits on sizes apply to claims only where they are checked.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ def lower(
 
     `at` gives values (numbers, nested lists, arrays) to leaves and thereby their shapes; `wrt` names the leaves to
     differentiate with respect to, default all that are not const; `claims` are hand-written gradients, a script per
-    leaf. `claiming` says what becomes of the claims of the script: "kept", "read" for their errors only (a claim may be
-    too large where the rest is not), or "skipped". `loops` says which become nodes: "auto" those that would make very
-    many nodes if their turns were written out, "node" all from 32 turns on, "unroll" none. `shapes` are assumed for
-    free names without values; without it these are numbers. `random_arrays` without a seed stand before those of the
+    leaf. `claiming` is "kept", "read" for the errors of claims only (a claim may be too large where the rest is not),
+    or "skipped". `loops` says which loops become nodes: "auto" those that would make very many nodes if their turns
+    were written out, "node" all from 32 turns on, "unroll" none. `shapes` are assumed for free names without values;
+    without it these are numbers. `random_arrays` is the number of random arrays without a seed before those of the
     script. Raises GradcliError with every error of the script.
 
     >>> lowered = lower(parse("const k = 3; w = [1, 2]; sum(k*w)"))
@@ -105,7 +105,7 @@ def lower(
 
 
 def _intermediates(lowerer: Lowerer) -> dict[Node, str]:
-    """What the script calls the values that it computes: of a list, the array that was read."""
+    """The names of the values that the script computes; a list stands for the array that was read from it."""
     found = {}
     for name, value in lowerer.scope.items():
         node = value.tagged or value.array if isinstance(value, ScriptList) else value
@@ -149,7 +149,7 @@ def _unknown_leaf(lowerer: Lowerer, name: str) -> GradcliError:
 
 
 def _claim(lowerer: Lowerer, leaf: str, text: str, limits: Limits) -> Claim:
-    """A hand-written gradient: a script of its own that sees the leaves, their sizes, and the names of the point."""
+    """A hand-written gradient: a script that can use the leaves, their sizes, and the names of the point."""
     source = Source(text, f"<claim for {leaf}>")
     if leaf not in lowerer.leaves:
         raise _unknown_leaf(lowerer, leaf)
@@ -208,7 +208,7 @@ def _claim(lowerer: Lowerer, leaf: str, text: str, limits: Limits) -> Claim:
 
 
 def missing_values(lowered: Lowered, point: Mapping[str, Any]) -> list[Diagnostic]:
-    """One error for each leaf that the outputs need and that has no value, neither in the script nor at the point."""
+    """An error for each leaf that the outputs need and that has a value neither in the script nor at the point."""
     needed = {node.params["name"] for node in lowered.program.nodes() if node.primitive.name == "leaf"}
     found = []
     for name in lowered.program.leaves:

@@ -1,7 +1,7 @@
 """Lowers assignments and declarations to leaves, constants and intermediates.
 
-A top-level statement that assigns, for the only time in the script, a closed expression makes a leaf: its value is the
-default point. Everything else that is assigned is computed.
+A top-level assignment of a closed expression makes a leaf if its name is assigned only once in the script; the value is
+the default of the leaf. All other assigned names are computed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _DOMAINS = {
 
 
 def assign(lowerer: Lowerer, statement: s.Assign, top: bool) -> None:
-    """What `=`, `+=` and `const` do; `top` where the statement stands in no loop, branch or function."""
+    """Perform `=`, `+=` and `const`; `top`: the statement is outside of loops, branches and functions."""
     targets, value = statement.targets, statement.value
     if statement.shape is not None and targets[0].id in lowerer.names():
         raise error(
@@ -97,7 +97,7 @@ def _is_plain(statement: s.Assign) -> bool:
 
 
 def _new_list(lowerer: Lowerer, target: s.Name, value: s.List | s.Comprehension) -> ScriptList:
-    """What `path = [...]` makes of a name that something is appended to."""
+    """The list of `path = [...]`, for a name with appends."""
     name = target.id
     if isinstance(value, s.List):
         places = [part.span for part in value.items]
@@ -114,7 +114,7 @@ def _new_list(lowerer: Lowerer, target: s.Name, value: s.List | s.Comprehension)
 
 
 def _taken(lowerer: Lowerer, value: Any, targets: tuple[s.Name, ...]) -> Any:
-    """The value of an assignment without lists; a list that has a name takes note of its further one."""
+    """The value of an assignment without lists; a list with a name records the other name."""
     for one in value if isinstance(value, tuple) else (value,):
         if type(one) is ScriptList and one.name is not None and one.alias is None:
             one.alias = targets[0].span, f"`{visible(targets[0].id)}` takes its value here"
@@ -122,7 +122,7 @@ def _taken(lowerer: Lowerer, value: Any, targets: tuple[s.Name, ...]) -> Any:
 
 
 def append(lowerer: Lowerer, statement: s.Append) -> None:
-    """What `path.append(x)` does; raises GradcliError GC215 for what is not a list, GC310 for another shape."""
+    """Perform `path.append(x)`; raises GradcliError GC215 if `path` is not a list, GC310 for another shape."""
     name, span = statement.name.id, statement.span
     held = lowerer.names().get(name)
     if held is POISON:
@@ -153,7 +153,7 @@ def append(lowerer: Lowerer, statement: s.Append) -> None:
 
 
 def _no_list(lowerer: Lowerer, statement: s.Append, held: Any) -> GradcliError:
-    """The error for an append to a name that holds no list."""
+    """The error for an append to a name that is not a list."""
     name = visible(statement.name.id)
     labels: tuple[tuple[Span, str], ...] = ()
     hint = LIST_HELP.replace("path", name)
@@ -175,7 +175,7 @@ def _no_list(lowerer: Lowerer, statement: s.Append, held: Any) -> GradcliError:
 
 
 def _refuse_leaves(lowerer: Lowerer, target: s.Name, result: Any) -> None:
-    """A const may be computed from constants and data; raises GradcliError GC214 where it reads a leaf."""
+    """Raise GradcliError GC214 if a const reads a leaf; it may be computed from constants and data."""
     for node in result if isinstance(result, tuple) else (result,):
         leaf = lowerer.moving_leaf(node) if isinstance(node, Node) else None
         if leaf is not None:
@@ -265,7 +265,7 @@ def _shape(lowerer: Lowerer, sizes: tuple[s.Expression, ...]) -> Shape:
 
 
 def declare(lowerer: Lowerer, statement: s.Declare) -> None:
-    """What `name in domain` does: a leaf with a domain, and a default where one is given."""
+    """Perform `name in domain`: make a leaf with a domain, and a default if there is one."""
     name = statement.name.id
     if len(lowerer.assigned.get(name, ())) > 1 or name in lowerer.leaves:
         raise error("GC208", f"`{visible(name)}` is declared, so it cannot be assigned", statement.name.span)
@@ -286,7 +286,7 @@ def declare(lowerer: Lowerer, statement: s.Declare) -> None:
 
 
 def _name_sizes(lowerer: Lowerer, sizes: tuple[s.Expression, ...], value: Any, leaf: str) -> None:
-    """Give each free name among declared sizes the size of the leaf's value, or else a small one of its own."""
+    """Set each free name among declared sizes to the size of the leaf's value, or else to a small size of its own."""
     given = () if value is None else shape_of(value, leaf)
     for axis, size in enumerate(sizes):
         if not isinstance(size, s.Name) or size.id in lowerer.scope or size.id in lowerer.at or size.id in CONSTANTS:

@@ -49,7 +49,7 @@ def call_library(
     name: str,
     syntax: Expression,
 ) -> Any:
-    """A function of the language on operands and static values."""
+    """Call a function of the language with operands and static values."""
     span = syntax.span
     if primitive.name == "pow" and len(args) == 2 and not keywords:
         x, y = (number(lowerer, arg) for arg in args)
@@ -85,7 +85,7 @@ def bind(
     name: str,
     span: Span,
 ) -> tuple[list[Any], dict[str, Any]]:
-    """Operands and named parameters for a declared function; raises GradcliError GC205 where they do not fit."""
+    """Operands and named parameters for a declared function; raises GradcliError GC205 if they do not fit."""
 
     def converted(parameter: str, value: Any) -> Any:
         if parameter in static:
@@ -153,7 +153,7 @@ def bind(
 
 
 def result_value(lowerer: Lowerer, result: Any) -> Any:
-    """What a declared function returned, as a value of the language: sizes become constants."""
+    """The result of a declared function as a value of the language: sizes become constants."""
     if isinstance(result, tuple):
         return tuple(result_value(lowerer, item) for item in result)
     if isinstance(result, (Node, Complex)):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def asserted(lowerer: Lowerer, statement: s.Assert) -> None:
-    """A claim, as far as it is wanted. One that is only read costs what it costs: no limit counts it."""
+    """A claim, as far as it is needed. The limits do not apply to a claim that is only read."""
     sides = _sides(statement)
     lowerer.untraceable()
     if lowerer.claiming == "skipped":

@@ -30,7 +30,7 @@ _FORMS = {
 
 
 def call_derivative(lowerer: Lowerer, syntax: Call, args: Sequence[Any], keywords: Mapping[str, Any]) -> Node:
-    """grad, jacobian, hessian, laplacian, jvp, vjp, hvp: graphs made from graphs."""
+    """The graph of grad, jacobian, hessian, laplacian, jvp, vjp or hvp."""
     name, span = syntax.function.id, syntax.span
     counts = (2, 3) if name == "grad" else (3,) if name in ("jvp", "vjp", "hvp") else (2,)
     if len(args) not in counts or keywords:
@@ -84,7 +84,7 @@ def call_derivative(lowerer: Lowerer, syntax: Call, args: Sequence[Any], keyword
 
 
 def _list_target(lowerer: Lowerer, target: ScriptList, syntax: Call) -> Node:
-    """A list as a variable: the array that the script has read behind the loops that append to it."""
+    """A list as a variable: the array that the script has read after the loops that append to it."""
     size, read = target.size, target.tagged_size
     if target.tagged is not None and read != size:
         message = (

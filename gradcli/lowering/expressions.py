@@ -1,4 +1,4 @@
-"""Lowers expressions: a stack machine over the tree in post-order, so that no depth of nesting recurses."""
+"""Lowers expressions with a stack machine over the tree in post-order, which needs no recursion."""
 
 from __future__ import annotations
 
@@ -94,9 +94,9 @@ def evaluate(lowerer: Lowerer, expression: Expression) -> Any:
 
 
 def postfix(lowerer: Lowerer, expression: Expression) -> list[Any]:
-    """The parts of an expression, operands before operators; kept in loops and functions, which need them again.
+    """The parts of an expression, operands before operators; cached for loops and functions, which need them again.
 
-    Names, numbers, binary operators and comprehensions stand as they are, other constructs with their handler and
+    Names, numbers, binary operators and comprehensions are left as they are; other constructs have their handler and
     number of operands.
     """
     known = lowerer.postfix.get(expression)
@@ -186,7 +186,7 @@ def binary(lowerer: Lowerer, syntax: Binary, x: Any, y: Any) -> Any:
 
 
 def raised(lowerer: Lowerer, x: Node, y: Node, syntax: Expression) -> Node:
-    """x**y: an integer exponent that no leaf reaches is an integer power, defined for every base."""
+    """x**y; an integer exponent that depends on no leaf makes an integer power, which is defined for every base."""
     builder = lowerer.builder
     if not y.type.shape and lowerer.moving_leaf(y) is None:
         exponent = lowerer.static(y, syntax.span) if _is_finite(y) else None

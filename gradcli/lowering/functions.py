@@ -1,7 +1,7 @@
 """Lowers functions of a script: they are inlined where they are called, with names of their own.
 
-A function with a rule `def f.vjp` becomes an operation: its value is the inlined body, its cotangents are what the
-rule gives. No other part of the engine can see that the rule was written by hand.
+A function with a rule `def f.vjp` becomes an operation: its value is the inlined body, and the rule computes its
+cotangents. No other part of the engine can tell that the rule was written by hand.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MOST_IDLE = 30_000  # calls that make no new node: doubling calls would go on fo
 
 
 def define(lowerer: Lowerer, statements: Sequence[s.Statement]) -> None:
-    """Take note of every function and rule; raises GradcliError where a rule has no function."""
+    """Record every function and rule; raises GradcliError if a rule has no function."""
     for statement in statements:
         if not isinstance(statement, s.FunctionDef):
             continue
@@ -133,7 +133,7 @@ def _bound(
 
 
 def run_body(lowerer: Lowerer, function: s.FunctionDef, values: Sequence[Any], span: Span | None) -> Any:
-    """The value that a function's body returns for these operands, in a scope of its own."""
+    """The value of a function's body for these operands, in a scope of its own."""
     name = function.name.id
     if name in lowerer.inside:
         raise error(
@@ -188,7 +188,7 @@ def _ruled(lowerer: Lowerer, name: str, count: int) -> Primitive:
 
 
 def cotangents(lowerer: Lowerer, name: str, xs: Sequence[Node], ct: Node) -> tuple[Node, ...]:
-    """What the rule of a function returns for operands and a cotangent, one node per operand, in its shape."""
+    """The result of a function's rule for operands and a cotangent: one node per operand, of its shape."""
     rule = lowerer.hand_written[name]
     result = run_body(lowerer, rule, [*xs, ct], rule.name.span)
     values = result if isinstance(result, tuple) else (result,)
@@ -213,7 +213,7 @@ def cotangents(lowerer: Lowerer, name: str, xs: Sequence[Node], ct: Node) -> tup
 
 
 def _record_rule(lowerer: Lowerer, name: str, operands: Sequence[Node]) -> None:
-    """Keep the rule for judging, on inputs of its own."""
+    """Record the rule for `check`, on inputs of its own."""
     function, rule = lowerer.functions[name], lowerer.hand_written[name]
     leaves = []
     for param, operand in zip(function.params, operands, strict=True):

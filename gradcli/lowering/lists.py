@@ -1,8 +1,8 @@
 """Lowers lists, the values that comprehensions and `append` collect: they become one array where they are read.
 
-A list holds its items as they are; they are joined once where the whole is read, so n appends cost n steps. Single
-entries (`path[-1]`, `path[i]`) and `len(path)` are read from the items. What the turns of a loop node append is one
-stacked array. In a turn that is traced, a list only takes what is appended: reading it ends the trace.
+A list keeps its items; they are joined once, when the whole list is read, so n appends cost n steps. Single entries
+(`path[-1]`, `path[i]`) and `len(path)` are read from the items. The appends in all turns of a loop node are one stacked
+array. In a turn that is traced, a list only collects appended values: reading it ends the trace.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ MOST_JOINED = 256
 class ScriptList:
     """The items of a list so far, and the array of them when it was last read.
 
-    `stacks` are arrays of entries, in front of the single ones in `items`, which are nodes of kind float; `place` is
-    where the first one is written, or the whole comprehension. `name` is the depth of calls and the name of the
-    variable that holds the list, None where none does yet. `variable` tells that the script differentiates with respect
-    to that name: then a read outside the loops that append gives a variable of its own, `tagged`, made when there
-    were `tagged_size` entries. `alias` is where another name took the value, and how: nothing may be appended after
-    that. `traced` tells that the list stands for another one in a turn that is traced.
+    `stacks` are arrays of entries, before the single ones in `items`, which are nodes of kind float; `place` is the
+    span of the first one, or of the whole comprehension. `name` is the depth of calls and the name of the variable that has
+    the list as its value, None if there is none yet. `variable`: the script differentiates with respect to that name;
+    then a read outside the loops that append returns a variable of its own, `tagged`, made when there were
+    `tagged_size` entries. `alias` is the place where another name took the value; nothing may be appended after that.
+    `traced`: the list represents another one in a turn that is traced.
     """
 
     __slots__ = (
@@ -62,14 +62,14 @@ class ScriptList:
         return sum(stack.shape[0] for stack in self.stacks) + len(self.items)
 
     def in_a_turn(self) -> ScriptList:
-        """A list that takes what a turn appends to this one."""
+        """A list for the values that a turn appends to this one."""
         taker = ScriptList([], self.place)
         taker.name, taker.alias, taker.shape, taker.traced = self.name, self.alias, self.shape, True
         return taker
 
     @property
     def empty(self) -> bool:
-        """Whether nothing has been taken yet."""
+        """Whether there are no entries yet."""
         return not self.stacks and not self.items
 
     @property
@@ -78,16 +78,16 @@ class ScriptList:
         return bool(self.stacks) or len(self.items) > 1
 
     def appended(self, names: Names) -> Node:
-        """What a turn appended: its entry, or its entries as one array."""
+        """The appended value of a turn: its entry, or its entries as one array."""
         return self.whole(names) if self.several else self.items[0]
 
     def append(self, node: Node) -> None:
-        """Take one more entry."""
+        """Append one entry."""
         self.shape = node.type.shape
         self.items.append(node)
 
     def extend(self, names: Names, stack: Node) -> None:
-        """Take the entries of an array, after those that are there."""
+        """Append the entries of an array."""
         if self.items:
             self.stacks.append(joined(names, self.items))
             self.items = []
@@ -95,7 +95,7 @@ class ScriptList:
         self.stacks.append(stack)
 
     def is_growing(self, names: Names) -> bool:
-        """Whether a loop around the present statement appends to it."""
+        """Whether a loop around the current statement appends to it."""
         return self.name in names.growing
 
     def as_array(self, names: Names) -> Node:
@@ -142,7 +142,7 @@ class ScriptList:
 
 
 def plain(names: Names, value: Any) -> Any:
-    """A value without lists: those that it is or holds become arrays."""
+    """A value with its lists converted to arrays."""
     if type(value) is ScriptList:
         return value.as_array(names)
     return tuple([plain(names, one) for one in value]) if type(value) is tuple else value

@@ -1,4 +1,4 @@
-"""The result of lowering: a program, its point, and the claims and hand-written rules to be judged."""
+"""The result of lowering: a program, its point, and the claims and hand-written rules to check."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class Block(NamedTuple):
 class Claim:
     """Two nodes of equal shape that a script says are equal on the domain.
 
-    `derivative` is (output, target) where one side is exactly `grad(output, target)`: then `left` is the engine's
-    gradient and `right` what the author claims. `leaf` is the target's name if it is a leaf. `derived` tells what
-    each derivative operator of the script made: its name, what was differentiated and by what.
+    `derivative` is (output, target) if one side is exactly `grad(output, target)`: then `left` is the engine's
+    gradient and `right` the claim. `leaf` is the target's name if it is a leaf. `derived` maps the result of each
+    derivative operator in the script to its name, its operand and its variable.
     """
 
     __slots__ = ("derivative", "derived", "expect", "leaf", "left", "line", "right", "rtol", "source", "span", "text")
@@ -67,10 +67,10 @@ class Claim:
 class Lowered:
     """A script as a program at a point. `values` has no entry for a free name without a default.
 
-    `uses` maps a leaf to where the script first reads it; `reassigned` a closed name to its second assignment,
-    which made it a constant; `several`: the output was written as several values; `names` are what the script
-    calls its intermediates, `blocks` the calls, loops and turns that made nodes, each behind those inside it,
-    `random_arrays` how many random arrays without a seed there are up to its end.
+    `uses` maps a leaf to the place where the script first reads it; `reassigned` a closed name to its second
+    assignment, which made it a constant; `several`: the output was written as several values; `names` are the script's
+    names of intermediates, `blocks` the calls, loops and turns that made nodes, each after those inside it,
+    `random_arrays` the number of random arrays without a seed up to its end.
     """
 
     __slots__ = (

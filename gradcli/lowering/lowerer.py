@@ -1,7 +1,7 @@
 """Lowers statements in one pass over a script, and collects outputs, claims, rules, notes and every error.
 
-`Lowerer` is the state of that pass. What a construct means is a function of the state and the syntax, in the
-module named after the construct: `expressions`, `subscripts`, `calls`, `derivative_calls`, `functions`, `assignments`.
+`Lowerer` is the state of that pass. Each construct is lowered by a function of the state and the syntax, in the module
+named after the construct: `expressions`, `subscripts`, `calls`, `derivative_calls`, `functions`, `assignments`.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ NEED_SHAPES = ("GC301", "GC302", "GC303", "GC305", "GC321")
 
 
 class Lowerer(Names):
-    """The pass itself. `library` is what scripts may call; `leaves_allowed` is off in a claim, which assigns no leaf.
+    """The pass. `library` has the operations for scripts; `leaves_allowed` is off in a claim, which assigns no leaf.
 
     `targets` are the names to differentiate with respect to, `assigned` the places where each name is assigned,
-    `appended` the names that hold lists, all of the function that is being inlined, else of the script. `ruled` are
-    the operations made of hand-written rules, `scanned` what is known of the bodies of functions, `repeated` the
-    values of their calls. `claiming` and `loops` are as in `lower`.
+    `appended` the names of lists, all of the function that is being inlined, else of the script. `ruled` are the
+    operations with hand-written rules, `scanned` the scanned bodies of functions, `repeated` the values of their calls.
+    `claiming` and `loops` are as in `lower`.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class Lowerer(Names):
         return self.scope if self.local is None else self.local
 
     def close_block(self, before: int, label: str, span: Span | None) -> None:
-        """Note what was made since the builder had counted so many nodes, if anything was."""
+        """Record the block of the nodes made since the builder had this count, if there are any."""
         if self.builder.count > before:
             self.blocks.append(Block(before + 1, self.builder.count, label, span))
 
@@ -115,7 +115,7 @@ class Lowerer(Names):
             raise GradcliError(*self.errors).with_source(self.source)
 
     def block(self, statements: tuple[s.Statement, ...], top: bool = False) -> Any:
-        """Run statements in order; the value of a `return` ends it. At the top an error spoils only its statement."""
+        """Run statements up to a `return`, and return its value. At the top, an error skips its statement only."""
         if top:
             for statement in statements:
                 self._guarded(self.statement, statement, True)
@@ -141,7 +141,7 @@ class Lowerer(Names):
                 raise GradcliError(*self.errors).with_source(self.source) from None
 
     def _propose_shape(self, diagnostic: Diagnostic) -> None:
-        """A free name counts as a scalar: where that is what does not fit, say how to declare its shape."""
+        """For an error that may come from a free name, which counts as a scalar, say how to declare its shape."""
         span = diagnostic.span
         if span is None or diagnostic.code not in NEED_SHAPES:
             return
@@ -185,7 +185,7 @@ class Lowerer(Names):
         return None
 
     def _protect(self, targets: tuple[s.Name, ...], step: Any, *args: Any) -> None:
-        """Run an assignment; where it fails, its names are known to be spoiled, so that no error follows from it."""
+        """Run an assignment; if it fails, mark its names, so that reading them causes no further errors."""
         try:
             step(self, *args)
         except (GradcliError, Poisoned):
@@ -196,7 +196,7 @@ class Lowerer(Names):
     # --- loops and branches ---------------------------------------------------------------------------
 
     def _grown(self, statement: s.For) -> frozenset[tuple[int, str]]:
-        """The lists that a loop appends to, where it matters: where one of them is differentiated."""
+        """The lists that a loop appends to, if the script differentiates with respect to a list."""
         if self.appended.keys().isdisjoint(self.targets):
             return frozenset()
         return frozenset([(len(self.inside), name) for name in appended_names(statement.body)])
@@ -206,7 +206,7 @@ class Lowerer(Names):
         return self.block(statement.body if taken else statement.orelse)
 
     def condition(self, condition: Any, span: Span) -> Any:
-        """Whether a condition holds; in a turn that is traced, as long as it keeps its answer."""
+        """Whether a condition holds; a trace of turns ends if this changes from turn to turn."""
         if isinstance(condition, Node):
             for trace in self.traces:
                 if trace.depends(condition):
@@ -215,7 +215,7 @@ class Lowerer(Names):
         return self.static(condition, span)
 
     def refuse_data(self, condition: Node, span: Span, instead: str) -> None:
-        """A condition may read sizes and counts, never data: whole-numbered scalars only."""
+        """Raise GradcliError GC308 if a condition reads data; it may read sizes and whole-numbered scalars."""
         leaf = self._counts.other(condition, self._is_count)
         if leaf is not None:
             raise error(
@@ -270,7 +270,7 @@ class Lowerer(Names):
         return primitive is not None and calls.SEVERAL in signature_of(primitive).names
 
     def call_function(self, name: str, args: list[Any], keywords: dict[str, Any], syntax: s.Expression) -> Any:
-        """A function of the language that an operator stands for."""
+        """Call the function of the language for an operator."""
         return calls.call_library(self, self.library[name], args, keywords, name, syntax)
 
 

@@ -1,4 +1,4 @@
-"""Resolves the names of a script: leaves, intermediates, constants, and what is read exactly.
+"""Resolves the names of a script: leaves, intermediates, constants, and static (exact) values.
 
 A free name becomes a leaf. No leaf may be both read statically and differentiated.
 """
@@ -32,40 +32,40 @@ if TYPE_CHECKING:
 
 
 class Poisoned(Exception):
-    """A name whose statement had an error was read: the error is known, this statement is left out silently."""
+    """Raised when a name is read whose statement had an error, which is reported: this statement is skipped."""
 
 
 POISON = object()
 
 
 class OpenShapes:
-    """The shapes of names that have neither a value nor a declaration, and the sizes that a declaration only names.
+    """The shapes of names without value and declaration, and the values of symbols for sizes in declarations.
 
-    `chosen`: a size is one of many, which a note to the user says.
+    `chosen`: a size was chosen among many, which a note tells the user.
     """
 
     __slots__ = ()
     chosen = True
 
     def shape(self, name: str) -> Shape:
-        """The shape of a name: a number, as far as nothing else is known."""
+        """The shape of a name: that of a number, unless another is known."""
         return ()
 
     def size(self, name: str, others: int) -> int:
-        """The size that a symbol stands for; `others` were chosen before it."""
+        """The size for a symbol; `others` were chosen before it."""
         return 2 + others
 
     def node(self, names: Names, name: str, size: int) -> Node:
-        """What a symbol is where the script computes with it."""
+        """The node of a symbol that the script computes with."""
         return names.builder.constant(size)
 
     def size_of(self, node: Any) -> int | None:
-        """The size that a node stands for, if it is the one of a symbol and no constant."""
+        """The size for a node, if it is that of a symbol and not a constant."""
         return None
 
 
 class Names:
-    """The state of names; `scope` holds what the script has assigned so far, `local` the names of a function."""
+    """The state of names; `scope` has the values assigned so far, `local` the names of a function."""
 
     def __init__(self, vocabulary: Mapping[str, Primitive], limits: Limits, at: Values) -> None:
         self.open_shapes = OpenShapes()
@@ -97,7 +97,7 @@ class Names:
     # --- meaning of a name --------------------------------------------------------------------------
 
     def is_known(self, name: str) -> bool:
-        """Whether the script has given this name a value so far."""
+        """Whether this name has a value so far."""
         return name in self.scope or (self.local is not None and name in self.local) or name in self.at
 
     def lookup(self, name: str, span: Span) -> Any:
@@ -138,7 +138,7 @@ class Names:
         const: bool = False,
         declared: bool = False,
     ) -> Node:
-        """A new leaf; the point's value, where there is one, goes before the default and gives the shape."""
+        """A new leaf; a value of the point overrides the default and determines the shape."""
         value = self.at.get(name, default)
         if value is not None:
             given = shape_of(value, name)
@@ -161,7 +161,7 @@ class Names:
     # --- turns of loops that are traced ---------------------------------------------------------------
 
     def untraceable(self) -> None:
-        """What is done now is not the same in every turn of a loop: give up the trace of one, if there is any."""
+        """End the trace of a turn, if there is one, because the current step is not the same in every turn."""
         if self.traces:
             raise Untraceable
 
@@ -194,7 +194,7 @@ class Names:
         return exact_value(value, lambda leaf: self._read(leaf, span), self.evaluate_now, span, self._exact)
 
     def _written_out(self, node: Node) -> Node:
-        """A value with the turns of the loops that it reads written out: what is exact in each of them stays exact."""
+        """A value with the loops that it reads written out, so that exact turns stay exact."""
         if not self.has_loops or not any(is_reader(step) for step in reachable([node], self._exact)):
             return node
         from gradcli.graph.unroll import unrolled
@@ -234,7 +234,7 @@ class Names:
         self.fixed_leaves += 1
 
     def differentiated(self, target: Node, span: Span | None) -> None:
-        """Take note that the script differentiates with respect to this node; raises GradcliError for a constant."""
+        """Record that the script differentiates with respect to this node; raises GradcliError for a constant."""
         if target.primitive is not LEAF:
             return
         name = target.params["name"]
@@ -264,12 +264,12 @@ class Names:
         )
 
     def note_exponent(self, y: Node) -> None:
-        """Remember leaves that stand as an exponent; one that is used for nothing else gets a note in the end."""
+        """Record leaves that are exponents; a note is made for those that are used for nothing else."""
         if y.primitive is LEAF:
             self._exponents.add(y.params["name"])
 
     def exponent_notes(self, outputs: list[Node]) -> None:
-        """Note the leaves that are only ever an exponent: their author may have meant a constant."""
+        """Notes on the leaves that are only exponents: the author may have meant constants."""
         if not self._exponents:
             return
         readers: dict[str, set[str]] = {}

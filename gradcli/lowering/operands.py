@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def number(names: Names, value: Any, syntax: Syntax | None = None) -> Node:
-    """A value as floats: truth values count as 0 and 1; raises GradcliError GC309 for what is not a number."""
+    """A value as floats; truth values count as 0 and 1. Raises GradcliError GC309 for anything but numbers."""
     if type(value) is Node:
         if value.type.kind == "float":
             return value

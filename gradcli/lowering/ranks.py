@@ -1,8 +1,8 @@
 """Infers shapes for the names whose shapes a script leaves open.
 
-Ranks follow the conventions of mathematical writing (`A` is a matrix, `x` a vector, `lam` a number), corrected by what
-the script does with a name. Sizes start out different, each a prime of its own; where an operation needs two of them
-to be equal, they become one. What remains open is an assumption, and `Assumed` says so.
+Ranks follow the conventions of mathematical writing (`A` is a matrix, `x` a vector, `lam` a number), corrected by the
+use of the name in the script. Sizes start out as different primes; if an operation needs two of them to be equal, they
+become one. Choices that remain are assumptions, recorded in `Assumed`.
 """
 
 from __future__ import annotations
@@ -79,9 +79,9 @@ SHAPE_ERRORS = "GC3"
 
 
 class Assumed(NamedTuple):
-    """The shapes of the free names, and where another rank would do as well.
+    """The shapes of the free names, and the names that could also have another rank.
 
-    `shapes` has a symbol or a number for each axis; `places` says where a symbol is read, as a name and an axis.
+    `shapes` has a symbol or a number for each axis; `places` has the name and the axis from which a symbol is read.
     """
 
     shapes: dict[str, Symbols]
@@ -103,13 +103,13 @@ class Assumed(NamedTuple):
 
 
 class Convention(NamedTuple):
-    """What names mean in a script that computes with arrays, and has products of matrices or vectors."""
+    """The ranks of names in a script that computes with arrays, or also with products of matrices or vectors."""
 
     arrays: bool
     products: bool
 
     def choices(self, name: str) -> tuple[tuple[int, int], ...]:
-        """The ranks that a name may have, with what each costs: the usual one costs nothing."""
+        """The ranks that a name may have, each with its cost; the usual rank costs nothing."""
         if not self.arrays:
             return ((NUMBER, 0),)
         stem = name.rstrip("0123456789_")
@@ -122,7 +122,7 @@ class Convention(NamedTuple):
         return [rank for rank, _ in self.choices(name) if rank != MATRIX and not name[0].isupper()]
 
     def cost(self, name: str, rank: int) -> int:
-        """What it costs that a name has this rank."""
+        """The cost of this rank for a name."""
         return next((cost for choice, cost in self.choices(name) if choice == rank), 0)
 
 
@@ -178,13 +178,13 @@ class Guess(OpenShapes):
         return self.sizes[axis]
 
     def first(self, axis: Any) -> Any:
-        """What stands for the class of an axis."""
+        """The representative of the class of an axis."""
         while axis in self.same:
             axis = self.same[axis]
         return axis
 
     def equate(self, one: int, other: int) -> bool:
-        """Make two sizes one; False where they are different numbers."""
+        """Make two sizes equal; False if they are different numbers."""
         names = {size: axis for axis, size in self.sizes.items() if axis not in self.same}
         first, second = names.get(one, one), names.get(other, other)
         if isinstance(second, int):
@@ -209,8 +209,7 @@ def assumed_shapes(
 ) -> Assumed:
     """The shapes of the free names of a script; with `scalar` such that its output is a number.
 
-    `known` are shapes that are given, in symbols and numbers. Raises GradcliError for a script that cannot be lowered,
-    whatever the shapes.
+    `known` are given shapes, in symbols and numbers. Raises GradcliError for a script that no shapes fit.
     """
     convention = Convention(bool(known) or reads_arrays(script), any(map(is_product, nodes_of(script))))
 
@@ -258,7 +257,7 @@ def assumed_shapes(
 def fitted(
     script: Script, at: Mapping[str, Any], shapes: Guess, limits: Limits, scalar: bool
 ) -> Lowered | GradcliError:
-    """Make sizes equal until a script can be lowered; the error where it cannot."""
+    """Make sizes equal until a script can be lowered; returns the error if it cannot."""
     while True:
         try:
             lowered = lower(script, at=at, limits=limits, claiming="skipped", shapes=shapes)
@@ -282,7 +281,7 @@ def fitted(
 
 
 def result_text(outputs: Sequence[Node]) -> str:
-    """What a script returns, without the sizes that were chosen for it."""
+    """The type of a script's result, without the sizes that were chosen for it."""
     rank = len(outputs[0].shape)
     return (
         f"{len(outputs)} values" if len(outputs) > 1 else RANK_NAMES[rank] if rank < 3 else f"an array of rank {rank}"
@@ -290,12 +289,12 @@ def result_text(outputs: Sequence[Node]) -> str:
 
 
 def fit_as_well(shapes: Guess, found: Lowered | GradcliError) -> bool:
-    """Whether other ranks make a program too, and leave an array in it."""
+    """Whether other ranks make a program too, one with an array."""
     return not isinstance(found, GradcliError) and any(shapes.axes.values())
 
 
 def diagonals(lowered: Lowered) -> Iterator[tuple[int, int]]:
-    """The sizes of matrices whose diagonal is read; every matrix has one, but square ones are meant."""
+    """The sizes of matrices whose diagonal is read; these are taken to be square."""
     for node in reachable(lowered.program.outputs):
         flat = node.args[0] if node.primitive.name == "slice" else None
         if flat is not None and flat.primitive.name == "reshape" and len(flat.args[0].shape) == 2:
@@ -346,7 +345,7 @@ def is_product(node: Syntax) -> bool:
 
 
 def whole_arguments(script: Script) -> set[str]:
-    """The names that stand where a script needs an array: in a matrix product, before an index, in a reduction."""
+    """The names in places that need an array: in a matrix product, before an index, in a reduction."""
     known = functions()
     found: set[str] = set()
     for node in nodes_of(script):

@@ -1,9 +1,9 @@
-"""Rewrites a program to one that is equal in exact arithmetic and cheaper; its rounding errors may be far larger.
+"""Rewrites a program to a cheaper one that is equal in exact arithmetic; its rounding errors may be far larger.
 
 It is used only with `--relax`, and never by a check. Two rewrites: whole powers from the fifth on become
 products, and sums of squared differences |x - c|**2 between all rows of two matrices become |x|**2 - 2 x.c + |c|**2,
-one matrix product in place of an array of three axes. The latter cancels where rows are far from the origin and near to
-each other; a result may even be slightly negative.
+one matrix product instead of an array of three axes. The latter cancels for rows that are far from the origin and close
+to each other; a result may even be slightly negative.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def _transposed(x: Node) -> Node:
 
 
 def _squared(node: Node) -> Node | None:
-    """What a node is the square of."""
+    """The base of a node that is a square."""
     if node.primitive.name == "power" and node.params["n"] == 2:
         return node.args[0]
     if node.primitive.name == "mul" and node.args[0] is node.args[1]:
@@ -94,7 +94,7 @@ def _squared(node: Node) -> Node | None:
 
 
 def _source(node: Node) -> Node:
-    """What a broadcast repeats."""
+    """The operand of a broadcast."""
     return node.args[0] if node.primitive.name == "broadcast" else node
 
 

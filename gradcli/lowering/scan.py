@@ -1,4 +1,4 @@
-"""Scans a script before it is lowered: how often a name is assigned, what is closed, which names are differentiated."""
+"""Scans a script before lowering: how often a name is assigned, closed expressions, names that are differentiated."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _VALUES = frozenset((*CONSTANTS, "None", "True", "False"))
 
 
 def assigned_names(statements: Iterable[Statement]) -> dict[str, list[Span]]:
-    """Where each name is assigned, loops and branches included, function bodies not: those have names of their own.
+    """The places where each name is assigned, in loops and branches too, but not in functions, which have own names.
 
-    An append assigns: its name has another value from then on.
+    An append is an assignment: the name has another value from then on.
     """
     found: dict[str, list[Span]] = {}
     for statement, times in _repeated(statements):
@@ -56,7 +56,7 @@ def appended_names(statements: Iterable[Statement]) -> dict[str, int]:
 
 
 def _repeated(statements: Iterable[Statement]) -> Iterator[tuple[Statement, int]]:
-    """Every statement outside of functions, with how often it counts: what a loop does, it does again."""
+    """Every statement outside of functions, with its count; a statement in a loop counts twice."""
     pending = [(statement, 1) for statement in statements][::-1]
     while pending:
         statement, times = pending.pop()
@@ -68,9 +68,9 @@ def _repeated(statements: Iterable[Statement]) -> Iterator[tuple[Statement, int]
 
 
 def derivative_targets(root: Syntax, text: str = "") -> set[str]:
-    """The names that stand as the second operand of a derivative operator anywhere in the tree.
+    """The names that are the second operand of a derivative operator anywhere in the tree.
 
-    `text`, where it is given, is what the tree was read from: where it holds no such word, the tree is not walked.
+    `text`, if given, is the source of the tree: if it contains no such operator, the tree is not searched.
     """
     found: set[str] = set()
     if text and not any(word in text for word in DERIVATIVES):
@@ -84,9 +84,9 @@ def derivative_targets(root: Syntax, text: str = "") -> set[str]:
 
 
 def is_closed(expression: Expression, functions: Collection[str], open_names: Collection[str]) -> bool:
-    """Whether an expression is made of literals only: no name but pi, e, inf, nan, no function of the script.
+    """Whether an expression has no names except pi, e, inf and nan, and calls no function of the script.
 
-    `open_names` are constants' names that mean something else here, because they are given or assigned.
+    `open_names` are names of constants that have another meaning here, because they are given or assigned.
     """
     pending: list[tuple[Syntax, frozenset[str]]] = [(expression, frozenset())]
     while pending:

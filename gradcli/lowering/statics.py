@@ -1,7 +1,7 @@
 """Exact values of nodes while a script is lowered: range bounds, shapes, axes, indices, conditions.
 
-A static value is computed with exact fractions as far as arithmetic goes, through names and functions. Every
-leaf that it reads is reported to the caller, because such a leaf can no longer be differentiated.
+Arithmetic on static values is done with exact fractions, through names and functions. Every leaf that a static value
+reads is reported to the caller, because such a leaf can no longer be differentiated.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _EXACT: dict[str, Callable[..., Any]] = {
 
 
 class Untraceable(Exception):
-    """A turn of a loop that is traced did what other turns may do otherwise: the turns are written out instead."""
+    """Raised when a traced turn of a loop may differ from other turns: the turns are then written out."""
 
 
 def read_leaves(node: Node) -> list[Node]:
@@ -69,10 +69,10 @@ def read_leaves(node: Node) -> list[Node]:
 
 
 class Settled:
-    """Which nodes read accepted leaves only. What is known of a node stays known, so a long chain is walked once.
+    """Finds out which nodes read accepted leaves only. Results are kept, so a long chain is searched only once.
 
-    A leaf that has been accepted stays so; one that has not may be accepted later. The function that
-    accepts leaves is passed at each call and not stored: a bound method would close a reference cycle.
+    An accepted leaf remains accepted; another one may be accepted later. The function that accepts leaves is passed at
+    each call and not stored: a bound method would make a reference cycle.
     """
 
     __slots__ = ("_others", "_settled")
@@ -110,9 +110,9 @@ def exact_value(
 ) -> Any:
     """The exact value of a node: a number for a scalar, nested tuples for an array.
 
-    `leaf_value` gives the value of a leaf (and takes note of it); `evaluate` computes a node in floats; `known` keeps
-    exact values from one call to the next, so that a chain which grows is walked once. Raises GradcliError GC306 where
-    the value is not a finite number.
+    `leaf_value` returns the value of a leaf (and records it); `evaluate` computes a node in floats; `known` keeps exact
+    values between calls, so that a growing chain is computed only once. Raises GradcliError GC306 if the value is not a
+    finite number.
     """
     if node.primitive is CONSTANT and not node.type.shape:
         return _finite(node.params["value"], span)

@@ -1,4 +1,4 @@
-"""Lowers subscripts: an array and its items give what NumPy would select.
+"""Lowers subscripts, which select the same entries as in NumPy.
 
 Positions, slices and lists of positions are static. An array of data may be an index too: it is read when the program
 runs.
@@ -40,7 +40,7 @@ def slice_of(lowerer: Lowerer, syntax: Slice, operands: list[Any]) -> slice:
 
 
 def subscript(lowerer: Lowerer, syntax: Subscript, operands: list[Any]) -> Any:
-    """x[items], or one of several values; raises GradcliError GC305 for what is not an index."""
+    """x[items], or one of several values; raises GradcliError GC305 for anything but an index."""
     value, *items = operands
     if isinstance(value, tuple):
         position = lowerer.static(items[0], syntax.span) if len(items) == 1 else None
@@ -61,7 +61,7 @@ def subscript(lowerer: Lowerer, syntax: Subscript, operands: list[Any]) -> Any:
 
 
 def _entry(lowerer: Lowerer, value: ScriptList, position: int, items: list[Any], syntax: Subscript) -> Node:
-    """An entry of a list, or what further items select of it; the other entries are not read."""
+    """An entry of a list, or the selection from it by further items; the other entries are not read."""
     size = value.size
     if not -size <= position < size:
         entries = "1 entry" if size == 1 else f"{size or 'no'} entries"
@@ -112,7 +112,7 @@ def index(lowerer: Lowerer, x: Node, items: list[Any], span: Span | None) -> Nod
 
 
 def _positions(lowerer: Lowerer, item: Node) -> Node:
-    """An array of data as positions: the leaf it may be is never differentiated."""
+    """An array of data as positions; if it is a leaf, it is never differentiated."""
     if item.type.kind != "float":
         return item
     if item.primitive is LEAF and item.params["name"] in lowerer.leaves:
