@@ -28,9 +28,9 @@ class ScriptList:
     """The items of a list so far, and the array of them when it was last read.
 
     `stacks` are arrays of entries, before the single ones in `items`, which are nodes of kind float; `place` is the
-    span of the first one, or of the whole comprehension. `name` is the depth of calls and the name of the variable that has
-    the list as its value, None if there is none yet. `variable`: the script differentiates with respect to that name;
-    then a read outside the loops that append returns a variable of its own, `tagged`, made when there were
+    span of the first one, or of the whole comprehension. `name` is the depth of calls and the name of the variable
+    with this list as its value, None if there is none yet. `variable`: the script differentiates with respect to that
+    name; then a read outside the loops that append returns a variable of its own, `tagged`, made when there were
     `tagged_size` entries. `alias` is the place where another name took the value; nothing may be appended after that.
     `traced`: the list represents another one in a turn that is traced.
     """

@@ -317,7 +317,7 @@ class Names:
 
 
 def _readers(outputs: list[Node]) -> dict[str, set[str]]:
-    """How each leaf is used: the operations that read it; in loops, those that read what stands for it."""
+    """The operations that read each leaf; in loops, those that read its counterpart in the body."""
     found: dict[str, set[str]] = {}
     waiting: list[tuple[Sequence[Node], dict[str, str]]] = [(reachable(outputs), {})]
     while waiting:

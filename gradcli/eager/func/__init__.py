@@ -43,10 +43,8 @@ def functional_call(
 ) -> Any:
     """Call a module with other tensors in place of parameters and buffers, named by their dotted names.
 
-    Unknown names become attributes during the call.
-
-    Raises RuntimeError with `strict` if names are missing or unknown, AttributeError for a name in a module that does
-    not exist, TypeError for the name of an attribute that is not a tensor, ValueError for a name in two dictionaries.
+    Unknown names become attributes during the call; with `strict`, unknown and missing names raise RuntimeError. Raises
+    AttributeError for an unknown module, TypeError for anything but a tensor, ValueError for a name that comes twice.
 
     >>> import gradcli.eager as torch
     >>> layer = torch.nn.Linear(1, 1)
@@ -116,8 +114,7 @@ def _tied(places: dict[str, Any], name: str) -> list[tuple[dict[str, Any], str]]
 def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     """The parameters and the buffers of models of one class, each stacked along a new axis: for `vmap` over models.
 
-    Raises RuntimeError without models, for models of different classes or modes, and for parameters of which only some
-    require a gradient.
+    Raises RuntimeError without models, for different classes or modes, and if only some parameters require a gradient.
     """
     if not models:
         raise RuntimeError("stack_module_state: Expected at least one model, got 0.")

@@ -1,8 +1,7 @@
 """`vmap`: makes a function of single tensors a function of stacks of them.
 
 The function is recorded once, and its graph is evaluated with a leading batch axis. The result is one node, whose
-gradients come from the derivative of the recorded graph. That is evaluated with a batch axis too, and recorded if
-create_graph is set.
+gradients come from the derivative of the recorded graph, also evaluated with a batch axis.
 """
 
 from __future__ import annotations
@@ -43,11 +42,9 @@ def vmap(
 ) -> Callable[..., Any]:
     """A function that applies `func` along an axis of its arguments, and stacks the results.
 
-    `in_dims` is the axis of each argument (None: the same argument for all), `out_dims` the position of the axis in the
-    results.
-
-    Raises ValueError for arguments that do not fit, IndexError if `out_dims` does not exist, and RuntimeError if `func`
-    reads entries (`item()`, `if` on data) or draws random numbers, unless randomness="same".
+    `in_dims` is the axis of each argument (None: the same for all), `out_dims` that of the results. ValueError
+    for arguments that do not fit, IndexError if `out_dims` does not exist, RuntimeError if `func` reads entries
+    (`item()`, `if` on data) or draws random numbers, unless randomness="same".
 
     >>> import gradcli.eager as torch
     >>> vmap(torch.dot)(torch.ones(2, 3), torch.ones(2, 3))

@@ -258,10 +258,7 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
 
 
 def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """A function that returns the gradient of `func` with respect to the arguments `argnums`.
-
-    The gradient has the shape of its argument. Nested calls give derivatives of any order. Raises RuntimeError unless
-    `func` returns a tensor with one number.
+    """A function that returns the gradient of `func` by `argnums`; nested calls give higher derivatives.
 
     >>> import gradcli.eager as torch
     >>> grad(grad(torch.sin))(torch.tensor(1.0))
@@ -304,9 +301,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
 
 
 def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> Any:
-    """The value of `func` at `primals`, and its derivative in the direction `tangents`.
-
-    Raises RuntimeError if the tangents do not have the shapes of the primals.
+    """The value of `func`, and its derivative along `tangents`. Raises RuntimeError if their shapes do not fit.
 
     >>> import gradcli.eager as torch
     >>> jvp(torch.sin, (torch.tensor(0.0),), (torch.tensor(2.0),))
@@ -342,9 +337,7 @@ def _rows(parts: list[Tensor], shape: tuple[int, ...], like: Tensor, axis: int) 
 def jacrev(
     func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = False, chunk_size: int | None = None, **_: Any
 ) -> Callable[..., Any]:
-    """A function that returns the Jacobian of `func`, computed by rows in reverse mode.
-
-    Its shape is that of the output followed by that of the argument.
+    """A function that returns the Jacobian of `func`, by rows; its shape is output, then argument.
 
     >>> import gradcli.eager as torch
     >>> jacrev(torch.sin)(torch.tensor([0.0, 1.0]))
@@ -375,9 +368,7 @@ def jacrev(
 def jacfwd(
     func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *, randomness: str = "error", **_: Any
 ) -> Callable[..., Any]:
-    """A function that returns the Jacobian of `func`, computed by columns in forward mode.
-
-    Its shape is that of the output followed by that of the argument.
+    """A function that returns the Jacobian of `func`, by columns; its shape is output, then argument.
 
     >>> import gradcli.eager as torch
     >>> jacfwd(lambda x: x.sum() * x)(torch.tensor([1.0, 2.0]))
