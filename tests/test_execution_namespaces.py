@@ -37,7 +37,7 @@ NUMBERS = np.concatenate([
     SEEDED.uniform(-1, 1, 300),
 ])  # fmt: skip
 LOOSE = {"erfc": 600}  # SciPy's tail, not Python's, which is right within 3 ulp
-ARITY = {"round": 1, "sinc": 1, "zeros_like": 1, "ones_like": 1}
+ARITY = {"round": 1, "zeros_like": 1, "ones_like": 1}
 
 
 @pytest.mark.parametrize("name", sorted(set(TABLE) - NOT_FUNCTIONS))
@@ -64,7 +64,7 @@ def test_math_is_numpy_on_floats(name: str) -> None:
     assert compared > 150
 
 
-@pytest.mark.parametrize("name", ["maximum", "minimum", "sign", "fmax", "fmin", "heaviside", "abs"])
+@pytest.mark.parametrize("name", ["maximum", "minimum", "sign", "heaviside", "abs"])
 def test_math_passes_nan_on_as_numpy_does(name: str) -> None:
     function, reference = getattr(namespace("math"), name), getattr(np, name)
     arity = 1 if name in ("sign", "abs") else 2

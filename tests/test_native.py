@@ -18,8 +18,9 @@ import numpy as np
 import pytest
 
 import gradcli
+from gradcli import user_cache
 from gradcli.calculator.repeated.compiled import _gradient
-from gradcli.execution.compiler import compile_cache, emit_numba
+from gradcli.execution.compiler import emit_numba
 from gradcli.execution.compiler.numpy_plan import Plan
 from gradcli.execution.compiler.schedule import Loop
 from tests.forced import BLOCKS, patches
@@ -291,7 +292,7 @@ def planted(entry: Path, fits: bool) -> None:
     """Another's code as an entry, with a digest that fits or does not."""
     content = pickle.dumps(Harm())
     key = bytes.fromhex(entry.name)
-    entry.write_bytes(compile_cache.digest(key if fits else b"", content) + content)
+    entry.write_bytes(user_cache.digest(key if fits else b"", content) + content)
 
 
 def belongs_to_another(path: Path) -> None:
@@ -332,7 +333,7 @@ TROUBLE: dict[str, Callable[[Path], Any]] = {
     "a pipe": lambda entry: (entry.unlink(), os.mkfifo(entry)),
     "a file for a folder": lambda entry: (entry.unlink(), entry.parent.rmdir(), entry.parent.write_text("")),
     "fits, but is no machine code": lambda entry: entry.write_bytes(
-        compile_cache.digest(bytes.fromhex(entry.name), b"x") + b"x"
+        user_cache.digest(bytes.fromhex(entry.name), b"x") + b"x"
     ),
 }  # fmt: skip
 
@@ -364,7 +365,7 @@ def test_a_cache_has_an_absolute_place(home: str, tmp_path: Path, monkeypatch: p
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", home)
     monkeypatch.setenv("HOME", "also_relative")
-    assert compile_cache.folder() is None
+    assert user_cache.private_folder("loops") is None
     assert not list(tmp_path.iterdir())
 
 

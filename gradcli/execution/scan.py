@@ -12,13 +12,13 @@ from gradcli.execution.namespaces import REFUSED, BadIndex, NotReal, Unavailable
 from gradcli.graph.arrays import nearest_float
 from gradcli.graph.loop import order_of_turns, readers_by_loop, single_numbers
 from gradcli.graph.node import CONSTANT, LEAF, Node, is_reader
+from gradcli.records import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any
 
-    from gradcli.execution.compiler.distribution import Split
     from gradcli.execution.compiler.numpy_plan import LoopPlan
     from gradcli.graph.loop import Body
 
@@ -111,8 +111,6 @@ class Scan:
     def split(self) -> Split:
         """What runs turn by turn, and what for many turns at once."""
         if self._split is None:
-            from gradcli.execution.compiler.distribution import Split
-
             self._split = Split(self)
         return self._split
 
@@ -192,3 +190,135 @@ def demanded(body: Body, positions: Iterable[int]) -> list[int]:
             if step in after:
                 pending.append(after[step])
     return sorted([body.positions[step] for step in needed])
+
+
+# --- loop distribution -----------------------------------------------------------------------------------------
+#
+# The carries of a body depend on each other in groups. A group whose carries need one another runs turn by turn; a
+# carry that only adds up is a running sum. All other steps take all turns at once: those that need no carry before the
+# groups, those that read the states of all turns after them. Of a group only its states are stored; what others read of
+# its steps is computed again, for all turns (R. Allen, K. Kennedy, Automatic translation of Fortran programs to vector
+# form, 1987).
+
+
+class Group(NamedTuple):
+    """Carries that need one another, and the positions of the steps between them, or one that only adds up.
+
+    `reads` are the positions that they read in each turn besides constants: the value that is added, or all of a core.
+    """
+
+    adds_up: bool
+    carries: tuple[int, ...]
+    core: tuple[int, ...]
+    reads: tuple[int, ...]
+    constants: tuple[int, ...] = ()
+
+
+class Stage(NamedTuple):
+    """The positions of steps that take all turns at once, then a group that reads them."""
+
+    steps: tuple[int, ...]
+    group: Group | None
+
+
+class Split:
+    """The stages of a scan: what a turn of it computes, in groups of carries.
+
+    `varying` are the positions of what differs from turn to turn, `still` those of the other steps, `stored` the
+    carries whose states before all turns are read. The last stage has no group and gives `outputs`.
+    """
+
+    def __init__(self, scan: Scan) -> None:
+        body = self.body = scan.body
+        self.order, self.carries, self.inner = scan.order, scan.carries, scan.inner
+        self.states = len(body.carried)
+        self.direct: dict[int, int] = {}  # the carries that each step reads within the turn, as bits
+        self.varying: set[int] = set()
+        self._follow()
+        self.stored: set[int] = set()
+        self.still: list[int] = []
+        self._scheduled: set[int] = set()
+        self.stages = [self._stage(*group) for group in self._groups()]
+        last = {node.params["carry"] for node in scan.readers if "carry" in node.params}
+        ends = [body.positions[body.nexts[k]] for k in last.difference(self.carries)]
+        self.stages.append(Stage(self._before([*ends, *(at for at in scan.stacked if at >= 0)]), None))
+
+    def _follow(self) -> None:
+        body = self.body
+        fixed = range(self.states + len(body.rows), len(body.inputs))
+        for at in self.order:
+            step = body.steps[at]
+            if at < self.states:
+                self.direct[at] = 1 << at
+                self.varying.add(at)
+                continue
+            operands = [body.positions[arg] for arg in step.args]
+            self.direct[at] = 0
+            for place in operands:
+                self.direct[at] |= self.direct[place]
+            if (step.primitive is LEAF and at not in fixed) or not self.varying.isdisjoint(operands):
+                self.varying.add(at)
+
+    def _groups(self) -> list[tuple[list[int], list[int]]]:
+        """Carries that need one another, with the positions of the steps between them, in an order that can run."""
+        body = self.body
+        ends = {k: body.positions[body.nexts[k]] for k in self.carries}
+        reach = {k: self.direct[end] for k, end in ends.items()}
+        changed = True
+        while changed:
+            changed = False
+            for k, mask in reach.items():
+                wider = mask
+                for j in reach:
+                    if mask >> j & 1:
+                        wider |= reach[j]
+                if wider != mask:
+                    reach[k], changed = wider, True
+        groups: dict[int, list[int]] = {}
+        for k in reach:
+            first = min([j for j in reach if j == k or (reach[j] >> k & 1 and reach[k] >> j & 1)])
+            groups.setdefault(first, []).append(k)
+        found = []
+        for _, carries in sorted(groups.items(), key=lambda one: (reach[one[0]] | 1 << one[0]).bit_count()):
+            mask = sum([1 << k for k in carries])
+            core: set[int] = set()
+            pending = [ends[k] for k in carries]
+            while pending:
+                at = pending.pop()
+                if at not in core and at >= self.states and self.direct[at] & mask:
+                    core.add(at)
+                    pending += [body.positions[arg] for arg in body.steps[at].args]
+            found.append((carries, sorted(core)))
+        return found
+
+    def _stage(self, carries: list[int], core: list[int]) -> Stage:
+        body = self.body
+        read = {body.positions[arg] for at in core for arg in body.steps[at].args}
+        read.update([body.positions[body.nexts[k]] for k in carries])
+        outside = read - {*carries, *core}
+        constants = {at for at in outside if body.steps[at].primitive is CONSTANT}
+        before = self._before(outside - constants)
+        if len(core) == len(carries) == len(outside) == 1 and body.steps[core[0]].primitive.name == "add":
+            return Stage(before, Group(True, tuple(carries), tuple(core), tuple(outside)))
+        reads = tuple(sorted(outside - constants))
+        return Stage(before, Group(False, tuple(carries), tuple(core), reads, tuple(sorted(constants))))
+
+    def _before(self, positions: Iterable[int]) -> tuple[int, ...]:
+        """The steps that give these for all turns, in order, without those that earlier stages have given."""
+        fresh: set[int] = set()
+        pending = list(positions)
+        while pending:
+            at = pending.pop()
+            if at in self._scheduled:
+                continue
+            self._scheduled.add(at)
+            step = self.body.steps[at]
+            if at < self.states:
+                self.stored.add(at)
+            elif step.args:
+                fresh.add(at)
+                pending += [self.body.positions[arg] for arg in step.args]
+                if at in self.inner:  # all readers of a loop at once
+                    pending += [self.body.positions[reader] for reader in self.inner[at].readers]
+        self.still += sorted(fresh - self.varying)
+        return tuple(sorted(fresh & self.varying))

@@ -28,9 +28,8 @@ from gradcli.graph.node import is_reader
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gradcli.execution.compiler.distribution import Group
     from gradcli.execution.compiler.ir import Op, Value
-    from gradcli.execution.scan import Scan
+    from gradcli.execution.scan import Group, Scan
     from gradcli.graph.types import Shape
 
 TURN = 8  # steps of printed code that a turn costs by itself

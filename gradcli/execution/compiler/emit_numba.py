@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import math
 import os
+import sys
+from contextlib import suppress
 from importlib import import_module
 from math import prod
 from pathlib import Path
@@ -19,7 +21,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.execution.compiler.compile_cache import CompileCache
 from gradcli.execution.compiler.emit_numpy import places, shown
 from gradcli.execution.compiler.ir import ADDED, CAST, CHOICE, COPY, ENTRY, JOIN, PLACE, REDUCE, VIEW, Op, base
 from gradcli.execution.compiler.schedule import Loop
@@ -27,6 +28,7 @@ from gradcli.execution.emit_python import OPERATORS as WORDS
 from gradcli.execution.emit_python import Printer, turn_lines
 from gradcli.execution.generated import function
 from gradcli.execution.namespaces import math_
+from gradcli.user_cache import digest, read_sealed, write_sealed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -402,6 +404,7 @@ def is_there() -> bool:
 
 
 _there: list[bool] = []
+CACHE = "loops"  # folder of the user's cache
 MOST_LOOPS = 512  # whose machine code is kept
 _loops: dict[str, Any] = {}
 
@@ -428,6 +431,46 @@ def _machine_code(text: str, scope: Mapping[str, Any], source: str) -> Callable[
     return loop  # type: ignore[no-any-return]
 
 
+class CompileCache:
+    """The machine code of one function on disk, in the form in which numba's dispatcher uses its own cache.
+
+    numba unpickles its entries, so it only gets what this user wrote. Where anything goes wrong (a full disk, a
+    read-only folder, another version), the loop is compiled again without a message.
+    """
+
+    def __init__(self, identity: bytes) -> None:
+        self.identity = identity
+        self.cache_path = ""
+
+    def load_overload(self, signature: Any, target: Any) -> Any:
+        """The compiled function for the types of some arguments; None where it has to be compiled."""
+        with suppress(Exception):
+            target.refresh()
+            key = self._key(signature, target.codegen())
+            content = read_sealed(CACHE, key)
+            if content is not None:
+                loads = import_module("numba.core.serialize").loads
+                result = import_module("numba.core.compiler").CompileResult
+                return result._rebuild(target, *loads(content))
+        return None
+
+    def save_overload(self, signature: Any, compiled: Any) -> None:
+        """Keep a compiled function, unless it depends on addresses of this process."""
+        with suppress(Exception):
+            if not compiled.library.has_dynamic_globals and not any(not one.can_cache for one in compiled.lifted):
+                dumps = import_module("numba.core.serialize").dumps
+                write_sealed(CACHE, self._key(signature, compiled.codegen), dumps(compiled._reduce()))
+
+    def enable(self) -> None:
+        """Nothing: it is always on."""
+
+    disable = flush = enable
+
+    def _key(self, signature: Any, codegen: Any) -> bytes:
+        versions = (import_module("numba").__version__, sys.version, sys.implementation.cache_tag)
+        return digest(self.identity, repr((versions, codegen.magic_tuple(), signature)).encode())
+
+
 # --- loops over turns, single numbers ---------------------------------------------------------------------------
 #
 # The text of `emit_python` with arrays around it. Nothing is contracted or reassociated, and functions are those of the
@@ -437,8 +480,7 @@ CORE_WORK = 30_000_000  # steps of all turns so far, from which on compiling (on
 CALL = 1 << 10  # entries that are computed while a function of NumPy is called
 ROUNDING_FUNCTIONS = ("floor", "ceil", "trunc", "rint")  # Python's give whole numbers
 HELPERS = (
-    *("sign", "maximum", "minimum", "fmax", "fmin", "heaviside", "logical_and", "logical_or", "logical_xor"),
-    *("expit", "log_expit", "logaddexp", "logit", "xlogy", "xlog1py", "sinc", "square", "mod"),
+    *("sign", "maximum", "minimum", "heaviside", "logical_and", "logical_or", "logaddexp", "logit", "square", "mod"),
 )
 _helpers: dict[str, Any] = {}
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.execution.compiler.cores import Core
-from gradcli.execution.compiler.distribution import CORE
 from gradcli.execution.compiler.ir import CALL, Recording, live
 from gradcli.execution.compiler.tracing import Operations, lead_of, led
 from gradcli.graph.node import CONSTANT, DATA, LEAF, is_reader
@@ -21,10 +20,9 @@ from gradcli.graph.types import Type
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from gradcli.execution.compiler.distribution import Group
     from gradcli.execution.compiler.ir import Value
     from gradcli.execution.evaluate import Tape
-    from gradcli.execution.scan import Scan
+    from gradcli.execution.scan import Group, Scan
     from gradcli.graph.node import Node
 
     Shape = tuple[int, ...]
@@ -152,7 +150,7 @@ class Stages:
         self.operations.body(self.scan, positions, self.found, (self.count,), self.lead)
 
     def _group(self, group: Group) -> None:
-        if group.kind == CORE:
+        if not group.adds_up:
             self._core(group)
             return
         (k,) = group.carries

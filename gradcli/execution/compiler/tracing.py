@@ -103,7 +103,7 @@ class Recorder:
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self.numpy, name)  # raises Unavailable as numpy does
-        if isinstance(found, np.ufunc) and found.nout == 1 and found.signature is None:
+        if getattr(found, "nout", 0) == 1 and found.signature is None:  # a ufunc, or what takes the place of one
             made = self.__dict__[name] = lambda *xs: self.entry(found, *xs)
             return made
         if not callable(found):

@@ -132,6 +132,10 @@ class ArrayNamespace(LinearAlgebra):
         """A constant repeated over a shape, without memory of its own where the library can do that."""
         return self.library.broadcast_to(value, shape) if shape else value
 
+    def parameter(self, value: Any, like: Any) -> Any:
+        """An exact number that an operation is declared with, as an operand beside `like`."""
+        return self.library.full_like(like, nearest_float(value))
+
     def fetch(self, value: Any) -> Any:
         """The value as a NumPy array."""
         return value

@@ -21,7 +21,7 @@ class NumpyNamespace(ArrayNamespace):
     """Arrays of NumPy, and the rest of SciPy that the operations need."""
 
     name = "numpy"
-    special_module = "scipy.special"
+    special_module = "gradcli.execution.namespaces.special_functions"
 
     def arithmetic(self) -> AbstractContextManager[Any]:
         return np.errstate(all="ignore")
@@ -36,6 +36,9 @@ class NumpyNamespace(ArrayNamespace):
 
     def where(self, condition: Any, x: Any, y: Any) -> Any:
         return np.where(condition, x, y)[()]
+
+    def parameter(self, value: Any, like: Any) -> Any:
+        return super().parameter(value, like) if self.dtype == "float32" else value
 
     def matmul(self, x: Any, y: Any) -> Any:
         """The matrix product; a matrix that many vectors share is multiplied by all at once, which is faster."""
