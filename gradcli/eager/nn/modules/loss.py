@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -43,7 +44,8 @@ _CLASS_KINDS = ("int64", "uint8")
 # --- numbers ----------------------------------------------------------------------------------------------------------
 
 
-def _compared(input: Tensor, target: Tensor) -> None:
+def _check(input: Tensor, target: Tensor, reduction: str) -> None:
+    check_reduction(reduction)
     if input.shape != target.shape:
         warn(
             f"the target has size {target.shape} and the input {input.shape}: they are broadcast, which likely gives "
@@ -52,10 +54,7 @@ def _compared(input: Tensor, target: Tensor) -> None:
         )
 
 
-def _mse(x: Any, y: Any, *, reduction: str) -> Any:
-    one, other = together(x, y, verb="compare")
-    away = one - other
-    return reduced_in_graph(away * away, reduction)
+_mse, _huber = partial(declared, "mse_loss"), partial(declared, "huber_loss")
 
 
 def mse_loss(input: Tensor, target: Tensor, *, reduction: str = "mean") -> Tensor:
@@ -65,8 +64,7 @@ def mse_loss(input: Tensor, target: Tensor, *, reduction: str = "mean") -> Tenso
     >>> mse_loss(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0]))
     tensor(2.)
     """
-    check_reduction(reduction)
-    _compared(input, target)
+    _check(input, target, reduction)
     if input.dtype.kind < 2 and target.dtype.kind < 2:
         raise NotImplementedError(f"mse_loss is not implemented for {input.dtype}: it needs a floating-point dtype")
     return fused(_mse, (input, target), "MseLossBackward0", reduction=reduction)
@@ -75,8 +73,7 @@ def mse_loss(input: Tensor, target: Tensor, *, reduction: str = "mean") -> Tenso
 @needs_floats
 def l1_loss(input: Tensor, target: Tensor, *, reduction: str = "mean") -> Tensor:
     """The mean of absolute differences; UserWarning where the shapes differ."""
-    check_reduction(reduction)
-    _compared(input, target)
+    _check(input, target, reduction)
     return reduced((input - target).abs(), reduction)
 
 
@@ -90,22 +87,16 @@ def _smooth_l1(x: Any, y: Any, *, reduction: str, beta: float) -> Any:
 @needs_floats
 def smooth_l1_loss(input: Tensor, target: Tensor, *, reduction: str = "mean", beta: float = 1.0) -> Tensor:
     """Squares near the target, absolute differences beyond beta."""
-    check_reduction(reduction)
-    _compared(input, target)
+    _check(input, target, reduction)
     if beta == 0:
         return l1_loss(input, target, reduction=reduction)
     return fused(_smooth_l1, (input, target), "SmoothL1LossBackward0", reduction=reduction, beta=beta)
 
 
-def _huber(x: Any, y: Any, *, reduction: str, delta: float) -> Any:
-    return declared("huber_loss", x, y, reduction, delta)
-
-
 @needs_floats
 def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0) -> Tensor:
     """Squares near the target, straight lines beyond delta."""
-    check_reduction(reduction)
-    _compared(input, target)
+    _check(input, target, reduction)
     return fused(_huber, (input, target), "HuberLossBackward0", reduction=reduction, delta=delta)
 
 
