@@ -264,7 +264,9 @@ def run(argv: Sequence[str], folder: str) -> int:
         process = subprocess.Popen(list(argv), env=environment)
     except OSError as problem:
         reason = (problem.strerror or "").lower()
-        raise error("GC745", f"cannot start {visible(argv[0], 200)}: {reason}", help="is it on the PATH?") from None
+        script = argv[0].endswith(".py") and os.path.isfile(argv[0])
+        hint = f"write gradcli audit -- python {visible(argv[0], 200)}" if script else "is it on the PATH?"
+        raise error("GC745", f"cannot start {visible(argv[0], 200)}: {reason}", help=hint) from None
     before = signal.signal(signal.SIGINT, lambda number, frame: leave(number, frame))
     try:
         code = process.wait()
