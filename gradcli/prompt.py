@@ -93,8 +93,9 @@ class Prompt:
         return True
 
     def define(self, text: str, script: Any) -> None:
-        """Keep statements, if the script with them can be read."""
+        """Keep statements, if the script with them can be read; a function takes the place of one of its name."""
         names: set[str] = set()
+        functions = {one.name.id for one in script.statements if getattr(one, "params", None) and not one.rule}
         for statement in script.statements:
             for target in (
                 *getattr(statement, "targets", ()),
@@ -103,14 +104,19 @@ class Prompt:
             ):
                 if getattr(target, "id", None):
                     names.add(target.id)
+        before = self.lines
+        places = [place for place, (_, known) in enumerate(before) if known and known <= functions]
+        place = places[0] if places else len(before)
+        self.lines = [line for at, line in enumerate(before) if at not in places]
         try:
             load("calculator").evaluate(self.script(f"{text.rstrip()}\n0"))
         except GradcliError as problem:
             wrong = [one for one in problem.diagnostics if one.code != NO_VALUE]
             if wrong:
+                self.lines = before
                 self.report(wrong)
                 return
-        self.lines.append((text.rstrip(), names))
+        self.lines.insert(place, (text.rstrip(), names))
         self.names.update(dict.fromkeys(names))
 
     def evaluate(self, text: str) -> None:

@@ -49,6 +49,8 @@ def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["x = 3", "x**2", ":grad"], ["9.0", "6.0"]),
         (["def f(x):", "    return x**2 + 1", "", "f(2)"], ["5.0"]),
         (["f(t) = t² + 1", "f(4)"], ["17.0"]),
+        (["f(t) = t", "g(t) = 2*f(t)", "f(t) = t²", "g(4)", ":names"], ["32.0", "f(t) = t²\ng(t) = 2*f(t)\n"]),
+        (["def f(x): return x**2", "", "def f.vjp(x, ct): return 3*ct", "", ":grad f(x) --at x=1"], ["3.0"]),
         (["x = 3", "y = x + 1", "x = y*2", "x"], ["8.0"]),
         (["x = 3", "2*y"], ["2*y\nd/dy     2\nverdict"]),  # x is not in it
         (["sum([1,", "2, 3])"], ["6.0"]),
