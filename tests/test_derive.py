@@ -25,8 +25,7 @@ from gradcli.language.substitution import substituted
 from gradcli.language.syntax import Call, same
 from gradcli.lowering.ranks import assumed_shapes, nodes_of
 from gradcli.primitives import functions
-from gradcli.rendering.mathematics import latex
-from gradcli.rendering.mathml import mathml
+from gradcli.rendering.mathematics import latex, mathml
 
 # script, leaf, the formula (None where there is none), and its verdict or why there is none
 TABLE = [

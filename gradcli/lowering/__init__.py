@@ -20,10 +20,9 @@ from gradcli.graph.program import Program
 from gradcli.language.limits import DEFAULT_LIMITS
 from gradcli.language.parser import parse
 from gradcli.language.source import Source
-from gradcli.lowering.lists import ScriptList
 from gradcli.lowering.lowered import Claim, HandRule, Lowered
 from gradcli.lowering.lowerer import Lowerer
-from gradcli.lowering.operands import number
+from gradcli.lowering.operands import ScriptList, number
 from gradcli.primitives import catalogue, functions
 from gradcli.primitives.broadcasting import stretch
 

@@ -10,9 +10,8 @@ from gradcli.diagnostics import error, visible
 from gradcli.graph.node import Node
 from gradcli.graph.program import Leaf
 from gradcli.language import syntax as s
-from gradcli.lowering.lists import plain
 from gradcli.lowering.lowered import HandRule
-from gradcli.lowering.operands import number, tagged
+from gradcli.lowering.operands import number, plain, tagged
 from gradcli.lowering.scan import DERIVATIVES, appended_names, assigned_names, derivative_targets
 from gradcli.lowering.statics import read_leaves
 from gradcli.primitives.broadcasting import stretch

@@ -1,7 +1,7 @@
 """Lowers statements in one pass over a script, and collects outputs, claims, rules, notes and every error.
 
 `Lowerer` is the state of that pass. Each construct is lowered by a function of the state and the syntax, in the module
-named after the construct: `expressions`, `subscripts`, `calls`, `derivative_calls`, `functions`, `assignments`.
+named after the construct: `expressions`, `calls`, `functions`, `statements`.
 """
 
 from __future__ import annotations
@@ -11,16 +11,15 @@ from gradcli.graph.node import Node
 from gradcli.graph.primitive import signature_of
 from gradcli.language import syntax as s
 from gradcli.language.unparse import unparse
-from gradcli.lowering import assignments, calls, functions
-from gradcli.lowering.claims import asserted
-from gradcli.lowering.derivative_calls import call_derivative
+from gradcli.lowering import calls, functions, statements
+from gradcli.lowering.calls import call_derivative
 from gradcli.lowering.expressions import evaluate
 from gradcli.lowering.iteration.repeated import Repeated
-from gradcli.lowering.lists import ScriptList, plain
 from gradcli.lowering.lowered import Block, Claim
 from gradcli.lowering.names import POISON, Names, Poisoned
-from gradcli.lowering.operands import number
+from gradcli.lowering.operands import ScriptList, number, plain
 from gradcli.lowering.scan import DERIVATIVES, appended_names, assigned_names, derivative_targets
+from gradcli.lowering.statements import asserted
 from gradcli.lowering.statics import Settled
 
 TYPE_CHECKING = False
@@ -159,15 +158,15 @@ class Lowerer(Names):
         self.assigning = None
         if isinstance(statement, s.Assign):
             self.assigning = statement.targets[0].id if len(statement.targets) == 1 else None
-            self._protect(statement.targets, assignments.assign, statement, top)
+            self._protect(statement.targets, statements.assign, statement, top)
         elif isinstance(statement, s.Append):
-            self._protect((statement.name,), assignments.append, statement)
+            self._protect((statement.name,), statements.append, statement)
         elif isinstance(statement, s.ExpressionStatement):
             value = plain(self, evaluate(self, statement.value))
             if self.local is None:
                 self.last_expression = (value, statement.value, statement.expect)
         elif isinstance(statement, s.Declare):
-            self._protect((statement.name,), assignments.declare, statement)
+            self._protect((statement.name,), statements.declare, statement)
         elif isinstance(statement, s.For):
             outer, self.growing = self.growing, self.growing | self._grown(statement)
             try:

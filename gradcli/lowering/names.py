@@ -12,7 +12,7 @@ from gradcli.graph.exact import is_fraction
 from gradcli.graph.node import CONSTANT, LEAF, Node, is_reader, reachable
 from gradcli.graph.program import Leaf
 from gradcli.graph.types import Type
-from gradcli.lowering.lists import ScriptList
+from gradcli.lowering.operands import ScriptList
 from gradcli.lowering.scan import CONSTANTS
 from gradcli.lowering.statics import Settled, Untraceable, exact_value, read_leaves
 

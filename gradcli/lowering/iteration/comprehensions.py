@@ -9,11 +9,10 @@ from __future__ import annotations
 from gradcli.diagnostics import error
 from gradcli.graph.node import Node
 from gradcli.language import syntax as s
+from gradcli.lowering.expressions import index
 from gradcli.lowering.iteration import loops
 from gradcli.lowering.iteration.ranges import counted, repeat
-from gradcli.lowering.lists import ScriptList, plain
-from gradcli.lowering.operands import number, tagged
-from gradcli.lowering.subscripts import index
+from gradcli.lowering.operands import ScriptList, number, plain, tagged
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from gradcli.language import syntax as s
 from gradcli.lowering.expressions import evaluate
 from gradcli.lowering.iteration.ranges import length, range_of
 from gradcli.lowering.iteration.turns import Trace
-from gradcli.lowering.lists import ScriptList
 from gradcli.lowering.names import POISON, Poisoned
+from gradcli.lowering.operands import ScriptList
 from gradcli.lowering.statics import Untraceable
 
 TYPE_CHECKING = False

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from gradcli.graph.primitive import signature_of
 from gradcli.language import syntax as s
-from gradcli.lowering.lists import ScriptList
+from gradcli.lowering.operands import ScriptList
 from gradcli.lowering.scan import CONSTANTS, scoped
 
 TYPE_CHECKING = False

@@ -11,8 +11,8 @@ from __future__ import annotations
 from gradcli.graph.exact import is_fraction, rational, whole_or_fraction
 from gradcli.graph.node import CONSTANT, Node, reachable
 from gradcli.graph.types import FLOAT
+from gradcli.lowering.expressions import index, index_item
 from gradcli.lowering.statics import Untraceable, exact_value, read_leaves
-from gradcli.lowering.subscripts import index, index_item
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -65,7 +65,7 @@ def mathematical(text: str, result: Derivation) -> Formula:
     return Formula.of(
         text,
         lambda: import_module("gradcli.rendering.mathematics").latex(text, ranks),
-        lambda: import_module("gradcli.rendering.mathml").mathml(text, ranks),
+        lambda: import_module("gradcli.rendering.mathematics").mathml(text, ranks),
     )
 
 

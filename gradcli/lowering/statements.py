@@ -1,4 +1,4 @@
-"""Lowers assignments and declarations to leaves, constants and intermediates.
+"""Lowers statements: assignments and declarations to leaves and intermediates, `assert a == b` to a claim.
 
 A top-level assignment of a closed expression makes a leaf if its name is assigned only once in the script; the value is
 the default of the leaf. All other assigned names are computed.
@@ -6,19 +6,19 @@ the default of the leaf. All other assigned names are computed.
 
 from __future__ import annotations
 
-from gradcli.diagnostics import Diagnostic, error, visible
+from gradcli.diagnostics import Diagnostic, GradcliError, error, visible
 from gradcli.graph.domain import NONNEGATIVE, POSITIVE, REAL, Interval
 from gradcli.graph.exact import number_text
-from gradcli.graph.node import Node
+from gradcli.graph.node import LEAF, Node
 from gradcli.graph.types import Type
 from gradcli.language import syntax as s
-from gradcli.lowering.expressions import binary, evaluate
-from gradcli.lowering.lists import ScriptList, plain, refuse_ragged
+from gradcli.language.unparse import unparse
+from gradcli.lowering.expressions import binary, evaluate, index
+from gradcli.lowering.lowered import Claim
 from gradcli.lowering.names import POISON, Poisoned, filled, shape_of
-from gradcli.lowering.operands import number, tagged
+from gradcli.lowering.operands import ScriptList, number, plain, refuse_ragged, tagged
 from gradcli.lowering.scan import CONSTANTS, is_closed, loads_data
-from gradcli.lowering.subscripts import index
-from gradcli.primitives.broadcasting import stretch
+from gradcli.primitives.broadcasting import stretch, together
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -360,3 +360,81 @@ def remember_names(lowerer: Lowerer, targets: tuple[s.Name, ...], expect: str | 
         lowerer.last_names = (lowerer.scope[targets[0].id], targets, expect)
     else:
         lowerer.last_names = (tuple(lowerer.scope[target.id] for target in targets), targets, expect)
+
+
+# --- claims ---------------------------------------------------------------------------------------
+
+
+def asserted(lowerer: Lowerer, statement: s.Assert) -> None:
+    """A claim, as far as it is needed. The limits do not apply to a claim that is only read."""
+    sides = _sides(statement)
+    lowerer.untraceable()
+    if lowerer.claiming == "skipped":
+        return
+    if lowerer.claiming == "kept":
+        lowerer.claims.append(_claim(lowerer, statement, *sides))
+        return
+    before = lowerer.builder.count
+    try:
+        _claim(lowerer, statement, *sides)
+    except GradcliError as problem:
+        if not all(diagnostic.code.startswith("GC5") for diagnostic in problem.diagnostics):
+            raise
+    finally:
+        lowerer.builder.limit += lowerer.builder.count - before
+
+
+def _sides(statement: s.Assert) -> tuple[s.Expression, s.Expression]:
+    test = statement.test
+    if not isinstance(test, s.Compare) or test.ops != ("==",):
+        raise error(
+            "GC314",
+            "a claim is an equality",
+            test.span,
+            help="write assert grad(y, x) == 2*x; a tolerance goes into a remark: # rtol=1e-8",
+        )
+    left, right = test.operands
+    return left, right
+
+
+def _claim(lowerer: Lowerer, statement: s.Assert, left_syntax: s.Expression, right_syntax: s.Expression) -> Claim:
+    test = statement.test
+    left = number(lowerer, evaluate(lowerer, left_syntax), left_syntax)
+    right = number(lowerer, evaluate(lowerer, right_syntax), right_syntax)
+    derivative = _derivative(lowerer, left_syntax)
+    if derivative is None and (derivative := _derivative(lowerer, right_syntax)) is not None:
+        left, right = right, left
+    lowerer.builder.span = statement.span
+    if left.type.shape != right.type.shape:
+        try:
+            left, right = together(left, right, verb="compare")
+        except GradcliError:
+            raise error(
+                "GC314",
+                f"the sides of the claim are {left.type} and {right.type}",
+                test.span,
+                labels=((left_syntax.span, str(left.type)), (right_syntax.span, str(right.type))),
+                help="a gradient has the shape of the name it belongs to",
+            ) from None
+    leaf = None
+    if derivative is not None and derivative[1].primitive is LEAF:
+        leaf = derivative[1].params["name"]
+    return Claim(
+        left,
+        right,
+        statement.span,
+        unparse(test),
+        lowerer.source,
+        statement.rtol,
+        statement.expect,
+        leaf,
+        derivative,
+        lowerer.derived,
+    )
+
+
+def _derivative(lowerer: Lowerer, expression: s.Expression) -> tuple[Node, Node] | None:
+    if not isinstance(expression, s.Call) or expression.function.id != "grad" or len(expression.args) != 2:
+        return None
+    output, target = (plain(lowerer, evaluate(lowerer, arg)) for arg in expression.args)
+    return (number(lowerer, output), target) if isinstance(target, Node) else None
