@@ -3,47 +3,42 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
-from gradcli.language.latex.latex_tokens import (
-    ATOM,
+from gradcli.language.latex.constructs import Constructs
+from gradcli.language.latex.latex_commands import (
+    ACCENTS,
+    ALPHABETS,
     BARS,
+    BOLD,
     BREAKS,
     COMPARISONS,
     ELSEWHERE,
     FUNCTIONS,
     GREEK,
     INDICATOR,
+    INVERSE_TRANSPOSES,
+    LORENTZ,
+    MARKS,
+    MATRICES,
+    MATRIX_ENVIRONMENTS,
     NORMS,
     OVER,
     PAIRS,
-    POWER,
-    PRODUCT,
     RECIPROCALS,
     ROUNDED,
-    SUM,
     TIMES,
-    Part,
+    TRANSPOSES,
 )
-from gradcli.language.latex.letters import ACCENTS, ALPHABETS, BOLD, MATRICES
-from gradcli.language.latex.sums import MATRIX_ENVIRONMENTS, Sums
+from gradcli.language.latex.latex_tokens import ATOM, POWER, PRODUCT, SUM, Part
 
 ENVIRONMENT = re.compile(r"\\begin\{([a-z]+\*?)\}")
 DEEPEST = 40  # brackets inside each other: the reader recurses
-UPRIGHT = ("\\mathsf", "\\mathrm", "\\text", "\\textsf")
-LETTERS_T = (
-    *(["\\top"], ["\\intercal"], ["T"]),
-    *([alphabet, *tokens] for alphabet in UPRIGHT for tokens in (["T"], ["{", "T", "}"])),
-)
-TRANSPOSES = (*LETTERS_T, *(["{", *tokens, "}"] for tokens in LETTERS_T))  # exponents that transpose
-INVERSE_TRANSPOSES = tuple(["{", "-", *tokens, "}"] for tokens in LETTERS_T)
 SIDES = "write == between two values; else the left side is a name, f(x), or \\frac{\\partial f}{\\partial x}"
-# superscripts that name a value: theta^{old}
-MARKS = frozenset(("old", "new", "opt", "ref", "max", "min", "obs", "true", "pred", "best", "eff", "tot"))
 TIME = re.compile(r"(?:[a-z]|[+*/=]\s?|(?<!\^\{)-\s?|\\sqrt\{)T(?![A-Za-z])")  # T as a number: rT, \sqrt{T}
-LORENTZ = frozenset(("\\mu", "\\nu", "\\rho"))  # indices of tensors in physics
 
 
-class Formula(Sums):
+class Formula(Constructs):
     """A line of LaTeX."""
 
     def line(self) -> str:
@@ -351,50 +346,38 @@ class Formula(Sums):
         if name[:1].isdigit() or (name[:1] == "." and len(name) > 1):
             self.at += 1
             return Part(name, number=True)
-        if name in PAIRS:
-            part = self.bracket()
-            return Part(
-                f"({part.text})" if part.bind < ATOM else part.text, matrix=part.matrix, transposed=part.transposed
-            )
-        if name in BARS or name in NORMS:
-            return self.bars()
-        if name in ROUNDED:
-            closing, function = ROUNDED[name]
-            opened = self.open(closing)
-            part = self.comparison()
-            self.expect(closing, opened)
-            return Part(f"{function}({part.text})")
-        if name == "langle":
-            opened = self.open("rangle")
-            left = self.comparison()
-            self.expect_comma()
-            right = self.comparison()
-            self.expect("rangle", opened)
-            return Part(f"sum({left.within(POWER)}*{right.within(POWER)})")
-        if environment := ENVIRONMENT.fullmatch(name):
-            if environment[1] == "cases":
-                return self.cases()
-            if environment[1] in MATRIX_ENVIRONMENTS:
-                return self.matrix(MATRIX_ENVIRONMENTS[environment[1]])
-        command = name.removeprefix("\\") if name[:1] == "\\" else ""
-        if command in ("frac", "dfrac", "tfrac"):
-            return self.fraction()
-        if command in ("binom", "dbinom", "tbinom"):
-            self.at += 1
-            n, k = self.argument(), self.argument()
-            rest = f"factorial({n.text} - {k.within(PRODUCT)})"
-            return Part(f"factorial({n.text})/(factorial({k.text})*{rest})", PRODUCT)
-        if command == "nabla" and self.names[self.at + 1] == "_":
-            self.at += 2
-            leaf = self.argument().text
-            return Part(f"grad({self.factor().text}, {leaf})")
-        if command == "sqrt":
-            return self.root()
-        if command in ("sum", "prod"):
-            return self.series()
-        if command in FUNCTIONS or command in RECIPROCALS:
+        if name in CONSTRUCTS and (name != "\\nabla" or self.names[self.at + 1] == "_"):
+            return CONSTRUCTS[name](self)
+        environment = ENVIRONMENT.fullmatch(name)
+        if environment and environment[1] in MATRIX_ENVIRONMENTS:
+            return self.matrix(MATRIX_ENVIRONMENTS[environment[1]])
+        command = name.removeprefix("\\")
+        if command != name and (command in FUNCTIONS or command in RECIPROCALS):
             return self.function(command)
-        if command == "pi" or self.names[self.at] == "π":
-            self.at += 1
-            return Part("pi", number=True)
         return self.name()
+
+    def parenthesis(self) -> Part:
+        """A value in brackets, which keeps them where something outside binds more tightly."""
+        part = self.bracket()
+        text = f"({part.text})" if part.bind < ATOM else part.text
+        return Part(text, matrix=part.matrix, transposed=part.transposed)
+
+    def number_pi(self) -> Part:
+        """The number pi, as a command or a letter."""
+        self.at += 1
+        return Part("pi", number=True)
+
+
+CONSTRUCTS: dict[str, Callable[[Formula], Part]] = {  # by the token that begins them
+    **dict.fromkeys(PAIRS, Formula.parenthesis),
+    **dict.fromkeys((*BARS, *NORMS), Formula.bars),
+    **dict.fromkeys(ROUNDED, Formula.rounded),
+    **dict.fromkeys(("\\frac", "\\dfrac", "\\tfrac"), Formula.fraction),
+    **dict.fromkeys(("\\binom", "\\dbinom", "\\tbinom"), Formula.binomial),
+    **dict.fromkeys(("\\sum", "\\prod"), Formula.series),
+    **dict.fromkeys(("\\pi", "π"), Formula.number_pi),
+    "langle": Formula.inner_product,
+    "\\nabla": Formula.gradient,
+    "\\sqrt": Formula.root,
+    r"\begin{cases}": Formula.cases,
+}

@@ -5,41 +5,30 @@ from __future__ import annotations
 import re
 
 from gradcli.diagnostics import GradcliError, visible
-from gradcli.language.latex.latex_tokens import (
+from gradcli.language.latex.latex_commands import (
+    ACCENTS,
+    ALPHABETS,
+    BOLD,
     CLOSING,
+    ENTRYWISE,
     EXPECTED,
     FUNCTIONS,
     GREEK,
+    INDEX_LETTERS,
     INDICATOR,
+    MATRICES,
+    MATRIX_VALUED,
+    OFTEN_FUNCTIONS,
     PAIRS,
     RECIPROCALS,
+    SEPARATORS,
     SEVERAL,
-    Part,
-    Tokens,
+    SOMETIMES_FUNCTIONS,
+    USUAL,
 )
+from gradcli.language.latex.latex_tokens import Part, Tokens
 
-ALPHABETS = frozenset(("mathrm", "mathit", "mathsf", "mathtt", "mathcal", "text", "textrm", "operatorname"))
-BOLD = frozenset(("mathbf", "boldsymbol", "bm", "vec"))
-ACCENTS = {
-    "hat": "hat",
-    "bar": "bar",
-    "tilde": "tilde",
-    "dot": "dot",
-    "ddot": "ddot",
-    "overline": "bar",
-    "widehat": "hat",
-}
-MATRICES = frozenset(("Sigma", "Lambda", "Omega", "Theta", "Phi", "Psi", "Xi"))  # Delta x is often a difference
-OFTEN_FUNCTIONS = frozenset(("f", "g", "h", "F", "G", "H", "sigma", "phi", "varphi", "psi", "Phi", "Psi", "Gamma"))
-SOMETIMES_FUNCTIONS = frozenset(
-    ("E", "N", "P", "J", "L", "p", "q", "u", "ell")
-)  # in front of a bracket that holds names: p(x), but p(1 - p) is a product
-MATRIX_VALUED = frozenset(("diag", "outer", "kron", "eye", "inv", "expm"))
-ENTRYWISE = frozenset(("exp", "log", "sin", "cos", "tanh", "softmax", "log_softmax", "relu", "sigmoid", "gelu", "silu"))
-USUAL = {"Gamma": "gamma", "sigma": "sigmoid", "Phi": "norm_cdf", "N": "norm_cdf", "psi": "digamma"}
-SEPARATORS = frozenset(("|", r"\|", "Vert", "vert", "\\mid", "\\parallel"))
 BACKSLASH = "\\"
-INDEX_LETTERS = frozenset("ijklmnpqrst")
 
 
 NO_FACTOR = re.compile(
