@@ -72,7 +72,8 @@ def main() -> None:
     from gradcli import cli
 
     prefixes = (str(HERE / "gradcli"), sys.prefix, sys.base_prefix, os.path.dirname(os.__file__), "/usr/lib", "/lib")
-    readable = tuple(os.path.realpath(prefix) for prefix in prefixes)
+    packages = [place for place in sys.path if place.endswith("-packages")]  # an environment may stand on another one
+    readable = tuple(os.path.realpath(place) for place in (*prefixes, *packages))
     for line in sys.stdin:
         job = json.loads(line)
         number = os.fork()

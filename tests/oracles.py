@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 BITS = 256
 MOST_ENTRIES = 40  # symbols in one expression
 MOST_OPERATIONS = 4000
+DIGITS = (40, 80)  # what both agree on is believed
 
 
 class Silent(Exception):
@@ -58,15 +59,36 @@ class Symbolic:
             for entry in entries.flat:
                 if isinstance(entry, Failure):
                     raise Silent(repr(entry))
+        self.known: dict[int, dict[Any, Any]] = {
+            digits: {symbol: sympy.N(value, digits) for symbol, value in self.field.values.items()} for digits in DIGITS
+        }
 
     def number(self, expression: Any) -> float:
         """An expression at the point."""
         if isinstance(expression, (bool, int)):
             return float(expression)
+        coarse, fine = (self._rounded(sympy.sympify(expression), digits) for digits in DIGITS)
+        if fine.is_Float and fine and abs(fine - coarse) < abs(fine) * sympy.Float(10) ** -20:
+            return float(fine)
         try:
             return float(self.field.value_of(expression))
         except (Unsupported, Undecided, UndefinedAt) as reason:
             raise Silent(str(reason)) from None
+
+    def _rounded(self, expression: Any, digits: int) -> Any:
+        """An expression at the point in floats of so many digits; `evalf` computes what is shared again each time."""
+        known, stack = self.known[digits], [expression]
+        while stack:
+            top = stack[-1]
+            missing = [arg for arg in top.args if arg not in known]
+            if missing:
+                stack.extend(missing)
+                continue
+            stack.pop()
+            if top not in known:
+                made = top if top.is_Rational else top.func(*[known[arg] for arg in top.args]) if top.args else top
+                known[top] = made if made.is_Rational else sympy.N(made, digits)
+        return known[expression]
 
     def values(self) -> list[np.ndarray]:
         """The nodes at the point."""

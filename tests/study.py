@@ -14,6 +14,7 @@ from gradcli.graph.node import Node, reachable
 from gradcli.transforms import derivatives
 from tests import numpy_reading, reference
 from tests.cases import GRID, Case, InnerCase
+from tests.oracles import Symbolic
 from tests.reference import Missing, mp
 from tests.reference_arrays import CALLS
 
@@ -33,6 +34,7 @@ class Study:
         self.builder = self.outputs[0].builder
         self.points = case.points(count)
         self.random = np.random.default_rng(11)
+        self.read: tuple[int, Symbolic] | None = None
 
     @property
     def differentiable(self) -> bool:
@@ -126,6 +128,12 @@ class Study:
             (value * direction[name]).reshape(self.count, -1).sum(axis=1)
             for value, name in zip(self.found[label], self.leaves, strict=True)
         )
+
+    def symbolic(self, number: int) -> Symbolic:
+        """The loss at a point in symbols; the last one is kept for the next leaf."""
+        if self.read is None or self.read[0] != number:
+            self.read = number, Symbolic([self.loss], self.leaves, self.point(number), hold=True)
+        return self.read[1]
 
     # --- the reference --------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -163,10 +164,16 @@ EAGER_FLOORS: tuple[set[str], ...] = (
 )
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
 def imported(path: Path, types: bool = False) -> list[tuple[str, bool, int]]:
     """The modules that a file imports at run time, or for types too: name, whether inside a function, line."""
     found = []
-    tree = ast.parse(path.read_text())
+    tree = parsed(path)
     pending: list[tuple[ast.AST, bool]] = [(tree, False)]
     while pending:
         node, inside = pending.pop()
@@ -313,7 +320,7 @@ def test_oracles_do_not_read_derivative_rules() -> None:
 
 @pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(PACKAGE)))
 def test_every_module_says_what_it_is_for(path: Path) -> None:
-    docstring = ast.get_docstring(ast.parse(path.read_text()))
+    docstring = ast.get_docstring(parsed(path))
     assert docstring and len(docstring.split()) > 5
 
 
@@ -331,7 +338,7 @@ MORE_NAMES = {
 def test_transforms_name_no_other_operation(path: Path) -> None:
     from gradcli.primitives import catalogue
 
-    tree = ast.parse(path.read_text())
+    tree = parsed(path)
     texts = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
     allowed = VOCABULARY | MORE_NAMES.get(path.name, set())
     assert texts & set(catalogue()) <= allowed

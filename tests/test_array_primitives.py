@@ -186,12 +186,9 @@ def test_determinant_of_any_rank(rank: int) -> None:
     ],
 )
 def test_cofactors_are_right_for_their_size(matrix: Any, bound: float) -> None:
-    def minors(a: Any) -> list[list[Fraction]]:
+    def cofactor(a: list[list[float]], i: int, j: int) -> float:
         n = range(len(a))
-        return [
-            [(-1) ** (i + j) * exact([[Fraction(a[k][m]) for m in n if m != j] for k in n if k != i]) for j in n]
-            for i in n
-        ]
+        return float((-1) ** (i + j) * exact([[Fraction(a[k][m]) for m in n if m != j] for k in n if k != i]))
 
     def exact(rows: list[list[Fraction]]) -> Fraction:
         """Gauss."""
@@ -207,8 +204,12 @@ def test_cofactors_are_right_for_their_size(matrix: Any, bound: float) -> None:
 
     slopes = np.asarray(grad("sum(det(A))", at={"A": matrix}).gradient["A"])
     for one, found in zip(matrix.reshape(-1, *matrix.shape[-2:]), slopes.reshape(-1, *matrix.shape[-2:]), strict=True):
-        right = np.array([[float(x) for x in row] for row in minors(one.tolist())])
-        assert np.abs(found - right).max() <= bound * np.abs(right).max()
+        places = list(np.ndindex(*one.shape))
+        if len(places) > 100:  # exact fractions take their time: the diagonal and some others
+            chosen = np.random.default_rng(5).choice(len(places), 20, replace=False)
+            places = [place for at, place in enumerate(places) if at in chosen or place[0] == place[1]]
+        right = {place: cofactor(one.tolist(), *place) for place in places}
+        assert max(abs(found[place] - right[place]) for place in places) <= bound * max(map(abs, right.values()))
 
 
 KINKS = [

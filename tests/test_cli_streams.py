@@ -71,9 +71,16 @@ def started(arguments: str, streams: str, folder: Path) -> subprocess.Popen[byte
     )
 
 
-@pytest.mark.parametrize(("arguments", "code", "writes"), COMMANDS, ids=[one[0] for one in COMMANDS])
-def test_exit_codes_do_not_depend_on_the_streams(arguments: str, code: int, writes: bool, folder: Path) -> None:
-    for streams in STREAMS:
+OTHERS = [one for one in STREAMS if one not in FULL]
+EACH = [(*one, ([*FULL, OTHERS[at % len(OTHERS)]])) for at, one in enumerate(COMMANDS)]  # and in turn one of the others
+EACH += [pytest.param(*one, STREAMS, marks=pytest.mark.deep) for one in COMMANDS]
+
+
+@pytest.mark.parametrize(("arguments", "code", "writes", "tried"), EACH)
+def test_exit_codes_do_not_depend_on_the_streams(
+    arguments: str, code: int, writes: bool, tried: list[str], folder: Path
+) -> None:
+    for streams in tried:
         expected = 4 if writes and streams in FULL else code
         if " < " in arguments and "<&-" in streams:
             expected = 2  # there is nothing to read

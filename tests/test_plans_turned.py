@@ -46,8 +46,13 @@ def columns_of(plan: Plan) -> dict[int, set[int]]:
 # --- turned memory -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("text", [MEANS, SOFT, SHOWN])
-@pytest.mark.parametrize(("rows", "columns"), [(9_001, 2), (4_003, 17), (3_000, 64), (2_900, 65), (901, WIDEST + 50)])
+SIZES = [(9_001, 2), (4_003, 17), (3_000, 64), (2_900, 65), (901, WIDEST + 50)]
+
+
+@pytest.mark.parametrize(
+    ("text", "rows", "columns"),
+    [*[(MEANS, *size) for size in SIZES], *[(text, *size) for text in (SOFT, SHOWN) for size in SIZES[1::2]]],
+)
 def test_turned_blocks_give_what_others_give(
     text: str, rows: int, columns: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

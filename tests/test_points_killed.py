@@ -118,17 +118,19 @@ ENDS = {  # where a process ends that has written all rows
 }
 
 
-@pytest.mark.parametrize("where", ENDS)
 @pytest.mark.parametrize("out", [".csv", ".npy", ".npz", ".parquet"])
-def test_what_ends_behind_its_last_row_goes_on_to_the_same_bytes(out: str, where: str, tmp_path: Path) -> None:
+def test_what_ends_behind_its_last_row_goes_on_to_the_same_bytes(out: str, tmp_path: Path) -> None:
     if out == ".parquet":
         pytest.importorskip("pyarrow", reason="needs the extra parquet")
     points(tmp_path, "in.npy", 1000)
-    assert started(tmp_path, "in.npy", f"whole{out}").wait(120) == 0
-    begin = f"import os; from gradcli.batch.points import sinks; moved = os.replace; {ENDS[where]}; "
-    assert started(tmp_path, "in.npy", f"out{out}", begin + ENTRY).wait(120) == 9
-    assert started(tmp_path, "in.npy", f"out{out}").wait(120) == 0
-    assert_same(tmp_path / f"out{out}", tmp_path / f"whole{out}")
+    given = (SCRIPT, str(tmp_path / "in.npy"))
+    answer_points(*given, str(tmp_path / f"whole{out}"))
+    for number, end in enumerate(ENDS.values()):
+        place = f"out{number}{out}"
+        begin = f"import os; from gradcli.batch.points import sinks; moved = os.replace; {end}; "
+        assert started(tmp_path, "in.npy", place, begin + ENTRY).wait(120) == 9
+        answer_points(*given, str(tmp_path / place))
+        assert_same(tmp_path / place, tmp_path / f"whole{out}")
     assert not [one.name for one in tmp_path.iterdir() if ".part" in one.name]
 
 

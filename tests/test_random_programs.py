@@ -1,6 +1,6 @@
 """Random smooth programs: text = graph, reverse = forward, both = differences and 80 digits; and shapes as NumPy has them.
 
-The first 2,000 seeds run always, 100,000 with `pytest -m deep`. A failure names its seed: `make(seed).text` is the program.
+The first 1,000 seeds run always, 100,000 with `pytest -m deep`. A failure names its seed: `make(seed).text` is the program.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tests.graph_invariants import verify
 from tests.random_programs import Direct, make
 from tests.reference_arrays import CALLS
 
-SEEDS = 2_000
+SEEDS = 1_000
 BLOCK = 100
 EXACT_EVERY = 25
 
