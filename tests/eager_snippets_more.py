@@ -43,6 +43,24 @@ _each("axes", A, (
     "a.logsumexp((0, 1))", "a.logsumexp(0, keepdim=True)", "a.mean((0, 1))", "a.mean(1, True)", "a.max(dim=1, keepdim=True).values", "a.max(a * 0.5 + 1)", "torch.min(a, a.flip(0))", "a.cumprod(0)", "torch.cat([a, a], dim=1)", "torch.cat((a[:1], a[1:]))",
     "torch.split(a, [1, 2])[1]", "a.square().sum().sqrt()", "a.gather(0, torch.tensor([[0, 1]]))", "a.T @ a", "a.sign() * a", "a.nan_to_num()", "a.argsort(0)[0] * a[0]", "a.sinc()", "torch.special.expit(a)", "torch.special.erf(a)", "torch.special.xlogy(a, a)", "torch.special.gammaln(a)", "torch.mul(a, 2)", "torch.true_divide(a, 2)", "a.floor_divide(2)", "a // 2", "a.div(2, rounding_mode='floor')", "a.subtract(1)", "a.type(torch.float64)", "a.half()", "a.to(torch.float16)", "torch.diff(a, dim=0)", "a.bernoulli(0.)", "a.logaddexp(a)", "a.deg2rad()", "a.erfinv()", "a.addmm(a, torch.eye(2))", "a.nan_to_num(0.)", "a.logical_not() * a", "a.contiguous().view(2, 3).t()", "torch.real(a)", "torch.conj(a)",
 ))  # fmt: skip
+_each("a number has one axis", "x = torch.tensor(2.5, requires_grad=True)\n", (
+    "x.cumsum(0)", "x.cumprod(-1)", "x.cumsum(1)", "x.max(0).values", "x.min(-1, True)[0]", "x.sort().values", "x.argsort(0) * x", "x.std(0, correction=0)",
+    "x.var((0,), keepdim=True)", "x.median(0).values", "x.topk(1)[0]", "x.topk(1, 0).indices * x", "x.softmax(-1)", "x.sum(0)", "x.mean(-1, True)", "x.prod(0)",
+    "x.flip(0)", "x.squeeze(0)", "x.transpose(0, -1)", "x.index_select(0, torch.tensor([0]))", "x.gather(0, torch.tensor(0))", "x.sum(1)", "x.max(-2)[0]",
+    "x.scatter(0, torch.tensor(0), torch.tensor(4.)) + x", "x.scatter_add(-1, torch.tensor(0), x)", "x.nonzero() + x", "x.norm(dim=0)", "x.logsumexp(0)", "x.amax(-1)",
+))  # fmt: skip
+_each("rows", A, (
+    "torch.take_along_dim(a, torch.tensor([[0, 1]]), 1)", "a.take_along_dim(torch.tensor([5, 0]))", "a.take_along_dim(torch.tensor([[1]]), dim=0)", "torch.atleast_1d(a.sum())", "torch.atleast_2d(a[0])",
+    "torch.atleast_3d(a)", "torch.atleast_2d(a[0], a.sum())[1]", "torch.tril_indices(3, 4, 1) + a.sum()", "torch.triu_indices(3, 4, -1) + a.sum()", "torch.vdot(a[0], a[1])",
+    "torch.heaviside(a - 3, a[0]) + a", "torch.iinfo(torch.int16).max + a", "a.diagonal(-1)", "a[None].diagonal(1, 0, 2)", "torch.tensor([5, -5]) % 3 + a.sum()", "torch.tensor([5]) % 0 + a",
+))  # fmt: skip
+MORE["a diagonal is written"] = (
+    A
+    + "b = a @ a.T\nb.diagonal().fill_(0)\nb.diagonal(1).mul_(a[0])\nb[None].diagonal(-2, 1, 2)[0].zero_()\n(b * b).sum().backward()\nb = b.tolist()\n"
+)
+MORE["var_mean"] = A + "v, m = torch.var_mean(a, 0)\ns, n = torch.std_mean(a, (0, 1), keepdim=True)\nw = [one.tolist() for one in torch.var_mean(a, dim=1, correction=0)]\n" + (
+    "(v * m).sum().backward()\ndel v, m, s, n\n"
+)  # fmt: skip
 _each("fused", F + A, (
     "F.relu(a)", "F.softmax(a, dim=1)", "F.log_softmax(a, dim=1)", "F.sigmoid(a)", "F.tanh(a)", "F.softplus(a)", "F.gelu(a)", "F.silu(a)", "F.elu(a)",
     "F.leaky_relu(a, 0.1)", "F.mse_loss(a, torch.ones(3, 2))", "F.l1_loss(a, torch.zeros(3, 2))", "F.cross_entropy(a, torch.tensor([0, 1, 1]))",

@@ -66,7 +66,7 @@ from gradcli.eager._core.unsupported import missing as _missing
 from gradcli.eager._ops import install as _install
 from gradcli.eager._ops.creation import TYPED as _TYPED
 from gradcli.eager._ops.creation import Generator
-from gradcli.eager._ops.reductions import finfo
+from gradcli.eager._ops.reductions import finfo, iinfo
 from gradcli.eager.backends import FUNCTIONS as _SWITCHES
 from gradcli.eager.backends import TOP as _TOP
 from gradcli.eager.random import default_generator as _default_generator
@@ -76,7 +76,7 @@ _install.equip()
 
 __all__ = ["Generator", "Size", "Tensor", "autograd", "bfloat16", "bool", "cdouble", "cfloat", "complex128"]
 __all__ += ["complex64", "device", "double", "dtype", "enable_grad", "finfo", "float", "float16", "float32"]
-__all__ += ["float64", "get_default_dtype", "half", "inference_mode", "int", "int16", "int32", "int64"]
+__all__ += ["float64", "get_default_dtype", "half", "iinfo", "inference_mode", "int", "int16", "int32", "int64"]
 __all__ += ["int8", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "is_grad_enabled"]
 __all__ += ["is_inference_mode_enabled", "is_tensor", "is_warn_always_enabled", "linalg", "long", "no_grad"]
 __all__ += ["set_default_dtype", "set_grad_enabled", "set_printoptions", "set_warn_always", "short", "special"]

@@ -6,14 +6,14 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._core.unsupported import missing
 from gradcli.eager._engine.arguments import checked
-from gradcli.eager._engine.record import named, one_node, operation, record
+from gradcli.eager._engine.record import fields, one_node, operation, record
 from gradcli.eager._ops import elementwise as _elementwise
 from gradcli.eager._ops import reductions as _reductions
 from gradcli.eager._ops.matmul import cross, matmul  # noqa: F401 - a name of torch.linalg too
@@ -31,6 +31,9 @@ class LinAlgError(RuntimeError):
 
 
 LinAlgError.__name__ = "_LinAlgError"  # as PyTorch's is called in a traceback
+
+Slogdet, Eigh = fields("linalg_slogdet", "sign logabsdet"), fields("linalg_eigh", "eigenvalues eigenvectors")
+Qr, Svd = fields("linalg_qr", "Q R"), fields("linalg_svd", "U S Vh")
 
 
 def _square(x: Tensor, name: str) -> None:
@@ -68,19 +71,12 @@ def det(A: Tensor) -> Tensor:
     return _of_square("det", "det", "LinalgDetBackward0", A)
 
 
-class Slogdet(NamedTuple):
-    """The sign of a determinant and the logarithm of its absolute value."""
-
-    sign: Tensor
-    logabsdet: Tensor
-
-
 @op(node="LinalgSlogdet")
-def slogdet(A: Tensor) -> Slogdet:
+def slogdet(A: Tensor) -> Any:
     """The sign of the determinant, and the logarithm of its absolute value."""
     sign = _of_square("slogdet", "slogdet_sign", "LinalgSlogdetBackward0", A)
     size = _of_square("slogdet", "logabsdet", "LinalgSlogdetBackward0", A)
-    return named(Slogdet, "linalg_slogdet")(*one_node("LinalgSlogdetBackward0", sign, size))
+    return Slogdet(*one_node("LinalgSlogdetBackward0", sign, size))
 
 
 @op()
@@ -112,13 +108,6 @@ def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
     return found.mT if upper else found
 
 
-class Eigh(NamedTuple):
-    """Eigenvalues in ascending order, and their vectors as columns."""
-
-    eigenvalues: Tensor
-    eigenvectors: Tensor
-
-
 @op(only=LINALG, node="LinalgEigh")
 def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
     """The eigenvalues of a symmetric matrix, in ascending order."""
@@ -126,29 +115,20 @@ def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
 
 
 @op(only=LINALG, node="LinalgEigh")
-def eigh(A: Tensor, UPLO: str = "L") -> Eigh:
+def eigh(A: Tensor, UPLO: str = "L") -> Any:
     """The eigenvalues of a symmetric matrix in ascending order, and their vectors."""
     values = _of_square("eigh", "eigvalsh", "LinalgEighBackward0", A)
-    return named(Eigh, "linalg_eigh")(
-        *one_node("LinalgEighBackward0", values, _of_square("eigh", "eigvecs", "LinalgEighBackward0", A))
-    )
-
-
-class Qr(NamedTuple):
-    """Orthogonal columns and an upper triangle."""
-
-    Q: Tensor
-    R: Tensor
+    return Eigh(*one_node("LinalgEighBackward0", values, _of_square("eigh", "eigvecs", "LinalgEighBackward0", A)))
 
 
 @op(only=LINALG, node="LinalgQr")
-def qr(A: Tensor, mode: str = "reduced") -> Qr:
+def qr(A: Tensor, mode: str = "reduced") -> Any:
     """A = Q R with orthogonal columns Q and an upper triangle R."""
     if mode != "reduced":
         raise RuntimeError(f"linalg.qr: only mode='reduced' is supported, not {mode!r}")
     q = record(operation("qr_q"), (A,), {}, "LinalgQrBackward0", pointwise=False)
     r = record(_triangle, (A,), {}, "LinalgQrBackward0", pointwise=False)
-    return named(Qr, "linalg_qr")(*one_node("LinalgQrBackward0", q, r))
+    return Qr(*one_node("LinalgQrBackward0", q, r))
 
 
 def _triangle(A: Any) -> Any:
@@ -165,22 +145,14 @@ def _singular(A: Tensor) -> Tensor:
     return record(operation("svdvals"), (A,), {}, "LinalgSvdBackward0", pointwise=False)
 
 
-class Svd(NamedTuple):
-    """Left vectors, singular values, right vectors as rows."""
-
-    U: Tensor
-    S: Tensor
-    Vh: Tensor
-
-
 @op(only=LINALG, node="LinalgSvd")
-def svd(A: Tensor, full_matrices: bool = True) -> Svd:
+def svd(A: Tensor, full_matrices: bool = True) -> Any:
     """A = U diag(S) Vh with orthogonal columns U and rows Vh; only for `full_matrices=False` or square matrices."""
     if full_matrices and A.shape[-1] != A.shape[-2]:
         raise RuntimeError("linalg.svd: only full_matrices=False is supported for matrices that are not square")
     u = record(operation("svd_u"), (A,), {}, "LinalgSvdBackward0", pointwise=False)
     vh = record(_rows, (A,), {}, "LinalgSvdBackward0", pointwise=False)
-    return named(Svd, "linalg_svd")(*one_node("LinalgSvdBackward0", u, _singular(A), vh))
+    return Svd(*one_node("LinalgSvdBackward0", u, _singular(A), vh))
 
 
 def _rows(A: Any) -> Any:

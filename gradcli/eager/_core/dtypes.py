@@ -64,19 +64,9 @@ uint8 = dtype("uint8", np.uint8)
 bool = dtype("bool", np.bool_)
 
 # how old programs call tensors of a format
-TENSOR_NAMES = {
-    float16: "HalfTensor",
-    float32: "FloatTensor",
-    float64: "DoubleTensor",
-    uint8: "ByteTensor",
-    int8: "CharTensor",
-    int16: "ShortTensor",
-    int32: "IntTensor",
-    int64: "LongTensor",
-    bool: "BoolTensor",
-    complex64: "ComplexFloatTensor",
-    complex128: "ComplexDoubleTensor",
-}
+_KINDS = (float16, float32, float64, uint8, int8, int16, int32, int64, bool, complex64, complex128)
+_PREFIXES = ("Half", "Float", "Double", "Byte", "Char", "Short", "Int", "Long", "Bool", "ComplexFloat", "ComplexDouble")
+TENSOR_NAMES = {kind: f"{prefix}Tensor" for kind, prefix in zip(_KINDS, _PREFIXES, strict=True)}
 _default = [float32]
 FLOATS = (float32.np, float64.np)
 

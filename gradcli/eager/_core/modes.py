@@ -198,11 +198,7 @@ class _Mode:
             state.inference = self.inference
 
     def __exit__(self, *exc: object) -> None:
-        grad, inference = self.before.pop()
-        if inference is state._inference and state.mode != SPECIAL:
-            state._grad, state.mode = grad, PLAIN if grad else SILENT
-        else:
-            state.grad_enabled, state.inference = grad, inference
+        state.grad_enabled, state.inference = self.before.pop()
 
     def __call__(self, function: Any) -> Any:
         again = self.again
@@ -244,12 +240,6 @@ class no_grad(_Mode):
     """Operations inside leave no nodes."""
 
     grad = False
-
-    def __enter__(self) -> None:  # the general method without its tests: training steps call it often
-        self.before.append((state._grad, state._inference))
-        state._grad = False
-        if state.mode == PLAIN:
-            state.mode = SILENT
 
 
 class enable_grad(_Mode):

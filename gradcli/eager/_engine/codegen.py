@@ -61,7 +61,12 @@ class Steps:
 
 
 _REDUCTIONS = {"sum": numpy_kernels.sums, "max": numpy_kernels.largest}
-_ALONG = {"take_along_axis": numpy_kernels.taken_along, "put_along_add": numpy_kernels.put_along}
+# kernels that get the general function as their first argument
+_ALONG = {
+    "take_along_axis": numpy_kernels.taken_along,
+    "put_along_add": numpy_kernels.put_along,
+    "argmax": numpy_kernels.place_of_largest,
+}
 
 
 class _Opaque(Exception):
@@ -122,11 +127,6 @@ def _called(script: Script, name: str, xs: tuple[Any, ...], options: dict[str, A
         given = [x.text if isinstance(x, _Spy) else _plain(script, x) for x in xs]
         given += [f"{key}={_plain(script, value)}" for key, value in options.items()]
         return f"{script.name(_ALONG[name])}({script.name(known)}, {', '.join(given)})"
-    if name == "argmax" and set(options) == {"axis"}:
-        general = script.name(getattr(script.xp, name))
-        return (
-            f"{script.name(numpy_kernels.place_of_largest)}({general}, {texts[0]}, {_plain(script, options['axis'])})"
-        )
     if name in _REDUCTIONS and "axis" in options and set(options) <= {"axis", "keepdims"}:
         how = ", ".join(f"{key}={script.name(value)}" for key, value in options.items())
         return f"{script.name(_REDUCTIONS[name])}({texts[0]}, {how})"

@@ -317,12 +317,6 @@ def key_of(signature: Any, xs: Sequence[Any]) -> Any:
         if len(xs) == 1:
             raw = xs[0]._raw
             return (signature, raw.shape, raw.dtype)
-        if len(xs) == 2:
-            raw, other = xs[0]._raw, xs[1]._raw
-            return (signature, raw.shape, raw.dtype, other.shape, other.dtype)
-        if len(xs) == 3:
-            raw, other, third = xs[0]._raw, xs[1]._raw, xs[2]._raw
-            return (signature, raw.shape, raw.dtype, other.shape, other.dtype, third.shape, third.dtype)
         return (signature, *[part for x in xs for part in (x._raw.shape, x._raw.dtype)])
     except AttributeError:
         return None

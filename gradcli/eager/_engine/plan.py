@@ -83,14 +83,6 @@ _FROM_RESULT: dict[str, Callable[..., Any]] = {
     "softmax": _softmax_rule,
     "log_softmax": _log_softmax_rule,
 }
-_FROM_OPERANDS = ("div",)  # the result is computed again where it is read
-
-
-def saves_result(out: Node, leaves: Sequence[Node]) -> bool:
-    """Whether the result of an operation may be saved for its gradients."""
-    return out.primitive.name not in _FROM_OPERANDS or out.args != tuple(leaves)
-
-
 Array = Any
 T = TypeVar("T")
 MOST_NODES = 16_384  # of the graphs of all plans that are kept: about 60 MB
@@ -118,13 +110,15 @@ class Backward:
         with building(builder, reachable([plan.out, *plan.leaves])):
             ct = builder.fresh_leaf(plan.out.type)
             rule = _FROM_RESULT.get(plan.out.primitive.name)
-            if rule is not None and plan.out.args == tuple(plan.leaves):
+            alone = plan.out.args == tuple(plan.leaves)  # whether the operation is one declared operation
+            if rule is not None and alone:
                 found: list[Any] = [rule(ct, plan.out, **plan.out.params)]
             else:
                 found = pull(builder, [(plan.out, ct)], [plan.leaves[i] for i in wanted])
         self.positions = [i for i, node in zip(wanted, found, strict=True) if node is not None]
         results = [node for node in found if node is not None]
-        kept = plan.out not in plan.leaves and saves_result(plan.out, plan.leaves)
+        divides = plan.out.primitive.name == "div" and alone  # PyTorch computes a quotient again where it is read
+        kept = plan.out not in plan.leaves and not divides
         used = set(between(results, (ct, *plan.leaves, plan.out) if kept else (ct, *plan.leaves)))
         self.reads = tuple(i for i, leaf in enumerate(plan.leaves) if leaf in used)
         self.needs_out = kept and plan.out in used

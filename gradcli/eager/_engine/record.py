@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import math
 import re
+from collections import namedtuple
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -179,6 +180,8 @@ def record(
         if not np.isfinite(out).all():
             raise RuntimeError("ZeroDivisionError: integer division by zero")
         out = out.astype(kind)  # an operation that keeps whole numbers, computed in floats
+    elif kind.kind in "iu" and getattr(function, "__name__", "") == "remainder" and not np.all(arrays[1]):
+        raise RuntimeError("ZeroDivisionError: integer division by zero")
     if not view and isinstance(out, np.ndarray) and (out.base is not None or any(out is array for array in arrays)):
         out = out.copy()
     if key is not None and not mixed and plan.used >= WARM and out.dtype == kind and kind.kind == "f":
@@ -418,9 +421,7 @@ def one_node(name: str, *results: Tensor | None) -> tuple[Tensor, ...]:
     return tuple(found)
 
 
-T = TypeVar("T")
 HOME = "torch.return_types"
-_made: dict[Any, Any] = {}
 
 
 def shown(result: Any) -> str:
@@ -429,24 +430,16 @@ def shown(result: Any) -> str:
     return f"{HOME}.{type(result).__name__}(\n{fields})"
 
 
-def named(base: type[T], name: str) -> type[T]:
+@cache
+def fields(name: str, names: str) -> Any:
     """The type of the results of one operation: a named tuple that has the name of the operation.
 
-    >>> from collections import namedtuple
-    >>> named(namedtuple("Found", "values indices"), "max")(values=3, indices=0)
+    >>> fields("max", "values indices")(values=3, indices=0)
     torch.return_types.max(
     values=3,
     indices=0)
     """
-    found = _made.get((base, name))
-    if found is None:
-        found = _made[base, name] = type(name, (base,), {"__slots__": (), "__module__": HOME, "__repr__": shown})
-    return found
-
-
-def of_node(base: type[T], node: str) -> type[T]:
-    """The type for the operation of a node: `SortBackward0` gives that of `sort`."""
-    return named(base, node.partition("Backward")[0].lower())
+    return type(name, (namedtuple(name, names),), {"__slots__": (), "__module__": HOME, "__repr__": shown})
 
 
 def _mismatch(shapes: Sequence[tuple[int, ...]]) -> str:

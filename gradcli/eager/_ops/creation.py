@@ -136,22 +136,15 @@ def _type(dtype: dtypes.dtype | None) -> Any:
     return (dtype or dtypes.get_default_dtype()).np
 
 
-@made()
-def zeros(*given: Any, size: Any = None, dtype: dtypes.dtype | None = None) -> Any:
-    """Zeros of a shape."""
-    return np.zeros(_shape(given, size), _type(dtype))
+def _of_shape(name: str, make: Any, summary: str) -> Any:
+    def function(*given: Any, size: Any = None, dtype: dtypes.dtype | None = None) -> Any:
+        return make(_shape(given, size), _type(dtype))
+
+    return made()(described(function, name, summary))
 
 
-@made()
-def ones(*given: Any, size: Any = None, dtype: dtypes.dtype | None = None) -> Any:
-    """Ones of a shape."""
-    return np.ones(_shape(given, size), _type(dtype))
-
-
-@made()
-def empty(*given: Any, size: Any = None, dtype: dtypes.dtype | None = None) -> Any:
-    """Entries of a shape to be written; they are zeros."""
-    return zeros(*given, size=size, dtype=dtype)
+zeros, ones = _of_shape("zeros", np.zeros, "Zeros of a shape."), _of_shape("ones", np.ones, "Ones of a shape.")
+empty = _of_shape("empty", np.zeros, "Entries of a shape to be written; they are zeros.")
 
 
 @made()
@@ -167,6 +160,17 @@ def full(size: Any, fill_value: Number, *, dtype: dtypes.dtype | None = None) ->
 def eye(n: int, m: int | None = None, *, dtype: dtypes.dtype | None = None) -> Any:
     """Ones on the diagonal of a matrix."""
     return np.eye(n, m, dtype=_type(dtype))
+
+
+def _triangle(name: str, places: Any, where: str) -> Any:
+    def function(row: int, col: int, offset: int = 0, *, dtype: dtypes.dtype | None = None) -> Any:
+        return np.stack(places(row, offset, col)).astype((dtype or dtypes.int64).np)
+
+    return made()(described(function, name, f"Rows and columns of the entries on a diagonal and {where} it."))
+
+
+tril_indices = _triangle("tril_indices", np.tril_indices, "below")
+triu_indices = _triangle("triu_indices", np.triu_indices, "above")
 
 
 @made()

@@ -394,6 +394,12 @@ def without_rule(found: Tensor, xs: tuple[Any, ...], name: str) -> Tensor:
 
 
 @op(inplace=True)
+def heaviside(input: Tensor, values: Tensor) -> Tensor:
+    """0 below zero, 1 above, and `values` at zero; it has no derivative."""
+    return without_rule(Tensor(np.heaviside(input._array, values._array)), (input, values), "heaviside")
+
+
+@op(inplace=True)
 def floor_divide(input: Operand, other: Operand) -> Tensor:
     """input / other, rounded down; it has no derivative."""
     return without_rule(_floor_divide(input, other), (input, other), "floor_divide")

@@ -11,11 +11,11 @@ from gradcli.eager._core import dtypes, tracer
 from gradcli.eager._core.node import class_named
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._core.tracer import Traced, known
-from gradcli.eager._engine.record import cast, of_node, record
+from gradcli.eager._engine.record import cast, record
 from gradcli.eager._engine.rule_node import FixedNode, RuleNode
-from gradcli.eager._ops.reductions import Found, chosen, sort
+from gradcli.eager._ops.reductions import chosen, found_at, sort
 from gradcli.eager._ops.table import METHOD, op
-from gradcli.eager._ops.views import axis_of, reshape, unsqueeze, viewed
+from gradcli.eager._ops.views import axis_of, broadcast_to, length_of, reshape, unsqueeze, viewed
 from gradcli.primitives import catalogue
 from gradcli.primitives.indexing import index as graph_index
 
@@ -258,11 +258,13 @@ def along(x: Tensor, dim: int, index: Tensor, name: str = "scatter") -> Any:
     """Positions that `index` names along an axis, for each of its entries; RuntimeError or IndexError outside."""
     axis = axis_of(dim, x.ndim)
     need_index(index, name)
-    array = index._array
+    array, size = index._array, length_of(x, dim)
     if array.ndim != x.ndim:
         raise RuntimeError("Index tensor must have the same number of dimensions as the tensor")
-    if array.size and (array.min() < 0 or array.max() >= x.shape[axis]):
-        raise RuntimeError(f"an index is out of bounds for dimension {dim} with size {x.shape[axis]}")
+    if array.size and (array.min() < 0 or array.max() >= size):
+        raise RuntimeError(f"an index is out of bounds for dimension {dim} with size {size}")
+    if not x.ndim:
+        return numbers(x)
     places = list(np.indices(array.shape, sparse=True))
     places[axis] = array
     return numbers(x)[tuple(places)]
@@ -272,6 +274,18 @@ def along(x: Tensor, dim: int, index: Tensor, name: str = "scatter") -> Any:
 def gather(input: Tensor, dim: int, index: Tensor) -> Tensor:
     """For each position in an index tensor, the entry there along an axis."""
     return picked(input, along(input, dim, index, "gather"), "GatherBackward0")
+
+
+@op()
+def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
+    """The entries at positions along an axis, both repeated to one shape along the others; without `dim` of all."""
+    if dim is None:
+        return gather(reshape(input, (-1,)), 0, reshape(indices, (-1,)))
+    axis = axis_of(dim, input.ndim) + input.ndim
+    shapes = [tuple(1 if i == axis else n for i, n in enumerate(x.shape)) for x in (input, indices)]
+    shape = np.broadcast_shapes(*shapes)
+    input, indices = (broadcast_to(x, (*shape[:axis], x.shape[axis], *shape[axis + 1 :])) for x in (input, indices))
+    return gather(input, dim, indices)
 
 
 @op()
@@ -295,15 +309,15 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:
 
 
 @op()
-def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Found:
+def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
     """The k largest (or smallest) entries along an axis, and where they stood."""
-    if not 0 <= k <= (input.shape[dim] if input.ndim else 1):
+    if not 0 <= k <= length_of(input, dim):
         raise RuntimeError("selected index k out of range")
     if isinstance(input, Traced):
         values, at = sort(input, dim, largest)
         axis = dim % input.ndim
         kept = tuple([slice(k) if i == axis else slice(None) for i in range(input.ndim)])
-        return of_node(Found, "TopkBackward0")(part(values, kept), part(at, kept))
+        return found_at("TopkBackward0", part(values, kept), part(at, kept))
     array = input._array
     order = np.argsort(-array if largest and array.dtype.kind != "b" else array, axis=dim, kind="stable")
     return chosen(input, Tensor(np.take(order, range(k), axis=dim)), dim, "TopkBackward0")
@@ -316,7 +330,7 @@ def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
         order = np.argsort(input._array.reshape(-1), kind="stable")
         return picked(input, order[(input._raw.size - 1) // 2], "MedianBackward0")
     order = np.argsort(input._array, axis=dim, kind="stable")
-    at = Tensor(np.take(order, [(input.shape[dim] - 1) // 2], axis=dim))
+    at = Tensor(np.take(order, [(length_of(input, dim) - 1) // 2], axis=dim))
     return chosen(input, at, dim, "MedianBackward1", keepdim)
 
 
@@ -388,10 +402,10 @@ def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
 
 def _rows(x: Tensor, dim: int, index: Tensor) -> Any:
     """The positions of some parts along an axis; IndexError outside."""
-    array, count = index._array, x.shape[dim]
+    array, count = index._array, length_of(x, dim)
     if array.size and (array.min() < 0 or array.max() >= count):
         raise IndexError(f"an index is out of bounds for dimension {dim} with size {count}")
-    return np.take(numbers(x), array.reshape(-1), axis=dim)
+    return np.take(numbers(x), array.reshape(-1), axis=dim) if x.ndim else numbers(x)
 
 
 @op(inplace=True)

@@ -57,8 +57,8 @@ def change(x: Tensor, function: Callable[[Tensor], Tensor], others: tuple[Any, .
         raise RuntimeError(f"the result type {result.dtype} can't be cast to the desired output type {x.dtype}")
     if not raw.flags.writeable:
         raise RuntimeError(
-            "several entries of an expanded tensor share one memory location, and unfold() and diagonal() are copies "
-            "here: clone() it before writing"
+            "several entries of an expanded tensor share one memory location, and unfold() and the diagonal of a "
+            "transposed matrix are copies here: clone() it before writing"
         )
     raw[...] = new
     if x._inference and not modes.is_inference_mode_enabled():  # too late for the entries, as in PyTorch

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.eager._core import events
-from gradcli.eager._core.modes import SPECIAL, recording, state
+from gradcli.eager._core.modes import recording
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine.arguments import sizes
 from gradcli.eager._engine.record import GradientNode, declared, noded, operation, record
 from gradcli.eager._engine.rule_node import source_of
 from gradcli.eager._ops.elementwise import sub
 from gradcli.eager._ops.indexing import Shape, fixed, flat, narrow, numbers, picked, selected, sliced
-from gradcli.eager._ops.table import FUNCTION, METHOD, formula, op
-from gradcli.eager._ops.views import axis_of, clone, expand, permute, reshape, shared, unsqueeze, view, viewed
+from gradcli.eager._ops.table import FUNCTION, METHOD, described, formula, op
+from gradcli.eager._ops.views import axis_of, clone, expand, permute, reshape, unsqueeze, view, viewed
 from gradcli.primitives import catalogue
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from gradcli.eager._engine.arguments import Dims, Sizes, Tensors
 
@@ -153,19 +153,12 @@ def trace(input: Tensor) -> Any:
 def _views(x: Tensor, axis: int, places: list[Any]) -> list[Tensor]:
     """The parts at some places of an axis, each of which is a position or a range, as views."""
     parts = []
-    plain = (state.mode != SPECIAL or state.recorder_only) and not x._inference
     for place in places:
-        index, node = place, "SelectBackward0"
-        function: Callable[..., Any] = selected
-        params = {"axis": axis, "at": place}
-        if not isinstance(place, int):
-            index, function, node = slice(place.start, place.stop), sliced, "SliceBackward0"
-            params = {"axis": axis, "start": place.start, "step": 1, "size": len(place)}
-        if plain:
-            part = Tensor(x._array[(..., index, *[slice(None)] * (-1 - axis))])
-            parts.append(shared(x, part, function, params))
+        if isinstance(place, int):
+            parts.append(viewed(x, selected, {"axis": axis, "at": place}, "SelectBackward0"))
         else:
-            parts.append(viewed(x, function, params, node))
+            params = {"axis": axis, "start": place.start, "step": 1, "size": len(place)}
+            parts.append(viewed(x, sliced, params, "SliceBackward0"))
     return parts
 
 
@@ -249,6 +242,23 @@ def vstack(tensors: Sequence[Tensor]) -> Tensor:
     return cat([reshape(x, (1, -1)) if x.ndim < 2 else x for x in tensors], 0)
 
 
+def _at_least(rank: int) -> Any:
+    def function(*tensors: Tensors) -> Any:
+        if len(tensors) > 1 or isinstance(tensors[0], (list, tuple)):
+            return tuple([function(x) for x in (tensors if len(tensors) > 1 else tensors[0])])
+        x = tensors[0]
+        while x.ndim < rank:
+            x = unsqueeze(x, 0 if x.ndim == 1 else -1) if x.ndim else reshape(x, (1,) * rank)
+        return x
+
+    return op(only=FUNCTION)(
+        described(function, f"atleast_{rank}d", f"Tensors with at least {rank} axes, new ones of size 1.")
+    )
+
+
+atleast_1d, atleast_2d, atleast_3d = _at_least(1), _at_least(2), _at_least(3)
+
+
 @op(only=FUNCTION)
 def meshgrid(*tensors: Tensors, indexing: str = "ij") -> tuple[Tensor, ...]:
     """Vectors repeated over the grid that they span; `xy` exchanges the first two axes."""
@@ -278,12 +288,25 @@ def diff(input: Tensor, n: int = 1, dim: int = -1) -> Tensor:
 
 @op()
 def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """The diagonal of two axes, as the last axis; a copy, which cannot be written to."""
+    """The diagonal of two axes, as the last axis: a view where the entries lie in order, else a copy that cannot be
+    written to.
+    """
     rank = input.ndim
-    one, two = axis_of(dim1, rank) + rank, axis_of(dim2, rank) + rank
+    one, two = axis_of(dim1, rank), axis_of(dim2, rank)
     if one == two:
         raise RuntimeError("diagonal dimensions cannot be identical")
-    return _copied(picked(input, np.diagonal(numbers(input), offset, one, two), "DiagonalBackward0"))
+    axes = (*[i for i in range(-rank, 0) if i not in (one, two)], one, two)
+    found = viewed(input, _diagonal, {"axes": axes, "offset": offset}, "DiagonalBackward0")
+    return found if found._base is not None else _copied(found)
+
+
+def _diagonal(x: Any, *, axes: Shape, offset: int) -> Any:
+    x = catalogue()["permute"](x, axes=axes)
+    *lead, rows, columns = x.shape
+    count = max(min(rows + min(offset, 0), columns - max(offset, 0)), 0)
+    start = (max(offset, 0) + max(-offset, 0) * columns) if count else 0
+    entries = catalogue()["reshape"](x, shape=(*lead, rows * columns))
+    return sliced(entries, axis=-1, start=start, step=columns + 1, size=count)
 
 
 def _copied(x: Tensor) -> Tensor:

@@ -11,6 +11,7 @@ from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine.fastpath import again
 from gradcli.eager._engine.record import declared, operation, record
 from gradcli.eager._engine.rule_node import renamed
+from gradcli.eager._ops.complex_numbers import conj
 from gradcli.eager._ops.elementwise import mul
 from gradcli.eager._ops.joining import diagonal
 from gradcli.eager._ops.reductions import graph_norm
@@ -64,6 +65,12 @@ def mv(input: Tensor, vec: Tensor) -> Tensor:
 def dot(input: Tensor, tensor: Tensor) -> Tensor:
     """The sum of the products of two vectors."""
     return _product("dot", input, tensor)
+
+
+@op(fast=True)
+def vdot(input: Tensor, other: Tensor) -> Tensor:
+    """The sum of the products of two vectors, the first conjugated."""
+    return renamed(dot(conj(input), other), "VdotBackward0")
 
 
 @op(fast=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,10 +10,11 @@ from gradcli.eager._core import dtypes, tracer
 from gradcli.eager._core.events import noted
 from gradcli.eager._core.modes import warn
 from gradcli.eager._core.tensor import Tensor
-from gradcli.eager._engine.record import cast, declared, of_node, operation, record
+from gradcli.eager._engine.record import cast, declared, fields, one_node, operation, record
 from gradcli.eager._ops.complex_numbers import abs_
 from gradcli.eager._ops.elementwise import ROWS
 from gradcli.eager._ops.table import FUNCTION, LINALG, described, formula, op
+from gradcli.eager._ops.views import axis_of, length_of
 from gradcli.primitives import catalogue
 
 if TYPE_CHECKING:
@@ -34,24 +35,19 @@ def reduced(
     return record(operation(name), (x,), params, node, keep_integer=keep_integer)
 
 
-def as_asked(found: Tensor, dtype: dtypes.dtype | None) -> Tensor:
-    """A result in the format that was requested: NumPy adds and multiplies short whole numbers as long ones."""
-    return found if dtype is None or found.dtype is dtype else cast(found, dtype)
-
-
-def converted(input: Tensor, dtype: dtypes.dtype | None) -> Tensor:
-    """The tensor in the format that a reduction computes in."""
-    return input if dtype is None else cast(input, dtype)
+def converted(input: Tensor, dtype: dtypes.dtype | None, whole: bool = False) -> Tensor:
+    """The tensor in the format that a reduction computes in; `whole`: all whole numbers are added up as long ones."""
+    if dtype is None:
+        return cast(input, dtypes.int64) if whole and input.dtype.kind < 2 else input
+    return cast(input, dtype)
 
 
 @op()
 def sum(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: dtypes.dtype | None = None) -> Tensor:
     """The sum of the entries, over all axes or some."""
-    input = converted(input, dtype)
-    if input.dtype.kind < 2 and dtype is None:
-        input = cast(input, dtypes.int64)
+    input = converted(input, dtype, True)
     found = reduced("sum", input, dim, keepdim, "SumBackward0" if dim is None else "SumBackward1", keep_integer=True)
-    return found if dtype is None else as_asked(found, dtype)
+    return found if dtype is None else cast(found, dtype)
 
 
 @op()
@@ -76,7 +72,7 @@ def _count(x: Tensor, dim: Any) -> int:
     axes = axes_of(dim)
     if axes is None:
         return int(x._raw.size)
-    return int(np.prod([x.shape[i] for i in (axes if isinstance(axes, tuple) else (axes,))]))
+    return int(np.prod([length_of(x, i) for i in (axes if isinstance(axes, tuple) else (axes,))]))
 
 
 def _spread_of(name: str, summary: str) -> Any:
@@ -98,8 +94,19 @@ def _spread_of(name: str, summary: str) -> Any:
     return op()(described(function, name, summary))
 
 
+def _with_mean(spread: Any) -> Any:
+    def function(input: Tensor, dim: Spread = None, *args: Any, keepdim: bool = False, **options: Any) -> Any:
+        axes = None if isinstance(dim, bool) else dim
+        away = spread(input, dim, *args, keepdim=keepdim, **options)
+        return one_node(f"{name.capitalize()}MeanBackward0", away, mean(input, axes, keepdim))
+
+    name = spread.__name__
+    return op(only=FUNCTION)(described(function, f"{name}_mean", f"`{name}` and the mean."))
+
+
 var = _spread_of("var", "The variance, divided by the number of entries less `correction`.")
 std = _spread_of("std", "The square root of the variance.")
+var_mean, std_mean = _with_mean(var), _with_mean(std)
 
 
 def _undefined(x: Any, *, axis: Any, keepdims: bool) -> Any:
@@ -109,11 +116,9 @@ def _undefined(x: Any, *, axis: Any, keepdims: bool) -> Any:
 @op()
 def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: dtypes.dtype | None = None) -> Tensor:
     """The product of the entries."""
-    input = converted(input, dtype)
-    if input.dtype.kind < 2 and dtype is None:
-        input = cast(input, dtypes.int64)
+    input = converted(input, dtype, True)
     found = reduced("prod", input, dim, keepdim, "ProdBackward0" if dim is None else "ProdBackward1", keep_integer=True)
-    return as_asked(found, dtype)
+    return found if dtype is None else cast(found, dtype)
 
 
 def _truth(name: str, summary: str) -> Any:
@@ -154,13 +159,15 @@ def log_softmax(input: Tensor, dim: int, dtype: dtypes.dtype | None = None) -> A
 @formula(pointwise=False, whole=True, inplace=True)
 def cumsum(input: Tensor, dim: int, *, dtype: dtypes.dtype | None = None) -> Any:
     """Running sums along an axis."""
-    return declared("cumsum", input, axis=dim)
+    axis = axis_of(dim, len(input.shape))
+    return declared("cumsum", input, axis=axis) if input.shape else input
 
 
 @formula(pointwise=False, whole=True, inplace=True)
 def cumprod(input: Tensor, dim: int, *, dtype: dtypes.dtype | None = None) -> Any:
     """Running products along an axis."""
-    return declared("cumprod", input, axis=dim)
+    axis = axis_of(dim, len(input.shape))
+    return declared("cumprod", input, axis=axis) if input.shape else input
 
 
 @formula(pointwise=False, whole=True)
@@ -175,20 +182,25 @@ def amin(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Any:
     return declared("amin", input, axis=axes_of(dim), keepdims=keepdim)
 
 
-class Found(NamedTuple):
-    """Entries and their positions."""
-
-    values: Tensor
-    indices: Tensor
-
-
-def chosen(x: Tensor, at: Tensor, dim: int, node: str, keepdim: bool = True) -> Found:
+def chosen(x: Tensor, at: Tensor, dim: int, node: str, keepdim: bool = True) -> Any:
     """The entries at positions along an axis, which has size 1 or more in `at`; the gradient goes to them alone."""
-    params = {"axis": dim - x.ndim if dim >= 0 else dim, "kept": keepdim}
+    if not x.ndim:
+        found = record(_itself, (x,), {}, node, keep_integer=True, pointwise=False)
+        return found_at(node, found, noted("indices", (x,), Tensor(np.int64(0))))
+    params = {"axis": axis_of(dim, x.ndim), "kept": keepdim}
     found = record(_taken, (x, at), params, node, keep_integer=True, keep_dtype=(1,), edges=1)
     if not keepdim:
         at = at.reshape(tuple(found.shape)) if tracer.traced((at,)) else Tensor(at._array.reshape(found._raw.shape))
-    return of_node(Found, node)(found, noted("indices", (x,), at))
+    return found_at(node, found, noted("indices", (x,), at))
+
+
+def found_at(node: str, values: Tensor, indices: Tensor) -> Any:
+    """Entries and their positions, in the type of the operation of a node: `SortBackward0` gives that of `sort`."""
+    return fields(node.partition("Backward")[0].lower(), "values indices")(values, indices)
+
+
+def _itself(x: Any) -> Any:
+    return x
 
 
 def _taken(x: Any, index: Any, *, axis: int, kept: bool) -> Any:
@@ -226,7 +238,7 @@ def _extreme(name: str, which: str) -> tuple[Any, Any]:
 
 
 @op()
-def sort(input: Tensor, dim: int = -1, descending: bool = False) -> Found:
+def sort(input: Tensor, dim: int = -1, descending: bool = False) -> Any:
     """The entries in order along an axis, and where they stood."""
     return chosen(input, _order(input, dim, descending), dim, "SortBackward0")
 
@@ -238,7 +250,8 @@ def _order(x: Tensor, dim: int, descending: bool) -> Tensor:
         axis = dim - x._raw.ndim if dim >= 0 else dim
         return record(catalogue()["argsort"], (keys,), {"axis": axis}, "argsort", pointwise=False)
     falls = descending and x._raw.dtype != np.bool_
-    return Tensor(np.argsort(-x._array if falls else x._array, axis=dim, kind="stable"))
+    order = np.argsort(-x._array if falls else x._array, axis=dim, kind="stable")
+    return Tensor(order.reshape(x._raw.shape))
 
 
 def _positions(name: str, x: Tensor, dim: int | None, keepdims: bool) -> Tensor:
@@ -254,8 +267,7 @@ def _positions(name: str, x: Tensor, dim: int | None, keepdims: bool) -> Tensor:
 @op(only=LINALG, node="LinalgVectorNorm", saves="self")
 def vector_norm(x: Tensor, ord: Number = 2, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """The p-norm of the entries: the p-th root of the sum of p-th powers; the largest for inf, the count for 0."""
-    if dtype is not None:
-        x = cast(x, dtype)
+    x = converted(x, dtype)
     if x.dtype.kind < 2:
         raise RuntimeError(f"norm() expected a floating point or complex tensor as input, got {x.dtype}")
     if x.dtype.kind == 3:
@@ -324,10 +336,9 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
 @op()
 def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     """Where entries are not zero: a row for each of them, or a vector for each axis."""
-    found = np.nonzero(input._array)
     if as_tuple:
-        return tuple([noted("nonzero", (input,), Tensor(one)) for one in found])
-    return noted("nonzero", (input,), Tensor(np.stack(found, axis=1) if found else np.zeros((0, 0), np.int64)))
+        return tuple([noted("nonzero", (input,), Tensor(one)) for one in np.nonzero(np.atleast_1d(input._array))])
+    return noted("nonzero", (input,), Tensor(np.argwhere(input._array)))
 
 
 @op()
@@ -347,6 +358,16 @@ def searchsorted(sorted_sequence: Tensor, input: Operand, *, right: bool = False
     """Where values would have to be put into an ordered vector."""
     values = input._array if isinstance(input, Tensor) else np.asarray(input)
     return Tensor(np.asarray(np.searchsorted(sorted_sequence._array, values, "right" if right else "left")))
+
+
+class iinfo:
+    """The limits of a format of whole numbers."""
+
+    def __init__(self, type: dtypes.dtype) -> None:
+        if getattr(type, "kind", 2) != 1:
+            raise TypeError(f"iinfo() needs a dtype of whole numbers, not {type}")
+        known = np.iinfo(type.np)
+        self.bits, self.min, self.max, self.dtype = int(known.bits), int(known.min), int(known.max), type.name
 
 
 class finfo:

@@ -76,6 +76,12 @@ def axis_of(dim: int, rank: int) -> int:
     return dim - rank if dim >= 0 and rank else dim
 
 
+def length_of(x: Tensor, dim: int) -> int:
+    """The size of an axis; a number has one axis of one entry here, as PyTorch's 0-d tensors have."""
+    axis = axis_of(dim, x.ndim)
+    return int(x._raw.shape[axis]) if x.ndim else 1
+
+
 # --- reshape -----------------------------------------------------------------------------------------------
 
 
