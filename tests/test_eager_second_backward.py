@@ -29,6 +29,15 @@ DIFFERENT = frozenset(
         "F.adaptive_avg_pool2d(x,(2,3))",
         "F.adaptive_avg_pool2d(x,(None,4))",
         "F.adaptive_avg_pool2d(x,4)",
+        *[
+            f"a number has one axis x.{one}"
+            for one in ("max(0).values", "min(-1, True)[0]", "sort().values", "prod(0)")
+        ],
+        *[
+            f"a number has one axis x.{one}"
+            for one in ("median(0).values", "topk(1)[0]", "cumprod(-1)", "logsumexp(0)")
+        ],
+        "a number has one axis x.amax(-1)",
         *("nn.AdaptiveAvgPool2d((2,3))(x)", "nn.ReflectionPad2d((1,2,0,1))(x)", "nn.ReplicationPad2d(2)(x)"),
     }
 )
