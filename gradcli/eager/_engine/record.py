@@ -174,14 +174,12 @@ def record(
         raise (IndexError if first.code in INDEX_ERRORS else RuntimeError)(told) from None
     except ValueError as wrong:
         raise RuntimeError(_mismatch([array.shape for array in arrays]) or str(wrong)) from None
+    if kind.kind in "iu" and getattr(function, "__name__", "") in ("remainder", "fmod") and not np.all(arrays[1]):
+        raise RuntimeError("ZeroDivisionError: integer division by zero")
     if out.dtype != kind and out.dtype.kind in "fc" and kind.kind in "fc":
         out = out.astype(kind)
     elif kind.kind in "iu" and out.dtype.kind == "f" and (known in WHOLE or keep_integer):
-        if not np.isfinite(out).all():
-            raise RuntimeError("ZeroDivisionError: integer division by zero")
         out = out.astype(kind)  # an operation that keeps whole numbers, computed in floats
-    elif kind.kind in "iu" and getattr(function, "__name__", "") == "remainder" and not np.all(arrays[1]):
-        raise RuntimeError("ZeroDivisionError: integer division by zero")
     if not view and isinstance(out, np.ndarray) and (out.base is not None or any(out is array for array in arrays)):
         out = out.copy()
     if key is not None and not mixed and plan.used >= WARM and out.dtype == kind and kind.kind == "f":

@@ -228,10 +228,6 @@ def full_like(input: Tensor, fill_value: Number, *, dtype: dtypes.dtype | None =
 # --- random numbers: PyTorch's own after the same `manual_seed` --------------------------------------------------
 
 
-def _name(dtype: dtypes.dtype | None) -> str:
-    return (dtype or dtypes.get_default_dtype()).name
-
-
 @op(only=FUNCTION)
 def manual_seed(seed: int) -> streams.Generator:
     """Start the stream of random numbers that belongs to a seed."""
@@ -243,7 +239,7 @@ def _drawn(name: str, summary: str) -> Any:
 
     def function(*given: Any, size: Any = None, generator: Any = None, dtype: dtypes.dtype | None = None) -> Tensor:
         draw: Any = getattr(generator or streams.default_generator, name)
-        return draw(_shape(given, size), _name(dtype))  # type: ignore[no-any-return]
+        return draw(_shape(given, size), _type(dtype).name)  # type: ignore[no-any-return]
 
     return made()(described(function, name, summary))
 
@@ -297,7 +293,7 @@ def normal(
     if not given or size is not None:
         if size is None or given:
             raise TypeError("normal() takes tensors without a size, or numbers and a size")
-        return source.normal(_shape((size,)), float(mean), float(std), _name(dtype))
+        return source.normal(_shape((size,)), float(mean), float(std), _type(dtype).name)
     if isinstance(std, Tensor) and (std._array < 0).any():
         raise RuntimeError("normal expects all elements of std >= 0.0")
     kind, shape = given[0].dtype, np.broadcast_shapes(*[x._raw.shape for x in given])

@@ -17,7 +17,7 @@ from gradcli.eager._engine.rule_node import source_of
 from gradcli.eager._ops.elementwise import sub
 from gradcli.eager._ops.indexing import Shape, fixed, flat, narrow, numbers, picked, selected, sliced
 from gradcli.eager._ops.table import FUNCTION, METHOD, described, formula, op
-from gradcli.eager._ops.views import axis_of, clone, expand, permute, reshape, unsqueeze, view, viewed
+from gradcli.eager._ops.views import axis_of, clone, expand, length_of, permute, reshape, unsqueeze, view, viewed
 from gradcli.primitives import catalogue
 
 if TYPE_CHECKING:
@@ -90,16 +90,11 @@ def movedim(input: Tensor, source: Sizes, destination: Sizes) -> Tensor:
     return permute(input, tuple([goes[i] if i in goes else next(rest) for i in range(rank)]))
 
 
-@op()
-def fliplr(input: Tensor) -> Tensor:
-    """The second axis in the opposite order."""
-    return flip(input, 1)
+def _flipped(name: str, axis: int, which: str) -> Any:
+    return op()(described(lambda input: flip(input, axis), name, f"The {which} axis in the opposite order."))
 
 
-@op()
-def flipud(input: Tensor) -> Tensor:
-    """The first axis in the opposite order."""
-    return flip(input, 0)
+fliplr, flipud = _flipped("fliplr", 1, "second"), _flipped("flipud", 0, "first")
 
 
 @formula(pointwise=False, whole=True)
@@ -221,12 +216,9 @@ def split_as(input: Tensor, split_size_or_sections: Sizes, dim: int, node: str) 
 @op()
 def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """At most so many parts of equal size along an axis."""
-    if not input.ndim:
-        raise RuntimeError("chunk expects at least a 1-dimensional tensor")
     if chunks <= 0:
         raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
-    size = input.shape[axis_of(dim, input.ndim)]
-    return split(input, max(-(-size // chunks), 1), dim)
+    return split(input, max(-(-length_of(input, dim) // chunks), 1), dim)
 
 
 @op(only=FUNCTION)
