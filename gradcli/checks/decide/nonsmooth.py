@@ -82,7 +82,9 @@ def rough_at(
         return rough_outcome(seen, returned, reason, basis, reason)
     name = node_text(node)
     evidence = {**basis, "operation": node.primitive.name, "node": name}
-    message = f"{name} has no derivative here" if surface is None else f"{name} has a kink ({on(surface)})"
+    kink = "no derivative" if surface is None else "a kink"
+    what = {"KINK": f" has {kink}", "BOUNDARY": " has no finite derivative"}.get(seen.verdict, "")
+    message = (f"{name}{what} here" if what else name) if surface is None else f"{name}{what} ({on(surface)})"
     if surface is not None:
         evidence |= {"where": on(surface), "convention": describe(surface)[1]}
     if "turn" in basis:
@@ -108,7 +110,7 @@ def rough_outcome(
         if not inside:
             message += f", and the value {short(returned)} is not between them"
     else:
-        message += f": slopes {slopes(seen)}, no finite derivative"
+        message += f": slopes {slopes(seen)}"
         if reason and not message.startswith(reason):
             evidence["reason"] = reason
             message += f"; {reason}"

@@ -195,7 +195,7 @@ class Expansion:
         key, c, more = self.relative()
         if exponent.denominator != 1:
             if ball_numbers.sign(c) < 0:
-                raise UndefinedAt("a root of a negative number on this side")
+                raise UndefinedAt("a root of a negative number on one side of the point")
             factor = (c.log() * fmpq(exponent.numerator, exponent.denominator)).exp()
         else:
             factor = c ** int(exponent) if exponent >= 0 else 1 / c ** int(-exponent)
@@ -222,7 +222,7 @@ class Expansion:
 
     def log(self) -> Any:
         if self.sign() <= 0:
-            raise UndefinedAt("the logarithm of a number that is not positive on this side")
+            raise UndefinedAt("the logarithm of a number that is not positive on one side of the point")
         key, c, more = self.relative()
         if key[2]:
             raise Unbounded("a logarithm nested three deep")
@@ -258,7 +258,7 @@ class Expansion:
         if exponent.is_integer() and abs(whole := int(exponent.unique_fmpz())) <= MOST_POWER:
             return self**whole if whole >= 0 else (self**-whole).inverse()
         if self.sign() < 0:
-            raise UndefinedAt("a fractional power of a negative number on this side")
+            raise UndefinedAt("a fractional power of a negative number on one side of the point")
         found = rational(exponent)
         if found is not None:
             return self.raised(found)
@@ -443,7 +443,7 @@ class Huge:
 
     def log(self) -> Any:
         if self.side < 0:
-            raise UndefinedAt("the logarithm of a negative number on this side")
+            raise UndefinedAt("the logarithm of a negative number on one side of the point")
         return self.g + flat()
 
     def log1p(self) -> Any:
