@@ -194,7 +194,8 @@ def verdict_on(
             outcome = room("decide.boxes").on_box(exact, subject, outcome, sides, judged)
     except oracle_client.NoAnswer as reason:
         outcome = unanswered(reason)
-    evidence = {"at": plain(shown_point(subject, exact)), "seed": seed, **outcome.evidence}
+    names = exact.leaves_of([node for node in (subject.output, subject.left, subject.judged) if node is not None])
+    evidence = {"at": plain(point_text(subject.values, names)), "seed": seed, **outcome.evidence}
     if shown.steps and (rungs := room("witnesses").step_sequence(subject, evidence, dtype)) is not None:
         evidence["ladder"] = plain(rungs.evidence())
     if shown.witnesses:
@@ -341,12 +342,6 @@ def place(lowered: Lowered, seed: int, box: Box, dtype: str) -> dict[str, Floats
         **values,
         **sample_points.sampled(lowered.program.leaves, values, outputs, seed, dtype if plane else "float64"),
     }
-
-
-def shown_point(subject: Subject, exact: Exact) -> dict[str, Any]:
-    """The point of a check as evidence: the leaves that it reads."""
-    names = exact.leaves_of([node for node in (subject.output, subject.left, subject.judged) if node is not None])
-    return point_text(subject.values, names)
 
 
 def first_wrong_steps(outcomes: Sequence[tuple[Subject, Outcome]]) -> list[tuple[Subject, Outcome]]:

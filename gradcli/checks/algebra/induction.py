@@ -288,19 +288,17 @@ class _Turn:
 
     def _guesses(self) -> Iterator[dict[int, int]]:
         """Which carry of the reverse loop is whose: cotangents come first there, in the order of the carries."""
-        theirs = [k for k, leaf in enumerate(self.loop.body.carried) if leaf.type.kind == "float"]
+        forward, backward = self.loop.body.carried, self.back.body.carried
+        theirs = [k for k, leaf in enumerate(forward) if leaf.type.kind == "float"]
         left = MOST_GUESSES
         for count in range(min(len(theirs), len(self.floats)), -1, -1):
             for chosen in combinations(theirs, count):
                 pairing = dict(zip(chosen, self.floats, strict=False))
-                if all(self._alike(k, q) for k, q in pairing.items()):
+                if all(forward[k].shape == backward[q].shape for k, q in pairing.items()):
                     left -= 1
                     if left < 0:
                         return
                     yield pairing
-
-    def _alike(self, k: int, q: int) -> bool:
-        return self.loop.body.carried[k].shape == self.back.body.carried[q].shape
 
     def _checked(
         self,

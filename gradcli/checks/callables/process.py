@@ -130,7 +130,7 @@ def judged(
     Raises Lost where the process ends before.
     """
     if "refusal" in first:
-        raise GradcliError(*map(diagnostic, first["refusal"]))
+        raise GradcliError(*(Diagnostic(code, told, help=hint, severity=s) for code, told, hint, s in first["refusal"]))
     try:
         file = None if first["file"] is None else str(first["file"])
         about = About(str(first["title"]), file, None if first["line"] is None else int(first["line"]))
@@ -377,12 +377,6 @@ class Output:
         text = self.kept.decode("utf-8", "replace").strip()
         told = f"the code writes to standard output: {visible(text, 80)}"
         return [Diagnostic("GC734", told, severity="note")] if text else []
-
-
-def diagnostic(one: Sequence[Any]) -> Diagnostic:
-    """A diagnostic from plain data."""
-    code, message, hint, severity = one
-    return Diagnostic(code, message, help=hint, severity=severity)
 
 
 def ended(child: Runner, python: str, lenient: bool) -> Report:

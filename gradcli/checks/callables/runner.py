@@ -23,7 +23,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.diagnostics import Diagnostic, GradcliError, did_you_mean, error, visible
+from gradcli.diagnostics import GradcliError, did_you_mean, error, visible
 from gradcli.frameworks.box import boxed, line_of, opened
 from gradcli.frameworks.call_arguments import takes_cotangent
 from gradcli.frameworks.failures import Failed, Listener, OutOfTime, called
@@ -59,7 +59,8 @@ def main() -> None:
         try:
             serve(request, requests, answers)
         except GradcliError as problem:
-            send(answers, {"refusal": [list_of(one) for one in problem.diagnostics]})
+            refusal = [[one.code, one.message, one.help, one.severity] for one in problem.diagnostics]
+            send(answers, {"refusal": refusal})
         except OSError:
             pass  # the parent has ended
     os._exit(0)
@@ -189,11 +190,6 @@ def file_of(target: str) -> str | None:
     """The file of a target as it was written; None for a dotted name."""
     place = target.rpartition(":")[0]
     return place if place.endswith(".py") else None
-
-
-def list_of(one: Diagnostic) -> list[Any]:
-    """A diagnostic as plain data."""
-    return [one.code, one.message, one.help, one.severity]
 
 
 # --- questions and answers --------------------------------------------------------------------------------------------

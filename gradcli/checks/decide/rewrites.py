@@ -378,16 +378,12 @@ def better(case: Case, values: Values, entry: int, exact: float, poor: float) ->
     builder.limit = max(limit, before + MOST_NEW)
     try:
         with building(builder, reachable(subject.nodes())):
-            tries = [one for one in _tries(case, root, values, entry, exact) if _helps(one.ulps, poor)]
+            tries = [one for one in _tries(case, root, values, entry, exact) if one.ulps * BETTER <= poor]
         return _proved(case, sorted(tries, key=lambda one: (one.ulps, len(one.pairs))))
     except GradcliError:
         return []
     finally:
         builder.limit = limit + builder.count - before
-
-
-def _helps(now: float, poor: float) -> bool:
-    return now == now and now * BETTER <= poor
 
 
 def _tries(case: Case, root: Node, values: Values, entry: int, exact: float) -> list[_Try]:

@@ -19,7 +19,7 @@ from gradcli.checks.derivatives.matrices import rule_of
 from gradcli.checks.evaluate import ball_numbers
 from gradcli.checks.evaluate.balls import EXACT, BallField, Literals
 from gradcli.checks.evaluate.interpretation import Entries, Failed, Failure, Tie, UndefinedAt, Unsupported
-from gradcli.checks.expansions.complex_numbers import Complex, angle
+from gradcli.checks.expansions.complex_numbers import Complex, angle, middle
 from gradcli.checks.expansions.log_puiseux import Expansion, Huge
 from gradcli.checks.expansions.power_series import Series, replaced
 from gradcli.graph.builder import written_out
@@ -320,7 +320,8 @@ class ComplexField(SeriesField):
     def finite_or_failure(self, node: Node, made: Any, xs: tuple[Any, ...]) -> Any:
         made = real(made)
         if isinstance(made, Complex) and not made.is_finite():
-            exact = all(x.is_exact() for x in xs if isinstance(x, Complex)) and not finite_value(made)
+            exact = all(x.is_exact() for x in xs if isinstance(x, Complex))
+            exact = exact and not (middle(made.x).is_finite() and middle(made.y).is_finite())
             return Failure("undefined" if exact else "undecided", node, f"{node.primitive.name} has no value here")
         return made
 
@@ -334,11 +335,6 @@ class ComplexField(SeriesField):
 def real(x: Any) -> Any:
     """A real entry as a complex one."""
     return Complex(x) if type(x) is arb or isinstance(x, MOVING) else x
-
-
-def finite_value(x: Complex) -> bool:
-    """Whether the value at the point is a number."""
-    return all(part.is_finite() if type(part) is arb else part.constant.is_finite() for part in (x.x, x.y))
 
 
 # --- operations that are written with an order ------------------------------------------------------------------
@@ -372,7 +368,7 @@ def _power_derivative(fl: Any, x: Any, y: Any, *, k: int, m: int) -> Any:
 
 def vanishes(x: Complex) -> bool:
     """Whether the value at the point is exactly 0."""
-    return all((part if type(part) is arb else part.constant).is_zero() for part in (x.x, x.y))
+    return bool(middle(x.x).is_zero() and middle(x.y).is_zero())
 
 
 COMPLEX: dict[str, Callable[..., Any]] = {
