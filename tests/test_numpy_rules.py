@@ -428,3 +428,32 @@ def test_the_cause_of_a_mistake_is_named() -> None:
     squared = check_callable(lambda x: np.sum(np.tanh(x)), lambda x: 1 - np.tanh(x), at=V).checks[0]
     assert "1 - tanh**2" in squared.evidence["diagnosis"][0]["text"]
     assert "1 - tanh(x)**2" in squared.evidence["diagnosis"][0]["correction"]
+
+
+def correlated(x: Any, k: Any) -> Any:
+    return np.stack([np.sum(x[i : i + 3] * k) for i in range(len(x) - 2)])
+
+
+def correlated_vjp(x: Any, k: Any, ct: Any) -> Any:
+    dx = np.zeros_like(x)
+    for i in range(len(x) - 2):
+        dx[i : i + 3] += ct[i] * k[::-1]
+    return dx, np.stack([np.sum(x[j : j + len(x) - 2] * ct) for j in range(3)])
+
+
+def constant_statistics(x: Any, g: Any, b: Any, ct: Any) -> Any:
+    s = np.sqrt(x.var(-1, keepdims=True) + 0.1)
+    return ct * g / s, (ct * (x - x.mean(-1, keepdims=True)) / s).sum(0), ct.sum(0)
+
+
+@pytest.mark.parametrize(
+    ("f", "vjp", "at", "told"),
+    [
+        (layer_norm, constant_statistics, (X[:2], V[:3], V[1:]), "statistics taken for constants"),
+        (correlated, correlated_vjp, (X[:, 0], V[:3]), "where `k` is the same read backwards"),
+    ],
+)
+def test_classic_mistakes_of_layers_are_named(f: Any, vjp: Any, at: Any, told: str) -> None:
+    first = check_callable(f, vjp=vjp, at=at).checks[0]
+    text = first.evidence["diagnosis"][0]["text"]
+    assert first.verdict == "DISAGREES" and told in text, text

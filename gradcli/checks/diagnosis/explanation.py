@@ -26,8 +26,9 @@ from gradcli.checks.subjects import paired
 from gradcli.diagnostics import GradcliError
 from gradcli.graph.builder import building
 from gradcli.graph.node import CONSTANT, DATA, LEAF, Node, dependents, is_reader, reachable
+from gradcli.transforms import derivatives
 from gradcli.transforms.flows import clean
-from gradcli.transforms.reverse import contributions
+from gradcli.transforms.reverse import contributions, placed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -107,7 +108,7 @@ def _explained(
     found = [*cheap, *found]
     if not found and near(exact, claimed):  # nearer than formulas are told apart
         return compared(judged)
-    found = found or by_edits(judged) or by_structure(judged) or compared(judged)
+    found = found or by_edits(judged) or by_statistics(judged) or by_structure(judged) or compared(judged)
     if not found:
         text = "unexplained: none of the mistakes that were tried gives the claim"
         found = [Reading("unexplained", text + (f" ({judged.note})" if judged.note else ""))]
@@ -203,6 +204,34 @@ def compared(judged: Judgement) -> list[Reading]:
 MOST_ARRAYS = 12
 
 
+def by_statistics(judged: Judgement) -> list[Reading]:
+    """Sums, as in a mean and a variance, that a claim takes for constants: at most one reading."""
+    output, target = judged.case.subject.output, judged.case.subject.target
+    if output is None or target is None:
+        return []
+    order = reachable([output])
+    live = dependents(order, [target])
+    sums = {node: None for node in order if node in live and node.primitive.name == "sum"}
+    node, outer = output, [output]
+    while len(outer) == 1:  # the sums of the result itself are none
+        node = outer[0]
+        sums.pop(node, None)
+        outer = [arg for arg in node.args if arg in live]
+    if not sums:
+        return []
+    (changed,) = placed(judged.builder, [output], {one: judged.builder.call("detach", one) for one in sums})
+    at = evaluator([derivatives.grad(changed, [target])[0], judged.claimed])
+    for place in judged.places:
+        wrong, claimed = at(place)
+        scale = max(np.abs(wrong).max(initial=0.0), np.abs(claimed).max(initial=0.0))
+        if not scale or not (np.abs(wrong - claimed) <= CLOSE * scale).all():
+            return []
+    what = node_text(next(iter(sums)), 40)
+    told = f"consistent with statistics taken for constants: no derivative goes through `{what}`"
+    told += " and the other sums" if len(sums) > 1 else ""
+    return [Reading("constant statistics", told, node=what, span=span_of(next(iter(sums))))]
+
+
 def symmetric(x: Floats) -> Floats:
     return (x + x.T) / 2
 
@@ -211,26 +240,35 @@ def diagonal(x: Floats) -> Floats:
     return np.diag(np.diag(x))
 
 
-SHAPES: tuple[tuple[str, str, Callable[[Floats], Floats]], ...] = (
-    ("symmetric matrix", "is symmetric", symmetric),
-    ("diagonal matrix", "is diagonal", diagonal),
+def reversible(x: Floats) -> Floats:
+    axes = tuple(range(-min(x.ndim, 2), 0))
+    return (x + np.flip(x, axes)) / 2
+
+
+SHAPES: tuple[tuple[str, str, bool, Callable[[Floats], Floats]], ...] = (  # whether it is one of square matrices only
+    ("symmetric matrix", "is symmetric", True, symmetric),
+    ("diagonal matrix", "is diagonal", True, diagonal),
+    ("reversed array", "is the same read backwards: is a flip missing, or one too many?", False, reversible),
 )
 
 
 def by_structure(judged: Judgement) -> list[Reading]:
-    """The square matrix that a claim takes for a special one: at most one reading."""
+    """The array that a claim takes for a special one: at most one reading."""
     order = reachable([judged.right, judged.claimed])
-    matrices = [node for node in order if node.type.kind == "float" and node.type.rank == 2]
-    matrices = [node for node in matrices if node.shape[0] == node.shape[1] > 1]
-    matrices = [node for node in matrices if node not in (judged.right, judged.claimed)]
-    matrices = [node for node in matrices if node.args or node.primitive is LEAF]
-    matrices.sort(key=lambda node: (len(node.args) > 0, node.serial))  # inputs first
-    values = judged.values(order) if matrices else None
+    arrays = [node for node in order if node.type.kind == "float" and node.type.size > 1]
+    arrays = [node for node in arrays if node not in (judged.right, judged.claimed)]
+    arrays = [node for node in arrays if node.args or node.primitive is LEAF]
+    arrays.sort(key=lambda node: (len(node.args) > 0, node.serial))  # inputs first
+    matrices = [node for node in arrays if node.type.rank == 2 and node.shape[0] == node.shape[1]]
+    output = judged.case.subject.output
+    paired_with = output.args[0].args if output is not None and output.args else ()  # the cotangent is no kernel
+    kernels = [node for node in arrays if not node.args and min(node.shape[-2:]) > 2 and node not in paired_with]
+    values = judged.values(order) if arrays else None
     if values is None:
         return []
     above = all_dependents(order)
-    for name, words, change in SHAPES:
-        for array in matrices[:MOST_ARRAYS]:
+    for name, words, square, change in SHAPES:
+        for array in (matrices if square else kernels)[:MOST_ARRAYS]:
             if _agree(judged, array, change, above[array], values):
                 what = node_text(array, 40)
                 told = f"consistent with one array mistaken for another: the claim is right where `{what}` {words}"
