@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 
 import pytest
 import sympy as sp
@@ -160,6 +161,7 @@ def test_mathematics_is_read(text: str) -> None:
 
 REFUSED = {  # text: the code, and what the help proposes
     r"\frac{x^2!}{2}": ("GC139", "(x^2)!"),
+    r"\alpha x_{ab": ("GC138", "add `}`"),
     r"\sqrt{2 m e V}": ("GC139", r"\exp(1)"),
     r"e^{i\theta}": ("GC139", "complex numbers"),
     r"\mathrm{Var}(X) = E[X^2]": ("GC139", r"E \cdot (..)"),
@@ -372,6 +374,8 @@ def test_what_sympy_prints_has_its_value(rounds: int) -> None:
         formula = random_formula(generator, generator.randint(2, 9))
         exact = sp.N(formula.subs({one: point[str(one)] for one in formula.free_symbols}))
         text = sp.latex(formula)
+        if re.search(r"(?<![\\A-Za-z])e(?![\^A-Za-z])", text):  # SymPy's e alone, which is refused: it may be a charge
+            continue
         names = {str(one): point[str(one)] for one in formula.free_symbols}
         if not names or not exact.is_real or abs(exact) > 1e12:
             continue

@@ -224,6 +224,8 @@ class Letters(Tokens):
             while self.names[end] and (nested or self.names[end] != "}"):
                 nested += (self.names[end] == "{") - (self.names[end] == "}")
                 end += 1
+            if not self.names[end]:
+                raise self.error("GC138", "`{` is never closed", first, help="add `}`")
         inner = [
             name
             for name in self.names[first + group : end]
