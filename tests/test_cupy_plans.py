@@ -346,13 +346,13 @@ def test_a_machine_without_a_gpu_is_told(device: Counts, monkeypatch: pytest.Mon
 def test_a_result_does_not_change_with_the_next_run(device: Counts) -> None:
     f = gradcli.compile("y = u\nfor i in range(6):\n    y = y*sum(y**2)/len(y) + max(y)\nsum(y**2)", backend="cupy")
     random = np.random.default_rng(9)
-    first = f.value_and_grad(u=random.normal(size=5000).view(Array))[1]["u"]
+    first = f.value_and_grad(u=random.normal(size=1100).view(Array))[1]["u"]
     kept = np.array(first.view(np.ndarray))
-    f.value_and_grad(u=random.normal(size=5000).view(Array))
+    f.value_and_grad(u=random.normal(size=1100).view(Array))
     np.testing.assert_array_equal(first.view(np.ndarray), kept)
 
 
-@pytest.mark.parametrize("start", [0, 40, 80])
+@pytest.mark.parametrize("start", [0, *[pytest.param(start, marks=pytest.mark.deep) for start in (40, 80)]])
 def test_random_programs(start: int, device: Counts) -> None:
     """Value and gradient of programs that nobody wrote."""
     made = []

@@ -298,3 +298,21 @@ def test_spans_of_a_body_are_those_of_the_turn() -> None:
     assert last.span is not None and last.span.line == 3
     assert {steps[name].span.line for name in ("sin", "mul", "add")} == {4}  # type: ignore[union-attr]
     assert [span.column for span in found.program.other_spans[steps["mul"]]] == [22]
+
+
+# the inner loop ends in its second carry, which reads the first one twice: as text it would double with each turn
+CARRIED_BY_TWO = """\
+x = 0.3
+s = x
+t = 0
+for i in range(33):
+    for j in range(33):
+        t = 0.3*t + s*i/40 + x*j/33
+        s = sin(t)*s
+    s = s + t*0.01
+s + t
+"""
+
+
+def test_the_code_of_a_loop_does_not_grow_with_the_turns_of_a_loop_inside() -> None:
+    alike(CARRIED_BY_TWO, gradients=True)

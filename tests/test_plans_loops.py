@@ -17,14 +17,12 @@ import gradcli
 from gradcli.execution.compiler import cores, emit_numba, lower
 from gradcli.execution.compiler.numpy_plan import Plan, planned
 from gradcli.execution.evaluate import Tape
-from gradcli.execution.namespaces import namespace
 from gradcli.graph.node import is_reader
 from gradcli.lowering.iteration import loops
 from tests import loop_scripts
 from tests.forced import BLOCKS, LOOPS, patched, patches
 from tests.loop_programs import odd
 from tests.rounding import allowed, beyond
-from tests.test_loops_execution import CASES, case, reference
 from tests.test_plans import question
 
 TURNS = 26
@@ -73,19 +71,6 @@ def loop(body: str, term: str = "sum(h*p)", turns: int = TURNS) -> str:
 
 
 # --- what a plan makes of loops ---------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("count", [1, 2, 33, 100])
-@pytest.mark.parametrize("name", CASES)
-def test_readers_of_a_loop_get_what_their_impl_gives(name: str, count: int) -> None:
-    made = case(name, count)
-    plan = planned(Tape(made.readers), "float64")
-    assert plan is not None
-    found = plan.answer(made.point)
-    assert found is not None
-    for one, other in zip(found, reference(made, made.point, namespace("numpy")), strict=True):
-        assert np.shape(one) == np.shape(other)
-        np.testing.assert_allclose(one, other, rtol=1e-13)
 
 
 def at_random(seeds: Any, dtype: str = "float64") -> int:

@@ -12,7 +12,6 @@ from gradcli.transforms.derivatives import (
     hessian,
     hvp,
     jacobian,
-    jvp,
     laplacian,
 )
 from tests.graph_invariants import verify
@@ -170,37 +169,3 @@ def test_gradient_in_an_inner_node_and_through_it() -> None:
     found = values(grad(y, [inner, x]), {"x": 0.5})
     e = np.exp(0.5)
     assert found == pytest.approx([2 * e * 0.5, 2 * e * e * 0.5 + e * e])
-
-
-# --- batches ---------------------------------------------------------------------------------------------
-
-LEADS: list[tuple[int, ...]] = [(), (5,), (2, 5)]
-
-
-@cases
-def test_batches_are_the_points_one_by_one(case: Case) -> None:
-    """Every leaf unbatched or with one or two batch axes, in all combinations; value, gradient, second derivative."""
-    g = Graph()
-    output, leaves, at = case(g)
-    gradients = grad(output, list(leaves.values()))
-    second = jvp(gradients[:1], list(leaves.values())[:1], [g.leaf("v", *next(iter(leaves.values())).shape)])
-    outputs = [output, *gradients, *second]
-    at["v"] = np.ones(next(iter(leaves.values())).shape)
-    random = np.random.default_rng(3)
-    names = list(leaves)
-    for combination in np.ndindex(*(len(LEADS),) * len(names)):
-        leads = [LEADS[i] for i in combination]
-        lead = np.broadcast_shapes(*leads)
-        batch = dict(at)
-        for name, own in zip(names, leads, strict=True):
-            batch[name] = np.asarray(at[name]) + 0.05 * random.random(own + leaves[name].shape)
-        found = [
-            np.broadcast_to(made, lead + node.shape) for made, node in zip(values(outputs, batch), outputs, strict=True)
-        ]
-        for index in np.ndindex(*lead):
-            point = dict(at)
-            for name in names:
-                full = np.broadcast_to(batch[name], lead + leaves[name].shape)
-                point[name] = full[index]
-            for whole, one in zip(found, values(outputs, point), strict=True):
-                np.testing.assert_allclose(whole[index], one, rtol=1e-12, atol=1e-13)

@@ -25,7 +25,7 @@ from tests.benchmarks.driver import ROOT, Row, raced, rows
 
 Found = tuple[Callable[[], Any], Any]
 SIZES = {"points": 200_000_000, "stencil": 100_000_000, "lse": 100_000_000, "mixture": 100_000, "network": 1_000_000}
-SMALL = {"points": 1000, "stencil": 1000, "lse": 1000, "mixture": 40, "network": 60}
+SMALL = {"points": 1000, "stencil": 1000, "lse": 1000, "mixture": 12, "network": 20}
 MOVED = {"points": 5, "stencil": 2, "lse": 4}  # numbers that have to be read and written for an entry
 NEAR_COPY = 1 / 0.85
 LIMITS = {"points": 1.0, "stencil": 1.0, "lse": 1.0, "mixture": 1.1, "network": 1.1}
