@@ -267,18 +267,15 @@ def test_execution_has_no_import_circle() -> None:
     TopologicalSorter(found).prepare()
 
 
-def test_execution_stays_small() -> None:
+@pytest.mark.parametrize(
+    ("room", "most_files", "most_lines"),
+    [("execution", 34, 7_500), ("eager", 79, 19_680), ("observe", 10, 2_890)],
+)
+def test_a_room_stays_small(room: str, most_files: int, most_lines: int) -> None:
     """These figures only shrink."""
-    files = list((PACKAGE / "execution").rglob("*.py"))
-    assert len(files) <= 34
-    assert sum([len(path.read_text(encoding="utf-8").splitlines()) for path in files]) <= 7_500
-
-
-def test_eager_stays_small() -> None:
-    """These figures only shrink."""
-    files = list((PACKAGE / "eager").rglob("*.py"))
-    assert len(files) <= 79
-    assert sum([len(path.read_text(encoding="utf-8").splitlines()) for path in files]) <= 19_680
+    files = list((PACKAGE / room).rglob("*.py"))
+    assert len(files) <= most_files
+    assert sum([len(path.read_text(encoding="utf-8").splitlines()) for path in files]) <= most_lines
 
 
 def test_floors_inside_eager() -> None:
