@@ -33,6 +33,7 @@ READ = {
     r"\begin{cases} x & x > 0, \\ 2 & \text{otherwise}. \end{cases}": "where(x > 0, x, 2)",
     "e = 2\n\\sqrt{m e V}": "e = 2\nsqrt(m*e*V)",
     r"\mathrm{e}^{-x}": "exp(-x)",
+    r"e^{2}": "exp(2)",
     # products of letters, names of several letters
     r"\frac{1}{2}mv^2": "1/2*m*v**2",
     r"$x^2 + 2xy$": "x**2 + 2*x*y",
@@ -162,6 +163,9 @@ def test_mathematics_is_read(text: str) -> None:
 REFUSED = {  # text: the code, and what the help proposes
     r"\frac{x^2!}{2}": ("GC139", "(x^2)!"),
     r"\alpha x_{ab": ("GC138", "add `}`"),
+    r"\frac{e^2}{r^2}": ("GC139", r"\exp(2)"),
+    r"\max_{\|x\|=1} x^\top A x": ("GC138", "the function alone"),
+    r"J^\top J \delta = r": ("GC138", "write =="),
     r"\sqrt{2 m e V}": ("GC139", r"\exp(1)"),
     r"e^{i\theta}": ("GC139", "complex numbers"),
     r"\mathrm{Var}(X) = E[X^2]": ("GC139", r"E \cdot (..)"),

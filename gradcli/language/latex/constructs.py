@@ -126,14 +126,15 @@ class Constructs(Letters):
         while self.names[self.at] in ("^", "_"):
             mark = self.names[self.at]
             self.at += 1
+            if mark == "_" and name != "log":
+                end = self.end_of_group(self.at)
+                below = visible(self.joined(self.at, end).removeprefix("{").removesuffix("}"))
+                hint = "write the subscript as a part of a name, or leave it out"
+                if name in SEVERAL:
+                    hint = f"write the function alone, or `\\{name}(x)` of the entries of x"
+                raise self.error("GC138", f"`\\{command}` has no subscript `{below}`", first, end - 1, hint)
             value = self.argument()
             if mark == "_":
-                if name != "log":
-                    hint = "write the subscript as a part of a name, or leave it out"
-                    if name in SEVERAL:
-                        hint = f"write the function alone, or `\\{name}(x)` of the entries of x"
-                    problem = f"`\\{command}` has no subscript `{visible(value.text)}`"
-                    raise self.error("GC138", problem, first, self.at - 1, hint)
                 if value.text in ("2", "10"):
                     name = f"log{value.text}"
                 else:

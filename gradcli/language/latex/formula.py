@@ -112,6 +112,8 @@ class Formula(Constructs):
             self.at += 1
             self.marked(first)
             end = self.end_of_group(self.at)
+            if self.names[end] not in ("=", "("):
+                raise self.error("GC138", "the left side is not a name", first, equals - 1, SIDES)
             mark = self.written(self.at, end).strip("{}")
             base, below, index = self.joined(first, self.at - 1).partition("_")
             index = index.strip("{}") + mark if below else mark

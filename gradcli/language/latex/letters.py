@@ -131,6 +131,8 @@ class Letters(Tokens):
             return part
         if text == "e" and self.names[self.at] == "^":
             self.at += 1
+            if name == "e" and self.names[self.at] == "2" and not OWN_E.search(self.source.text):
+                raise self.readings("`e^2`", first, self.at, r"\exp(2)", r"\mathrm{q}^2")
             end = self.end_of_group(self.at)
             if "i" not in self.indices and "i" in NO_FACTOR.sub("", self.joined(self.at, end)):
                 hint = "complex numbers are not supported; write another letter for a number"
@@ -183,6 +185,9 @@ class Letters(Tokens):
     def call_or_product(self, first: int, name: str) -> GradcliError:
         """The error for a letter that is often a function, in front of a bracket."""
         shown = visible(self.written(first, self.at))
+        if self.names[self.at] == "[":
+            hint = f"{EXPECTED}; write `{shown} \\cdot (..)` for a product"
+            return self.error("GC139", f"`{shown}[` may be an expected value or a product", first, self.at, hint)
         known = f", `\\mathrm{{{USUAL[name]}}}(..)` for the usual function" if name in USUAL else ""
         hint = f"write `{shown} \\cdot (..)` for a product{known}; define a function by a line {name}(x) = .."
         return self.error("GC139", f"`{shown}(` may be a function or a product", first, self.at, hint)
