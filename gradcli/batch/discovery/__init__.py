@@ -1,4 +1,4 @@
-"""Which cases a check is about: scripts in folders and blocks of documents, or a selection of them.
+"""Finds the cases of a check: scripts in folders and blocks of documents, or a selection of them.
 
-Begin in `walk`, which finds the files; `gitignore` says which of them are left out, and `documents` finds the blocks.
+Begin in `walk`, which finds the files; `gitignore` decides which are skipped, and `documents` finds the blocks.
 """

@@ -1,4 +1,4 @@
-"""A case: one script to be checked, a file of its own or a block of a document."""
+"""A case: one script to check, a file or a block of a document."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class Case(NamedTuple):
         return f"{self.path} (block {self.block})" if self.block else self.path
 
     def content(self) -> bytes | None:
-        """The bytes of the script, a block with an empty line for every line of the document above it.
+        """The bytes of the script; of a block, with an empty line for every line of the document above it.
 
-        So lines have the numbers that they have in the document. None where the file cannot be read, or should not be
-        before a worker that may be killed does it: a device or a pipe, which may have no end.
+        So lines have the same numbers as in the document. None if the file cannot be read, or if only a worker, which
+        can be killed, should read it: a device or a pipe, which may have no end.
         """
         if self.text is not None:
             return ("\n" * (self.line - 1) + self.text).encode("utf-8", "surrogateescape")

@@ -2,7 +2,7 @@
 
 Markdown is read by markdown-it-py, a CommonMark parser, so a fence in a list or a quotation counts, and one in a
 comment or in another fence does not. reStructuredText is read by the indentation of its directives. In both, the
-columns of a block are those of the document: what stands in front of its lines becomes blanks.
+columns of a block are those of the document: blanks replace what precedes its lines.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ class Block(NamedTuple):
 
 
 def is_document(path: str) -> bool:
-    """Whether a file is one that may hold blocks, by its suffix."""
+    """Whether a file may contain blocks, by its suffix."""
     return os.path.splitext(path)[1].lower() in MARKDOWN + RESTRUCTURED
 
 
 def blocks(path: str) -> list[Case]:
-    """The cases of a document; those that say `ignore` are left out, but count.
+    """The cases of a document; blocks with `ignore` are skipped, but are counted in the numbering.
 
-    A document that cannot be read, or that has the word gradcli but is not UTF-8, is one case without a block: whoever
-    checks it gets the error.
+    A document that cannot be read, or that contains the word gradcli but is not UTF-8, is one case without a block:
+    checking it reports the error.
     """
     try:
         if not os.path.isfile(path) or os.path.getsize(path) > LARGEST:
@@ -96,7 +96,7 @@ def markdown(lines: Sequence[str]) -> Iterator[Block]:
 
 @cache
 def commonmark() -> MarkdownIt:
-    """The parser of Markdown, without what it does inside paragraphs."""
+    """The parser of Markdown, without inline parsing."""
     from markdown_it import MarkdownIt
 
     reader = MarkdownIt("commonmark")
@@ -105,9 +105,9 @@ def commonmark() -> MarkdownIt:
 
 
 def placed(raw: Sequence[str], text: list[str]) -> list[str]:
-    """The lines of a block in their columns: with blanks for what the document has in front of them.
+    """The lines of a block in their columns: with blanks for what precedes them in the document.
 
-    They stay as they are where not all of them have the same in front.
+    The lines are not changed if they have different prefixes.
     """
     fronts = {
         line[: len(line) - len(inside)] if line.endswith(inside) else None

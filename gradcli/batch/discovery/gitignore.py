@@ -83,7 +83,7 @@ def rules_above(folder: str, read: set[str]) -> Rules:
 
 
 def read_patterns(folder: str, read: set[str]) -> Patterns:
-    """What the .gitignore file of a folder says; nothing where it cannot be read."""
+    """The patterns of a folder's .gitignore file; none if it cannot be read."""
     path = os.path.join(folder, IGNORE)
     read.add(path)
     try:
@@ -94,7 +94,7 @@ def read_patterns(folder: str, read: set[str]) -> Patterns:
 
 
 def is_ignored(rules: Rules, path: str, folder: bool) -> bool:
-    """Whether an entry is ignored, where its folder is not: the innermost file with a pattern for it decides."""
+    """Whether an entry of a folder that is not ignored is ignored: the innermost file with a pattern for it decides."""
     for root, patterns in reversed(rules):
         found = patterns.decision(os.path.relpath(path, root).replace(os.sep, "/"), folder)
         if found is not None:

@@ -1,4 +1,4 @@
-"""Which of the discovered cases a run takes - a shard, those that failed last - and which verdicts it shows."""
+"""Selects the cases of a run - a shard, those that failed last - and the verdicts to show."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def sharded(cases: Sequence[Case], shard: str) -> list[Case]:
 
 
 class Selected(NamedTuple):
-    """The cases of a run, and a note to the user where they are not what was requested."""
+    """The cases of a run, and a note to the user if they are not those that were requested."""
 
     cases: list[Case]
     note: str = ""
 
 
 def last_failed(cases: Sequence[Case], failed: Collection[tuple[str, int]]) -> Selected:
-    """The cases that failed last, given as (absolute path, block); all where none of them is known to have failed.
+    """The cases that failed last, given as (absolute path, block); all cases if none is known to have failed.
 
     >>> from gradcli.batch.discovery.cases import Case
     >>> last_failed([Case("/a.grad"), Case("/b.grad")], {("/b.grad", 0)}).cases

@@ -1,4 +1,4 @@
-"""Which scripts and blocks of documents a check is about: a walk of folders that leaves out what git ignores."""
+"""Finds the scripts and blocks of documents of a check by walking folders, without files that git ignores."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def find_cases(
 
     With `docs`, documents (.md, .markdown, .rst) are taken like scripts, and each of their gradcli blocks is a case.
 
-    A file that is named is always taken. Under a folder, names that start with a dot, links to folders, pipes and
-    devices are left out, and so is what the .gitignore files there and above, up to the root of the repository, say; a
-    broken link is taken, for it cannot be read. `select` and
-    `exclude` are patterns as in a .gitignore file, relative to the current folder: with `select` only files that match
-    one of them are taken, and never one that matches `exclude`.
+    A named file is always taken. Under a folder, names that start with a dot, links to folders, pipes and devices are
+    skipped, and so are files that the .gitignore files there and above, up to the root of the repository, ignore. A
+    broken link is taken, so that its error is reported. `select` and `exclude` are patterns as in a .gitignore file,
+    relative to the current folder: with `select` only files that match one of them are taken; files that match
+    `exclude` are not.
 
     Raises GradcliError GC721 for a pattern that cannot be read, and for a named document without `docs`.
     """
@@ -44,7 +44,7 @@ def find_files(
     docs: bool = False,
     read: set[str] | None = None,
 ) -> list[str]:
-    """The files that `find_cases` is about; the folders and .gitignore files that decide on them go into `read`."""
+    """The files of `find_cases`; `read` receives the folders and .gitignore files that decide on them."""
     wanted, unwanted = option("--select", select), option("--exclude", exclude)
     found: set[str] = set()
     for path in paths:
@@ -64,7 +64,7 @@ def find_files(
 def nothing_found(
     paths: Sequence[str], select: Sequence[str] = (), exclude: Sequence[str] = (), docs: bool = False
 ) -> str:
-    """Why `find_cases` finds nothing, and what to do: a text of one line."""
+    """The reason why `find_cases` finds nothing, and what to do, in one line."""
     names = ["this folder" if path == "." else visible(path, 60) for path in paths[:3]]
     where = "in " + " and ".join(names) + (" and others" if len(paths) > 3 else "")
     kinds = "scripts and blocks" if docs else "scripts"
@@ -83,7 +83,7 @@ def nothing_found(
 
 
 def option(name: str, patterns: Sequence[str]) -> Patterns:
-    """The patterns of an option; GC721 for one that means nothing."""
+    """The patterns of an option; raises GC721 for a malformed one."""
     for pattern in patterns:
         if parse_pattern(pattern) is None:
             raise error(
@@ -95,7 +95,7 @@ def option(name: str, patterns: Sequence[str]) -> Patterns:
 def walk(folder: str, docs: bool, read: set[str]) -> Iterator[str]:
     """The scripts under a folder that git would not ignore, and with `docs` the documents.
 
-    The folders and the .gitignore files that were read go into `read`.
+    `read` receives the folders and the .gitignore files that were read.
     """
     start = os.path.abspath(folder)
     rules = {start: rules_above(start, read)}

@@ -32,11 +32,11 @@ def changes(
     sleep: Callable[[float], object] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> Iterator[None]:
-    """Yield at once, and again after each change of what `walk.find_cases` finds for these arguments.
+    """Yield at once, and again after each change of the files that `walk.find_cases` finds for these arguments.
 
     A change is a file that is written, added or removed. The paths that `also` returns belong to the run too - data
-    files that scripts opened, a configuration file -, and need not exist. What changes while the caller is busy is
-    a change as well. It ends at an interrupt (Ctrl-C) that comes while it waits.
+    files that scripts opened, a configuration file -, and need not exist. Changes while the caller is busy count too.
+    It ends at an interrupt (Ctrl-C) while it waits.
     """
     read: set[str] = set()  # the folders and .gitignore files that decide which files there are
 

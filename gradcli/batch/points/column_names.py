@@ -1,4 +1,4 @@
-"""The names of columns in a file of points or results, and which entry of which leaf each of them holds.
+"""The names of columns in a file of points or results, and the entry of a leaf in each column.
 
 A scalar leaf `x` is the column `x`; an array `w` is the columns `w[0]`, `w[1]`, ... or `A[0,1]`, in any order. In the
 results `value` is the value and `d_x` the derivative in `x`.
@@ -28,9 +28,9 @@ class Group(NamedTuple):
 
 
 def grouped(path: str, names: Sequence[str]) -> tuple[Group, ...]:
-    """The leaves that named columns make; raises GradcliError (GC618) for names that make no array, or come twice.
+    """The leaves of named columns; raises GradcliError (GC618) for names that form no array, or come twice.
 
-    A name that no leaf can have makes a group of its own, which no script uses.
+    A name that no leaf can have forms a group of its own, which no script uses.
     """
     found: dict[str, dict[tuple[int, ...], int]] = {}
     others: list[Group] = []
@@ -51,7 +51,7 @@ def grouped(path: str, names: Sequence[str]) -> tuple[Group, ...]:
 
 
 def _separated(names: Sequence[str]) -> str | None:
-    """What to do where the one name holds what looks like several, with another separator."""
+    """Advice for a single name that looks like several names with another separator."""
     for sign, word in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars")):
         parts = names[0].split(sign)
         if len(names) == 1 and len(parts) > 1 and all(CELL.fullmatch(part) for part in parts):
@@ -90,7 +90,7 @@ def in_order(path: str, leaves: Sequence[str], count: int, how: str) -> tuple[Gr
 
 
 def missing(path: str, groups: Sequence[Group], errors: Sequence[Diagnostic]) -> list[Diagnostic]:
-    """The errors for leaves without values, in the words of a file; `errors` are those of a point."""
+    """The errors for leaves without values, reworded for a file; `errors` are those for a point."""
     phrase = listed([group.name for group in groups])
     return [
         Diagnostic(
@@ -105,7 +105,7 @@ def missing(path: str, groups: Sequence[Group], errors: Sequence[Diagnostic]) ->
 
 
 def known(path: str, groups: Iterable[Group], leaves: Iterable[str]) -> tuple[Group, ...]:
-    """The groups that the script uses; raises GradcliError (GC618) where none does."""
+    """The groups that the script uses; raises GradcliError (GC618) if it uses none."""
     leaves = list(leaves)
     groups = list(groups)
     used = tuple(group for group in groups if group.name in leaves)
@@ -128,7 +128,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 def without_others(groups: Sequence[Group], names: Collection[str]) -> tuple[tuple[Group, ...], tuple[int, ...]]:
-    """The groups of these names in a table of their columns alone, and where these stand in the whole one."""
+    """The groups of these names in a table of their columns alone, and the positions of these in the whole table."""
     used = [group for group in groups if group.name in names]
     places = sorted([place for group in used for place in group.places])
     moved = {place: position for position, place in enumerate(places)}

@@ -28,7 +28,7 @@ MISSING = ("", "na", "n/a", "null", "none", "missing", "<na>")
 def parsed(text: bytes, delimiter: str, count: int, path: str, line: int, wanted: Sequence[int] | None = None) -> Table:
     """The numbers of whole lines, [rows, count]; `line` is the number of the first one.
 
-    `wanted` columns alone are read: whatever stands in others is no matter.
+    Only `wanted` columns are read; the content of other columns does not matter.
 
     Raises GradcliError: GC617 for a row of another length, GC616 for a cell that is not a number.
     """
@@ -40,7 +40,7 @@ def parsed(text: bytes, delimiter: str, count: int, path: str, line: int, wanted
 
 
 def _quick(text: bytes, delimiter: bytes, count: int, columns: Sequence[int]) -> Table | None:
-    """All cells at once, where every line has its delimiters and nothing is quoted; None where a closer look is due."""
+    """All cells at once, if every line has its delimiters and nothing is quoted; None if lines must be read singly."""
     if b'"' in text or b"_" in text or b"\r" in text.replace(b"\r\n", b"\n") or not text.isascii():
         return None
     raw = np.frombuffer(text, dtype=np.uint8)
@@ -87,7 +87,7 @@ def _careful(text: bytes, delimiter: str, count: int, path: str, line: int, colu
 
 
 def _read(rows: Any, path: str, line: int) -> Iterator[list[str]]:
-    """The rows of a reader; GC614 for what is not a table at all, such as a cell of a million characters."""
+    """The rows of a reader; raises GC614 for anything but a table, such as a cell of a million characters."""
     try:
         yield from rows
     except csv.Error as wrong:
@@ -109,7 +109,7 @@ def _number(cell: str, path: str, line: int, column: int) -> float:
 
 
 def _cure(cell: str) -> str:
-    """What to write instead of a cell that is not a number."""
+    """Advice for a cell that is not a number."""
     if cell.strip("-?.").lower() in MISSING:
         return "write nan for a missing number"
     if re.fullmatch(r"[-+]?\d+,\d+", cell):

@@ -49,7 +49,7 @@ def _end_with_parent() -> None:
 
 
 class Results:
-    """What becomes of the results: a file, or lines of CSV for `write`. `taken` counts the points so far."""
+    """The destination of the results: a file, or lines of CSV for `write`. `taken` counts the points so far."""
 
     def __init__(
         self, out: str | None, key: str, write: Callable[[str], None] | None, pool: Pool | None, before: int
@@ -65,7 +65,7 @@ class Results:
         self.waiting: deque[tuple[Any, int, int]] = deque()
 
     def add(self, value: Any, slopes: Mapping[str, Any], end: int) -> None:
-        """The results of a block; the source goes on at `end` behind it."""
+        """Add the results of a block; the source continues at `end` after it."""
         if not self.begun:
             self._begin(columns_of(value, slopes))
         count = len(value)
@@ -88,7 +88,7 @@ class Results:
             self.write(heading(columns, ",").decode().rstrip("\n"))
 
     def _open(self, out: str, columns: Columns) -> Sink:
-        """The file; GC690 where another run has gone on with it meanwhile."""
+        """The file; raises GC690 if another run has continued it meanwhile."""
         sink = sink_of(out, columns, self.key)
         sink.begin()
         if sink.rows != self.before:
@@ -108,7 +108,7 @@ class Results:
             self.write(content.decode().rstrip("\n"))
 
     def finish(self) -> None:
-        """Wait for what is still on its way, and put the file in its place."""
+        """Wait for pending results, and move the file to its place."""
         while self.waiting:
             self._arrived()
         if self.sink is None and self.out is not None:  # every row was written by an earlier run
@@ -118,25 +118,25 @@ class Results:
             self.sink = None
 
     def discard(self) -> None:
-        """Take away what is unfinished."""
+        """Remove the unfinished file."""
         if self.sink is not None:
             self.sink.discard()
             self.sink = None
 
     def leave(self) -> None:
-        """Close what is unfinished."""
+        """Close the unfinished file, and keep it."""
         if self.sink is not None:
             self.sink.leave()
             self.sink = None
 
 
 def written_before(out: str, key: str) -> tuple[int, int]:
-    """How many rows an unfinished file of the same question holds, and where its source goes on."""
+    """The number of rows in an unfinished file of the same question, and the place where its source continues."""
     return sink_of(out, Columns((), {}), key).known()
 
 
 def unfinished(out: str) -> str | None:
-    """The file that holds the rows of an interrupted run, if there is one."""
+    """The file with the rows of an interrupted run, if there is one."""
     sink = sink_of(out, Columns((), {}), "")
     return sink.part if os.path.exists(sink.record) else None
 

@@ -1,7 +1,7 @@
 """The files that results are written to: CSV, NumPy arrays and archives, Parquet.
 
-A file is written beside its place and moved there when it is whole. What is unfinished is called FILE.part, with
-FILE.part.json beside it, which says how far it goes and of what question; the same question goes on from there.
+A file is written next to its place and moved there when it is complete. An unfinished file is called FILE.part; next to
+it, FILE.part.json records the question and how far it goes, so that a run of the same question continues from there.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ class Sink:
         self.file: IO[bytes] | None = None
 
     def begin(self) -> None:
-        """Open the file, or go on with an unfinished one of the same question; GC690 where neither can be done.
+        """Open the file, or continue an unfinished one of the same question.
 
-        GC690 too where another run writes there.
+        Raises GC690 if neither is possible, or if another run is writing the file.
         """
         try:
             if os.path.isdir(self.path):
@@ -97,7 +97,7 @@ class Sink:
             return True
 
     def known(self) -> tuple[int, int]:
-        """The rows of an unfinished file of the same question, and where its source goes on; zeros without one."""
+        """The rows of an unfinished file of the same question, and where its source continues; zeros without one."""
         found = self._record()
         return (0, 0) if found is None else (found["rows"], found["offset"])
 
@@ -122,10 +122,10 @@ class Sink:
         return True
 
     def _head(self) -> None:
-        """What stands in front of the rows."""
+        """The bytes before the rows."""
 
     def write(self, content: Any, rows: int, offset: int) -> None:
-        """Add rows; GC690 where the disk is full."""
+        """Add rows; raises GC690 if the disk is full."""
         assert self.file is not None
         try:
             self.file.write(content if isinstance(content, bytes) else np.ascontiguousarray(content).data)
@@ -151,11 +151,11 @@ class Sink:
             raise cannot(self.path, problem) from None
 
     def _end(self) -> str:
-        """Write what is only known when all rows are there; the name of the whole file."""
+        """Write what is only known when all rows are written; returns the name of the complete file."""
         return self.part
 
     def _passing(self) -> tuple[str, ...]:
-        """The files that are there until the whole one is in its place."""
+        """The files that exist only until the complete file is in its place."""
         return self.part, self.record
 
     def _clear(self) -> None:
@@ -164,12 +164,12 @@ class Sink:
                 os.remove(path)
 
     def discard(self) -> None:
-        """Close an unfinished file and take it away."""
+        """Close an unfinished file and remove it."""
         self.leave()
         self._clear()
 
     def leave(self) -> None:
-        """Close an unfinished file; it stays, to be gone on with."""
+        """Close an unfinished file and keep it, so that a later run can continue it."""
         if self.file is not None:
             self.file.close()
 
@@ -217,9 +217,9 @@ def header(shape: Sequence[int]) -> bytes:
 
 
 class GatheredSink(ArraySink):
-    """A file of another format, made of the finished rows at the end.
+    """A file of another format, which is written from the finished rows at the end.
 
-    The rows stay as they are until that file is in its place: who is ended meanwhile makes it again.
+    The rows are kept until that file is in its place, so an interrupted run can write it again.
     """
 
     def _passing(self) -> tuple[str, ...]:
@@ -237,7 +237,7 @@ class GatheredSink(ArraySink):
         return self.gathered
 
     def _gather(self, rows: IO[bytes]) -> None:
-        """Make the file of the rows, which stand in NumPy's format."""
+        """Write the file from the rows, which are in NumPy's format."""
 
     def _tables(self, rows: IO[bytes]) -> Iterator[Any]:
         """The rows, some thousands at a time."""
@@ -263,7 +263,7 @@ class ParquetSink(GatheredSink):
     """A Parquet file, written by pyarrow, a group of rows at a time."""
 
     def begin(self) -> None:
-        """Open the file of the rows; GC713 without pyarrow."""
+        """Open the file of the rows; raises GC713 without pyarrow."""
         try:
             self.arrow: Any = import_module("pyarrow")
             self.parquet: Any = import_module("pyarrow.parquet")

@@ -1,7 +1,7 @@
 """Files of points, read block by block whatever their size: CSV, NumPy arrays and archives, Parquet.
 
-A block is read, never mapped: pages of a mapped file count as memory of the process. Nothing of the file is trusted
-before it is checked.
+A block is read, never mapped: pages of a mapped file count as memory of the process. The content of a file is checked
+before it is used.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ ENDINGS = (*DELIMITERS, ".npy", ".npz", ".parquet")
 
 
 class Chunk(NamedTuple):
-    """Some rows that follow each other: numbers by leaf, or text still to be parsed, and where the next rows begin.
+    """Consecutive rows: numbers by leaf, or text still to be parsed, and the place where the next rows begin.
 
     `line` is the number of the first line of a text, else of the first row.
     """
@@ -57,7 +57,7 @@ class Chunk(NamedTuple):
 
 
 class Source:
-    """A file of points: `groups` says which leaves it has, `count` how many rows if that is known beforehand.
+    """A file of points: `groups` are its leaves, `count` the number of rows if that is known beforehand.
 
     `shown_path` is the path as it was given.
     """
@@ -82,9 +82,9 @@ class Source:
 
 
 def opened(path: str, leaves: Callable[[], Sequence[str]]) -> Source:
-    """The source of a path; `leaves` gives the names that columns without a header stand for.
+    """The source of a path; `leaves` gives the names for columns without a header.
 
-    Raises GradcliError: GC611 for what cannot be read, GC613 for another ending, GC614 to GC618 for what is in it.
+    Raises GradcliError: GC611 if it cannot be read, GC613 for an unknown ending, GC614 to GC618 for wrong content.
     """
     ending = os.path.splitext(path)[1].lower()
     if ending not in ENDINGS:
@@ -160,7 +160,7 @@ def rest_of_cell(file: BinaryIO) -> bytes:
 
 
 def not_text(path: str, first: bytes) -> GradcliError:
-    """GC614 for a file that is not a table, with what it is if its first bytes show it."""
+    """The error GC614 for a file that is not a table, with its kind if its first bytes show it."""
     for sign, what, hint in SIGNS:
         if first.startswith(sign):
             return damaged(path, f"it is {what}, no UTF-8 text", hint)
@@ -168,13 +168,13 @@ def not_text(path: str, first: bytes) -> GradcliError:
 
 
 def require_real(dtype: Any, label: str) -> None:
-    """GC615 for complex entries: points are real, and dropping a part of them would be silent."""
+    """Raise GC615 for complex entries: points are real, and the imaginary part must not be dropped silently."""
     if dtype.kind == "c":
         raise error("GC615", f"{visible(label)} holds complex numbers", help="save their real and imaginary parts")
 
 
 class Stream(NamedTuple):
-    """Where the entries of an array lie, so that blocks of its rows can be read."""
+    """The place of an array's entries in the file, for reading blocks of its rows."""
 
     shape: tuple[int, ...]
     fortran: bool

@@ -1,7 +1,7 @@
 """Values and gradients of one script at every row of a file, block by block in bounded memory.
 
-Blocks of text are parsed, and results are written as text, in worker processes while this one computes; their number in
-flight is bounded. A run that was interrupted goes on behind the last block that it wrote.
+Worker processes parse blocks of text and write results as text while this process computes; the number of pending
+blocks is bounded. An interrupted run continues after the last block that it wrote.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ WORTH_WORKERS = 8 << 20  # bytes of text, below which worker processes cost more
 
 
 class Summary(NamedTuple):
-    """How many points were answered, how many of them before this run, and what is to be said of them."""
+    """The number of points, how many of them were computed before this run, and the diagnostics."""
 
     points: int
     resumed: int
@@ -67,10 +67,11 @@ def answer_points(
 ) -> Summary:
     """The value, and the gradient, of a script at every row of a file; results go to `out`, or as CSV to `write`.
 
-    `at` gives leaves that all points share; `relax` permits rewrites that may round far worse. `cluster` is the address
-    of a Dask scheduler whose workers compute the blocks, while this process reads and writes.
-    Raises GradcliError for a script, a file or a row that cannot be read:
-    the message names line and column, and what was written stays unfinished beside `out`.
+    `at` gives leaves that all points share; `relax` allows rewrites with larger rounding errors. `cluster` is the
+    address of a Dask scheduler whose workers compute the blocks, while this process reads and writes.
+
+    Raises GradcliError for a script, a file or a row that cannot be read: the message names line and column, and the
+    results so far are kept in the unfinished file next to `out`.
     """
     source = script if isinstance(script, Script) else Script(script)
     if dtype == "complex128":
@@ -113,7 +114,7 @@ def answer_points(
 
 
 def unread(path: str, names: Sequence[str]) -> Iterator[Diagnostic]:
-    """A note where columns belong to no leaf of the script."""
+    """A note on columns that belong to no leaf of the script."""
     if names:
         phrase = ", ".join([f"`{visible(name)}`" for name in names[:FEW]])
         more = f" and {len(names) - FEW:,} more columns" if len(names) > FEW else ""
@@ -121,7 +122,7 @@ def unread(path: str, names: Sequence[str]) -> Iterator[Diagnostic]:
 
 
 def unnamed_leaves(source: Script, point: Mapping[str, Any], limits: LimitsLike) -> list[str]:
-    """The leaves that columns without names stand for: those without a value, else all that are not const."""
+    """The leaves for columns without names: those without a value, else all that are not const."""
     lowered = prepare(source, point, None, limits_of(limits))
     program = lowered.program
     open_ones = [name for name in program.leaves if name not in lowered.values]
@@ -129,7 +130,7 @@ def unnamed_leaves(source: Script, point: Mapping[str, Any], limits: LimitsLike)
 
 
 def question_key(source: Script, table: sources.Source, *rest: Any) -> str:
-    """What an unfinished file must agree in before it is gone on with."""
+    """A key of the question; an unfinished file is continued only if it has the same key."""
     parts = repr((source.text, os.path.abspath(table.path), table.size(), rest))
     return blake2b(parts.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
@@ -158,7 +159,7 @@ class Work:
     def run(
         self, out: str | None, key: str, write: Callable[[str], None] | None, notes: tuple[Diagnostic, ...]
     ) -> Summary:
-        """Answer everything."""
+        """Compute the results of all blocks."""
         skip, offset = (0, 0) if out is None else written_before(out, key)
         self._hire(out)
         made = Results(out, key, write, self.pool, skip)
@@ -179,7 +180,7 @@ class Work:
         return Summary(made.taken, skip, out, (*notes, *self._told()))
 
     def _hire(self, out: str | None) -> None:
-        """Worker processes, where there is text enough to share out."""
+        """Worker processes, if there is enough text to share."""
         text = isinstance(self.table, sources.TextSource) or out is None or is_text(out)
         if text and self.jobs > 1 and self.bytes > WORTH_WORKERS:
             self.pool = Pool(self.jobs)

@@ -1,4 +1,4 @@
-"""Checks one case after another in a process of its own, which the supervisor gives cases to and may end at any time.
+"""Checks one case after another in a process of its own, which the supervisor controls and may end at any time.
 
 A line comes in for each case. Lines go out: a sign of life after each check, then the answer; each begins with the
 number of the case within this process, so that nothing else that reaches the pipe is taken for an answer.
@@ -44,11 +44,11 @@ CHECKING = "gradcli.checks.scripts"  # heavy
 
 
 def answered(path: str, block: int, content: bytes | None, options: Options, beat: Beat | None = None) -> str:
-    """The answer to one case, a line of JSON: its report, or the failure of gradcli that there is instead.
+    """The answer to one case, a line of JSON: its report, or a failure of gradcli.
 
-    `content` are the bytes to be judged; None for a file that could not be read, which is tried here once more. `clock`
-    in the answer says that a report depends on this machine: time or memory were over, or the oracle was lost. `beat`
-    is called after each check.
+    `content` are the bytes to check; None for a file that could not be read, which is tried again here. `clock` in the
+    answer says that a report depends on this machine: it ran out of time or memory, or the oracle was lost. `beat` is
+    called after each check.
 
     Raises MemoryError, after which the process should not go on.
     """
@@ -71,7 +71,7 @@ def answered(path: str, block: int, content: bytes | None, options: Options, bea
 def check_content(path: str, block: int, content: bytes | None, options: Options, beat: Beat | None = None) -> Report:
     """The report of a script; one that cannot be read or lowered is one check that says why.
 
-    Raises GradcliError GC999 where there is no process for exact arithmetic.
+    Raises GradcliError GC999 if the process for exact arithmetic does not start.
     """
     started = monotonic()
     keywords = dict(options)
@@ -89,7 +89,7 @@ def check_content(path: str, block: int, content: bytes | None, options: Options
 
 
 def depends_on_machine(report: Report) -> bool:
-    """Whether time or memory that were over, or a lost oracle, decided anything in a report."""
+    """Whether a timeout, a lack of memory or a lost oracle decided anything in a report."""
     return any(
         "unanswered" in one.evidence or any(found.code == "GC506" for found in one.diagnostics) for one in report.checks
     )

@@ -1,8 +1,8 @@
 """Checks cases in worker processes that may die, hang or grow: every case has an outcome, whatever its worker does.
 
-A worker has one case in flight. Where it dies, exactly that case is tried once more at the end, in a fresh process
-while no other case is in flight; where it dies again, the case has crashed. A worker that gives no sign of life for
-long is killed, and its case is not tried again: it would cost the same time once more. Processes are spawned, lead a
+A worker has one case in flight. If it dies, exactly that case is tried once more at the end, in a fresh process
+while no other case is in flight; if it dies again, the case has crashed. A worker that gives no sign of life for
+long is killed, and its case is not tried again: it would take the same time once more. Processes are spawned, lead a
 process group with what they start, and end with this one, even when it is killed (`process_limits.end_with_parent`).
 """
 

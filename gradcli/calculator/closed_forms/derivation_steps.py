@@ -50,14 +50,14 @@ OPERATORS = {
 
 
 class Operation(NamedTuple):
-    """What a script wrote in one place: the node of its result, and the nodes that it reads."""
+    """An operation as the script wrote it: the node of its result, and the nodes that it reads."""
 
     top: Node
     operands: tuple[Node, ...]
 
 
 class Names:
-    """How lines call nodes and sizes, and how a text becomes one that parses."""
+    """The names of nodes and sizes in the lines, and the conversion of a text to one that parses."""
 
     def __init__(self, lowered: Lowered, order: Sequence[Node], sizes: Mapping[int, str]) -> None:
         self.lowered = lowered
@@ -69,7 +69,7 @@ class Names:
         self.letters: dict[Node, str] = {}  # of operations that are too long to be written again
 
     def written(self, node: Node) -> str:
-        """What stands in the script where a node comes from."""
+        """The text of a node in the script."""
         span = node.span
         if node.args and not self.inlined and span is not None and span.line == span.end_line:
             try:
@@ -84,7 +84,7 @@ class Names:
         return next(name for place in count(1) if (name := f"u{place}") not in taken)
 
     def text(self, node: Node) -> str:
-        """How lines call a node."""
+        """The name or formula of a node in the lines."""
         return self.lowered.names.get(node) or self.letters.get(node) or self.written(node)
 
 
@@ -120,9 +120,9 @@ def operations(order: Sequence[Node], inputs: set[Node]) -> Iterator[Operation]:
 def steps_by(
     lowered: Lowered, leaf: str, sizes: Mapping[int, str], for_programs: Callable[[str], str]
 ) -> list[DerivationStep]:
-    """The lines of the derivation by one leaf; none of a script that is too long for them.
+    """The lines of the derivation by one leaf; none for a script that is too long.
 
-    `sizes` are names for sizes that are primes, and `for_programs` puts what a script can read in their place.
+    `sizes` are names for sizes that are primes, and `for_programs` replaces them by expressions of the language.
     """
     (output,) = lowered.program.outputs
     target = lowered.program.leaves[leaf].node
@@ -142,7 +142,7 @@ def steps_by(
 
 
 class Lines:
-    """The lines of one operation: its rule on its operands, and what that makes in the leaf."""
+    """The lines of one operation: its rule on its operands, and the result in the leaf."""
 
     def __init__(
         self,
@@ -180,7 +180,7 @@ class Lines:
         ]  # fmt: skip
 
     def with_names(self, tree: Syntax) -> Syntax:
-        """An operation with the letters of its operands in place of what they are."""
+        """An operation with letters for its operands."""
         letters = {self.names.written(one): self.names.text(one) for one in self.operands if one.args}
 
         def change(node: Syntax) -> Syntax | None:
@@ -244,7 +244,7 @@ class Lines:
         return reads_back(self.for_programs(text), node, called, self.names.shapes)
 
     def rule_name(self, tree: Syntax) -> str:
-        """What a textbook calls the rule of an operation, with the function where it is one."""
+        """The textbook name of the rule of an operation, with the function if it is one."""
         inner = any(one is not self.target for one in self.moving)
         if isinstance(tree, Binary):
             if tree.op in "*/@" and len(self.moving) == 1 and (tree.op != "/" or self.moving[0] is self.operands[0]):
@@ -262,7 +262,7 @@ class Lines:
 
 
 def moving_last(node: Syntax, moving: str) -> Syntax:
-    """A tree whose products have the factors that contain what moves behind the others."""
+    """A tree whose products have the factors with differentials last."""
 
     def reads(one: Syntax) -> bool:
         return (isinstance(one, Name) and one.id.startswith(moving)) or any(map(reads, children(one)))
@@ -291,7 +291,7 @@ def is_dot(factor: Syntax) -> bool:
 
 
 def rank(factor: Syntax, moves: bool) -> int:
-    """The place of a factor in a product: numbers, what is fixed, what moves."""
+    """The order of a factor in a product: numbers first, then constants, then differentials."""
     return 2 if moves else 0 if isinstance(factor, Number) else 1
 
 

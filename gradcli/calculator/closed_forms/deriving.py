@@ -66,7 +66,7 @@ MARK = 0xE000  # private characters stand for sizes in a text until it is known 
 
 
 class Subject(NamedTuple):
-    """A script whose output is a number, and what is assumed of its free names.
+    """A script whose output is a number, and the assumptions on its free names.
 
     For a Jacobian the script is the output times `rows`, the cotangent, and summed.
     """
@@ -88,7 +88,7 @@ class Subject(NamedTuple):
         return None if self.rows is None else Rows(self.rows, lowered.program.leaves[self.rows].node.shape)
 
     def claim(self, leaf: str, text: str) -> str:
-        """What a formula says about the gradient of the script, in the language."""
+        """The claim of a formula about the gradient of the script, in the language."""
         text = self.for_programs(text)
         if self.rows is None:
             return text
@@ -176,12 +176,12 @@ def derive(
     """The derivatives of a script in closed form, leaf by leaf, as a `gradcli.results.calculations.Derivation`.
 
     `shapes` gives the sizes of free names, each a symbol or a number; others are inferred from how they are used.
-    `style` is that of formulas of numbers: "simplified", "factored", or "derived", which is how the rules make them.
-    `quantity` is "gradient", "jacobian" or "hessian"; with `order` a gradient by numbers goes on to higher derivatives.
-    With `direction`, a name, there is the derivative along it in place of the gradient (`x along v`), and for "hessian"
-    the Hessian times it as well (`x,x along v`). With `steps` the first derivative with respect to each leaf has the
-    lines of its derivation.
-    Raises GradcliError for a script that cannot be lowered, and GC511 where no leaf has a closed form.
+    `style` is that of formulas without arrays: "simplified", "factored", or "derived", as the rules give them.
+    `quantity` is "gradient", "jacobian" or "hessian"; with `order` a gradient by numbers has higher derivatives too.
+    With `direction`, a name, the derivative along it replaces the gradient (`x along v`), and "hessian" adds the
+    Hessian times the direction (`x,x along v`). With `steps` the first derivatives have the lines of their derivation.
+
+    Raises GradcliError for a script that cannot be lowered, and GC511 if no leaf has a closed form.
 
     >>> derive("mean((A@x - b)**2)", wrt=["x"]).formula  # doctest: +SKIP
     {'x': '2/len(b)*A.T @ (A @ x - b)'}
@@ -490,7 +490,7 @@ def general_texts(subject: Subject, reasons: dict[str, str]) -> dict[str, list[s
 def derived_texts(
     subject: Subject, sizes: Mapping[str, int], marks: Mapping[int, str], reasons: dict[str, str]
 ) -> dict[str, list[str]]:
-    """Formulas for each leaf at these sizes, the best first; in `reasons` why there is none."""
+    """Formulas for each leaf at these sizes, the best first; `reasons` receives the reason if there is none."""
     lowered = subject.lowered(sizes)
     names = leaf_names(lowered)
     gradient = derivatives.grad(scalar_output(lowered), [lowered.program.leaves[name].node for name in names])
@@ -510,7 +510,7 @@ def derived_texts(
 
 
 def reason_text(reason: NoFormula, source: Source) -> str:
-    """A reason, with the part of the script that it is about."""
+    """A reason, with the part of the script that it concerns."""
     span = reason.span
     if span is None or span.line != span.end_line:
         return str(reason)
@@ -541,7 +541,7 @@ def shorter_texts(subject: Subject, texts: list[str], style: str) -> list[str]:
 
 
 def cost_of(text: str, known: set[str]) -> float:
-    """How hard a formula is to read: its length, its operations, and names that the script does not use."""
+    """How hard a formula is to read, by its length, its operations, and names that the script does not use."""
     try:
         nodes = list(nodes_of(parse(Source(text))))
     except GradcliError:  # nothing that the language has
@@ -560,10 +560,10 @@ def own_names(lowered: Lowered) -> set[str]:
 def confirmed(
     subject: Subject, texts: Mapping[str, list[str]], choices: list[dict[str, int]], general: bool
 ) -> dict[str, Formula]:
-    """For each leaf the first of its texts that holds at so many choices of sizes as are wanted, and fails at none.
+    """For each leaf the first of its texts that holds at the wanted number of choices of sizes, and fails at none.
 
-    One that loses digits in floating point is taken only if no other holds.
-    A choice decides nothing where a formula has no value at any of its points, as `inv(A @ B)` where that is singular.
+    A formula that loses digits in floating point is taken only if no other holds. A choice decides nothing if a formula
+    has no value at any of its points, such as `inv(A @ B)` if that is singular.
     """
     found: dict[str, Formula] = {}
     waiting = {leaf: list(ways) for leaf, ways in texts.items() if ways}
@@ -612,7 +612,7 @@ def judged(subject: Subject, claims: Mapping[str, str], sizes: Mapping[str, int]
 
 
 def places(lowered: Lowered, first: int) -> Iterator[dict[str, Any]]:
-    """Points for what a script leaves open or gives as a default, inside the domains that it declares."""
+    """Points for free names and for leaves with defaults, inside the declared domains."""
     program = lowered.program
     classes = {name: count for name, count in label_counts(program).items() if name not in lowered.values}
     moving = {

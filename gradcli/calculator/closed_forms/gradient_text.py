@@ -1,6 +1,6 @@
 """The gradient of a compiled script as a formula in the script language.
 
-A formula is returned only if it can be run and gives the gradient's own numbers at several points.
+A formula is returned only if it runs and reproduces the numbers of the gradient at several points.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ CLOSE, TINY = 1e-6, 1e-12  # relative to the largest entry, and what may be a ro
 
 
 def gradient_text(source: Source, leaf: str, leaves: Mapping[str, Any], limits: Limits | None = None) -> str:
-    """The formula of the gradient in one leaf; raises GradcliError GC511 where there is none."""
+    """The formula of the gradient in one leaf; raises GradcliError GC511 if there is none."""
     lowered = prepare(source, read_point(leaves)[0], [leaf], limits)
     node = derivatives.grad(scalar_output(lowered), [lowered.program.leaves[leaf].node])[0]
     with building(node.builder, reachable([node])):
@@ -85,7 +85,7 @@ def entries_at(text: str, place: Mapping[str, Any], limits: Limits | None = None
 def entry_pairs(
     text: str, place: Mapping[str, Any], value: Any, limits: Limits | None = None
 ) -> list[tuple[float, float]] | None:
-    """The entries of a formula at a point, which may broadcast, beside those of a value; None where they do not fit."""
+    """Pairs of entries of a formula at a point, which may broadcast, and of a value; None if they do not fit."""
     found, wanted = entries_at(text, place, limits), flat(value)
     if found is not None and len(found) == 1:
         found *= len(wanted)

@@ -1,8 +1,8 @@
-"""Local partials of operations as formulas in what they read: of `sin(x)` by x `cos(x)`.
+"""Local partials of operations as formulas in their operands, such as `cos(x)` for `sin(x)` by x.
 
-An operation on entries has a partial for each operand. Any other has what it sends back for a cotangent `ct`: `A @ x`
-sends `A.T @ ct` to x. A formula is shown only if it reads back with the normal form of the derivative, and has the
-number that stands beside it.
+An entry-by-entry operation has a partial for each operand. Any other operation has the cotangent that it sends for a
+cotangent `ct`: `A @ x` sends `A.T @ ct` to x. A formula is shown only if it parses to the normal form of the derivative
+and has the number next to it as its value.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ COTANGENT = "ct"
 
 
 class LocalFormula(NamedTuple):
-    """A formula in placeholders, and the operand that each of them stands for."""
+    """A formula in placeholders, and the operand for each of them."""
 
     text: str
     operands: dict[str, Node]
@@ -44,7 +44,7 @@ class LocalFormula(NamedTuple):
         return substituted(self.text, {name: text(node) for name, node in self.operands.items()})
 
     def holds(self, known: Mapping[Node, Any], value: Any) -> bool:
-        """Whether the formula has this value; off a kink every one has."""
+        """Whether the formula has this value; away from kinks it always does."""
         place = {name: known[node] for name, node in self.operands.items()}
         pairs = entry_pairs(self.text, place, value)
         scale = max((abs(y) for _, y in pairs or ()), default=0.0)
@@ -52,7 +52,7 @@ class LocalFormula(NamedTuple):
 
 
 def local_formula(node: Node, operands: Sequence[Node], cotangent: Node | None = None) -> LocalFormula | None:
-    """The formula of a node that is computed from operands; None where there is none that reads back as the node.
+    """The formula of a node that is computed from operands; None if no formula parses to the node.
 
     The builder must be open.
     """

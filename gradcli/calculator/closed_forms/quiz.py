@@ -36,8 +36,8 @@ class Judgement(NamedTuple):
 class Question(NamedTuple):
     """A derivative to be found: that of `script` by `leaf`, at points of which `at` is the first.
 
-    `operand` is what the person sees where the script has `leaf`; `answer` is the right one, and `number` its value
-    there, where the question is about one point.
+    `operand` is shown in place of `leaf`; `answer` is the right answer, and `number` its value, if the question is
+    about one point.
     """
 
     text: str
@@ -50,7 +50,7 @@ class Question(NamedTuple):
     limits: Limits | None = None
 
     def judged(self, answer: str) -> Judgement:
-        """Whether a typed formula, or at a point a number, is the derivative; else what may be wrong with it."""
+        """Whether a typed formula, or at a point a number, is the derivative; if not, with a diagnosis."""
         try:
             claim = renamed(answer, self.operand, self.leaf)
             for name in sorted(names_in(expression_of(claim)) - {*self.at} - self.names() - CONSTANTS):

@@ -1,4 +1,4 @@
-"""Formulas with names for their parts, and a script as a function that needs nothing else: value, gradient, a test."""
+"""Formulas with names for their parts, and a script as a self-contained function: value, gradient, a test."""
 
 from __future__ import annotations
 
@@ -65,14 +65,14 @@ OF_LABELS = ("cross_entropy", "nll_loss")
 
 
 class Written(NamedTuple):
-    """What a script wrote: its intermediates by name, and its output, both in terms of the leaves."""
+    """A script's intermediates by name, and its output, both in terms of the leaves."""
 
     given: dict[str, str]
     output: str | None
 
 
 def written(lowered: Lowered) -> Written:
-    """The names that a script assigns, and its output; nothing where it is more than assignments and an expression."""
+    """The names that a script assigns, and its output; empty unless it is assignments and an expression."""
     given: dict[str, str] = {}
     output: str | None = None
     leaves = lowered.program.leaves
@@ -146,7 +146,7 @@ def named_parts(
     longest: int = LONG,
     simple: Callable[[str], str] = str,
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Formulas in which long parts have names, those of the script first, and what these names stand for."""
+    """Formulas in which long parts have names, those of the script first, and the definitions of these names."""
     given = {} if not texts else {name: simple(text) for name, text in written(lowered).given.items()}
     shapes = {name: leaf.node.shape for name, leaf in lowered.program.leaves.items()}
     taken = {*given, *shapes, *sizes, *(name for text in texts.values() for name in names_in(expression_of(text)))}
@@ -184,7 +184,7 @@ def self_contained(
     """A script with its gradient as a function of its leaves; `places` are points for a test.
 
     `simple` replaces functions in a formula that other languages lack.
-    Raises GradcliError GC512 where the value has no formula, and where no point gives numbers.
+    Raises GradcliError GC512 if the value has no formula, or no point gives numbers.
     """
     program = lowered.program
     axes = {name: found.assumes.get(name) or list(leaf.node.shape) for name, leaf in program.leaves.items()}
@@ -227,7 +227,7 @@ def value_text(lowered: Lowered) -> str:
 def sample(
     lowered: Lowered, formulas: Mapping[str, str], places: Iterator[dict[str, Any]]
 ) -> tuple[dict[str, Any], float, dict[str, Any]]:
-    """A point that no formula has a kink at, and the value and the gradient there."""
+    """A point without kinks of the formulas, and the value and the gradient there."""
     question = gradient_question(lowered)
     for _, place in zip(range(MOST_POINTS), places, strict=False):
         at = {name: rounded(value) for name, value in place.items()}

@@ -1,1 +1,1 @@
-"""Notes beside a result: where a value is undefined or infinite, digits are lost, or a convention decides."""
+"""Notes on a result: where a value is undefined or infinite, digits are lost, or a convention applies."""

@@ -31,7 +31,7 @@ def conjugated(value: Any, gradient: Mapping[str, Any]) -> tuple[Any, dict[str, 
 def complex_notes(
     question: Question, values: Mapping[str, Any], value: Any, gradient: Mapping[str, Any], backend: str
 ) -> list[Diagnostic]:
-    """What is to be said of a gradient in complex leaves: a part of the output left out, a rule that does not hold."""
+    """Notes on a gradient in complex leaves: the imaginary part of the output is left out, a rule does not hold."""
     lowered, notes = question.lowered, []
     place = lowered.program.outputs[0].span
     if isinstance(value, complex) and value.imag:

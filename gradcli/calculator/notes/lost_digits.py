@@ -1,4 +1,4 @@
-"""Exact values beside floats that may have lost their digits, by a running error analysis of a scalar program.
+"""Exact values for floats that may have lost their digits, found by a running error analysis of a scalar program.
 
 In that analysis each operation adds half a unit in the last place of its result to a first-order bound on the error of
 its value, and passes on the errors of its operands times its slope, which is measured by a second call of the
@@ -35,10 +35,9 @@ NOTHING = 2.0**-1060  # an error below this is no loss, whatever the value
 def lost_digits(
     question: Question, values: Mapping[str, Any], found: Sequence[Any], backend: str, dtype: str
 ) -> tuple[dict[str, Any] | None, tuple[Diagnostic, ...]]:
-    """The exact values beside floats that lost their digits, and a warning that names the operation.
+    """The exact values for floats that lost their digits, and a warning that names the operation.
 
-    Exact arithmetic is used only where a result is not finite, or where a running error bound of a scalar program
-    doubts it.
+    Exact arithmetic is used only if a result is not finite, or if the running error bound of a scalar program is large.
     """
     tape, names = question.tape, question.names
     if dtype != "float64" or backend not in ("auto", "numpy") or _steps(tape) > MOST_DOUBTED:
@@ -75,7 +74,7 @@ def lost_digits(
 
 
 def _steps(tape: Tape) -> int:
-    """How many steps a run of a tape takes, those in the turns of its loops included, roughly."""
+    """Roughly the number of steps in a run of a tape, including those in the turns of its loops."""
     return len(tape.nodes) + sum(scan.count * len(scan.order) for scan in tape.loops.values())
 
 
@@ -89,7 +88,7 @@ def is_finite(value: Any) -> bool:
 
 
 def running_errors(nodes: Sequence[Node], values: Mapping[Node, Any]) -> dict[Node, float]:
-    """A bound on the error of each value, in the topological order of the nodes; inf beside what is not finite.
+    """A bound on the error of each value, in the topological order of the nodes; inf for values that are not finite.
 
     Leaves are exact, and a literal is off by the rounding of its decimal.
     """
@@ -114,7 +113,7 @@ def digits_are_lost(value: float, error: float) -> bool:
 
 
 def rounding(name: str, value: float, operands: Sequence[tuple[float, float]]) -> float:
-    """What rounding the result adds: nothing where it is exact for certain."""
+    """The rounding error of the result: 0 if it is certainly exact."""
     if not isfinite(value):
         return float("inf")
     if name in ("neg", "abs"):

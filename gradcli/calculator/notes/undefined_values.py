@@ -1,8 +1,8 @@
 """Diagnostics for values that are not finite: they name the operation where NaN or infinity began.
 
-It runs only when a result is NaN or infinite, and walks from there to the nodes whose own operands were
-finite. A branch that `where` did not take is not walked. Of a loop, the turns run again until one gives such a value:
-the operation to blame is one of the body, and the message names the turn.
+This runs only if a result is NaN or infinite, and searches from there for the nodes whose own operands are finite,
+except in branches that `where` did not take. The turns of a loop run again until one gives such a value: the operation
+to blame is in the body, and the message names the turn.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ def explain(
     dtype: str = "float64",
     forward: Collection[Node] | None = None,
 ) -> list[Diagnostic]:
-    """Why some of the results are not finite; nothing, at no cost, where all are.
+    """The reasons why results are not finite; none, at no cost, if all are finite.
 
-    `forward` are the nodes of the script's own computation; what stands outside belongs to a derivative, and
-    the message says so.
+    `forward` are the nodes of the script's own computation; other nodes belong to a derivative, and the message says
+    so.
     """
     if all(map(is_finite, results)):
         return []
@@ -124,7 +124,7 @@ def _in_loop(reader: Node, values: Mapping[Node, Value], derivative: bool) -> li
 def _in_turn(
     scan: Scan, found: Sequence[Any], blamed: Mapping[Node, list[Diagnostic]], derivative: bool, turn: str
 ) -> dict[Node, list[Diagnostic]]:
-    """The causes of each value of a turn that is not finite: operations of this turn, or what a carry has brought."""
+    """The causes of each value of a turn that is not finite: operations of this turn, or a carry."""
     xp = namespace("numpy")
     steps = scan.body.steps
     values = {steps[at]: found[at] for at in scan.order}
@@ -151,7 +151,7 @@ def _in_turn(
 
 
 def _causes(outputs: Sequence[Node], values: Mapping[Node, Value]) -> list[Node]:
-    """The nodes with values that are not finite, of which no operand that counts is to blame."""
+    """The nodes with values that are not finite although their relevant operands are finite."""
     xp = namespace("numpy")
     state: dict[Node, Any] = {}
 

@@ -1,5 +1,5 @@
-"""Evaluation again and again: `compiled.py` is `gradcli.compile`; begin there.
+"""Repeated evaluation: `compiled.py` is `gradcli.compile`; begin there.
 
-`prepared.py` keeps what does not change between points, `blocks.py` cuts many points into blocks, `planning.py`
-describes the plan, and `fitting.py` compares arguments with what is expected.
+`prepared.py` keeps everything that does not change between points, `blocks.py` divides many points into blocks,
+`planning.py` describes the plan, and `fitting.py` checks the shapes of arguments.
 """

@@ -39,7 +39,7 @@ _keeping = RLock()
 
 
 class Compiled:
-    """A script ready to be called, by several threads at once if need be. Leaves that are not given keep their default.
+    """A compiled script, which several threads may call at the same time. Leaves that you do not pass have defaults.
 
     >>> f = compile("(x*y + x)**2")
     >>> f(x=2, y=3)
@@ -80,7 +80,7 @@ class Compiled:
         return value
 
     def _careful_value(self, /, **leaves: Any) -> Value | tuple[Value, ...]:
-        """The value by way of a question, whatever is given."""
+        """The value for any arguments, by a prepared question."""
         question, found = self._found("value", value_question, leaves)
         if self._calls.get("_value", 0) < SETTLED:
             self._specialise("_value", question, [None], Compiled._careful_value)
@@ -108,9 +108,9 @@ class Compiled:
     def _specialise(
         self, name: str, question: Question, result: Sequence[str | None], careful: Callable[..., Any]
     ) -> None:
-        """At the second call with scalars, put straight-line code in the place of a method, on this instance.
+        """At the second call with scalars, replace a method of this instance by straight-line code.
 
-        From then on calls with floats run only that code; it leaves everything else to `careful`.
+        From then on calls with floats run only that code; it passes all other calls to `careful`.
         """
         lowered = question.lowered
         plain = self.dtype == "float64" and self.backend in ("auto", "math") and question.tape.scalar
@@ -137,11 +137,12 @@ class Compiled:
     ) -> tuple[Any, dict[str, Any]]:
         """Values and gradients at many points: the first axis of each leaf counts points.
 
-        All points share the leaves named in `shared`, and those that are given as one number.
-        Values and gradients have an axis of n points in front of the shape of the output or of the leaf. With
-        `gradient=False` the output may be an array, and there are no gradients. `out`, a pair like the result, is
-        filled and returned instead of new arrays. Raises GradcliError where the numbers of points differ, or `out`
-        cannot hold the results.
+        All points share the leaves named in `shared`, and those with one number as their value. Values and gradients
+        have an axis of n points before the shape of the output or of the leaf. With `gradient=False` the output may be
+        an array, and there are no gradients. `out`, a pair like the result, is filled and returned instead of new
+        arrays.
+
+        Raises GradcliError if the numbers of points differ, or `out` cannot hold the results.
 
         >>> values, gradient = compile("sin(x)*y").at_points(x=[0.0, 0.0], y=[1.0, 2.0])
         >>> gradient["x"]
@@ -186,7 +187,7 @@ class Compiled:
 
     @staticmethod
     def _columns(leaves: Mapping[str, Any], shared: Sequence[str]) -> tuple[dict[str, Any], set[str]]:
-        """Every given value as an array, and the names of those whose first axis counts points."""
+        """Every value as an array, and the names of those whose first axis counts points."""
         point = read_point(leaves)[0]
         unknown = [name for name in shared if name not in point]
         if unknown:
@@ -218,7 +219,7 @@ class Compiled:
     def plan(self, /, **leaves: Any) -> PlanReport:
         """How value and gradient are computed at points of these shapes.
 
-        Of an output that is not a scalar, the value alone.
+        For an output that is not a scalar, only the value is computed.
 
         >>> compile("sum(exp(x))").plan(x=[0.5, 1.5]).order[0].operation
         'exp'
@@ -229,10 +230,10 @@ class Compiled:
         return plan_of(question, point, self.dtype, self.backend)
 
     def gradient_formula(self, leaf: str, /, **leaves: Any) -> str:
-        """The derivative in one leaf as a formula in the script language; where the script is smooth it is right.
+        """The derivative in one leaf as a formula in the script language, valid where the script is smooth.
 
-        Values of leaves fix their shapes. Without any, shapes that a script of matrices leaves open are inferred as by
-        `derive`. Raises GradcliError GC511 where the gradient has no formula of readable length.
+        Values of leaves determine their shapes. Without values, open shapes in a script with matrices are inferred as
+        by `derive`. Raises GradcliError GC511 if the gradient has no formula of readable length.
 
         >>> compile("x*exp(-y)").gradient_formula("y")
         '-x*exp(-y)'
@@ -255,7 +256,7 @@ class Compiled:
     def _found(
         self, kind: str, make: Callable[[Lowered], Question], leaves: Mapping[str, Any]
     ) -> tuple[Question, list[Any]]:
-        """A question at a point, and what it gives."""
+        """A question at a point, and its result."""
         question, point = self._question(kind, make, leaves)
         return question, question.run_planned(question.values(point), self.backend, self.dtype)
 
@@ -293,7 +294,7 @@ def compile(  # the name that users of other libraries expect
     limits: LimitsLike = None,
     relax: bool = False,
 ) -> Compiled:
-    """A script as a function of its leaves; `relax` permits rewrites that may round far worse.
+    """A script as a function of its leaves; `relax` allows rewrites with larger rounding errors.
 
     Raises GradcliError for text that cannot be parsed.
 

@@ -1,4 +1,4 @@
-"""Compares given values with what is expected: shapes, names of leaves, and how values are broadcast."""
+"""Checks the values of arguments: shapes, names of leaves, and how values are broadcast."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_WORK = 10_000  # steps of the search for a common place of two views
 
 
 def alike(leaves: Mapping[str, Any], shapes: Mapping[str, Any]) -> bool:
-    """Whether values are floats, or arrays of floats, of these shapes: then there is nothing to read."""
+    """Whether values are floats, or arrays of floats, of these shapes, so that they need no conversion."""
     if len(leaves) != len(shapes):
         return False
     for name, value in leaves.items():
@@ -67,7 +67,7 @@ def places(out: Any, names: Sequence[str], count: int, shapes: Sequence[tuple[in
 
 
 def _apart(labels: Sequence[str], found: Sequence[Any]) -> None:
-    """GC333 where two arrays of NumPy lie in the same memory: one result would overwrite another."""
+    """Raise GC333 if two NumPy arrays overlap in memory: one result would overwrite another."""
     numpy = namespace("numpy").library
     mine = [(label, place) for label, place in zip(labels, found, strict=True) if isinstance(place, numpy.ndarray)]
     for at, (label, place) in enumerate(mine):
@@ -86,7 +86,7 @@ def _shared(numpy: Any, one: Any, other: Any) -> bool:
 
 
 def filled(out: Any, found: Sequence[Any], result: tuple[Any, dict[str, Any]]) -> tuple[Any, dict[str, Any]]:
-    """The result in the arrays of the caller, which `places` has looked at."""
+    """The result in the arrays of the caller, which `places` has checked."""
     for place, value in zip(found, (result[0], *result[1].values()), strict=True):
         if place is not value:
             place[...] = value
@@ -94,7 +94,7 @@ def filled(out: Any, found: Sequence[Any], result: tuple[Any, dict[str, Any]]) -
 
 
 def spread(value: Any, count: int, shape: tuple[int, ...]) -> Any:
-    """A result for every point, also where it does not depend on the point."""
+    """A result for every point, even if it does not depend on the point."""
     array = array_of(value)
     if array.ndim > len(shape):
         return array
@@ -102,7 +102,7 @@ def spread(value: Any, count: int, shape: tuple[int, ...]) -> Any:
 
 
 def refuse_unknown(point: Mapping[str, Any], lowered: Lowered) -> None:
-    """Refuse a keyword that is not a leaf: the leaf that was meant would silently keep its default."""
+    """Raise GradcliError for a keyword that is not a leaf: the intended leaf would silently keep its default."""
     leaves = lowered.program.leaves
     for name in point:
         if name not in leaves:

@@ -1,4 +1,4 @@
-"""Describes how a question is computed when it is repeated: by what, in which order, in how much memory.
+"""Describes how repeated evaluations are computed: by which method, in which order, in how much memory.
 
 Places are numbers in the order of work: 3 is a step on whole arrays or a loop, 3.2 the second step of that loop. Other
 steps read their results as #3 and #3.2.
@@ -96,7 +96,7 @@ def plan_of(
 
 
 def _runner(question: Question, dtype: str, backend: str) -> tuple[str, str]:
-    """What computes the question in repeated evaluations, and why."""
+    """The method of repeated evaluations of the question, and the reason."""
     tape = question.tape
     if backend not in ("auto", "numpy", "math"):
         return "evaluator", f"--backend {backend} has arrays of its own"
@@ -112,7 +112,7 @@ def _runner(question: Question, dtype: str, backend: str) -> tuple[str, str]:
 
 
 def _once(question: Question, dtype: str, backend: str) -> str:
-    """What answers a single call."""
+    """The method of a single call."""
     if question.tape.scalar or dtype == "complex128" or backend not in ("auto", "numpy"):
         return "evaluator"
     if question.entries() < LARGE:
@@ -124,7 +124,7 @@ def _once(question: Question, dtype: str, backend: str) -> str:
 
 
 class _Names:
-    """How steps refer to values."""
+    """The names of values in steps."""
 
     def __init__(self) -> None:
         self.places: dict[int, str] = {}
@@ -247,7 +247,7 @@ def _again(op: Op, place: str, cells: Mapping[int, Any], before: dict[int, str])
 
 
 def _temporaries(made: Plan) -> int:
-    """The bytes that a run takes beside inputs, results and constants, without those inside a library."""
+    """The bytes of a run apart from inputs, results and constants, without those inside a library."""
     alone = [event for event in made.schedule.events if isinstance(event, Op)]
     own = [op.out.nbytes * (2 if op.kind == CALL else 1) for op in alone if op.kind in (CALL, CHOICE, REDUCE)]
     return made.room() + max(own, default=0)
@@ -298,7 +298,7 @@ def _counted(count: int, word: str) -> str:
 
 
 def _passes_of(made: Plan, order: Order) -> Iterator[PlanPass]:
-    """What recording and each pass did, where that changed anything; the names are those of `passes.py`."""
+    """The effects of recording and of each pass that changed anything; the names are those of `passes.py`."""
     tape, xp = made.tape, namespace("numpy", made.xp.dtype)
     with xp.arithmetic():
         before = lower.record(tape, xp.dtype)
