@@ -234,6 +234,6 @@ def test_who_interrupts_is_told_how_to_go_on(
     with monkeypatch.context() as pressed:
         pressed.setattr(Output, "progress", stop)
         assert main(call) == 130
-    assert "out.npy.part: the same command goes on from there" in capsys.readouterr().err
+    assert "out.npy.part: the same command continues from there" in capsys.readouterr().err
     assert main(call) == 0
     assert "200 points in" in (told := capsys.readouterr().err) and "64 of them before" in told
