@@ -30,7 +30,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "audit": ("gradcli.commands.audit", "Run a command and check the gradients that it calls."),
     "freeze": ("gradcli.commands.freeze", "Record results in scripts, for check to compare."),
     "batch": ("gradcli.commands.batch", "Answer JSON Lines requests, one line each."),
-    "ops": ("gradcli.commands.ops", "The operations of the language: rules, domains, kinks."),
+    "ops": ("gradcli.commands.ops", "The operations of the language: derivatives, domains, kinks."),
     "explain": ("gradcli.commands.explain", "What an error code means and what to do."),
     "completions": ("gradcli.commands.completions", "Print a completion script for bash, zsh or fish."),
 }
