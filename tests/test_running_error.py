@@ -10,8 +10,8 @@ import pytest
 
 from gradcli import calculator, cli
 from gradcli.calculator.notes.lost_digits import digits_are_lost, running_errors
+from gradcli.checks.decide.precision import is_bad
 from gradcli.checks.evaluate.balls import enclose
-from gradcli.checks.exact_values import is_bad
 from tests.test_rendering_schema import validator
 
 FORMULAS = [
@@ -114,7 +114,7 @@ def test_good_digits_ask_no_oracle(
     def refused(*_: object) -> None:
         raise AssertionError("exact arithmetic was asked")
 
-    monkeypatch.setattr("gradcli.checks.exact_values.lost_digits", refused)
+    monkeypatch.setattr("gradcli.checks.decide.precision.lost_digits", refused)
     assert "exact" not in answer(capsys, command, text, "--at", at)
 
 

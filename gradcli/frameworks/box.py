@@ -448,7 +448,7 @@ def others(box: Box) -> Iterator[Box]:
                 yield replace(box, arguments=list(arguments), library=library)
 
 
-def told(f: Any) -> str:
+def function_name(f: Any) -> str:
     """The name of a function."""
     name = getattr(f, "__qualname__", None) or getattr(f, "__name__", None) or type(f).__name__
     return str(name).rpartition("<locals>.")[2]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from gradcli.diagnostics import Span, error
 from gradcli.eager import _trace as ours
 from gradcli.eager._core.tensor import Tensor
-from gradcli.frameworks.box import boxed, line_of, opened, told
+from gradcli.frameworks.box import boxed, function_name, line_of, opened
 from gradcli.frameworks.failures import Failed
 from gradcli.frameworks.gradient_libraries import is_function_class
 from gradcli.frameworks.operations import Opaque
@@ -50,16 +50,18 @@ def record(f: Callable[..., Any], *example: Any) -> ours.Recorded:
             box, _ = opened(box)
             rule = traced_rule(box, 0)
         except (Failed, Opaque) as problem:
-            raise error("GC732", f"{told(f)} cannot be recorded: {getattr(problem, 'reason', problem)}") from None
+            raise error(
+                "GC732", f"{function_name(f)} cannot be recorded: {getattr(problem, 'reason', problem)}"
+            ) from None
     if rule is None:
-        raise error("GC732", f"{told(f)} cannot be recorded: it takes neither PyTorch tensors nor JAX arrays")
+        raise error("GC732", f"{function_name(f)} cannot be recorded: it takes neither PyTorch tensors nor JAX arrays")
     given = {name: leaf for name, leaf in rule.program.leaves.items() if name in rule.gradients}
     if not is_rule(f):
         return with_rules(ours.Recorded(rule.program.builder, given, rule.outputs), ())
     nodes = [one.node for one in given.values()]
     outputs, rules = list(rule.outputs), []
     for number, (place, cotangent) in enumerate(rule.cotangents.items()):
-        title = f"{told(f)}#{number + 1}" if number else told(f)
+        title = f"{function_name(f)}#{number + 1}" if number else function_name(f)
         outputs[place] = operation(title, rule, nodes, place)
         rules.append(judged(title, f, rule, given, place, cotangent))
     return with_rules(ours.Recorded(rule.program.builder, given, outputs), rules)

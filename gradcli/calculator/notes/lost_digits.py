@@ -51,7 +51,7 @@ def lost_digits(
         errors = running_errors(tape.nodes, floats)
         if not any(digits_are_lost(result, errors[node]) for result, node in zip(found, outputs, strict=False)):
             return None, ()
-    from gradcli.checks.exact_values import lost_digits as compared  # exact arithmetic, rarely needed
+    from gradcli.checks.decide.precision import lost_digits as compared  # exact arithmetic, rarely needed
 
     lost = compared(outputs, floats, values)
     if lost is None:

@@ -17,7 +17,7 @@ from gradcli.checks.oracle import oracle_client
 from gradcli.checks.report import Check, Report, summarised
 from gradcli.checks.witnesses import parse_witnesses, selected
 from gradcli.diagnostics import Diagnostic, visible
-from gradcli.frameworks.box import OWN, Box, boxed, line_of, opened, told
+from gradcli.frameworks.box import OWN, Box, boxed, function_name, line_of, opened
 from gradcli.frameworks.failures import Failed
 from gradcli.frameworks.gradient_libraries import TITLES
 
@@ -93,7 +93,7 @@ def check_callable(
     with boxed(
         f, grad, at=at, jac=jac, vjp=vjp, names=names, wrt=wrt, timeout=timeout, dtype=dtype, stage=stage
     ) as box:
-        about = About(title or f"{told(f)}({', '.join(one.name for one in box.arguments)})", file, line_of(f))
+        about = About(title or f"{function_name(f)}({', '.join(one.name for one in box.arguments)})", file, line_of(f))
         arguments = box.arguments
         try:
             box, value = opened(box)

@@ -1,18 +1,22 @@
 """Measures how many units in the last place the floats of a right rule are off: IMPRECISE where that is too many.
 
-The rule is right; only the number is judged here, entry by entry, and the node that loses the digits is named.
+The rule is right; only the number is judged here, entry by entry, and the node that loses the digits is named. The same
+is done for floats of which no claim is made.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from gradcli.checks.decide.case import Outcome
 from gradcli.checks.decide.floats import LIMIT_ULPS, evaluated, ulps
 from gradcli.checks.decide.kinks import moving_with, on
+from gradcli.checks.evaluate.evaluation import work_of
 from gradcli.checks.formatting import node_text
+from gradcli.checks.oracle import oracle_client
+from gradcli.checks.oracle.oracle_client import Exact
 from gradcli.diagnostics import Diagnostic
 from gradcli.graph.node import reachable
 
@@ -23,11 +27,16 @@ if TYPE_CHECKING:
     from gradcli.checks.decide.kinks import Surface
     from gradcli.graph.node import Node
 
+    Entry = Mapping[str, Any]
+
 
 ROUNDED = 4  # times that the data are rounded otherwise
 TOLERATED = 16.0  # times the change that this makes
 MOST_NODES = 2000
 MOST_ENTRIES = 20_000
+SECONDS = 20.0  # a safety net: budgets of operations end long before it
+DIGITS = tuple("0123456789")
+MOST_WORK = 200_000  # operations on single entries: of a longer loop nothing is known
 
 
 def float_quality(case: Case, found: Sequence[tuple[Values, Any]]) -> Outcome | None:
@@ -179,4 +188,74 @@ def blamed(case: Case) -> Node | None:
                 off = not abs(made - exact) <= 1e-12 * abs(exact)
             if off:
                 bad.add(node)
+    return first_bad(order, bad)
+
+
+# --- exact values beside floats ---------------------------------------------------------------------------------------
+
+
+class Lost(NamedTuple):
+    """Exact values of those outputs whose floats are wrong, by their position, and where the digits were lost.
+
+    An exact value is the nearest double, or its digits where no double is near; arrays are nested lists, with None for
+    an entry that is not known.
+    """
+
+    exact: dict[int, Any]
+    node: Node | None
+    text: str
+
+
+@oracle_client.exclusive
+def lost_digits(outputs: Sequence[Node], floats: Mapping[Node, Any], point: Mapping[str, Any]) -> Lost | None:
+    """The exact values that the floats miss; None where the floats are good or the exact values are unknown.
+
+    `floats` holds the value of every node that the outputs need.
+    """
+    order = [node for node in reachable(outputs) if node.type.kind == "float"]
+    if len(order) > MOST_NODES or sum(node.type.size for node in order) > MOST_ENTRIES:
+        order = list(outputs)
+    if work_of(reachable(outputs)) > MOST_WORK:
+        return None
+    exact = Exact(oracle_client.shared(), outputs, SECONDS)
+    exact.begin()
+    try:
+        answer = exact.values(order, {name: np.asarray(value, dtype=np.float64) for name, value in point.items()})
+    except oracle_client.NoAnswer:
+        return None
+    if "problem" in answer:
+        return None
+    entries = dict(zip(order, answer["entries"], strict=True))
+    bad = {node for node, row in entries.items() if any(map(is_bad, flat(floats[node], node), row))}
+    found = {i: nested(entries[node], node) for i, node in enumerate(outputs) if node in bad}
+    if not found:
+        return None
+    needed = set(reachable([outputs[next(iter(found))]]))
+    first = first_bad([node for node in order if node in needed], bad)
+    return Lost(found, first, "" if first is None else node_text(first))
+
+
+def first_bad(order: Sequence[Node], bad: set[Node]) -> Node | None:
+    """The first node with a bad float whose arguments are accurate."""
     return next((node for node in order if node in bad and bad.isdisjoint(node.args)), None)
+
+
+def is_bad(made: float, entry: Entry) -> bool:
+    """Whether a float is far from the exact value; False where that is unknown."""
+    if "digits" not in entry:
+        return False
+    exact = entry.get("value")
+    if exact is None:
+        return bool(entry["digits"].strip("-").startswith(DIGITS))  # a number too large for every double
+    return ulps(made, exact) > LIMIT_ULPS
+
+
+def flat(value: Any, node: Node) -> list[float]:
+    found: list[float] = np.broadcast_to(np.asarray(value, dtype=np.float64), node.type.shape).reshape(-1).tolist()
+    return found
+
+
+def nested(row: Sequence[Entry], node: Node) -> Any:
+    """The exact entries of a node in its shape."""
+    known = [entry["value"] if entry.get("value") is not None else entry.get("digits") for entry in row]
+    return np.array(known, dtype=object).reshape(node.type.shape).tolist()
