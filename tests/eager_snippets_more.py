@@ -58,6 +58,15 @@ MORE["a diagonal is written"] = (
     A
     + "b = a @ a.T\nb.diagonal().fill_(0)\nb.diagonal(1).mul_(a[0])\nb[None].diagonal(-2, 1, 2)[0].zero_()\n(b * b).sum().backward()\nb = b.tolist()\n"
 )
+MORE["entries of one place"] = (
+    A
+    + "b = torch.zeros(2, 2)\nb[[0, 0]] = a[:2]\ny = b.scatter(0, torch.tensor([[1, 0], [1, 0]]), a[1:] * 2)\n(y * y).sum().backward()\nb = b.tolist()\n"
+)
+_each("truth", A, (
+    "a - (a > 2)", "1 - (a > 2)", "-(a > 2)", "(a > 2) - True", "a.long() - True", "a.long().clamp(0.5, 2) * a", "a.int().clamp(min=torch.tensor(1)) * a", "a.long().masked_fill(a > 2, 1.5) * a",
+    "(a > 2).masked_fill(a > 4, 0.5) * a", "(a > 2) ** 2 * a",
+))  # fmt: skip
+MORE["whole numbers keep no history"] = A + "b = torch.tensor([1, 2])\nb[0] = a[0, 0]\nq = b.requires_grad\n"
 MORE["var_mean"] = A + "v, m = torch.var_mean(a, 0)\ns, n = torch.std_mean(a, (0, 1), keepdim=True)\nw = [one.tolist() for one in torch.var_mean(a, dim=1, correction=0)]\n" + (
     "(v * m).sum().backward()\ndel v, m, s, n\n"
 )  # fmt: skip

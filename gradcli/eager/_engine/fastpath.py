@@ -314,9 +314,6 @@ def key_of(signature: Any, xs: Sequence[Any]) -> Any:
     if len(xs) > MOST_OPERANDS:
         return None
     try:
-        if len(xs) == 1:
-            raw = xs[0]._raw
-            return (signature, raw.shape, raw.dtype)
         return (signature, *[part for x in xs for part in (x._raw.shape, x._raw.dtype)])
     except AttributeError:
         return None

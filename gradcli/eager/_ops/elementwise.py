@@ -16,7 +16,7 @@ from gradcli.eager._core.events import noted
 from gradcli.eager._core.modes import recording
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine import fastpath
-from gradcli.eager._engine.record import GradientNode, apply, cast, declared, noded, record
+from gradcli.eager._engine.record import GradientNode, apply, cast, declared, kind_of, noded, record
 from gradcli.eager._engine.rule_node import source_of
 from gradcli.eager._ops.complex_numbers import abs_
 from gradcli.eager._ops.table import FUNCTION, as_tensor_or_number, described, formula, op
@@ -241,6 +241,7 @@ def pow(input: Any, exponent: Operand) -> Tensor:
 def _pow(input: Any, exponent: Any) -> Tensor:
     base, other = as_tensor_or_number(input), as_tensor_or_number(exponent)
     if isinstance(base, Tensor):
+        base = cast(base, dtypes.int64) if base.dtype is dtypes.bool else base
         if not isinstance(other, Tensor):
             if not isinstance(other, complex) and float(other).is_integer() and base.dtype.kind >= 2:
                 return apply(catalogue()["power"], (base,), {"n": int(other)})
@@ -305,6 +306,8 @@ def need_mask(mask: Tensor, name: str) -> None:
 def masked_fill(input: Tensor, mask: Tensor, value: Operand) -> Tensor:
     """A number where the mask holds, else the entries of `input`; RuntimeError for a mask of another dtype."""
     need_mask(mask, "masked_fill")
+    if input.dtype.kind < 2 and isinstance(value, (int, float)):
+        value = input._raw.dtype.type(value).item()
     xs = (mask, as_tensor_or_number(value), input)
     return record(catalogue()["where"], xs, {}, "MaskedFillBackward0", edges=(2,))
 
@@ -316,10 +319,12 @@ def clamp(input: Tensor, min: Operand | None = None, max: Operand | None = None)
         raise RuntimeError("clamp() needs at least one of min and max")
     low = -np.inf if min is None else as_tensor_or_number(min)
     high = np.inf if max is None else as_tensor_or_number(max)
-    bounds = [x for x in (low, high) if isinstance(x, Tensor)]
-    numbers = not bounds
-    if input.dtype.kind < 2 and all(x.dtype.kind < 2 for x in bounds):
-        return Tensor(np.clip(input._array, *[x._array if isinstance(x, Tensor) else x for x in (min, max)]))
+    given = [x for x in (min, max) if x is not None]
+    numbers = not any(isinstance(x, Tensor) for x in given)
+    kind = kind_of((input, *given), (), True)
+    if kind.kind in "iu":
+        bounds = [x._array if isinstance(x, Tensor) else x for x in (min, max)]
+        return Tensor(np.clip(input._array, *bounds).astype(kind))
     name = "ClampBackward1" if numbers else "ClampBackward0"
     return bounded(input, low, high, name, edges=1 if numbers else None, keep_integer=False)
 

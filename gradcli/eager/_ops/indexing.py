@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.eager._core import dtypes, tracer
+from gradcli.eager._core.modes import no_grad
 from gradcli.eager._core.node import class_named
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._core.tracer import Traced, known
-from gradcli.eager._engine.record import cast, record
-from gradcli.eager._engine.rule_node import FixedNode, RuleNode
-from gradcli.eager._ops.reductions import chosen, found_at, sort
+from gradcli.eager._engine.record import cast, record, with_gradient
+from gradcli.eager._engine.rule_node import FixedNode, RuleNode, fitted_tensor
+from gradcli.eager._ops.elementwise import where
+from gradcli.eager._ops.reductions import chosen, found_at, itself, sort
 from gradcli.eager._ops.table import METHOD, op
 from gradcli.eager._ops.views import axis_of, broadcast_to, length_of, reshape, unsqueeze, viewed
 from gradcli.primitives import catalogue
@@ -118,13 +120,9 @@ def part(x: Tensor, index: Any) -> Tensor:
             found = select(found, dim, int(item))
     if found is x:
         if not x.ndim or items == (Ellipsis,):
-            return viewed(x, _same, {}, "AliasBackward0")
+            return viewed(x, itself, {}, "AliasBackward0")
         return narrow_by(x, 0, 0, 1, x.shape[0])
     return found
-
-
-def _same(x: Any) -> Any:
-    return x
 
 
 def narrow_by(x: Tensor, dim: int, start: int, step: int, size: int) -> Tensor:
@@ -351,6 +349,15 @@ def placed(x: Tensor, positions: Any, source: Any, name: str, edges: int = 2) ->
     if not isinstance(source, Tensor):
         return record(_filled, (x, hit, source), {}, name, keep_integer=True, keep_dtype=(1,), edges=1, pointwise=True)
     xs = (x, source, hit, Tensor(np.maximum(last, 0)))
+    if tracer.current is None and np.count_nonzero(hit._raw) < positions.size:  # all of one place get its gradient
+        with no_grad():
+            found = record(_placed, xs, {}, name, keep_integer=True, keep_dtype=(2, 3), edges=edges, pointwise=False)
+
+        def gradient(ct: Tensor) -> tuple[Tensor, Tensor]:
+            taken = picked(ct, positions, "IndexBackward0")
+            return where(hit, 0.0, ct), fitted_tensor(taken, given, source._raw.dtype)
+
+        return with_gradient(found, (x, source), name, gradient)
     return record(_placed, xs, {}, name, keep_integer=True, keep_dtype=(2, 3), edges=edges, pointwise=False)
 
 

@@ -66,7 +66,7 @@ def change(x: Tensor, function: Callable[[Tensor], Tensor], others: tuple[Any, .
     x._counter.bump(place())
     if state.dual is not None and x._raw.dtype.kind in "fc":
         state.dual.changed(x, result._tangent)
-    tracked = tracked and result.requires_grad
+    tracked = tracked and result.requires_grad and x.dtype.kind >= 2
     if tracked:
         result = cast(result, x.dtype)
     if events.current is not None:

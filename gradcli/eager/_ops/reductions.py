@@ -185,7 +185,7 @@ def amin(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Any:
 def chosen(x: Tensor, at: Tensor, dim: int, node: str, keepdim: bool = True) -> Any:
     """The entries at positions along an axis, which has size 1 or more in `at`; the gradient goes to them alone."""
     if not x.ndim:
-        found = record(_itself, (x,), {}, node, keep_integer=True, pointwise=False)
+        found = record(itself, (x,), {}, node, keep_integer=True, pointwise=False)
         return found_at(node, found, noted("indices", (x,), Tensor(np.int64(0))))
     params = {"axis": axis_of(dim, x.ndim), "kept": keepdim}
     found = record(_taken, (x, at), params, node, keep_integer=True, keep_dtype=(1,), edges=1)
@@ -199,7 +199,8 @@ def found_at(node: str, values: Tensor, indices: Tensor) -> Any:
     return fields(node.partition("Backward")[0].lower(), "values indices")(values, indices)
 
 
-def _itself(x: Any) -> Any:
+def itself(x: Any) -> Any:
+    """A graph operand as it is."""
     return x
 
 
