@@ -93,6 +93,9 @@ OPERATIONS += [
     ("matrix_power", lambda a: torch.matrix_power(a, 3), (S,)), ("matrix_exp", lambda a: torch.matrix_exp(a * 0.3), (S,)), ("pinverse", torch.pinverse, (A,)), ("linalg", lambda a, b: torch.linalg.solve(a, b), (S, V)),
     ("linalg", lambda a: torch.linalg.eigvalsh(a + a.T), (S,)), ("linalg", lambda a: torch.linalg.svdvals(a), (A,)), ("linalg", lambda a: torch.linalg.qr(a)[1], (S,)),
     ("linalg", lambda a: torch.linalg.matrix_norm(a, 1), (A,)),
+    ("take_along_dim", lambda a: torch.take_along_dim(a, I0, 0) ** 2, (A,)), ("vdot", torch.vdot, (V, V)), ("var_mean", lambda a: torch.prod(torch.stack(torch.var_mean(a))), (A,)),
+    ("std_mean", lambda a: torch.std_mean(a, 0), (A,)), ("atleast_1d", lambda a: torch.atleast_1d(a.sum()) ** 2, (A,)), ("atleast_2d", lambda a: torch.atleast_2d(a) ** 2, (V,)),
+    ("atleast_3d", lambda a: torch.atleast_3d(a) ** 2, (A,)),
 ]  # fmt: skip
 # names that have no derivative, or make new tensors, or are about complex numbers (which have tests of their own)
 _WITHOUT = """
@@ -101,7 +104,7 @@ isreal isclose allclose equal logical_not logical_and logical_or logical_xor sig
 floor_divide argmax argmin argsort all any count_nonzero unique bincount nonzero argwhere searchsorted finfo numel
 is_complex is_floating_point real imag conj complex view_as_real manual_seed get_rng_state set_rng_state
 multinomial Generator inf nan pi e newaxis strided rand randn randint randperm rand_like randn_like tensor
-as_tensor asarray from_numpy zeros ones empty full eye arange linspace logspace zeros_like ones_like empty_like
+iinfo heaviside tril_indices triu_indices as_tensor asarray from_numpy zeros ones empty full eye arange linspace logspace zeros_like ones_like empty_like
 full_like bernoulli bitwise_and bitwise_or bitwise_xor bitwise_not normal detach
 """
 WITHOUT = frozenset(_WITHOUT.split())

@@ -334,18 +334,12 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     return noted("bincount", (input,), Tensor(counted if weights is None else counted.astype(weights._raw.dtype)))
 
 
-@op()
+@op("argwhere")
 def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     """Where entries are not zero: a row for each of them, or a vector for each axis."""
     if as_tuple:
         return tuple([noted("nonzero", (input,), Tensor(one)) for one in np.nonzero(np.atleast_1d(input._array))])
     return noted("nonzero", (input,), Tensor(np.argwhere(input._array)))
-
-
-@op()
-def argwhere(input: Tensor) -> Tensor:
-    """Where entries are not zero, a row for each of them."""
-    return nonzero(input)  # type: ignore[no-any-return]
 
 
 @op()
