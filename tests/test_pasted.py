@@ -118,6 +118,7 @@ REFUSALS: list[tuple[str, str, str]] = [
     ("x = [1, 2]\nx.extend([3])", "GC201", "gradcli ops"),
     ("path = []\npath.append(1).T", "GC137", "path.append(x)"),
     ("path = []\nfor i in range(3):\n    path += [i]\npath.append(1)", "GC215", "path.append(...)"),
+    ("path = []\nfor i in range(3):\n    path = path + [i]\nsum(path)", "GC215", "path.append(x)"),
     ("x = [1, 2]\nx[0] = 1", "GC119", "where("),
     ("x = [1, 2]\nx[0] += 1", "GC119", "where("),
     ("class A:\n    pass", "GC118", "def f(a)"),

@@ -107,7 +107,7 @@ NAMES: dict[str, CodeDoc] = {
     "GC215": CodeDoc(
         "append to what is not a list",
         "An append, or += with a list, is applied to a name that holds a number, an array, a parameter, or a value of "
-        "another name.",
+        "another name; or a value is added to an empty list by `+`, which adds entry by entry.",
         "Only a list that the same function created can grow, and values never change: after y = path, y keeps its "
         "entries.",
         "x = 2\nx.append(3)",

@@ -211,6 +211,9 @@ def _is_finite(y: Node) -> bool:
 
 
 def _fit(syntax: Binary, x: Node, y: Node, verb: str) -> tuple[Node, Node]:
+    if syntax.op == "+" and {x.type.shape, y.type.shape} == {(0,), (1,)}:  # Python's lists would be joined
+        hint = "write path.append(x) to add an entry, or concatenate([a, b]) to join arrays"
+        raise error("GC215", "`+` adds entry by entry, and an empty list has no entry", syntax.span, help=hint)
     try:
         x, y = together(x, y, verb=verb)
     except GradcliError as problem:
