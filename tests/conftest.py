@@ -133,6 +133,6 @@ def pytest_terminal_summary(terminalreporter: Any, exitstatus: int, config: Any)
 @pytest.fixture
 def values_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """Functions of NumPy are not recorded: values decide."""
-    api = import_module("gradcli.checks.callables.api")
-    own = api.recording_of
-    monkeypatch.setattr(api, "recording_of", lambda box, seed: {} if box.library.name == "numpy" else own(box, seed))
+    recorded = import_module("gradcli.checks.callables.recorded")
+    own = recorded.recording
+    monkeypatch.setattr(recorded, "recording", lambda box, seed: {} if box.library.name == "numpy" else own(box, seed))
