@@ -178,6 +178,7 @@ def test_usage_error_as_json(calculator: Calculator, capsys: pytest.CaptureFixtu
     ("arguments", "told", "step"),
     [
         (["check", "x", "--format", "github"], "'github' is not one of", "write --github"),
+        (["eval", "2", "+", "3"], "extra argument", 'an expression with spaces stands in quotes: gradcli eval "x + 1"'),
         (["grad", "x", "--format", "pdf"], "'pdf' is not one of", "gradcli grad --help"),
         (["grad", "x", "--digits", "few"], "it should be a valid integer\n", "gradcli grad --help"),
     ],

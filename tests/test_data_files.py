@@ -262,3 +262,14 @@ def test_an_array_is_taken_by_the_name_of_its_own_variable_only(tmp_path: Path) 
     np.savez(tmp_path / "x.npz", X=np.ones(2), y=np.zeros(3))
     script = Source('X = load("x.npz")\nsum(load("x.npz"))', path=str(tmp_path / "a.grad"))
     assert refused(lambda: evaluate(script)).code == "GC618"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [("1;2\n3;4\n", "semicolons"), ("x,y\n'1,5',2\n".replace("'", '"'), "decimals with a point"), ("1|2\n3|4", "bars")],
+)
+def test_tables_of_other_conventions_are_told_how_to_be_written(text: str, told: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(text)
+    bad = refused(lambda: load_array(str(path)))
+    assert bad.code == "GC616" and told in (bad.help or "")

@@ -227,6 +227,8 @@ def usage_help(chosen: str | None, message: str = "") -> str:
         word = re.search(r"'--format'.* '(\w+)' is not one of", message)
         if word is not None and any(option.name == word[1] for option in declaration(chosen).options):
             return f"write --{word[1]}, or see gradcli {chosen} --help"
+        if "unexpected extra argument" in message:
+            return f'an expression with spaces stands in quotes: gradcli {chosen} "x + 1"'
         return f"gradcli {chosen} --help"
     if chosen is not None and not chosen.isidentifier():
         return f'name a command first, for example: gradcli grad "{visible(chosen, 200)}"'

@@ -128,11 +128,14 @@ def number(cell: str) -> float | None:
 
 def no_number(request: Request, line: int, column: int, cell: str) -> Exception:
     what = f"`{visible(cell.strip(), 30)}` is not a number" if cell.strip() else "the cell is empty"
-    return error(
-        "GC616",
-        f"{visible(request.path)}, line {line}, column {column}: {what}",
-        help="choose other columns, as in columns=0:2 (they count from 0), or correct the cell",
-    )
+    hint = "choose other columns, as in columns=0:2 (they count from 0), or correct the cell"
+    for sign, separators in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars")):
+        parts = cell.split(sign)
+        if len(parts) > 1 and all(number(part.replace(",", ".")) is not None for part in parts):
+            hint = f"the cells are separated by {separators}: separate them by commas, and write decimals with a point"
+    if number(cell.replace(",", ".", 1)) is not None:
+        hint = "write decimals with a point"
+    return error("GC616", f"{visible(request.path)}, line {line}, column {column}: {what}", help=hint)
 
 
 def noted(request: Request, places: Sequence[str]) -> tuple[Diagnostic, ...]:
