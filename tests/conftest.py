@@ -26,10 +26,15 @@ BY_OPERATION = ("test_primitives.py::test_law", "test_sabotage.py")  # long file
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: Any, log: Any) -> Any:
-    """The tests of a file run in one process, which computes what they share once; `--dist` says otherwise."""
+    """The tests of a file run in one process, which computes what they share once; `--dist` says otherwise.
+
+    Files go out in the order of their names: the last ones are short, so no process waits long for another.
+    """
     if config.option.dist != "load":
         return None
     from xdist.scheduler import LoadScopeScheduling
+
+    config.option.loadscopereorder = False
 
     class ByFile(LoadScopeScheduling):  # type: ignore[misc]
         def _split_scope(self, nodeid: str) -> str:
