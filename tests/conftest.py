@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 from collections import Counter
 from importlib import import_module
 from typing import Any
@@ -56,6 +58,17 @@ def pytest_configure(config: Any) -> None:
     from gradcli.pytest_plugin import leave_asserts_alone
 
     leave_asserts_alone(config.pluginmanager)
+    let_signals_through()
+
+
+def let_signals_through() -> None:
+    """Under `nohup` or `&` signals are ignored, and the processes to which tests send them would ignore them too."""
+    if threading.current_thread() is not threading.main_thread():
+        return
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, lambda *_: None)  # this process still survives a hangup, its children do not
 
 
 TABLES = ("test_sabotage", "test_corpus", "test_many_cases")  # modules that count while their tests run

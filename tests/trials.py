@@ -28,7 +28,7 @@ from tests.study import Study
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-MOST_CASES = 6
+MOST_CASES = 4
 
 # Vectors of norm 1 are known up to their sign.
 UP_TO_SIGN = ("eigvecs", "svd_u", "svd_v")
