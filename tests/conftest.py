@@ -65,10 +65,16 @@ def let_signals_through() -> None:
     """Under `nohup` or `&` signals are ignored, and the processes to which tests send them would ignore them too."""
     if threading.current_thread() is not threading.main_thread():
         return
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
-        signal.signal(signal.SIGHUP, lambda *_: None)  # this process still survives a hangup, its children do not
+    heard = {
+        "SIGINT": signal.default_int_handler,
+        "SIGQUIT": signal.SIG_DFL,
+        "SIGHUP": lambda *_: None,  # this process still survives a hangup, its children do not
+    }
+    for number, handler in [
+        (getattr(signal, name), handler) for name, handler in heard.items() if hasattr(signal, name)
+    ]:
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, handler)
 
 
 TABLES = ("test_sabotage", "test_corpus", "test_many_cases")  # modules that count while their tests run
