@@ -17,6 +17,7 @@ from gradcli.graph.operand import Closed, Operand
 from gradcli.graph.primitive import REQUIRED, Kink, Primitive, composite
 from gradcli.language import syntax
 from gradcli.language.parser import parse
+from gradcli.language.source import Source
 from gradcli.language.unparse import unparse
 from gradcli.lowering import lower
 from gradcli.lowering.names import OpenShapes
@@ -284,7 +285,8 @@ class Formula:
         return known
 
     def _lowered(self, shapes: tuple[Shape, ...]) -> list[Node]:
-        lowered = lower(parse(self.text), shapes=Given(dict(zip(self.names, shapes, strict=True))), loops="unroll")
+        source = Source(self.text, f"<formula of {self.name}>")
+        lowered = lower(parse(source), shapes=Given(dict(zip(self.names, shapes, strict=True))), loops="unroll")
         for leaf in lowered.program.leaves:
             if leaf not in self.names:
                 allowed = ", ".join(self.names)

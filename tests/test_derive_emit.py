@@ -49,6 +49,7 @@ SCRIPTS = [
     "nll_loss(log_softmax(Z), labels)",
     "h = gelu(W@x + b)\nhuber_loss(V@h, y)",
     "binary_cross_entropy_with_logits(X@w, y) + mse_loss(w, z) + sum(clamp(z, 0, 1)) + logdet(X.T@X)",
+    "x*hardsigmoid(x)*logit(y)",
     "sum(mul(leaky_relu(x), hardsigmoid(x)) + elu(x, 0.5)*hard_tanh(x) + logit(sigmoid(neg(x))))",
     "x in (1, 3); y in (1, 4); x*(((x > 0) + (y > 5))/((x > 0) + (y > 0)))*(0 < x < 9)",
 ]

@@ -141,6 +141,20 @@ def test_every_reading(example: Path) -> None:
     assert {one["name"] for one in done[-1]["operations"]} >= set(NAMES)
 
 
+def test_its_formula_is_emitted(example: Path) -> None:
+    """As code that runs without the package."""
+    (one,) = ran([example], [["derive", "softmax2(x, y)*gated(x)", "--emit", "numpy"]])
+    module: dict[str, Any] = {}
+    exec(one.out, module)
+    module["test_values"]()
+    assert "softmax2" not in one.out.partition("def value")[2], one.out
+
+
+def test_a_formula_is_named_in_errors_about_it(example: Path) -> None:
+    (one,) = ran([example], [["eval", "quadratic_form(A, x)", "--at", "A=[[1,2],[3,4]],x=[1,2,3]"]])
+    assert "<formula of quadratic_form>:1:1" in one.err, one
+
+
 def test_it_is_shown(example: Path) -> None:
     rule, trace = ran([example], [["ops", "dawson"], ["trace", "dawson(x)", "--at", "x=1"]])
     assert "1 - 2*x*dawson(x)" in rule.out

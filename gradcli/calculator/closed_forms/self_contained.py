@@ -126,8 +126,11 @@ def simple(text: str, shapes: Mapping[str, tuple[int, ...]], sizes: Mapping[int,
         try:
             inner = {letter: output(unparse(one), shapes).shape for letter, one in letters.items()}
             made = output(unparse(call), inner)
-            texts = formula_texts(made, None, sizes) if made.primitive.name != name else ()
             with building(made.builder, reachable([made])):
+                own = made.primitive
+                if own.name == name and own.kind == "elementwise" and own.definition is not None:  # of another package
+                    made = own.definition(*made.args)
+                texts = formula_texts(made, None, sizes) if made.primitive.name != name else ()
                 definition = next((one for one in texts if name not in words(one)), None)
         except GradcliError:
             definition = None
@@ -189,7 +192,7 @@ def self_contained(
     program = lowered.program
     axes = {name: found.assumes.get(name) or list(leaf.node.shape) for name, leaf in program.leaves.items()}
     output = written(lowered).output or value_text(lowered)
-    texts = {"": simple(output), **{leaf: text for leaf, text in found.text.items() if "," not in leaf}}
+    texts = {"": simple(output), **{leaf: simple(text) for leaf, text in found.text.items() if "," not in leaf}}
     shown, parts = named_parts(texts, lowered, sizes, 0, simple)
     value = shown.pop("")
     read = set().union(*(names_in(expression_of(text)) for text in (value, *shown.values(), *parts.values())))
