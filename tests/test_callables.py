@@ -633,6 +633,12 @@ def test_refused(f: Any, options: dict[str, Any], told: str) -> None:
     assert caught.value.diagnostics[0].code == "GC732"
 
 
+def test_an_unknown_argument_is_told_the_others() -> None:
+    with pytest.raises(GradcliError) as caught:
+        check_callable(lambda weights, y: 0.0, total, at={"x": 1.0})
+    assert caught.value.diagnostics[0].help == "choose one of weights, y"
+
+
 def test_a_function_without_a_derivative_is_refused() -> None:
     for f in (total, "x**2", 3):
         with pytest.raises(GradcliError) as caught:

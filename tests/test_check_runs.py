@@ -124,3 +124,10 @@ def test_a_report_file_that_cannot_be_written_ends_the_run_before_it_begins(
     code, lines, err = told(capsys, "--no-cache", "--junit", str(tmp_path / "none" / "r.xml"))
     assert (code, lines) == (2, [])
     assert "GC690" in err
+
+
+@pytest.mark.parametrize(("target", "step"), [("f.py", "write --python f.py:f "), ("f.py:g", "write --python f.py:g ")])
+def test_a_python_file_is_not_read_as_a_script(target: str, step: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("f.py").write_text("def f(x):\n    return None\n")
+    code, _, err = told(capsys, target)
+    assert code == 2 and err.count("error[") == 1 and f"help: {step}" in err

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from gradcli.commands._shared import is_file, joined_point
-from gradcli.diagnostics import error
+from gradcli.diagnostics import error, visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,6 +62,17 @@ def boxes(texts: tuple[str, ...]) -> dict[str, tuple[float, float]]:
             raise error("GC735", f"{twice} `{text}`", help="write --box x=0.5:2, once for each leaf")
         found[leaf.strip()] = interval
     return found
+
+
+def python_targets(targets: Sequence[str]) -> None:
+    """Raise GC721 for a Python file, or a function in one, that is named without --python."""
+    for target in targets:
+        path, _, name = target.partition(":")
+        if path.endswith(".py") and os.path.isfile(path) and (name.isidentifier() or path == target):
+            what = "is a Python file, not a script" if path == target else "is a Python function"
+            given = target if name else f"{path}:f"
+            help = f"write --python {visible(given, 200)} --grad {visible(path, 200)}:df, with df its derivative"
+            raise error("GC721", f"{visible(target, 200)} {what}", help=help)
 
 
 def existing(paths: Sequence[str], at: Sequence[str] = ()) -> list[str]:

@@ -6,7 +6,7 @@ import os
 
 from gradcli.commands import room
 from gradcli.commands._acceptance import Acceptance
-from gradcli.commands._check_inputs import boxes, callable_only, claims, existing, looks_like_path
+from gradcli.commands._check_inputs import boxes, callable_only, claims, existing, looks_like_path, python_targets
 from gradcli.commands._check_options import GROUPS, SECTIONS, TARGETS
 from gradcli.commands._check_report import Cards, Nothing, Reporting, notes_of
 from gradcli.commands._declaration import Declaration
@@ -190,7 +190,8 @@ def many(
 
 
 def is_single(targets: tuple[str, ...]) -> bool:
-    """Whether there is one target, and it is an expression or a script."""
+    """Whether there is one target, and it is an expression or a script; raises GC721 for a Python file."""
+    python_targets(targets)
     single = targets[0] if len(targets) == 1 else None
     return single is not None and not os.path.isdir(single) and (is_file(single) or not os.path.exists(single))
 

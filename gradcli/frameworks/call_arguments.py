@@ -242,7 +242,7 @@ def _fitted(f: Any, given: Mapping[str, Any], known: Sequence[str]) -> set[str]:
 
 def _meant(name: str, known: Any) -> str | None:
     guess = did_you_mean(name, known)
-    return f"did you mean `{guess}`?" if guess else None
+    return f"did you mean `{guess}`?" if guess else f"choose one of {', '.join(known)}" if known else None
 
 
 def _sets_up(f: Any) -> bool:
