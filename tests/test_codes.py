@@ -61,9 +61,9 @@ def test_every_code_that_is_used_has_a_row_and_every_row_is_used() -> None:
     assert set(CODES) - used == set(), "a row that nothing raises"
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_codes_that_a_docstring_mentions_exist(path: Path) -> None:
-    assert set(re.findall(r"GC\d{3}", path.read_text(encoding="utf-8"))) - set(CODES) == set()
+def test_codes_that_a_docstring_mentions_exist() -> None:
+    for path in SOURCES:
+        assert set(re.findall(r"GC\d{3}", path.read_text(encoding="utf-8"))) <= set(CODES), path
 
 
 def test_families_are_files_in_order() -> None:
