@@ -1,12 +1,13 @@
-"""`scipy.special`, with the functions that lose digits there rounded from balls of python-flint.
+"""`scipy.special`, with more digits in float64 where its functions may be more than 4 ulp off.
 
-SciPy's value decides about infinities and NaN. In float64, entries where it may be more than 4 ulp off are computed
-again, one by one, with as many bits as their rounding needs: 3 to 100 us an entry.
+`lgamma` is a Taylor polynomial between 0.5 and 2. Elsewhere entries are rounded from balls of python-flint, one by one,
+with as many bits as their rounding needs: 3 to 100 us an entry. SciPy's values decide about infinities and NaN.
 """
 
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -16,38 +17,28 @@ from scipy import special
 from gradcli.graph.arrays import nearest_float
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
 BITS = (64, 128, 256, 512, 1024, 2048)  # tried in turn
+TERMS = 30  # of the polynomials
 MOST_PARAMETER = 50  # the balls of an incomplete function take milliseconds above
-
-
-def _log_gamma(x: Any) -> Any:
-    return x.lgamma() if x > 0 else abs(x.gamma()).log()
-
-
-def _small(values: Any, *operands: Any) -> Any:
-    """Incomplete functions with small parameters, which come before x."""
-    return np.isfinite(values) & (sum(operands[:-1]) <= MOST_PARAMETER)
-
-
-# each function: as a ball, and where SciPy's value is not good enough
+# each function as a ball, and for which operands it is rounded from one
 BALLS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
-    "gammaln": (_log_gamma, lambda values, x: np.isfinite(values) & (x < 2) & ((x > 0.5) | (x < 0))),
-    "betaln": (lambda x, y: x.lgamma() + y.lgamma() - (x + y).lgamma(), lambda values, *_: np.isfinite(values)),
-    "jv": (lambda n, x: x.bessel_j(n), lambda values, *_: np.isfinite(values)),
-    "gammainc": (lambda a, x: x.gamma_lower(a, 1), _small),
-    "gammaincc": (lambda a, x: x.gamma_upper(a, 1), _small),
-    "betainc": (lambda a, b, x: x.beta_lower(a, b, 1), _small),
+    "gammaln": (lambda x: abs(x.gamma()).log(), lambda x: x < 0),
+    "betaln": (lambda x, y: x.lgamma() + y.lgamma() - (x + y).lgamma(), lambda *_: True),
+    "jv": (lambda n, x: x.bessel_j(n), lambda *_: True),
+    "gammainc": (lambda a, x: x.gamma_lower(a, 1), lambda a, x: a <= MOST_PARAMETER),
+    "gammaincc": (lambda a, x: x.gamma_upper(a, 1), lambda a, x: a <= MOST_PARAMETER),
+    "betainc": (lambda a, b, x: x.beta_lower(a, b, 1), lambda a, b, x: a + b <= MOST_PARAMETER),
 }
 
 
-class RoundedUfunc:
-    """A ufunc of SciPy whose entries are rounded from balls where its own may be too far off."""
+class PreciseUfunc:
+    """A ufunc of SciPy with more digits."""
 
     def __init__(self, name: str) -> None:
         self.ufunc = getattr(special, name)
-        self.ball, self.is_wide = BALLS[name]
+        self.ball, self.chosen = BALLS[name]
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.ufunc, name)
@@ -57,41 +48,54 @@ class RoundedUfunc:
         if len(operands) > self.ufunc.nin:
             *operands, out = operands  # type: ignore[assignment]
         floats = [nearest_float(x) if isinstance(x, Fraction) else x for x in operands]
-        values = self.ufunc(*floats)
-        if values.dtype == np.float64 and np.any(wide := self.is_wide(values, *floats)):
-            values = np.array(values)
-            columns = [_column(x, wide) for x in operands]
-            values[wide] = _rounded(self.ball, columns, values[wide].tolist())
+        values = np.array(self.ufunc(*floats))
+        if values.dtype == np.float64:
+            if self.ufunc is special.gammaln and np.any(near := (floats[0] > 0.5) & (floats[0] < 2)):
+                values[near] = _log_gamma(np.asarray(floats[0])[near])
+            if np.any(wide := np.isfinite(values) & self.chosen(*floats)):
+                columns = [np.broadcast_to(x, values.shape)[wide].tolist() for x in operands]
+                values[wide] = _rounded(self.ball, columns, values[wide].tolist())
         if out is None:
             return values[()]
         np.copyto(out, values)
         return out
 
 
-def _column(x: Any, chosen: Any) -> list[Any]:
-    """An operand at the chosen entries, as numbers that balls are made of without rounding."""
-    if isinstance(x, Fraction):
-        return [import_module("flint").fmpq(x.numerator, x.denominator)] * int(chosen.sum())
-    return np.broadcast_to(x, chosen.shape)[chosen].tolist()  # type: ignore[no-any-return]
-
-
-def _rounded(ball: Callable[..., Any], columns: Sequence[list[Any]], values: list[float]) -> list[float]:
-    """The double nearest to the ball of each entry; the given value where no ball has enough digits."""
+def _rounded(ball: Callable[..., Any], columns: list[list[Any]], values: list[float]) -> list[float]:
+    """The doubles nearest to the balls of some operands; the given value where no ball has enough digits."""
     flint = import_module("flint")
-    before = flint.ctx.prec
-    try:
+    with flint.ctx.workprec(BITS[0]):
         for at, entry in enumerate(zip(*columns, strict=True)):
+            exact = [flint.fmpq(x.numerator, x.denominator) if isinstance(x, Fraction) else x for x in entry]
             for bits in BITS:
                 flint.ctx.prec = bits
-                found = ball(*map(flint.arb, entry))
+                found = ball(*map(flint.arb, exact))
                 if float(found.lower()) == (nearest := float(found.upper())) or found.rel_accuracy_bits() >= BITS[2]:
                     values[at] = nearest
                     break
-    finally:
-        flint.ctx.prec = before
     return values
+
+
+@cache
+def _taylor_coefficients() -> Any:
+    """Those of the logarithm of the gamma function at 1, 1.5 and 2."""
+    at, k = np.array([[1.0], [1.5], [2.0]]), np.arange(2, TERMS)
+    rest = (-1.0) ** k * special.zeta(k, at) / k
+    return np.concatenate([[[0.0], [-0.12078223763524522], [0.0]], special.digamma(at), rest], axis=1)
+
+
+def _log_gamma(x: Any) -> Any:
+    """The logarithm of the gamma function between 0.5 and 2, below 0.75 by that of x + 1."""
+    low = x < 0.75
+    nearest = np.rint(2 * (x + low))
+    z = x - (nearest / 2 - low)
+    rows = _taylor_coefficients()[nearest.astype(np.int64) - 2]
+    value = rows[:, -1]
+    for k in range(TERMS - 2, -1, -1):
+        value = value * z + rows[:, k]
+    return value - np.where(low, np.log(x), 0.0)
 
 
 def __getattr__(name: str) -> Any:
     """A function under its name in SciPy."""
-    return RoundedUfunc(name) if name in BALLS else getattr(special, name)
+    return PreciseUfunc(name) if name in BALLS else getattr(special, name)
