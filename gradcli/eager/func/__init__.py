@@ -85,7 +85,7 @@ def functional_call(
 
 
 def _put(module: Module, name: str, value: Tensor) -> tuple[dict[str, Any], str, Any]:
-    """Set an attribute of a module, by its dotted name; returns the old value."""
+    """Set an attribute of a module, by its dotted name; returns its dictionary, its key and the old value."""
     path, _, own = name.rpartition(".")
     table = module.get_submodule(path).__dict__
     before = table.get(own)
