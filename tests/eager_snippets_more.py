@@ -66,7 +66,6 @@ _each("truth", A, (
     "a - (a > 2)", "1 - (a > 2)", "-(a > 2)", "(a > 2) - True", "a.long() - True", "a.long().clamp(0.5, 2) * a", "a.int().clamp(min=torch.tensor(1)) * a", "a.long().masked_fill(a > 2, 1.5) * a",
     "(a > 2).masked_fill(a > 4, 0.5) * a", "(a > 2) ** 2 * a",
 ))  # fmt: skip
-MORE["whole numbers keep no history"] = A + "b = torch.tensor([1, 2])\nb[0] = a[0, 0]\nq = b.requires_grad\n"
 MORE["var_mean"] = A + "v, m = torch.var_mean(a, 0)\ns, n = torch.std_mean(a, (0, 1), keepdim=True)\nw = [one.tolist() for one in torch.var_mean(a, dim=1, correction=0)]\n" + (
     "(v * m).sum().backward()\ndel v, m, s, n\n"
 )  # fmt: skip

@@ -102,3 +102,11 @@ def test_a_view_of_a_result_in_column_order_is_written_with_its_gradient() -> No
 def test_copies_where_pytorch_has_views_are_not_written(made: Any) -> None:
     with pytest.raises(RuntimeError, match="copies here"):
         made(gradcli.eager.ones(3, 4)).zero_()
+
+
+def test_whole_numbers_that_are_written_keep_no_history() -> None:
+    x = gradcli.eager.tensor([1.5, 2.5], requires_grad=True)
+    y = gradcli.eager.tensor([1, 2])
+    y[0] = x[1]
+    assert y.tolist() == [2, 2]
+    assert not y.requires_grad

@@ -67,7 +67,7 @@ DIFFERENT = {
     ],
     "PyTorch's CopySlices holds what was written into a view; ours leads to it": [
         *("writing_into_a_view", "in place view op", "in place transposed", "in place slice", "in place slice saved"),
-        "in place takes history",
+        *("in place takes history", "a diagonal is written"),
     ],
     "an operation that raises an error has left nodes before": [
         *("half and singles", "in place leaf view", "inference in place tracked"),

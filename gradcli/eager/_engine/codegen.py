@@ -62,11 +62,8 @@ class Steps:
 
 _REDUCTIONS = {"sum": numpy_kernels.sums, "max": numpy_kernels.largest}
 # kernels that get the general function as their first argument
-_ALONG = {
-    "take_along_axis": numpy_kernels.taken_along,
-    "put_along_add": numpy_kernels.put_along,
-    "argmax": numpy_kernels.place_of_largest,
-}
+_ALONG = {"take_along_axis": numpy_kernels.taken_along, "put_along_add": numpy_kernels.put_along}
+_ALONG["argmax"] = numpy_kernels.place_of_largest
 
 
 class _Opaque(Exception):

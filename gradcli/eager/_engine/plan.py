@@ -117,8 +117,8 @@ class Backward:
                 found = pull(builder, [(plan.out, ct)], [plan.leaves[i] for i in wanted])
         self.positions = [i for i, node in zip(wanted, found, strict=True) if node is not None]
         results = [node for node in found if node is not None]
-        divides = plan.out.primitive.name == "div" and alone  # PyTorch computes a quotient again where it is read
-        kept = plan.out not in plan.leaves and not divides
+        # PyTorch computes a quotient again where it is read
+        kept = plan.out not in plan.leaves and not (alone and plan.out.primitive.name == "div")
         used = set(between(results, (ct, *plan.leaves, plan.out) if kept else (ct, *plan.leaves)))
         self.reads = tuple(i for i, leaf in enumerate(plan.leaves) if leaf in used)
         self.needs_out = kept and plan.out in used

@@ -80,7 +80,6 @@ def _joined(xs: tuple[Any, ...], keep_dtype: tuple[int, ...], keep_integer: bool
     return found.np if keep_integer or found.kind >= 2 else dtypes.get_default_dtype().np
 
 
-_NO_TRUTH = ("SubBackward", "RsubBackward", "NegBackward")
 INDEX_ERRORS = {"GC303", "GC305"}
 _KINDS = {"f": "float", "c": "float", "i": "int", "u": "int", "b": "bool"}
 
@@ -163,7 +162,7 @@ def record(
         pointwise = bool(getattr(function, "pointwise", False))
     if keep_dtype is None:
         keep_dtype = APART.get(known, ())
-    if name.startswith(_NO_TRUTH) and any(
+    if name.startswith(("Sub", "Rsub", "Neg")) and any(
         isinstance(x, bool) or (isinstance(x, Tensor) and x._raw.dtype.kind == "b") for x in xs
     ):
         raise RuntimeError("the `-` operator is not supported for bool tensors: use `^` or `~`, or .int() first")

@@ -147,14 +147,18 @@ def trace(input: Tensor) -> Any:
 
 def _views(x: Tensor, axis: int, places: list[Any]) -> list[Tensor]:
     """The parts at some places of an axis, each of which is a position or a range, as views."""
-    parts = []
-    for place in places:
-        if isinstance(place, int):
-            parts.append(viewed(x, selected, {"axis": axis, "at": place}, "SelectBackward0"))
-        else:
-            params = {"axis": axis, "start": place.start, "step": 1, "size": len(place)}
-            parts.append(viewed(x, sliced, params, "SliceBackward0"))
-    return parts
+    watching, events.current = events.current, None  # a record of a run shows the operation alone
+    try:
+        parts = []
+        for place in places:
+            if isinstance(place, int):
+                parts.append(viewed(x, selected, {"axis": axis, "at": place}, "SelectBackward0"))
+            else:
+                params = {"axis": axis, "start": place.start, "step": 1, "size": len(place)}
+                parts.append(viewed(x, sliced, params, "SliceBackward0"))
+        return parts
+    finally:
+        events.current = watching
 
 
 def _apart(x: Tensor, parts: list[Tensor], axis: int, name: str) -> tuple[Tensor, ...]:
