@@ -280,8 +280,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
     if dim is None:
         return gather(reshape(input, (-1,)), 0, reshape(indices, (-1,)))
     axis = axis_of(dim, input.ndim) + input.ndim
-    shapes = [tuple(1 if i == axis else n for i, n in enumerate(x.shape)) for x in (input, indices)]
-    shape = np.broadcast_shapes(*shapes)
+    shape = np.broadcast_shapes(*[(*x.shape[:axis], 1, *x.shape[axis + 1 :]) for x in (input, indices)])
     input, indices = (broadcast_to(x, (*shape[:axis], x.shape[axis], *shape[axis + 1 :])) for x in (input, indices))
     return gather(input, dim, indices)
 

@@ -284,9 +284,7 @@ def diff(input: Tensor, n: int = 1, dim: int = -1) -> Tensor:
 
 @op()
 def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """The diagonal of two axes, as the last axis: a view where the entries lie in order, else a copy that cannot be
-    written to.
-    """
+    """The diagonal of two axes, as the last axis: a view, or a copy that refuses writes."""
     rank = input.ndim
     one, two = axis_of(dim1, rank), axis_of(dim2, rank)
     if one == two:

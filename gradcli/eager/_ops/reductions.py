@@ -94,19 +94,17 @@ def _spread_of(name: str, summary: str) -> Any:
     return op()(described(function, name, summary))
 
 
-def _with_mean(spread: Any) -> Any:
+def _with_mean(spread: Any, node: str) -> Any:
     def function(input: Tensor, dim: Spread = None, *args: Any, keepdim: bool = False, **options: Any) -> Any:
-        axes = None if isinstance(dim, bool) else dim
-        away = spread(input, dim, *args, keepdim=keepdim, **options)
-        return one_node(f"{name.capitalize()}MeanBackward0", away, mean(input, axes, keepdim))
+        middle = mean(input, None if isinstance(dim, bool) else dim, keepdim)
+        return one_node(node, spread(input, dim, *args, keepdim=keepdim, **options), middle)
 
-    name = spread.__name__
-    return op(only=FUNCTION)(described(function, f"{name}_mean", f"`{name}` and the mean."))
+    return op(only=FUNCTION)(described(function, f"{spread.__name__}_mean", f"`{spread.__name__}` and the mean."))
 
 
 var = _spread_of("var", "The variance, divided by the number of entries less `correction`.")
 std = _spread_of("std", "The square root of the variance.")
-var_mean, std_mean = _with_mean(var), _with_mean(std)
+var_mean, std_mean = _with_mean(var, "VarMeanBackward0"), _with_mean(std, "StdMeanBackward0")
 
 
 def _undefined(x: Any, *, axis: Any, keepdims: bool) -> Any:
