@@ -224,10 +224,14 @@ def split_point(argv: Sequence[str]) -> str | None:
 def usage_help(chosen: str | None, message: str = "") -> str:
     """The next step after a command line that could not be read."""
     if chosen in COMMANDS:
+        options = {option.name for option in declaration(chosen).options}
         word = re.search(r"'--format'.* '(\w+)' is not one of", message)
-        if word is not None and any(option.name == word[1] for option in declaration(chosen).options):
+        if word is not None and word[1] in options:
             return f"write --{word[1]}, or see gradcli {chosen} --help"
-        if "unexpected extra argument" in message:
+        extra = re.search(r"unexpected extra argument\S* \((.*)\)", message) if "at" in options else None
+        if extra is not None and re.match(r"\w+=", extra[1]):
+            return f'a point stands after --at: gradcli {chosen} "x*y" --at x=2,y=3'
+        if extra is not None:
             return f'an expression with spaces stands in quotes: gradcli {chosen} "x + 1"'
         return f"gradcli {chosen} --help"
     if chosen is not None and not chosen.isidentifier():
