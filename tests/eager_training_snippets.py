@@ -330,6 +330,18 @@ _SCHEDULES = [
     "SequentialLR(o, [S.ReduceLROnPlateau(o)], [])",
     "SequentialLR(o, [S.StepLR(q, 2)], [])",
     "MultiStepLR(o, [2, 5, 5])",
+    "OneCycleLR(o, 0.5, 30)",
+    "OneCycleLR(o, 0.5, 30, three_phase=True)",
+    "OneCycleLR(o, [0.5], epochs=4, steps_per_epoch=6, pct_start=0.5, anneal_strategy='linear', div_factor=10)",
+    "OneCycleLR(o, 0.5, 25, cycle_momentum=False)",
+    "OneCycleLR(o, 0.5, 15)",
+    "OneCycleLR(o, 0.5)",
+    "OneCycleLR(o, 0.5, epochs=3)",
+    "OneCycleLR(o, 0.5, 0)",
+    "OneCycleLR(o, 0.5, 20, pct_start=2.0)",
+    "OneCycleLR(o, 0.5, 20, anneal_strategy='step')",
+    "OneCycleLR(o, [0.5, 0.1], 20)",
+    "OneCycleLR(optim.Adagrad([two]), 0.5, 20)",
     "LinearLR(o)",
     "LinearLR(o, 0.5, 0.1, 8)",
     "LinearLR(o, 0.0)",
@@ -375,6 +387,18 @@ for i in range(6):
     o.step()
     s.step()
     rates += s.get_last_lr()
+"""
+OPTIM["one cycle of betas"] = """
+x, y = torch.ones(2, requires_grad=True), torch.ones(1, requires_grad=True)
+o = torch.optim.Adam([{'params': [x]}, {'params': [y]}])
+s = torch.optim.lr_scheduler.OneCycleLR(o, max_lr=[0.1, 0.2], total_steps=12, base_momentum=[0.8, 0.7])
+found = []
+for i in range(12):
+    found += [s.get_last_lr(), [g['betas'] for g in o.param_groups]]
+    o.zero_grad()
+    (x.square().sum() + y.square().sum()).backward()
+    o.step()
+    s.step()
 """
 OPTIM |= {
     f"complex {rule}": f"z = torch.tensor([1 + 2j, -0.5 + 0.25j], dtype=torch.complex128, requires_grad=True)\no = torch.optim.{rule}\nfor i in range(8):\n    o.zero_grad()\n    (z * z.conj() * z.real).real.sum().backward()\n    o.step()\nkept = list(o.state_dict()['state'].get(0, dict()).values())\n"
@@ -436,6 +460,10 @@ _LAWS = {
     "Categorical(logits=a)": "torch.tensor(2)",
     "Categorical(logits=torch.stack([a, b]))": "torch.tensor([[0, 2], [1, 1], [2, 0]])",
     "Categorical(torch.tensor([[0.0, 1.0], [0.5, 0.5]]))": "torch.tensor([1, 0])",
+    "Bernoulli(torch.sigmoid(a))": "torch.tensor([0.0, 1.0, 1.0])",
+    "Bernoulli(logits=a)": "torch.tensor([[0.0], [1.0]])",
+    "Bernoulli(0.25)": "torch.tensor([0.0, 1.0])",
+    "Bernoulli(torch.tensor([0.0, 1.0, 0.5]))": "torch.tensor([0.0, 1.0, 1.0])",
 }
 _LAW = """
 import torch.distributions as D
@@ -449,7 +477,7 @@ y = law.log_prob(value)
 e = law.entropy()
 draws = [law.sample(), law.sample((2,)), law.sample((3, 2))]
 facts = [str(law), str(tuple(law.batch_shape)), str(tuple(law.event_shape)), law.has_rsample]
-moments = [law.mean, law.variance, law.stddev] if 'Normal' in str(law) else []
+moments = [law.mean, law.variance, law.stddev] if 'Categorical' not in str(law) else []
 total = y.sum() + e.sum()
 if total.requires_grad:
     total.backward()
@@ -460,10 +488,14 @@ _ASKED = {
     "draws with a gradient": "torch.manual_seed(2)\ny = D.Normal(a, b).rsample((4,))\n(y ** 2).sum().backward()",
     "divergence of normal laws": "y = D.kl_divergence(D.Normal(a, b), D.Normal(torch.zeros(3), torch.ones(3)))\ny.sum().backward()",
     "divergence of classes": "y = D.kl_divergence(D.Categorical(b), D.Categorical(logits=a))\ny.backward()",
+    "divergence of zeros and ones": "y = D.kl_divergence(D.Bernoulli(logits=a), D.Bernoulli(torch.sigmoid(b)))\ny.sum().backward()",
+    "divergence of certain zeros and ones": "p = torch.tensor([0.0, 0.5, 1.0])\ny = D.kl_divergence(D.Bernoulli(p), D.Bernoulli(p.flip(0)))",
+    "a coin as a policy": "torch.manual_seed(3)\npolicy = D.Bernoulli(logits=a)\naction = policy.sample()\nloss = (-policy.log_prob(action) * 2.5 - 0.01 * policy.entropy()).sum()\nloss.backward()",
+    "probabilities that were read without a gradient": "for law in (D.Categorical, D.Bernoulli):\n    p = law(logits=a)\n    with torch.no_grad():\n        p.entropy()\n    p.entropy().sum().backward()",
     "divergence of different laws": "D.kl_divergence(D.Normal(a, b), D.Categorical(b))",
     "policy gradient": "torch.manual_seed(3)\npolicy = D.Categorical(logits=a)\naction = policy.sample()\nloss = -policy.log_prob(action) * 2.5 - 0.01 * policy.entropy()\nloss.backward()",
-    "modes": "x, y = D.Normal(a, b).mode, D.Categorical(b).mode",
-    "by its own module": "from torch.distributions.categorical import Categorical\nfrom torch.distributions.normal import Normal\nx = Categorical(b).probs\ny = Normal(0, 1).scale",
+    "modes": "x, y = D.Normal(a, b).mode, D.Categorical(b).mode\nz = D.Bernoulli(torch.tensor([0.2, 0.5, 0.7])).mode",
+    "by its own module": "from torch.distributions.categorical import Categorical\nfrom torch.distributions.normal import Normal\nfrom torch.distributions.bernoulli import Bernoulli\nx = Categorical(b).probs\nz = Bernoulli(logits=a).probs\ny = Normal(0, 1).scale",
     "no draws with a gradient": "D.Categorical(b).rsample()",
     "negative deviation": "D.Normal(a, a)",
     "negative deviation, unchecked": "y = D.Normal(a, a, validate_args=False).scale",
@@ -475,6 +507,10 @@ _ASKED = {
     "negative probabilities": "D.Categorical(a)",
     "neither": "D.Categorical()",
     "both": "D.Categorical(b, a)",
+    "neither probability nor logit": "D.Bernoulli()",
+    "probability and logit": "D.Bernoulli(b, a)",
+    "probabilities above 1": "D.Bernoulli(b)",
+    "a half of Bernoulli": "D.Bernoulli(0.5).log_prob(torch.tensor(0.5))",
     "text": "D.Normal('a', 1.0)",
 }
 DISTRIBUTIONS |= {name: _ABOUT + text + "\n" for name, text in _ASKED.items()}

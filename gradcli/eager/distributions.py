@@ -6,19 +6,21 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from gradcli.eager._core.dtypes import get_default_dtype
-from gradcli.eager._core.modes import no_grad
+from gradcli.eager._core.modes import enable_grad, no_grad
 from gradcli.eager._core.tensor import Size, Tensor
 from gradcli.eager._core.unsupported import room
-from gradcli.eager._ops.creation import full, multinomial, normal, ones, zeros
+from gradcli.eager._ops.creation import bernoulli, full, multinomial, normal, ones, zeros
 from gradcli.eager._ops.joining import broadcast_tensors
 from gradcli.eager._ops.reductions import finfo, softmax
+from gradcli.eager.nn.modules.activation import softplus
+from gradcli.eager.nn.modules.loss import binary_cross_entropy_with_logits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     Check = Callable[[Any], Any]
 
-__all__ = ["Categorical", "Distribution", "Normal", "kl_divergence"]
+__all__ = ["Bernoulli", "Categorical", "Distribution", "Normal", "kl_divergence"]
 
 
 class Distribution:
@@ -162,7 +164,89 @@ class Normal(Distribution):
         return 0.5 + 0.5 * math.log(2 * math.pi) + self.scale.log()
 
 
-class Categorical(Distribution):
+class _ProbsOrLogits(Distribution):
+    """A distribution of `probs` or `logits`; the other one is computed once, when it is read, with its gradient."""
+
+    _to_probs: Check
+    _to_logits: Check
+
+    def _take(self, probs: Any, logits: Any) -> tuple[Any, str]:
+        """What is given, and its name. ValueError unless it is one of the two."""
+        if (probs is None) == (logits is None):
+            raise ValueError("Either `probs` or `logits` must be specified, but not both.")
+        return (logits, "logits") if probs is None else (probs, "probs")
+
+    def __getattr__(self, name: str) -> Any:
+        """`probs` or `logits`, whichever was not given."""
+        if name not in ("probs", "logits") or not {"probs", "logits"} & vars(self).keys():
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+        with enable_grad():
+            if name == "probs":
+                value: Any = type(self)._to_probs(self.logits)
+            else:
+                small = finfo(self.probs.dtype).eps  # away from 0 and 1, so that the logarithms are finite
+                value = type(self)._to_logits(self.probs.clamp(min=small, max=1 - small))
+        setattr(self, name, value)
+        return value
+
+
+class Bernoulli(_ProbsOrLogits):
+    """The law of 0 and 1: `probs` is the probability of 1, `logits` is log(probs / (1 - probs)).
+
+    >>> import gradcli.eager as torch
+    >>> Bernoulli(0.25).log_prob(torch.tensor(1.0)).exp()
+    tensor(0.2500)
+    """
+
+    parameters = {
+        "probs": ("Interval(lower_bound=0.0, upper_bound=1.0)", lambda x: (x >= 0) & (x <= 1)),
+        "logits": ("Real()", _is_number),
+    }
+    _to_probs = staticmethod(lambda logits: logits.sigmoid())
+    _to_logits = staticmethod(lambda probs: probs.log() - (-probs).log1p())
+
+    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
+        given, name = self._take(probs, logits)
+        (self._param,) = _tensors(given)
+        setattr(self, name, self._param)
+        super().__init__(self._param.shape, validate_args=validate_args)
+
+    @property
+    def mean(self) -> Any:
+        """The mean, which is the probability of 1."""
+        return self.probs
+
+    @property
+    def variance(self) -> Any:
+        """The variance."""
+        return self.probs * (1 - self.probs)
+
+    @property
+    def stddev(self) -> Any:
+        """The standard deviation."""
+        return self.variance.sqrt()
+
+    @property
+    def mode(self) -> Any:
+        """The more likely value; NaN where both are equally likely."""
+        return (self.probs >= 0.5).to(self.probs.dtype).masked_fill(self.probs == 0.5, math.nan)
+
+    def sample(self, sample_shape: Any = ()) -> Any:
+        """Zeros and ones that are drawn."""
+        with no_grad():
+            return bernoulli(self.probs.expand(self._extended_shape(sample_shape)))
+
+    def log_prob(self, value: Tensor) -> Any:
+        """The logarithm of the probability of zeros and ones. ValueError for other values."""
+        self._check(value, lambda x: (x == 0) | (x == 1))
+        return -binary_cross_entropy_with_logits(*broadcast_tensors(self.logits, value), reduction="none")
+
+    def entropy(self) -> Any:
+        """The entropy."""
+        return binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none")
+
+
+class Categorical(_ProbsOrLogits):
     """The law of whole numbers from 0 on, with probabilities in the last axis (`probs`, or `logits` up to a constant).
 
     >>> import gradcli.eager as torch
@@ -174,11 +258,11 @@ class Categorical(Distribution):
         "probs": ("Simplex()", lambda x: (x >= 0).all(-1) & ((x.sum(-1) - 1).abs() < 1e-6)),
         "logits": ("IndependentConstraint(Real(), 1)", _is_number),
     }
+    _to_probs = staticmethod(lambda logits: softmax(logits, -1))
+    _to_logits = staticmethod(lambda probs: probs.log())
 
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
-        if (probs is None) == (logits is None):
-            raise ValueError("Either `probs` or `logits` must be specified, but not both.")
-        given, name = (logits, "logits") if probs is None else (probs, "probs")
+        given, name = self._take(probs, logits)
         if given.dim() < 1:
             raise ValueError(f"`{name}` parameter must be at least one-dimensional.")
         if probs is not None:
@@ -187,18 +271,6 @@ class Categorical(Distribution):
             self.logits = self._param = logits - logits.logsumexp(-1, keepdim=True)
         self._num_events = self._param.shape[-1]
         super().__init__(self._param.shape[:-1], validate_args=validate_args)
-
-    def __getattr__(self, name: str) -> Any:
-        """`probs` or `logits`, whichever was not given; it is computed once, when it is read."""
-        if name not in ("probs", "logits") or not {"probs", "logits"} & vars(self).keys():
-            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
-        if name == "probs":
-            value: Any = softmax(self.logits, -1)
-        else:
-            small = finfo(self.probs.dtype).eps  # away from 0 and 1, so that the logarithms are finite
-            value = self.probs.clamp(min=small, max=1 - small).log()
-        setattr(self, name, value)
-        return value
 
     @property
     def mode(self) -> Any:
@@ -238,18 +310,27 @@ def _of_categorical(p: Any, q: Any) -> Any:
     return each.sum(-1)
 
 
-_RULES = {(Normal, Normal): _of_normal, (Categorical, Categorical): _of_categorical}
+def _of_bernoulli(p: Any, q: Any) -> Any:
+    at_one: Any = p.probs * (softplus(-q.logits) - softplus(-p.logits))
+    at_zero: Any = (1 - p.probs) * (softplus(q.logits) - softplus(p.logits))
+    for each, certain in ((at_one, 0), (at_zero, 1)):
+        each[q.probs == certain] = math.inf
+        each[p.probs == certain] = 0
+    return at_one + at_zero
+
+
+_RULES: dict[Any, Any] = {Normal: _of_normal, Categorical: _of_categorical, Bernoulli: _of_bernoulli}
 
 
 def kl_divergence(p: Distribution, q: Distribution) -> Any:
-    """The divergence of p from q. NotImplementedError for pairs other than normal and categorical laws.
+    """The divergence of p from q. NotImplementedError unless both are of one class of those above.
 
     >>> import gradcli.eager as torch
     >>> kl_divergence(Normal(0.0, 1.0), Normal(1.0, 1.0))
     tensor(0.5000)
     """
-    rule = _RULES.get((type(p), type(q)))
-    if rule is None:
+    rule = _RULES.get(type(p))
+    if rule is None or type(p) is not type(q):
         raise NotImplementedError(f"no KL(p || q) is known for p {type(p).__name__} and q {type(q).__name__}")
     return rule(p, q)
 

@@ -32,7 +32,7 @@ PUBLIC = (
 # files of PyTorch's whose names all stand in one module here, which is imported under their names too
 SAME = {
     "autograd": ("variable",),
-    "distributions": ("categorical", "distribution", "kl", "normal"),
+    "distributions": ("bernoulli", "categorical", "distribution", "kl", "normal"),
     "nn.modules": (
         *("activation", "batchnorm", "container", "conv", "dropout", "instancenorm", "linear", "loss", "module"),
         *("normalization", "rnn", "sparse", "transformer", "utils"),

@@ -33,8 +33,6 @@ INSTEAD = {
     "nn.functional.unfold": "x.unfold(2, k, 1).unfold(3, k, 1).permute(0, 2, 3, 1, 4, 5).flatten(1, 2).flatten(2).mT "
     "does the same",
     "nn.functional.margin_ranking_loss": "torch.relu(margin - y * (a - b)).mean() does the same",
-    "distributions.Bernoulli": "torch.bernoulli(p) draws from it, and "
-    "-torch.nn.functional.binary_cross_entropy(p, a, reduction='none') is its log_prob",
     **dict.fromkeys(("jit", "fx", "export", "onnx"), _WHOLE),
     **dict.fromkeys(("distributed", "multiprocessing", "nn.DataParallel", "nn.parallel"), _ONE),
     **dict.fromkeys(("profiler", "autograd.profiler", "utils.bottleneck"), _TIMES),

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     *("CosineAnnealingLR", "ExponentialLR", "LRScheduler", "LambdaLR", "LinearLR", "MultiStepLR"),
-    *("ReduceLROnPlateau", "SequentialLR", "StepLR"),
+    *("OneCycleLR", "ReduceLROnPlateau", "SequentialLR", "StepLR"),
 ]
 
 
@@ -115,6 +115,14 @@ def _need_optimizer(optimizer: Any) -> Optimizer:
     if not isinstance(optimizer, Optimizer):
         raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
     return optimizer
+
+
+def _for_each(name: str, value: Any, count: int) -> list[Any]:
+    """One value for each group: the one that is given, or those in a list. ValueError for another number of them."""
+    values = list(value) if isinstance(value, (list, tuple)) else [value] * count
+    if len(values) != count:
+        raise ValueError(f"expected {count} values of {name}, one for each group of parameters, got {len(values)}")
+    return values
 
 
 # --- factors of the rate -------------------------------------------------------------------------------------------
@@ -230,6 +238,80 @@ class CosineAnnealingLR(LRScheduler):
         return [share / before * (rate - low) + low for rate in self._now()]
 
 
+# --- one cycle over a run ------------------------------------------------------------------------------------------
+
+
+class OneCycleLR(LRScheduler):
+    """Rates that rise to `max_lr` and fall far below the first ones, with momentum that moves the opposite way (Smith
+    and Topin, 2019). Call `step` once for each batch.
+
+    ValueError for options outside their range, for a run longer than `total_steps` (or `epochs * steps_per_epoch`),
+    and with `cycle_momentum` for an optimizer without momentum.
+
+    >>> import gradcli.eager as torch
+    >>> from gradcli.eager import optim
+    >>> optimizer = optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0, momentum=0.9)
+    >>> schedule = OneCycleLR(optimizer, max_lr=0.5, total_steps=10)
+    >>> round(schedule.get_last_lr()[0], 6), optimizer.param_groups[0]["momentum"]
+    (0.02, 0.95)
+    """
+
+    _arguments = options(
+        "optimizer, max_lr, total_steps=None, epochs=None, steps_per_epoch=None, pct_start=0.3, anneal_strategy='cos', "
+        "cycle_momentum=True, base_momentum=0.85, max_momentum=0.95, div_factor=25.0, final_div_factor=1e4, "
+        "three_phase=False, last_epoch=-1"
+    )
+
+    def _start(self, optimizer: Optimizer, last_epoch: int, **given: Any) -> None:
+        groups = _need_optimizer(optimizer).param_groups
+        lengths = {name: given.pop(name) for name in ("total_steps", "epochs", "steps_per_epoch")}
+        if (total := lengths.pop("total_steps")) is not None:
+            lengths = {"total_steps": total}
+        elif None in lengths.values():
+            raise ValueError("You must define either total_steps OR (epochs AND steps_per_epoch)")
+        for name, value in lengths.items():
+            if not isinstance(value, int) or value <= 0:
+                raise ValueError(f"Expected positive integer {name}, but got {value}")
+        rising, strategy = given["pct_start"], given["anneal_strategy"]
+        if not isinstance(rising, float) or not 0 <= rising <= 1:
+            raise ValueError(f"Expected float between 0 and 1 pct_start, but got {rising}")
+        if strategy not in ("cos", "linear"):
+            raise ValueError(f"anneal_strategy must be one of 'cos' or 'linear', instead got {strategy}")
+        if given["cycle_momentum"] and not {"momentum", "betas"} & optimizer.defaults.keys():
+            raise ValueError("optimizer must support momentum or beta1 with `cycle_momentum` option enabled")
+        names = ("max_lr", "max_momentum", "base_momentum")[: 3 if given["cycle_momentum"] else 1]
+        columns = {name: _for_each(name, given[name], len(groups)) for name in names}
+        for i, group in enumerate(groups if last_epoch == -1 else ()):
+            group.update({name: values[i] for name, values in columns.items()})
+            group["initial_lr"] = group["max_lr"] / given["div_factor"]
+            group["min_lr"] = group["initial_lr"] / given["final_div_factor"]
+        self.total_steps = total = math.prod(lengths.values())
+        rise = rising * total - 1
+        # the steps where the direction changes, with the names of the rate and the momentum there
+        first, top, end = ("initial_lr", "max_momentum"), ("max_lr", "base_momentum"), ("min_lr", "max_momentum")
+        back = [(2 * rise, *first)] if given["three_phase"] else []
+        self._turns = [(0.0, *first), (rise, *top), *back, (total - 1, *end)]
+        super()._start(optimizer, last_epoch, **given)
+
+    def get_lr(self) -> list[float]:
+        at, turns = self.last_epoch, self._turns
+        if at > self.total_steps:
+            raise ValueError(f"Tried to step {at} times. The specified number of total steps is {self.total_steps}")
+        i = next((i for i in range(1, len(turns)) if at <= turns[i][0]), len(turns) - 1)
+        (start, *first), (end, *last) = turns[i - 1 : i + 1]
+        share = (at - start) / (end - start)
+        left = (1 + math.cos(math.pi * share)) / 2 if self.anneal_strategy == "cos" else 1 - share
+        pairs, found = list(zip(first, last, strict=True))[: 1 + self.cycle_momentum], []
+        for group in self.optimizer.param_groups:
+            rate, *momentum = [group[y] + (group[x] - group[y]) * left for x, y in pairs]
+            found.append(rate)
+            if momentum and "betas" in group:
+                group["betas"] = (*momentum, *group["betas"][1:])
+            elif momentum:
+                group["momentum"] = momentum[0]
+        return found
+
+
 # --- a metric that no longer improves ------------------------------------------------------------------------------
 
 
@@ -254,9 +336,7 @@ class ReduceLROnPlateau(LRScheduler):
         if given["factor"] >= 1.0:
             raise ValueError("Factor should be < 1.0.")
         count = len(_need_optimizer(optimizer).param_groups)
-        self.min_lrs = list(min_lr) if isinstance(min_lr, (list, tuple)) else [min_lr] * count
-        if len(self.min_lrs) != count:
-            raise ValueError(f"expected {count} min_lrs, got {len(self.min_lrs)}")
+        self.min_lrs = _for_each("min_lr", min_lr, count)
         if given["mode"] not in ("min", "max"):
             raise ValueError(f"mode {given['mode']} is unknown!")
         if given["threshold_mode"] not in ("rel", "abs"):
