@@ -86,6 +86,14 @@ _CALLS = [
     "F.interpolate(x,size=(4,9))",
     "F.interpolate(x1,scale_factor=1.5)",
     "F.interpolate(x1)",
+    "F.unfold(x,2)",
+    "F.unfold(x[0],1)",
+    "F.unfold(x,(2,3),dilation=2,padding=2,stride=2)",
+    "F.unfold(x,9)",
+    "F.unfold(x1,2)",
+    "F.unfold(x,2,padding=-1)",
+    "F.unfold(x,2,stride=0)",
+    "F.unfold(x.long(),2)",
     "F.pixel_shuffle(x,2)",
     "F.pixel_shuffle(x,3)",
     "F.group_norm(x,2)",
@@ -214,6 +222,7 @@ _CALLS += [
             "Dropout(.4).eval()",
             "Dropout2d(.4)",
             "PixelShuffle(2)",
+            "Unfold((2,3),padding=1)",
         ),
         *("Linear(6,3,bias=False)", "ReflectionPad2d((1,2,0,1))", "ReplicationPad2d(2)", "ConstantPad2d(1,2.)"),
         *("Upsample(size=(3,4))", "Upsample(scale_factor=2,mode='bilinear',align_corners=True)"),
@@ -269,7 +278,7 @@ _MODULES = (
     "nn.LSTM(3,4,batch_first=True,dropout=.5,num_layers=2) nn.LSTM(3,4,dropout=.5) nn.GRU(3,4,bias=False) "
     "nn.RNNCell(3,4) nn.RNNCell(3,4,bias=False,nonlinearity='relu') nn.LSTMCell(3,4) nn.GRUCell(3,4,bias=False) "
     "nn.MultiheadAttention(4,2) nn.MultiheadAttention(4,3) nn.Dropout2d(.2) nn.Upsample(scale_factor=2) "
-    "nn.PixelShuffle(2) nn.ZeroPad2d(1) nn.TripletMarginLoss()"
+    "nn.PixelShuffle(2) nn.Unfold(2) nn.Unfold((2,3),stride=2) nn.ZeroPad2d(1) nn.TripletMarginLoss()"
 ).split()
 LAYER_MODULES = {call: f"nn = torch.nn\ntorch.manual_seed(5)\nm = {call}\n" + _STATE for call in _MODULES}
 # subclasses that call the constructor of a layer, or change what it calls

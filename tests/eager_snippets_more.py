@@ -22,6 +22,11 @@ _each("linalg", M, (
     "torch.linalg.cholesky(m)", "torch.linalg.eigvalsh(m)", "torch.linalg.svdvals(m)", "torch.linalg.matrix_power(m, 3)",
     "torch.matrix_exp(m / 4)", "torch.linalg.vector_norm(m)", "torch.trace(m @ m)",
     "torch.linalg.eigh(m)[0]", "torch.linalg.matrix_norm(m)", "torch.linalg.pinv(m)", "torch.linalg.qr(m)[1].abs()",
+    "torch.linalg.solve_triangular(m, m, upper=True)", "torch.linalg.solve_triangular(m, m + 1, upper=False, left=False)",
+    "torch.linalg.solve_triangular(m, m, upper=True, unitriangular=True)", "torch.linalg.solve_triangular(m.expand(3, 2, 2), m, upper=False)",
+    "torch.linalg.solve_triangular(m, m, upper=False, left=False, unitriangular=True)",
+    "torch.linalg.solve_triangular(m, m[0], upper=True)", "torch.linalg.solve_triangular(m, m[:1], upper=True)",
+    "torch.linalg.solve_triangular(m, m)", "torch.linalg.solve_triangular(m, m.float(), upper=True)",
 ))  # fmt: skip
 _each("product", A, (
     "torch.einsum('ij,kj->ik', a, a)", "torch.einsum('ij->j', a)", "torch.einsum('ij,ij->', a, a)", "torch.outer(a[0], a[1])",

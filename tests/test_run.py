@@ -611,13 +611,3 @@ def test_large_arrays_are_told_by_their_entries_at_the_ends(tmp_path: Path, caps
     validator("run").validate(found)
     assert found["forward"][0]["value"] is None and found["forward"][2]["value"] == [1.25, 2.5, 3.125, 4.0625]
     assert found["forward"][0]["node"] == "leaf"
-
-
-def test_what_stands_for_unfold_gives_the_columns_of_its_windows() -> None:
-    import gradcli.eager as torch
-
-    line = INSTEAD["nn.functional.unfold"].removesuffix(" does the same")
-    x = torch.arange(48.0).reshape(1, 3, 4, 4)
-    columns = eval(line, {"x": x, "k": 3})
-    assert columns.shape == (1, 27, 4)
-    assert torch.equal(columns[0, :, 3], x[0, :, 1:4, 1:4].reshape(-1))

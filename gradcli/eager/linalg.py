@@ -13,7 +13,7 @@ import numpy as np
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._core.unsupported import missing
 from gradcli.eager._engine.arguments import checked
-from gradcli.eager._engine.record import fields, one_node, operation, record
+from gradcli.eager._engine.record import declared, fields, one_node, operation, record
 from gradcli.eager._ops import elementwise as _elementwise
 from gradcli.eager._ops import reductions as _reductions
 from gradcli.eager._ops.matmul import cross, matmul  # noqa: F401 - a name of torch.linalg too
@@ -21,6 +21,8 @@ from gradcli.eager._ops.reductions import norm, vector_norm  # noqa: F401
 from gradcli.eager._ops.table import LINALG, formula, functions_of, op
 from gradcli.eager._ops.views import axis_of
 from gradcli.primitives import catalogue
+from gradcli.primitives.axes import identity_matrix
+from gradcli.primitives.broadcasting import stretch
 
 if TYPE_CHECKING:
     from gradcli.eager._engine.arguments import Order, Sizes
@@ -98,6 +100,28 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
     if not np.isfinite(found._raw).all() and np.isfinite(A._raw).all() and np.isfinite(B._raw).all():
         raise LinAlgError("linalg.solve: the matrix is singular, so the system has no unique solution")
     return found
+
+
+@op(only=LINALG)
+def solve_triangular(A: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Tensor:
+    """The X with A X = B, or X A = B for `left=False`, of the upper or lower triangle of A.
+
+    `unitriangular` reads ones on the diagonal. NaN for a singular triangle; RuntimeError for shapes that do not fit.
+    """
+    _square(A, "solve_triangular")
+    if B.ndim < 2:
+        raise RuntimeError("linalg.solve_triangular: B must have at least 2 dimensions")
+    sides = {"upper": upper, "left": left, "unitriangular": unitriangular}
+    return record(_triangular, (A, B), sides, "LinalgSolveTriangularBackward0", pointwise=False)
+
+
+def _triangular(A: Any, B: Any, *, upper: bool, left: bool, unitriangular: bool) -> Any:
+    half = catalogue()["triu" if upper else "tril"]
+    if unitriangular:
+        A = half(A, k=1 if upper else -1) + stretch(identity_matrix(A, A.shape[-1]), tuple(A.shape))
+    else:
+        A = half(A, k=0)
+    return declared("solve", A, B) if left else declared("solve", A.mT, B.mT).mT
 
 
 @op(node="LinalgCholeskyEx")

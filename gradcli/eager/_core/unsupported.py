@@ -30,8 +30,6 @@ INSTEAD = {
     "linalg.matrix_rank": "counting torch.linalg.svdvals above a bound does the same",
     "nn.Transformer": "torch.nn.MultiheadAttention, torch.nn.LayerNorm and torch.nn.Linear make one, "
     "torch.triu(torch.full((n, n), -torch.inf), 1) its causal mask",
-    "nn.functional.unfold": "x.unfold(2, k, 1).unfold(3, k, 1).permute(0, 2, 3, 1, 4, 5).flatten(1, 2).flatten(2).mT "
-    "does the same",
     "nn.functional.margin_ranking_loss": "torch.relu(margin - y * (a - b)).mean() does the same",
     **dict.fromkeys(("jit", "fx", "export", "onnx"), _WHOLE),
     **dict.fromkeys(("distributed", "multiprocessing", "nn.DataParallel", "nn.parallel"), _ONE),

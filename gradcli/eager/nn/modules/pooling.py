@@ -41,22 +41,22 @@ class _Windows(NamedTuple):
 
 
 def _windows(
-    name: str, input: Tensor, axes: int, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil: bool
+    name: str, input: Tensor, axes: int, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil: bool = False
 ) -> _Windows:
-    """The windows on a tensor. RuntimeError for sizes that do not fit, or do not leave an entry."""
+    """The windows on a tensor. RuntimeError for sizes that do not fit or leave no entry."""
     if input.ndim not in (axes + 1, axes + 2):
         raise RuntimeError(
             f"Expected {axes + 1}D or {axes + 2}D input to {name}, but got input of size: {list(input.shape)}"
         )
     if input.dtype.kind < 2:
-        raise RuntimeError(f'"{name}" is not implemented for {input.dtype}')
+        raise NotImplementedError(f'"{name}" is not implemented for {input.dtype}')
     kernel, padding = spread(kernel, axes, "kernel_size"), spread(padding, axes, "padding")
     stride = kernel if stride is None else spread(stride, axes, "stride")
     dilation = spread(dilation, axes, "dilation")
     if any(n <= 0 for n in (*kernel, *stride, *dilation)):
         raise RuntimeError(f"{name}: kernel size, stride and dilation should be greater than zero")
-    if any(edge < 0 or edge > n // 2 for edge, n in zip(padding, kernel, strict=True)):
-        raise RuntimeError(f"{name}: pad should be at most half of effective kernel size")
+    if any(edge < 0 or (edge > n // 2 and name != "unfold") for edge, n in zip(padding, kernel, strict=True)):
+        raise RuntimeError(f"{name}: pad should be at most half of effective kernel size, and not negative")
     sizes, out, end = tuple(input.shape[-axes:]), [], []
     for n, k, by, edge, gap in zip(sizes, kernel, stride, padding, dilation, strict=True):
         rest = n + 2 * edge - gap * (k - 1) - 1
@@ -342,6 +342,24 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Any:
     return declared("reshape", moved, shape=out)
 
 
+def _unfolded(x: Any, *, windows: _Windows) -> Any:
+    parts = _parts(_edged(x, windows), windows)
+    *lead, channels, _, _ = x.shape
+    count = math.prod(windows.out)
+    rows = [declared("reshape", part, shape=(*lead, channels, 1, count)) for part in parts]
+    whole = rows[0] if len(rows) == 1 else x.bind(catalogue()["concat"], tuple(rows), {"axis": -2})
+    return declared("reshape", whole, shape=(*lead, channels * len(rows), count))
+
+
+@checked
+def unfold(
+    input: Tensor, kernel_size: Extents, dilation: Extents = 1, padding: Extents = 0, stride: Extents = 1
+) -> Tensor:
+    """The windows of images (N, C, H, W) as columns (N, C KH KW, L)."""
+    windows = _windows("unfold", input, 2, kernel_size, stride, padding, dilation)
+    return fused(_unfolded, (input,), "Im2ColBackward0", windows=windows)
+
+
 # --- layers ----------------------------------------------------------------------------------------------------------
 
 
@@ -388,3 +406,4 @@ class _Upsample(Layer):
 
 Upsample = layer("Upsample", interpolate, base=_Upsample, leave_out=("antialias",))
 PixelShuffle = layer("PixelShuffle", pixel_shuffle)
+Unfold = layer("Unfold", unfold)
