@@ -288,6 +288,45 @@ def test_a_script_with_a_loop_is_certified_and_its_verdicts_name_turns(by_nodes)
     assert found.verdict == "KINK" and "in turn 40" in found.message
 
 
+@pytest.mark.parametrize(
+    "factor",
+    [
+        "where(0.1*i > 0.2, x, x*x)",
+        "where(0.1*i + 0.1 <= 0.4 or i > 990, x, x*x)",
+        "where(0.1*i > 99.9, a, x)",
+        "where(3/(i + 7) == 0.3, x, x*x)",
+        "where(0.01*i*i >= 0.09, x, a)",
+        "floor(0.1*i)*x",
+        "max(0.1*i, 0.3)*x",
+    ],
+)
+def test_what_depends_on_the_number_of_the_turn_alone_is_decided_exactly(by_nodes, factor):
+    """The ball of 0.1 has a radius: no precision decides an exact tie."""
+    found = by_nodes(f"x = 0.7\na = 0.3\ny = x*a\nfor i in range(1000):\n    y = sin(y) + 0.001*{factor}\ny")
+    assert {one.verdict for one in found} == {"CERTIFIED"}
+
+
+@pytest.mark.parametrize(
+    ("factor", "literals", "decided"),
+    [
+        (Fraction("0.1"), balls.EXACT, True),
+        (Fraction("0.1234567890123456"), balls.EXACT, True),
+        (Fraction("0.1234567890123456"), balls.Literals(wide=True), False),
+        (Fraction("0.123"), balls.Literals(printed=True), False),
+        ("pi", balls.EXACT, False),
+    ],
+)
+def test_a_tie_of_rounded_literals_or_of_pi_stays_open(factor, literals, decided):
+    builder, a, x, v, m = leaves()
+    y, i = builder.fresh_leaf(FLOAT), builder.fresh_leaf(FLOAT)
+    number = builder.constant(factor)
+    chosen = builder.call("where", builder.call("greater", number * i, number * (6 - i)), a, x)
+    root = close(builder, 9, [(y, x)], [y + chosen], index=i).last(0)
+    with ball_numbers.precision(128):
+        (found,) = balls.read(balls.BallField(literals), [root], POINT)[0].flat
+    assert isinstance(found, Failure) != decided
+
+
 def test_a_rule_that_somebody_wrote_is_blamed_not_the_loop_that_calls_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loops, "NODE_FROM", {math.inf: 0})
     report = checks.check_script(

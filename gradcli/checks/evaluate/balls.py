@@ -135,6 +135,7 @@ class BallField(Field):
     def __init__(self, literals: Literals = EXACT) -> None:
         super().__init__()
         self.literals = literals
+        self.rounded = literals.wide or literals.printed
         self.zero = arb(0)
         self.one = arb(1)
         self._constants: dict[Any, Any] = {}

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from operator import add, mul, sub
 from typing import TYPE_CHECKING, Any
 
 from gradcli.checks.evaluate.interpretation import Entries, Failure, Undecided, Unsupported
+from gradcli.diagnostics import GradcliError
 from gradcli.execution.generated import function
 from gradcli.graph.arrays import ArrayData
 from gradcli.graph.loop import order_of_turns, readers_by_loop
 from gradcli.graph.node import CONSTANT, DATA, LEAF, Node, is_reader
 from gradcli.graph.types import size_of
+from gradcli.lowering.statics import exact_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -255,8 +258,32 @@ class Turns:
     def steps(self) -> Steps:
         """The steps of one turn, once they are requested."""
         if self._steps is None:
-            self._steps = steps_of(self.turn)
+            counted = self._counted()
+            self._steps = [
+                (node, count, self._exact if node in counted else step) for node, count, step in steps_of(self.turn)
+            ]
         return self._steps
+
+    def _counted(self) -> set[Node]:
+        """The single numbers that follow from the number of the turn and rational constants."""
+        known = {self.body.index, *(node for node in self.constants if not isinstance(node.params["value"], str))}
+        for step in self.turn:
+            if known.issuperset(step.args) and not step.shape and step_of(step) is Reading.pointwise:
+                known.add(step)
+        return {step for step in self.turn if step in known}
+
+    @staticmethod
+    def _exact(reading: Reading, node: Node) -> Entries:
+        """The step of what is counted: by fractions where the field cannot decide it, as at a tie of 0.1*i and 0.3."""
+        field, found = reading.field, reading.pointwise(node)
+        failed = found.flat[0]
+        if type(failed) is not Failure or failed.kind != "undecided" or field.rounded:
+            return found
+        try:
+            value = exact_value(node, lambda index: field.index(reading.known[index].flat[0]), lambda _: math.nan, None)
+        except GradcliError:  # no fraction, or a division by 0
+            return found
+        return Entries([bool(value) if node.type.kind == "bool" else field.constant(value)], ())
 
     def printed(self, field: Field) -> Callable[..., Any] | None:
         """Turns over single numbers as one function, for a field whose entries are `plain`; None if they are others.

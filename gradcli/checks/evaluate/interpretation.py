@@ -122,6 +122,7 @@ class Field:
 
     zero: Any
     one: Any
+    rounded = False  # whether a literal stands for all numbers that round to it
     holding = False  # whether `base` has the values at the point, for what is held there
     most_turns: int | None = None  # of a loop: expressions grow with every turn, numbers do not
     plain: frozenset[type] = frozenset()  # of entries whose operators are the rules of +, - and *
