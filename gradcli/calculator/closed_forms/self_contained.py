@@ -16,7 +16,7 @@ from gradcli.graph.node import reachable
 from gradcli.language.parser import parse
 from gradcli.language.source import Source
 from gradcli.language.substitution import expression_of, replaced, substituted, with_names
-from gradcli.language.syntax import Assert, Assign, Call, Declare, ExpressionStatement, Name, Number, names_in
+from gradcli.language.syntax import Assert, Assign, Call, Declare, ExpressionStatement, Name, Number, Tuple, names_in
 from gradcli.language.unparse import unparse
 from gradcli.lowering import lower
 from gradcli.lowering.ranks import FixedShapes
@@ -118,11 +118,9 @@ def simple(text: str, shapes: Mapping[str, tuple[int, ...]], sizes: Mapping[int,
         kept.args = tuple(args)
         if name in KEPT:
             return kept
-        letters = {f"arg_{k}": one for k, one in enumerate(args) if not isinstance(one, Number)}
+        letters = {f"arg_{k}": one for k, one in enumerate(args) if not isinstance(one, (Number, Tuple))}
         call = copy(node)
-        call.args = tuple(
-            [one if isinstance(one, Number) else Name(f"arg_{k}", one.span) for k, one in enumerate(args)]
-        )
+        call.args = tuple([Name(f"arg_{k}", one.span) if f"arg_{k}" in letters else one for k, one in enumerate(args)])
         try:
             inner = {letter: output(unparse(one), shapes).shape for letter, one in letters.items()}
             made = output(unparse(call), inner)
