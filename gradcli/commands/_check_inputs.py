@@ -39,7 +39,9 @@ def claims(texts: tuple[str, ...]) -> dict[str, str]:
         leaf, equals, script = text.partition("=")
         leaf = leaf.strip()
         if not equals or not leaf.isidentifier():
-            raise error("GC725", f"`{text}` is not LEAF = SCRIPT", help='write --claim "x = 2*x*sin(y)"')
+            example = (script if equals else text).strip() or "2*x"
+            step = f'write the leaf first: --claim "x = {example}"'
+            raise error("GC725", f"`{text}` is not LEAF = SCRIPT", help=step)
         if leaf in found:
             raise error("GC725", f"there are two claims for `{leaf}`", help="give one claim per leaf")
         found[leaf] = script.strip()
