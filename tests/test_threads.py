@@ -9,6 +9,7 @@ from pathlib import Path
 from threading import Barrier, Thread
 from typing import Any
 
+import flint
 import numpy as np
 import pytest
 
@@ -146,6 +147,16 @@ def test_threads_derive_from_one_graph() -> None:
         return derive
 
     agree(make, 20)
+
+
+def test_values_from_balls_in_eight_threads() -> None:
+    """python-flint has one precision for all threads: entries that need different bits, and what is left behind."""
+    from gradcli.execution.namespaces import special_functions
+
+    x = np.concatenate([np.linspace(0.1, 5, 500), np.logspace(-3, 12, 500)])
+    before = flint.ctx.prec
+    agree(lambda: lambda number: special_functions.betaln(x, np.roll(x, number)), 1)
+    assert flint.ctx.prec == before
 
 
 def test_questions_from_eight_threads() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from fractions import Fraction
 from functools import cache
 from importlib import import_module
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 BITS = (64, 128, 256, 512, 1024, 2048)  # tried in turn
 TERMS = 30  # of the polynomials
+_PRECISION = Lock()  # python-flint has one precision for all threads
 MOST_PARAMETER = 50  # the balls of an incomplete function take milliseconds above
 # each function as a ball, and for which operands it is rounded from one
 BALLS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
@@ -55,16 +57,15 @@ class PreciseUfunc:
             if np.any(wide := np.isfinite(values) & self.chosen(*floats)):
                 columns = [np.broadcast_to(x, values.shape)[wide].tolist() for x in operands]
                 values[wide] = _rounded(self.ball, columns, values[wide].tolist())
-        if out is None:
-            return values[()]
-        np.copyto(out, values)
-        return out
+        if out is not None:
+            np.copyto(out, values)
+        return values[()] if out is None else out
 
 
 def _rounded(ball: Callable[..., Any], columns: list[list[Any]], values: list[float]) -> list[float]:
     """The doubles nearest to the balls of some operands; the given value where no ball has enough digits."""
     flint = import_module("flint")
-    with flint.ctx.workprec(BITS[0]):
+    with _PRECISION, flint.ctx.workprec(BITS[0]):
         for at, entry in enumerate(zip(*columns, strict=True)):
             exact = [flint.fmpq(x.numerator, x.denominator) if isinstance(x, Fraction) else x for x in entry]
             for bits in BITS:
