@@ -81,7 +81,7 @@ def answered(line: str, number: int, cache: QuestionCache) -> Answer:
         return Answer(identity, problem.diagnostics[0])
     except (MemoryError, RecursionError) as full:
         return Answer(identity, Diagnostic("GC506", f"the request needs too much memory ({type(full).__name__})"))
-    except Exception as bug:  # whatever it is, the next request is not to blame
+    except Exception as bug:  # a fault of this request must not affect the next one
         return Answer(identity, Diagnostic("GC999", f"internal error: {type(bug).__name__}: {visible(str(bug), 200)}"))
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     Run = Callable[[Mapping[str, Any]], list[Any]]  # directions -> what the evaluator gives along them
 
 CACHED = 1 << 14  # entries of the largest value in one run of the evaluator
-FEWEST_ROWS = 16  # directions in one run, beside which computing the value again costs little
+FEWEST_ROWS = 16  # directions in one run, compared with which computing the value again costs little
 SHARED = 1 << 25  # entries of all values, below which waking a second thread costs more than it brings
 HELD = 1 << 21  # entries of the largest value over all directions, up to which they are constants of a plan
 
@@ -55,7 +55,7 @@ class Along:
         return found
 
     def planned(self, values: Mapping[str, Any], dtype: str) -> list[Any] | None:
-        """The same from a plan, which is made at the first call; None if there can be none.
+        """The same by a plan, built at the first call; None if there is none.
 
         Values may differ from those of the evaluator by the order of additions. Raises GradcliError as that does.
         """
@@ -67,7 +67,7 @@ class Along:
         try:
             found: list[Any] | None = None if plan is None else plan.answer(values)
         except REFUSED:
-            return None  # the evaluator says what is wrong, and where
+            return None  # the evaluator reports what is wrong, and where
         return found
 
     def again(self, leaves: Mapping[str, Any], dtype: str) -> list[Any] | None:

@@ -48,7 +48,7 @@ def prepare(
 
 
 def located(make: Callable[..., Question]) -> Callable[..., Question]:
-    """The function with errors, such as a graph that is too large, that point into the script."""
+    """Wrap a function so that its errors, such as a graph that is too large, point into the script."""
 
     def made(lowered: Lowered, *args: Any, **options: Any) -> Question:
         with uncollected(), pointing_into(lowered.source):

@@ -42,7 +42,11 @@ CURES = {
 FLAT = {"sigmoid", "tanh", "erf", "erfc", "softmax", "log_softmax", "gelu", "softplus", "log_sigmoid", "expit"}
 STEPS = {"floor", "ceil", "round", "trunc", "sign", "step", "heaviside"}
 COMPARING = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal", "argmax", "argmin", "argsort"}
-SHARP = {"branch", "step-function", "flat"}  # reasons that a kink at the same operation says better
+SHARP = {
+    "branch",
+    "step-function",
+    "flat",
+}  # reasons that are not given where a kink at the same operation explains more
 CHOOSING = {"where", "clip", "clamp", "maximum", "minimum", "relu", "max", "min", "take_along", "slice", "take_static"}
 
 

@@ -76,7 +76,7 @@ class Compressed:
         return self._compression.sweeps * sum(size for size, _ in self._shapes)
 
     def run(self, run: Callable[[Along], list[Any]], probe: Callable[[Along], list[Any]]) -> Found | None:
-        """The values, and a function that makes the blocks of the matrix as flat arrays; None if the pattern is no use.
+        """The values, and a function that makes the blocks of the matrix as flat arrays; None without a usable pattern.
 
         That is so if the pattern is wrong, and if a swept value is not finite: then an entry outside the pattern need
         not be 0. The first time, the results of `run` along the seeds have to agree with those of `probe` along random

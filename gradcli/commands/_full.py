@@ -68,7 +68,7 @@ def full(argv: Sequence[str], colour: bool = False) -> Call | None:
             "Input should", "it should"
         )
         shown = message if len(message) <= LONGEST else visible(message, LONGEST)
-        raise error("GC721", shown, help=split_point(argv) or usage_help(chosen, message)) from None
+        raise error("GC721", shown, help=split_point(argv) or usage_help(chosen, message, argv)) from None
     for call in calls:
         call.given.update(rest)
     return calls[0] if calls else None
@@ -221,10 +221,13 @@ def split_point(argv: Sequence[str]) -> str | None:
     return joined_point(given, [text for text in argv[1:] if text not in given])
 
 
-def usage_help(chosen: str | None, message: str = "") -> str:
+def usage_help(chosen: str | None, message: str = "", argv: Sequence[str] = ()) -> str:
     """The next step after a command line that could not be read."""
     if chosen in COMMANDS:
         options = {option.name for option in declaration(chosen).options}
+        if message.startswith("Missing argument") and len(argv) > 1 and argv[-2][:2] == "--" and argv[-1][:1] != "-":
+            value, option = visible(argv[-1], 80), visible(argv[-2], 80)
+            return f"`{value}` is read as the value of {option}; see gradcli {chosen} --help"
         word = re.search(r"'--format'.* '(\w+)' is not one of", message)
         if word is not None and word[1] in options:
             return f"write --{word[1]}, or see gradcli {chosen} --help"

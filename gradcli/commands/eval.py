@@ -22,7 +22,6 @@ def evaluate(
     script: str,
     *,
     at: tuple[str, ...],
-    wrt: str | None,
     dtype: str,
     backend: str,
     limit: tuple[str, ...],
@@ -42,7 +41,7 @@ def evaluate(
       gradcli eval "A @ b" --at "A=[[1,2],[3,4]]" --at b=[1,1]
       echo "x = 2; sin(x)" | gradcli eval -
     """
-    given: dict[str, Any] = {"at": at, "wrt": wrt, "dtype": dtype, "backend": backend, "limit": limit}
+    given: dict[str, Any] = {"at": at, "wrt": None, "dtype": dtype, "backend": backend, "limit": limit}
     if points is not None or cluster is not None:
         return many_points(output, script, points, False, relax=relax, cluster=cluster, **given)
     source, options = evaluation(output, script, **given)
@@ -51,4 +50,5 @@ def evaluate(
     return 0
 
 
-DECLARATION = Declaration(evaluate, (SCRIPT,), (*EVALUATION, POINTS, RELAX, CLUSTER, *OUTPUT))
+POINT = tuple(option for option in EVALUATION if option.name != "wrt")
+DECLARATION = Declaration(evaluate, (SCRIPT,), (*POINT, POINTS, RELAX, CLUSTER, *OUTPUT))

@@ -14,6 +14,8 @@ stack machine without recursion; functions are inlined, and equal calls are look
 
 from __future__ import annotations
 
+import re
+
 from gradcli.diagnostics import Diagnostic, GradcliError, did_you_mean, error, visible
 from gradcli.graph.node import LEAF, Node, reachable
 from gradcli.graph.program import Program
@@ -143,7 +145,13 @@ def _unknown_leaf(lowerer: Lowerer, name: str) -> GradcliError:
             help="--wrt names leaves: " + ", ".join(lowerer.leaves),
         )
     guess = did_you_mean(name, lowerer.leaves)
-    hint = f"did you mean `{guess}`?" if guess else "the leaves are: " + (", ".join(lowerer.leaves) or "none")
+    product = next((leaf for leaf in lowerer.leaves if name in leaf and re.fullmatch("[a-z]{2,3}", leaf)), None)
+    if guess:
+        hint = f"did you mean `{guess}`?"
+    elif product is not None and len(name) == 1:
+        hint = f"`{product}` is one name; write {'*'.join(product)} for a product"
+    else:
+        hint = "the leaves are: " + (", ".join(lowerer.leaves) or "none")
     return error("GC206", f"unknown leaf `{visible(name)}`", help=hint)
 
 

@@ -56,7 +56,7 @@ def _norm_pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 norm_pdf = composite(
     "norm_pdf",
-    "The density of a normal distribution with mean loc and standard deviation scale.",
+    "The density of a normal distribution with mean loc and standard deviation scale > 0.",
     definition=_norm_pdf,
     pointwise=True,
     domain=[REAL, REAL, REAL],
@@ -67,7 +67,7 @@ norm_pdf = composite(
 
 norm_cdf = composite(
     "norm_cdf",
-    "The distribution function of a normal distribution with mean loc and standard deviation scale.",
+    "The distribution function of a normal distribution with mean loc and standard deviation scale > 0.",
     definition=lambda x, loc=0, scale=1: erfc((loc - x) / (scale * sqrt(2))) / 2,
     pointwise=True,
     aliases=("ndtr",),
@@ -79,7 +79,7 @@ norm_cdf = composite(
 
 norm_ppf = composite(
     "norm_ppf",
-    "The quantile function of a normal distribution: the inverse of norm_cdf.",
+    "The quantile function of a normal distribution: the inverse of norm_cdf, with scale > 0.",
     definition=lambda q, loc=0, scale=1: loc - scale * (sqrt(2) * erfcinv(2 * q)),
     pointwise=True,
     aliases=("ndtri",),

@@ -100,7 +100,11 @@ def combined(op: str, x: Any, y: Any) -> Complex:
 
 def _require_complex(z: Any, name: str) -> None:
     if not isinstance(z, Complex):
-        raise error("GC309", f"{name} takes what fft returns", help="every other number is real: leave it out")
+        raise error(
+            "GC309",
+            f"{name} reads the result of a transform such as fft",
+            help=f"leave out {name}, or write {name}(fft(x))",
+        )
 
 
 def _part_of(name: str) -> Any:

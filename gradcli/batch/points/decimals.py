@@ -105,10 +105,10 @@ def _number(cell: str, path: str, line: int, column: int) -> float:
         return float(plain)
     except ValueError:
         what = f"{visible(plain, 40)!r} is not a number" if plain else "the cell is empty"
-        raise error("GC616", f"{visible(path)}:{line}, column {column}: {what}", help=_cure(plain)) from None
+        raise error("GC616", f"{visible(path)}:{line}, column {column}: {what}", help=_advice(plain)) from None
 
 
-def _cure(cell: str) -> str:
+def _advice(cell: str) -> str:
     """Advice for a cell that is not a number."""
     if cell.strip("-?.").lower() in MISSING:
         return "write nan for a missing number"

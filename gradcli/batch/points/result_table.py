@@ -29,7 +29,7 @@ class Pool:
         self.workers = futures.ProcessPoolExecutor(count, mp_context=fresh, initializer=_end_with_parent)
 
     def ask(self, function: Callable[..., Any], *args: Any) -> Any:
-        """A future answer."""
+        """The answer, as a future."""
         return self.workers.submit(function, *args)
 
     def close(self) -> None:

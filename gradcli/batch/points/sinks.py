@@ -274,7 +274,7 @@ class ParquetSink(GatheredSink):
     def _gather(self, rows: IO[bytes]) -> None:
         names = list(self.columns.names)
         schema = self.arrow.schema([(name, self.arrow.float64()) for name in names])
-        with self.parquet.ParquetWriter(self.gathered, schema, use_dictionary=False) as file:  # hardly two are equal
+        with self.parquet.ParquetWriter(self.gathered, schema, use_dictionary=False) as file:  # few values are equal
             for table in self._tables(rows):
                 columns = [np.ascontiguousarray(column) for column in table.T]
                 file.write_table(self.arrow.table(columns, schema=schema))
@@ -293,7 +293,7 @@ def sink_of(path: str, columns: Columns, key: str) -> Sink:
     return SINKS[ending](path, columns, key)
 
 
-CURES = {  # by the number of the error
+ADVICE = {  # by the number of the error
     ENOENT: "make the folder first",
     ENOSPC: "make room on the disk, or write to another one",
     EACCES: "choose a folder where you may write",
@@ -302,6 +302,6 @@ CURES = {  # by the number of the error
 
 
 def cannot(path: str, problem: OSError) -> Exception:
-    """GC690."""
+    """The error GC690 for a file that cannot be written."""
     reason = (problem.strerror or str(problem)).lower()
-    return error("GC690", f"cannot write {visible(path, 200)}: {reason}", help=CURES.get(problem.errno or 0))
+    return error("GC690", f"cannot write {visible(path, 200)}: {reason}", help=ADVICE.get(problem.errno or 0))

@@ -1,11 +1,11 @@
 """Runs many cases, or blocks of points, on an existing Dask cluster; needs Dask, from the extra `cluster`.
 
-What a task needs is sent with it: the script, and the data files that its `load` names, read on this machine. So no
-path has to mean anything on the workers. Each outcome is handed on as soon as it arrives, since the worker that
-holds it may be lost; what was lost is computed again elsewhere.
+Each task carries what it needs: the script, and the data files that its `load` names, read on this machine. So paths
+need not exist on the workers. Outcomes are fetched as soon as they are ready, because the worker that holds one may be
+lost; lost outcomes are computed again on another worker.
 
-The cluster is trusted: Dask runs what it is sent, and results come back as pickles. Use one that is yours. For a
-`tls://` address Dask takes keys and certificates from its own configuration.
+Use only a cluster that you trust: Dask runs whatever it receives, and results come back as pickles. For a `tls://`
+address Dask takes keys and certificates from its own configuration.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 CONNECT = 10.0  # seconds for reaching the scheduler
 LOST = 30.0  # seconds without any worker, after which a run ends
 AHEAD = 4  # tasks in flight for each thread of a worker
-LOOK = 1.0  # seconds between two looks at the workers
+LOOK = 1.0  # seconds between two counts of the workers
 UNLIMITED = "1 TiB"
 
 
@@ -51,7 +51,7 @@ class _Raised(NamedTuple):
 
 
 class Failed(NamedTuple):
-    """A task without a result, though it was tried again: the workers died that ran it, or it raised."""
+    """A task that has no result even after a second try: the workers that ran it died, or it raised."""
 
     reason: str
 
@@ -66,13 +66,13 @@ def supervise_on(
 ) -> Generator[Done | None, None, None]:
     """Check all tasks on the cluster with this scheduler; yields what `supervisor.supervise` yields.
 
-    A few tasks for each thread of a worker are taken from the iterable ahead. A case that crashes is tried once more in
-    a fresh process of the same worker; one that takes down the workers of Dask themselves is tried once more at the
-    end, while nothing else is in flight. Workers may come and go meanwhile. Close the generator to end all of it.
+    For each worker thread a few tasks are taken from the iterable in advance. A case that crashes is tried once more in
+    a fresh process of the same worker; a case that kills Dask workers themselves is tried once more at the end, while
+    no other task runs. Workers may join and leave during the run. Close the generator to end the run.
 
     Raises GradcliError: GC713 without Dask, GC741 where the scheduler cannot be reached, GC742 where a worker
-    has another version of gradcli, Python or a library, GC743 where the scheduler or all workers are lost. Every
-    outcome that was yielded before stands.
+    has another version of gradcli, Python or a library, GC743 where the scheduler or all workers are lost. Outcomes
+    that were yielded before remain valid.
 
     >>> [done.index for done in supervise_on("tcp://10.0.0.1:8786", [Task(0, "x.grad", 0, b"x = 2; x**2")], {}) if done]
     ... # doctest: +SKIP
@@ -97,7 +97,7 @@ def supervise_on(
                     yield task
 
         def errors() -> Iterator[Done]:
-            while unread:  # a file that cannot be read here is an error that is reported here
+            while unread:  # a file that cannot be read on this machine is an error of this machine
                 task = unread.popleft()
                 yield Done(task.index, answered(task.path, task.block, None, options), None)
 
@@ -121,9 +121,10 @@ def supervise_on(
 def answer_on(
     address: str, source: Source, question: Mapping[str, Any], blocks: Iterable[tuple[Mapping[str, Any], int]]
 ) -> Iterator[tuple[Any, dict[str, Any], int]]:
-    """Values and gradients at blocks of points, in their order; each block is leaves, and where the source goes on.
+    """Values and gradients at blocks of points, in their order.
 
-    `question` are the fields of `dask_worker.Question` beside the script's. Raises GradcliError for what is wrong with
+    A block is a pair: the leaves, and the position at which the source continues. `question` has the fields of
+    `dask_worker.Question` other than those of the script. Raises GradcliError for what is wrong with
     the points, and as `supervise_on` does; GC743 too where a block takes down the workers of Dask.
     """
     names = _names_in(source, limits_of(question["options"].get("limits")))
@@ -139,7 +140,7 @@ def answer_on(
                 raise error(
                     "GC743",
                     f"a block of points was not computed: {answer.reason}",
-                    help="what is done is kept: the same command goes on from there",
+                    help="finished blocks are kept: run the same command again to continue",
                 )
             if isinstance(answer[0], Diagnostic):
                 raise GradcliError(*answer)
@@ -163,14 +164,14 @@ class Cluster:
         self._stack = ExitStack()
 
     def __enter__(self) -> Cluster:
-        # a task carries all that it needs, which Dask would warn of
+        # Dask would warn that tasks, which carry their data, are large
         self._stack.enter_context(self.dask.config.set({"distributed.admin.large-graph-warning-threshold": UNLIMITED}))
-        for name in ("distributed", "distributed.client"):  # what they report, with tracebacks, becomes an error here
+        for name in ("distributed", "distributed.client"):  # their messages, with tracebacks, are raised as errors here
             logger = logging.getLogger(name)
             self._stack.callback(logger.setLevel, logger.level)
             logger.setLevel(logging.CRITICAL)
         try:
-            # the client waits without end for a server that accepts a connection and then is silent
+            # the client would wait forever for a server that accepts a connection and sends nothing
             with ThreadPoolExecutor(1) as other:
                 other.submit(asyncio.run, self._reach()).result()
             self._client = self.distributed.Client(self.address, timeout=CONNECT, set_as_default=False)
@@ -205,11 +206,13 @@ class Cluster:
     ) -> Generator[tuple[Any, Any] | None, None, None]:
         """Call a function of `dask_worker` for each item on some worker; yields (item, result), or (item, Failed).
 
-        They come as they are ready, or in the order of the items, and None at least twice a second. `arguments` gives
-        those of an item, behind the versions that are expected. Raises GradcliError GC742 and GC743.
+        Results come when they are ready, or in the order of the items if `ordered`; None comes at least twice a second.
+        `arguments(item)` gives the arguments of the call that follow the expected versions.
+
+        Raises GradcliError GC742 and GC743.
         """
         waiting = iter(items)
-        flying: dict[str, Any] = {}  # items by key, until their results are handed on
+        flying: dict[str, Any] = {}  # items by key, until their results are yielded
         ready: dict[str, Any] = {}
         arrived: SimpleQueue[tuple[str, Any]] = SimpleQueue()
         threads = self._threads()
@@ -257,33 +260,39 @@ class Cluster:
     def _threads(self) -> int:
         """The number of threads of all workers."""
         if self._client.status != "running":
-            raise self._gone("the connection to its scheduler is lost", "see whether `dask scheduler` still runs")
+            raise self._gone(
+                "the connection to its scheduler is lost", "check whether `dask scheduler` is still running"
+            )
         try:
             return sum(self._client.nthreads().values())
         except OSError:
-            raise self._gone("its scheduler does not answer", "see whether `dask scheduler` still runs") from None
+            raise self._gone(
+                "its scheduler does not answer", "check whether `dask scheduler` is still running"
+            ) from None
 
     def _gone(self, reason: str, hint: str) -> GradcliError:
         return error(
             "GC743",
             f"the cluster at {visible(self.address)} is lost: {reason}",
-            help=f"{hint}; what is done is kept: the same command goes on from there",
+            help=f"{hint}; finished work is kept: run the same command again to continue",
         )
 
     def _outcome(self, outcome: Any) -> Any:
-        """The result of a task that has ended; raises GradcliError where no other task would have one either."""
+        """The result of a task that has ended; raises GradcliError for a failure that every task would have."""
         if isinstance(outcome, dask_worker.Differs):
             raise self._differs(outcome.text)
         if not isinstance(outcome, _Raised):
             return outcome
         problem = outcome.problem
         if isinstance(problem, asyncio.CancelledError):  # the scheduler has gone, or forgotten this client
-            raise self._gone("the connection to its scheduler is lost", "see whether `dask scheduler` still runs")
+            raise self._gone(
+                "the connection to its scheduler is lost", "check whether `dask scheduler` is still running"
+            )
         cause = problem.__cause__ or problem
         if isinstance(cause, (ImportError, AttributeError)):
             raise self._differs(f"the scheduler or a worker cannot load {dask_worker.__name__}: {cause}")
         if isinstance(problem, self.distributed.scheduler.KilledWorker):
-            return Failed("the workers of the cluster that had it died")
+            return Failed("the cluster workers that ran it died")
         return Failed(f"{type(problem).__name__}: {problem}"[:400])
 
     def _differs(self, text: str) -> GradcliError:

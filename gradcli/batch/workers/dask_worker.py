@@ -1,8 +1,8 @@
-"""What a worker of a Dask cluster does with one task: it checks a case, or computes a block of points.
+"""The functions that run on a worker of a Dask cluster: checking a case, and computing a block of points.
 
-A case is checked in a process of its own that the supervisor keeps, so that a script which crashes, hangs or fills the
-memory never ends the worker of Dask itself. Such a process is used again for the next case, and ends when it has had
-none for a while, when the outcome is no longer wanted, and with the worker of Dask, even one that is killed.
+A case is checked in a separate process, so a script that crashes, hangs or uses up the memory never ends the Dask
+worker itself. The process is reused for the next case. It ends when it has been idle for a while, when its outcome is
+no longer needed, and with the Dask worker, even one that is killed.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ IDLE = 60.0  # seconds without a case after which a process ends
 
 
 class Differs(NamedTuple):
-    """The answer of a worker that is not set up like the machine that gives it tasks; `text` says how."""
+    """The answer of a worker that is not set up like the machine that sends tasks; `text` names the difference."""
 
     text: str
 
 
 @lru_cache(maxsize=1)
 def versions() -> dict[str, str]:
-    """All that must be the same on every machine, so that a task has the same outcome on each: name and version."""
+    """The names and versions that have to agree on all machines, so that a task has the same outcome on each."""
     found = {"gradcli": __version__, "the code of gradcli": package_digest().hex()[:12]}
     found |= {"Python": platform.python_version(), "the processor": platform.machine()}
     for name in LIBRARIES:
@@ -51,7 +51,7 @@ def versions() -> dict[str, str]:
 
 
 def difference(expected: Mapping[str, str]) -> Differs | None:
-    """The first version that is another one here."""
+    """The first version that differs on this worker, or None."""
     own = versions()
     for name, wanted in expected.items():
         if own.get(name, "missing") != wanted:
@@ -63,10 +63,10 @@ def difference(expected: Mapping[str, str]) -> Differs | None:
 
 
 def check(expected: Mapping[str, str], setup: Setup, task: Task) -> Done | Differs:
-    """The outcome of a case; a crash is tried once more in a fresh process, as the local supervisor does it."""
+    """The outcome of a case; one that crashes is tried once more in a fresh process, as without a cluster."""
     if (differs := difference(expected)) is not None:
         return differs
-    outcome = Done(task.index, None, "it is no longer wanted")
+    outcome = Done(task.index, None, "its result is no longer needed")
     team = TEAMS.take(*setup)
     try:
         events = team.run(iter((task,)))
@@ -85,7 +85,7 @@ def check(expected: Mapping[str, str], setup: Setup, task: Task) -> Done | Diffe
 
 
 def unwanted() -> bool:
-    """Whether the task of this thread was cancelled, also because its client is gone."""
+    """Whether the task of this thread was cancelled, for example because its client has gone."""
     from distributed import get_worker
 
     worker = get_worker()
@@ -94,14 +94,14 @@ def unwanted() -> bool:
 
 
 class Teams:
-    """The processes that wait for the next case: as many as threads of this worker were busy at once, at most."""
+    """Idle processes for the next cases: at most as many as threads of this worker were busy at the same time."""
 
     def __init__(self) -> None:
         self.lock = Lock()
         self.idle: list[tuple[Team, Timer]] = []
 
     def take(self, options: Mapping[str, Any], memory: int | None, module: str) -> Team:
-        """A team of one process for these options; one that waits for a case with other options ends."""
+        """A team of one process for these options; an idle one with other options is ended."""
         team = Team(options, 1, memory, None, module)
         with self.lock:
             if not self.idle:
@@ -114,7 +114,7 @@ class Teams:
         return team
 
     def give_back(self, team: Team) -> None:
-        """Keep a team for the next case, but not for long."""
+        """Keep a team for the next case, for at most IDLE seconds."""
         timer = Timer(IDLE, self.end, (team,))
         timer.daemon = True
         with self.lock:
@@ -137,7 +137,7 @@ TEAMS = Teams()
 
 
 class Question(NamedTuple):
-    """What is computed at every point: the script, how, and the values that all points share."""
+    """What is computed at every point: the script, its options, and the values that all points share."""
 
     key: str
     text: str

@@ -40,17 +40,17 @@ if TYPE_CHECKING:
     Options = Mapping[str, Any]
     Beat = Callable[[], None]
 
-CHECKING = "gradcli.checks.scripts"  # heavy
+CHECKING = "gradcli.checks.scripts"  # slow to import
 
 
 def answered(path: str, block: int, content: bytes | None, options: Options, beat: Beat | None = None) -> str:
     """The answer to one case, a line of JSON: its report, or a failure of gradcli.
 
-    `content` are the bytes to check; None for a file that could not be read, which is tried again here. `clock` in the
+    `content` are the bytes to check; None for a file that the supervisor could not read. `clock` in the
     answer says that a report depends on this machine: it ran out of time or memory, or the oracle was lost. `beat` is
     called after each check.
 
-    Raises MemoryError, after which the process should not go on.
+    Raises MemoryError, after which the process should end.
     """
     try:
         with recorded() as opened:
@@ -64,7 +64,7 @@ def answered(path: str, block: int, content: bytes | None, options: Options, bea
         return dumps(answer)
     except MemoryError:
         raise
-    except Exception as bug:  # said, not lost: the process goes on with the next case
+    except Exception as bug:  # reported as a failure; the process continues with the next case
         return dumps({"failure": f"{type(bug).__name__}: {bug}"[:400]})
 
 
@@ -108,7 +108,7 @@ def main(answer: Callable[..., str] = answered) -> None:
             lines.put(line)
         os._exit(0)
 
-    def tell(number: int, *messages: str) -> None:
+    def send(number: int, *messages: str) -> None:
         answers.write("".join(f"{number} {message}\n" for message in messages))
         answers.flush()
 
@@ -116,19 +116,19 @@ def main(answer: Callable[..., str] = answered) -> None:
     setup = loads(lines.get())
     if setup["memory"] is not None:
         limit_memory(setup["memory"] * MIB)
-    extend_cpu_limit(setup["cpu"])  # before the oracle starts, which takes it over
+    extend_cpu_limit(setup["cpu"])  # before the oracle starts, which inherits it
     if answer is answered:
         shared().warm()
-        import_module(CHECKING)  # before the first case, whose time it would take
+        import_module(CHECKING)  # before the first case, so that its time does not include it
         gc.freeze()  # what is loaded by now stays
-    tell(0, dumps({"ready": True}))
+    send(0, dumps({"ready": True}))
     while True:
         case = loads(lines.get())
         number, content = case["number"], case["content"]
 
         def beat(number: int = number, seconds: float = case["cpu"]) -> None:
             extend_cpu_limit(seconds)
-            tell(number, dumps({"beat": True}))
+            send(number, dumps({"beat": True}))
 
         extend_cpu_limit(case["cpu"])
         data = None if content is None else content.encode("latin-1")
@@ -136,6 +136,6 @@ def main(answer: Callable[..., str] = answered) -> None:
             with using(case["copies"]):
                 found = answer(case["path"], case["block"], data, setup["options"], beat)
         except MemoryError:
-            tell(number, dumps({"crash": "out of memory"}))
+            send(number, dumps({"crash": "out of memory"}))
             os._exit(1)
-        tell(number, dumps({"memory": resident() + shared().memory()}), found)
+        send(number, dumps({"memory": resident() + shared().memory()}), found)

@@ -33,14 +33,14 @@ if TYPE_CHECKING:
     from gradcli.batch.discovery.cases import Case
 
 WORKER = "gradcli.batch.workers.local_worker"
-PULSE = 0.5  # seconds between calls of the caller
-GRACE = 60.0  # seconds beside the time of a check: reading, lowering, differentiating
-STARTING = 60.0  # seconds for the imports of a worker, on the slowest of machines
+PULSE = 0.5  # seconds between two outcomes, or None, for the caller
+GRACE = 60.0  # seconds in addition to the time of a check: reading, lowering, differentiating
+STARTING = 60.0  # seconds for the imports of a worker, on a slow machine
 ADDRESS_SPACE = (
     8192  # MiB; 0.4 GiB for scalars, and room for several arrays of the largest size a script may have, 1 GiB
 )
 MOST_MEMORY = 300  # MiB that a worker and its oracle may keep between cases; 225 after 1,300 of the samples
-ENDING = 2.0  # seconds from the last that a process writes to its end, on the busiest of machines
+ENDING = 2.0  # seconds from the last output of a process to its end, on a busy machine
 UNREADABLE = "an answer that cannot be read"
 MOST_STARTS = 3  # processes in a row that may die before they can take a case
 
@@ -77,7 +77,7 @@ def supervise(
 ) -> Generator[Done | None, None, None]:
     """Check all tasks in `jobs` processes; yields each outcome as it comes, and None at least twice a second.
 
-    Each task is taken from the iterable when a worker is free for it, and nothing is yielded until it is there.
+    A task is taken from the iterable when a worker is free; while the iterable blocks, nothing is yielded.
     `options` are those of `checks.check_script`, as plain data. `memory` bounds the address space of a worker and of
     its oracle, in MiB; without it the bound is the same on every machine, and there is none for a backend other than
     NumPy, since those map more than they use. `seconds` is how long a worker may give no sign of life: by default
@@ -119,15 +119,15 @@ def _unchecked(case: Case, name: str, verdict: str, reason: str, message: str) -
 
 
 def cpu_time(patience: float) -> float:
-    """The CPU time of a worker that may be silent for so many seconds.
+    """The limit on the CPU time of a worker that may be silent for `patience` seconds.
 
-    It bounds a process that this one cannot kill anymore, and never one that this one still can.
+    It is so high that it ends a worker only if this process is no longer there to kill it.
     """
     return (patience + STARTING) * (os.cpu_count() or 1)
 
 
 class Worker:
-    """A process, and the task that it has."""
+    """A worker process and its current task."""
 
     def __init__(self, module: str, setup: str, events: SimpleQueue[tuple[Worker, str | None]]) -> None:
         self.task: Task | None = None
@@ -157,7 +157,7 @@ class Worker:
         """Why a process that has closed its output has ended."""
         try:
             code = self.process.wait(timeout=ENDING)
-        except TimeoutExpired:  # it goes on without
+        except TimeoutExpired:  # it runs on without output
             return UNREADABLE
         if code >= 0:
             return f"exit code {code}"
@@ -199,7 +199,7 @@ class Worker:
 
 
 class Team:
-    """Some workers, and the tasks that they share. What is None has the default that `supervise` names."""
+    """Workers and the tasks that they share; the arguments are those of `supervise`."""
 
     def __init__(
         self,
@@ -247,7 +247,7 @@ class Team:
     # --- inner ----------------------------------------------------------------------------------------------
 
     def _fill(self, tasks: Iterator[Task]) -> None:
-        """Give every free worker a task; at the end those that crashed, one at a time."""
+        """Give every free worker a task; when none is left, retry those that crashed, one at a time."""
         while len(self.busy) < self.jobs:
             if self.unstarted:
                 self._give(*self.unstarted.popleft())
@@ -261,7 +261,7 @@ class Team:
 
     def _give(self, task: Task, alone: bool = False) -> None:
         if alone:
-            self.close()  # idle ones: they hold memory, and this task is to have a fresh process
+            self.close()  # idle workers: they hold memory, and this task gets a fresh process
         while self.idle and self.idle[-1].process.poll() is not None:  # it was killed meanwhile
             self._end(self.idle[-1])
         worker = self.idle.pop() if self.idle else Worker(self.module, self.setup, self.events)
@@ -281,7 +281,7 @@ class Team:
                 worker, line = self.events.get(timeout=max(0.0, until - monotonic()))
             except Empty:
                 late = monotonic() - until
-                if late > PULSE:  # this process was stopped; what workers wrote meanwhile is about to come
+                if late > PULSE:  # this process was suspended; what workers wrote meanwhile is still to be read
                     self._postpone(late)
                     return None
                 return self._silent()
@@ -307,7 +307,7 @@ class Team:
         return None
 
     def _heard(self, worker: Worker, line: str | None) -> Done | None:
-        """What a line of a worker means, or its end (None)."""
+        """Handle a line of a worker, or its end (None); return the outcome of its task, if that is complete."""
         if worker in self.idle:  # it has ended, or writes what was not requested
             self._end(worker)
         if worker not in self.busy:
@@ -341,7 +341,7 @@ class Team:
         return None
 
     def _lost(self, worker: Worker, reason: str) -> Done | None:
-        """End a worker that failed; its task is tried again, or this is the outcome of it."""
+        """End a worker that failed; its task is retried once, and then has crashed."""
         task = worker.task
         assert task is not None
         self._end(worker)
@@ -351,7 +351,7 @@ class Team:
                 raise error(
                     "GC999",
                     f"the processes that check scripts do not start ({reason})",
-                    help=f"allow them more memory, or for the reason, run: python -c 'import {self.module}'",
+                    help=f"allow them more memory, or see the reason with: python -c 'import {self.module}'",
                 )
             self.unstarted.append((task, worker.alone))
         elif worker.alone:

@@ -62,7 +62,7 @@ MOST_WAYS = 4  # of writing a formula of numbers that are checked
 FOR_OPERATION, FOR_NEW_NAME = 2, 30  # the price of an operation and of a function that the script does not use
 SECONDS = 20.0  # for SymPy's proposals; budgets of calls end them before
 TOO_LARGE = "GC508"  # of an array
-MARK = 0xE000  # private characters stand for sizes in a text until it is known for whom it is
+MARK = 0xE000  # private characters that stand for sizes until a text is written for people or for programs
 
 
 class Subject(NamedTuple):

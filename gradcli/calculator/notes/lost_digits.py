@@ -83,7 +83,7 @@ def is_finite(value: Any) -> bool:
     if type(value) is float:
         return value - value == 0.0
     if not hasattr(value, "shape"):
-        return False  # complex numbers are looked at by those who explain
+        return False  # complex values are left to `undefined_values`
     return all_finite(value)
 
 

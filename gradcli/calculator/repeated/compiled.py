@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from gradcli.results.calculations import Hessian, Jacobian, Value
     from gradcli.results.plan_reports import PlanReport
 
-SETTLED = 2  # calls with scalars, after which straight-line code is worth its making
+SETTLED = 2  # calls with scalars, after which generating straight-line code pays
 MOST_KEPT = 64  # combinations of shapes and static values that stay compiled
 _keeping = RLock()
 

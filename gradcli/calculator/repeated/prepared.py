@@ -56,20 +56,20 @@ class Question:
 
     @property
     def sweeps(self) -> list[Sweep]:
-        """The tapes of the sweeps over unit vectors, made when they are needed."""
+        """The tapes of the sweeps over unit vectors, built at the first use."""
         if self._sweeps is None:
             with pointing_into(self.lowered.source):
                 self._sweeps = self._make_sweeps()
         return self._sweeps
 
     def make_sweeps(self, make: Callable[[], list[Sweep]]) -> None:
-        """Set how the sweeps are made; they are made now unless the compressed ones may do."""
+        """Set the function that builds the sweeps; it is called now unless compressed sweeps may suffice."""
         self._make_sweeps = make
         if self.compressed is None and len(self.by_leaf) < len(self.names):
             self._sweeps = make()
 
     def size(self) -> int:
-        """The nodes that the question keeps alive, about."""
+        """The approximate number of nodes that the question keeps alive."""
         tapes = [
             self.tape,
             *(one.tape for one in self.by_leaf.values()),
@@ -88,7 +88,7 @@ class Question:
     def run_along(
         self, along: Along, values: Mapping[str, Any], backend: str, dtype: str, again: bool = False
     ) -> list[Any]:
-        """What a tape of this question gives along its directions; by a plan for a question that is evaluated again."""
+        """The results of a tape along its directions; by a plan if the question is evaluated repeatedly (`again`)."""
         if again and backend in ("auto", "numpy") and dtype != "complex128":
             with pointing_into(self.lowered.source):
                 found = along.planned(values, dtype)
@@ -99,7 +99,7 @@ class Question:
     def swept(
         self, compressed: Compressed | None, values: Mapping[str, Any], backend: str, dtype: str, again: bool = False
     ) -> Found | None:
-        """The outputs and what makes the blocks of a matrix, from few sweeps; None where it takes them all."""
+        """The outputs and a function that makes the blocks of a matrix, from few sweeps; None without compression."""
         if compressed is None:
             return None
         return compressed.run(
@@ -114,12 +114,12 @@ class Question:
         if len(known) < len(leaves) and (missing := missing_values(self.lowered, point)):
             raise GradcliError(*missing)
         for name, shape in self.fillable:
-            if isinstance(known.get(name), (int, float, complex)):  # none where no output reads the leaf
+            if isinstance(known.get(name), (int, float, complex)):  # absent if no output reads the leaf
                 known[name] = filled(known[name], shape)
         return known
 
     def run(self, values: Mapping[str, Any], backend: str, dtype: str, tape: Tape | None = None) -> list[Any]:
-        """What the tape, or another one of this question, gives for these values; an error points into the script."""
+        """The results of the tape, or another one of this question, for these values; errors point into the script."""
         with pointing_into(self.lowered.source):
             return (self.tape if tape is None else tape).run(values, backend=backend, dtype=dtype)
 
@@ -131,10 +131,10 @@ class Question:
         count: int | None = None,
         fetch: bool = False,
     ) -> list[Any] | None:
-        """What `run` gives with the backend cupy, by a plan for the GPU; None where no plan does it.
+        """The results of `run` with the backend cupy, by a plan for the GPU; None if no plan can compute them.
 
-        `moving` names the values whose first axis counts `count` points. Results of values that lie on the device stay
-        there, unless `fetch` asks for arrays of NumPy.
+        `moving` names the values whose first axis counts `count` points. If values are on the device, results stay
+        there; with `fetch` they become arrays of NumPy.
         """
         from gradcli.execution.cuda.plan import device_plan
 
@@ -148,11 +148,11 @@ class Question:
                 plan = self._plans[key]
                 found = plan.answer(values, count, fetch) if plan is not None else None
         except REFUSED:
-            return None  # the evaluator says what is wrong, and where
+            return None  # the evaluator reports what is wrong, and where
         return found
 
     def ready(self, dtype: str, once: bool = False) -> Any:
-        """The plan that computes this question with NumPy, made when it is first needed; else None."""
+        """The plan that computes this question with NumPy, built at the first call; None if there is none."""
         if dtype not in self._plans:
             from gradcli.execution.compiler.numpy_plan import planned
 
@@ -161,7 +161,7 @@ class Question:
         return self._plans[dtype]
 
     def run_planned(self, values: Mapping[str, Any], backend: str, dtype: str, fewest: int = 0) -> list[Any]:
-        """What `run` gives, by a plan where NumPy computes with arrays; worth its making where it runs again.
+        """The results of `run`, by a plan where NumPy computes with arrays; for questions that are evaluated again.
 
         Questions with fewer entries than `fewest` in all their arrays are left to `run`.
         """
@@ -176,9 +176,9 @@ class Question:
             with pointing_into(self.lowered.source):
                 found = plan.answer(values) if plan is not None else None
         except REFUSED:
-            found = None  # the evaluator says what is wrong, and where
+            found = None  # the evaluator reports what is wrong, and where
         return self.run(values, backend, dtype) if found is None else found
 
     def run_again(self, leaves: Mapping[str, Any], backend: str, dtype: str) -> list[Any] | None:
-        """What `run_planned` gave, where it had a plan, if the leaves are arrays of their types already; else None."""
+        """The results of `run_planned` by an existing plan for leaves that are arrays of their types; else None."""
         return at_once(self._plans.get(dtype), leaves) if backend in ("auto", "numpy") else None
