@@ -10,17 +10,26 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradcli.eager._core import tracer
 from gradcli.eager._core.modes import enable_grad, warn
+from gradcli.eager._core.node import AccumulateGrad
 from gradcli.eager._core.tensor import Tensor
+from gradcli.eager._core.tracer import Traced
 from gradcli.eager._core.unsupported import room
 from gradcli.eager._engine.backward import run as sweep
 from gradcli.eager._engine.backward import seeds_of, tensors_of
 from gradcli.eager._ops.creation import ones_like, zeros_like
 from gradcli.eager._ops.joining import stack, unbind
-from gradcli.eager._ops.views import reshape, view
+from gradcli.eager._ops.views import view
+from gradcli.graph.builder import building
+from gradcli.graph.node import reachable
+from gradcli.transforms.forward import push
+from gradcli.transforms.reverse import placed, pull
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from gradcli.graph.node import Node
 
 
 def grad(
@@ -78,34 +87,187 @@ def _batched(roots: Any, targets: Any, seeds: Any, retain_graph: bool | None, *m
     return tuple([None if column[0] is None else stack(column) for column in zip(*found, strict=True)])
 
 
+# --- a function at a point ------------------------------------------------------------------------------------------
+
+
+class Linearized:
+    """One run of a function at a point: its results, and products with its Jacobian and the transpose.
+
+    Outside a recording the derivatives come from the graph that the function builds; inside one they become further
+    nodes of the recorded graph. What is returned keeps its graph with `keep`, where that leads to tensors other than
+    the points. `strict` names the function that refuses results that do not depend on a point, by RuntimeError.
+    """
+
+    view = staticmethod(lambda x: view(x, tuple(x.shape)))  # a point that requires grad, inside
+
+    def __init__(
+        self, run: Callable[[list[Tensor]], list[Tensor]], points: Sequence[Tensor], keep: bool, strict: str = ""
+    ) -> None:
+        self.trace, self.keep, self.strict = tracer.current, keep, strict
+        with enable_grad():
+            if self.trace is None:
+                self.inner: list[Tensor] = [
+                    self.view(x) if keep and x.requires_grad else x.detach().requires_grad_() for x in points
+                ]
+            else:
+                self.points = [self.trace.lifted(x) for x in points]
+                self.inner = [self.trace.standing_for(x) for x in self.points]
+            self.own = {id(x): x for x in self.inner if x.is_leaf}
+            self.outputs = run(self.inner)
+
+    def outside(self, value: Any) -> Any:
+        """A value of the function as the caller may use it; anything but a tensor is returned as it is."""
+        if not isinstance(value, Tensor):
+            return value
+        if self.trace is not None:
+            return self._placed([self.trace.node_of(value)], [value])[0]
+        if not value.requires_grad or (self.keep and _reaches_others(value, self.own)):
+            return value
+        return value.detach()
+
+    def back(self, cts: Sequence[Tensor | None], create: bool = True) -> list[Tensor]:
+        """The gradients of the points from those of the outputs; zeros where no gradient arrives."""
+        trace = self.trace
+        if trace is None:
+            return self._filled(self._pulled(cts, create), self.inner, create)
+        pairs = [
+            (trace.node_of(out), trace.node_of(ct))
+            for out, ct in zip(self.outputs, cts, strict=True)
+            if ct is not None and trace.node_of(out).type.kind == "float"
+        ]
+        leaves = [trace.node_of(x) for x in self.inner]
+        with building(trace.builder, reachable([*[node for pair in pairs for node in pair], *leaves])):
+            return self._placed(pull(trace.builder, pairs, leaves), self.inner)
+
+    def along(self, tangents: Sequence[Tensor], create: bool = True) -> list[Tensor]:
+        """The derivatives of the outputs in a direction: gradients of gradients, which are linear in their seeds."""
+        trace = self.trace
+        if trace is not None:
+            leaves = [trace.node_of(x) for x in self.inner]
+            outputs, directions = [trace.node_of(x) for x in self.outputs], [trace.node_of(x) for x in tangents]
+            with building(trace.builder, reachable([*outputs, *leaves, *directions])):
+                moved = push(trace.builder, outputs, dict(zip(leaves, directions, strict=True)))
+            return self._placed(moved, self.outputs)
+        seeds = [zeros_like(out.detach()).requires_grad_() for out in self.outputs]
+        self.own |= {id(seed): seed for seed in seeds}
+        pairs = [
+            (one, tangent)
+            for one, tangent in zip(self._pulled(seeds, True), tangents, strict=True)
+            if one is not None and one.requires_grad
+        ]
+        found: Any = [None] * len(seeds)
+        if pairs:
+            roots, weights = zip(*pairs, strict=True)
+            found = grad(roots, seeds, weights, True, create, allow_unused=True)
+        return self._filled(found, self.outputs, create)
+
+    def jacobian(self, create: bool = True) -> list[list[Tensor]]:
+        """For each output and each point the derivative of every entry by every entry, row by row."""
+        table = []
+        for k, out in enumerate(self.outputs):
+            seeds = [[unit if i == k else None for i in range(len(self.outputs))] for unit in units(out)]
+            rows = [self.back(seed, create) for seed in seeds]
+            table.append(
+                [_joined([row[i] for row in rows], (*out.shape, *x.shape), x, 0) for i, x in enumerate(self.inner)]
+            )
+        return table
+
+    def jacobian_by_columns(self) -> list[list[Tensor]]:
+        """The same in forward mode, column by column."""
+        xs = self.inner
+        still = [Tensor(np.zeros(x._raw.shape, x._raw.dtype)) for x in xs]
+        columns = [[self.along([*still[:i], unit, *still[i + 1 :]]) for unit in units(x)] for i, x in enumerate(xs)]
+        return [
+            [_joined([one[k] for one in columns[i]], (*out.shape, *x.shape), out, -1) for i, x in enumerate(xs)]
+            for k, out in enumerate(self.outputs)
+        ]
+
+    def _pulled(self, cts: Sequence[Tensor | None], create: bool) -> Sequence[Any]:
+        pairs = [(out, ct) for out, ct in zip(self.outputs, cts, strict=True) if ct is not None and out.requires_grad]
+        if not pairs:
+            return [None] * len(self.inner)
+        with enable_grad():
+            roots, seeds = zip(*pairs, strict=True)
+            return grad(roots, self.inner, seeds, True, create, allow_unused=True)
+
+    def _filled(self, found: Sequence[Any], like: Sequence[Tensor], create: bool) -> list[Tensor]:
+        if self.strict and any(one is None or (create and not one.requires_grad) for one in found):
+            raise RuntimeError(
+                f"while computing {self.strict}, a derivative was found to be independent of an input, which "
+                "strict=True refuses"
+            )
+        return [zeros_like(x) if one is None else self.outside(one) for one, x in zip(found, like, strict=True)]
+
+    def _placed(self, nodes: Sequence[Node | None], like: Sequence[Tensor]) -> list[Tensor]:
+        """Nodes with the fresh points replaced by the caller's, zeros for missing ones."""
+        trace = self.trace
+        assert trace is not None
+        zero = trace.builder.constant
+        known = [zero(0, tuple(x.shape)) if one is None else one for one, x in zip(nodes, like, strict=True)]
+        places = {trace.node_of(inner): trace.node_of(x) for inner, x in zip(self.inner, self.points, strict=True)}
+        found = placed(trace.builder, known, places)
+        return [Traced(np.zeros(tuple(x.shape), x.dtype.np), node) for node, x in zip(found, like, strict=True)]
+
+
+def _reaches_others(value: Tensor, own: dict[int, Any]) -> bool:
+    """Whether a gradient of this tensor would go to other leaves than these."""
+    if value.grad_fn is None:
+        return id(value) not in own
+    seen: set[Any] = set()
+    pending: list[Any] = [value.grad_fn]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, AccumulateGrad):
+            if id(node.variable) not in own:
+                return True
+        elif node not in seen:
+            seen.add(node)
+            pending.extend(one for one, _ in node.next_functions if one is not None)
+    return False
+
+
+def units(x: Tensor) -> list[Tensor]:
+    """The tensors of the shape of x that are 1 in one entry and 0 in the others."""
+    rows = np.eye(x._raw.size, dtype=x._raw.dtype)
+    return [Tensor(row) for row in rows.reshape(x._raw.size, *x._raw.shape)]
+
+
+def _joined(parts: list[Tensor], shape: tuple[int, ...], like: Tensor, axis: int) -> Tensor:
+    """A Jacobian from its rows or columns."""
+    return stack(parts, axis).reshape(shape) if parts else Tensor(np.zeros(shape, like._raw.dtype))
+
+
 # --- Jacobians and Hessians at a point ----------------------------------------------------------------------------
 
 
-def _tensors(value: Any, what: str, function: str) -> tuple[Tensor, ...]:
+def _tensors(value: Any, what: str, function: str) -> list[Tensor]:
     found = (value,) if isinstance(value, Tensor) else value
     if not isinstance(found, (tuple, list)) or not all(isinstance(one, Tensor) for one in found):
         raise TypeError(f"the {what} of {function} must be a tensor or a tuple of tensors, not {type(value).__name__}")
-    return tuple(found)
+    return list(found)
 
 
-class _Run:
-    """One run of the function, on tensors that gradients are taken by."""
+class _Run(Linearized):
+    """One run of a function of tensors, which returns a tensor or a tuple of them."""
 
     def __init__(self, func: Callable[..., Any], inputs: Any, create_graph: bool, strict: bool, name: str) -> None:
-        given = _tensors(inputs, "inputs", name)
-        self.single, self.create, self.strict, self.name = isinstance(inputs, Tensor), create_graph, strict, name
-        self.xs = [
-            view(x, tuple(x.shape)) if create_graph and x.requires_grad else x.detach().requires_grad_() for x in given
-        ]
-        self.value = func(*self.xs)
-        self.outputs = _tensors(self.value, "outputs", name)
-        if strict:
-            for i, out in enumerate(self.outputs):
-                if not out.requires_grad:
-                    raise RuntimeError(
-                        f"output {i} of the function does not require gradients: it does not depend on the inputs in a "
-                        "differentiable way, which strict=True refuses"
-                    )
+        self.single, self.name = isinstance(inputs, Tensor), name
+
+        def run(xs: list[Tensor]) -> list[Tensor]:
+            self.value = func(*xs)
+            return _tensors(self.value, "outputs", name)
+
+        super().__init__(run, _tensors(inputs, "inputs", name), create_graph, name if strict else "")
+        for i, out in enumerate(self.outputs if strict else ()):
+            if not out.requires_grad:
+                raise RuntimeError(
+                    f"output {i} of the function does not require gradients: it does not depend on the inputs in a "
+                    "differentiable way, which strict=True refuses"
+                )
+
+    def outside(self, value: Any) -> Any:
+        """A value of the function as the caller may use it: with its graph where `create_graph` is on."""
+        return value if self.keep and self.trace is None else super().outside(value)
 
     def vectors(self, v: Any, like: Sequence[Tensor], reason: str) -> list[Tensor]:
         """The vectors of a product; RuntimeError where they do not fit, or are left out without being clear."""
@@ -119,42 +281,15 @@ class _Run:
         for one, x in zip(given, like, strict=True):
             if one.shape != x.shape:
                 raise RuntimeError(f"v has invalid size: should be {x.shape} but got {one.shape}")
-        return list(given)
-
-    def pulled(self, outputs: Sequence[Tensor], seeds: Sequence[Tensor], create: bool) -> list[Any]:
-        """The gradients of the inputs, None where no path leads to one."""
-        pairs = [(out, seed) for out, seed in zip(outputs, seeds, strict=True) if out.requires_grad]
-        if not pairs:
-            return [None] * len(self.xs)
-        outputs, seeds = [out for out, _ in pairs], [seed for _, seed in pairs]
-        return list(grad(outputs, self.xs, seeds, True, create, allow_unused=True))
-
-    def filled(self, found: Sequence[Any], like: Sequence[Tensor], create: bool) -> tuple[Tensor, ...]:
-        """Zeros in place of missing gradients; with `strict`, RuntimeError for them."""
-        if self.strict and any(one is None or (create and not one.requires_grad) for one in found):
-            raise RuntimeError(
-                f"while computing {self.name}, a derivative was found to be independent of an input, which strict=True "
-                "refuses"
-            )
-        return tuple([zeros_like(x) if one is None else one for one, x in zip(found, like, strict=True)])
+        return given
 
     def shown(self, value: Any) -> Any:
-        """What the function returned, detached unless `create_graph` is on."""
-        if self.create:
-            return value
-        return value.detach() if isinstance(value, Tensor) else tuple([one.detach() for one in value])
+        """A value of the function, or a tuple, as the caller may use it."""
+        return self.outside(value) if isinstance(value, Tensor) else tuple(map(self.outside, value))
 
-    def scalar(self) -> Tensor:
-        """The only output, a single number; RuntimeError for anything else."""
-        if len(self.outputs) != 1 or self.outputs[0]._raw.size != 1 or not isinstance(self.value, Tensor):
-            raise RuntimeError(f"the function given to {self.name} should return a single tensor with a single element")
-        return self.outputs[0]
-
-
-def units(x: Tensor) -> list[Tensor]:
-    """The tensors of the shape of x that are 1 in one entry and 0 in the others."""
-    rows = np.eye(x._raw.size, dtype=x._raw.dtype)
-    return [Tensor(row) for row in rows.reshape(x._raw.size, *x._raw.shape)]
+    def by_input(self, found: Sequence[Any]) -> Any:
+        """One for each input as one, or as a tuple, as the inputs were given."""
+        return found[0] if self.single else tuple(found)
 
 
 def _check(strategy: str, vectorize: bool, strict: bool, create_graph: bool) -> None:
@@ -188,26 +323,29 @@ def jacobian(
             [0., 6.]])
     """
     _check(strategy, vectorize, strict, create_graph)
-    with enable_grad():
-        run = _Run(func, inputs, create_graph, strict, "jacobian")
-        table = []
-        for out in run.outputs:
-            rows: list[list[Tensor]] = [[] for _ in run.xs]
-            for seed in units(out):
-                found = run.pulled([out], [seed], create_graph)
-                for row, one in zip(rows, run.filled(found, run.xs, create_graph), strict=True):
-                    row.append(one)
-            shapes = [(*out.shape, *x.shape) for x in run.xs]
-            table.append(
-                tuple(
-                    [
-                        reshape(stack(row), shape) if row else Tensor(np.zeros(shape, out._raw.dtype))
-                        for row, shape in zip(rows, shapes, strict=True)
-                    ]
-                )
-            )
-    found_rows = [row[0] if run.single else row for row in table]
-    return found_rows[0] if isinstance(run.value, Tensor) else tuple(found_rows)
+    run = _Run(func, inputs, create_graph, strict, "jacobian")
+    table = [run.by_input(row) for row in run.jacobian(create_graph)]
+    return table[0] if isinstance(run.value, Tensor) else tuple(table)
+
+
+class _Inner(_Run):
+    """A run inside another one, whose points it differentiates by."""
+
+    view = staticmethod(lambda x: x)
+
+
+class _Gradient:
+    """The gradient of a scalar function as a function; `value` is what the function returned last."""
+
+    def __init__(self, func: Callable[..., Any], strict: bool, name: str) -> None:
+        self.func, self.strict, self.name = func, strict, name
+
+    def __call__(self, *xs: Tensor) -> Any:
+        run = _Inner(self.func, xs, True, self.strict, self.name)
+        if len(run.outputs) != 1 or run.outputs[0]._raw.size != 1 or not isinstance(run.value, Tensor):
+            raise RuntimeError(f"the function given to {self.name} should return a single tensor with a single element")
+        self.value = run.value
+        return tuple(run.back([ones_like(run.value)]))
 
 
 def hessian(
@@ -225,14 +363,9 @@ def hessian(
     tensor([[ 6.,  0.],
             [ 0., 18.]])
     """
-    single = isinstance(inputs, Tensor)
-
-    def gradient(*xs: Tensor) -> Any:
-        run = _Run(func, xs, True, strict, "hessian")
-        found = run.filled(run.pulled([run.scalar()], [ones_like(run.scalar())], True), run.xs, strict)
-        return found[0] if single else found
-
-    return jacobian(gradient, inputs, create_graph, strict, vectorize, outer_jacobian_strategy)
+    gradient = _Gradient(func, strict, "hessian")
+    rows = jacobian(gradient, inputs, create_graph, strict, vectorize, outer_jacobian_strategy)
+    return rows[0] if isinstance(inputs, Tensor) else rows
 
 
 def vjp(
@@ -242,11 +375,9 @@ def vjp(
 
     Raises RuntimeError where `v` does not fit the outputs, or is left out although there are several numbers.
     """
-    with enable_grad():
-        run = _Run(func, inputs, create_graph, strict, "vjp")
-        seeds = run.vectors(v, run.outputs, "the function returns")
-        found = run.filled(run.pulled(run.outputs, seeds, create_graph), run.xs, create_graph)
-    return run.shown(run.value), found[0] if run.single else found
+    run = _Run(func, inputs, create_graph, strict, "vjp")
+    seeds = run.vectors(v, run.outputs, "the function returns")
+    return run.shown(run.value), run.by_input(run.back(seeds, create_graph))
 
 
 def jvp(
@@ -260,19 +391,9 @@ def jvp(
     >>> jvp(lambda x: x**2, torch.tensor([1.0, 3.0]), torch.tensor([1.0, 10.0]))
     (tensor([1., 9.]), tensor([ 2., 60.]))
     """
-    with enable_grad():
-        run = _Run(func, inputs, create_graph, strict, "jvp")
-        vectors = run.vectors(v, run.xs, "the input is")
-        seeds = [zeros_like(out).requires_grad_() for out in run.outputs]
-        pulled = run.pulled(run.outputs, seeds, True)
-        moving = [
-            (one, vector) for one, vector in zip(pulled, vectors, strict=True) if one is not None and one.requires_grad
-        ]
-        found: Sequence[Any] = [None] * len(seeds)
-        if moving:
-            found = grad([g for g, _ in moving], seeds, [t for _, t in moving], None, create_graph, allow_unused=True)
-        result = run.filled(found, run.outputs, create_graph)
-    return run.shown(run.value), result[0] if isinstance(run.value, Tensor) else result
+    run = _Run(func, inputs, create_graph, strict, "jvp")
+    moved = run.along(run.vectors(v, run.inner, "the input is"), create_graph)
+    return run.shown(run.value), moved[0] if isinstance(run.value, Tensor) else tuple(moved)
 
 
 def hvp(
@@ -295,13 +416,10 @@ def vhp(
 def _second(
     func: Callable[..., Any], inputs: Any, v: Any, create_graph: bool, strict: bool, name: str
 ) -> tuple[Any, Any]:
-    with enable_grad():
-        run = _Run(func, inputs, create_graph, strict, name)
-        value = run.scalar()
-        vectors = run.vectors(v, run.xs, "the input is")
-        first = run.filled(run.pulled([value], [ones_like(value)], True), run.xs, strict)
-        found = run.filled(run.pulled(first, vectors, create_graph), run.xs, create_graph)
-    return run.shown(run.value), found[0] if run.single else found
+    gradient = _Gradient(func, strict, name)
+    run = _Run(gradient, inputs, create_graph, strict, name)
+    found = run.back(run.vectors(v, run.inner, "the input is"), create_graph)
+    return run.shown(gradient.value), run.by_input(found)
 
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
