@@ -1,4 +1,4 @@
-# At a kink a derivative is a convention: the library says 0, one's own rule may say something else.
+# At a kink the derivative is a convention: the library returns 0, and your own rule may return something else.
 import torch
 
 

@@ -1,4 +1,4 @@
-# One leaf, two ways to the loss: the gradient is the sum over both.
+# One leaf reaches the loss along two paths: its gradient is the sum over both.
 import torch
 
 x = torch.tensor(4.0, requires_grad=True)

@@ -1,4 +1,4 @@
-# detect_anomaly stops at the operation whose backward made the NaN.
+# detect_anomaly stops at the operation whose backward produced the NaN.
 import torch
 import warnings
 

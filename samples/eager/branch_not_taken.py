@@ -1,4 +1,4 @@
-# where() picks the right value, but the branch that it did not pick still sends 0 * inf.
+# where() selects the right value, but the branch that it did not select still sends 0 * inf.
 import torch
 
 x = torch.tensor([0.0, 4.0], requires_grad=True)

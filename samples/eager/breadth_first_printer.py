@@ -1,4 +1,4 @@
-# The graph, level by level, over next_functions.
+# Print the graph level by level, following next_functions.
 import torch
 from collections import deque
 

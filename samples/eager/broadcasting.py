@@ -1,4 +1,4 @@
-# What was repeated on the way forward is summed on the way back.
+# What the forward pass repeats, the backward pass sums.
 import torch
 
 row = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)

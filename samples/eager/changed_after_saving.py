@@ -1,4 +1,4 @@
-# exp() keeps its result for the way back; changing it in place is noticed by its version.
+# exp() saves its result for backward; changing the result in place is detected by its version.
 import torch
 
 x = torch.tensor([0.0, 1.0], requires_grad=True)

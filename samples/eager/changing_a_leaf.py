@@ -1,4 +1,4 @@
-# A leaf that requires grad may be changed only where nothing is recorded.
+# A leaf that requires grad may be changed in place only where nothing is recorded.
 import torch
 
 w = torch.tensor([1.0, 2.0], requires_grad=True)

@@ -1,4 +1,4 @@
-# A checkpoint keeps the input only, and runs the function again on the way back.
+# A checkpoint saves only the input, and runs the function again during backward.
 import torch
 from torch.utils.checkpoint import checkpoint
 

@@ -1,4 +1,4 @@
-# Python decides which graph is built, anew in each call.
+# Python's control flow decides which graph is built, anew in each call.
 import torch
 
 

@@ -1,4 +1,4 @@
-# The gradient of cross entropy in the scores: softmax minus the one-hot target.
+# The gradient of cross entropy with respect to the scores: softmax minus the one-hot target.
 import torch
 import torch.nn.functional as F
 

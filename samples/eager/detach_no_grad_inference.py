@@ -1,4 +1,4 @@
-# Three ways not to record, and what each result may still do.
+# Three ways not to record, and what each result can still be used for.
 import torch
 
 x = torch.tensor(2.0, requires_grad=True)

@@ -1,4 +1,4 @@
-# detach() is the same memory without the history; clone() is a copy with it.
+# detach() shares the memory but not the history; clone() copies the memory and keeps the history.
 import torch
 
 x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)

@@ -1,4 +1,4 @@
-# Everything lives on the CPU until it is moved, and a device that is not there is an error.
+# Tensors stay on the CPU until they are moved; a device that does not exist is an error.
 import torch
 
 x = torch.tensor([1.0, 2.0], requires_grad=True)

@@ -1,4 +1,4 @@
-# A large negative bias: the unit is off for every input, and no gradient will wake it.
+# A large negative bias: the unit is off for every input, so its gradient is always zero.
 import torch
 
 x = torch.tensor([[1.0], [2.0], [3.0]])

@@ -1,4 +1,4 @@
-# Recording can be switched on again inside a block that switched it off.
+# Inside a block that switches recording off, it can be switched on again.
 import torch
 
 x = torch.tensor(2.0, requires_grad=True)

@@ -1,4 +1,4 @@
-# Dual numbers carry a tangent along; a Jacobian times a vector comes out without a backward.
+# Dual numbers carry a tangent: a Jacobian times a vector, without a backward pass.
 import torch
 import torch.autograd.forward_ad as forward_ad
 from torch.autograd.functional import jvp

@@ -1,4 +1,4 @@
-# What the nodes saved is freed as they run; a second walk has nothing to read.
+# Backward frees what the nodes saved; a second backward has nothing to read.
 import torch
 
 x = torch.tensor(3.0, requires_grad=True)

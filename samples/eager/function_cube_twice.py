@@ -1,4 +1,4 @@
-# A rule that is written in tensor operations can be differentiated again.
+# A rule written in tensor operations can be differentiated again.
 import torch
 from torch.autograd import Function
 

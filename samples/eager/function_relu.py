@@ -1,4 +1,4 @@
-# ReLU by hand: the mask is what backward needs.
+# ReLU by hand: backward needs the mask.
 import torch
 
 

@@ -1,4 +1,4 @@
-# An operation of one's own: forward, and the rule for going back.
+# A custom operation: forward, and the rule for backward.
 import torch
 
 

@@ -1,4 +1,4 @@
-# needs_input_grad says what is wanted; arguments that are not tensors get None.
+# needs_input_grad says which gradients are needed; arguments that are not tensors get None.
 import torch
 
 

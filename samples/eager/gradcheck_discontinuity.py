@@ -1,4 +1,4 @@
-# At a jump the differences see a cliff, the rule sees a plain.
+# At a jump, finite differences are huge, while the rule gives the slope on one side.
 import torch
 from torch.autograd import gradcheck
 

@@ -1,4 +1,4 @@
-# A function that changes its input in place is not the function that the differences see.
+# gradcheck fails for a function that changes its input in place: differences see another function.
 import torch
 from torch.autograd import gradcheck
 

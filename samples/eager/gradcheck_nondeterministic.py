@@ -1,4 +1,4 @@
-# A backward that gives another answer each time is reported, not averaged.
+# A backward that returns another result each time is reported, not averaged.
 import torch
 from torch.autograd import Function, gradcheck
 

@@ -1,4 +1,4 @@
-# Differences against rules, in double precision.
+# Finite differences against rules, in double precision.
 import torch
 from torch.autograd import gradcheck, gradgradcheck
 

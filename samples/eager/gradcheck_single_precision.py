@@ -1,4 +1,4 @@
-# In single precision the differences are too coarse: the check fails although the rule is right.
+# In single precision, differences are too inaccurate: the check fails although the rule is right.
 import torch
 import warnings
 from torch.autograd import gradcheck

@@ -1,4 +1,4 @@
-# A factor of two too much in a backward is found.
+# gradcheck detects a backward that is too large by a factor of two.
 import torch
 from torch.autograd import Function, gradcheck
 

@@ -1,4 +1,4 @@
-# By norm: all gradients are scaled together. By value: each entry is cut.
+# Clipping by norm scales all gradients together; clipping by value limits each entry.
 import torch
 from torch.nn.utils import clip_grad_norm_, clip_grad_value_
 

@@ -1,4 +1,4 @@
-# A list of losses keeps every graph; a list of numbers keeps none.
+# A list of losses keeps every graph in memory; a list of numbers keeps none.
 import torch
 
 

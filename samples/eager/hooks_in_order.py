@@ -1,4 +1,4 @@
-# Who is called when: hooks of a tensor, of its node, of the leaf.
+# The order in which hooks run: those of a tensor, of its node, and of the leaf.
 import torch
 
 x = torch.tensor(2.0, requires_grad=True)

@@ -1,4 +1,4 @@
-# A hook sees the gradient on its way, and may replace it.
+# A hook receives a gradient during backward, and may replace it.
 import torch
 
 x = torch.tensor([1.0, 2.0], requires_grad=True)

@@ -1,4 +1,4 @@
-# Gradients go back to where the entries came from; what was read twice gets twice.
+# Gradients go back to the entries that were read; an entry that is read twice gets both.
 import torch
 
 x = torch.arange(6.0).reshape(2, 3).requires_grad_()

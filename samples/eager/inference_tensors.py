@@ -1,4 +1,4 @@
-# A tensor made in inference mode can be read, but not be saved for a backward.
+# A tensor made in inference mode can be read, but not saved for backward.
 import torch
 
 with torch.inference_mode():

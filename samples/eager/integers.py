@@ -1,4 +1,4 @@
-# Whole numbers have no gradient.
+# Integer tensors have no gradient.
 import torch
 
 try:

@@ -1,4 +1,4 @@
-# A tensor that was computed forgets its gradient, unless it is told to keep it.
+# A computed tensor does not keep its gradient unless you call retain_grad().
 import torch
 import warnings
 

@@ -1,4 +1,4 @@
-# Scaling a fresh parameter makes it a result: the leaf is gone.
+# Scaling a new parameter makes it the result of an operation: it is no longer a leaf.
 import torch
 
 w = torch.ones(3, requires_grad=True) * 0.5

@@ -1,4 +1,4 @@
-# The rules of a product of matrices: G B' and A' G.
+# The gradient rules of a matrix product: G B' and A' G.
 import torch
 
 A = torch.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)

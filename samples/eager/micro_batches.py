@@ -1,4 +1,4 @@
-# Four backwards on quarters of a batch add up to one on the whole.
+# The gradients of four quarters of a batch add up to that of the whole batch.
 import torch
 
 x = torch.arange(8.0).reshape(8, 1) / 4

@@ -1,4 +1,4 @@
-# The modes decorate functions, with and without parentheses, and generators.
+# The modes decorate functions and generators, with and without parentheses.
 import torch
 
 x = torch.tensor(2.0, requires_grad=True)

@@ -1,4 +1,4 @@
-# numpy() has no place for a history: detach first. The array then shares the memory.
+# numpy() refuses a tensor with a history: call detach() first. The array then shares the memory.
 import torch
 
 x = torch.tensor([1.0, 2.0], requires_grad=True)

@@ -1,4 +1,4 @@
-# inputs= fills the .grad of the named leaves only.
+# With inputs=, backward fills the .grad of the named leaves only.
 import torch
 
 a = torch.tensor(2.0, requires_grad=True)

@@ -1,4 +1,4 @@
-# retain_graph=True keeps what the nodes saved for another walk.
+# retain_graph=True keeps what the nodes saved, for another backward.
 import torch
 
 x = torch.tensor([1.0, 2.0], requires_grad=True)

@@ -1,4 +1,4 @@
-# A Jacobian, one row for each unit vector that is pulled back.
+# A Jacobian row by row: one backward for each unit vector.
 import torch
 
 x = torch.tensor([1.0, 2.0], requires_grad=True)

@@ -1,4 +1,4 @@
-# What a node keeps for the way back can be looked at, until it is freed.
+# What a node saves for backward can be inspected until it is freed.
 import torch
 
 a = torch.tensor(2.0, requires_grad=True)

@@ -1,4 +1,4 @@
-# Rounding has slope zero; the straight-through trick lets the gradient pass as if it were the identity.
+# Rounding has slope zero; the straight-through estimator passes the gradient as if it were the identity.
 import torch
 
 x = torch.tensor([0.2, 1.7, -2.4], requires_grad=True)

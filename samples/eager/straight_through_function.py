@@ -1,4 +1,4 @@
-# The same as a Function: sign forward, a clipped identity backward.
+# The straight-through estimator as a Function: sign forward, a clipped identity backward.
 import torch
 
 

@@ -1,4 +1,4 @@
-# A depth-first walk over grad_fn, turned round, is an order in which every node comes before what it reads.
+# A depth-first walk over grad_fn, reversed, puts every node before the nodes that it reads.
 import torch
 
 x = torch.tensor(2.0, requires_grad=True)

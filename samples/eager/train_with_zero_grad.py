@@ -1,4 +1,4 @@
-# A line is fitted; the gradients start from zero in each step.
+# Fitting a line; the gradients are set to zero in each step.
 import torch
 
 x = torch.tensor([[0.0], [1.0], [2.0], [3.0]])

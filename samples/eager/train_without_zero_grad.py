@@ -1,4 +1,4 @@
-# The same without zero_grad(): every step is pushed by all gradients before it, and overshoots.
+# The same without zero_grad(): each step uses the sum of all gradients before it, and overshoots.
 import torch
 
 x = torch.tensor([[0.0], [1.0], [2.0], [3.0]])

@@ -1,4 +1,4 @@
-# Modules, a loss and an optimizer; the start is seeded, so the numbers can be compared.
+# Modules, a loss and an optimizer, with a seed, so that the numbers can be compared.
 import torch
 from torch import nn
 

@@ -1,4 +1,4 @@
-# Two losses share an encoder: its graph is walked twice, or once for the sum.
+# Two losses share an encoder: run backward twice with retain_graph, or once for the sum.
 import torch
 
 w = torch.tensor([[0.5, -1.0], [2.0, 0.25]], requires_grad=True)

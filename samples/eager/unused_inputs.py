@@ -1,4 +1,4 @@
-# grad() insists that each input was used, unless it is told otherwise.
+# grad() requires that each input was used, unless you pass allow_unused=True.
 import torch
 
 x = torch.tensor(2.0, requires_grad=True)

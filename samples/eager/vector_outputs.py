@@ -1,4 +1,4 @@
-# A vector has no single gradient: say which combination of its entries is meant.
+# A vector has no single gradient: pass the weights of its entries.
 import torch
 
 x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)

@@ -1,4 +1,4 @@
-# Views and detach() share a version; clone() and .data have their own.
+# Views and detach() share a version counter; clone() and .data have their own.
 import torch
 
 x = torch.zeros(4)

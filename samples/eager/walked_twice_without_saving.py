@@ -1,4 +1,4 @@
-# An addition saves nothing, so its graph may be walked again; a product may not.
+# An addition saves nothing, so backward may run through it twice; through a product it may not.
 import torch
 
 x = torch.tensor(3.0, requires_grad=True)

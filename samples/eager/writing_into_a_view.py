@@ -1,4 +1,4 @@
-# y[0] = ... rewrites the history of y: nothing flows to what was overwritten.
+# y[0] = ... changes the history of y: no gradient flows to the value that was overwritten.
 import torch
 
 x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)

@@ -1,4 +1,4 @@
-"""statsmodels 0.14.6, Binomial(n).deriv: the derivative of the variance function forgets n. Mended in 0.15.0."""
+"""statsmodels 0.14.6, Binomial(n).deriv: the derivative of the variance function forgets n. Fixed in 0.15.0."""
 
 from statsmodels.genmod.families.varfuncs import Binomial
 

@@ -37,7 +37,7 @@ def without_mean(w):
 
 
 def turned(w):
-    """Wrong: prediction minus target, the wrong way round."""
+    """Wrong sign: target minus prediction."""
     return 2 * X.T @ (Y - X @ w) / len(Y)
 
 

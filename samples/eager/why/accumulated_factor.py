@@ -1,4 +1,4 @@
-# Three times the same backward: three times the gradient.
+# The same backward three times: the gradient is three times too large.
 import torch
 
 x = torch.tensor(2.0, requires_grad=True)

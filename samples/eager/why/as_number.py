@@ -1,4 +1,4 @@
-# item() takes the number out of the graph.
+# item() returns a plain number, which is not part of the graph.
 import torch
 
 w = torch.tensor(2.0, requires_grad=True)

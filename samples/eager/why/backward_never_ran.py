@@ -1,4 +1,4 @@
-# A loss, but no backward.
+# The loss is computed, but backward() is never called.
 import torch
 
 w = torch.tensor([1.0, 2.0], requires_grad=True)

@@ -1,4 +1,4 @@
-# The result that exp saved is changed before backward.
+# The result that exp() saved is changed before backward.
 import torch
 
 x = torch.tensor([0.0, 1.0], requires_grad=True)

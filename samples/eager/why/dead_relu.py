@@ -1,4 +1,4 @@
-# The biases were pushed far below zero: most units never fire.
+# The biases are far below zero: most units are off for every input.
 import torch
 
 x = torch.tensor([[1.0, 2.0], [0.5, 0.1], [2.0, 1.0], [1.5, 0.3]])

@@ -1,4 +1,4 @@
-# The hidden layer is detached, for a plot, and then used all the same.
+# The hidden layer is detached for a plot, and then used in the loss.
 import torch
 
 w = torch.tensor([0.5, -1.0], requires_grad=True)

@@ -1,4 +1,4 @@
-# The steps are too long: the weight jumps over the minimum, farther each time, until it is infinite.
+# The learning rate is too large: the weight overshoots the minimum, farther each time, until it is infinite.
 import torch
 
 w = torch.tensor(1.0, requires_grad=True)

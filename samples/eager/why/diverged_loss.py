@@ -1,4 +1,4 @@
-# Steps a hundred times too long: each overshoots farther than the last, until the loss is infinite.
+# The learning rate is a hundred times too large: the loss grows until it is infinite.
 import torch
 
 w = torch.tensor(1.0, requires_grad=True)

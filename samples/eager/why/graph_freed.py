@@ -1,4 +1,4 @@
-# Two backwards over one graph.
+# backward() runs twice over one graph.
 import torch
 
 w = torch.tensor(2.0, requires_grad=True)

@@ -1,4 +1,4 @@
-# The losses are kept for a plot, and with them all their graphs.
+# The losses are stored for a plot, and all their graphs with them.
 import torch
 
 w = torch.tensor([1.0, 2.0], requires_grad=True)

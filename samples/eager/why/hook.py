@@ -1,4 +1,4 @@
-# A hook that was meant to look at a gradient returns something else.
+# A hook that should only inspect a gradient returns something else.
 import torch
 
 w = torch.tensor([1.0, 2.0], requires_grad=True)

@@ -1,4 +1,4 @@
-# Whole numbers cannot have a gradient.
+# Integer tensors cannot have a gradient.
 import torch
 
 w = torch.tensor([1, 2, 3])

@@ -1,4 +1,4 @@
-# Scaled at once: the name belongs to a result now, and nobody holds the leaf.
+# The new parameter is scaled at once: the name now belongs to a result, and the leaf has no name.
 import torch
 
 torch.manual_seed(0)

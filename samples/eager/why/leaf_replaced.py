@@ -1,4 +1,4 @@
-# The update makes a new tensor: the leaf is gone after the first step.
+# The update creates a new tensor: after the first step the name is no longer that of a leaf.
 import torch
 import warnings
 

@@ -1,4 +1,4 @@
-# A query that may look at nothing: its row of the softmax is masked throughout.
+# A query whose keys are all masked: the softmax of its row is NaN.
 import torch
 
 scores = torch.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)

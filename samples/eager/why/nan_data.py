@@ -1,4 +1,4 @@
-# A gap in the data.
+# A missing value in the data.
 import torch
 
 x = torch.tensor([1.0, float("nan"), 3.0])

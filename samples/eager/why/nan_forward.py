@@ -1,4 +1,4 @@
-# A logarithm of something that became negative.
+# The logarithm of a negative number.
 import torch
 
 x = torch.tensor([0.5, 2.0], requires_grad=True)

@@ -1,4 +1,4 @@
-# The weight is a plain tensor: nobody said that a gradient is wanted.
+# The weight is a plain tensor: requires_grad was never set.
 import torch
 
 w = torch.tensor([1.0, 2.0])

@@ -1,4 +1,4 @@
-# The regulariser is computed and forgotten.
+# The regulariser is computed, but not added to the loss.
 import torch
 
 w = torch.tensor([1.0, 2.0], requires_grad=True)

@@ -1,4 +1,4 @@
-# inputs= names one leaf only.
+# inputs= names only one leaf.
 import torch
 
 a = torch.tensor(2.0, requires_grad=True)

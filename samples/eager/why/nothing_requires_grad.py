@@ -1,4 +1,4 @@
-# No leaf requires grad, so backward has nowhere to go.
+# No leaf requires grad, so backward() has nothing to compute.
 import torch
 
 w = torch.tensor([1.0, 2.0])

@@ -1,4 +1,4 @@
-# clamp() cuts every entry off: none of them moves the loss.
+# clamp() cuts off every entry, so none of them changes the loss.
 import torch
 
 x = torch.tensor([5.0, 7.0], requires_grad=True)

@@ -1,4 +1,4 @@
-# Half of the loss is computed under no_grad: the gradient is there, and too small. Asked for with --tensor x.
+# Half of the loss is computed under no_grad: the gradient exists, and is too small. Run with --tensor x.
 import torch
 
 x = torch.tensor(3.0, requires_grad=True)

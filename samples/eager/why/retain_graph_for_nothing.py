@@ -1,4 +1,4 @@
-# retain_graph=True silences an error that is not there.
+# retain_graph=True hides an error that does not occur.
 import torch
 
 w = torch.tensor(0.5, requires_grad=True)

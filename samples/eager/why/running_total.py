@@ -1,4 +1,4 @@
-# The running mean of the loss adds graph to graph.
+# The running mean of the loss keeps the graph of every step.
 import torch
 
 w = torch.tensor([1.0, 2.0], requires_grad=True)

@@ -1,4 +1,4 @@
-# argmax gives a position: a whole number, without a slope.
+# argmax returns a position, an integer without a gradient.
 import torch
 
 scores = torch.tensor([0.1, 2.0, 0.3], requires_grad=True)

@@ -1,4 +1,4 @@
-# A hard decision: the comparison passes no gradient.
+# A hard decision: the comparison has no gradient.
 import torch
 
 x = torch.tensor([0.5, -0.5], requires_grad=True)

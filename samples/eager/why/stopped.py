@@ -1,4 +1,4 @@
-# The file ends in an error that has nothing to do with gradients.
+# The file stops at an error that is not about gradients.
 import torch
 
 a = torch.ones(3, requires_grad=True)

@@ -1,4 +1,4 @@
-# The loss itself is computed in inference mode.
+# The loss is computed in inference mode.
 import torch
 
 w = torch.tensor(2.0, requires_grad=True)

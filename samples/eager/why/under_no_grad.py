@@ -1,4 +1,4 @@
-# The features are computed in a block that was meant for evaluation.
+# The features are computed in a no_grad block that was meant for evaluation.
 import torch
 
 encoder = torch.tensor([1.0, 2.0], requires_grad=True)

@@ -1,4 +1,4 @@
-# Layers in a plain dictionary: the optimizer never hears of them.
+# Layers in a plain dictionary: their parameters never reach the optimizer.
 import torch
 from torch import nn
 

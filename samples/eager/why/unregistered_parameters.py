@@ -1,4 +1,4 @@
-# Parameters in a plain list: the optimizer never hears of them.
+# Parameters in a plain list never reach the optimizer.
 import torch
 from torch import nn
 

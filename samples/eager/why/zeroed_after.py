@@ -1,4 +1,4 @@
-# zero_grad() stands behind backward(), so the step has nothing to go by.
+# zero_grad() is called after backward(), so step() sees only zeros.
 import torch
 
 w = torch.tensor([1.0, 2.0], requires_grad=True)

@@ -1,4 +1,4 @@
-# The gradient is zeroed by hand before anyone looks at it.
+# The gradient is set to zero by hand before it is read.
 import torch
 
 w = torch.tensor([1.0, 2.0], requires_grad=True)
