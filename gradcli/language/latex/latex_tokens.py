@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from abc import ABC, abstractmethod
 
 from gradcli.diagnostics import Diagnostic, GradcliError, did_you_mean, visible
 from gradcli.language.latex.latex_commands import (
@@ -57,15 +56,18 @@ class Part(NamedTuple):
         return self.text if self.bind >= bind else f"({self.text})"
 
 
-class Tokens(ABC):
-    """The tokens of one line and the place among them."""
+class Tokens:
+    """The tokens of a line, the place `at` among them, and what the formulas read so far have bound and used.
+
+    `words` are names of several letters that the script assigns, and `functions` those that it defines.
+    """
 
     def __init__(
         self, source: Source, line: str, offset: int, words: frozenset[str], functions: frozenset[str]
     ) -> None:
         self.source = source
         self.offset = offset
-        self.words = words  # names of several letters that the script assigns
+        self.words = words
         self.functions = functions
         self.vectors = frozenset(VECTOR.findall(source.text))
         self.numbers = frozenset(BOUND.findall(source.text))
@@ -152,32 +154,6 @@ class Tokens(ABC):
             self.starts[k:end] = self.starts[middle:end] + self.starts[k:middle]
             self.stops[k:end] = self.stops[middle:end] + self.stops[k:middle]
 
-    # the parts of a formula that others hold
-
-    @abstractmethod
-    def comparison(self) -> Part:
-        """A value, or a comparison of two."""
-
-    @abstractmethod
-    def sum(self) -> Part:
-        """Products with signs between them."""
-
-    @abstractmethod
-    def product(self) -> Part:
-        """Factors beside each other."""
-
-    @abstractmethod
-    def factor(self) -> Part:
-        """An atom with its powers."""
-
-    @abstractmethod
-    def nested_atom(self) -> Part:
-        """A number, a name, a bracket, a command with its arguments."""
-
-    @abstractmethod
-    def function(self, command: str) -> Part:
-        """A function with its arguments."""
-
     # errors
 
     def error(
@@ -201,7 +177,7 @@ class Tokens(ABC):
 
     def unexpected(self) -> GradcliError:
         """The error for the present token, which cannot stand here."""
-        name = self.names[self.at]
+        name = self.token
         if name in ("^", "_"):
             return self.error("GC138", f"nothing comes before `{name}`", self.at)
         if not name or name in CLOSING:
@@ -230,12 +206,12 @@ class Tokens(ABC):
 
     def ends(self) -> bool:
         """Whether the present token ends a product; a bar does where it closes one."""
-        name = self.names[self.at]
+        name = self.token
         return name in CLOSING or name.startswith(r"\end") or (bool(self.opened) and name == self.opened[-1])
 
     def expect(self, closing: str, opened: int) -> None:
         """Move past a closing bracket."""
-        if self.names[self.at] != closing:
+        if self.token != closing:
             shown = visible(self.names[opened])
             comma = ", or write a comma between two arguments" if self.names[opened] in (BARS | NORMS) else ""
             hint = f"add `{visible(closing)}`{comma}"
@@ -243,10 +219,27 @@ class Tokens(ABC):
         self.opened.pop()
         self.at += 1
 
-    def step(self) -> bool:
-        """Move past a token."""
-        self.at += 1
-        return True
+    @property
+    def token(self) -> str:
+        """The present token; empty at the end of the line."""
+        return self.names[self.at]
+
+    def take(self, token: str) -> bool:
+        """Move past this token if it is the present one; whether it was."""
+        here = self.names[self.at] == token
+        self.at += here
+        return here
+
+    def take_all(self, tokens: list[str]) -> bool:
+        """Move past these tokens if they come next; whether they did."""
+        here = self.names[self.at : self.at + len(tokens)] == tokens
+        self.at += len(tokens) if here else 0
+        return here
+
+    def is_letter(self, k: int) -> bool:
+        """Whether token `k` is a letter, also a Greek one."""
+        name = self.names[k]
+        return re.fullmatch(r"[A-Za-zα-ωΑ-Ω]", name) is not None or name.removeprefix("\\") in GREEK
 
     def joined(self, first: int, end: int) -> str:
         """The text of tokens `first` up to `end` in the order in which they are read; a space only behind a command."""

@@ -1,0 +1,164 @@
+"""Refuses LaTeX that has more than one usual reading, with the readings: f(x + 1), x^{(i)}, (1 + r)^T."""
+
+from __future__ import annotations
+
+import re
+
+from gradcli.diagnostics import GradcliError, visible
+from gradcli.language.latex.latex_commands import (
+    ALPHABETS,
+    CLOSING,
+    EXPECTED,
+    GREEK,
+    LORENTZ,
+    MARKS,
+    MATRICES,
+    OFTEN_FUNCTIONS,
+    PAIRS,
+    SOMETIMES_FUNCTIONS,
+    USUAL,
+)
+from gradcli.language.latex.latex_tokens import ATOM, Part, Tokens
+
+TIME = re.compile(r"(?:[a-z]|[+*/=]\s?|(?<!\^\{)-\s?|\\sqrt\{)T(?![A-Za-z])")  # T as a number: rT, \sqrt{T}
+
+
+def refuse_word(t: Tokens, first: int) -> None:
+    """Refuse letters without spaces, from token `first` on, that are often one word or a differential."""
+    if first and t.stops[first - 1] == t.starts[first] and t.names[first - 1].isalpha():
+        return
+    end = first + 1
+    while t.names[end].isalpha() and t.starts[end] == t.stops[end - 1]:
+        end += 1
+    text = t.written(first, end)
+    letters = f"`{' '.join(text)}`"
+    if (len(text) > 3 and end - first == len(text)) or text in ("TP", "TN", "FP", "FN"):
+        hint = rf"write `\mathrm{{{text}}}` or {letters}"
+        raise t.error("GC139", f"`{text}` may be a word or a product", first, end - 1, hint)
+    if end - first == 2 and text[0] == "d" and not t.alone:
+        hint = f"write {letters} for a product, or a derivative such as \\frac{{dy}}{{dx}}"
+        raise t.error("GC139", f"`{text}` may be a differential or a product", first, end - 1, hint)
+
+
+def may_be_called(t: Tokens, name: str) -> bool:
+    """Whether a letter in front of a bracket is often a function: f(x + 1); any letter in x(t), x(s, t)."""
+    following = t.names[t.at : t.at + 3]
+    if following[:1] == ["["] and name in ("E", "P"):  # an expected value, a probability
+        return not t.alone
+    if following[:1] != ["("] or t.alone:
+        return False
+    if name in OFTEN_FUNCTIONS:
+        return True
+    if not t.is_letter(t.at + 1):
+        return False
+    argument = following[2:] in ([")"], [","], ["|"], ["\\mid"])
+    return argument or (following[2:] == ["_"] and name in SOMETIMES_FUNCTIONS)
+
+
+def call_or_product(t: Tokens, first: int, name: str) -> GradcliError:
+    """The error for a letter that is often a function, in front of a bracket."""
+    shown = visible(t.written(first, t.at))
+    if t.token == "[":
+        hint = f"{EXPECTED}; write `{shown} \\cdot (..)` for a product"
+        return t.error("GC139", f"`{shown}[` may be an expected value or a product", first, t.at, hint)
+    known = f", `\\mathrm{{{USUAL[name]}}}(..)` for the usual function" if name in USUAL else ""
+    hint = f"write `{shown} \\cdot (..)` for a product{known}; define a function by a line {name}(x) = .."
+    return t.error("GC139", f"`{shown}(` may be a function or a product", first, t.at, hint)
+
+
+def refuse_mark(t: Tokens, start: int) -> None:
+    """Refuse exponents of what begins at `start` that are marks: x^{(i)}, a^{[l]}, x^*."""
+    first = t.at
+    group = t.names[first] == "{"
+    if group and t.names[first + 1] in ("(", "["):
+        end = first
+        while t.names[end] not in ("}", ""):
+            end += 1
+        inner = "".join(t.names[first + 2 : end - 1]).replace("\\", "")
+        one = inner if re.fullmatch(r"\w+", inner) else "1"
+        base = t.joined(start, first - 1)
+        raise t.readings("a superscript in brackets", first - 1, end, f"{base}_{one}", f"{base}^{{{inner}}}")
+    if t.names[first + group] in ("+", "-") and t.names[first + group + 1] in ("}", *CLOSING):
+        hint = "write a name such as `\\mathrm{H_plus}`"
+        raise t.error("GC138", "a name has no sign", first - 1, first + group, hint)
+    if t.names[first + group] in ("*", "\\ast", "\\star"):
+        hint = "write a name such as `\\mathrm{x_star}`"
+        raise t.error("GC138", "a name has no star", first - 1, first + group, hint)
+
+
+def refuse_marked_name(t: Tokens, start: int) -> None:
+    r"""Refuse an exponent that marks the name at `start`: \theta^{old}, \theta^{\text{old}}, F^{\mu\nu}."""
+    end = t.end_of_group(t.at)
+    inner = [one for one in t.names[t.at : end] if one not in ("{", "}")]
+    upright = inner[:1] != [] and inner[0].removeprefix("\\") in ALPHABETS
+    word = "".join(inner[upright:])
+    base, exponent = t.joined(start, t.at - 1), t.written(t.at, end)
+    below = re.search(rf"_\{{?(\\\w+\s*)*{re.escape(word)}", t.source.text)  # the index of another name
+    tensor = set(inner) <= LORENTZ and (len(inner) > 1 or below)
+    if word in (*MARKS, "0") or (upright and word.isalpha()) or tensor:
+        name = f"{base[:-1]}{word}}}" if base[-1] == "}" else f"{base}_{exponent if tensor else f'{{{word}}}'}"
+        raise t.readings(f"`{base}^{exponent}`", start, end - 1, name, f"({base})^{exponent}")
+
+
+def refuse_power_of_number(t: Tokens, start: int, first: int) -> None:
+    """Refuse T, read from token `first` on, above tokens from `start` that may be a number: (1 + r)^T, or T is one."""
+    growth = re.search(r"\(\s*1\s*[+-]|[+-]\s*1\s*\)$", t.written(start, first - 1))
+    if growth or "T" in t.numbers or TIME.search(t.source.text):
+        shown = t.written(start, t.at)
+        hint = r"write `^\top` for a transpose, and another letter than T for a power"
+        raise t.error("GC139", f"`{shown}` may be a transpose or a power", start, t.at - 1, hint)
+
+
+def refuse_power_of_matrix(t: Tokens, base: Part, exponent: Part, start: int, first: int) -> None:
+    """Refuse X^2 of a matrix, and (A B)^{-1} of capitals that may be numbers; `first` begins the exponent."""
+    if base.matrix and base.bind == ATOM and exponent.number and exponent.text != "1":
+        value = t.written(start, first - 1)
+        square = rf"{value}^\top {value}" if base.column else f"{value} {value}"
+        raise t.readings("a power of a matrix", first - 1, t.at - 1, square, rf"{value} \odot {value}")
+    if exponent.text == "-1" and not base.matrix and t.names[start] in PAIRS:
+        letters = [one for one in t.names[start : first - 1] if one.isalpha()]
+        if len(letters) > 1 and all(one.isupper() and len(one) == 1 for one in letters):
+            inside = t.written(start + 1, first - 2)
+            texts = rf"\mathrm{{inv}}({inside})", rf"\frac{{1}}{{{inside}}}"
+            raise t.readings("an inverse", start, t.at - 1, *texts)
+
+
+def refuse_dot(t: Tokens, left: Part, right: Part, start: int, sign: int) -> None:
+    r"""Refuse `\cdot` at token `sign` behind a vector of the script: an inner product, or entry by entry."""
+    if left.text in t.vectors and not right.number:
+        a, b = t.written(start, sign), t.written(sign + 1, t.at)
+        raise t.readings(r"`\cdot`", start, t.at - 1, rf"{a}^\top {b}", rf"{a} \odot {b}")
+
+
+def refuse_cross(t: Tokens, left: Part, right: Part, start: int, sign: int) -> None:
+    r"""Refuse `\times` at token `sign` between arrays that are not both names of vectors."""
+    if left.capital or right.capital or left.bind < ATOM or right.bind < ATOM:
+        a, b = t.written(start, sign), t.written(sign + 1, t.at)
+        texts = (rf"\mathrm{{cross}}({a}, {b})",) if left.column or right.column else ()
+        raise t.readings(r"`\times`", sign, sign, *texts, f"{a} {b}", rf"{a} \odot {b}")
+
+
+def refuse_juxtaposition(t: Tokens, left: Part, right: Part, start: int, here: int) -> None:
+    """Refuse a product of what begins at `start` and at `here` that may be of arrays or of numbers: y x^T, A x."""
+    label = left.text.endswith("]") and "]" not in right.text  # y_i w^T in a sum: a number of each sample
+    number = scalar(t, left.text) and not t.ends()  # of x^T y; in front of x^T alone it may be a vector
+    plain = left.matrix or left.transposed or left.number or label or number
+    if right.transposed and not (right.matrix or plain):
+        a, b = t.written(start, here), t.written(here, t.at)
+        outer = rf"\mathrm{{outer}}({a}, {t.written(here, here + 1)})"
+        raise t.readings("this product", start, t.at - 1, outer, rf"{a} \cdot {b}")
+    lone = re.fullmatch("[a-z]", right.text) and right.text not in t.numbers
+    lone = lone and not re.fullmatch("[a-z]", t.token)  # M g h are numbers
+    if left.capital and not left.matrix and lone:
+        a, b = left.text.rpartition("*")[2], right.text
+        a = f"\\{a}" if a in MATRICES else a
+        what = f"`{t.written(start, t.at)}`"
+        raise t.readings(what, start, t.at - 1, rf"\mathbf{{{a}}} {b}", rf"{a} \cdot {b}")
+
+
+def scalar(t: Tokens, text: str) -> bool:
+    r"""Whether a factor has Greek letters only, none of which is transposed in the script: \frac{\lambda}{2}."""
+    letters = [one.partition("_")[0] for one in re.findall(r"[^\W\d]\w*", text)]
+    return all(one == "λ" or (one in GREEK and one.islower()) for one in letters) and not any(
+        re.search(rf"\\{'lambda' if one == 'λ' else one}\s*\^\s*\{{?\s*(?:T|\\\w+)", t.source.text) for one in letters
+    )

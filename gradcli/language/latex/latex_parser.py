@@ -1,0 +1,889 @@
+r"""A recursive-descent parser: the tokens of a line of LaTeX become text in the language of scripts.
+
+    statement  = [ target "=" ] comparison { "," comparison }
+    comparison = addition { ("<" | "\le" | ..) addition }
+    addition   = [ sign ] product { ("+" | "-") product }
+    product    = factor { [ "\cdot" | "/" | .. ] factor }
+    factor     = atom [ "_" index ] { "^" exponent } [ "!" ]
+    atom       = number | symbol | bracket | what a command of CONSTRUCTS begins
+
+A `Part` is the text of a rule's result with what decides the next one: how tightly it binds, whether it is an array.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from gradcli.diagnostics import visible
+from gradcli.language.latex.ambiguities import (
+    call_or_product,
+    may_be_called,
+    refuse_cross,
+    refuse_dot,
+    refuse_juxtaposition,
+    refuse_mark,
+    refuse_marked_name,
+    refuse_power_of_matrix,
+    refuse_power_of_number,
+    refuse_word,
+)
+from gradcli.language.latex.latex_commands import (
+    ACCENTS,
+    ALPHABETS,
+    AT_A_POINT,
+    BARS,
+    BOLD,
+    BREAKS,
+    COMPARISONS,
+    ELSEWHERE,
+    ENTRYWISE,
+    EXPECTED,
+    FUNCTIONS,
+    GREEK,
+    INDEX_LETTERS,
+    INDICATOR,
+    INVERSE_TRANSPOSES,
+    INVERSES,
+    MATRICES,
+    MATRIX_ENVIRONMENTS,
+    MATRIX_VALUED,
+    NORMS,
+    OVER,
+    PAIRS,
+    RECIPROCALS,
+    ROUNDED,
+    SEPARATORS,
+    SEVERAL,
+    TIMES,
+    TRANSPOSES,
+)
+from gradcli.language.latex.latex_tokens import ATOM, POWER, PRODUCT, SUM, Part, Tokens
+
+DEEPEST = 40  # brackets inside each other: the reader recurses
+SIDES = "write == between two values; else the left side is a name, f(x), or \\frac{\\partial f}{\\partial x}"
+NO_FACTOR = re.compile(
+    r"\\(?:text|operatorname|math\w+)\{[^{}]*\}|\\[A-Za-z]+|_\{[^{}]*\}|_."
+)  # of an exponent: words, subscripts
+OWN_E = re.compile(r"^[ \t]*(?:const[ \t]+)?e[ \t]*(?:\[[^\]]*\][ \t]*)?(?:=(?!=)|in\b)", re.MULTILINE)  # e = 1.6e-19
+
+
+def statements(t: Tokens) -> str:
+    """The script text of the line; statements end with a semicolon, and in an environment with its rows."""
+    texts = [statement(t)]
+    while t.token in BREAKS:
+        t.at += 1
+        if t.token:
+            texts.append(statement(t))
+    if t.token:
+        raise t.unexpected()
+    for name, (array, place) in t.entry_like.items():
+        if array in t.entries:
+            hint = f"write {array}[0] for the first entry, in a line without LaTeX"
+            raise t.error("GC139", f"`{name}` may be an entry of `{array}`, or a name", place - 1, place, hint)
+    return "; ".join(texts)
+
+
+def statement(t: Tokens) -> str:
+    """The script text up to the end of the line or of the row of an environment."""
+    end, depth = t.at, 0
+    while t.names[end] and (depth or t.names[end] not in BREAKS):
+        depth += t.names[end] == "(" or t.names[end].startswith(r"\begin")
+        depth -= t.names[end] == ")" or t.names[end].startswith(r"\end")
+        end += 1
+    equals = [k for k in range(t.at, end) if t.names[k] == "=" and t.names[:k].count("{") <= t.names[:k].count("}")]
+    environment = next((k for k in range(t.at, end) if t.names[k].startswith(r"\begin")), end)
+    equals = [k for k in equals if k < environment]  # behind it stand the conditions of cases
+    if len(equals) > 1:
+        raise t.error("GC138", "a line has at most one `=`", equals[1], help="give each equation a line of its own")
+    left = ""
+    if equals:
+        claim = t.token in ("\\frac", "\\dfrac", "\\tfrac", "\\nabla")
+        left = f"assert {factor(t).text} == " if claim else target(t, equals[0]) + " = "
+        if t.at != equals[0]:
+            raise t.error("GC138", "the left side is not a name", 0, equals[0] - 1, SIDES)
+        t.at = equals[0] + 1
+    text = comparison(t).text
+    while t.take(","):
+        if t.token in ("", *BREAKS):
+            break
+        text += f", {comparison(t).text}"
+    return left + text
+
+
+def target(t: Tokens, equals: int) -> str:
+    """What stands on the left of an equals sign: a name, or a function with its parameters."""
+    word = "".join(t.names[t.at : equals])
+    if re.fullmatch(r"[A-Za-z]\w+", word):
+        t.at = equals
+        return word
+    if t.at == equals:
+        hint = "give each equation a left side; a chain a = b = c is two equations"
+        raise t.error("GC138", "the equation has no left side", equals, help=hint)
+    first = t.at
+    command = t.names[first].removeprefix("\\")
+    if not (t.is_letter(first) or command in ALPHABETS | BOLD | ACCENTS.keys() | {"lambda"}):
+        hint = ELSEWHERE.get(command, SIDES)
+        raise t.error("GC138", "the left side is not a name", first, equals - 1, hint)
+    t.alone = True
+    text = symbol(t).text
+    t.alone = False
+    if t.take("^"):
+        refuse_mark(t, first)
+        end = t.end_of_group(t.at)
+        if t.names[end] not in ("=", "("):
+            raise t.error("GC138", "the left side is not a name", first, equals - 1, SIDES)
+        mark = t.written(t.at, end).strip("{}")
+        base, below, index = t.joined(first, t.at - 1).partition("_")
+        index = index.strip("{}") + mark if below else mark
+        hint = f"write the mark below the line, as in `{base}_{{{index}}}`"
+        raise t.error("GC138", "a name has no superscript", first, end - 1, hint)
+    if t.token == "(":
+        opened = t.at
+        parameters = [part.text for part in arguments(t)]
+        if not all(re.fullmatch(r"\w+", one) for one in parameters):
+            hint = "write a letter, as in f(x, \\sigma)"
+            raise t.error("GC138", "a parameter of a function is a name", opened, t.at - 1, hint)
+        text += f"({', '.join(parameters)})"
+    if t.token == "_":
+        hint = "leave the index out on both sides: an equation is about whole arrays"
+        raise t.error("GC138", "the left side is an entry of an array", first, equals - 1, hint)
+    return text
+
+
+def addition(t: Tokens) -> Part:
+    """[ sign ] product { sign product }"""
+    sign = ""
+    if t.token in ("+", "-"):
+        sign = "-" if t.token == "-" else ""
+        t.at += 1
+    part = product(t)
+    if sign:
+        part = Part(f"-{part.within(PRODUCT)}", SUM, matrix=part.matrix)
+    while t.token in ("+", "-"):
+        sign = t.token
+        t.at += 1
+        term = product(t)
+        first, second = part.text.rpartition("*")[2] == "I", term.text.rpartition("*")[2] == "I"
+        if (part.matrix and second) or (first and term.matrix):
+            raise t.readings("`I` beside a matrix", t.at - 1, t.at - 1, r"\mathrm{eye}(n)", r"\mathrm{I}")
+        part = Part(f"{part.text} {sign} {term.within(PRODUCT)}", SUM, matrix=part.matrix)
+    return part
+
+
+def comparison(t: Tokens) -> Part:
+    """sum [ comparison sum ]"""
+    part = addition(t)
+    while t.token in COMPARISONS:
+        sign = COMPARISONS[t.token]
+        t.at += 1
+        part = Part(f"{part.text} {sign} {addition(t).text}", -1)
+    return part
+
+
+def product(t: Tokens) -> Part:
+    """Factors with signs between them, or beside each other."""
+    start = t.at
+    left = factor(t)
+    divided = False
+    while True:
+        here, sign = t.at, t.token
+        if sign in TIMES:
+            t.at += 1
+            right = factor(t)
+            if sign == "cdot" and (left.transposed or (left.matrix and right.matrix)):
+                left = matrix_product(left, right)
+                continue
+            if sign == "cdot":
+                refuse_dot(t, left, right, start, here)
+            if sign == "times" and left.matrix and right.matrix:
+                refuse_cross(t, left, right, start, here)
+                left = Part(f"cross({left.text}, {right.text})", matrix=True)
+            else:
+                left = matrix_product(left, right) if TIMES[sign] == "@" else entrywise(left, right)
+        elif sign in OVER:
+            t.at += 1
+            left, divided = entrywise(left, factor(t), "/"), True
+        elif t.ends():
+            return left
+        else:
+            right = factor(t)
+            if divided and not left.number:
+                what = f"`{t.written(start, t.at)}`"
+                raise t.readings(what, start, t.at - 1, "\\frac{..}{..}", "(..)/(..)")
+            if sign[:1].isdigit():
+                raise t.error("GC138", "a number cannot follow a factor", here, help="write \\cdot between them")
+            if right.transposed and left.column and right.column:
+                left = Part(f"outer({left.text}, {right.text.removesuffix('.T')})", matrix=True)
+                continue
+            refuse_juxtaposition(t, left, right, start, here)
+            left = matrix_product(left, right) if left.matrix or left.transposed else entrywise(left, right)
+
+
+def matrix_product(left: Part, right: Part) -> Part:
+    """left @ right: row @ matrix is a row, row @ column a number, matrix @ matrix a matrix."""
+    row = left.transposed and not left.matrix
+    square = right.matrix and not (row and right.column)
+    text = f"{left.within(PRODUCT)} @ {right.within(POWER)}"
+    return Part(text, PRODUCT, matrix=square and not row, transposed=square and row, column=right.column and not row)
+
+
+def entrywise(left: Part, right: Part, sign: str = "*") -> Part:
+    """left*right or left/right."""
+    text = f"{left.within(PRODUCT)}{sign}{right.within(POWER)}"
+    matrix, transposed = left.matrix or right.matrix, left.transposed or right.transposed
+    number, capital = left.number and right.number, left.number and right.capital and sign == "*"
+    return Part(text, PRODUCT, matrix=matrix, transposed=transposed, number=number, capital=capital)
+
+
+def factor(t: Tokens) -> Part:
+    """An atom with its powers."""
+    first = t.at
+    part = nested_atom(t)
+    if t.token == "_":
+        part = entry(t, part, first)
+    while t.take("^"):
+        part = power(t, part, first)
+    if t.token == "!":
+        base, raised, exponent = t.written(first, t.at).rpartition("^")
+        if raised and t.names[first] not in ("(", "[", "{"):
+            inside = f"{base}^{{({exponent.strip('{}')})!}}"
+            raise t.readings("a factorial behind a power", first, t.at, f"({base}^{exponent})!", inside)
+        t.at += 1
+        part = Part(f"factorial({part.text})")
+        if t.token == "!":
+            hint = r"write the product, such as \prod_{i=1}^{k} (2 i - 1)"
+            raise t.error("GC138", "a double factorial is not supported", t.at, help=hint)
+    if t.token == "'":
+        raise t.error("GC138", "a prime has no meaning here", t.at, help=ELSEWHERE["'"])
+    return part
+
+
+def entry(t: Tokens, part: Part, first: int) -> Part:
+    """An entry of an array in brackets or of a call, where a sum binds the index: (A x)_i."""
+    group = t.names[t.at + 1] == "{"
+    index = t.names[t.at + 1 + group]
+    if index not in t.indices or (group and t.names[t.at + 3] != "}"):
+        one = part.text == "1"
+        hint = (
+            INDICATOR
+            if one
+            else "only a sum has an index, as in \\sum_i (A x)_i; write (A @ x)[0] in a line without LaTeX"
+        )
+        raise t.error("GC138", "a subscript stands behind a name or in a sum", first, t.at + 1, hint)
+    t.at += 4 if group else 2
+    array = part.within(ATOM)
+    return Part(f"{array}[{slot(t, array, 0, index)}]")
+
+
+def power(t: Tokens, base: Part, start: int) -> Part:
+    """The base, which begins at token `start`, with the exponent at the present place."""
+    first = t.at
+    for tokens in TRANSPOSES:
+        if t.take_all(tokens):
+            if "T" in tokens[:2]:
+                refuse_power_of_number(t, start, first)
+            return Part(f"{base.within(ATOM)}.T", matrix=base.matrix, transposed=True, column=base.column)
+    for tokens in INVERSE_TRANSPOSES:
+        if t.take_all(tokens):
+            return Part(f"inv({base.text}).T", matrix=True)
+    refuse_mark(t, start)
+    if t.names[start] not in PAIRS and not base.number:
+        refuse_marked_name(t, start)
+    if t.names[first] == "circ" or t.names[first : first + 2] == ["{", "circ"]:
+        value = t.written(start, first - 1)
+        hint = f"write `{value} \\pi / 180` for an angle in degrees" if base.number else f"write `{value}_0`"
+        raise t.error("GC138", r"`^\circ` has no meaning here", first - 1, first, hint)
+    exponent = argument(t)
+    if exponent.text == "pi" and base.capital and t.token == "(":
+        raise call_or_product(t, start, f"{base.text}_pi")
+    refuse_power_of_matrix(t, base, exponent, start, first)
+    if exponent.text == "-1" and base.matrix:
+        return Part(f"inv({base.text})", matrix=True)
+    return Part(f"{base.within(ATOM)}**{exponent.within(POWER)}", POWER, number=base.number)
+
+
+def nested_atom(t: Tokens) -> Part:
+    """An atom; raises GC502 where too many stand inside each other."""
+    t.depth += 1
+    if t.depth > DEEPEST:
+        raise t.error("GC502", f"more than {DEEPEST} brackets or functions inside each other", t.at)
+    part = atom(t)
+    t.depth -= 1
+    return part
+
+
+def atom(t: Tokens) -> Part:
+    """A number, a name, a bracket, a command with its arguments."""
+    name = t.token
+    if name[:1].isdigit() or (name[:1] == "." and len(name) > 1):
+        t.at += 1
+        return Part(name, number=True)
+    if name in PAIRS:
+        part = bracket(t)
+        text = f"({part.text})" if part.bind < ATOM else part.text
+        return Part(text, matrix=part.matrix, transposed=part.transposed)
+    if name in ("\\pi", "π"):
+        t.at += 1
+        return Part("pi", number=True)
+    if name in CONSTRUCTS and (name != "\\nabla" or t.names[t.at + 1] == "_"):
+        return CONSTRUCTS[name](t)
+    if name.startswith(r"\begin{") and name[7:-1] in MATRIX_ENVIRONMENTS:
+        return matrix_of(t, MATRIX_ENVIRONMENTS[name[7:-1]])
+    command = name.removeprefix("\\")
+    if command != name and (command in FUNCTIONS or command in RECIPROCALS):
+        return function_of(t, command)
+    return symbol(t)
+
+
+def bracket(t: Tokens) -> Part:
+    """A group in brackets, without the brackets."""
+    closing = PAIRS[t.token]
+    opened = t.open(closing)
+    part = comparison(t)
+    t.expect(closing, opened)
+    return part
+
+
+def argument(t: Tokens) -> Part:
+    """What belongs to a command, `^` or `_`: a group in braces, or one token."""
+    if t.token == "{":
+        return bracket(t)
+    if len(t.token) > 1 and t.token.isdigit():  # x^23 is x^2 3 in LaTeX
+        one = t.token
+        raise t.readings(f"`^{one}` without braces", t.at, t.at, f"^{{{one}}}", f"^{one[0]} {one[1:]}")
+    t.alone = t.names[t.at + 1 : t.at + 2] == ["("] and len(t.token) == 1
+    part = nested_atom(t)
+    t.alone = False
+    return part
+
+
+def arguments(t: Tokens) -> list[Part]:
+    """The values between brackets, separated by commas."""
+    closing = PAIRS[t.token]
+    separate(t)
+    opened = t.open(closing)
+    values = [comparison(t)]
+    while t.take(","):
+        values.append(comparison(t))
+    t.expect(closing, opened)
+    return values
+
+
+def separate(t: Tokens) -> None:
+    r"""Turn the one bar, or the semicolon, between arguments into a comma: p(x | y), KL(p \| q), N(x; m)."""
+    end, depth, bars = t.at, 0, []
+    while t.names[end] and (depth or end == t.at):
+        depth += (t.names[end] in PAIRS) - (t.names[end] in PAIRS.values())
+        if depth == 1 and t.names[end] == ";":
+            t.names[end] = ","
+        elif depth == 1 and t.names[end] in SEPARATORS:
+            bars.append(end)
+        end += 1
+    if len(bars) == 1:
+        t.names[bars[0]] = ","
+
+
+def symbol(t: Tokens) -> Part:
+    """A letter, a Greek letter, a word in an alphabet or with an accent; with its subscript."""
+    first = t.at
+    name = t.names[first]
+    command = name.removeprefix("\\") if name[:1] == "\\" else ""
+    matrix = False
+    if command in GREEK:
+        text = command
+        t.at += 1
+        if command == "Delta" and re.fullmatch(r"[A-Za-z]|\\\w+", t.token) and t.is_letter(t.at):
+            text += "_" + t.token.removeprefix("\\")  # a difference is one name
+            t.at += 1
+    elif command == "lambda":  # a word of Python
+        text = "λ"
+        t.at += 1
+    elif command in ALPHABETS or command in BOLD or command in ACCENTS:
+        t.at += 1
+        text, matrix = word(t)
+        matrix = matrix or command in BOLD
+        if command in ACCENTS:
+            text += f"_{ACCENTS[command]}"
+        if command in ALPHABETS and not t.alone:
+            if text == "E" and t.token in ("[", "(") and text not in t.functions:
+                raise t.error("GC138", "an expected value is not supported", first, t.at, EXPECTED)
+            if text in FUNCTIONS or text in RECIPROCALS or command == "operatorname":
+                t.at -= 1
+                return function_of(t, text)
+            if t.token == "(":
+                return call(t, text)
+    elif re.fullmatch(r"[A-Za-zα-ωΑ-Ω]\w*", name):
+        refuse_word(t, first)
+        text = name
+        t.at += 1
+        if len(text) > 1 and text not in t.words and t.token == "(":
+            return call(t, text)
+    else:
+        raise t.unexpected()
+    if t.take("_"):
+        part = subscript(t, text, matrix)
+        if part.text[-1] not in ")]" and may_be_called(t, text):
+            raise call_or_product(t, first, part.text)
+        return part
+    if text == "e" and t.token == "^":
+        t.at += 1
+        if name == "e" and t.token == "2" and not OWN_E.search(t.source.text):
+            raise t.readings("`e^2`", first, t.at, r"\exp(2)", r"\mathrm{q}^2")
+        end = t.end_of_group(t.at)
+        if "i" not in t.indices and "i" in NO_FACTOR.sub("", t.joined(t.at, end)):
+            hint = "complex numbers are not supported; write another letter for a number"
+            raise t.error("GC139", "`i` in an exponent may be the imaginary unit", first, end - 1, hint)
+        return Part(f"exp({argument(t).text})")
+    if t.token == "(" and text in t.functions:
+        return call(t, text)
+    if may_be_called(t, text):
+        raise call_or_product(t, first, text)
+    if name == "e" and not OWN_E.search(t.source.text):
+        raise t.readings("`e` without an exponent", first, first, r"\exp(1)", r"\mathrm{q}")
+    capital = text in MATRICES or (len(text) == 1 and text.isupper())
+    column = matrix and text.islower()
+    return Part(text, matrix=matrix or (capital and t.arrays), capital=capital, column=column)
+
+
+def word(t: Tokens) -> tuple[str, bool]:
+    """The letters and digits in braces, or one letter; and whether a part of them is bold."""
+    if t.token != "{":
+        letter = t.token.removeprefix("\\")
+        if not letter.isalpha():
+            raise t.unexpected()
+        t.at += 1
+        return letter, False
+    opened = t.open("}")
+    text, bold = "", False
+    while t.token not in ("}", ""):
+        command = t.token.removeprefix("\\")
+        t.at += 1
+        if command in ACCENTS or command in BOLD or command in ALPHABETS:
+            inner, inside = word(t)
+            text += inner + (f"_{ACCENTS[command]}" if command in ACCENTS else "")
+            bold = bold or inside or command in BOLD
+        else:
+            text += command
+    t.expect("}", opened)
+    if not re.fullmatch(r"[A-Za-z]\w*", text):
+        indicator = t.token in ("_", "[", "(")
+        ones = INDICATOR if indicator else r"write `\mathrm{ones}(n)` for a vector of ones"
+        hint = ones if text == "1" else "a name is a letter, and letters, digits or _ behind it"
+        raise t.error("GC138", f"`{visible(text)}` is not a name", opened, t.at - 1, hint)
+    return text, bold
+
+
+def subscript(t: Tokens, text: str, matrix: bool) -> Part:
+    """The name with its subscript: an entry where a sum binds the index, else a part of the name."""
+    first = t.at
+    group = t.names[first] == "{"
+    end = first + 1
+    if group:
+        nested = 0
+        while t.names[end] and (nested or t.names[end] != "}"):
+            nested += (t.names[end] == "{") - (t.names[end] == "}")
+            end += 1
+        if not t.names[end]:
+            raise t.error("GC138", "`{` is never closed", first, help="add `}`")
+    inner = [
+        name
+        for name in t.names[first + group : end]
+        if name not in ("{", "}") and name.removeprefix("\\") not in ALPHABETS
+    ]
+    if text in ("delta", "epsilon", "varepsilon") and len(inner) > 1 and set(inner) <= INDEX_LETTERS:
+        hint = "leave out the terms that are 0, or write \\mathrm{eye}(n) for the identity matrix"
+        shown = t.written(first - 2, end + group)
+        raise t.error("GC138", f"`{shown}` is not supported", first - 2, end, hint)
+    if not t.indices.keys() & set(inner):
+        suffix = "".join(piece.removeprefix("\\") for piece in inner)
+        if not re.fullmatch(r"\w+", suffix):
+            hint = "write a letter, a number or a word, such as `h_0` or `h_{prev}`"
+            raise t.error("GC138", f"`{visible(suffix)}` is not part of a name", first, max(first, end - 1), hint)
+        t.at = end + group
+        name = f"{text}_{suffix}"
+        if t.token == "(" and name in t.functions:
+            return call(t, name)
+        if suffix in SEVERAL and t.token == "(":  # an eigenvalue of a matrix
+            shown = visible(t.written(first - 2, t.at))
+            hint = f"write `{suffix}(eigvalsh(A))` in a line without LaTeX, or `{shown} \\cdot (..)` for a product"
+            raise t.error("GC139", f"`{shown}(` may be a function or a product", first - 2, t.at, hint)
+        if suffix.isdigit() or len(suffix) == 1 or set(suffix) <= INDEX_LETTERS:
+            t.entry_like.setdefault(name, (text, first))
+        capital = len(text) == 1 and text.isupper() and not set(suffix) <= INDEX_LETTERS
+        column = matrix and text.islower()
+        return Part(name, matrix=matrix or (capital and t.arrays), capital=capital, column=column)
+    t.entries.add(text)
+    if not group:
+        t.at = end
+        slots = [slot(t, text, 0, inner[0])]
+        return Part(f"{text}[{slots[0]}]")
+    t.at = first + 1
+    slots = []
+    while t.token != "}":
+        if t.take(","):
+            continue
+        here = t.at
+        if t.names[here + 1] in ("+", "-"):
+            part = addition(t)
+            shift = max((t.indices.get(one, 0) for one in t.names[here : t.at]), default=0)
+            slots.append(less(part.text, shift))
+        else:
+            piece = t.names[here]
+            t.at += 1
+            slots.append(slot(t, text, len(slots), piece))
+    t.at += 1
+    return Part(f"{text}[{', '.join(slots)}]")
+
+
+def slot(t: Tokens, array: str, axis: int, index: str) -> str:
+    """One index of an entry, counted from 0."""
+    if index not in t.indices:
+        return str(int(index) - 1) if index.isdigit() else index
+    if t.indices[index] < 0:  # the index has no bounds: it runs over this axis
+        t.ranges.setdefault(index, f"len({array})" if axis == 0 else f"shape({array})[{axis}]")
+        return index
+    return f"{index} - {t.indices[index]}" if t.indices[index] else index
+
+
+def call(t: Tokens, name: str) -> Part:
+    """A function and its arguments in brackets."""
+    values = arguments(t)
+    text = f"{name}({', '.join(value.text for value in values)})"
+    return Part(text, matrix=name in MATRIX_VALUED or (name in ENTRYWISE and values[0].matrix))
+
+
+def fraction(t: Tokens) -> Part:
+    r"""\frac{a}{b}"""
+    first = t.at
+    t.at += 1
+    if t.names[t.at : t.at + 2] in (["{", "d"], ["{", "\\partial"]) and t.names[t.at + 2] != "_":
+        part = derivative(t, first)
+        if part is not None:
+            return part
+    top, bottom = digit_or_argument(t), digit_or_argument(t)
+    number = top.number and bottom.number
+    return Part(f"{top.within(PRODUCT)}/{bottom.within(ATOM)}", PRODUCT, matrix=top.matrix, number=number)
+
+
+def derivative(t: Tokens, first: int) -> Part | None:
+    r"""\frac{\partial y}{\partial x}, \frac{d^2}{dx^2} y as grad(y, x, 2); None for a fraction of other things."""
+    sign = t.names[t.at + 1]
+    stop = t.end_of_group(t.at)
+    if t.names[stop : stop + 2] != ["{", sign]:
+        return None
+    opened = t.open("}")
+    t.at += 1
+    order = argument(t).text if t.take("^") else ""
+    value = None if t.token == "}" else factor(t)
+    t.expect("}", opened)
+    opened = t.open("}")
+    t.at += 1
+    leaf = symbol(t).text
+    if t.take("^") and argument(t).text != order:
+        raise t.error("GC138", "the orders of the derivative differ", first, t.at - 1)
+    if t.token != "}":
+        hint = "write grad(grad(y, x), z) in a line without LaTeX"
+        raise t.error("GC138", "a derivative is by one name", opened, t.at, hint)
+    t.expect("}", opened)
+    if value is None:
+        value = factor(t)
+    text = value.text[1:-1] if value.text[:1] == "(" and value.bind == ATOM else value.text
+    return Part(f"grad({text}, {leaf}{f', {order}' if order else ''})")
+
+
+def digit_or_argument(t: Tokens) -> Part:
+    r"""An argument; of a number without braces, only the first digit: \frac12 is one half."""
+    name = t.token
+    if len(name) > 1 and name.isdigit():
+        start = t.starts[t.at]
+        t.names[t.at : t.at + 1] = name[0], name[1:]
+        t.starts[t.at : t.at + 1] = start, start + 1
+        t.stops.insert(t.at, start + 1)
+    return argument(t)
+
+
+def root(t: Tokens) -> Part:
+    r"""\sqrt{x}, \sqrt[n]{x}"""
+    t.at += 1
+    if t.token == "[":
+        degree = bracket(t)
+        value = argument(t)
+        return Part(f"{value.within(ATOM)}**(1/{degree.within(ATOM)})", POWER)
+    return Part(f"sqrt({digit_or_argument(t).text})")
+
+
+def bars(t: Tokens) -> Part:
+    r"""|x|, \|x\|, with a kind of norm"""
+    mark = t.token
+    if t.names[t.at + 1] == "_":
+        raise t.error("GC138", "a bar with a subscript has no meaning here", t.at, t.at + 1, AT_A_POINT)
+    closing = (BARS | NORMS)[mark]
+    opened = t.open(closing)
+    part = comparison(t)
+    t.expect(closing, opened)
+    if mark in BARS:
+        if part.matrix or part.capital:
+            inside = t.written(opened + 1, t.at - 1)
+            first = rf"\|{inside}\|" if part.column else rf"\det({inside})"
+            texts = first, rf"\mathrm{{abs}}({inside})"
+            raise t.readings("a matrix between bars", opened, t.at - 1, *texts)
+        return Part(f"abs({part.text})")
+    kind = "2"
+    if t.token == "_":
+        end = t.end_of_group(t.at + 1)
+        kind = "".join(t.names[t.at + 1 : end]).strip("{}")
+        t.at = end
+    norms = {"2": f"norm({part.text})", "F": f"norm({part.text})", "1": f"sum(abs({part.text}))"}
+    norms |= dict.fromkeys(("infty", "\\infty"), f"max(abs({part.text}))")
+    if kind not in norms or (kind == "1" and part.matrix and part.bind == ATOM):
+        raise t.error("GC138", f"unknown norm `{visible(kind)}`", opened, t.at - 1, "the norms are 1, 2, F and \\infty")
+    return Part(norms[kind])
+
+
+def function_of(t: Tokens, command: str) -> Part:
+    r"""\sin x, \sin^2 x, \log_{10} x, \max(a, b)"""
+    first = t.at
+    if command in ELSEWHERE:
+        raise t.error("GC138", f"`{command}` has no meaning here", first, help=ELSEWHERE[command])
+    name = FUNCTIONS.get(command, "")
+    t.at += 1
+    exponent, base = "", ""
+    name = name or (command if command not in RECIPROCALS else "")
+    while t.token in ("^", "_"):
+        mark = t.token
+        t.at += 1
+        if mark == "_" and name != "log":
+            end = t.end_of_group(t.at)
+            below = visible(t.joined(t.at, end).removeprefix("{").removesuffix("}"))
+            hint = "write the subscript as a part of a name, or leave it out"
+            if name in SEVERAL:
+                hint = f"write the function alone, or `\\{name}(x)` of the entries of x"
+            raise t.error("GC138", f"`\\{command}` has no subscript `{below}`", first, end - 1, hint)
+        value = argument(t)
+        if mark == "_":
+            if value.text in ("2", "10"):
+                name = f"log{value.text}"
+            else:
+                base = value.text
+        elif value.text == "-1":
+            inverse = INVERSES.get(command, "")
+            one = f"\\arc{command}" if inverse and not command.endswith("h") else f"\\mathrm{{{inverse}}}"
+            raise t.readings(f"`\\{command}^{{-1}}`", first, t.at - 1, one, f"\\frac{{1}}{{\\{command} ..}}")
+        else:
+            exponent = f"**{value.within(POWER)}"
+    values = arguments(t) if t.token in PAIRS else [bare(t, first)]
+    if command in RECIPROCALS:
+        return Part(f"1/{RECIPROCALS[command]}({values[0].text}){exponent}", PRODUCT)
+    inside = ", ".join(one.text for one in values)
+    if name in SEVERAL and len(values) > 2:
+        inside = f"[{inside}]"
+    text = f"{SEVERAL.get(name, name) if len(values) == 2 else name}({inside})"
+    if base:
+        text = f"({text}/log({base}))"
+    matrix = name in MATRIX_VALUED or (name in ENTRYWISE and values[0].matrix)
+    return Part(text + exponent, POWER if exponent else ATOM, matrix=matrix)
+
+
+def bare(t: Tokens, first: int) -> Part:
+    """The argument of a function that has no brackets: numbers, and one factor behind them."""
+    factors = []
+    while True:
+        part = factor(t)
+        factors.append(part.within(POWER))
+        if not part.number:
+            break
+        if t.ends() or t.token in TIMES or t.token in OVER:
+            break
+    inside = "*".join(factors)
+    following = t.token
+    another = following[:1].isalpha() or following in PAIRS or following.removeprefix("\\") in GREEK
+    if another and following not in TIMES and following not in OVER and not t.ends():
+        one, rest = t.written(first, t.at), t.written(t.at, t.at + 1)
+        function = t.written(first, first + 1)
+        value = t.written(first + 1, t.at)
+        raise t.readings(f"`{one} {rest}`", first, t.at, f"{function}({value}) {rest}", f"{function}({value} {rest})")
+    return Part(inside, matrix=len(factors) == 1 and part.matrix)
+
+
+def rounded(t: Tokens) -> Part:
+    r"""\lfloor x \rfloor, \lceil x \rceil"""
+    closing, function = ROUNDED[t.token]
+    opened = t.open(closing)
+    part = comparison(t)
+    t.expect(closing, opened)
+    return Part(f"{function}({part.text})")
+
+
+def inner_product(t: Tokens) -> Part:
+    r"""\langle x, y \rangle"""
+    opened = t.open("rangle")
+    left = comparison(t)
+    if t.token != ",":
+        raise t.error("GC138", "a comma is expected", t.at, help="write two values between the brackets")
+    t.at += 1
+    right = comparison(t)
+    t.expect("rangle", opened)
+    return Part(f"sum({left.within(POWER)}*{right.within(POWER)})")
+
+
+def binomial(t: Tokens) -> Part:
+    r"""\binom{n}{k}"""
+    t.at += 1
+    n, k = argument(t), argument(t)
+    rest = f"factorial({n.text} - {k.within(PRODUCT)})"
+    return Part(f"factorial({n.text})/(factorial({k.text})*{rest})", PRODUCT)
+
+
+def gradient(t: Tokens) -> Part:
+    r"""\nabla_x y"""
+    t.at += 2
+    leaf = argument(t).text
+    return Part(f"grad({factor(t).text}, {leaf})")
+
+
+# what has rows or an index
+
+
+def series(t: Tokens) -> Part:
+    r"""\sum_{i=1}^{n} body, \sum_i body, \prod"""
+    first = t.at
+    word = {"\\sum": "sum", "\\prod": "prod"}[t.names[first]]
+    t.at += 1
+    index, low, high = "", "", ""
+    while t.token in ("_", "^"):
+        mark = t.token
+        t.at += 1
+        if mark == "^":
+            high = argument(t).text
+            continue
+        group = t.token == "{"
+        opened = t.open("}") if group else t.at
+        index = t.token
+        t.at += 1
+        if group:
+            if t.take("="):
+                low = addition(t).text
+            if t.token == ",":
+                hint = "write a sum for each: \\sum_i \\sum_j"
+                raise t.error("GC138", "a sum runs over one index", opened, t.at, hint)
+            if t.token not in ("}", ""):
+                hint = "write \\sum_{i=1}^{n}, or \\sum_i over all entries"
+                if t.token == "<":
+                    hint = "write \\sum_{i=1}^{n-1} \\sum_{j=i+1}^{n}"
+                elif t.token in ("ne", "neq"):
+                    hint = "write a sum for each index, minus the terms where both are equal"
+                raise t.error("GC138", "the index of a sum runs between two numbers", opened, t.at, hint)
+            t.expect("}", opened)
+        if not re.fullmatch(r"[A-Za-z]", index):
+            raise t.error("GC138", "the index of a sum is one letter", opened, t.at - 1)
+    if not index:
+        part = product(t)
+        return Part(f"{word}({part.text})")
+    if bool(low) != bool(high):
+        raise t.error("GC138", "a sum has both bounds or none", first, t.at - 1, "write \\sum_{i=1}^{n}")
+    outer, around = t.indices.get(index), t.ranges.pop(index, None)
+    t.indices[index] = -1 if not low else int(low) if low in ("0", "1") else 1
+    body = product(t)
+    if low:
+        stop = str(int(high) + 1) if high.isdigit() else high.removesuffix(" - 1")
+        stop = f"{high} + 1" if stop == high else stop
+        span = f"{low}, {stop}" if low != "0" else stop
+    elif index in t.ranges:
+        span = t.ranges.pop(index)
+    else:
+        raise t.error("GC138", f"nothing has the index {index}", first, t.at - 1, f"write \\sum_{{{index}=1}}^{{n}}")
+    if outer is None:
+        del t.indices[index]
+    else:
+        t.indices[index] = outer
+    if around is not None:
+        t.ranges[index] = around
+    if word == "prod":
+        return Part(f"prod([{body.text} for {index} in range({span})])")
+    return Part(f"sum({body.text} for {index} in range({span}))")
+
+
+def cases(t: Tokens) -> Part:
+    r"""\begin{cases} x & x > 0 \\ 0 & \text{otherwise} \end{cases}"""
+    first = t.at
+    t.at += 1
+    rows: list[tuple[str, str]] = []
+    while not t.token.startswith(r"\end"):
+        value = comparison(t).text
+        t.take(",")
+        condition = ""
+        if t.take("&"):
+            if t.token in ("\\text", "\\mathrm", "\\textrm"):
+                t.at += 1
+                word(t)
+            if t.token not in (r"\\", ",", ".", ";") and not t.token.startswith(r"\end"):
+                condition = comparison(t).text.rstrip(".")
+                if t.take("="):
+                    condition += f" == {addition(t).text}"
+        rows.append((value, condition))
+        if t.token in (",", ".", ";"):
+            t.at += 1
+        if not t.take(r"\\") and not t.token.startswith(r"\end"):
+            raise t.error("GC138", "`cases` is never closed", first, help=r"add \end{cases}")
+    t.at += 1
+    *others, (text, condition) = rows or [("", "")]
+    if not others or not all(condition for _, condition in others):
+        hint = "write a value & condition in every row, and `otherwise` in the last"
+        raise t.error("GC138", "`cases` needs a condition in every row but the last", first, help=hint)
+    if condition and not (len(others) == 1 and complementary(others[0][1], condition)):
+        text = f"where({condition}, {text}, nan)"
+    for value, condition in reversed(others):
+        text = f"where({condition}, {value}, {text})"
+    return Part(text)
+
+
+def matrix_of(t: Tokens, function: str) -> Part:
+    r"""\begin{pmatrix} 1 & 2 \\ 3 & 4 \end{pmatrix}; a column is a vector."""
+    first = t.at
+    t.at += 1
+    rows: list[list[str]] = [[]]
+    while not t.token.startswith(r"\end"):
+        rows[-1].append(comparison(t).text)
+        if t.take("&"):
+            continue
+        if t.take(r"\\"):
+            if not t.token.startswith(r"\end"):
+                rows.append([])
+        elif not t.token.startswith(r"\end"):
+            raise t.error("GC138", "the matrix is never closed", first, help=r"add \end{pmatrix}")
+    t.at += 1
+    if len({len(row) for row in rows}) > 1 or not rows[0]:
+        raise t.error("GC138", "the rows of the matrix have different lengths", first)
+    column = len(rows[0]) == 1 and len(rows) > 1
+    text = ", ".join(row[0] if column else f"[{', '.join(row)}]" for row in rows)
+    return Part(f"{function}([{text}])" if function else f"[{text}]", matrix=not function)
+
+
+def less(index: str, shift: int) -> str:
+    """The text of an index minus a number: of i + 1 and 1 it is i."""
+    plain = index.removesuffix(f" + {shift}")
+    return plain if plain != index else f"{index} - {shift}" if shift else index
+
+
+def complementary(one: str, other: str) -> bool:
+    """Whether two conditions are each other's opposite: x > 0 and x <= 0."""
+    opposite = {">": "<=", "<": ">=", ">=": "<", "<=": ">"}
+    turned = {">": "<", "<": ">", ">=": "<=", "<=": ">="}
+    a, b = one.split(" "), other.split(" ")
+    if len(a) != 3 or len(b) != 3 or a[1] not in opposite:
+        return False
+    return b in ([a[0], opposite[a[1]], a[2]], [a[2], turned[opposite[a[1]]], a[0]])
+
+
+CONSTRUCTS: dict[str, Callable[[Tokens], Part]] = {  # by the token that begins them
+    **dict.fromkeys((*BARS, *NORMS), bars),
+    **dict.fromkeys(ROUNDED, rounded),
+    **dict.fromkeys(("\\frac", "\\dfrac", "\\tfrac"), fraction),
+    **dict.fromkeys(("\\binom", "\\dbinom", "\\tbinom"), binomial),
+    **dict.fromkeys(("\\sum", "\\prod"), series),
+    "langle": inner_product,
+    "\\nabla": gradient,
+    "\\sqrt": root,
+    r"\begin{cases}": cases,
+}
