@@ -1,15 +1,20 @@
 """A seed goes in, a script with loops as people write them comes out, and values for its leaves.
 
 Nests of loops, triangles of indices, sliding windows, arrays that grow, functions, branches on the number of the turn,
-derivatives inside loops, products of matrices, rows against matrices. `loop_programs` writes its turns out; here the
-language does.
+derivatives inside loops, products of matrices, rows against matrices.
 """
 
 from __future__ import annotations
 
 from random import Random
+from typing import Any, NamedTuple
 
-from tests.loop_programs import EARLY, Program, values_of
+import numpy as np
+
+N = 3  # entries of a vector, rows and columns of a matrix
+MOST = 24  # turns
+ODD = (np.nan, np.inf, -np.inf, -0.0, 0.0, 1e200, -1e-310)
+EARLY = "c = (0.5*u + 0.3*w - 0.6*u + 0.9*w*x[0] + 0.2 + 0.1*W + 0.4*z[0] + 1*X[0, 0] + 2*u + 3*w)*0.7"
 
 ATOMS = (
     "h", "g", "w", "x[t]", "x[t + 1]", "x[n - t]", "x[2*t]", "u", "k[mod(t, 4)]*h", "X[:, t]", "ys[t]", "ys[n - t]", "h*g", "(e*w)",
@@ -47,6 +52,13 @@ PIECES = {  # what stands in one place of a script
     "loss": ("sum((tanh(W @ {p}) - w)**2)", "sum(x[0]*{p}**2) + sum(sin({p}))", "sum(exp({p}*u))*0.2"),
     "row": ("tanh(g*x[t] + w)", "g*0.9 - 0.1*x[t]", "sin(x[n - t])", "W @ g", "where(g > 0, x[t], 0.5*g)"),
 }  # fmt: skip
+
+
+class Program(NamedTuple):
+    """A script and the values of its leaves."""
+
+    text: str
+    values: dict[str, Any]
 
 
 class Script:
@@ -134,6 +146,24 @@ class Script:
         """What was some turns before, handed on by names."""
         value = self._value((FORMS[0], FORMS[1], FORMS[3], FORMS[7]), ("h", "r", "q", "x[t]", "w"))
         self.lines += ["q, r = w, u*w", "for t in range(n):", f"    q, r, h = h, q, {value}"]
+
+
+def values_of(seed: int) -> dict[str, Any]:
+    random = np.random.default_rng([3, seed])
+    return {
+        "x": random.uniform(-1, 1, (2 * MOST + 4, N)), "X": random.uniform(-1, 1, (N, MOST + 4)),
+        "z": random.uniform(-1, 1, MOST + 1), "u": random.uniform(-1, 1, N), "w": random.uniform(-1, 1, N),
+        "W": random.uniform(-0.5, 0.5, (N, N)),
+    }  # fmt: skip
+
+
+def odd(seed: int, values: dict[str, Any]) -> dict[str, Any]:
+    """The point with an odd number in some places."""
+    random = np.random.default_rng([4, seed])
+    found = {name: np.array(value) for name, value in values.items()}
+    for name in random.choice(sorted(found), 2):
+        found[name].flat[random.integers(found[name].size)] = random.choice(ODD)
+    return found
 
 
 def make(seed: int) -> Program:

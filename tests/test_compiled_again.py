@@ -15,7 +15,7 @@ import pytest
 import gradcli
 from gradcli.calculator.repeated import blocks
 from gradcli.diagnostics import GradcliError
-from tests import array_programs, loop_programs, random_programs
+from tests import array_programs, loop_scripts, random_programs
 from tests.forced import patches
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ Event = tuple[str, int]  # what is asked, and the number of a point or of points
 def program(family: str, seed: int) -> tuple[str, dict[str, Any]]:
     """A script and the values of its leaves."""
     if family == "loops":
-        return loop_programs.make(seed)
+        return loop_scripts.make(seed)
     if family == "arrays":
         return array_programs.scalar(seed)
     made = random_programs.make(seed)

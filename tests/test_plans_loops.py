@@ -21,7 +21,6 @@ from gradcli.graph.node import is_reader
 from gradcli.lowering.iteration import loops
 from tests import loop_scripts
 from tests.forced import BLOCKS, LOOPS, patched, patches
-from tests.loop_programs import odd
 from tests.rounding import allowed, beyond
 from tests.test_plans import question
 
@@ -86,7 +85,11 @@ def at_random(seeds: Any, dtype: str = "float64") -> int:
         first = plan.answer(values)
         assert first is not None, seed
         assert not beyond(first, rows), seed
-        strange = odd(seed, values) if dtype == "float64" else {name: 2 * value for name, value in values.items()}
+        strange = (
+            loop_scripts.odd(seed, values)
+            if dtype == "float64"
+            else {name: 2 * value for name, value in values.items()}
+        )
         plan.answer(strange)
         third = plan.answer(values)
         assert third is not None
