@@ -75,6 +75,9 @@ def total_exp(row: list[Any]) -> Any:
 
 def norm(x: Any, ord: Any = None, axis: Axis = None, keepdims: bool = False) -> Any:
     x = np.asarray(x, dtype=object)
+    if isinstance(axis, tuple) and ord not in (None, "fro"):
+        rows = np.moveaxis(x, axis, (-2, -1))
+        return exact([norm(rows[place], ord) for place in np.ndindex(rows.shape[:-2])]).reshape(rows.shape[:-2])
     if ord == 2 and x.ndim == 2 and axis is None:
         return singular_values(x)[0]
     if ord is None or ord in ("fro", 2):

@@ -176,6 +176,8 @@ def matrix_power(x: Any, n: int) -> Any:
 
 def solve(a: Any, b: Any) -> Any:
     b = np.asarray(b, dtype=object)
+    if a.ndim > b.ndim > 1:
+        b = np.broadcast_to(b, (*a.shape[: a.ndim - b.ndim], *b.shape))
     return per_matrix(lambda m, r: product(inverse(m), r), 2)(a, b) if b.ndim > 1 else product(inverse(a), b)
 
 

@@ -1,155 +1,80 @@
-"""Functions of arrays against NumPy, three orders of derivatives against each other and against differences; edges."""
+"""Functions of arrays beyond the cases of their declarations: other ranks, axes and indices; edges, kinks and errors."""
 
 from __future__ import annotations
 
 import itertools
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
 
 from gradcli.calculator import evaluate, grad
-from gradcli.checks.evaluate import ball_numbers, balls
-from gradcli.checks.evaluate.interpretation import Failure
 from gradcli.diagnostics import GradcliError
 from gradcli.execution.evaluate import Tape
-from gradcli.graph.builder import building
-from gradcli.graph.node import reachable
-from gradcli.graph.types import Type
-from gradcli.language.parser import parse
-from gradcli.lowering import lower
-from gradcli.transforms import derivatives
-from tests.array_cases import CALLS, Call
-from tests.graph_invariants import verify, verify_pushforwards
+from tests.case_tables import DEFAULT
+from tests.cases import Case, Leaf
+from tests.laws import CASE_LAWS
+from tests.study import Study
 
-if TYPE_CHECKING:
-    from gradcli.graph.node import Node
+A, T, V, S, B = (2, 3), (2, 3, 4), (3,), (3, 3), (2, 3, 3)
+MODES = ("edge", "reflect", "symmetric", "wrap")
+REDUCTIONS = ("sum", "mean", "prod", "max", "amin", "var", "std", "median", "logsumexp")
 
-STENCIL = ((-2, 1 / 12), (-1, -8 / 12), (1, 8 / 12), (2, -1 / 12))
-STEP = 1e-3
-each_call = pytest.mark.parametrize("call", CALLS, ids=[f"{c.script} {c.shapes}" for c in CALLS])
-
-
-class Study:
-    """A call as a node, its weighted sum as a scalar, and directions for each leaf."""
-
-    def __init__(self, call: Call) -> None:
-        self.values = call.values()
-        text = "".join(f"const {name} = {value.astype(int).tolist()}; " for name, value in call.constants().items())
-        lowered = lower(parse(text + call.script), at=self.values)
-        self.program = lowered.program
-        self.fixed = {name: lowered.values[name] for name in call.constants()}
-        self.output = self.program.outputs[0]
-        self.leaves = [self.program.leaves[name].node for name in self.values]
-        self.random = np.random.default_rng(5)
-        with building(self.output.builder, self.program.nodes()):
-            self.scalar = self.weighted([(self.output, self.data(self.output))])
-            self.directions = [[self.data(leaf) for leaf in self.leaves] for _ in range(3)]
-
-    def data(self, like: Node) -> Node:
-        value = self.random.standard_normal(like.shape)
-        return like.builder.array(f"test{like.serial}{self.random.random()}", value, Type("float", like.shape))
-
-    def weighted(self, pairs: list[tuple[Node, Node]]) -> Node:
-        """The sum of products of entries."""
-        total = None
-        with building(pairs[0][0].builder, reachable([x for pair in pairs for x in pair])) as builder:
-            for x, weight in pairs:
-                term = builder.call("mul", x, weight)
-                term = builder.call("sum", term, axis=tuple(range(-len(x.shape), 0))) if x.shape else term
-                total = term if total is None else builder.call("add", total, term)
-        assert total is not None
-        return total
-
-    def run(self, nodes: list[Node], values: dict[str, np.ndarray] | None = None) -> list[Any]:
-        return Tape(nodes).run({**self.fixed, **(values or self.values)}, backend="numpy")
-
-    def forward(self) -> list[Node]:
-        """The scalar, and its derivatives along one, two and three directions: forward mode, nested."""
-        found = [self.scalar]
-        for along in self.directions:
-            found += derivatives.jvp([found[-1]], self.leaves, along)
-        return found
-
-    def reverse(self) -> list[Node]:
-        """The same by reverse mode, nested."""
-        found = [self.scalar]
-        for along in self.directions:
-            slopes = derivatives.grad(found[-1], self.leaves)
-            found.append(self.weighted(list(zip(slopes, along, strict=True))))
-        return found
+# Shapes of x, y and z, and calls on arrays of these shapes.
+ROWS: list[tuple[tuple[tuple[int, ...], ...], tuple[str, ...]]] = [
+    ((T,), ("transpose(x, (1, -1, 0))", "swapaxes(x, 0, -1)", "concatenate(x, axis=1)", "repeat(x, 3, axis=1)", "hstack(x)",
+            "moveaxis(x, (0, -1), (-1, 0))", "diff(x, 2)", "tril(x, 1)", "trace(x, 1, 2, 0)", "dsplit(x, (1, -1))[1]",
+            "sort(x, axis=1)", "cumsum(x, axis=1)", "cumprod(x, axis=1)", "log_softmax(x, axis=0)", "norm(x, 1, axis=(2, 0))",
+            'norm(x, ord="fro", axis=(0, 1))')),
+    ((T,), ("x[0]", "x[1:, 0::2]", "x[-1, :, 3:0:-2]", "x[None, :, None, 1]", "x[[1, 0, 1]]", "x[0, :, [1, 3]]",
+            "x[:, [2, 0], [1, 1]]", "x[:, None, [1, 2], 5::-1]", "x[[0, 1], None, :, 0]")),
+    ((T, (2,)), ("x[argsort(y)]", "x[0, argsort(y)]", "take(x, argsort(y), axis=1)")),
+    ((T, (2,), (2,)), ("x[argsort(y), argsort(z)]", "x[argsort(y), :, argsort(z)]")),
+    ((T,), tuple(f"{name}(x, axis=(0, 2), keepdims=True)" for name in REDUCTIONS)),
+    ((A,), tuple(f'pad(x, ((1, 2), (5, 0)), mode="{mode}")' for mode in MODES)),
+    ((A,), ("reshape(x, 3, -1)", "expand_dims(x, (0, -1))", "broadcast_to(x, (4, 2, 3))", "roll(x, -1)", "diagonal(x, 5)",
+            "roll(x, (1, -2), (0, 1))", "tile(x, (2, 1, 3))", "repeat(x, (2, 0, 1), axis=1)", "pad(x, ((1, 2), (0, 3)))",
+            "take(x, [[0, 2], [5, -1]])", "std(x, axis=0, ddof=1)", "norm(x, 2)", 'einsum("ji", x)', 'einsum("ij->", x)')),
+    ((V,), ("diag(x, -1)", "diff(x, 0)", "array_split(x, 5)[4]", "norm(x, 1)")),
+    (((3, 4),), ("diag(x, 1)", "triu(x, -1)", "trace(x)")),
+    (((2, 4),), ("split(x, (1, -1), 1)[1]", "array_split(x, 3, 1)[0]")),
+    ((A, A), ("gather(x, argsort(y), axis=1)", 'einsum("ij,ij->i", x, y)')),
+    ((A, V), ("concatenate((x, y), axis=None)", "tensordot(x, y, 0)", "outer(x, y)", "cross(x, y)", "kron(x, y)")),
+    ((A, T), ("dstack((x, y))",)),
+    (((3, 2), (3, 2)), ("cross(x, y, axis=0)",)),
+    (((2, 1, 2), (1, 3)), ("kron(x, y)",)),
+    *((shapes, ("x @ y",)) for shapes in ((V, V), (A, (5, 3, 4)), (B, V), (B, (2, 3, 2)), (V, (2, 3, 2)), ((1, 2, 3), (2, 3, 2)))),
+    ((A, (2, 3, 4)), ("dot(x, y)",)),
+    ((T, (3, 4, 2)), ("tensordot(x, y)",)),
+    (((), V), ("dot(x, y)", "inner(x, y)")),
+    ((B, (4, 3)), ("inner(x, y)",)),
+    ((V, (2,)), ('einsum("i,j->ji", x, y)', "kron(x, y)")),
+    ((V, V, V), ('einsum("i,i,i->i", x, y, z)',)),
+    (((3, 2), (2, 2), (4, 2)), ('einsum("ia,ab,jb->ij", x, y, z)',)),
+    (((2, 2, 3), (3, 2, 2)), ('einsum("aab,bcc->ac", x, y)',)),
+    (((2, 1), (3, 4)), ('einsum("ij,jk->ik", x, y)',)),
+    (((3, 3, 3),), ('einsum("iii->i", x)',)),
+    ((B, (3, 2)), ("solve(x, y)",)),
+    ((B,), ("inv(x)", "det(x)")),
+    ((S,), ("det(x)", "qr(x)[0]", "qr(x)[1]", "matrix_power(x, -2)")),
+    (((1, 1),), ("det(x)", "eigvalsh(x)", "expm(x)")),
+    (((4, 4),), ("det(x)",)),
+    (((3, 1),), ("svdvals(x)",)),
+]  # fmt: skip
+CALLS = [
+    Case(text.split("(")[0], text, {name: Leaf(shape, DEFAULT) for name, shape in zip("xyz", shapes, strict=False)})
+    for shapes, texts in ROWS
+    for text in texts
+]
+LAWS = ("value_by_numpy", "value_by_balls", "derivatives_to_80_digits", "batch", "well_formed")
 
 
-@each_call
-def test_value_is_numpys(call: Call) -> None:
-    study = Study(call)
-    expected = call.reference(*study.values.values(), *call.constants().values())
-    assert study.output.shape == np.shape(expected)
-    np.testing.assert_allclose(study.run([study.output])[0], expected, rtol=1e-11, atol=1e-12)
-
-
-@each_call
-def test_three_orders(call: Call) -> None:
-    study = Study(call)
-    forward, reverse = study.forward(), study.reverse()
-    for program in (forward[-1:], reverse[-1:]):
-        verify(program)
-        verify_pushforwards(program)
-    ahead, back = study.run(forward), study.run(reverse)
-    np.testing.assert_allclose(back, ahead, rtol=1e-9, atol=1e-9)
-    for order, along in enumerate(study.directions, 1):
-        data = study.output.builder.data
-        moves = [data[node.params["digest"]] for node in along]
-        difference = 0.0
-        for times, weight in STENCIL:
-            moved = {
-                name: value + times * STEP * move
-                for (name, value), move in zip(study.values.items(), moves, strict=True)
-            }
-            difference += weight * study.run([forward[order - 1]], moved)[0] / STEP
-        scale = max(1.0, *(abs(value) for value in ahead[: order + 1]))
-        assert abs(difference - ahead[order]) <= 3e-6 * scale, f"order {order}: {difference} and {ahead[order]}"
-
-
-@each_call
-def test_a_batch_is_its_points(call: Call) -> None:
-    study = Study(call)
-    slopes = derivatives.grad(study.scalar, study.leaves)
-    nodes = [study.output, *slopes, *derivatives.jvp(slopes, study.leaves, study.directions[0])]
-    for leads in itertools.product([(), (2,), (3, 2)], repeat=len(study.leaves)):
-        full = np.broadcast_shapes(*leads)
-        batch = {
-            name: value + 0.01 * study.random.standard_normal(lead + value.shape)
-            for (name, value), lead in zip(study.values.items(), leads, strict=True)
-        }
-        found = study.run(nodes, batch)
-        spread = [np.broadcast_to(x, full + node.shape) for x, node in zip(found, nodes, strict=True)]
-        for place in np.ndindex(*full):
-            point = {
-                name: value[place[len(full) - len(lead) :]]
-                for (name, value), lead in zip(batch.items(), leads, strict=True)
-            }
-            for x, expected in zip(spread, study.run(nodes, point), strict=True):
-                np.testing.assert_allclose(x[place], expected, rtol=1e-9, atol=1e-10)
-
-
-NO_CLOSED_FORM = ("eigvalsh(x) ((3, 3),)", "svdvals(x) ((3, 3),)", "expm(x) ((3, 3),)")
-read_exactly = [c for c in CALLS if f"{c.script} {c.shapes}" not in NO_CLOSED_FORM]
-
-
-@pytest.mark.parametrize("call", read_exactly, ids=[f"{c.script} {c.shapes}" for c in read_exactly])
-def test_balls_enclose_value_and_gradient(call: Call) -> None:
-    study = Study(call)
-    nodes = [study.output, *derivatives.grad(study.scalar, study.leaves)]
-    values = {**study.values, **call.constants()}
-    point = {name: (value.reshape(-1).tolist(), value.shape) for name, value in values.items()}
-    with ball_numbers.precision(192):
-        exact = balls.read(balls.BallField(), nodes, point)
-    for entries, value in zip(exact, study.run(nodes), strict=True):
-        assert not any(isinstance(entry, Failure) for entry in entries.flat)
-        middle = [float(entry.mid()) for entry in entries.flat]
-        np.testing.assert_allclose(np.reshape(middle, entries.shape), value, rtol=1e-9, atol=1e-9)
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("call", CALLS, ids=repr)
+def test_law(call: Case, law: str) -> None:
+    """The laws of `test_primitives.py` that depend on shapes."""
+    CASE_LAWS[law](call)
 
 
 # --- edges ---------------------------------------------------------------------------------------------------
@@ -158,20 +83,18 @@ def test_balls_enclose_value_and_gradient(call: Call) -> None:
 @pytest.mark.parametrize("rank", [0, 1, 2, 3])
 def test_determinant_of_any_rank(rank: int) -> None:
     random = np.random.default_rng(rank)
-    singular = random.standard_normal((4, rank)) @ random.standard_normal((rank, 4))
-    call = Call("det(x)", np.linalg.det, ((4, 4),))
-    study = Study(call)
-    study.values = {"x": singular}
-    ahead = study.run(study.forward())
-    np.testing.assert_allclose(study.run(study.reverse()), ahead, rtol=1e-10, atol=1e-12)
-    moves = [study.output.builder.data[along[0].params["digest"]] for along in study.directions]
+    study = Study(Case("det", "det(x)", {"x": Leaf((4, 4), DEFAULT)}))
+    study.points = {"x": random.standard_normal((3, 4, rank)) @ random.standard_normal((3, rank, 4))}
+    u, v = (direction["x"] for direction in study.directions)
     # the determinant is a polynomial of degree 4, so this difference of differences is its third derivative
     corners = {
-        signs: study.run([study.scalar], {"x": singular + sum(s * m for s, m in zip(signs, moves, strict=True))})[0]
+        signs: Tape(study.loss).run({"x": study.points["x"] + signs[0] * u + (signs[1] + signs[2]) * v})[0]
         for signs in itertools.product((-1, 1), repeat=3)
     }
     third = sum(np.prod(signs) * value for signs, value in corners.items()) / 8
-    np.testing.assert_allclose(ahead[3], third, rtol=1e-9, atol=1e-9)
+    reverse = study.dotted("·uv reverse over forward", {"x": v})
+    for found in (study.found["uvv forward"][0], reverse):
+        np.testing.assert_allclose(found, third, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize(
