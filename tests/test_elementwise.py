@@ -36,33 +36,12 @@ def test_growth_of_forward_derivatives() -> None:
         assert len(reachable([node])) <= most
 
 
-KINKS = [
-    ("abs(x)", 0.0, 0.0),
-    ("sign(x)", 0.0, 0.0),
-    ("relu(x)", 0.0, 0.0),
-    ("leaky_relu(x)", 0.0, 0.01),
+KINKS = [  # beside those that declarations name
     ("leaky_relu(x, 0.3)", 0.0, 0.3),
-    ("elu(x, 2)", 0.0, 2.0),
-    ("selu(x)", 0.0, 1.7580993408473766),
-    ("hardtanh(x)", 1.0, 0.0),
-    ("hardtanh(x)", -1.0, 0.0),
-    ("hardsigmoid(x)", -3.0, 0.0),
-    ("hardsigmoid(x)", 3.0, 0.0),
-    ("clamp(x, -1, 1)", 1.0, 1.0),
-    ("clamp(x, -1, 1)", -1.0, 1.0),
     ("clamp(x, high=1)", 1.0, 1.0),
-    ("maximum(x, 2)", 2.0, 0.5),
-    ("minimum(x, 2)", 2.0, 0.5),
     ("maximum(x, x)", 2.0, 1.0),
     ("minimum(x, x)", 2.0, 1.0),
-    ("floor(x)", 2.0, 0.0),
-    ("ceil(x)", 2.0, 0.0),
-    ("round(x)", 2.5, 0.0),
-    ("trunc(x)", 2.0, 0.0),
     ("mod(x, 2)", 4.0, 1.0),
-    ("heaviside(x, 0.5)", 0.0, 0.0),
-    ("heaviside(0, x)", 0.5, 1.0),
-    ("cbrt(x)", 0.0, math.inf),
 ]
 
 
@@ -125,18 +104,7 @@ def test_polygamma_on_both_sides(x: float) -> None:
     assert derivatives("lgamma(x)", x, 5) == pytest.approx(exact, rel=1e-13)
 
 
-POWERS = [
-    (0.0, 2.0, 0.0, 0.0),
-    (0.0, 1.0, 1.0, 0.0),
-    (0.0, 0.5, math.inf, 0.0),
-    (0.0, 0.0, 0.0, 0.0),
-    (0.0, -1.0, -math.inf, -math.inf),
-    (2.0, 0.0, 0.0, math.log(2)),
-    (-2.0, 3.0, 12.0, math.nan),
-]
-
-
-@pytest.mark.parametrize(("x", "y", "in_x", "in_y"), POWERS)
+@pytest.mark.parametrize(("x", "y", "in_x", "in_y"), [(2.0, 0.0, 0.0, math.log(2)), (-2.0, 3.0, 12.0, math.nan)])
 def test_slopes_of_a_power(x: float, y: float, in_x: float, in_y: float) -> None:
     found = slopes("x**y", x=x, y=y)
     assert [found["x"], found["y"]] == pytest.approx([in_x, in_y], nan_ok=True)
@@ -166,8 +134,6 @@ def test_entropy_at_zero() -> None:
 
 
 def test_lengths_and_angles() -> None:
-    assert slopes("hypot(x, y)", x=0.0, y=0.0) == {"x": 0, "y": 0}
-    assert slopes("atan2(y, x)", x=0.0, y=0.0) == {"x": 0, "y": 0}
     assert slopes("hypot(x, y)", x=3e200, y=4e200) == pytest.approx({"x": 0.6, "y": 0.8})
     assert slopes("atan2(y, x)", x=3e200, y=4e200) == pytest.approx({"x": -1.6e-201, "y": 1.2e-201}, rel=1e-14)
     flat = hessian("hypot(x, y)", at={"x": 1.0, "y": 1e-9}).hessian

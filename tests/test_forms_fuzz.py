@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from proofs import proofs
-from random_programs import Direct, make
+from random_programs import Built, built, make
 
 from gradcli.checks.algebra import proof
 from gradcli.checks.algebra.differential_field import Full, Spent, Tower
@@ -177,7 +177,7 @@ def middle(found: Any) -> Any:
     return found.real if hasattr(found, "imag") else found
 
 
-def forms_of(program: Direct, point: Any, names: list[str]) -> tuple[proof.Claim, Any] | None:
+def forms_of(program: Built, point: Any, names: list[str]) -> tuple[proof.Claim, Any] | None:
     """The value of a program as a form, unless it is over the budget."""
     claim = proof.Claim(Tower(48), point, proof.Reader())
     try:
@@ -194,7 +194,7 @@ def scaled(node: Node, output: Node, factor: Fraction) -> Node:
 
 def random_program(seed: int) -> None:
     made = make(seed, size=1 + seed % 6, arrays=seed % 3 == 0)
-    program = Direct(made)
+    program = built(made)
     names = list(made.values)
     point = {name: (value.reshape(-1).tolist(), value.shape) for name, value in made.values.items()}
     slopes = derivatives.grad(program.output, [program.leaves[name] for name in names])

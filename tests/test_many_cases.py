@@ -1,6 +1,6 @@
 """Random smooth graphs at many points: the engine's gradient against the checker's differences, without a false alarm.
 
-A graph is built directly, without text, and judged at 100 points at once. The ladders of all points are one batch; a
+A graph is judged at 100 points at once. The ladders of all points are one batch; a
 fast copy of the arithmetic of `checks.differences` only sorts out what is far from an alarm, and every other case goes
 to a `Survey` itself, whose word counts. Forward mode and, now and then, the whole check say theirs too.
 Functions are smooth everywhere, so every rule is right unless the engine has a fault: an alarm is a false one. Only
@@ -26,7 +26,7 @@ from gradcli.execution.evaluate import Tape
 from gradcli.graph.builder import building
 from gradcli.graph.node import reachable
 from gradcli.transforms import derivatives
-from tests.random_programs import Direct, make
+from tests.random_programs import built, make
 from tests.surveys import Told, surveyed
 
 if TYPE_CHECKING:
@@ -59,12 +59,12 @@ class Case:
     def __init__(self, seed: int) -> None:
         self.seed = seed
         self.program = make(seed, arrays=seed % ARRAYS_EVERY == 0)
-        direct = Direct(self.program)
-        self.leaves = list(direct.leaves)
+        output, leaves = built(self.program)
+        self.leaves = list(leaves)
         self.shapes = [self.program.values[name].shape for name in self.leaves]
         self.sizes = [int(np.prod(shape)) for shape in self.shapes]
         self.random = np.random.default_rng([9, seed])
-        output, targets = direct.output, list(direct.leaves.values())
+        targets = list(leaves.values())
         self.value = Tape(output)
         gradient = derivatives.grad(output, targets)
         with building(output.builder, reachable([output, *targets])) as builder:
