@@ -1,7 +1,6 @@
 """A seed goes in, a script comes out, with values for its leaves and with others that a plan of it meets later.
 
-Three kinds: recurrences that carry what they have by factors and summands, of every form that the language has for
-these; algorithms that everybody knows; steps on matrices with short rows, whose leaves lie in memory in odd ways.
+Two kinds: algorithms that everybody knows; steps on matrices with short rows, whose leaves lie in memory in odd ways.
 """
 
 from __future__ import annotations
@@ -21,94 +20,6 @@ class Case(NamedTuple):
     text: str
     values: Values
     others: list[Values]
-
-
-# --- recurrences -------------------------------------------------------------------------------------------
-
-FACTORS = (
-    "a[{i}]", "a[{i}]", "z[{i}]", "u", "w", "0.5", "-0.75", "1", "-1", "1.01", "tanh(x[{i}])", "(1 - a[{i}])", "(x[t] > 0)",
-    "a[{i}]*x[{i}]", "where(x[{i}] > 0.5, a[{i}], 0)", "maximum(a[{i}], x[{i}])", "abs(a[{i}])", "clamp(a[{i}], -0.4, 0.4)",
-    "exp(-x[{i}]**2)", "sigmoid(x[{i}] + w)", "(t + 1)/(t + 2)", "sign(x[{i}])", "detach(a[{i}])", "0.9**t",
-)  # fmt: skip
-SUMMANDS = ("x[{i}]", "a[{i}]", "z[{i}]*u", "u", "0.1", "x[{i}]*a[{i}]", "sin(x[{i}])", "0", "maximum(x[{i}], 0)")
-LINEAR = (
-    "{f}*{h}", "{h}*{f}", "{h}/(1 + x[t]**2)", "{h}/a[t]", "{h}/(2 + u)", "-{h}", "({f}*{h} + {h}*{f})", "({h} - {s})*{f}",
-    "where(x[t] > 0.7, {h}, {s})", "where(x[t] > u, {h}, {f}*{h})", "{f}*({f}*{h} + {s})", "({h} + ({s} - {h})*{f})", "{h}",
-)  # fmt: skip
-CURVED = (
-    "tanh({h} + {s})",
-    "maximum({h}, {s})",
-    "abs({h})",
-    "0.3*{h}*{h}",
-    "where({h} > 0, {h}, 0.1*{h})",
-    "clamp({h}, -1, 1)",
-)
-ADDED = ("sum({h}*w)", "sum({h}*{h})", "sum(exp(-{h}**2))", "sum({h})", "sum(({h} - x[t])**2)", "max({h})")
-PLACES = ("t", "t", "t", "n - t - 1", "t + 1", "n - t", "mod(7*t, n)")
-SHAPES = ((3,), (3,), (2,), (1,), (4,), (2, 3), (6, 8), (3, 1))
-SIZES = ("mild", "mild", "near one", "zeros", "tiny", "big", "wild", "ones", "odd", "large")
-
-
-def recurrence(seed: int) -> Case:
-    """A loop that carries one to three arrays on."""
-    random = Random(seed)
-    turns = random.choice((12, 13, 17, 24, 32)) if random.random() < 0.9 else random.choice((64, 66, 97, 129))
-    shape = random.choice(SHAPES)
-    names = [f"h{at}" for at in range(random.choice((1, 1, 2, 3)))]
-
-    parts = {"f": FACTORS, "s": SUMMANDS, "i": PLACES, "h": names}
-
-    def filled(form: str) -> str:
-        while "{" in form:
-            form = re.sub(r"{(\w)}", lambda found: random.choice(parts[found[1]]), form, count=1)
-        return form
-
-    lines = [f"const n = {turns}", "s = 0*sum(u)", "before = w"]
-    lines += [f"{name} = {random.choice(('u', 'w', '0*u', 'x[0]', 'u*w', '1 + 0*u'))}" for name in names]
-    lines.append(f"for t in range({random.choice(('n', 'n', 'n - 1', '1, n'))}):")
-    curved = random.choice((0, 0, 0.2))
-    for name in names:
-        form = random.choice(CURVED if random.random() < curved else LINEAR)
-        lines.append(f"    {name} = {filled(form + random.choice((' + {s}', ' - {s}', '')))}")
-    if random.random() < 0.3:  # what was there two turns before
-        lines += [filled("    h0 = {f}*before + h0"), filled("    before = {h}")]
-    if random.random() < 0.2:
-        lines.append(filled("    if mod(t, 3) == 0:\n        {h} = {f}*{h} + {s}"))
-    lines.append(f"    s = {random.choice(('s', '0.9*s', 'z[t]*s'))} + {filled(random.choice(ADDED))}")
-    tail = " + ".join([f"sum({name}*w)" for name in names])
-    lines.append(f"s + {tail} + 0.01*(sum(x) + sum(a) + sum(z) + sum(u) + sum(w))")
-    values, *others = [_sized(turns, shape, seed + 1000 * at, random) for at in range(3)]
-    return Case("\n".join(lines), values, others)
-
-
-def _sized(turns: int, shape: tuple[int, ...], seed: int, random: Random) -> Values:
-    draw, size = np.random.default_rng(seed), random.choice(SIZES)
-    stacks = {name: draw.uniform(-1, 1, (turns + 2, *shape)) for name in "ax"}
-    values = {
-        **stacks,
-        "z": draw.uniform(-1, 1, turns + 2),
-        "u": draw.uniform(-1, 1, shape),
-        "w": draw.uniform(-1, 1, shape),
-    }
-    a, x, z = values["a"], values["x"], values["z"]
-    if size == "near one":
-        values["a"] = 1 + 1e-3 * a
-    elif size == "zeros":
-        for one in (a, x, z):
-            one[draw.random(one.shape) < 0.2] = draw.choice([0.0, -0.0])
-    elif size == "tiny":
-        a *= 10.0 ** draw.integers(-30, 1, a.shape)
-        x *= 10.0 ** draw.integers(-160, 1, x.shape)
-    elif size in ("big", "wild"):
-        a *= 10.0 ** draw.integers(*((-3, 4) if size == "big" else (-100, 100)), a.shape)
-    elif size == "ones":
-        values = {name: np.where(one < 0, -1.0, 1.0) for name, one in values.items()}
-    elif size == "large":
-        x *= 1e150
-    elif size == "odd":
-        for one in (a, x, z):
-            one.flat[draw.integers(one.size)] = draw.choice([np.nan, np.inf, -np.inf, 0.0, 1e300, 1e-320])
-    return values
 
 
 # --- algorithms --------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""A compiled function gives the same bits at every call, whatever it was asked before: law over random programs.
+"""A compiled function gives the same bits at every call, whatever it was asked before: law over random programs; Hessians.
 
 What computes an answer may depend on the shapes and the number of points of the call, never on earlier calls.
 """
@@ -123,3 +123,61 @@ def test_few_points_behind_many_are_what_they_are_alone() -> None:
     behind = function.at_points(**few)
     assert (behind[0] == alone[0]).all() and all((behind[1][leaf] == alone[1][leaf]).all() for leaf in few)
     assert all((within[1][leaf][:90] == alone[1][leaf]).all() for leaf in few)
+
+
+# --- Hessians -------------------------------------------------------------------------------------------------------
+
+N = 30
+CHAIN = "sum(100*(x[1:] - x[:-1]**2)**2 + (1 - x[:-1])**2)"
+
+
+def asked_before(script: str) -> Compiled:
+    """A function that has given three Hessians."""
+    f = gradcli.compile(script)
+    for seed in range(3):
+        assert not f.hessian(x=point(seed)).diagnostics
+    return f
+
+
+def point(seed: int) -> Any:
+    return np.random.default_rng(seed).uniform(0.5, 1.5, N)
+
+
+def test_hessians_are_the_callers_own() -> None:
+    f, first = asked_before(CHAIN), point(0)
+    found = f.hessian(x=first)
+    kept = found.hessian["x"]["x"].copy()
+    other = f.hessian(x=point(1))
+    assert np.array_equal(found.hessian["x"]["x"], kept)
+    other.hessian["x"]["x"][:] = 7
+    other.gradient["x"][:] = 7
+    assert np.array_equal(f.hessian(x=first).hessian["x"]["x"], kept)
+    first[0] = 100
+    assert found.at["x"][0] != 100
+
+
+@pytest.mark.parametrize(
+    "given", [[0.5 + i / 40 for i in range(N)], np.arange(1, N + 1), np.linspace(0.5, 1.5, N, dtype=np.float32),
+              np.linspace(0.5, 1.5, 2 * N)[::2], np.linspace(0.5, 1.5, N + 2)]
+)  # fmt: skip
+def test_hessians_at_other_kinds_of_values(given: Any) -> None:
+    expected = gradcli.hessian(CHAIN, at={"x": np.asarray(given, dtype=float)})
+    found = asked_before(CHAIN).hessian(x=given)
+    assert np.allclose(found.hessian["x"]["x"], expected.hessian["x"]["x"], rtol=1e-6)
+
+
+def test_hessians_that_are_not_finite_are_explained() -> None:
+    script, x = "sum(sqrt(x[1:])*x[:-1])", point(0)
+    x[3] = 0.0
+    expected = [d.code for d in gradcli.hessian(script, at={"x": x}).diagnostics]
+    assert [d.code for d in asked_before(script).hessian(x=x).diagnostics] == expected != []
+
+
+def test_defaults_stay_in_hessians() -> None:
+    script = f"y = {[1.0] * N}\nsum((y - x**2)**2) + sum(x[1:]*x[:-1])"
+    f, x, y = asked_before(script), point(0), point(1)
+    for at in ({"x": x}, {"x": x, "y": y}, {"x": x}):
+        found, expected = f.hessian(**at), gradcli.hessian(script, at=at)
+        for one in "xy":
+            for other in "xy":
+                assert np.allclose(found.hessian[one][other], expected.hessian[one][other], rtol=1e-12, atol=1e-12)

@@ -1,4 +1,4 @@
-"""Plans on lines, in loops and on GradBench; what the report of a plan says of order, memory and passes."""
+"""Plans on GradBench; what the report of a plan says of order, memory and passes."""
 
 from __future__ import annotations
 
@@ -14,13 +14,9 @@ import pytest
 import gradcli
 from gradcli import calculator, cli
 from gradcli.calculator.repeated.planning import plan_question
-from gradcli.execution.compiler import emit_numba
 from gradcli.execution.compiler.numpy_plan import Plan
-from gradcli.graph.node import is_reader
 from gradcli.rendering.documents import planned
 from gradcli.results.plan_reports import PlanLoop
-from tests.forced import LOOPS as FORCED
-from tests.forced import patches
 from tests.passes import PASSES
 from tests.rounding import allowed, beyond
 from tests.test_gradbench import CASES, DATA, FOLDER
@@ -40,54 +36,12 @@ def check(tape: Any, values: Mapping[str, Any], made: Any) -> None:
     assert not beyond(made.answer(values), allowed(tape, values))
 
 
-LINES = [
-    "sum(sin(x)*cos(x))",
-    "sum(x**7 + x**5)",
-    "sum(exp(-x**2)*sin(x)*cos(x))",
-    "sum(100*(x[1:] - x[:-1]**2)**2)",
-    "sum(log(1 + exp(x)) + tanh(x))",
-    "y = sum(x*x)\nsum(x/y)",
-]
-
-
-@pytest.mark.parametrize("machine", [False, True], ids=["numpy", "machine code"])
-@pytest.mark.parametrize("text", LINES)
-def test_lines(text: str, machine: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    if machine and not emit_numba.is_there():
-        pytest.skip("numba is not installed")
-    monkeypatch.setattr(emit_numba, "WORK", 1 if machine else 1 << 62)
-    values = {"x": np.linspace(-3, 3, 300_001 if machine else 50_001)}
-    tape, _ = question(text, values)
-    made = gradcli.compile(text)._question("plan", plan_question, values)[0].ready("float64")
-    check(tape, values, made)
-
-
 def test_a_constant_gradient_has_the_shape_of_its_leaf() -> None:
     f = gradcli.compile("x = zeros(3)\nz = zeros(1)\nsum(sin(x)) + sum(z)")
     for _ in range(2):
         slopes = f.value_and_grad(x=np.linspace(0, 1, 40_000), z=np.ones(1))[1]
         assert np.array_equal(slopes["z"], np.ones(1))
         assert slopes["z"].shape == (1,)
-
-
-LOOPS = [
-    "s = 0\nfor i in range(60):\n    s = s + sin(x[i])*exp(y[i])\ns**2",
-    "h = w\nfor i in range(40):\n    h = tanh(A @ h + x[i])\nsum(h*y[:5])",
-    "s = 0\nfor i in range(50):\n    s = 0.9*s + (x[i] - y[i])**2\ns",
-    "s = 1\nfor i in range(30):\n    s = s - x[i]*sum(w*y[i])\nsqrt(s*s + 1)",
-]
-
-
-@pytest.mark.parametrize("text", LOOPS)
-def test_loops(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    patches(monkeypatch, *FORCED)
-    random = np.random.default_rng(0)
-    values = {"x": random.normal(size=60), "y": random.normal(size=60), "w": random.normal(size=5),
-              "A": random.normal(size=(5, 5))}  # fmt: skip
-    tape, given = question(text, {name: value for name, value in values.items() if name in text})
-    plan = Plan(tape)
-    assert any(map(is_reader, tape.nodes))
-    check(tape, given, plan)
 
 
 SHORT = [case for case in CASES if case[3] != "particle-1"]  # 100,000 nodes

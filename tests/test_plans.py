@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -16,7 +13,7 @@ from gradcli.calculator.repeated.compiled import _gradient
 from gradcli.diagnostics import GradcliError
 from gradcli.execution.compiler import thread_pool
 from gradcli.execution.compiler.numpy_plan import Plan
-from gradcli.execution.compiler.schedule import Loop, steps_of
+from gradcli.execution.compiler.schedule import steps_of
 from gradcli.execution.evaluate import Tape
 from tests.benchmarks import gradbench
 from tests.forced import BLOCKS, patches
@@ -56,33 +53,6 @@ def test_without_sums_bits_are_the_same(small_blocks: None) -> None:
     assert answer is not None
     for one, other in zip(answer, tape.run(values), strict=True):
         assert np.array_equal(one, other)
-
-
-def test_the_same_bits_on_any_number_of_threads() -> None:
-    random = np.random.default_rng(2)
-    text = "y = tanh(X @ W)\nsum(logsumexp(y @ V, axis=1)) + sum(y**2)"
-    given = {"X": random.normal(size=(5_000, 40)), "W": random.normal(size=(40, 30)), "V": random.normal(size=(30, 9))}
-    tape, values = question(text, given)
-    answers = [Plan(tape, threads=threads).answer(values) for threads in (1, 2, 3, 5)]
-    for answer in answers[1:]:
-        assert answer is not None
-        assert answers[0] is not None
-        assert all(np.array_equal(one, other) for one, other in zip(answer, answers[0], strict=True))
-    assert any(isinstance(event, Loop) for event in Plan(tape).schedule.events)
-
-
-SLOW = ("gmm", "kmeans", "llsq")  # tests/test_plan_reports.py has small ones
-
-
-@pytest.mark.parametrize(
-    "work", [pytest.param(work, marks=pytest.mark.deep) if work in SLOW else work for work in sorted(gradbench.LIMITS)]
-)
-def test_gradbench(work: str) -> None:
-    given = gradbench.data(work, gradbench.SMALL if work == "lstm" else gradbench.LARGE)
-    text = (gradbench.ROOT / "samples" / "gradbench" / f"{work}.grad").read_text("utf-8")
-    f = gradcli.compile(text, wrt=gradbench.WRT[work])
-    asked, point = f._question("grad", _gradient, given)
-    judge(asked.tape, asked.values(point), Plan(asked.tape))
 
 
 # --- what plans do with memory ---------------------------------------------------------------------------------
@@ -138,19 +108,6 @@ def test_intermediates_of_blocks_never_exist_in_full() -> None:
     plan = Plan(tape, threads=1)
     judge(tape, values, plan)
     assert plan.nbytes < 2_000 * 100 * 3 * 8 / 2  # one difference would be twice as much
-
-
-def test_several_threads_run_one_plan() -> None:
-    random = np.random.default_rng(1)
-    f = gradcli.compile("sum(sin(A @ x)**2)")
-    points = [random.normal(size=20) for _ in range(12)]
-    A = random.normal(size=(30, 20))
-    alone = [f.value_and_grad(A=A, x=x) for x in points]
-    with ThreadPoolExecutor(4) as pool:
-        together = list(pool.map(lambda x: f.value_and_grad(A=A, x=x), points * 5))
-    for one, other in zip(together, alone * 5, strict=True):
-        assert one[0] == other[0]
-        assert np.array_equal(one[1]["x"], other[1]["x"])
 
 
 # --- local rules -----------------------------------------------------------------------------------------------
@@ -279,21 +236,3 @@ def test_the_library_has_its_threads_again() -> None:
         assert get() == 2
     finally:
         put(before)
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_child_process_has_threads_of_its_own() -> None:
-    def met() -> bool:
-        both = threading.Barrier(2)
-
-        def meet() -> None:
-            both.wait(10)
-
-        thread_pool.together([meet, meet])
-        return True
-
-    assert met()
-    child = os.fork()
-    if not child:
-        os._exit(0 if met() else 1)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
