@@ -5,8 +5,10 @@ Machine code has functions of its own, whose errors `test_native.py` measures.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
+import flint
 import numpy as np
 import pytest
 
@@ -19,13 +21,13 @@ from gradcli.graph.node import reachable
 from gradcli.language.parser import parse
 from gradcli.lowering import lower
 from tests.cases import public, script_cases
-from tests.test_vector_functions import ulps
 
 if TYPE_CHECKING:
     from gradcli.graph.node import Node
     from tests.cases import Case
 
 LIMIT, COUNT = 4, 40
+BITS = 256
 HARD = [  # zeros, large arguments and tails: where SciPy's routines lose their digits
     ("lgamma(x)", [0.51, 0.9999999, 1.0000001, 1.4, 1.99999, 2.0, 50.5, -2.457024738220801, -0.5]),
     ("betaln(x, 0.25)", [0.7, 1, 1e5, 1e300]),
@@ -37,6 +39,26 @@ HARD = [  # zeros, large arguments and tails: where SciPy's routines lose their 
     ("betainc(2.5, 1/3, x)", [1e-50, 0.1, 0.5, 0.999999999]),
     ("betainc(30, 20, x)", [0.001, 0.5, 0.99]),
 ]
+
+
+def exactly(function: str, *xs: float) -> Any:
+    """The value as a ball."""
+    before, flint.ctx.prec = flint.ctx.prec, BITS
+    try:
+        first, *rest = map(flint.arb, xs)
+        return first ** rest[0] if function == "pow" else getattr(first, function)()
+    finally:
+        flint.ctx.prec = before
+
+
+def ulps(found: float, exact: Any) -> float:
+    """The distance in units of the last place of the exact value."""
+    before, flint.ctx.prec = flint.ctx.prec, BITS
+    try:
+        unit = math.ulp(abs(float(exact)))
+        return float(abs(flint.arb(found) - exact) / flint.arb(unit))
+    finally:
+        flint.ctx.prec = before
 
 
 def alone(case: Case) -> bool:
@@ -90,3 +112,19 @@ def test_within_four_ulp_where_digits_are_lost(text: str, points: list[float]) -
         assert ulps(value, exact(outputs, {"x": point})) <= LIMIT, (point, value)
         alone = Tape(outputs).run({"x": point})[0]
         assert alone == value  # the same bits for any number of entries
+
+
+@pytest.mark.parametrize("power", [5, 6, 7, 12, -1, -2, -3, 31])
+def test_whole_powers_of_both_signs(power: int) -> None:
+    """A negative base goes by way of the positive one."""
+    random = np.random.default_rng(abs(power))
+    x = np.concatenate([random.choice([-1.0, 1.0], 3_000) * 2.0 ** random.uniform(-20, 20, 3_000), [-1.0, 1.0, -3.0]])
+    value, _ = gradcli.compile(f"x**{power}").at_points(x=x)
+    assert max(ulps(v, exactly("pow", b, power)) for b, v in zip(x.tolist(), value.tolist(), strict=True)) <= 2.5
+    special = np.array([0.0, -0.0, np.inf, -np.inf, np.nan])
+    value, _ = gradcli.compile(f"x**{power}").at_points(x=special)
+    with np.errstate(all="ignore"):
+        expected = special**power
+    assert np.array_equal(value, expected, equal_nan=True) and np.array_equal(
+        np.signbit(value[:4]), np.signbit(expected[:4])
+    )

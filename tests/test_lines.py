@@ -15,62 +15,7 @@ import numpy as np
 import pytest
 
 import gradcli
-from gradcli.calculator.repeated.compiled import _gradient
 from gradcli.execution.compiler import emit_numba, emit_numpy, run, schedule
-from gradcli.execution.compiler.numpy_plan import Plan
-from tests.forced import BLOCKS, patches
-
-LENGTH = 403
-
-
-def answered(script: str, point: dict[str, Any], dtype: str = "float64", threads: int = 1) -> tuple[Any, Any, Any]:
-    """The tape, its values and the outputs of a plan in small blocks."""
-    question, _ = gradcli.compile(script, dtype=dtype)._question("grad", _gradient, point)
-    values = question.values(point)
-    with pytest.MonkeyPatch.context() as patch:
-        patches(patch, *BLOCKS, (emit_numba, "WORK", 1 << 62))
-        return question.tape, values, Plan(question.tape, dtype, threads).answer(values)
-
-
-def some_point(script: str, seed: int, length: int = LENGTH) -> dict[str, Any]:
-    random = np.random.default_rng(seed)
-    point = {"x": random.uniform(-1, 1, length), "y": random.uniform(0.5, 1, length), "k": 0.7}
-    return {name: value for name, value in point.items() if name in script.replace("exp", "").replace("max", "")}
-
-
-NO_ANGLES = [
-    "sum(100*(x[1:]-x[:-1]**2)**2 + (1-x[:-1])**2)",
-    "sum(x)",
-    "sum(x*k) + k",
-    "mean(exp(-x))*k",
-    "log(sum(exp(x)))",
-    "sum(x**5 + x**-3)",
-    "sum(exp(x)/sum(exp(x))*y)",
-    "sum(abs(x) + maximum(x, y)) / sum(y**2)",
-    "sum(where(x > 0, x**2, -x)) + x[3]*x[-1] + sum(x[2:5]**3)",
-    "sum((x[2:] - 2*x[1:-1] + x[:-2])**2 * y[1:-1])",
-    "sqrt(sum((x - mean(x))**2))",
-    "sum(x[5:-5])*sum(y[:10])",
-    "sum(x[:1]*k) + sum(2*x)",
-    "sum(tanh(x[1:]*x[:-1])*0.1 + 1)",
-    "sum(round(x*3)*x)",
-    "x[0]*sum(y)",
-]
-
-
-@pytest.mark.parametrize("script", NO_ANGLES)
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_gradients_whatever_the_threads(script: str, dtype: str) -> None:
-    point = some_point(script, 5)
-    tape, values, found = answered(script, point, dtype)
-    right = tape.run(values, backend="numpy", dtype=dtype)
-    tolerance = 1e-13 if dtype == "float64" else 3e-5
-    for one, other in zip(found, right, strict=True):
-        assert np.shape(one) == np.shape(other)
-        np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance, err_msg=script)
-    for threads in (2, 3):
-        again = answered(script, point, dtype, threads)[2]
-        assert all(np.asarray(a).tobytes() == np.asarray(b).tobytes() for a, b in zip(again, found, strict=True))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked on Unix")

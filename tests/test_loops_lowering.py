@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import re
 from pathlib import Path
 from typing import Any
@@ -182,46 +181,11 @@ def test_samples(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         alike(path.read_text())
 
 
-@pytest.mark.parametrize("seed", [*range(6), *(pytest.param(seed, marks=pytest.mark.deep) for seed in range(6, 400))])
+@pytest.mark.parametrize("seed", [*range(14), *(pytest.param(seed, marks=pytest.mark.deep) for seed in range(14, 400))])
 def test_random_scripts(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loops, "FEWEST", 4)
     program = loop_scripts.make(seed)
     alike(program.text, program.values)
-
-
-TERMS = (
-    "x*i", "s*x", "s + x", "t*2", "s*t", "sin(s)", "exp(x*i/50)", "s - t", "t + i", "x", "i*(5 - i)", "s**2/(1 + s**2)", "-t", "7",
-    "v[0]*s", "v[1]", "u[i + 3]*s", "u[i + 3]*u[i + 4]", "u[2*3]", "f(s)", "f(t)*x", "f(x)", "g(s, i)", "g(x, 2)", "u[-i]",
-)  # fmt: skip
-
-
-def script(seed: int) -> str:
-    """Loops over numbers, with branches on the number of the turn."""
-    chosen = random.Random(seed)
-    lines = [f"    {chosen.choice('st')} = tanh({chosen.choice(TERMS)}) + {chosen.choice(TERMS)}/9" for _ in range(2)]
-    if chosen.random() < 0.3:
-        lines.append(f"    for j in range({chosen.randrange(1, 7)}):\n        s = s*{chosen.choice('xjt')}/9 + 1")
-    if chosen.random() < 0.4:
-        test = f"i {chosen.choice(('<', '<=', '>', '>=', '==', '!='))} {chosen.choice(('3', '5', '7.5', '0', '20', '100'))}"
-        lines.append(
-            f"    if {test}:\n        s = {chosen.choice(TERMS)}\n    else:\n        t = sin(s)*{chosen.choice(TERMS)}"
-        )
-    head = f"s = {chosen.choice(('x', '1', 'x*x'))}\nt = {chosen.choice(('x', '2'))}\n"
-    bounds = f"{chosen.randrange(-3, 3)}, {chosen.randrange(6, 40)}, {chosen.choice((1, 1, 2))}"
-    functions = "def f(a):\n    b = a*a/9 + 1\n    return b*v[0]\ndef g(a, k):\n    return f(a) + k\n"
-    return (
-        f"{functions}x = 2\nv = [1.5, 3]\nu = rand(60, seed=1)\n{head}for i in range({bounds}):\n"
-        + "\n".join(lines)
-        + "\ns + t\n"
-    )
-
-
-@pytest.mark.parametrize(
-    "seed", [*range(24), *(pytest.param(seed, marks=pytest.mark.deep) for seed in range(24, 2000))]
-)
-def test_random_loops_over_numbers(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loops, "FEWEST", 4)
-    alike(script(seed))
 
 
 # --- which loops become nodes, and what they cost ------------------------------------------------------------
