@@ -225,11 +225,3 @@ def test_errors(script: str, code: str) -> None:
     with pytest.raises(GradcliError) as caught:
         evaluate(script)
     assert [diagnostic.code for diagnostic in caught.value.diagnostics] == [code]
-
-
-def test_random_arrays() -> None:
-    expected = np.random.default_rng(1).standard_normal((2, 3))
-    np.testing.assert_array_equal(evaluate("randn(2, 3, seed=1)").value, expected)
-    np.testing.assert_array_equal(evaluate("rand((4,), seed=2)").value, np.random.default_rng(2).random(4))
-    assert np.all(evaluate("randn(3, seed=4) - randn(3, seed=4)").value == 0)
-    assert np.all(evaluate("randn(3) - randn(3)").value != 0)

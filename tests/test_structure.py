@@ -18,7 +18,6 @@ from gradcli.structure.compressed import coloured, without_hubs
 from gradcli.structure.flows import Flow, gathered, identity, of_pairs, transposed
 from gradcli.transforms import derivatives
 from tests.cases import cases, internal, public
-from tests.random_programs import make
 from tests.study import Study
 
 EVERYTHING = float("inf")
@@ -348,27 +347,6 @@ def test_leaves_are_taken_apart_where_all_together_have_no_structure() -> None:
             assert_same(one[name], block, False)
 
 
-@pytest.mark.parametrize("seed", range(60))
-def test_random_programs_have_no_pattern_that_is_too_small(seed: int) -> None:
-    """Dense or not: each second derivative that is not 0 is a pair of the pattern of the gradient."""
-    program = make(seed, arrays=True)
-    lowered = questions.prepare(program.text, program.values)
-    names = questions.leaf_names(lowered)
-    targets = [lowered.program.leaves[name].node for name in names]
-    gradient = derivatives.grad(lowered.program.outputs[0], targets)
-    flow = patterns.pattern(gradient, targets, most=EVERYTHING)
-    assert flow is not None
-    found = ask_hessian(forced(questions.hessian_question(lowered)), program.values).hessian
-    sizes = [target.type.size for target in targets]
-    whole = np.block(
-        [
-            [np.asarray(found[a][b]).reshape(n, m) for b, m in zip(names, sizes, strict=True)]
-            for a, n in zip(names, sizes, strict=True)
-        ]
-    )
-    assert not ((np.nan_to_num(whole) != 0) & ~as_matrix(flow, sum(sizes))).any()
-
-
 # --- sabotage -------------------------------------------------------------------------------------------------
 
 
@@ -425,22 +403,6 @@ def test_the_compiled_function_and_the_commands_use_it() -> None:
     question = next(iter(f._kept.values()))
     assert question.compressed is not None
     assert question.compressed.trusted
-
-
-@pytest.mark.parametrize(
-    "script", ["log(sum(exp(x[1:]*x[:-1]))) + sum(x)**2", "sum((A @ x)**4)", "s*norm(x)*prod(x[:5])"]
-)
-def test_dense_hessians_by_plans_are_those_of_the_evaluator(script: str) -> None:
-    random = np.random.default_rng(8)
-    point = {"x": random.uniform(0.5, 1.5, 120), "A": random.uniform(-1, 1, (40, 120)), "s": 1.5}
-    point = {name: value for name, value in point.items() if name in script}
-    question = questions.hessian_question(questions.prepare(script, point, ["x"]))
-    assert question.compressed is None
-    once = ask_hessian(question, point)
-    again = ask_hessian(question, point, again=True)
-    assert question.sweeps[0].along._plans["float64"] is not None
-    assert np.allclose(again.hessian["x"]["x"], once.hessian["x"]["x"], rtol=1e-12, atol=1e-12)
-    assert again.value == once.value
 
 
 def test_a_wrong_value_for_a_compiled_hessian_is_told_each_time() -> None:

@@ -1,7 +1,9 @@
-"""Blocks that stand in memory by columns, ties found in one step, choices by what is fastest."""
+"""What plans make of steps: entries that nobody reads, pairs of entries, turned blocks, ties; and work that threads share."""
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from typing import Any
 
@@ -9,14 +11,172 @@ import numpy as np
 import pytest
 
 import gradcli
-from gradcli.execution.compiler import run
+from gradcli.calculator.repeated.compiled import _gradient
+from gradcli.execution.compiler import demand, run, schedule, thread_pool
 from gradcli.execution.compiler.emit_numpy import KERNELS, kernel, ties
 from gradcli.execution.compiler.ir import CHOICE, ENTRY, REDUCE, VIEW, Op, Value
 from gradcli.execution.compiler.numpy_plan import Plan
 from gradcli.execution.compiler.run import WIDEST, turned
-from gradcli.execution.compiler.schedule import Loop
+from gradcli.execution.compiler.schedule import Loop, follows
 from gradcli.execution.compiler.simplify import simplified
+from tests.forced import busy_helper
 from tests.test_plans import judge, question
+
+# --- what is left out ---------------------------------------------------------------------------
+
+
+def test_entries_that_no_output_reads_are_not_computed() -> None:
+    x = np.linspace(0, 1, 100_000)
+    tape, values = question("sum((sin(x)*exp(x))[10:20]**2)", {"x": x})
+    plan = Plan(tape)
+    judge(tape, values, plan)
+    assert [one.out.size for one in plan.schedule.events if one.out.size > 10] == [100_000]  # the gradient's zeros
+
+
+@pytest.mark.parametrize(
+    ("text", "most"),
+    [
+        ("sum(exp(x)[::7][3:9])", 80),
+        ("y = concatenate((x[:5]*x[5:10], tanh(x), x[-4:]))\ny[1]*y[9] + y[7]", 90),
+        ("y = concatenate((x[:5]*x[5:10], tanh(x), x[-4:]))\ny[-2]*y[-1] + y[-7]", 90),
+        ("sum(concatenate((x[:10], zeros(4990)))*sin(x))", 64),
+        ("sum(cos(concatenate((x[:10], zeros(4990))))[5:15]*x[5:15])", 80),
+        ("A = x[:, None]*ones(5000, 3)\nsum(sin(A)[7:9, 1:].T)", 64),
+        ("sum(cumsum(x)[:3])", 5_100),
+        ("y = x\nfor i in range(5):\n    y = concatenate((y[:1], y[:-1]*cos(y[1:])))\ny[30]", 128),
+        ("y = where(x > 0, x, 0)\ny[2] + y[3]", 64),
+    ],
+)
+def test_ranges(text: str, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demand, "WORTH", 1)
+    tape, values = question(text, {"x": np.sin(np.arange(5_000.0)) + 0.1})
+    plan = Plan(tape, threads=1)
+    judge(tape, values, plan)
+    steps = [op for one in plan.schedule.events for op in (one.ops if isinstance(one, Loop) else [one])]
+    assert sum(op.out.size for op in steps if op.kind not in ("place", "added", "join")) <= most, steps
+
+
+def test_zeros_by_construction_stay_zeros_beside_an_infinity() -> None:
+    x = np.ones(20_000)
+    x[5] = np.inf
+    slopes = gradcli.compile("sum((x*x)[10:20])").value_and_grad(x=x)[1]["x"]
+    assert slopes[10:20].tolist() == [2.0] * 10
+    assert not slopes[:10].any()
+    assert not slopes[20:].any()
+
+
+@pytest.mark.parametrize(
+    ("text", "n"),
+    [("shift = detach(max(x))\nshift + log(sum(exp(x - shift)))", 100_000), ("sum(sin(x)[:5])", 100_000)],
+)
+def test_what_a_plan_does_better_is_left_to_a_plan(text: str, n: int) -> None:
+    """Exponentials are kept from pass to pass; entries that nobody reads are left out."""
+    f = gradcli.compile(text)
+    given = {"x": np.linspace(-1, 1, n)}
+    f.value_and_grad(**given)
+    found, point = f._question("grad", _gradient, given)
+    (plan,) = found._plans.values()
+    assert isinstance(plan, Plan)
+    judge(found.tape, found.values(point), plan)
+
+
+# --- work that threads share -------------------------------------------------------------------------------------------
+
+
+def test_a_thread_that_is_not_awake_is_not_waited_for() -> None:
+    with busy_helper():
+        done: list[int] = []
+        thread_pool.together([lambda: done.append(threading.get_ident())] * 2)
+        assert done == [threading.get_ident()] * 2
+    thread_pool.together([int, int])  # what is left in its queue does no harm
+
+
+def test_without_threads_the_caller_does_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none_left(self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    alone = ThreadPoolExecutor(3)
+    monkeypatch.setattr(threading.Thread, "start", none_left)
+    monkeypatch.setattr(thread_pool, "helpers", lambda: alone)
+    done: list[int] = []
+    thread_pool.together([lambda: done.append(1), lambda: done.append(2), lambda: done.append(3)])
+    assert done == [1, 2, 3]
+
+
+def test_an_error_in_a_thread_is_told() -> None:
+    def fail() -> None:
+        raise MemoryError("full")
+
+    for works in ([int, fail], [fail, int], [fail]):
+        with pytest.raises(MemoryError):
+            thread_pool.together(works)
+
+
+# --- pairs of entries ----------------------------------------------------------------------------------------------
+
+
+TEXTS = {
+    "kernel": "x = zeros(3)\nsum(exp(-(x[:, None] - x[None, :])**2))",
+    "distances": "x = zeros(3, 2)\nsum(sqrt(1 + sum((x[:, None, :] - x[None, :, :])**2, axis=2)))",
+    "both sums": "x = zeros(3)\nK = exp(-(x[:, None] - x[None, :])**2)\nsum(sum(K, axis=0)*sum(K, axis=1))",
+    "nearest others": "x = zeros(3)\nd = abs(x[:, None] - x[None, :]) + eye(len(x))\nsum(min(d, axis=1)*x)",
+    "columns made before": "x = zeros(3)\nu = sin(x)\nv = cos(x)\nsum(tanh(u[:, None]*v[None, :]) + u[None, :]*v[:, None])",
+}
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_pairs_are_cut(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside inputs and results there is memory for some blocks, and for a matrix only where a sum has to wait."""
+    monkeypatch.setattr(schedule, "ENTRIES", 1 << 10)
+    monkeypatch.setattr(schedule, "MOST_ENTRIES", 1 << 11)
+    random = np.random.default_rng(3)
+    x = random.normal(size=(300, 2) if "(3, 2)" in TEXTS[text] else 300)
+    tape, held = question(TEXTS[text], {"x": x})
+    plan = Plan(tape, threads=2)
+    assert any(isinstance(event, Loop) for event in plan.schedule.events)
+    assert plan.room() < (3 if text == "both sums" else 1) * 8 * 300 * 300
+    judge(tape, held, plan)
+    again, other = Plan(tape, threads=1).answer(held), plan.answer(held)
+    assert again is not None and other is not None
+    assert all(np.array_equal(one, two) for one, two in zip(again, other, strict=True))
+
+
+def test_what_is_cut_already_is_cut_as_before() -> None:
+    """Where the classes of all steps can be cut, short steps in the loops stay there."""
+    x = np.random.default_rng(3).normal(size=(2, 900))
+    tape, held = question("x = zeros(3)\ny = zeros(3)\nsum(exp(-(x[:, None] - y[None, :])**2))", {"x": x[0], "y": x[1]})
+    (loop,) = [event for event in Plan(tape).schedule.events if isinstance(event, Loop)]
+    assert len(loop.ops) == 10
+    judge(tape, held, Plan(tape, threads=2))
+
+
+def test_steps_between_classes_are_not_taken_in_blocks() -> None:
+    """One operand is cut and the other, or the result, is not."""
+    dtype = np.dtype("float64")
+    x, y, z, total = [Value(place, shape, dtype) for place, shape in enumerate([(4,), (4,), (4,), ()])]
+    add = Op(ENTRY, np.add, (x, y), None, z, None)
+    summed = Op(REDUCE, np.add, (x,), (0,), total, None)
+    assert follows(add, {0: 0, 1: 0, 2: 0}) and follows(summed, {0: 0})
+    assert not follows(add, {0: 0, 2: 0}) and not follows(add, {0: 0, 1: 0}) and not follows(add, {0: 0})
+    assert not follows(summed, {1: 0})
+
+
+@pytest.mark.parametrize("text", ["sum(exp(A + A.T))", "sum(sin(A @ A)*A.T)"])
+def test_matrices_of_which_both_axes_are_one_class_are_not_cut(text: str) -> None:
+    """Their large steps would read all of what others cut."""
+    A = np.random.default_rng(3).normal(size=(300, 300))
+    tape, held = question(f"A = zeros(3, 3)\n{text}", {"A": A})
+    plan = Plan(tape, threads=2)
+    assert not any(isinstance(event, Loop) for event in plan.schedule.events)
+    judge(tape, held, plan)
+
+
+def test_classes_may_be_joined_only_so_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Long programs take time in proportion; what is not linked then is taken on whole arrays."""
+    tape, held = question(TEXTS["kernel"], {"x": np.linspace(-2, 2, 300)})
+    monkeypatch.setattr(schedule, "PATIENCE", 0)
+    judge(tape, held, Plan(tape, threads=2))
+
 
 GIVEN = "const X = zeros(2, 2)\n"
 MEANS = GIVEN + "d = sum(X**2, axis=1)[:, None] - 2*X @ C.T + sum(C**2, axis=1)\nsum(min(d, axis=1))"
