@@ -166,16 +166,6 @@ def test_place_of_largest(width: int, kind: Any) -> None:
     assert np.array_equal(numpy_kernels.place_of_largest(np.argmax, x, 0), x.argmax(0))
 
 
-def test_alone_copies_what_somebody_else_holds() -> None:
-    held = np.arange(6.0)
-    assert not np.shares_memory(numpy_kernels.alone(held.reshape(2, 3)), held)
-    assert numpy_kernels.alone(np.broadcast_to(np.float64(1.0), (2, 3))).flags.writeable
-    turned = numpy_kernels.alone(np.arange(6.0).reshape(2, 3).T)
-    assert turned.flags.c_contiguous
-    fresh = np.arange(6.0).reshape(2, 3)
-    assert numpy_kernels.alone(fresh) is fresh
-
-
 # --- steps of optimizers -----------------------------------------------------------------------------------------------
 
 RULES: dict[str, dict[str, Any]] = {

@@ -276,7 +276,7 @@ def test_every_part_of_a_formula_is_computed_once() -> None:
     script = Script(np.dtype(np.float32))
     (result,) = straight(script, {x: "v0"}, [found], [found])
     text = "\n".join([*script.lines, result])
-    name = next(name for name, value in script.names.items() if value is numpy_kernels.largest)
+    name = next(name for name, value in script.names.items() if getattr(value, "__name__", "") == "max")
     assert text.count(f"{name}(") == 1 and ":=" in text
 
 
@@ -284,19 +284,6 @@ def test_every_part_of_a_formula_is_computed_once() -> None:
 
 RNG = np.random.default_rng(5)
 ODD = np.array([[0.0, -0.0, np.nan], [np.inf, -np.inf, 1e-45], [3.0, -2.0, 1e38]], np.float32)
-
-
-@pytest.mark.parametrize("axis", [-1, (-1,), 0, -2, (-2, -1)])
-@pytest.mark.parametrize("shape", [(5, 3), (700, 10), (3, 200), (4, 1)])
-def test_largest(shape: tuple[int, int], axis: Any) -> None:
-    x = RNG.standard_normal(shape).astype(np.float32)
-    x[1, -1] = np.nan
-    for keepdims in (False, True):
-        expected = np.max(x, axis=axis, keepdims=keepdims)
-        assert np.array_equal(numpy_kernels.largest(x, axis, keepdims), expected, equal_nan=True)
-        assert np.array_equal(
-            numpy_kernels.largest(x.T, axis, keepdims), np.max(x.T, axis=axis, keepdims=keepdims), equal_nan=True
-        )
 
 
 @pytest.mark.parametrize("rows", [3, 2000])

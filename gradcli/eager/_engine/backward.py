@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import weakref
 from heapq import heappop, heappush
-from sys import getrefcount
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
@@ -93,22 +92,10 @@ def _fitting(answer: Any, value: Tensor | None, what: str) -> Tensor:
 
 
 _adding = RLock()  # threads may send gradients to one leaf, as Hogwild training does: none is lost
-_LARGE = 1024  # below this many entries a copy is cheaper than asking
-_HELD = 3  # references to an array that only one view has: the view's, ours, and that of the count
 
 
-def _is_own(raw: Any) -> bool:
-    """Whether an array is the only one on its memory, and laid out row by row."""
-    flags, base = raw.flags, raw.base
-    if not flags.writeable or not flags.c_contiguous:
-        return False
-    return base is None or (
-        isinstance(base, np.ndarray) and base.base is None and base.size == raw.size and getrefcount(base) <= _HELD
-    )
-
-
-def add_raw(leaf: Tensor, raw: Any, spare: int) -> None:
-    """Add a raw array into `.grad`; `spare` is how many references to it are held by those who will drop it."""
+def add_raw(leaf: Tensor, raw: Any) -> None:
+    """Add a raw array into `.grad`, which has memory of its own."""
     with _adding:
         known = leaf._grad
         if known is not None:
@@ -121,11 +108,7 @@ def add_raw(leaf: Tensor, raw: Any, spare: int) -> None:
             known._added += 1
             return
         grad = object.__new__(Tensor)
-        if isinstance(raw, np.ndarray):
-            alone = raw.size > _LARGE and getrefcount(raw) <= spare + 2 and _is_own(raw)
-            grad._raw = raw if alone else np.array(raw, order="C")
-        else:
-            grad._raw = raw
+        grad._raw = np.array(raw, order="C") if isinstance(raw, np.ndarray) else raw
         grad._node = grad._count = None
         grad._requires = False
         grad._added = 1
@@ -137,14 +120,10 @@ def add_to_grad(leaf: Tensor, value: Tensor, create_graph: bool) -> None:
     with _adding:
         known = leaf._grad
         if not create_graph:
-            add_raw(leaf, value._raw, 1_000_000)
-            if known is None:
-                made = leaf._grad
-                assert made is not None
-                if made._raw is value._raw and isinstance(made._raw, np.ndarray):
-                    made._raw = made._raw.copy()
-                if value._inference:
-                    made._inference = made._special = True
+            add_raw(leaf, value._raw)
+            if known is None and value._inference:
+                made: Any = leaf._grad
+                made._inference = made._special = True
         elif known is None:
             leaf._grad = copied(value, "CopyBackwards")
             leaf._grad._added = 1
@@ -239,8 +218,8 @@ def sweep(sources: Sequence[Any], seeds: Sequence[Any], retain: bool, watch: Wat
                     entry[1], entry[2] = entry[1] + value, True
             else:
                 _arrive(source, value, heap, nodes, cts, leaves)
-        value = results = None
-    _accumulate(leaves)
+    for leaf, value, _ in leaves.values():
+        add_raw(leaf, value)
 
 
 def _arrive(
@@ -273,13 +252,7 @@ def _retain(node: Any, ct: Any) -> None:
         kept = held()
         value = ct[at] if node.outputs > 1 else ct
         if kept is not None and value is not None:
-            add_raw(kept, value, -1)
-
-
-def _accumulate(leaves: dict[int, list[Any]]) -> None:
-    for entry in leaves.values():
-        del entry[2]
-        add_raw(entry[0], entry.pop(), 0)
+            add_raw(kept, value)
 
 
 class Watch:

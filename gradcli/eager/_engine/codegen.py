@@ -60,7 +60,6 @@ class Steps:
         return [known[result] for result in self.outputs]
 
 
-_REDUCTIONS = {"sum": numpy_kernels.sums, "max": numpy_kernels.largest}
 # kernels that get the general function as their first argument
 _ALONG = {"take_along_axis": numpy_kernels.taken_along, "put_along_add": numpy_kernels.put_along}
 _ALONG["argmax"] = numpy_kernels.place_of_largest
@@ -124,14 +123,13 @@ def _called(script: Script, name: str, xs: tuple[Any, ...], options: dict[str, A
         given = [x.text if isinstance(x, _Spy) else _plain(script, x) for x in xs]
         given += [f"{key}={_plain(script, value)}" for key, value in options.items()]
         return f"{script.name(_ALONG[name])}({script.name(known)}, {', '.join(given)})"
-    if name in _REDUCTIONS and "axis" in options and set(options) <= {"axis", "keepdims"}:
-        how = ", ".join(f"{key}={script.name(value)}" for key, value in options.items())
-        return f"{script.name(_REDUCTIONS[name])}({texts[0]}, {how})"
     if name == "cast":
         if xs[1] != "float":
             raise _Opaque
         return f"{texts[0]}.astype({script.name(script.kind)})"
-    function = numpy_kernels.of_scalars(name, getattr(script.xp, name))
+    function = getattr(script.xp, name)
+    if name == "sum" and "axis" in options and set(options) <= {"axis", "keepdims"}:
+        function = numpy_kernels.sums
     given = [x.text if isinstance(x, _Spy) else _plain(script, x) for x in xs]
     given += [f"{key}={_plain(script, value)}" for key, value in options.items()]
     return f"{script.name(function)}({', '.join(given)})"
@@ -259,32 +257,13 @@ class Script:
         return generated.function(f"def {title}({arguments}):\n{body}\n", scope, title)
 
 
-def _joined(script: Script, node: Node, names: dict[Node, str], users: dict[Node, list[Node]]) -> str | None:
-    """Two operations as one: a product with a step function, or with a number or 0, as a choice (relu and clamp go back
-    so); in a gradient, sums of products, and a product with a number that is taken before entries are repeated.
-    """
-    name = node.primitive.name
-    if name not in ("mul", "sum") or script.kind.kind != "f":
-        return None
-    inner = node.args[-1]
-    factors = inner.args * (2 if inner.primitive.name == "power" and inner.params["n"] == 2 else 1)
-    if script.backward and len(factors) == 2 and len(users[inner]) == 1 and names[inner][0] == "(":
-        one, other = factors
-        if name == "sum" and -1 in node.params["axis"] and inner.primitive.name in ("mul", "power"):
-            axis = script.name(node.params["axis"])
-            return f"{script.name(numpy_kernels.product_sums)}({names[one]}, {names[other]}, {axis})"
-        small = node.args[0]
-        repeated = small.primitive.name == "broadcast" and names[small] == names[small.args[0]]
-        if name == inner.primitive.name and repeated and other.primitive is CONSTANT:
-            return f"({names[small]} * {names[other]} * {names[one]})"
-    if name == "sum":
+def _chosen(script: Script, node: Node, names: dict[Node, str]) -> str | None:
+    """A product with a step function, or with a number or 0, as a choice: relu and clamp go back so."""
+    if node.primitive.name != "mul" or script.kind.kind != "f":
         return None
     for step, other in (node.args, reversed(node.args)):
         if step.primitive.name == "step" and other.primitive.name != "step":
-            at = step.args[0]
-            if at.primitive.name == "relu":  # what is not 0 is positive, or no number
-                return f"{script.name(numpy_kernels.passed)}({names[other]}, {names[at]} != 0)"
-            return f"{script.name(numpy_kernels.held_back)}({names[other]}, {names[at]} <= 0)"
+            return f"{script.name(numpy_kernels.held_back)}({names[other]}, {names[step.args[0]]} <= 0)"
         if step.primitive.name == "where" and _is_number(step.args[2], 0) and step.args[1].primitive is CONSTANT:
             factor = "" if _is_number(step.args[1], 1) else f" * {script.number(step.args[1])}"
             return f"{script.name(numpy_kernels.passed)}({names[other]}{factor}, {names[step.args[0]]})"
@@ -332,7 +311,7 @@ def straight(script: Script, given: dict[Node, str], order: Sequence[Node], outp
         if left:
             names[node] = names[node.args[0]]
             continue
-        text = _joined(script, node, names, users)
+        text = _chosen(script, node, names)
         if text is None:
             text = script.operation(node, [names[arg] for arg in node.args])
         if node not in last and len(users[node]) == 1 and node.primitive.pointwise and len(text) < 200:

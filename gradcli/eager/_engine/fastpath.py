@@ -17,7 +17,6 @@ from gradcli.eager._core.dtypes import FLOATS
 from gradcli.eager._core.modes import SPECIAL, caller, ours, outside, sequence, state
 from gradcli.eager._core.node import Saved, class_named, versions
 from gradcli.eager._core.tensor import Counter, Tensor
-from gradcli.eager._engine import numpy_kernels
 from gradcli.eager._engine.codegen import Script
 from gradcli.eager._engine.plan import MOST_NODES, Cache, limited, plan_of
 from gradcli.eager._engine.rule_node import RuleNode, source_of
@@ -67,16 +66,11 @@ def {name}(input):
     m = state.mode
     if m < 2 and isinstance(input, Tensor) and not input._inference:
         a = input._raw
-        k = a.__class__
-        if k is float32 or k is float64:
-            double = k is float64
-            {scalar}
-        else:
-            d = a.dtype
-            double = d is F64
-            if not double and d is not F32:
-                return long_way(input)
-            out = {text}"""
+        d = a.dtype
+        double = d is F64
+        if not double and d is not F32:
+            return long_way(input)
+        out = {text}"""
     + RESULT.format(sources=f"s = {SOURCE.format(x='input')}", none="s is None").replace("\n    ", "\n")
     + """
         n = Made()
@@ -98,25 +92,19 @@ def {name}({signature}):
     m = state.mode
     if m < 2{guard} and isinstance(input, Tensor) and not input._inference:
         a = input._raw
-        k = a.__class__
+        d = a.dtype
+        double = d is F64
+        if not double and d is not F32:
+            return long_way({call})
         if isinstance(other, Tensor):
             b = other._raw
-            if other._inference:
+            if d is not b.dtype or other._inference:
                 return long_way({call})
-            if k is b.__class__ and (k is float32 or k is float64):
-                double = k is float64
-                broadcast_to = None
+            try:
                 out = {text}
-            else:
-                d = a.dtype
-                double = d is F64
-                if d is not b.dtype or (not double and d is not F32):
-                    return long_way({call})
-                try:
-                    out = {text}
-                except (ValueError, TypeError):
-                    return long_way({call})
-                broadcast_to = None if a.shape == b.shape else ((a.shape, d), (b.shape, d))"""
+            except (ValueError, TypeError):
+                return long_way({call})
+            broadcast_to = None if a.shape == b.shape else ((a.shape, d), (b.shape, d))"""
     + RESULT.format(
         sources=f"s = {SOURCE.format(x='input')}\n            t = {SOURCE.format(x='other')}",
         none="s is None and t is None",
@@ -136,15 +124,7 @@ def {name}({signature}):
             n.broadcast_to = broadcast_to
             n.vers = {vers}
         elif other.__class__ is float or other.__class__ is int:
-            if k is float32 or k is float64:
-                double = k is float64
-                y = (scalar64 if double else scalar32)[other]
-            else:
-                d = a.dtype
-                double = d is F64
-                if not double and d is not F32:
-                    return long_way({call})
-                y = (array64 if double else array32)[other]
+            y = (numbers64 if double else numbers32)[other]
             b = y._raw
             out = {text}"""
     + RESULT.format(sources=f"s = {SOURCE.format(x='input')}", none="s is None")
@@ -232,10 +212,7 @@ _SHARED: dict[str, Any] = {
     "new": object.__new__,
     "F32": F32,
     "F64": F64,
-    "float32": np.float32,
-    "float64": np.float64,
     "ndarray": np.ndarray,
-    "alone": numpy_kernels.alone,
     "__name__": "gradcli.eager.generated",
 }
 
@@ -251,7 +228,7 @@ def _follower(count: int, shown: tuple[int, ...], moves: tuple[bool, ...], view:
     else:
         raws = [f"a{k} = x{k}._raw" for k in every]
         same = " or ".join(f"out is a{k}" for k in every)
-        apart = f"if out.base is not None or {same}: out = alone(out)"
+        apart = f"if out.base is not None or {same}: out = out.copy()"
     text = _HEAD.format(
         xs=xs,
         odd=" or ".join(f"x{k}._special" for k in every),
@@ -346,26 +323,24 @@ _MANY = 4096
 
 
 class Number:
-    """A plain number in a format: as a scalar for scalars, as an array without axes for arrays, which is faster."""
+    """A plain number in a format, as an array without axes."""
 
-    __slots__ = ("_raw", "alone")
+    __slots__ = ("_raw",)
     _count = None
 
     def __init__(self, raw: Any) -> None:
         self._raw = raw
-        self.alone = (self,)  # as what a node saves
 
 
 class Numbers(dict[Any, Number]):
     """Numbers that were used before, by their value."""
 
-    def __init__(self, kind: np.dtype[Any], array: bool) -> None:
+    def __init__(self, kind: np.dtype[Any]) -> None:
         super().__init__()
         self.kind = kind
-        self.array = array
 
     def __missing__(self, value: Any) -> Number:
-        found = Number(np.asarray(value, self.kind) if self.array else self.kind.type(value))
+        found = Number(np.asarray(value, self.kind))
         if value:  # 0.0 and -0.0 would be one entry
             if len(self) >= _MANY:
                 self.clear()
@@ -373,59 +348,23 @@ class Numbers(dict[Any, Number]):
         return found
 
 
-class Vjps:
-    """For each mask of operands that need a gradient the derivative, made when it is first needed.
-
-    At 0 stands that of the first operand for a node which has no edge for the second one.
-    """
-
-    def __init__(self, function: Any, params: dict[str, Any], count: int, kind: Any) -> None:
-        self.known: list[Any] = [None] * 2**count
-        self.made = (function, params, count, kind)
-
-    def make(self, mask: int) -> Any:
-        """The derivative for a mask of bits."""
-        function, params, count, kind = self.made
-        plan = plan_of(function, (), ("float",) * count, params, True)
-        bits = tuple([bool((mask or 1) >> i & 1) for i in range(count)])
-        found = self.known[mask] = plan.vjp(bits, kind, tuple(range(count)) if mask else (0,))
-        return found
+_SHARED["numbers32"], _SHARED["numbers64"] = Numbers(F32), Numbers(F64)
 
 
-_SHARED["array32"], _SHARED["array64"] = Numbers(F32, True), Numbers(F64, True)
-_SHARED["scalar32"], _SHARED["scalar64"] = Numbers(F32, False), Numbers(F64, False)
-
-
-def _expression(scripts: list[Script], function: Any, args: tuple[str, ...], params: dict[str, Any]) -> str:
+def _expression(scripts: list[Script], function: Any, args: tuple[str, ...]) -> str:
     """The text of a declared operation, or of a formula of such operations, on named operands."""
     if hasattr(function, "impl"):
-        texts = [script.applied(function, args, [None] * len(args), params) for script in scripts]
+        texts = [script.applied(function, args, [None] * len(args), {}) for script in scripts]
     else:
-        forward = plan_of(function, (), ("float",) * len(args), params, True).forward
+        forward = plan_of(function, (), ("float",) * len(args), {}, True).forward
         texts = [f"{script.name(forward.function(script.kind))}({', '.join(args)})[0]" for script in scripts]
     return texts[0] if texts[0] == texts[1] else f"({texts[1]} if double else {texts[0]})"
 
 
-def _of_a_number(text: str, scripts: list[Script]) -> str:
-    """The statement for one number: Python's own function, called directly where the text is nothing but its call."""
-    for script in scripts:
-        for name, function in script.names.items():
-            if text == f"{name}(a)" and hasattr(function, "precise"):
-                script.names[f"{name}p"], script.names[f"{name}f"] = function.precise, function.function
-                return f"try: out = k({name}p(a))\n            except (ValueError, OverflowError): out = {name}f(a)"
-    return f"out = {text}"
-
-
-def _tuple(parts: list[str]) -> str:
-    return f"({parts[0]},)" if len(parts) == 1 else f"({', '.join(parts)})"
-
-
 def _kept(parts: list[str]) -> str:
     """The statement that saves; a result is saved without its tensor."""
-    if "r" not in parts:
-        return f"n.saved = {_tuple(parts)}"
-    line = "s = Saved(); s._raw = out; s._count = r._count = Counter(); n.saved = "
-    return line + _tuple(["s" if part == "r" else part for part in parts])
+    result = "s = Saved(); s._raw = out; s._count = r._count = Counter(); " if "r" in parts else ""
+    return f"{result}n.saved = ({''.join(['s, ' if part == 'r' else f'{part}, ' for part in parts])})"
 
 
 def _made(name: str, arguments: str, write: Callable[[list[Script]], str], scope: dict[str, Any]) -> Any:
@@ -448,32 +387,38 @@ def _made(name: str, arguments: str, write: Callable[[list[Script]], str], scope
     return function
 
 
-def _vjps(primitive: Any, params: dict[str, Any], count: int) -> dict[str, Any]:
+def _vjps(function: Any, count: int) -> dict[str, Any]:
+    """For both formats a list of derivatives, by the mask of operands that need a gradient, and what makes one.
+
+    At 0 stands that of the first operand for a node which has no edge for the second one.
+    """
     found: dict[str, Any] = {}
     for bits, kind in ((32, F32), (64, F64)):
-        vjps = Vjps(primitive, params, count, kind)
-        found[f"vjps{bits}"], found[f"made{bits}"] = vjps.known, vjps.make
+        known: list[Any] = [None] * 2**count
+
+        def make(mask: int, known: list[Any] = known, kind: Any = kind) -> Any:
+            plan = plan_of(function, (), ("float",) * count, {}, True)
+            moves = tuple([bool((mask or 1) >> i & 1) for i in range(count)])
+            known[mask] = plan.vjp(moves, kind, tuple(range(count)) if mask else (0,))
+            return known[mask]
+
+        found[f"vjps{bits}"], found[f"made{bits}"] = known, make
     return found
 
 
-def unary(
-    name: str, primitive: Any, node: str, long_way: Callable[..., Any], params: dict[str, Any] | None = None
-) -> Any:
+def unary(name: str, primitive: Any, node: str, long_way: Callable[..., Any]) -> Any:
     """A function of one tensor."""
-    given = params or {}
 
     def write(scripts: list[Script]) -> str:
-        back = plan_of(primitive, (), ("float",), given, True).backward((True,))
-        text = _expression(scripts, primitive, ("a",), given)
+        back = plan_of(primitive, (), ("float",), {}, True).backward((True,))
         return ONE.format(
             name=name,
-            text=text,
-            scalar=_of_a_number(text, scripts),
+            text=_expression(scripts, primitive, ("a",)),
             kept=_kept([*(["input"] if back.reads else []), *(["r"] if back.needs_out else [])]),
             vers=f"None if {_calm('input')} else versions(n.saved)" if back.reads else "None",
         )
 
-    scope = {"long_way": long_way, "Made": class_named(RuleNode, node), **_vjps(primitive, given, 1)}
+    scope = {"long_way": long_way, "Made": class_named(RuleNode, node), **_vjps(primitive, 1)}
     return _made(name, "input", write, scope)
 
 
@@ -498,15 +443,14 @@ def binary(
             parts = [("input", "other")[i] for i in back.reads] + (["r"] if back.needs_out else [])
             texts[f"kept{mask}"] = _kept(parts)
             if mask == 1:
-                number = ["y" if part == "other" else part for part in parts]
-                texts["kept1n"] = "n.saved = y.alone" if number == ["y"] else _kept(number)
+                texts["kept1n"] = _kept(["y" if part == "other" else part for part in parts])
         calm = f"{_calm('input')} and {_calm('other')}"
         return TWO.format(
             name=name,
             signature="input, other, *, alpha=1" if scaled else "input, other",
             guard=" and alpha == 1" if scaled else "",
             call="input, other, alpha=alpha" if scaled else "input, other",
-            text=_expression(scripts, primitive, ("a", "b"), {}),
+            text=_expression(scripts, primitive, ("a", "b")),
             number=0 if of_number else 1,
             edges="(s,)" if of_number else "(s, None)",
             vers="None" if texts["kept3"] == _kept([]) else f"None if {calm} else versions(n.saved)",
@@ -514,6 +458,6 @@ def binary(
             **texts,
         )
 
-    scope = {"long_way": long_way, "Made": class_named(RuleNode, node), **_vjps(primitive, {}, 2)}
+    scope = {"long_way": long_way, "Made": class_named(RuleNode, node), **_vjps(primitive, 2)}
     scope["OfNumber"] = class_named(RuleNode, of_number or node)
     return _made(name, "input, other, alpha=alpha" if scaled else "input, other", write, scope)

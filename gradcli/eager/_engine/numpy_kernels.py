@@ -8,47 +8,18 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache, partial
-from sys import getrefcount
 from typing import Any
 
 import numpy as np
 
 from gradcli.execution.compiler.thread_pool import on_one_thread
 
-_SHORT = 64  # an axis up to so long is searched across, not along
 _FEW = 16  # an axis up to so long is gone through entry by entry
 _LARGE = 4096  # entries from which on a detour pays
 _BLOCK = 256  # rows that are added up one after the other
 _ROW = 1024  # a row up to so long is added up by a product with ones
 _SHARED = 9216  # entries of a matrix from which OpenBLAS shares its product with a vector among threads
-_maximum: Any = np.maximum.reduce
 _sum: Any = np.add.reduce
-
-
-def _held() -> int:
-    """The reference count that `alone` sees for an array that only one view holds."""
-    x = np.empty(2).reshape(1, 2)
-    base = x.base
-    return getrefcount(base)
-
-
-_HELD = _held()
-
-
-def alone(x: Any) -> Any:
-    """The array, if nobody else holds its memory and it lies there row by row; else a copy."""
-    base = x.base
-    if base is not None and x.flags.c_contiguous and x.flags.writeable and getrefcount(base) <= _HELD:
-        return x
-    return x.copy()
-
-
-def largest(x: Any, axis: Any, keepdims: bool = False) -> Any:
-    """The largest entries along an axis: NumPy is slow along a short last axis, and fast across it."""
-    if axis in (-1, (-1,)) and x.ndim > 1 and 0 < x.shape[-1] <= _SHORT and x.flags.c_contiguous:
-        found = np.ascontiguousarray(x.reshape(-1, x.shape[-1]).T).max(axis=0)
-        return found.reshape(*x.shape[:-1], 1) if keepdims else found.reshape(x.shape[:-1])
-    return _maximum(x, axis=axis, keepdims=keepdims)
 
 
 def place_of_largest(general: Any, x: Any, axis: Any) -> Any:
@@ -167,20 +138,6 @@ def sums(x: Any, axis: Any, keepdims: bool = False) -> Any:
     return _sum(x, axis=axis, keepdims=keepdims)
 
 
-@lru_cache(256)
-def _subscripts(rank: int, axes: tuple[int, ...]) -> str:
-    letters = "".join([chr(ord("a") + i) for i in range(rank)])
-    kept = [letter for i, letter in enumerate(letters) if i - rank not in axes]
-    return f"{letters},{letters}->{''.join(kept)}"
-
-
-def product_sums(x: Any, y: Any, axis: tuple[int, ...]) -> Any:
-    """The sums of products along some axes, counted from the end: without the products where these are large."""
-    if x.shape == y.shape and x.size >= _BLOCK and x.dtype.char in "fd" and _rows_of(x.shape, axis) is not None:
-        return np.einsum(_subscripts(x.ndim, axis), x, y)
-    return sums(x * y, axis)
-
-
 @lru_cache(64)
 def _rows(count: int) -> Any:
     """The numbers of the rows of a matrix, as a column."""
@@ -256,28 +213,3 @@ def sigmoid(x: Any) -> Any:
     np.exp(found, out=found)
     found += 1
     return np.reciprocal(found, out=found)
-
-
-_PRECISE = {
-    **{name: getattr(math, name) for name in ("exp", "expm1", "tanh", "log", "log1p", "sin", "cos")},
-    "arctan": math.atan,
-}
-
-
-def of_scalars(name: str, function: Any) -> Any:
-    """The function, which for one number goes through Python's own: float32 results are rounded from doubles."""
-    precise = _PRECISE.get(name)
-    if precise is None:
-        return function
-
-    def chosen(x: Any, function: Any = function, precise: Any = precise) -> Any:
-        kind = x.__class__
-        if kind is np.float32 or kind is np.float64:
-            try:
-                return kind(precise(x))
-            except (ValueError, OverflowError):
-                return function(x)
-        return function(x)
-
-    chosen.precise, chosen.function = precise, function  # type: ignore[attr-defined]
-    return chosen

@@ -9,7 +9,6 @@ operands may then be changed in place, and nothing is computed twice. A test com
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -31,42 +30,29 @@ if TYPE_CHECKING:
 
 
 class Cache(dict[Any, Any]):
-    """A dictionary whose values have a `size`; `keep` adds to it and holds the sum of all sizes below `limit`.
-
-    Reading is that of a dictionary. A value larger than the limit is not kept.
+    """A dictionary whose values have a `size`; one in which the sum of all sizes exceeds `limit` starts again.
 
     >>> from types import SimpleNamespace
     >>> cache = Cache(limit=8)
-    >>> for k in range(5):
+    >>> for k in range(6):
     ...     cache.keep(k, SimpleNamespace(size=2))
     >>> list(cache), cache.total
-    ([1, 2, 3, 4], 8)
+    ([4, 5], 4)
     """
+
+    total = 0
 
     def __init__(self, limit: int) -> None:
         super().__init__()
         self.limit = limit
-        self.total = 0
-        self._lock = threading.Lock()
 
     def keep(self, key: Any, value: Any) -> None:
-        """Add a value, or replace one; drop the oldest ones until all fit."""
-        if value.size > self.limit:
-            return
-        with self._lock:
-            before = self.pop(key, None)
-            if before is not None:
-                self.total -= before.size
-            self[key] = value
-            self.total += value.size
-            while self.total > self.limit:
-                self.total -= self.pop(next(iter(self))).size
-
-    def clear(self) -> None:
-        """Drop everything."""
-        with self._lock:
-            super().clear()
+        """Add a value, alone where it does not fit beside the others."""
+        if self.total + value.size > self.limit:
+            self.clear()
             self.total = 0
+        self[key] = value
+        self.total += value.size
 
 
 def _softmax_rule(ct: Any, out: Any, *, axis: tuple[int, ...]) -> Any:

@@ -225,20 +225,9 @@ def _rounded(x: Any, y: Any, *, name: str) -> Any:
     return catalogue()[name](x / y)
 
 
-_POWERS: dict[Any, Any] = {}
-
-
 @op(inplace=True)
 def pow(input: Any, exponent: Operand) -> Tensor:
     """input ** exponent; whole exponents are exact products where they are small."""
-    if exponent.__class__ is int or exponent.__class__ is float:
-        found = _POWERS.get(exponent)
-        if found is not None and (exponent.__class__ is int or (isinstance(input, Tensor) and input.dtype.kind >= 2)):
-            return found(input)  # type: ignore[no-any-return]
-    return _pow(input, exponent)
-
-
-def _pow(input: Any, exponent: Any) -> Tensor:
     base, other = as_tensor_or_number(input), as_tensor_or_number(exponent)
     if isinstance(base, Tensor):
         base = cast(base, dtypes.int64) if base.dtype is dtypes.bool else base
@@ -260,16 +249,6 @@ def _pow(input: Any, exponent: Any) -> Tensor:
         below = 0 if abs(base) != 1 else np.where(n % 2, base, 1)  # what is left of 1/base**n
         return Tensor(np.asarray(np.where(n < 0, below, base ** np.maximum(n, 0))))
     return record(catalogue()["pow"], (base, other), {}, "PowBackward2", edges=(1,))
-
-
-def _powered(n: int) -> Any:
-    def long_way(input: Any) -> Tensor:
-        return _pow(input, n)
-
-    return fastpath.unary(f"pow{n}".replace("-", "_"), catalogue()["power"], "PowBackward0", long_way, {"n": n})
-
-
-_POWERS.update({n: _powered(n) for n in (2, 3, 4, -1)})
 
 
 @op(inplace=True)
