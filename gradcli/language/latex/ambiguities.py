@@ -151,7 +151,7 @@ def refuse_juxtaposition(t: Tokens, left: Part, right: Part, start: int, here: i
     lone = lone and not re.fullmatch("[a-z]", t.token)  # M g h are numbers
     if left.capital and not left.matrix and lone:
         a, b = left.text.rpartition("*")[2], right.text
-        a = f"\\{a}" if a in MATRICES else a
+        a = f"\\{a}" if a.partition("_")[0] in MATRICES else a
         what = f"`{t.written(start, t.at)}`"
         raise t.readings(what, start, t.at - 1, rf"\mathbf{{{a}}} {b}", rf"{a} \cdot {b}")
 

@@ -325,6 +325,9 @@ def atom(t: Tokens) -> Part:
         return Part(text, matrix=part.matrix, transposed=part.transposed)
     if name in ("\\pi", "π"):
         t.at += 1
+        if t.token == "_":
+            hint = "write another letter, such as w_k"
+            raise t.error("GC138", f"`{name}` is a number here, without a subscript", t.at - 1, t.at, hint)
         return Part("pi", number=True)
     if name in CONSTRUCTS and (name != "\\nabla" or t.names[t.at + 1] == "_"):
         return CONSTRUCTS[name](t)
@@ -441,9 +444,14 @@ def symbol(t: Tokens) -> Part:
         raise call_or_product(t, first, text)
     if name == "e" and not OWN_E.search(t.source.text):
         raise t.readings("`e` without an exponent", first, first, r"\exp(1)", r"\mathrm{q}")
-    capital = text in MATRICES or (len(text) == 1 and text.isupper())
+    capital = is_capital(text)
     column = matrix and text.islower()
     return Part(text, matrix=matrix or (capital and t.arrays), capital=capital, column=column)
+
+
+def is_capital(text: str) -> bool:
+    """Whether a letter may stand for a matrix: A, Sigma."""
+    return text in MATRICES or (len(text) == 1 and text.isupper())
 
 
 def word(t: Tokens) -> tuple[str, bool]:
@@ -510,7 +518,7 @@ def subscript(t: Tokens, text: str, matrix: bool) -> Part:
             raise t.error("GC139", f"`{shown}(` may be a function or a product", first - 2, t.at, hint)
         if suffix.isdigit() or len(suffix) == 1 or set(suffix) <= INDEX_LETTERS:
             t.entry_like.setdefault(name, (text, first))
-        capital = len(text) == 1 and text.isupper() and not set(suffix) <= INDEX_LETTERS
+        capital = is_capital(text) and (t.arrays or text in MATRICES or not set(suffix) <= INDEX_LETTERS)
         column = matrix and text.islower()
         return Part(name, matrix=matrix or (capital and t.arrays), capital=capital, column=column)
     t.entries.add(text)
