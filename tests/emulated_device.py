@@ -196,18 +196,8 @@ class Machine:
         source.write_text(HEADER + "\n".join(new.values()))
         target = source.with_suffix(".so")
         assert COMPILER is not None
-        command = [
-            COMPILER,
-            "-std=c++17",
-            "-O0",
-            "-w",
-            "-ffp-contract=off",
-            "-shared",
-            "-fPIC",
-            str(source),
-            "-o",
-            str(target),
-        ]
+        options = "-std=c++17 -O0 -w -ffp-contract=off -shared -fPIC".split()
+        command = [COMPILER, *options, str(source), "-o", str(target)]
         done = subprocess.run(command, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr[:3000]
         library = ctypes.CDLL(str(target))
