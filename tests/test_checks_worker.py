@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import subprocess
@@ -166,6 +167,11 @@ def test_a_hang_is_inconclusive_at_the_timeout(oracle: Oracle, monkeypatch: pyte
         ("INCONCLUSIVE", "not decided: 0.5 s ran out; a longer --timeout may help")
     }
     assert {check.evidence["unanswered"] for check in checks} == {"timeout"}
+
+
+@pytest.mark.parametrize("timeout", [1e300, math.inf])
+def test_a_timeout_without_end(oracle: Oracle, timeout: float) -> None:
+    assert check_script("x**2", at={"x": 1.0}, oracle=oracle, timeout=timeout).checks[0].verdict == "PROVED"
 
 
 def test_what_the_oracle_cannot_do_is_an_answer(oracle: Oracle) -> None:

@@ -153,6 +153,25 @@ def test_pipes_in_folders_are_left_out(tree: Path) -> None:
     assert find_cases(["pipe.grad"]) == [Case("pipe.grad")]
 
 
+def test_a_folder_that_cannot_be_read_is_an_error(
+    tree: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It was skipped, so that a check of the others passed."""
+    scan = os.scandir
+
+    def closed(path: str) -> Any:
+        if os.path.basename(path) == "deep":
+            raise PermissionError(13, "Permission denied", path)
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", closed)
+    assert find_files(["."]) == ["a.grad", "b.grad", "build/c.grad", "deep"]
+    assert find_files(["."], ["a.grad"]) == ["a.grad", "deep"]
+    assert find_files(["."], exclude=["deep"]) == ["a.grad", "b.grad", "build/c.grad"]
+    assert cli.main(["check", ".", "--select", "a.grad", "--no-cache"]) == 2
+    assert "GC601" in capsys.readouterr().err
+
+
 BLOCK = "text\n\n```gradcli\nx**2\n```\n"
 
 

@@ -141,6 +141,7 @@ SECTIONS = {
             kind="float",
             default=60.0,
             low=0,
+            high=86_400,
             metavar="SECONDS",
             setting=True,
             help="Time for one check; after it the verdict is INCONCLUSIVE.",

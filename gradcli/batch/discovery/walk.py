@@ -25,7 +25,7 @@ def find_cases(
 
     A named file is always taken. Under a folder, names that start with a dot, links to folders, pipes and devices are
     skipped, and so are files that the .gitignore files there and above, up to the root of the repository, ignore. A
-    broken link is taken, so that its error is reported. `select` and `exclude` are patterns as in a .gitignore file,
+    broken link and a folder that cannot be read are taken, so that their errors are reported. `select` and `exclude` are patterns as in a .gitignore file,
     relative to the current folder: with `select` only files that match one of them are taken; files that match
     `exclude` are not.
 
@@ -56,7 +56,7 @@ def find_files(
             continue
         for file in walk(path, docs, set() if read is None else read):
             place = os.path.relpath(file).replace(os.sep, "/") if select or exclude else file
-            if (not select or wanted.within(place)) and not unwanted.within(place):
+            if (not select or wanted.within(place) or os.path.isdir(file)) and not unwanted.within(place):
                 found.add(file)
     return sorted(found, key=lambda path: path.split(os.sep))
 
@@ -93,13 +93,14 @@ def option(name: str, patterns: Sequence[str]) -> Patterns:
 
 
 def walk(folder: str, docs: bool, read: set[str]) -> Iterator[str]:
-    """The scripts under a folder that git would not ignore, and with `docs` the documents.
+    """The scripts under a folder that git would not ignore, and with `docs` the documents; also unreadable folders.
 
     `read` receives the folders and the .gitignore files that were read.
     """
     start = os.path.abspath(folder)
     rules = {start: rules_above(start, read)}
-    for place, folders, files in os.walk(folder):
+    unreadable: list[OSError] = []
+    for place, folders, files in os.walk(folder, onerror=unreadable.append):
         here = os.path.abspath(place)
         read.add(here)
         known = rules.pop(here)
@@ -116,3 +117,4 @@ def walk(folder: str, docs: bool, read: set[str]) -> Iterator[str]:
             path = os.path.join(here, name)
             if wanted and not is_ignored(known, path, False) and (os.path.isfile(path) or not os.path.exists(path)):
                 yield os.path.normpath(os.path.join(place, name))
+    yield from (os.path.normpath(problem.filename) for problem in unreadable if os.path.isdir(problem.filename))

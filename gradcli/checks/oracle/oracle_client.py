@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 
 MOST_NODES = 40_000  # of a graph that is sent to the oracle
+LONGEST = 86_400.0  # seconds; the system cannot wait for an infinite time
 
 
 class Deadline:
@@ -48,7 +49,7 @@ class Deadline:
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
-        self.end = monotonic() + seconds
+        self.end = monotonic() + min(seconds, LONGEST)
 
     def left(self) -> float:
         """How long the next question may take."""
