@@ -87,6 +87,8 @@ def test_only_some_verdicts(capsys: pytest.CaptureFixture[str]) -> None:
     code, lines, _ = told(capsys, "--verdict", "kink", "--format", "concise")
     assert code == 1
     assert [line.partition(" ")[0] for line in lines] == ["kink.grad:2:1:"]
+    _, lines, _ = told(capsys, "--verdict", "proved")
+    assert any(line.split()[:2] == ["ok", "PROVED"] for line in lines)  # what was requested is shown, though it passed
 
 
 def test_what_failed_last(capsys: pytest.CaptureFixture[str]) -> None:

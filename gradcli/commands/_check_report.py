@@ -92,7 +92,7 @@ class Streamed:
 
 
 class Cards:
-    """Documents on standard output; for `several` cases only those that did not pass, at the end.
+    """Documents on standard output; for `several` cases only those that did not pass, or all if `selected`, at the end.
 
     With `verbose` each report is shown at once, one that passed as a line.
     """
@@ -104,9 +104,11 @@ class Cards:
         several: Callable[[], bool],
         verbose: bool,
         replay: Callable[[Any, Any], str] | None,
+        selected: bool,
     ) -> None:
         self.output = output
         self.show = show
+        self.selected = selected  # whether the reports hold only the verdicts that were requested
         self.several = several
         self.verbose = verbose
         self.replay = replay
@@ -117,7 +119,7 @@ class Cards:
     def take(self, report: Any) -> None:
         if self.verbose or not self.several():
             self._show(report)
-        elif self.show == "all" or not verdicts.unremarkable(report):
+        elif not self._in_short(report):
             self._later.append(batch.packed(report))
 
     def finish(self, totals: Totals) -> None:
@@ -127,8 +129,11 @@ class Cards:
         if self.output.format == "table":
             self.output.line("")
 
+    def _in_short(self, report: Any) -> bool:
+        return self.show != "all" and not self.selected and verdicts.unremarkable(report)
+
     def _show(self, report: Any) -> None:
-        line = self.several() and self.show != "all" and verdicts.unremarkable(report)
+        line = self.several() and self._in_short(report)
         notes = tuple(notes_of(report))
         self._emit(lambda style: verdicts.part(report, style, self.show, self.replay, line), line, notes)
 

@@ -72,7 +72,7 @@ def check(
 
     def sinks(several: Callable[[], bool]) -> Reporting:
         def cards() -> Sink:
-            return Nothing() if shown.diff else Cards(output, shown.show, several, shown.verbose, command)
+            return Nothing() if shown.diff else Cards(output, shown.show, several, shown.verbose, command, bool(only))
 
         paths = {form: getattr(written, form) for form in ("json", "junit", "sarif", "gitlab", "markdown")}
         annotate = written.github or os.environ.get("GITHUB_ACTIONS") == "true"
