@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from scipy import special
+from scipy import optimize, special
 
 from gradcli import check_callable
 
@@ -255,6 +255,47 @@ RULES = {
         [lambda s: cholesky_gradient(s, 1.0), lambda s: cholesky_gradient(s, -0.5)],
         (np.array([[2.0, 0.5], [0.5, 1.25]]),),
     ),
+    "weighted averages": Rule(
+        lambda z: np.average(z**2, axis=0, weights=V[:3]) @ V + np.average(z, weights=np.exp(z)),
+        lambda z: averages_gradient(z, 1.0),
+        [lambda z: averages_gradient(z, 0.0)],
+        (W3,),
+    ),
+    "a convolution": Rule(
+        lambda x: (
+            np.sum(np.convolve(x, V[:3], "same") ** 2)
+            + np.convolve(V[:3], x).sum()
+            + np.correlate(x, V[:2], "full") @ X[:, 0]
+        ),
+        lambda x: convolution_gradient(x, V[:3]),
+        [lambda x: convolution_gradient(x, V[2::-1])],
+        (V**2,),
+    ),
+    "an interpolation": Rule(
+        lambda x: np.sum(np.interp(x, [-1.0, 0.0, 0.5, 1.0], V) ** 2),
+        lambda x: 2 * np.interp(x, [-1.0, 0.0, 0.5, 1.0], V) * slopes(x, True),
+        [lambda x: 2 * np.interp(x, [-1.0, 0.0, 0.5, 1.0], V) * slopes(x, False)],
+        (V,),
+    ),
+    "differences, a grid, a polynomial, cases": Rule(
+        lambda x: (
+            np.sum(np.diff(x, prepend=0.0) ** 2)
+            + np.linspace(x[0], x[1], 5) @ np.arange(5.0)
+            + np.polyval([1.0, 0.0, 3.0], x[2])
+            + np.ptp(x)
+            + np.sum(np.select([x < 0, x < 1], [x**3, 2 * x], x))
+        ),
+        lambda x: several_gradient(x, 1.0),
+        [lambda x: several_gradient(x, 0.0)],
+        (V,),
+    ),
+    "functions of SciPy": Rule(
+        lambda x: special.logsumexp(x) + np.sum(special.softmax(x) ** 2) - special.log_softmax(x)[0],
+        lambda x: scipy_gradient(x, 1.0),
+        [lambda x: scipy_gradient(x, 0.0)],
+        (V,),
+    ),
+    "the function of Rosenbrock": Rule(optimize.rosen, optimize.rosen_der, [lambda x: -optimize.rosen_der(x)], (V,)),
     "value and gradient": Rule(
         lambda x: (np.linalg.norm(x) ** 3, 3 * np.linalg.norm(x) * x),
         lambda x: True,
@@ -263,6 +304,36 @@ RULES = {
         "pair",
     ),
 }
+
+
+def averages_gradient(z: Any, less: float) -> Any:
+    e = np.exp(z)
+    p = e / e.sum()
+    return 2 * z * V[:3, None] * V / V[:3].sum() + p * (1 + z - less * (p * z).sum())
+
+
+def convolution_gradient(x: Any, k: Any) -> Any:
+    same = np.convolve(2 * np.convolve(x, V[:3], "same"), k[::-1], "same")
+    return same + np.full(4, V[:3].sum() * (x / x)[0]) + np.convolve(X[:, 0], V[:2], "valid")
+
+
+def slopes(x: Any, divided: bool) -> Any:
+    of = np.diff(V) / (np.array([1.0, 0.5, 0.5]) if divided else 1.0)
+    inside = [(x > -1) & (x < 0), (x > 0) & (x < 0.5), (x > 0.5) & (x < 1)]
+    return np.select(inside, list(of), 0.0)
+
+
+def several_gradient(x: Any, last: float) -> Any:
+    steps = np.diff(x, prepend=0.0)
+    g = 2 * steps - 2 * np.append(steps[1:], 0.0)
+    g += np.array([10 - 7.5, 7.5, 2 * x[2], 0.0])
+    g += 1.0 * (x == x.max()) - last * (x == x.min())
+    return g + np.select([x < 0, x < 1], [3 * x**2, 2 + 0 * x], 1.0)
+
+
+def scipy_gradient(x: Any, less: float) -> Any:
+    p = special.softmax(x)
+    return p + 2 * (p**2 - less * p * (p**2).sum()) + p - np.eye(4)[0]
 
 
 def judged(rule: Rule, derivative: Callable[..., Any]) -> dict[str, str]:

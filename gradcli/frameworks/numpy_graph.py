@@ -1,15 +1,17 @@
 """Records what a function of NumPy computes, as nodes of ours: it is called on arrays that stand for its arguments.
 
-NumPy hands its functions to such an array by `__array_ufunc__` and `__array_function__` (NEP 13 and NEP 18). What makes
-arrays of its own (`np.array`, `np.zeros`) and the functions of `math` do not ask: the modules of the functions see
-others for as long as they are recorded. Whatever looks at a number (a branch, `float`) raises Opaque.
+NumPy hands its functions to such an array by `__array_ufunc__` and `__array_function__` (NEP 13 and NEP 18). Functions
+that make arrays (`np.array`, `np.zeros`), those of `math` and some of SciPy do not use these protocols: the modules of
+the functions see others for as long as they are recorded. Whatever looks at a number (a branch, `float`) raises Opaque.
 """
 
 from __future__ import annotations
 
 import math
+import sys
 import threading
 from contextlib import contextmanager, suppress
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,8 +30,8 @@ if TYPE_CHECKING:
 
 KINDS = {"float": np.dtype(np.float64), "int": np.dtype(np.int64), "bool": np.dtype(np.bool_)}
 IN_PLACE = ("sort", "partition", "put", "resize")  # as methods; as functions they leave their argument alone
-MAKERS = ("array", "asarray", "asanyarray", "ascontiguousarray", "zeros", "ones", "empty")
-MODULES = {"numpy": np, "math": math}
+MAKERS = ("array", "asarray", "asanyarray", "ascontiguousarray", "zeros", "ones", "empty", "full")
+OF_SPECIAL = ("logsumexp", "softmax", "log_softmax")  # Python functions of scipy.special; its others are ufuncs
 MOST_NODES = 10_000
 FILLED = {"zeros": 0.0, "empty": 0.0, "ones": 1.0}
 REDUCED = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "logaddexp": "logsumexp"}
@@ -165,6 +167,8 @@ def called(name: str, func: Callable[..., Any], args: tuple[Any, ...], named: di
         return Symbol(operations.contracted(node_of(args[0]), node_of(args[1])))
     if name == "einsum" and isinstance(args[0], str):
         return Symbol(operations.summed(args[0], *map(node_of, args[1:])))
+    if name in WRITTEN:
+        return WRITTEN[name](*args, **named)
     try:
         return by_name(name, args, named)
     except Opaque:
@@ -255,6 +259,90 @@ def add_at(x: Symbol, index: Any, value: Any = 1.0) -> None:
     x.node = pointwise("add", x.node, sent)
 
 
+# --- functions of NumPy, written in others of its functions ---------------------------------------------------------
+
+
+def recorded(x: Any) -> Symbol:
+    return x if isinstance(x, Symbol) else Symbol(node_of(x))
+
+
+def average(x: Any, axis: int | None = None, weights: Any = None, keepdims: bool = False) -> Any:
+    x = recorded(x)
+    if weights is None:
+        return np.mean(x, axis=axis, keepdims=keepdims)
+    weights = recorded(weights)
+    if weights.ndim != x.ndim and axis is not None:
+        weights = weights.reshape([x.shape[axis] if k == axis % x.ndim else 1 for k in range(x.ndim)])
+    weights = np.broadcast_to(weights, x.shape)
+    return np.sum(x * weights, axis=axis, keepdims=keepdims) / np.sum(weights, axis=axis, keepdims=keepdims)
+
+
+def convolve(a: Any, v: Any, mode: str = "full") -> Any:
+    a, v = sorted(map(recorded, (a, v)), key=len, reverse=True)
+    beyond = np.zeros(len(v) - 1)
+    windows = np.add.outer(np.arange(len(a) + len(v) - 1), np.arange(len(v)))
+    full = np.concatenate([beyond, a, beyond])[windows] @ v[::-1]
+    first, count = {
+        "full": (0, len(full)),
+        "same": ((len(v) - 1) // 2, len(a)),
+        "valid": (len(v) - 1, len(a) - len(v) + 1),
+    }[mode]
+    return full[first : first + count]
+
+
+def correlate(a: Any, v: Any, mode: str = "valid") -> Any:
+    if len(v) > len(a):
+        raise Opaque("it calls correlate in a way that is not supported")
+    return convolve(a, v[::-1], mode)
+
+
+def diff(x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
+    x = recorded(x)
+    edge = [1 if k == axis % x.ndim else length for k, length in enumerate(x.shape)]
+    parts = [
+        np.broadcast_to(recorded(part), edge) if np.ndim(part) == 0 else recorded(part)
+        for part in (prepend, x, append)
+        if part is not None
+    ]
+    return by_name("diff", [np.concatenate(parts, axis=axis)], {"n": n, "axis": axis})
+
+
+def interp(x: Any, xp: Any, fp: Any) -> Any:
+    if holds(xp):
+        raise Opaque("it calls interp in a way that is not supported")
+    x, places, values = recorded(x)[..., None], recorded(xp), recorded(fp)
+    slopes = (values[1:] - values[:-1]) / (places[1:] - places[:-1])
+    return values[0] + np.sum(slopes * (np.minimum(np.maximum(x, places[:-1]), places[1:]) - places[:-1]), axis=-1)
+
+
+def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True) -> Any:
+    parts = np.arange(float(num)).reshape([num] + [1] * max(np.ndim(start), np.ndim(stop)))
+    return start + (stop - start) * recorded(parts) / max(num - bool(endpoint), 1)
+
+
+def polyval(p: Any, x: Any) -> Any:
+    value = 0.0
+    for coefficient in p:
+        value = value * x + coefficient
+    return value
+
+
+def ptp(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
+    return np.max(x, axis=axis, keepdims=keepdims) - np.min(x, axis=axis, keepdims=keepdims)
+
+
+def select(condlist: Any, choicelist: Any, default: Any = 0.0) -> Any:
+    value = default
+    for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
+        value = Symbol(pointwise("where", *map(node_of, (condition, choice, value))))
+    return value
+
+
+WRITTEN: dict[str, Callable[..., Any]] = {
+    one.__name__: one for one in (average, convolve, correlate, diff, interp, linspace, polyval, ptp, select)
+}
+
+
 # --- operands -----------------------------------------------------------------------------------------------------
 
 
@@ -324,12 +412,7 @@ def recording(builder: Builder, *called: Any) -> Iterator[None]:
     RECORDER.builder = builder
     try:
         for scope, name, value in kept:
-            if value is np or value is math:
-                scope[name] = Module(value)
-            else:
-                module, known = MODULES.get(getattr(value, "__module__", "")), getattr(value, "__name__", "")
-                if module is not None and is_replaced(module, known) and value is getattr(module, known):
-                    scope[name] = replacement(module, known)
+            scope[name] = as_recorded(value)
         yield
     finally:
         RECORDER.builder = None
@@ -353,19 +436,46 @@ def scopes_of(function: Any, depth: int = 3) -> Iterator[dict[str, Any]]:
                 yield from scopes_of(cell.cell_contents, depth - 1)
 
 
+def as_recorded(value: Any) -> Any:
+    """A name of a module as a recorded function sees it: itself, or what takes recorded arrays in its place."""
+    name = getattr(value, "__name__", None)
+    if isinstance(value, ModuleType):
+        return Module(value) if name in ("numpy", "math", "scipy", "scipy.special") else value
+    if not callable(value) or not isinstance(name, str):
+        return value
+    for module in map(sys.modules.get, ("numpy", "math", "scipy.special")):
+        if module is not None and is_replaced(module, name) and value is getattr(module, name, None):
+            return replacement(module, name)
+    if getattr(value, "__module__", None) == "scipy._lib._array_api" and name in ("array_namespace", "xp_promote"):
+        return lambda *args, **named: of_array_api(value, args, named)
+    return value
+
+
+def of_array_api(own: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    """Two functions with which SciPy's own functions begin: the module of their arrays, and arrays of one type."""
+    if RECORDER.builder is None or not any(map(holds, args)):
+        return own(*args, **named)
+    if own.__name__ == "array_namespace":
+        return Module(np)
+    return recorded(args[0]) if len(args) == 1 else tuple(map(recorded, args))
+
+
 class Module:
-    """NumPy or `math` as a function that is recorded sees it."""
+    """A module as a function that is recorded sees it."""
 
     def __init__(self, own: Any) -> None:
         self._own = own
 
     def __getattr__(self, name: str) -> Any:
-        return replacement(self._own, name) if is_replaced(self._own, name) else getattr(self._own, name)
+        value = getattr(self._own, name)
+        return replacement(self._own, name) if is_replaced(self._own, name) else as_recorded(value)
 
 
 def is_replaced(module: Any, name: str) -> bool:
-    """Whether a function does not ask its arguments what to do: it makes an array, or is one of `math`."""
-    return name in MAKERS if module is np else name in functions() and hasattr(math, name)
+    """Whether a function does not ask its arguments what to do: it makes an array, or is one of `math` or SciPy."""
+    if module is np:
+        return name in MAKERS
+    return name in (OF_SPECIAL if module is not math else functions()) and hasattr(module, name)
 
 
 def replacement(module: Any, name: str) -> Callable[..., Any]:
@@ -377,6 +487,10 @@ def replacement(module: Any, name: str) -> Callable[..., Any]:
             return own(*args, **named)
         if module is math:
             return Symbol(entrywise(name, args)) if any(map(holds, args)) else own(*args, **named)
+        if module is not np:
+            return called(name, own, args, {"axis": None, **named}) if any(map(holds, args)) else own(*args, **named)
+        if name == "full":
+            return filled(args[0], node_of(args[1])) if len(args) > 1 and holds(args[1]) else own(*args, **named)
         if name in FILLED:
             kind = np.dtype(args[1] if len(args) > 1 else named.get("dtype") or float).kind
             return filled(args[0], constant(here(), FILLED[name])) if kind == "f" else own(*args, **named)

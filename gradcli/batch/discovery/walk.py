@@ -25,9 +25,9 @@ def find_cases(
 
     A named file is always taken. Under a folder, names that start with a dot, links to folders, pipes and devices are
     skipped, and so are files that the .gitignore files there and above, up to the root of the repository, ignore. A
-    broken link and a folder that cannot be read are taken, so that their errors are reported. `select` and `exclude` are patterns as in a .gitignore file,
-    relative to the current folder: with `select` only files that match one of them are taken; files that match
-    `exclude` are not.
+    broken link and a folder that cannot be read are taken, so that their errors are reported. `select` and `exclude`
+    are patterns as in a .gitignore file, relative to the current folder: with `select` only files that match one of
+    them are taken; files that match `exclude` are not.
 
     Raises GradcliError GC721 for a pattern that cannot be read, and for a named document without `docs`.
     """
