@@ -156,7 +156,23 @@ def inner_readers(made: Made) -> None:
     made.read(loop, 0, stacked=(total,))
 
 
+def masks(made: Made, reverse: bool = False) -> None:
+    """Truth values that are gathered over the turns, and read before each of them or after the last one."""
+    b = made.builder
+    seen, always, last, r, u = made.fresh(BOOL), made.fresh(BOOL), made.fresh(BOOL), made.fresh(), made.leaf("u")
+    rows = made.leaf("rows", (made.count,))
+    large, never = made.call("less", b.constant(0.5), r), made.call("less", u, u)
+    loop = close(
+        b, made.count, [(seen, never), (always, made.call("not", never)), (last, never)],
+        [made.call("or", seen, large), made.call("and", large, always), made.call("or", last, large)],
+        rows=[(r, rows)], outputs=[seen, always], reverse=reverse,
+    )  # fmt: skip
+    made.read(loop, 0, 1, 2, stacked=(seen, always))
+
+
 CASES: dict[str, Callable[[Made], None]] = {
+    "masks": masks,
+    "masks backwards": lambda made: masks(made, reverse=True),
     "scalars": scalars,
     "scalars backwards": lambda made: scalars(made, reverse=True),
     "stacks": stacks,
@@ -342,8 +358,12 @@ def test_long_loops_hold_one_turn_and_what_is_stacked() -> None:
 
 
 def test_a_running_sum_of_the_wrong_turn_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = lower.Stages._before
-    monkeypatch.setattr(lower.Stages, "_before", lambda self, first, after: before(self, self._last(after), after))
+    part = lower.Stages._part
+
+    def turn_later(self: Any, x: Any, start: int, stop: int) -> Any:
+        return part(self, x, start + 1, stop + 1) if stop == self.count - 1 else part(self, x, start, stop)
+
+    monkeypatch.setattr(lower.Stages, "_part", turn_later)
     made = case("delayed", 33)
     expected = reference(made, made.point, namespace("numpy"))
     found = Tape(made.readers).run(made.point, backend="numpy")

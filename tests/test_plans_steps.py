@@ -348,3 +348,25 @@ def test_choices_are_those_of_numpy(share: float, kind: str) -> None:
     made, expected = chosen(rows, x, shape)
     assert np.array_equal(made, np.broadcast_to(expected, shape), equal_nan=True)
     assert KERNELS[CHOICE] is not None
+
+
+# --- short rows ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("ufunc", [np.add, np.maximum, np.minimum])
+@pytest.mark.parametrize("shape", [(300, 2), (40, 10, 5), (300, 7)])
+def test_short_rows_are_reduced_by_columns_to_the_same_bits(shape: tuple[int, ...], ufunc: Any, dtype: str) -> None:
+    random = np.random.default_rng(3)
+    x = (random.normal(size=shape) * 10.0 ** random.integers(-5, 5, size=shape)).astype(dtype)
+    x[random.random(shape) < 0.05] = np.inf
+    x[random.random(shape) < 0.02] = np.nan
+    given, made = Value(0, shape, x.dtype), Value(1, shape[:-1], x.dtype)
+    step = kernel(Op(REDUCE, ufunc, (given,), (len(shape) - 1,), made, None))
+    found, turned_round = np.empty((2, *shape[:-1]), dtype)
+    with np.errstate(all="ignore"):
+        step(x, found)
+        step(x.copy("F"), turned_round)
+        expected = ufunc.reduce(x, axis=-1)
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(turned_round, expected)

@@ -195,19 +195,22 @@ def demanded(body: Body, positions: Iterable[int]) -> list[int]:
 # --- loop distribution -----------------------------------------------------------------------------------------
 #
 # The carries of a body depend on each other in groups. A group whose carries need one another runs turn by turn; a
-# carry that only adds up is a running sum. All other steps take all turns at once: those that need no carry before the
-# groups, those that read the states of all turns after them. Of a group only its states are stored; what others read of
-# its steps is computed again, for all turns (R. Allen, K. Kennedy, Automatic translation of Fortran programs to vector
-# form, 1987).
+# carry that only adds up is a running sum, and masks are gathered likewise. All other steps take all turns at once:
+# those that need no carry before the groups, those that read the states of all turns after them. Of a group only its
+# states are stored; what others read of its steps is computed again, for all turns (R. Allen, K. Kennedy, Automatic
+# translation of Fortran programs to vector form, 1987).
+
+ACCUMULATING = ("add", "and", "or")
 
 
 class Group(NamedTuple):
-    """Carries that need one another, and the positions of the steps between them, or one that only adds up.
+    """Carries that need one another, and the positions of the steps between them, or one that only accumulates.
 
-    `reads` are the positions that they read in each turn besides constants: the value that is added, or all of a core.
+    The latter names its operation, one of ACCUMULATING. `reads` are the positions that they read in each turn besides
+    constants: the value that is added, or all of a core.
     """
 
-    adds_up: bool
+    accumulates: str | None
     carries: tuple[int, ...]
     core: tuple[int, ...]
     reads: tuple[int, ...]
@@ -298,10 +301,11 @@ class Split:
         outside = read - {*carries, *core}
         constants = {at for at in outside if body.steps[at].primitive is CONSTANT}
         before = self._before(outside - constants)
-        if len(core) == len(carries) == len(outside) == 1 and body.steps[core[0]].primitive.name == "add":
-            return Stage(before, Group(True, tuple(carries), tuple(core), tuple(outside)))
+        if len(core) == len(carries) == len(outside) == 1 and body.steps[core[0]].primitive.name in ACCUMULATING:
+            name = body.steps[core[0]].primitive.name
+            return Stage(before, Group(name, tuple(carries), tuple(core), tuple(outside)))
         reads = tuple(sorted(outside - constants))
-        return Stage(before, Group(False, tuple(carries), tuple(core), reads, tuple(sorted(constants))))
+        return Stage(before, Group(None, tuple(carries), tuple(core), reads, tuple(sorted(constants))))
 
     def _before(self, positions: Iterable[int]) -> tuple[int, ...]:
         """The steps that give these for all turns, in order, without those that earlier stages have given."""

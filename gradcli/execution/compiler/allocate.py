@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.execution.compiler.ir import ADDED, ENTRY
+from gradcli.execution.compiler.ir import ADDED, ENTRY, base
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -109,19 +109,9 @@ def _overwritten(op: Op, dying: dict[int, Value]) -> Value | None:
         return None
     for arg in op.args[:1] if op.kind == ADDED else op.args:
         if arg.serial in dying and arg.shape == op.out.shape and arg.dtype == op.out.dtype:
-            others = [other for other in op.args if other is not arg]
-            if not any(_shows(other, arg) for other in others):
+            if not any(other is not arg and base(other) is arg for other in op.args):
                 return arg
     return None
-
-
-def _shows(value: Value, other: Value) -> bool:
-    """Whether a value is a view of another one."""
-    while value.op is not None and value.op.kind == "view":
-        value = value.op.args[0]
-        if value is other:
-            return True
-    return False
 
 
 def slot(memory: Any, offset: int, shape: tuple[int, ...], dtype: Any) -> Any:

@@ -118,7 +118,7 @@ def _boxes(recording: Recording) -> dict[int, Box]:
     """The range of each value that is computed; none for those that are zero, or that nothing reads."""
     support: dict[int, Box] = {}  # of values that may not differ from zero everywhere
     for op in recording.ops:
-        zeros = op.kind == ir.PLACE or any(arg.serial in support or _is_zero(arg) for arg in op.args)
+        zeros = op.kind == ir.PLACE or any(arg.serial in support or ir.is_zero(arg) for arg in op.args)
         box = supported(op, lambda value: _given(support, value)) if zeros else None
         if zeros and box != full(op.out.shape):
             support[op.out.serial] = box
@@ -146,13 +146,9 @@ def _boxes(recording: Recording) -> dict[int, Box]:
     return found
 
 
-def _is_zero(value: Value) -> bool:
-    return value.number is not None and bool(value.number == 0)
-
-
 def _given(support: dict[int, Box], value: Value) -> Box:
     """Where a value may differ from zero."""
-    if _is_zero(value):
+    if ir.is_zero(value):
         return EMPTY
     return support.get(value.serial, full(value.shape))
 

@@ -271,15 +271,8 @@ def compiled_loops(schedule: Schedule, once: bool) -> None:
     """Give machine code to the loops of a schedule that are worth it; `once`: where the schedule runs once."""
     for event in schedule.events:
         if isinstance(event, Loop) and event.count * (1 if once else len(event.ops)) >= WORK and is_there():
-            event.code = machine_code(event)
-
-
-def machine_code(loop: Loop) -> MachineCode | None:
-    """The machine code of a loop; None where a step of it cannot be printed."""
-    try:
-        return _Printer(loop).printed()
-    except Unprintable:
-        return None
+            with suppress(Unprintable):
+                event.code = _Printer(event).printed()
 
 
 class Unprintable(Exception):

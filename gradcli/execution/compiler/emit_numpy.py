@@ -19,6 +19,8 @@ LARGEST_POWER = 1024
 SPARSE = 16  # times that a condition is longer than what it chooses, from which looking at the latter costs little
 SHORT = 1 << 16  # bytes of a constant that is worth a copy without gaps
 LONG = 1 << 10  # entries from which choosing by bits is faster than a copy under a mask
+PAIRWISE = 8  # entries of a row from which NumPy adds them in another order than one after the other
+MANY_ROWS = 256  # from which columns are worth several calls
 
 UNSAFE = {np.negative, np.isfinite, np.isnan, np.isinf, np.signbit}  # NumPy 2.4: wrong in results with gaps (AVX-512)
 
@@ -88,7 +90,13 @@ def entry(ufunc: Any) -> Kernel:
 def _choice(op: Op) -> Kernel:
     x, y = op.args[1:]
     dtype = op.out.dtype
-    if not (x.dtype == y.dtype == dtype and dtype.kind == "f" and op.out.size >= LONG and _is_zero(y)):
+    if not (
+        x.dtype == y.dtype == dtype
+        and dtype.kind == "f"
+        and op.out.size >= LONG
+        and ir.is_zero(y)
+        and not np.signbit(y.number)
+    ):
         return _choose
     whole = BITS[dtype.itemsize]
 
@@ -105,15 +113,26 @@ def _choose(condition: Any, x: Any, y: Any, out: Any) -> None:
     np.copyto(out, np.where(condition, x, y))
 
 
-def _is_zero(value: Value) -> bool:
-    return value.number is not None and value.number == 0 and not np.signbit(value.number)
-
-
 def _reduce(op: Op) -> Kernel:
     if op.function is np.add and op.args[0].dtype.kind == "b":
         return counted(op)
-    reduce, axes = op.function.reduce, op.params
+    reduce, axes, shape = op.function.reduce, op.params, op.args[0].shape
+    if axes == (len(shape) - 1,) and 1 < shape[-1] < PAIRWISE and op.out.size >= MANY_ROWS:
+        return _reduce_by_columns(op.function, len(shape))
     return lambda x, out: reduce(x, axes, None, out)
+
+
+def _reduce_by_columns(ufunc: Any, rank: int) -> Kernel:
+    """A reduction of short rows: NumPy takes longer to begin each of them than to compute with whole columns."""
+    function, order = entry(ufunc), (rank - 1, *range(rank - 1))
+
+    def reduce(x: Any, out: Any) -> None:
+        columns = x.transpose(order)
+        function(columns[0], columns[1], out)
+        for column in columns[2:]:
+            function(out, column, out)
+
+    return reduce
 
 
 def places(op: Op, which: Value) -> tuple[Any, ...]:

@@ -130,6 +130,11 @@ def unrepeated(x: Value, axis: int) -> int | None:
     return None
 
 
+def is_zero(value: Value) -> bool:
+    """Whether a value is the number 0, of either sign, everywhere."""
+    return value.number is not None and bool(value.number == 0)
+
+
 def base(value: Value) -> Value:
     """The value whose memory a view shows."""
     while value.op is not None and value.op.kind == VIEW:

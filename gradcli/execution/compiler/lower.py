@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
     Shape = tuple[int, ...]
 
+UFUNCS = {"add": np.add, "and": np.logical_and, "or": np.logical_or}  # of carries that only accumulate
+
 
 def record(
     tape: Tape,
@@ -61,19 +63,17 @@ def record(
             scan = tape.loops[node]
             args = [found[arg] for arg in node.args]
             lead = lead_of(node, args) if held else ()
-            read = operations.scanned(scan, args, lead) if lead else _all_turns(operations, scan, args)
+            if lead:
+                read = operations.scanned(scan, args, lead)
+            else:
+                index = steps.array(np.arange(scan.count, dtype=xp.float_type))
+                read = Stages(operations, scan, args, scan.count, index).record()
             found.update(zip(scan.readers, read, strict=True))
         elif not is_reader(node):
             args = [found[arg] for arg in node.args]
             found[node] = operations.value(node, args, lead_of(node, args) if held or points else ())
     outputs = [found[node] for node in tape.outputs]
     return Recording(live(steps.ops, outputs), inputs, outputs)
-
-
-def _all_turns(operations: Operations, scan: Scan, args: Sequence[Value]) -> list[Value]:
-    """The values of the readers of a loop."""
-    index = operations.steps.array(np.arange(scan.count, dtype=operations.xp.float_type))
-    return Stages(operations, scan, args, scan.count, index).record()
 
 
 def record_turns(scan: Scan, dtype: str, count: int, lead: Shape = ()) -> Recording:
@@ -150,19 +150,20 @@ class Stages:
         self.operations.body(self.scan, positions, self.found, (self.count,), self.lead)
 
     def _group(self, group: Group) -> None:
-        if not group.adds_up:
+        if group.accumulates is None:
             self._core(group)
             return
-        (k,) = group.carries
+        ufunc, (k,) = UFUNCS[group.accumulates], group.carries
         first = self.initial[k]
         terms = self._column(group.reads[0])
         if k in self.split.stored or self.operations.exact:
-            sums = accumulated_back if self.scan.reverse else accumulated
-            before = (self._before(first, terms),)
-            states = self.found[k] = self.steps.make(CALL, sums, before, None, terms.shape, terms.dtype)
-            self.after[k] = self.steps.entry(np.add, self._last(states), self._last(terms))
+            row = self.steps.view("reshape", first, (1, *first.shape), (1, *first.shape))
+            before = self.steps.join([row, self._part(self._ordered(terms), 0, self.count - 1)], 0)
+            states = self.steps.make(CALL, ufunc.accumulate, (before,), None, terms.shape, terms.dtype)
+            self.found[k] = self._ordered(states)
+            self.after[k] = self.steps.entry(ufunc, self._last(self.found[k]), self._last(terms))
         else:
-            self.after[k] = self.steps.entry(np.add, first, self.steps.reduce(np.add, terms, (0,)))
+            self.after[k] = self.steps.entry(ufunc, first, self.steps.reduce(ufunc, terms, (0,)))
 
     def _core(self, group: Group) -> None:
         """One step: what the core reads, then the carries; it gives the states of each carry one after the other."""
@@ -192,20 +193,9 @@ class Stages:
         at = 0 if self.scan.reverse else x.shape[0] - 1
         return self.steps.view("reshape", self._part(x, at, at + 1), x.shape[1:], x.shape[1:])
 
-    def _before(self, first: Value, after: Value) -> Value:
-        """The states before all turns, from the first one and those after them."""
-        shape = (1, *first.shape)
-        row = self.steps.view("reshape", first, shape, shape)
-        if self.scan.reverse:
-            return self.steps.join([self._part(after, 1, self.count), row], 0)
-        return self.steps.join([row, self._part(after, 0, self.count - 1)], 0)
-
-
-def accumulated(x: Any) -> Any:
-    """The sums of the rows of an array up to each of them."""
-    return np.add.accumulate(x, axis=0)
-
-
-def accumulated_back(x: Any) -> Any:
-    """The same from the last row on."""
-    return np.add.accumulate(x[::-1], axis=0)[::-1]
+    def _ordered(self, x: Value) -> Value:
+        """The values of all turns in the order in which the turns run; from that order, in the order of numbers."""
+        if not self.scan.reverse:
+            return x
+        index = (("slice", None, None, -1), *(("slice", 0, n, 1) for n in x.shape[1:]))
+        return self.steps.view("slice", x, index, x.shape)

@@ -545,11 +545,8 @@ def _is_matrix(value: Value, loop: Loop) -> bool:
 def _movable(value: Value) -> bool:
     """Whether a view shows turned memory as well as any other: axes are exchanged, or repeated."""
     while value.op is not None and value.op.kind == ir.VIEW:
-        if value.op.function != "permute" and not _repeats(value.op):
+        shown = value.op.args[0]
+        if value.op.function not in ("permute", "broadcast") or len(shown.shape) != len(value.shape):
             return False
-        value = value.op.args[0]
+        value = shown
     return True
-
-
-def _repeats(op: Op) -> bool:
-    return op.function == "broadcast" and len(op.args[0].shape) == len(op.out.shape)

@@ -177,7 +177,7 @@ class Steps:
             if placed is None or placed.kind != ir.PLACE:
                 continue
             if one.shape == other.shape == shape and one.dtype == other.dtype:
-                if one.number is not None and one.number == 0:
+                if ir.is_zero(one):
                     return other
                 return self.make(ir.ADDED, None, (one, placed.args[0]), placed.params, shape, one.dtype)
         return None
@@ -194,7 +194,7 @@ class Steps:
         condition, x, y = bare(condition), bare(x), bare(y)
         if (plain := self._unbranched(condition, x, y)) is not None and plain.shape == shape:
             return plain
-        zero = y.number is not None and y.number == 0 and not self.faithful
+        zero = ir.is_zero(y) and not self.faithful
         if zero and (negated := self.negated(x)) is not None:
             return self.entry(np.negative, self.choice(condition, negated, self.number(y.number, shape)))
         small = common([value.shape for value in (condition, x, y) if value.number is None])
@@ -208,7 +208,7 @@ class Steps:
         if test is None or test.function is not np.greater_equal or y.dtype != self.float_type:
             return None
         tested, bound = test.args
-        if bound.number is None or bound.number != 0:
+        if not ir.is_zero(bound):
             return None
         if y is tested and x.op is not None and x.op.function is np.negative and x.op.args[0] is y:
             return self._minus_size(y)
@@ -431,4 +431,4 @@ def _asked(total: Value, readers: Readers, kept: set[int]) -> tuple[list[Op], li
 def _is_question(op: Op, value: Value) -> bool:
     if op.kind != ir.ENTRY or op.function is not np.not_equal or op.args[0] is not value or op.out.shape != value.shape:
         return False
-    return op.args[1].number is not None and bool(op.args[1].number == 0)
+    return ir.is_zero(op.args[1])
