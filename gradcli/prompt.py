@@ -121,6 +121,9 @@ class Prompt:
 
     def evaluate(self, text: str) -> None:
         """Show the value of an expression, and keep it as `ans`; with free names its gradient is shown as a formula."""
+        if self.ans is None and "ans" not in self.names and re.search(r"\bans\b", text):
+            self.complain("`ans` has no value yet", "it is the value of the last expression that had one")
+            return
         self.last = text
         script = self.script(text)
         try:

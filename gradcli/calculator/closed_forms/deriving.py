@@ -241,8 +241,13 @@ def with_steps(found: Derivation, source: Source, limits: Limits) -> Derivation:
     def shown(step: DerivationStep) -> DerivationStep:
         return DerivationStep(*[put(getattr(step, field), str) for field in DerivationStep._names])
 
-    lines = {leaf: steps_by(lowered, leaf, names, lambda text: put(text, subject.assumed.place)) for leaf in leaves}
-    return replace(found, steps={leaf: [shown(step) for step in own] for leaf, own in lines.items()})
+    steps = {}
+    for leaf in leaves:
+        lines = [shown(step) for step in steps_by(lowered, leaf, names, lambda text: put(text, subject.assumed.place))]
+        if lines and sorted(lines[-1].result) == sorted(found.text[leaf]):  # the same terms in another order
+            lines[-1] = replace(lines[-1], result=found.text[leaf])
+        steps[leaf] = lines
+    return replace(found, steps=steps)
 
 
 def questions(script: str | Source, found: Derivation, limits: LimitsLike = None) -> Iterator[Question]:

@@ -109,12 +109,12 @@ def sizes_text(choices: Sequence[Mapping[str, int]]) -> str:
 
 def notes(result: Derivation) -> Iterator[Block]:
     """The assumptions, and how to change them."""
-    if any(result.assumes.values()):
+    if any(result.assumes.values()) and not any(" along " in key for key in result.text):
         layout = "a gradient has the shape of its leaf"
         if result.rows:
             layout = "rows stand for the entries of the output, columns for those of the leaf"
         yield Facts((("layout", layout, "note"),))
-        if not result.rows and any("," in key and " along " not in key for key in result.text):
+        if not result.rows and any("," in key for key in result.text):
             yield Facts((("", "second derivatives have rows for the first leaf, columns for the second", "note"),))
     for name, ranks in result.others.items():
         for rank in ranks:

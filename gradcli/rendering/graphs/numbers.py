@@ -30,7 +30,8 @@ def brief(value: Any, digits: int | None) -> str:
         text = number(value, digits)
         return text if len(text) <= WIDE else number(value, min(digits or DIGITS, DIGITS))
     text = nested(value, digits)
-    return text if len(text) <= WIDE_ARRAY else nested(value, min(digits or DIGITS_EACH, DIGITS_EACH))
+    wide = len(text) > WIDE_ARRAY or any(len(entry) > WIDE for entry in text.strip("[]").split(", "))
+    return nested(value, min(digits or DIGITS_EACH, DIGITS_EACH)) if wide else text
 
 
 def detailed(value: Any, digits: int | None, entries: int = ENTRIES) -> str:
