@@ -25,7 +25,7 @@ LINES = [  # script, leaf, (rule, line, result) of each operation
             ("power rule", "d(x**2)/dx = 2*x", ""),
             ("constant factor", "d(-x)/dx = -1", ""),
             ("chain rule, exp", "d(exp(-x))/dx = exp(-x)*d(-x)/dx", "-exp(-x)"),
-            ("product rule", "d(x**2*exp(-x))/dx = exp(-x)*d(x**2)/dx + x**2*d(exp(-x))/dx", "x*exp(-x)*(2 - x)"),
+            ("product rule", "d(x**2*exp(-x))/dx = exp(-x)*d(x**2)/dx + x**2*d(exp(-x))/dx", "x*(2 - x)*exp(-x)"),
         ],
     ),
     (

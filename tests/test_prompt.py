@@ -46,6 +46,7 @@ def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ("lines", "shown"),
     [
         (["1 + 2", "ans*2", "ans + ans"], ["3.0\n6.0\n12.0\n"]),
+        (["x**2", "ans + 1"], ["`ans` has no value yet"]),
         (["x = 3", "x**2", ":grad"], ["9.0", "6.0"]),
         (["def f(x):", "    return x**2 + 1", "", "f(2)"], ["5.0"]),
         (["f(t) = t² + 1", "f(4)"], ["17.0"]),
