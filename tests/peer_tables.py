@@ -1,4 +1,4 @@
-"""PyTorch's and JAX's functions under our names, with the arguments that a script gives them; for `test_peers`."""
+"""PyTorch's functions under our names, with the arguments that a script gives them; for `test_peers`."""
 
 from __future__ import annotations
 
@@ -233,59 +233,3 @@ def torch_tables() -> tuple[dict[str, Callable[..., Any]], Any]:
     ).split():
         table[name] = getattr(torch, name)
     return table, Tensors
-
-
-def jax_tables() -> tuple[dict[str, Callable[..., Any]], Any]:
-    """JAX's functions by our names, where it has them, and how its arrays are made."""
-    import jax
-    import jax.numpy as jnp
-    import jax.scipy.special as special
-
-    class Arrays(Operators):
-        asarray = staticmethod(jnp.asarray)
-        stack = staticmethod(jnp.stack)
-        transpose = staticmethod(jnp.transpose)
-
-    other = {
-        "add": jnp.add, "sub": jnp.subtract, "mul": jnp.multiply, "div": jnp.divide, "neg": jnp.negative, "pow": jnp.power,
-        "asin": jnp.arcsin, "acos": jnp.arccos, "atan": jnp.arctan, "atan2": jnp.arctan2, "asinh": jnp.arcsinh,
-        "acosh": jnp.arccosh, "atanh": jnp.arctanh, "rsqrt": jax.lax.rsqrt, "lgamma": special.gammaln,
-        "logsigmoid": jax.nn.log_sigmoid, "hardtanh": jax.nn.hard_tanh, "hardsigmoid": jax.nn.hard_sigmoid,
-        "gelu": lambda x, approximate="none": jax.nn.gelu(x, approximate=approximate == "tanh"),
-        "leaky_relu": lambda x, slope=0.01: jnp.where(x > 0, x, slope * x),
-        "elu": lambda x, alpha=1: jnp.where(x > 0, x, alpha * jnp.expm1(jnp.minimum(x, 0))),
-        "det": jnp.linalg.det, "inv": jnp.linalg.inv, "solve": jnp.linalg.solve, "norm": jnp.linalg.norm,
-        "expm": jax.scipy.linalg.expm, "logdet": lambda x: jnp.linalg.slogdet(x)[1],
-        "matrix_power": jnp.linalg.matrix_power, "svdvals": lambda x: jnp.linalg.svd(x, compute_uv=False),
-        "cholesky": lambda x: jnp.linalg.cholesky((x + x.mT) / 2),
-        "eigvalsh": lambda x: jnp.linalg.eigvalsh((x + x.mT) / 2),
-        "logsumexp": special.logsumexp,
-        "polygamma": lambda n, x: special.polygamma(int(n), x),
-        "max": lambda *xs, **kw: jnp.max(*xs, **kw) if len(xs) == 1 else jnp.maximum(*xs),
-        "min": lambda *xs, **kw: jnp.min(*xs, **kw) if len(xs) == 1 else jnp.minimum(*xs),
-        "take": lambda x, i, axis=None: jnp.take(x, jnp.asarray(i).astype(int), axis=axis),
-        "where": lambda c, x, y: jnp.where(jnp.asarray(c) != 0, x, y),
-        "detach": jax.lax.stop_gradient, "clamp": jnp.clip,
-        **{name: getattr(jnp.fft, name) for name in ("fft", "ifft", "rfft", "irfft", "fft2", "fftshift")},
-        **{
-            f"{name}_{method}": getattr(getattr(jax.scipy.stats, name), method)
-            for name in ("norm", "t", "gamma", "beta", "chi2")
-            for method in ("logpdf", "pdf", "cdf", "ppf") if hasattr(getattr(jax.scipy.stats, name), method)
-        },
-        "multivariate_normal_logpdf": jax.scipy.stats.multivariate_normal.logpdf,
-        **{name: lambda *xs, name=name: tuple(getattr(jnp, name)(*xs)) for name in ("vsplit", "hsplit", "dsplit")},
-        "array_split": lambda x, n, axis=0: tuple(jnp.array_split(x, n, axis)),
-        "tensordot": lambda x, y, axes=2: jnp.tensordot(
-            x, y, axes if isinstance(axes, int) else [[int(one) for one in each] for each in axes]),
-    }  # fmt: skip
-
-    class Table(dict[str, Any]):
-        def __missing__(self, name: str) -> Any:
-            for module in (jax.nn, special, jnp):
-                found = getattr(module, name, None)
-                if callable(found):
-                    self[name] = found
-                    return found
-            raise KeyError(name)
-
-    return Table(other), Arrays

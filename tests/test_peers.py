@@ -1,7 +1,7 @@
-"""Beside PyTorch 2.13 and JAX: values, gradients and second derivatives at smooth points, gradients at kinks.
+"""Beside PyTorch 2.13: values, gradients and second derivatives at smooth points, gradients at kinks.
 
-Where PyTorch is not installed its tests are skipped and say so, JAX's likewise. What a peer gets wrong, by mathematics, stands
-in a table with the right answer.
+Where PyTorch is not installed its tests are skipped and say so. What it gets wrong, by mathematics, stands in a table with
+the right answer.
 """
 
 from __future__ import annotations
@@ -221,7 +221,7 @@ def test_torch_at_kinks(text: str, at: dict[str, Any]) -> None:
 # --- branches that are not taken ------------------------------------------------------------------------------------
 
 NAN = float("nan")
-# program of x, point, gradient, second derivative; then whether PyTorch and JAX agree with the first
+# program of x, point, gradient, second derivative; then whether PyTorch agrees with the first
 SAFETY = [
     ("where(x > 0, sqrt(x), 0)", -1.0, 0.0, 0.0, False),
     ("where(x > 0, log(x), 0)", 0.0, 0.0, 0.0, False),
@@ -272,41 +272,3 @@ def test_torch_on_branches_not_taken(text: str, x: float, first: float, second: 
     except torch.linalg.LinAlgError:  # raised for a branch that is not taken
         theirs = NAN
     assert np.isclose(theirs, first, equal_nan=True) == agree, theirs
-
-
-# --- JAX ------------------------------------------------------------------------------------------------------------
-
-# Where JAX's value or gradient at a smooth point is not to be compared, and why.
-NO_JAX = {
-    "any": "a truth value", "all": "a truth value", "argmax": "a position", "argmin": "a position",
-    "argsort": "a position", "len": "a size", "shape": "a size", "full": "its operand is the second",
-    "ste": "JAX has no such function", "qr": "two values; PyTorch is asked", "slogdet": "two values; PyTorch is asked",
-    "kl_div": "SciPy's function of this name, another one", "split": "several values; PyTorch is asked", "gather": "jnp has take_along_axis; PyTorch is asked",
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", names())
-def test_jax(name: str) -> None:
-    """Value and gradient of the plain call of every function that JAX has under this name."""
-    jax = pytest.importorskip("jax", reason="JAX is not installed: pip install gradcli[jax]")
-    import jax.numpy as jnp
-
-    if name in NO_JAX:
-        pytest.skip(NO_JAX[name])
-    table, arrays = peer_tables.jax_tables()
-    case = script_cases(name)[0]
-    it = study(case)
-    with jax.enable_x64(True):
-        leaves = {n: jnp.asarray(v) for n, v in it.point(0).items()}
-
-        def loss(given: dict[str, Any]) -> Any:
-            value = numpy_reading.read(case.text, given, table, jnp.float64, arrays)
-            return jnp.sum(jnp.asarray(value) * it.weights[0]), value
-
-        try:
-            (_, value), gradient = jax.value_and_grad(loss, has_aux=True)(leaves)
-        except (KeyError, NotImplementedError) as reason:
-            pytest.skip(f"JAX has no {reason}")
-        close(it.values[0][0], np.asarray(value), 1e-11, f"value of {case}")
-        for mine, leaf in zip(it.found["gradient"], leaves, strict=True):
-            close(mine[0], np.asarray(gradient[leaf]), 1e-9, f"gradient of {case}")
