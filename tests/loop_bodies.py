@@ -105,6 +105,13 @@ class Space:
         return Made(output, self.leaves, self.values)
 
 
+def started(count: int, /, reverse: bool = False, **values: Any) -> tuple[Any, ...]:
+    """A space, a loop in it, and leaves with these values."""
+    s = Space()
+    leaves = [s.leaf(name, value) for name, value in values.items()]
+    return s, s.turn(count, reverse), *leaves
+
+
 def written_out(nodes: Sequence[Node]) -> list[Node]:
     """The same nodes with all loops written out, inner ones too."""
     builder = nodes[0].builder
@@ -131,27 +138,21 @@ def bodies_of(nodes: Sequence[Node]) -> set[Any]:
 
 def logistic(count: int) -> Made:
     """One carry, a leaf."""
-    s = Space()
-    x0, a = s.leaf("x", 0.3), s.leaf("a", 0.7)
-    t = s.turn(count)
+    s, t, x0, a = started(count, x=0.3, a=0.7)
     x = t.carry(x0)
     return s.made(t.loop(x + 0.05 * a * x * (1 - x / 3)).last(0))
 
 
 def three_leaves(count: int) -> Made:
     """Two carries, three leaves, read by two readers."""
-    s = Space()
-    x0, a, b = s.leaf("x", 0.3), s.leaf("a", 0.7), s.leaf("b", -0.4)
-    t = s.turn(count)
+    s, t, x0, a, b = started(count, x=0.3, a=0.7, b=-0.4)
     x, y = t.carry(x0), t.carry(b)
     loop = t.loop(x + 0.1 * s.sin(a * y), y - 0.1 * x * b)
     return s.made(loop.last(0) * loop.last(1) + loop.last(0))
 
 
 def swapped(count: int) -> Made:
-    s = Space()
-    x0, y0 = s.leaf("x", 0.3), s.leaf("y", 0.7)
-    t = s.turn(count)
+    s, t, x0, y0 = started(count, x=0.3, y=0.7)
     x, y = t.carry(x0), t.carry(y0)
     loop = t.loop(y, 0.9 * x + 0.01 * x * x)
     return s.made(s.exp(loop.last(0)) + 2 * loop.last(1))
@@ -159,9 +160,7 @@ def swapped(count: int) -> Made:
 
 def only_swapped(count: int) -> Made:
     """Nothing but a swap, and one of the two does not move at first."""
-    s = Space()
-    x0 = s.leaf("x", 0.3)
-    t = s.turn(count)
+    s, t, x0 = started(count, x=0.3)
     x, y = t.carry(x0), t.carry(2)
     loop = t.loop(y, x)
     return s.made(s.exp(loop.last(0)) * loop.last(1) + loop.last(0) * x0)
@@ -169,27 +168,21 @@ def only_swapped(count: int) -> Made:
 
 def accumulated(count: int) -> Made:
     """A cost that is added up before the state changes."""
-    s = Space()
-    x0, a = s.leaf("x", 0.3), s.leaf("a", 0.7)
-    t = s.turn(count)
+    s, t, x0, a = started(count, x=0.3, a=0.7)
     x, total = t.carry(x0), t.carry(0)
     loop = t.loop(s.sin(a * x + 0.1), total + x * x)
     return s.made(loop.last(1))
 
 
 def rows(count: int) -> Made:
-    s = Space()
-    x0, d, w = s.leaf("x", 0.3), s.leaf("d", np.linspace(-1, 1, count)), s.leaf("w", np.linspace(1, 2, count) ** 2)
-    t = s.turn(count)
+    s, t, x0, d, w = started(count, x=0.3, d=np.linspace(-1, 1, count), w=np.linspace(1, 2, count) ** 2)
     x, row, weight = t.carry(x0), t.row(d), t.row(w)
     return s.made(t.loop(s.tanh(x + row * weight)).last(0))
 
 
 def outputs(count: int) -> Made:
     """A value of every turn, read with another weight each."""
-    s = Space()
-    x0, a, w = s.leaf("x", 0.3), s.leaf("a", 0.7), s.leaf("w", np.linspace(1, 2, count))
-    t = s.turn(count)
+    s, t, x0, a, w = started(count, x=0.3, a=0.7, w=np.linspace(1, 2, count))
     x = t.carry(x0)
     seen = s.cos(x) * a
     loop = t.loop(x + 0.1 * seen, outputs=[seen])
@@ -197,17 +190,13 @@ def outputs(count: int) -> Made:
 
 
 def index(count: int) -> Made:
-    s = Space()
-    x0, a = s.leaf("x", 0.3), s.leaf("a", 0.7)
-    t = s.turn(count)
+    s, t, x0, a = started(count, x=0.3, a=0.7)
     x, i = t.carry(x0), t.index()
     return s.made(t.loop(0.9 * x + s.sin(a * i)).last(0))
 
 
 def index_backwards(count: int) -> Made:
-    s = Space()
-    x0, a, d = s.leaf("x", 0.3), s.leaf("a", 0.7), s.leaf("d", np.linspace(-1, 1, count))
-    t = s.turn(count, reverse=True)
+    s, t, x0, a, d = started(count, reverse=True, x=0.3, a=0.7, d=np.linspace(-1, 1, count))
     x, i, row = t.carry(x0), t.index(), t.row(d)
     seen = x * row
     loop = t.loop(0.9 * x + s.sin(a * i) * row, outputs=[seen])
@@ -216,9 +205,7 @@ def index_backwards(count: int) -> Made:
 
 def network(count: int) -> Made:
     """Matrices and vectors, a loss in every turn."""
-    s = Space()
-    x0, m, u = s.leaf("x", [0.1, -0.2]), s.leaf("m", [[0.3, -0.5], [0.8, 0.2]]), s.leaf("u", [0.05, 0.1])
-    t = s.turn(count)
+    s, t, x0, m, u = started(count, x=[0.1, -0.2], m=[[0.3, -0.5], [0.8, 0.2]], u=[0.05, 0.1])
     h, loss = t.carry(x0), t.carry(0)
     product = s.reshape(s.matmul(m, s.reshape(h, shape=(2, 1))), shape=(2,))
     after = s.tanh(product + u)
@@ -227,26 +214,20 @@ def network(count: int) -> Made:
 
 def loss_before(count: int) -> Made:
     """The same with the loss of the state before the turn: no cotangent comes to the last state."""
-    s = Space()
-    x0, m = s.leaf("x", [0.1, -0.2]), s.leaf("m", [[0.3, -0.5], [0.8, 0.2]])
-    t = s.turn(count)
+    s, t, x0, m = started(count, x=[0.1, -0.2], m=[[0.3, -0.5], [0.8, 0.2]])
     h, loss = t.carry(x0), t.carry(0)
     product = s.reshape(s.matmul(m, s.reshape(h, shape=(2, 1))), shape=(2,))
     return s.made(t.loop(s.sin(product), loss + s.total(h * h)).last(1))
 
 
 def no_carry(count: int) -> Made:
-    s = Space()
-    a, d = s.leaf("a", 0.7), s.leaf("d", np.linspace(-1, 1, count))
-    t = s.turn(count)
+    s, t, a, d = started(count, a=0.7, d=np.linspace(-1, 1, count))
     seen = s.sin(a * t.row(d))
     return s.made(s.total(t.loop(outputs=[seen]).turns(seen)) * a)
 
 
 def equal_inits(count: int) -> Made:
-    s = Space()
-    x0, a = s.leaf("x", 0.3), s.leaf("a", 0.7)
-    t = s.turn(count)
+    s, t, x0, a = started(count, x=0.3, a=0.7)
     x, y, _ = t.carry(x0), t.carry(x0), t.carry(0)
     loop = t.loop(s.sin(x + a), 0.9 * y + 0.1 * x, x)
     return s.made(loop.last(0) * loop.last(1) + loop.last(2) + x0)
@@ -254,18 +235,14 @@ def equal_inits(count: int) -> Made:
 
 def later(count: int) -> Made:
     """A carry that is a number at first and moves later, one that nobody reads, one that is copied only."""
-    s = Space()
-    a, b = s.leaf("a", 0.7), s.leaf("b", 0.2)
-    t = s.turn(count)
+    s, t, a, b = started(count, a=0.7, b=0.2)
     x, y, unread, copied = t.carry(1), t.carry(0), t.carry(b), t.carry(b)
     loop = t.loop(0.5 * x + 0.1 * y, s.cos(a + x), s.sin(unread), copied)
     return s.made(loop.last(0) * loop.last(1) + loop.last(3))
 
 
 def nested(count: int) -> Made:
-    s = Space()
-    x0, a = s.leaf("x", 0.3), s.leaf("a", 0.7)
-    t = s.turn(count)
+    s, t, x0, a = started(count, x=0.3, a=0.7)
     x = t.carry(x0)
     inner = s.turn(3)
     z, i = inner.carry(x * a), inner.index()
@@ -288,9 +265,7 @@ def nested_thrice(count: int) -> Made:
 
 def inner_rows(count: int) -> Made:
     """What the inner loop is given of its turns, and its fixed value, are rows of the outer one."""
-    s = Space()
-    d, e, x0 = s.leaf("d", np.linspace(0, 1, 3 * count).reshape(count, 3)), s.leaf("e", np.ones(count)), s.leaf("x", 1)
-    t = s.turn(count)
+    s, t, d, e, x0 = started(count, d=np.linspace(0, 1, 3 * count).reshape(count, 3), e=np.ones(count), x=1)
     x, stack, fixed = t.carry(x0), t.row(d), t.row(e)
     inner = s.turn(3)
     z, row = inner.carry(x), inner.row(stack)
@@ -299,9 +274,7 @@ def inner_rows(count: int) -> Made:
 
 def slope_inside(count: int) -> Made:
     """A gradient inside of the body."""
-    s = Space()
-    x0, a = s.leaf("x", 0.3), s.leaf("a", 0.7)
-    t = s.turn(count)
+    s, t, x0, a = started(count, x=0.3, a=0.7)
     x = t.carry(x0)
     energy = s.cos(a * x) + x * x * x * x
     return s.made(t.loop(x - 0.1 * grad(energy, [x])[0]).last(0))
@@ -309,9 +282,7 @@ def slope_inside(count: int) -> Made:
 
 def slope_of_loop_inside(count: int) -> Made:
     """A gradient of an inner loop inside of the body."""
-    s = Space()
-    x0, a = s.leaf("x", 0.3), s.leaf("a", 0.7)
-    t = s.turn(count)
+    s, t, x0, a = started(count, x=0.3, a=0.7)
     x = t.carry(x0)
     inner = s.turn(3)
     z = inner.carry(x)
@@ -320,9 +291,7 @@ def slope_of_loop_inside(count: int) -> Made:
 
 
 def detached(count: int) -> Made:
-    s = Space()
-    x0, a = s.leaf("x", 0.3), s.leaf("a", 0.7)
-    t = s.turn(count)
+    s, t, x0, a = started(count, x=0.3, a=0.7)
     x = t.carry(x0)
     return s.made(t.loop(s.detach(s.sin(x)) * a + 0.3 * x).last(0))
 
@@ -339,35 +308,27 @@ SMOOTH = (
 
 def sqrt_in_some_turns(count: int) -> Made:
     """The example of the mask that has to stay: x = where(flag > 0, sqrt(x), 5 + a)."""
-    s = Space()
-    x0, a = s.leaf("x", 0), s.leaf("a", 0.5)
-    t = s.turn(count)
+    s, t, x0, a = started(count, x=0, a=0.5)
     x, flag = t.carry(x0), t.carry(1)
     return s.made(t.loop(s.where(s.greater(flag, 0), s.sqrt(x), 5 + a), flag - 1).last(0))
 
 
 def branch_not_taken(count: int) -> Made:
-    s = Space()
-    x0, a = s.leaf("x", 0.4), s.leaf("a", 0.5)
-    t = s.turn(count)
+    s, t, x0, a = started(count, x=0.4, a=0.5)
     x = t.carry(x0)
     return s.made(t.loop(s.where(s.greater(x, 0), s.sqrt(x) - a, 0.3 - x)).last(0))
 
 
 def last_turn_unread(count: int) -> Made:
     """The accumulator takes x before the turn: in the last turn nothing arrives at sqrt(0)."""
-    s = Space()
-    x0, a = s.leaf("x", count - 1), s.leaf("a", 0.5)
-    t = s.turn(count)
+    s, t, x0, a = started(count, x=count - 1, a=0.5)
     x, y, total = t.carry(x0), t.carry(a), t.carry(0)
     return s.made(t.loop(x - 1, s.sqrt(x - 1) * a, total + y).last(2))
 
 
 def overwritten(count: int) -> Made:
     """A carry that is overwritten without being read: 1/0 before the loop, and in its turns."""
-    s = Space()
-    x0, a = s.leaf("x", 0), s.leaf("a", 0.5)
-    t = s.turn(count)
+    s, t, x0, a = started(count, x=0, a=0.5)
     _, y = t.carry(s.sqrt(x0)), t.carry(a)
     loop = t.loop(s.sqrt(y - y), s.sin(y))
     return s.made(loop.last(1) + s.where(s.greater(a, 9), loop.last(0), a))
@@ -375,25 +336,19 @@ def overwritten(count: int) -> Made:
 
 def slope_before_init(count: int) -> Made:
     """sqrt(0) before the loop; its first turn does not read it."""
-    s = Space()
-    x0, a = s.leaf("x", 0), s.leaf("a", 0.5)
-    t = s.turn(count)
+    s, t, x0, a = started(count, x=0, a=0.5)
     z, first = t.carry(s.sqrt(x0)), t.carry(1)
     return s.made(t.loop(s.where(s.greater(first, 0), a, z * z + a), first - 1).last(0))
 
 
 def slope_before_stack(count: int) -> Made:
-    s = Space()
-    x0, a = s.leaf("x", np.arange(float(count))), s.leaf("a", 0.5)
-    t = s.turn(count)
+    s, t, x0, a = started(count, x=np.arange(float(count)), a=0.5)
     z, i, row = t.carry(0), t.index(), t.row(s.sqrt(x0))
     return s.made(t.loop(z + s.where(s.greater(i, 0), row, 0) * a).last(0))
 
 
 def slope_before_fixed(count: int) -> Made:
-    s = Space()
-    x0, a = s.leaf("x", [0, 1]), s.leaf("a", 0.5)
-    t = s.turn(count)
+    s, t, x0, a = started(count, x=[0, 1], a=0.5)
     fixed = s.sqrt(x0)
     z, i = t.carry(s.broadcast(s.reshape(a, shape=(1,)), shape=(2,))), t.index()
     never = s.greater(s.broadcast(s.reshape(-1 - i, shape=(1,)), shape=(2,)), 0)
@@ -403,9 +358,7 @@ def slope_before_fixed(count: int) -> Made:
 
 def slope_before_inner(count: int) -> Made:
     """sqrt(0) in the outer body, and an inner loop that does not read it."""
-    s = Space()
-    x0, a = s.leaf("x", 0), s.leaf("a", 0.5)
-    t = s.turn(count)
+    s, t, x0, a = started(count, x=0, a=0.5)
     x = t.carry(x0)
     z = s.sqrt(x)
     inner = s.turn(2)
@@ -416,18 +369,14 @@ def slope_before_inner(count: int) -> Made:
 
 def zero_at_first(count: int) -> Made:
     """A carry that is the constant 0 and moves later: its tangent is nothing, not 0, when it meets sqrt."""
-    s = Space()
-    a = s.leaf("a", 0.5)
-    t = s.turn(count)
+    s, t, a = started(count, a=0.5)
     x = t.carry(0)
     return s.made(t.loop(s.sqrt(x) + a).last(0))
 
 
 def swapped_with_zero(count: int) -> Made:
     """A moving and a still carry take turns, under sqrt(0)."""
-    s = Space()
-    a = s.leaf("a", 0.5)
-    t = s.turn(count)
+    s, t, a = started(count, a=0.5)
     x, y = t.carry(0), t.carry(a)
     loop = t.loop(y, s.sqrt(x))
     return s.made(loop.last(0) + loop.last(1))
