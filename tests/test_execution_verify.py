@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 FLOAT = Type("float", ())
 VECTOR = Type("float", (2,))
+EXPANDED = composite("test_expanded", "", definition=lambda x: x)
 
 
 def made(g: Graph, name: str, args: tuple[Node, ...], type: Type = FLOAT, serial: int = 99, **params: Any) -> Node:
@@ -33,34 +34,6 @@ def constant(g: Graph, value: Any, type: Type = FLOAT, serial: int = 99) -> Node
     return Node(CONSTANT, (), {"value": value}, type, serial, None, g.builder)
 
 
-def foreign(g: Graph) -> Node:
-    return made(g, "sin", (Builder(VOCABULARY).leaf("x"),))
-
-
-def unknown_data(g: Graph) -> Node:
-    return Node(DATA, (), {"digest": "none"}, VECTOR, 99, None, g.builder)
-
-
-def misshapen_data(g: Graph) -> Node:
-    return g.builder.array("two", np.ones(2), Type("float", (3,)))
-
-
-def two_leaves(g: Graph) -> Node:
-    other = Node(LEAF, (), {"name": "x"}, VECTOR, 0, None, g.builder)
-    return g.leaf("x") + g.sum(other)
-
-
-def twice(g: Graph) -> Node:
-    x = g.leaf("x")
-    again = made(g, "sin", (x,), serial=50)
-    return made(g, "add", (g.sin(x), again))
-
-
-def without_value(g: Graph) -> Node:
-    expanded = composite("test_expanded", "", definition=lambda x: x)
-    return Node(expanded, (g.leaf("x"),), {}, FLOAT, 99, None, g.builder)
-
-
 def without_rule(g: Graph) -> Node:
     silent = elementwise("test_silent", "", impl=lambda xp, x: x, partials=lambda x, *, out: (1,))
     silent.partials = None
@@ -69,7 +42,7 @@ def without_rule(g: Graph) -> Node:
 
 BROKEN: dict[str, Callable[[Graph], Node]] = {
     "not older": lambda g: made(g, "sin", (g.leaf("x"),), serial=1),
-    "another builder": foreign,
+    "another builder": lambda g: made(g, "sin", (Builder(VOCABULARY).leaf("x"),)),
     "axis counts axes from the front": lambda g: made(g, "sum", (g.leaf("v", 2),), axis=(0,)),
     "axes counts axes from the front": lambda g: made(
         g, "permute", (g.leaf("A", 2, 2),), Type("float", (2, 2)), axes=(1, 0)
@@ -79,11 +52,13 @@ BROKEN: dict[str, Callable[[Graph], Node]] = {
     "not exact": lambda g: constant(g, 0.5),
     "whole number is not an int": lambda g: constant(g, Fraction(2)),
     "is not an int: <#": lambda g: constant(g, True),
-    "not in the table": unknown_data,
-    "data has shape": misshapen_data,
-    "two inputs with one name": two_leaves,
-    "the same computation": twice,
-    "should have been expanded": without_value,
+    "not in the table": lambda g: Node(DATA, (), {"digest": "none"}, VECTOR, 99, None, g.builder),
+    "data has shape": lambda g: g.builder.array("two", np.ones(2), Type("float", (3,))),
+    "two inputs with one name": lambda g: (
+        g.leaf("x") + g.sum(Node(LEAF, (), {"name": "x"}, VECTOR, 0, None, g.builder))
+    ),
+    "the same computation": lambda g: made(g, "add", (g.sin(g.leaf("x")), made(g, "sin", (g.leaf("x"),), serial=50))),
+    "should have been expanded": lambda g: Node(EXPANDED, (g.leaf("x"),), {}, FLOAT, 99, None, g.builder),
     "lacks its rule": without_rule,
     "arguments, not": lambda g: made(g, "sin", (g.leaf("x"), g.leaf("x"))),
     "the type should be": lambda g: made(g, "sin", (g.leaf("v", 2),), Type("float", (3,))),
