@@ -27,6 +27,8 @@ autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 
 html_theme = "furo"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 html_title = f"gradcli {version}"
 html_copy_source = False
 
