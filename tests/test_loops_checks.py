@@ -296,6 +296,8 @@ def test_a_script_with_a_loop_is_certified_and_its_verdicts_name_turns(by_nodes)
         "where(0.1*i > 99.9, a, x)",
         "where(3/(i + 7) == 0.3, x, x*x)",
         "where(0.01*i*i >= 0.09, x, a)",
+        "where(i**2*0.01 >= 0.09, x, a)",
+        "where((i + 1)**-1 == 0.25, x, a)",
         "floor(0.1*i)*x",
         "max(0.1*i, 0.3)*x",
     ],

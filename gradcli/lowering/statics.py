@@ -26,12 +26,22 @@ if TYPE_CHECKING:
 INEXACT = object()  # stands for the value of a node that was computed in floats
 MOST_BITS = 4096  # of an exact number: squaring a number again and again would otherwise never end
 
+
+def _power(x: Any, n: int) -> Any:
+    if type(x) is not int and not is_fraction(x):
+        return x**n
+    if abs(n) * (max(abs(x.numerator), x.denominator).bit_length() - 1) > MOST_BITS:
+        raise ValueError(f"it has more than {MOST_BITS:,} binary digits")
+    return rational(x**n) if n >= 0 else rational(1, x**-n)
+
+
 # What stays exact. Anything else is computed in floats by the evaluator.
 _EXACT: dict[str, Callable[..., Any]] = {
     "add": lambda x, y: x + y,
     "sub": lambda x, y: x - y,
     "mul": lambda x, y: x * y,
     "div": rational,
+    "power": _power,
     "neg": lambda x: -x,
     "floor": math.floor,
     "ceil": math.ceil,
