@@ -188,7 +188,6 @@ def checked(function: Any, method: bool = False, floating: bool = False, call: A
     known = frozenset((*names, *only))
     plain = frozenset(at for at, name in enumerate(names) if said.get(name) in _NUMERIC)
     title = function.__name__
-    row = getattr(function, "row", None)  # of the table of operations
     least = code.co_argcount - len(rule.__defaults__ or ())
     most = 1000 if code.co_flags & _VARARGS else code.co_argcount
 
@@ -212,9 +211,9 @@ def checked(function: Any, method: bool = False, floating: bool = False, call: A
     def check(args: tuple[Any, ...]) -> None:
         if len(args) > most:
             raise TypeError(f"{title}() takes {most} positional arguments, but {len(args)} were given")
-        for x, test in zip(args, tests):  # noqa: B905 - more arguments than names is the function's own error
+        for at, (x, test) in enumerate(zip(args, tests)):  # noqa: B905 - more of them than names are `others`
             if test is not None and not test(x):
-                raise _wrong(title, names, said, args)
+                raise _wrong(title, names[at], at, said[names[at]], x)
         if others is not None and len(args) > len(names):
             check_others(args[len(names) :])
         if floating and args and isinstance(args[0], Tensor) and args[0].dtype.kind < 2:
@@ -227,7 +226,7 @@ def checked(function: Any, method: bool = False, floating: bool = False, call: A
             xs = tuple(xs[0])
         for x in xs:
             if not others(x):  # type: ignore[misc]
-                raise _wrong(title, (rest,), said, (x,))
+                raise _wrong(title, rest, 0, said[rest], x)
 
     def named(kwargs: dict[str, Any]) -> dict[str, Any]:
         if not kwargs.keys() <= known:
@@ -236,7 +235,7 @@ def checked(function: Any, method: bool = False, floating: bool = False, call: A
             kwargs = {**kwargs, "dtype": dtypes.meant(kwargs["dtype"])}
         for name, x in kwargs.items():
             if name in by_name and not by_name[name](x):
-                raise _wrong(title, (name,), said, (x,))
+                raise _wrong(title, name, 0, said[name], x)
         if not plain and not any(isinstance(x, Tensor) for x in kwargs.values()):
             return kwargs
         return {
@@ -245,7 +244,7 @@ def checked(function: Any, method: bool = False, floating: bool = False, call: A
 
     called.__name__, called.__qualname__, called.__doc__ = title, function.__qualname__, function.__doc__
     called.__module__ = function.__module__
-    called.row = row  # type: ignore[attr-defined]
+    called.row = getattr(function, "row", None)  # type: ignore[attr-defined]
     called.__wrapped__, called.check = function, check  # type: ignore[attr-defined]
     called.least = least  # type: ignore[attr-defined]
     return called
@@ -280,13 +279,7 @@ def _renamed(kwargs: dict[str, Any], known: frozenset[str]) -> dict[str, Any]:
     return found
 
 
-def _wrong(title: str, names: tuple[str, ...], said: dict[str, str], args: tuple[Any, ...]) -> Exception:
-    """The error that names the first argument of a wrong type."""
-    for at, (name, x) in enumerate(zip(names, args)):  # noqa: B905 - as above
-        kind = said.get(name, "")
-        if kind in _TESTS and name not in _LOOSE and not _TESTS[kind](x):
-            wanted = _KINDS[kind.removesuffix(" | None")][1]
-            return TypeError(
-                f"{title}(): argument '{name}' (position {at + 1}) must be {wanted}, not {type(x).__name__}"
-            )
-    return TypeError(f"{title}() received an invalid combination of arguments")
+def _wrong(title: str, name: str, at: int, kind: str, x: Any) -> TypeError:
+    """The error for an argument of a wrong type, at a position counted from 0."""
+    wanted = _KINDS[kind.removesuffix(" | None")][1]
+    return TypeError(f"{title}(): argument '{name}' (position {at + 1}) must be {wanted}, not {type(x).__name__}")

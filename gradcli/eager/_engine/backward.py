@@ -327,20 +327,21 @@ class Watch:
                 if kept is not None and cts[at] is not None:
                     add_to_grad(kept, self._tensor(cts[at]), self.create)
         if extra is not None and extra.prehooks and any(ct is not None for ct in cts):
-            cts = self._before(node, extra.prehooks, cts)
+            cts = self._through(extra.prehooks, cts, f"a prehook of {node.name()}")
         if self.wanted:
             for at in range(node.outputs):
                 for target in self.wanted.get((id(node), at), ()):
                     self.found[target] = None if cts[at] is None else self._own(cts[at])
         return self._results(node, cts) if runs else [None] * len(node.ins)
 
-    def _before(self, node: Node, hooks: dict[int, Any], cts: list[Any]) -> list[Any]:
+    def _through(self, hooks: dict[int, Any], values: list[Any], what: str, *others: Any) -> list[Any]:
+        """Call hooks on gradients one after the other; each may replace them."""
         for hook in list(hooks.values()):
-            before = self._tensors(cts)
-            changed = hook(before)
+            before = self._tensors(values)
+            changed = hook(before, *others)
             if changed is not None:
-                cts = [self._raw(ct) for ct in answered(changed, before, f"a prehook of {node.name()}")]
-        return cts
+                values = [self._raw(one) for one in answered(changed, before, what)]
+        return values
 
     def _results(self, node: Node, cts: list[Any]) -> list[Any]:
         if all(ct is None for ct in cts):
@@ -352,12 +353,7 @@ class Watch:
                 results = [value if self._leads(source) else None for source, value in pairs]
         extra = node.extra
         if extra is not None and extra.hooks:
-            before = self._tensors(cts)
-            for hook in list(extra.hooks.values()):
-                sent = self._tensors(results)
-                changed = hook(sent, before)
-                if changed is not None:
-                    results = [self._raw(value) for value in answered(changed, sent, f"a hook of {node.name()}")]
+            results = self._through(extra.hooks, results, f"a hook of {node.name()}", self._tensors(cts))
         if events.current is not None:
             events.current.ran(node, cts, results)
         if sweeps.anomaly:
@@ -377,11 +373,7 @@ class Watch:
             return
         extra = leaf._leaf_hooks
         if extra is not None and extra.prehooks:
-            for hook in list(extra.prehooks.values()):
-                before = self._tensors([value])
-                changed = hook(before)
-                if changed is not None:
-                    (value,) = [self._raw(one) for one in answered(changed, before, "a prehook of AccumulateGrad")]
+            (value,) = self._through(extra.prehooks, [value], "a prehook of AccumulateGrad")
             if value is None:
                 return
         add_to_grad(leaf, self._tensor(value), self.create)
@@ -392,10 +384,7 @@ class Watch:
                     error = RuntimeError if isinstance(answer, Tensor) else TypeError
                     raise error(f"post accumulate grad hooks should return None, not {type(answer).__name__}")
         if extra is not None:
-            for hook in list(extra.hooks.values()):
-                answer = hook((), (self._tensor(value),))
-                if answer is not None:
-                    answered(answer, (), "a hook of AccumulateGrad")
+            self._through(extra.hooks, [], "a hook of AccumulateGrad", (self._tensor(value),))
 
     def _hooked(self, value: Any, hooks: dict[int, Any], what: str) -> Any:
         changed = replaced(hooks, self._tensor(value), what)

@@ -7,7 +7,6 @@ are needed (is anything unusual on, are the operands plain tensors of one float 
 
 from __future__ import annotations
 
-from functools import cache
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,7 @@ import numpy as np
 
 from gradcli.eager._core.dtypes import FLOATS
 from gradcli.eager._core.modes import SPECIAL, caller, ours, outside, sequence, state
-from gradcli.eager._core.node import Saved, class_named, versions
+from gradcli.eager._core.node import Saved, class_named, saved_result, versions
 from gradcli.eager._core.tensor import Counter, Tensor
 from gradcli.eager._engine.codegen import Script
 from gradcli.eager._engine.plan import MOST_NODES, Cache, limited, plan_of
@@ -146,61 +145,8 @@ def {name}({signature}):
 )
 
 
-MOST_OPERANDS = 8  # a follower has lines for each operand; operations on more of them take the long way
+MOST_OPERANDS = 8  # operations on more of them take the long way
 _recipes = Cache(MOST_NODES)
-
-_HEAD = """
-def follow(recipe, {xs}):
-    if {odd}:
-        if {inference}:
-            return None
-    {raws}
-    out, = recipe.value({arrays})
-    {apart}
-    r = new(Tensor)
-    r._raw = out
-    r._count = None
-    if state.mode:
-        r._node = None
-        r._requires = False
-        return r
-    i = 0"""
-
-_SOURCE = """
-    if x{k}._special:
-        s{k} = source_of(x{k})
-        if s{k} is not None:
-            i += {bit}
-    elif x{k}._requires:
-        s{k} = x{k}._node or x{k}
-        i += {bit}
-    else:
-        s{k} = None"""
-
-_TAIL = """
-    if not i:
-        r._node = None
-        r._requires = False
-        return r
-    n = recipe.made()
-    vjp, n.broadcast_to, keep = recipe.vjps.get(i) or recipe.make(i)
-    n.vjp = vjp
-    n.ins = ({ins},)
-    n.saved = keep({xs}, r)
-    n.vers = None if {calm} else versions(n.saved)
-    f = _getframe(2)
-    while f is not None and ours[f.f_globals.get("__name__")]:
-        f = f.f_back
-    if f is None:
-        n._code, n._at = None, 0
-    else:
-        n._code, n._at = f.f_code, f.f_lasti
-    n._seq = next(sequence)
-    n.extra = None
-    r._node = n
-    r._requires = True
-    return r
-"""
 
 # what generated functions name
 _SHARED: dict[str, Any] = {
@@ -212,78 +158,76 @@ _SHARED: dict[str, Any] = {
     "new": object.__new__,
     "F32": F32,
     "F64": F64,
-    "ndarray": np.ndarray,
     "__name__": "gradcli.eager.generated",
 }
-
-
-@cache
-def _follower(count: int, shown: tuple[int, ...], moves: tuple[bool, ...], view: bool) -> Any:
-    """The function that follows recipes of so many operands."""
-    every = range(count)
-    xs = ", ".join(f"x{k}" for k in every)
-    if view:
-        raws = [f"a{k} = x{k}._raw if x{k}._raw.__class__ is ndarray else x{k}._array" for k in every]
-        apart = "pass"
-    else:
-        raws = [f"a{k} = x{k}._raw" for k in every]
-        same = " or ".join(f"out is a{k}" for k in every)
-        apart = f"if out.base is not None or {same}: out = out.copy()"
-    text = _HEAD.format(
-        xs=xs,
-        odd=" or ".join(f"x{k}._special" for k in every),
-        inference=" or ".join(f"x{k}._inference" for k in every),
-        raws="; ".join(raws),
-        arrays=", ".join(f"a{k}" for k in every),
-        apart=apart,
-    )
-    text += "".join(_SOURCE.format(k=k, bit=2**k) for k in every if moves[k])
-    text += _TAIL.format(
-        xs=xs,
-        ins=", ".join(f"s{k}" if moves[k] else "None" for k in shown),
-        calm=" and ".join(f"((c := x{k}._count) is None or not c.value)" for k in every),
-    )
-    return generated.function(text, _SHARED, "follow")
-
-
-@cache
-def _keeper(count: int, reads: tuple[int, ...], needs_out: bool) -> Any:
-    """The function from operands and the result to what a node saves; the result without its tensor."""
-    parts = "".join([*[f"x{k}, " for k in reads], "s, " if needs_out else ""])
-    xs = ", ".join(f"x{k}" for k in range(count))
-    result = "    s = Saved(); s._raw = r._raw; s._count = r._count = Counter()\n" if needs_out else ""
-    return generated.function(f"def keep({xs}, r):\n{result}    return ({parts})\n", _SHARED, "keep")
 
 
 class Recipe:
     """One operation on tensors of known shapes and formats."""
 
-    __slots__ = ("arrays", "follow", "kind", "made", "plan", "shown", "size", "value", "vjps")
-
     def __init__(
         self, plan: Plan, kind: np.dtype[Any], name: str, shown: tuple[int, ...], view: bool, arrays: Sequence[Any]
     ) -> None:
-        self.plan = plan
-        self.size = plan.size
-        self.kind = kind
+        self.plan, self.kind, self.size, self.shown, self.view = plan, kind, plan.size, shown, view
         self.made = class_named(RuleNode, name)
-        self.shown = shown
         self.arrays = [(array.shape, array.dtype) for array in arrays]
         self.value = plan.forward.function(kind)
+        self.moving = [k for k, moves in enumerate(plan.differentiable) if moves]
         self.vjps: dict[int, Any] = {}
-        self.follow = _follower(len(arrays), shown, plan.differentiable, view)
+
+    def follow(self, *xs: Any) -> Tensor | None:
+        """The result on such tensors; None where one was made in inference mode."""
+        for x in xs:
+            if x._special and x._inference:
+                return None
+        if self.view:
+            (out,) = self.value(*[x._raw if x._raw.__class__ is np.ndarray else x._array for x in xs])
+        else:
+            arrays = [x._raw for x in xs]
+            (out,) = self.value(*arrays)
+            if out.base is not None or id(out) in map(id, arrays):
+                out = out.copy()
+        r: Tensor = object.__new__(Tensor)
+        r._raw = out
+        r._count = r._node = None
+        r._requires = False
+        if state.mode:
+            return r
+        mask, sources = 0, [None] * len(xs)
+        for k in self.moving:
+            x = xs[k]
+            source = source_of(x) if x._special else (x._node or x) if x._requires else None
+            if source is not None:
+                sources[k] = source
+                mask |= 1 << k
+        if not mask:
+            return r
+        n = self.made()
+        n.vjp, n.broadcast_to = self.vjps.get(mask) or self.make(mask)
+        n.ins = tuple([sources[k] for k in self.shown])
+        saved = [xs[k] for k in n.vjp.reads]
+        if n.vjp.needs_out:
+            r._count = Counter()
+            saved.append(saved_result(out, r._count))
+        n.saved = tuple(saved)
+        n.vers = versions(n.saved)
+        n._code, n._at = outside(_getframe(2)) or (None, 0)
+        n._seq = next(sequence)
+        n.extra = None
+        r._node = n
+        r._requires = True
+        return r
 
     def make(self, bits: int) -> Any:
-        """For a mask of operands that need a gradient: the derivative, what has to be fitted, and what saves."""
-        count = len(self.arrays)
-        mask = tuple([bool(bits >> k & 1) for k in range(count)])
+        """For a mask of operands that need a gradient: the derivative, and what has to be fitted."""
+        mask = tuple([bool(bits >> k & 1) for k in range(len(self.arrays))])
         vjp = self.plan.vjp(mask, self.kind, self.shown)
         broadcast_to = None
         if vjp.lacking or self.plan.pointwise:
             shape = np.broadcast_shapes(*[known for known, _ in self.arrays]) if self.plan.pointwise else None
             if vjp.lacking or any(mask[k] and self.arrays[k][0] != shape for k in self.shown):
                 broadcast_to = tuple([self.arrays[k] if mask[k] else None for k in self.shown])
-        return limited(self.vjps, bits, (vjp, broadcast_to, _keeper(count, vjp.reads, vjp.needs_out)))
+        return limited(self.vjps, bits, (vjp, broadcast_to))
 
 
 def key_of(signature: Any, xs: Sequence[Any]) -> Any:
@@ -316,7 +260,7 @@ def again(signature: Any, *xs: Any) -> Tensor | None:
     if state.mode == SPECIAL:
         return None
     recipe: Recipe | None = _recipes.get(key_of(signature, xs))
-    return None if recipe is None else recipe.follow(recipe, *xs)
+    return None if recipe is None else recipe.follow(*xs)
 
 
 _MANY = 4096

@@ -140,7 +140,7 @@ def record(
             if recorder_only:  # as if nobody recorded it
                 state.mode = PLAIN if state._grad else SILENT
             try:
-                found = recipe.follow(recipe, *xs)
+                found = recipe.follow(*xs)
             finally:
                 if recorder_only:
                     state.mode = SPECIAL

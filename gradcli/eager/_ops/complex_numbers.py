@@ -79,15 +79,3 @@ def view_as_real(input: Tensor) -> Tensor:
         return (complex_(ct.select(-1, 0), ct.select(-1, 1)),)
 
     return with_gradient(Tensor(raw), (input,), "ViewAsRealBackward0", gradient, tangent=view_as_real)
-
-
-@op()
-def is_complex(input: Tensor) -> bool:
-    """Whether the format is one of complex numbers."""
-    return input.dtype.kind == 3
-
-
-@op()
-def is_floating_point(input: Tensor) -> bool:
-    """Whether the format is one of real floating-point numbers."""
-    return input.dtype.is_floating_point

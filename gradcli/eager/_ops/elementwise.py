@@ -19,7 +19,7 @@ from gradcli.eager._engine import fastpath
 from gradcli.eager._engine.record import GradientNode, apply, cast, declared, kind_of, noded, record
 from gradcli.eager._engine.rule_node import source_of
 from gradcli.eager._ops.complex_numbers import abs_
-from gradcli.eager._ops.table import FUNCTION, as_tensor_or_number, described, formula, op
+from gradcli.eager._ops.table import FUNCTION, as_tensor_or_number, described, formula, op, rows
 from gradcli.primitives import catalogue
 
 if TYPE_CHECKING:
@@ -113,31 +113,34 @@ ROWS: dict[str, Any] = {
     "logical_and": _tested("logical_and", "Where both are not zero."),
     "logical_or": _tested("logical_or", "Where one is not zero."),
     "logical_xor": _tested("logical_xor", "Where exactly one is not zero."),
+    **rows(
+        formula,
+        {
+            "reciprocal": ("1 / input.", lambda input: 1 / input),
+            "frac": ("The part after the point.", lambda input: input - declared("trunc", input)),
+            "deg2rad": ("Degrees as radians.", lambda input: input * (math.pi / 180)),
+            "rad2deg": ("Radians as degrees.", lambda input: input * (180 / math.pi)),
+        },
+        inplace=True,
+    ),
+    **rows(
+        formula,
+        {
+            "remainder": (
+                "What is left of a division rounded down; it has the sign of the divisor.",
+                lambda input, other: declared("mod", input, other),
+            ),
+            "fmod": (
+                "What is left of a division rounded towards zero; it has the sign of `input`.",
+                lambda input, other: input - declared("trunc", input / other) * other,
+            ),
+        },
+        inplace=True,
+        whole=True,
+        variant="other",
+    ),
+    **rows(op, {"square": ("input ** 2.", lambda input: pow(input, 2))}, inplace=True),
 }
-
-
-@formula(inplace=True)
-def reciprocal(input: Tensor) -> Any:
-    """1 / input."""
-    return 1 / input
-
-
-@formula(inplace=True)
-def frac(input: Tensor) -> Any:
-    """The part after the point."""
-    return input - declared("trunc", input)
-
-
-@formula(inplace=True)
-def deg2rad(input: Tensor) -> Any:
-    """Degrees as radians."""
-    return input * (math.pi / 180)
-
-
-@formula(inplace=True)
-def rad2deg(input: Tensor) -> Any:
-    """Radians as degrees."""
-    return input * (180 / math.pi)
 
 
 # --- comparisons of whole tensors ------------------------------------------------------------------------------
@@ -190,7 +193,7 @@ def _div(input: Any, other: Any) -> Tensor:
     one, two = as_tensor_or_number(input), as_tensor_or_number(other)
     if isinstance(one, Tensor):
         return apply(catalogue()["div"], (one, two), {})
-    return mul(reciprocal(two), one)  # type: ignore[no-any-return]
+    return mul(ROWS["reciprocal"](two), one)  # type: ignore[no-any-return]
 
 
 add, sub = _scaled_sum("add", 1), _scaled_sum("sub", -1)
@@ -249,18 +252,6 @@ def pow(input: Any, exponent: Operand) -> Tensor:
         below = 0 if abs(base) != 1 else np.where(n % 2, base, 1)  # what is left of 1/base**n
         return Tensor(np.asarray(np.where(n < 0, below, base ** np.maximum(n, 0))))
     return record(catalogue()["pow"], (base, other), {}, "PowBackward2", edges=(1,))
-
-
-@op(inplace=True)
-def square(input: Tensor) -> Tensor:
-    """input ** 2."""
-    return pow(input, 2)
-
-
-@formula(inplace=True, whole=True, variant="other")
-def remainder(input: Tensor, other: Operand) -> Any:
-    """What is left of a division rounded down; it has the sign of the divisor."""
-    return declared("mod", input, other)
 
 
 @op(only=FUNCTION)
@@ -327,12 +318,6 @@ def _at_least(x: Any, low: Any) -> Any:
 
 def _at_most(x: Any, high: Any) -> Any:
     return catalogue()["where"](catalogue()["greater"](x, high), high, x)
-
-
-@formula(inplace=True, whole=True, variant="other")
-def fmod(input: Tensor, other: Operand) -> Any:
-    """What is left of a division rounded towards zero; it has the sign of `input`."""
-    return input - declared("trunc", input / other) * other
 
 
 @formula(inplace=True)

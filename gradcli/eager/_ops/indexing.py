@@ -17,7 +17,7 @@ from gradcli.eager._engine.rule_node import FixedNode, RuleNode, fitted_tensor
 from gradcli.eager._ops.elementwise import where
 from gradcli.eager._ops.reductions import chosen, found_at, itself, sort
 from gradcli.eager._ops.table import METHOD, op
-from gradcli.eager._ops.views import axis_of, broadcast_to, length_of, reshape, unsqueeze, viewed
+from gradcli.eager._ops.views import axis_of, expand, length_of, reshape, unsqueeze, viewed
 from gradcli.primitives import catalogue
 from gradcli.primitives.indexing import index as graph_index
 
@@ -281,7 +281,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
         return gather(reshape(input, (-1,)), 0, reshape(indices, (-1,)))
     axis = axis_of(dim, input.ndim) + input.ndim
     shape = np.broadcast_shapes(*[(*x.shape[:axis], 1, *x.shape[axis + 1 :]) for x in (input, indices)])
-    input, indices = (broadcast_to(x, (*shape[:axis], x.shape[axis], *shape[axis + 1 :])) for x in (input, indices))
+    input, indices = (expand(x, (*shape[:axis], x.shape[axis], *shape[axis + 1 :])) for x in (input, indices))
     return gather(input, dim, indices)
 
 

@@ -293,8 +293,6 @@ def form_of(function: Any) -> Callable[..., Tensor]:
     ufunc = _DIRECT.get(name)
     guarded = checked(function)
     check, least = getattr(guarded, "check", None), getattr(guarded, "least", 1)
-    several = ufunc is not None
-    alone = check is None and not several
 
     def in_place(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         if ufunc is not None and len(args) == 1 and not kwargs and _directly(ufunc, self, args[0]):
@@ -303,11 +301,8 @@ def form_of(function: Any) -> Callable[..., Tensor]:
             check((self, *args))
             if 1 + len(args) + len(kwargs) < least:
                 raise TypeError(f"{name}_() takes {least - 1} arguments, but {len(args) + len(kwargs)} were given")
-        elif alone and args:
+        elif args:
             raise TypeError(f"{name}_() takes no arguments ({len(args)} given)")
-        elif several and (len(args) != 1 or not isinstance(args[0], (Tensor, int, float, complex, np.generic))):
-            if "other" not in kwargs:
-                raise TypeError(f"{name}_() takes a tensor or a number")
         return change(self, lambda old: function(old, *args, **kwargs), (*args, *kwargs.values()))
 
     return described(in_place, f"{name}_", f"`{name}`, written into the tensor itself.")  # type: ignore[no-any-return]

@@ -65,11 +65,6 @@ def _carried(x: Tensor, to: Any) -> Tensor:
     return with_gradient(Tensor(devices.moved(x._array, to)), (x,), "ToCopyBackward0", lambda ct: (_carried(ct, home),))
 
 
-def cuda(self: Tensor, device: Any = None, non_blocking: bool = False) -> Tensor:
-    """The tensor on a GPU; AssertionError where there is none."""
-    return to(self, "cuda" if device is None else device)
-
-
 def where(self: Tensor, condition: Tensor, other: Operand) -> Tensor:
     """The entries where the condition holds, else those of `other`."""
     found: Tensor = elementwise.where(condition, self, other)
@@ -99,11 +94,6 @@ def storage_offset(self: Tensor) -> int:
     return int((start[0] - start[1]) // self._array.itemsize)
 
 
-def contains(self: Tensor, value: Any) -> bool:
-    """Whether some entry equals a number."""
-    return bool((self._raw == (value._raw if isinstance(value, Tensor) else value)).any())
-
-
 def reduce(self: Tensor, protocol: int) -> Any:
     """For pickle and copy: a tensor is made of its array; RuntimeError for one that is not a leaf."""
     if not self.is_leaf:
@@ -116,11 +106,6 @@ def rebuilt(array: Any, requires_grad: bool) -> Tensor:
     return Tensor(array, requires_grad)
 
 
-def conjugate_transpose(x: Tensor) -> Any:
-    """`.mH` and `.H`: the last two axes exchanged, every entry conjugated."""
-    return matrix_transpose(complex_numbers.conj(x))
-
-
 def matrix_transpose(self: Tensor) -> Tensor:
     """`.mT`: the last two axes exchanged."""
     if self.ndim == 1:
@@ -131,16 +116,6 @@ def matrix_transpose(self: Tensor) -> Tensor:
 def type_as(self: Tensor, other: Tensor) -> Tensor:
     """The tensor in the format of another one."""
     return to(self, other)
-
-
-def view_as(self: Tensor, other: Tensor) -> Tensor:
-    """The same memory in the shape of another tensor."""
-    return views.view(self, tuple(other.shape))
-
-
-def reshape_as(self: Tensor, other: Tensor) -> Tensor:
-    """The entries in the shape of another tensor."""
-    return views.reshape(self, tuple(other.shape))
 
 
 def iterated(self: Tensor) -> Any:
@@ -168,12 +143,14 @@ _SHORT: dict[str, Any] = {
     "stride": lambda self, dim=None: _steps(self) if dim is None else _steps(self)[dim],
     "size": lambda self, dim=None: self.shape if dim is None else self.shape[dim],
     **dict.fromkeys(("dim", "ndimension"), lambda self: int(self._raw.ndim)),
-    "nelement": views.numel,
+    "nelement": views.ROWS["numel"],
     "element_size": lambda self: self.dtype.itemsize,
     "is_signed": lambda self: self._raw.dtype.kind not in "ub",
     "is_contiguous": lambda self: bool(self._array.flags.c_contiguous),
     "_is_view": lambda self: self._base is not None,
     "cpu": lambda self: to(self, "cpu"),
+    "cuda": lambda self, device=None, non_blocking=False: to(self, "cuda" if device is None else device),
+    "__contains__": lambda self, value: bool((self._raw == (value._raw if isinstance(value, Tensor) else value)).any()),
     # tensors of one process: memory is shared as it is, and never pinned
     "share_memory_": lambda self: self,
     "is_shared": lambda self: True,
@@ -182,7 +159,7 @@ _SHORT: dict[str, Any] = {
 _PROPERTIES: dict[str, Any] = {
     "T": views.reversed_axes,
     "mT": matrix_transpose,
-    **dict.fromkeys(("H", "mH"), conjugate_transpose),
+    **dict.fromkeys(("H", "mH"), lambda self: matrix_transpose(complex_numbers.conj(self))),
     "real": complex_numbers.real,
     "imag": complex_numbers.imag,
     "is_cuda": lambda self: self.device.type == "cuda",
@@ -258,11 +235,11 @@ def equip() -> None:
     methods.update(__eq__=_operator(p["eq"], other_kinds=False), __ne__=_operator(p["ne"], other_kinds=True))
     methods.update({f"__{name}__": p[f"bitwise_{name}"] for name in ("and", "or", "xor")})
     methods.update(__neg__=p["neg"], __abs__=p["abs"], __invert__=elementwise.inverted, __matmul__=matmul.matmul)
-    methods.update(__contains__=contains, __iter__=iterated)
+    methods.update(__iter__=iterated)
     methods.update(backward=backward, register_hook=sweep.hook_on, retain_grad=sweep.retain, __reduce_ex__=reduce)
     methods.update(bind=staticmethod(apply), _entries=staticmethod(creation.entries_of))
-    methods.update(_take_over=inplace.renew, _fitted=fitted, to=to, cuda=cuda, type=type_)
-    methods.update({f.__name__: checked(f, method=True) for f in (where, type_as, view_as, reshape_as)})
+    methods.update(_take_over=inplace.renew, _fitted=fitted, to=to, type=type_)
+    methods.update({f.__name__: checked(f, method=True) for f in (where, type_as)})
     methods.update(bernoulli=creation.bernoulli, multinomial=checked(creation.multinomial, method=True))
     methods.update(requires_grad_=Tensor.requires_grad_, storage_offset=storage_offset, **_SHORT)
     for name in ("float", "double", "half", "long", "int", "short", "bool", "cfloat", "cdouble", "uint8", "int8"):

@@ -118,6 +118,34 @@ def formula(
     return with_row
 
 
+# what an argument of a row is, by its name
+KINDS = {
+    **dict.fromkeys(("input", "end", "tensor1", "tensor2", "index", "src", "values", "vec", "mat2"), "Tensor"),
+    **dict.fromkeys(("other", "weight"), "Operand"),
+    **dict.fromkeys(("dim", "diagonal"), "int"),
+    **dict.fromkeys(("keepdim", "descending", "stable", "equal_nan"), "bool"),
+    **dict.fromkeys(("value", "rtol", "atol"), "float"),
+    "eps": "float | None",
+    "dtype": "dtypes.dtype | None",
+    "tensors": "Sequence[Tensor]",
+    "size": "Sizes",
+}
+
+
+def rows(make: Any, functions: dict[str, tuple[str, Any]], kinds: dict[str, str] | None = None, **columns: Any) -> Any:
+    """Rows by their names, made by `op` or `formula`: of each what it does, and an expression.
+
+    The kinds of its arguments follow from their names, except where `kinds` says otherwise. The columns are those of
+    all rows.
+    """
+    known, found = {**KINDS, **(kinds or {})}, {}
+    for name, (summary, function) in functions.items():
+        names = function.__code__.co_varnames
+        told = {one: known[one] for one in names if one in known}
+        found[name] = make(**columns)(described(function, name, summary, **told))
+    return found
+
+
 def as_tensor_or_number(x: Any) -> Any:
     """An operand: a tensor as it is, an array's scalar as a number; TypeError for anything else."""
     if isinstance(x, (Tensor, int, float, complex)):

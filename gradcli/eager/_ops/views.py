@@ -10,9 +10,8 @@ import numpy as np
 from gradcli.eager._core.modes import PLAIN, once, recording, state
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine.arguments import sizes
-from gradcli.eager._engine.fastpath import again
 from gradcli.eager._engine.record import copied, record
-from gradcli.eager._ops.table import FUNCTION, METHOD, op
+from gradcli.eager._ops.table import FUNCTION, METHOD, op, rows
 from gradcli.primitives import catalogue
 from gradcli.primitives.broadcasting import stretch
 
@@ -26,9 +25,7 @@ Shape = tuple[int, ...]
 
 def viewed(x: Tensor, function: Callable[..., Any], params: dict[str, Any], node: str) -> Tensor:
     """The result of a movement that shares the memory of x where NumPy can share it."""
-    result = again((function, node, None, True, *params.values()), x)
-    if result is None:
-        result = record(function, (x,), params, node, view=True, keep_integer=True, pointwise=False)
+    result = record(function, (x,), params, node, view=True, keep_integer=True, pointwise=False)
     out, memory = result._array, x._raw
     if out.base is not memory and (out.base is None or out.base is not memory.base):
         if out.size and not np.may_share_memory(out, memory):
@@ -230,25 +227,7 @@ def expand(input: Tensor, *given: Any, size: Any = None, implicit: bool = False)
     return viewed(input, stretch, {"shape": tuple(wanted)}, "ExpandBackward0")
 
 
-@op(only=METHOD)
-def expand_as(input: Tensor, other: Tensor) -> Tensor:
-    """Repeated to the shape of another tensor."""
-    return expand(input, tuple(other.shape))
-
-
 # --- copies ------------------------------------------------------------------------------------------------
-
-
-@op(only=FUNCTION)
-def detach(input: Tensor) -> Tensor:
-    """The tensor without its history."""
-    return input.detach()
-
-
-@op()
-def numel(input: Tensor) -> int:
-    """How many entries a tensor has."""
-    return int(input._raw.size)
 
 
 @op(fast=True)
@@ -268,19 +247,32 @@ def contiguous(input: Tensor) -> Tensor:
 
 
 @op()
-def ravel(input: Tensor) -> Tensor:
-    """All axes made one."""
-    return reshape(input, (-1,))
-
-
-@op()
 def unflatten(input: Tensor, dim: int, sizes: Sizes) -> Tensor:
     """One axis made several."""
     at = axis_of(dim, input.ndim) + input.ndim
     return view(input, (*input.shape[:at], *_complete(input.shape[at], tuple(sizes)), *input.shape[at + 1 :]))
 
 
-@op()
-def broadcast_to(input: Tensor, size: Sizes) -> Tensor:
-    """Repeated to a shape."""
-    return expand(input, tuple(size))
+ROWS: dict[str, Any] = {
+    **rows(
+        op,
+        {
+            "numel": ("How many entries a tensor has.", lambda input: int(input._raw.size)),
+            "ravel": ("All axes made one.", lambda input: reshape(input, (-1,))),
+            "broadcast_to": ("Repeated to a shape.", lambda input, size: expand(input, tuple(size))),
+            "is_complex": ("Whether the format is one of complex numbers.", lambda input: input.dtype.kind == 3),
+            "is_floating_point": ("Whether it is one of real floats.", lambda input: input.dtype.is_floating_point),
+        },
+    ),
+    **rows(op, {"detach": ("The tensor without its history.", lambda input: input.detach())}, only=FUNCTION),
+    **rows(
+        op,
+        {
+            "view_as": ("The same memory in another tensor's shape.", lambda self, other: view(self, other.shape)),
+            "reshape_as": ("The entries in another tensor's shape.", lambda self, other: reshape(self, other.shape)),
+            "expand_as": ("Repeated to another tensor's shape.", lambda self, other: expand(self, other.shape)),
+        },
+        kinds={"other": "Tensor"},
+        only=METHOD,
+    ),
+}
