@@ -114,18 +114,6 @@ class _Ours(dict[Any, bool]):
 ours = _Ours()
 
 
-class _Caller:
-    """The code outside this package that called an operator last: a loop calls from the same code again and again."""
-
-    __slots__ = ("code",)
-
-    def __init__(self) -> None:
-        self.code: Any = None
-
-
-caller = _Caller()
-
-
 def outside(frame: Any) -> Place:
     """(code, instruction) of the first frame outside this package, from a frame on."""
     while frame is not None:

@@ -9,6 +9,7 @@ Classes are made by name, so that `type(node).__name__` is PyTorch's. A leaf sta
 from __future__ import annotations
 
 import weakref
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from gradcli.eager._core import events
@@ -95,9 +96,7 @@ def versions(saved: tuple[Any, ...]) -> tuple[int, ...] | None:
     return None
 
 
-_OF_THE_ENGINE = frozenset(
-    ("CopySlices", "CopyBackwards", "NotImplemented")
-)  # PyTorch names these with their namespace
+_OF_THE_ENGINE = ("CopySlices", "CopyBackwards", "NotImplemented")  # PyTorch names these with their namespace
 LAST = 2**64 - 1  # the sequence number of a leaf: it runs as soon as it is ready
 
 
@@ -112,17 +111,15 @@ class Output:
         self.nr = nr
 
 
+@dataclass(slots=True, eq=False)
 class Extra:
     """What few nodes have: hooks, tensors that retain their gradient, the user's `metadata`."""
 
-    __slots__ = ("hooks", "metadata", "prehooks", "retained", "tensor_hooks")
-
-    def __init__(self) -> None:
-        self.hooks: dict[int, Any] = {}
-        self.prehooks: dict[int, Any] = {}
-        self.tensor_hooks: dict[int, dict[int, Any]] = {}
-        self.retained: dict[int, weakref.ref[Tensor]] = {}
-        self.metadata: dict[Any, Any] = {}
+    hooks: dict[int, Any] = field(default_factory=dict)
+    prehooks: dict[int, Any] = field(default_factory=dict)
+    tensor_hooks: dict[int, dict[int, Any]] = field(default_factory=dict)
+    retained: dict[int, weakref.ref[Tensor]] = field(default_factory=dict)
+    metadata: dict[Any, Any] = field(default_factory=dict)
 
 
 class Hooked:

@@ -175,7 +175,10 @@ def sweep(sources: Sequence[Any], seeds: Sequence[Any], retain: bool, watch: Wat
             watch.arrived(node, leaves)
             continue
         if node.extra is not None:
-            _retain(node, ct)
+            for at, held in node.extra.retained.items():
+                kept, value = held(), ct[at] if node.outputs > 1 else ct
+                if kept is not None and value is not None:
+                    add_raw(kept, value)
         saved = node.saved
         if node.simple:
             if saved is None:
@@ -245,14 +248,6 @@ def _arrive(
         cts[s][at] = value if known is None else known + value
     else:
         cts[s] = value if cts[s] is None else cts[s] + value
-
-
-def _retain(node: Any, ct: Any) -> None:
-    for at, held in node.extra.retained.items():
-        kept = held()
-        value = ct[at] if node.outputs > 1 else ct
-        if kept is not None and value is not None:
-            add_raw(kept, value)
 
 
 class Watch:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.eager._core.dtypes import FLOATS
-from gradcli.eager._core.modes import SPECIAL, caller, ours, outside, sequence, state
+from gradcli.eager._core.modes import SPECIAL, ours, outside, sequence, state
 from gradcli.eager._core.node import Saved, class_named, saved_result, versions
 from gradcli.eager._core.tensor import Counter, Tensor
 from gradcli.eager._engine.codegen import Script
@@ -33,16 +33,10 @@ NODE = """
             n._seq = next(sequence)
             n.extra = None
             f = _getframe(1)
-            code = f.f_code
-            if code is not caller.code:
-                if ours[f.f_globals.get("__name__")]:
-                    code = None
-                else:
-                    caller.code = code
-            if code is None:
+            if ours[f.f_globals.get("__name__")]:
                 n.place = outside(f)
             else:
-                n._code = code
+                n._code = f.f_code
                 n._at = f.f_lasti
             r._node = n
             r._requires = True"""
@@ -151,7 +145,6 @@ _recipes = Cache(MOST_NODES)
 # what generated functions name
 _SHARED: dict[str, Any] = {
     **{one.__name__: one for one in (Counter, Saved, Tensor, _getframe, outside, source_of, versions)},
-    "caller": caller,
     "ours": ours,
     "sequence": sequence,
     "state": state,

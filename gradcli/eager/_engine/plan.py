@@ -9,6 +9,7 @@ operands may then be changed in place, and nothing is computed twice. A test com
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -114,17 +115,6 @@ class Backward:
         self.steps = Steps(inputs, results)
 
 
-def tangent_of(plan: Plan, mask: tuple[bool, ...]) -> Steps | None:
-    """The tangent of an operation's result from the operands, the result, and the tangents of some operands."""
-    builder = plan.builder
-    moving = [leaf for leaf, moves in zip(plan.leaves, mask, strict=True) if moves]
-    with building(builder, reachable([plan.out, *plan.leaves])):
-        tangents = [builder.fresh_leaf(leaf.type) for leaf in moving]
-        (found,) = push(builder, [plan.out], dict(zip(moving, tangents, strict=True)))
-    stop = [] if plan.out in plan.leaves else [plan.out]
-    return None if found is None else Steps([*plan.leaves, *stop, *tangents], [found])
-
-
 class Vjp:
     """How the nodes of one operation go back: for which operands, in which format, from what was saved.
 
@@ -147,17 +137,14 @@ class Vjp:
         at = {i: place for place, i in enumerate(self.backward.positions)}
         self.where = [at.get(i, -1) for i in shown]
         self.lacking = any(mask[i] and at < 0 for i, at in zip(shown, self.where, strict=True))
-        self.back: Any = self._first
-
-    def _first(self, node: Any, ct: Array) -> tuple[Any, ...]:
-        self.back = self._written()
-        return self.back(node, ct)  # type: ignore[no-any-return]
 
     def suited(self, value: Array) -> Array:
         """A saved array in the format of the computation, if it is one of floating-point numbers."""
         return value.astype(self.kind) if value.dtype.kind in "fc" and value.dtype != self.kind else value
 
-    def _written(self) -> Any:
+    @cached_property
+    def back(self) -> Any:
+        """The function `back(node, ct)`, written when it is first needed."""
         steps = self.backward.steps
         script = Script(self.kind)
         script.backward = True
@@ -231,10 +218,15 @@ class Plan:
         return self.backwards.get(mask) or limited(self.backwards, mask, Backward(self, mask))
 
     def tangent(self, mask: tuple[bool, ...]) -> Steps | None:
-        """The result's tangent where the operands in this mask have tangents; made once."""
-        if mask not in self.tangents:
-            limited(self.tangents, mask, tangent_of(self, mask))
-        return self.tangents[mask]
+        """The result's tangent from the operands, the result, and the tangents of those in a mask; made once."""
+        if mask in self.tangents:
+            return self.tangents[mask]
+        moving = [leaf for leaf, moves in zip(self.leaves, mask, strict=True) if moves]
+        with building(self.builder, reachable([self.out, *self.leaves])):
+            tangents = [self.builder.fresh_leaf(leaf.type) for leaf in moving]
+            (found,) = push(self.builder, [self.out], dict(zip(moving, tangents, strict=True)))
+        stop = [] if self.out in self.leaves else [self.out]
+        return limited(self.tangents, mask, None if found is None else Steps([*self.leaves, *stop, *tangents], [found]))
 
     def vjp(self, mask: tuple[bool, ...], kind: np.dtype[Any], shown: tuple[int, ...], mixed: bool = False) -> Vjp:
         """How its nodes go back; made once."""

@@ -147,7 +147,7 @@ def record(
             if found is not None:
                 if events.current is not None:
                     events.current.operation(name, xs, found)
-                return found  # type: ignore[no-any-return]
+                return found
     if tracer.current is not None and tracer.traced(xs):
         options = {
             "pointwise": pointwise,

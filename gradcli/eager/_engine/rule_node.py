@@ -93,7 +93,10 @@ class RuleNode(Node):
         if turned:
             results = [result.conj() for result in results]
         found = [None if at < 0 else results[at] for at in vjp.where]
-        return found if self.broadcast_to is None else fit_tensors(found, self.broadcast_to)
+        if self.broadcast_to is None:
+            return found
+        pairs = zip(found, self.broadcast_to, strict=True)
+        return [None if one is None else fitted_tensor(value, *one) for value, one in pairs]
 
     def _applied(self, primitive: Any, xs: tuple[Any, ...], params: dict[str, Any]) -> Tensor:
         if primitive.name == "cast" and params["kind"] == "float":
@@ -151,11 +154,6 @@ def fit(found: Any, broadcast_to: tuple[Any, ...]) -> list[Any]:
         else:
             results.append(fitted(value, *one))
     return results
-
-
-def fit_tensors(found: Any, broadcast_to: tuple[Any, ...]) -> list[Any]:
-    """Gradients as tensors in the shapes and formats of their inputs."""
-    return [None if one is None else fitted_tensor(value, *one) for value, one in zip(found, broadcast_to, strict=True)]
 
 
 def fitted(value: Any, shape: tuple[int, ...], kind: Any) -> Any:

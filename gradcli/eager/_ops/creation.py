@@ -398,35 +398,50 @@ def entries_of(first: Any, *rest: Any) -> Any:
     return np.asarray(first)
 
 
-class _Typed(type):
-    """The type of such a constructor: a tensor of the format is an instance of it."""
+class _Maker(type):
+    """The type of such a constructor: a tensor of its format, or any where it has none, is an instance of it."""
 
-    dtype: dtypes.dtype
+    dtype: dtypes.dtype | None = None
+    make: Any
 
     def __instancecheck__(cls, value: Any) -> bool:
-        return isinstance(value, Tensor) and value.dtype == cls.dtype
+        return isinstance(value, Tensor) and cls.dtype in (None, value.dtype)
 
-    def __call__(cls, *sizes: Any) -> Tensor:
-        """A tensor of given entries, or of given sizes (then with zeros)."""
+    def __call__(cls, *args: Any, **options: Any) -> Tensor:
+        made: Tensor = cls.make(*args, **options)
+        return made
+
+
+def _typed(kind: dtypes.dtype) -> Any:
+    """A tensor of given entries, or of given sizes (then with zeros)."""
+
+    def make(*sizes: Any) -> Tensor:
         if len(sizes) == 1 and not isinstance(sizes[0], int):
-            return tensor(sizes[0], dtype=cls.dtype)
-        return Tensor(np.zeros(sizes or (0,), cls.dtype.np))
+            return tensor(sizes[0], dtype=kind)
+        return Tensor(np.zeros(sizes or (0,), kind.np))
+
+    return staticmethod(make)
 
 
 TYPED: dict[str, Any] = {
-    name: _Typed(name, (), {"dtype": kind, "__module__": "torch"})
+    name: _Maker(name, (), {"dtype": kind, "make": _typed(kind), "__module__": "torch"})
     for kind, name in dtypes.TENSOR_NAMES.items()
     if not kind.is_complex
 }
 
 
-class _Variable(type):
-    """The type of `Variable`: every tensor is an instance of it."""
+class Variable(metaclass=_Maker):
+    """The old name of tensors.
 
-    def __instancecheck__(cls, value: Any) -> bool:
-        return isinstance(value, Tensor)
+    >>> import gradcli.eager as torch
+    >>> torch.autograd.Variable(torch.ones(2), requires_grad=True)
+    tensor([1., 1.], requires_grad=True)
+    """
 
-    def __call__(cls, data: Tensor | None = None, requires_grad: bool = False, volatile: bool = False) -> Tensor:
+    __module__ = "torch.autograd.variable"
+
+    @staticmethod
+    def make(data: Tensor | None = None, requires_grad: bool = False, volatile: bool = False) -> Tensor:
         """A leaf that shares the memory and the version of a tensor. TypeError for what is not a tensor."""
         if data is None:
             data = empty(0)
@@ -435,15 +450,3 @@ class _Variable(type):
         if volatile:
             warn("volatile was removed and has no effect: use no_grad() instead")
         return data.detach().requires_grad_(bool(requires_grad))
-
-
-class Variable(metaclass=_Variable):
-    """The old name of tensors.
-
-    >>> import gradcli.eager as torch
-    >>> torch.autograd.Variable(torch.ones(2), requires_grad=True)
-    tensor([1., 1.], requires_grad=True)
-    """
-
-
-Variable.__module__ = "torch.autograd.variable"

@@ -165,7 +165,7 @@ def unreached(story: Story, mark: int, name: str, since: int = 0) -> Finding:
     """Why no backward came to a tensor that requires grad; those before the number `since` did."""
     watch, entry = story.watch, story.entries[mark]
     way = story.way_to_root(mark, since)
-    end = story.first_end(way)
+    end = next(filter(None, map(story.end_at, way)), None)
     if end is not None:
         return ended(story, name, end)
     if not watch.sweeps:

@@ -268,10 +268,6 @@ class Story:
             return End("step-function", entry.line, f"the result is {entry.dtype}, a step function of its operand")
         return End("step-function", entry.line, "the operation has no derivative")
 
-    def first_end(self, way: list[Entry]) -> End | None:
-        """Where a gradient on its way ends first."""
-        return next((end for end in map(self.end_at, way) if end is not None), None)
-
     def side_ends(self, mark: int) -> list[End]:
         """Where ways from a value to a root end, each place once: beside those on which a gradient came."""
         leading = set(walk(self.roots(), self.operands))  # what roots were made from
@@ -338,11 +334,6 @@ class Story:
         return sorted(one for one in walk([mark], self.operands) if self.entries[one].role == "leaf")
 
     # --- backwards ----------------------------------------------------------------------------------------------
-
-    def last_sweep(self, mark: int) -> Sweep | None:
-        """The last backward that brought a gradient to a leaf."""
-        found = self.arrivals.get(mark)
-        return found[-1][0] if found else None
 
     @cached_property
     def arrivals(self) -> dict[int, list[tuple[Sweep, Reached]]]:

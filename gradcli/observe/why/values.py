@@ -176,9 +176,9 @@ def zero(story: Story, mark: int) -> Iterator[Finding]:
             told = f"$it.grad is zero: backward filled it, then it was set to zero at {story.at(line)}"
             yield story.find("zeroed", name, line, told)
         return
-    sweep = story.last_sweep(mark)
-    if sweep is None:
+    if mark not in story.arrivals:
         return
+    sweep = story.arrivals[mark][-1][0]
     seen: set[tuple[str, Any]] = set()
     for step in stoppers(story, sweep, mark):
         reason = flat_reason(step.name)
