@@ -593,7 +593,9 @@ def test_bad_function(f: Any, df: Any, told: str) -> None:
 )
 def test_a_missing_sum_of_a_broadcast_argument_is_named(shape: tuple[int, ...], added: str) -> None:
     at = {"x": np.ones((3, 4)), "b": np.full(shape, 2.0)}
-    found = only(check_callable(lambda x, b: np.sum(x * b), lambda x, b: (b + 0 * x, x), at=at))
+    other, found = check_callable(lambda x, b: np.sum(x * b), lambda x, b: (b + 0 * x, x), at=at).checks
+    assert (other.id, other.passed) == ("callable:x", True), "the gradient by another argument is judged"
+    assert (found.id, found.verdict) == ("callable:b", "ERROR")
     assert str(found.evidence["help"]).endswith(f"add {added}")
 
 

@@ -74,7 +74,7 @@ from gradcli.checks.callables import black_box, recorded
 proved = black_box.Outcome("PROVED", "", {})
 recorded.by_recording = lambda box, *rest: recorded.Rigorous({name: proved for name in box.names}, [], [])
 recorded.judged = lambda box, found, seed, samples: [(one, proved) for one in found]
-recorded.same_gradient = recorded.same_values = recorded.same_rule = lambda *args: None
+recorded.same_sent = recorded.same_values = lambda *args: None
 """,
     "another recording": """
 import gradcli.eager as ours

@@ -9,11 +9,11 @@ import pytest
 
 import gradcli
 import gradcli.eager as torch
-from gradcli.checks.scripts import check_program
 from gradcli.eager import record
 from gradcli.execution.evaluate import evaluate
 from gradcli.transforms import derivatives
 from tests.graph_invariants import verify
+from tests.recorded_checks import check_program
 
 F = torch.nn.functional
 DOUBLE = torch.float64

@@ -178,13 +178,9 @@ def test_the_oracle_forgets_values_with_the_program() -> None:
     rows = {"right": table.rows[right], "output": table.rows[output], "target": table.rows[target]}
     session.answer({"op": "load", "flat": table.flat})
     answer = session.answer({"op": "prove", "moving": ["x"], "entries": [0], "point": {"x": [[1.3], []]}, **rows})
-    assert not answer["proved"] and any(session.programs[0].values.values())
-    session.answer({"op": "load", "flat": table.flat, "keep": 1})
-    assert not session.programs[0].values
-    session.answer({"op": "recall", "place": 1})
-    assert any(session.programs[0].values.values())
+    assert not answer["proved"] and any(session.program.values.values())
     session.answer({"op": "load", "flat": table.flat})
-    assert len(session.programs) == 1 and not session.programs[0].values
+    assert not session.program.values
 
 
 def test_a_proof_that_hangs_is_inconclusive(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -59,7 +59,8 @@ def test_the_better_spelling_is_shown(text: str, at: dict[str, Any], leaf: str, 
     assert new in shown[0]["text"]
     assert shown[0]["ulps"] * 8 <= before
     assert shown[0]["proved"]
-    assert shown[0]["text"] in check.message
+    new, _, old = shown[0]["text"].partition(" for ")
+    assert f"better: {new}" in check.message and old in check.message
     assert 0 < float(check.evidence["digits_lost"]) <= 16  # type: ignore[arg-type]
 
 

@@ -17,9 +17,9 @@ from gradcli import GradcliError, check_callable
 from gradcli.checks import scripts
 from gradcli.checks.callables.process import check_target
 from gradcli.checks.oracle import oracle_client
-from gradcli.checks.scripts import check_program
 from gradcli.execution.evaluate import evaluate
 from gradcli.testing import assert_gradient
+from tests.recorded_checks import check_program
 
 pytestmark = pytest.mark.peers
 torch = pytest.importorskip("torch")

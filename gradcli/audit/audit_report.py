@@ -9,6 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gradcli.checks.formatting import counted
 from gradcli.checks.report import Check, Report, summarised
 from gradcli.diagnostics import did_you_mean, error, visible
 
@@ -136,42 +137,21 @@ def finding(key: str, record: Row, answers: Sequence[Row]) -> Finding:
         if rows is None:
             verdict, why = (UNJUDGED, answer["unjudged"]) if "unjudged" in answer else ("ERROR", answer["error"])
             rows = [{"leaf": None, "verdict": verdict, "message": why, "evidence": {}}]
-        for row in rows:
-            settled = row.get("sorted")
-            if settled:
-                row = {**row, "verdict": settled["word"], "message": settled["reason"]}
-            points.append({**row, "call": answer["call"], "point": answer.get("point", {})})
+        points += [{**row, "call": answer["call"], "point": answer.get("point", {})} for row in rows]
     calls, untracked = record["calls"], record["untracked"]
     worst = min(points, key=lambda one: ORDER.index(one["verdict"]), default=None)
     if worst is None:
         without = f" where a gradient was wanted ({untracked} calls without)" if untracked else ""
-        reason = record["skipped"] or f"never called{without}"
-        worst = {
-            "verdict": UNJUDGED,
-            "message": reason if record["skipped"] or not calls else "not kept",
-            "evidence": {},
-        }
+        reason = record["skipped"] or ("not kept" if calls else f"never called{without}")
+        worst = {"verdict": UNJUDGED, "message": reason, "evidence": {}}
     message = worst["message"]
     if worst["verdict"] == DISAGREES and worst.get("leaf"):
         message = f"with respect to {worst['leaf']}: {message}"
-    return Finding(
-        name=record["name"],
-        library=record["library"],
-        role=record["role"],
-        file=shown_path(record["file"]),
-        line=record["line"],
-        caller=shown_path(record["caller"]),
-        calls=calls,
-        untracked=untracked,
-        owned=any(is_own(one) for one in record["files"]),
-        verdict=worst["verdict"],
-        message=message,
-        points=points,
-        worst=worst,
-        notes=list(dict.fromkeys(notes)),
-        skipped=record["skipped"],
-        key=key,
-    )
+    about = {name: record[name] for name in ("name", "library", "role", "line", "calls", "untracked", "skipped")}
+    about |= {"file": shown_path(record["file"]), "caller": shown_path(record["caller"])}
+    about |= {"verdict": worst["verdict"], "message": message, "points": points, "worst": worst}
+    owned = any(map(is_own, record["files"]))
+    return Finding(owned=owned, notes=list(dict.fromkeys(notes)), key=key, **about)
 
 
 def is_own(file: str) -> bool:
@@ -200,13 +180,9 @@ def exit_code(found: Sequence[Finding], processes: int, lenient: bool) -> tuple[
     wrong = sum(one.fails for one in found)
     undecided = sum(one.undecided for one in found)
     if wrong:
-        return 1, f"{wrong} gradient{'' if wrong == 1 else 's'} of your own code failed"
+        return 1, f"{counted(wrong, 'gradient')} of your own code failed"
     if undecided and not lenient:
-        return (
-            3,
-            f"{undecided} gradient{'' if undecided == 1 else 's'} of your own code could not be decided "
-            "(--lenient accepts this)",
-        )
+        return 3, f"{counted(undecided, 'gradient')} of your own code could not be decided (--lenient accepts this)"
     if not processes:
         hint = "PYTHONPATH is ignored by `python -I` and `-E`, and by programs that clear their environment"
         return 5, f"0 Python processes reported: {hint}"
@@ -227,16 +203,8 @@ def save_points(found: Sequence[Finding], argv: Sequence[str], folder: str) -> N
     for one in found:
         if one.verdict != "DISAGREES" or not folder:
             continue
-        content = {
-            "version": VERSION,
-            "command": list(argv),
-            "folder": os.getcwd(),
-            "key": one.key,
-            "name": one.name,
-            "call": one.worst["call"],
-            "point": one.worst["point"],
-        }
-        text = json.dumps(content)
+        call = {"key": one.key, "name": one.name, "call": one.worst["call"], "point": one.worst["point"]}
+        text = json.dumps({"version": VERSION, "command": list(argv), "folder": os.getcwd(), **call})
         path = Path(folder, "audit", sha256(text.encode()).hexdigest()[:12] + ".json")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -26,7 +26,6 @@ from gradcli.diagnostics import error, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from types import FrameType
 
     Record = dict[str, Any]
 
@@ -140,7 +139,8 @@ class Exported:
         except subprocess.TimeoutExpired:
             answer = {"error": f"a call did not return within {limit:g} s and was stopped"}
         except (OSError, ValueError, IndexError):
-            answer = {"error": f"the process of the check crashed: {last_line(done.stderr)}"}
+            last = (done.stderr.strip().splitlines() or ["no output"])[-1]  # of a traceback it says what happened
+            answer = {"error": f"the process of the check crashed: {visible(last, 200)}"}
         if not self.call:
             answer.setdefault("notes", []).append("at a random point: the program never called it with numbers")
         return Judged(self.key, self.call, answer)
@@ -149,12 +149,7 @@ class Exported:
         """It has no process yet."""
 
 
-def last_line(text: str) -> str:
-    """The last line of a text, which of a traceback says what happened."""
-    return visible((text.strip().splitlines() or ["no output"])[-1], 200)
-
-
-class Court:
+class Judge:
     """Takes the calls of copies while the command runs, and judges them."""
 
     def __init__(self, folder: str, limits: Limits, progress: Callable[[int, int, str], None]) -> None:
@@ -237,21 +232,22 @@ def audited(argv: Sequence[str], limits: Limits, progress: Callable[[int, int, s
     Raises GradcliError GC745 where the command cannot be started, or the system has no `fork`.
     """
     if not hasattr(os, "fork"):
-        raise error(
-            "GC745", "gradcli audit copies processes, which this operating system cannot do", help="use Linux or macOS"
-        )
+        told = "gradcli audit copies processes, which this operating system cannot do"
+        raise error("GC745", told, help="use Linux or macOS")
     folder = tempfile.mkdtemp(prefix="gradcli-")
     try:
         options = {"only": limits.only, "size": limits.size, "callbacks": limits.callbacks, "again": limits.again}
         Path(folder, "options.json").write_text(json.dumps(options), "utf-8")
-        court = Court(folder, limits, progress)
+        judge = Judge(folder, limits, progress)
         try:
             code = run(argv, folder)
             ended = monotonic()
-            judged = court.decide([one for one in records(folder) if "job" in one])
+            judged = judge.decide([one for one in records(folder) if "job" in one])
         finally:
-            court.close()
-        return Outcome(code, *recorded(folder), judged, troubles(folder), monotonic() - ended)
+            judge.close()
+        faults = [path.read_text("utf-8") for path in sorted(Path(folder).glob("*.trouble"))]
+        faults += [str(one["fault"]) for one in records(folder) if "fault" in one]
+        return Outcome(code, *recorded(folder), judged, list(dict.fromkeys(faults)), monotonic() - ended)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -267,7 +263,7 @@ def run(argv: Sequence[str], folder: str) -> int:
         script = argv[0].endswith(".py") and os.path.isfile(argv[0])
         hint = f"write gradcli audit -- python {visible(argv[0], 200)}" if script else "is it on the PATH?"
         raise error("GC745", f"cannot start {visible(argv[0], 200)}: {reason}", help=hint) from None
-    before = signal.signal(signal.SIGINT, lambda number, frame: leave(number, frame))
+    before = signal.signal(signal.SIGINT, lambda number, frame: None)  # the command gets it as well
     try:
         code = process.wait()
     except BaseException:  # a signal requested that this process end
@@ -277,10 +273,6 @@ def run(argv: Sequence[str], folder: str) -> int:
     finally:
         signal.signal(signal.SIGINT, before)
     return code if code >= 0 else 128 - code
-
-
-def leave(number: int, frame: FrameType | None) -> None:
-    """Leave a signal to the command, which gets it as well."""
 
 
 def recorded(folder: str) -> tuple[int, dict[str, Record]]:
@@ -299,13 +291,6 @@ def recorded(folder: str) -> tuple[int, dict[str, Record]]:
         found[key]["calls"] += record["calls"]
         found[key]["untracked"] += record.get("untracked", 0)
     return len(processes), found
-
-
-def troubles(folder: str) -> list[str]:
-    """What went wrong in the watching itself."""
-    found = [path.read_text("utf-8") for path in sorted(Path(folder).glob("*.trouble"))]
-    found += [str(one["fault"]) for one in records(folder) if "fault" in one]
-    return list(dict.fromkeys(found))
 
 
 def records(folder: str) -> Iterator[Record]:

@@ -27,11 +27,7 @@ from gradcli.frameworks.call_arguments import numbers, parameters
 from gradcli.frameworks.failures import Failed, OutOfTime, describe
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    # a function, how its derivative is given to `check_callable`, and the point, by name or by position
-    Subject = tuple[Callable[..., Any], dict[str, Any], dict[str, Any] | tuple[Any, ...]]
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -39,6 +35,8 @@ if TYPE_CHECKING:
     from gradcli.frameworks.box import Box
 
     Floats = NDArray[np.floating[Any]]
+    # a function, how its derivative is given to `check_callable`, and the point, by name or by position
+    Subject = tuple[Callable[..., Any], dict[str, Any], dict[str, Any] | tuple[Any, ...]]
 
 SAMPLES = 2  # points beside the kept one
 SETTLED = ("PROVED", "CERTIFIED", "AGREES", "KINK", "BOUNDARY", "UNDEFINED")  # verdicts with nothing to be sorted
@@ -111,7 +109,7 @@ def judged(subject: Subject, seconds: float) -> dict[str, Any]:
             box, _ = opened(box)
             found = sorted_out(box, one, draws, [*filter(callable, derivative.values()), f])
         if found is not None:
-            row["sorted"] = found._asdict()
+            row |= {"verdict": found.word, "message": found.reason}
     notes = [one.message for one in report.diagnostics]
     point = {name: packed(value) for name, value in arrays.items() if value is not None}
     return {"checks": checks, "notes": notes, "point": point}
@@ -278,17 +276,13 @@ class Constraint(NamedTuple):
     pullback: Callable[[Floats, Floats], Floats]
 
 
-def turned(a: Floats) -> Floats:
-    return np.swapaxes(a, -1, -2)
-
-
 def symmetrised(a: Floats) -> Floats:
-    return (a + turned(a)) / 2
+    return (a + np.swapaxes(a, -1, -2)) / 2
 
 
 def is_symmetric(a: Floats) -> bool:
     """Whether it is a symmetric matrix, or many; a diagonal one may be so by accident."""
-    if a.ndim < 2 or not a.shape[-1] == a.shape[-2] > 1 or not np.allclose(a, turned(a), rtol=1e-9, atol=0):
+    if a.ndim < 2 or not a.shape[-1] == a.shape[-2] > 1 or not np.allclose(a, symmetrised(a), rtol=1e-9, atol=0):
         return False
     return bool(np.any(a * (1 - np.eye(a.shape[-1]))))
 
@@ -301,10 +295,6 @@ def is_mixed(x: Floats) -> bool:
 def unit(x: Floats) -> Floats:
     found: Floats = x / float(np.linalg.norm(x))
     return found
-
-
-def centred(x: Floats) -> Floats:
-    return x - (float(x.sum()) - 1) / x.size
 
 
 CONSTRAINTS = (
@@ -326,7 +316,7 @@ CONSTRAINTS = (
         "ON THE SIMPLEX",
         "right for weights that sum to 1, which its argument is; wrong for others",
         lambda x: is_mixed(x) and bool((x >= 0).all()) and abs(float(x.sum()) - 1) < 1e-9,
-        centred,
+        lambda x: x - (float(x.sum()) - 1) / x.size,
         lambda x, ct: ct - ct.mean(),
     ),
 )

@@ -70,21 +70,10 @@ def settled(
             if not passed:
                 message = f"expected {expected}, but: {message}"
         claimed = {"claim": subject.text} if subject.kind == "claim" and not passed else {}
-        found.append(
-            Check(
-                name,
-                subject.file or source.path,
-                subject.line,
-                subject.kind,
-                subject.leaf,
-                outcome.verdict,
-                {**claimed, **outcome.evidence},
-                message,
-                tuple(one.with_source(source) for one in outcome.diagnostics),
-                expected,
-                passed,
-            )
-        )
+        where = (name, subject.file or source.path, subject.line, subject.kind, subject.leaf)
+        diagnostics = tuple(one.with_source(source) for one in outcome.diagnostics)
+        evidence = {**claimed, **outcome.evidence}
+        found.append(Check(*where, outcome.verdict, evidence, message, diagnostics, expected, passed))
     return found
 
 
@@ -135,29 +124,13 @@ def meets(expected: str, outcome: Outcome) -> bool:
 def expected_error(source: Source, problem: GradcliError) -> Check | None:
     """The check of a script whose first line expects an error, passed if it is this one; None where it expects none."""
     codes = list(dict.fromkeys(one.code for one in problem.diagnostics if one.severity == "error"))
-    expected = first_line_expectation(source)
-    if expected is None or not expected.startswith("error "):
+    head, _, rest = source.line(source.first_line).strip().partition("expect:")
+    expected = rest.strip()
+    if head.strip() != "#" or not expected.startswith("error "):
         return None
     wanted = expected.removeprefix("error ").strip()
     met = codes == [wanted]
+    told = f"fails with {wanted}, as expected" if met else f"expected {wanted}, but it fails with {', '.join(codes)}"
     span = problem.diagnostics[0].span
-    return Check(
-        "error",
-        source.path,
-        None if span is None else span.line,
-        "gradient",
-        None,
-        "ERROR",
-        {"codes": codes},
-        f"fails with {wanted}, as expected" if met else f"expected {wanted}, but it fails with {', '.join(codes)}",
-        problem.diagnostics,
-        expected,
-        met,
-    )
-
-
-def first_line_expectation(source: Source) -> str | None:
-    """The remark `# expect: ...` on the first line of a script, if there is one."""
-    line = source.line(source.first_line).strip()
-    head, mark, rest = line.partition("expect:")
-    return rest.strip() if mark and head.strip() == "#" else None
+    where = ("error", source.path, None if span is None else span.line, "gradient", None)
+    return Check(*where, "ERROR", {"codes": codes}, told, problem.diagnostics, expected, met)

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gradcli.checks.decide.case import leaf_names
 from gradcli.checks.decide.floats import evaluated
 from gradcli.checks.expectations import numbered
 from gradcli.checks.formatting import plain, point_text, position
+from gradcli.checks.oracle.oracle_client import leaf_names
 from gradcli.checks.report import VERDICTS, Check
 from gradcli.diagnostics import Diagnostic, GradcliError, did_you_mean, visible
 from gradcli.language.directives import MARK as DIRECTIVE
@@ -56,10 +56,8 @@ class Stated(NamedTuple):
 def text_without(script: Script) -> str:
     """The text of a script without its expected results: recording them moves no random point of a check."""
     lines = {one.line for one in script.expected}
-    text = script.source.text
-    if not lines:
-        return text
-    return "".join(line for number, line in enumerate(script.source.lines(), 1) if number not in lines)
+    kept = (line for number, line in enumerate(script.source.lines(), 1) if number not in lines)
+    return "".join(kept) if lines else script.source.text
 
 
 def found(lowered: Lowered, subjects: Sequence[Subject], wrt: Sequence[str] | None) -> list[Stated]:
@@ -153,12 +151,8 @@ def compared(
             verdict = "AGREES" if computed == expected.text else "DISAGREES"
             message = f"expected {expected.text}, but it is {computed}" if verdict == "DISAGREES" else computed
             evidence = {"expected": expected.text, "computed": computed}
-        message = f"{expected.title}: {message}"
-        passed = verdict == "AGREES"
-        file = lowered.source.path
-        results.append(
-            Check(name, file, expected.line, "expectation", one.leaf, verdict, plain(evidence), message, passed=passed)
-        )
+        about = (name, lowered.source.path, expected.line, "expectation", one.leaf, verdict, plain(evidence))
+        results.append(Check(*about, f"{expected.title}: {message}", passed=verdict == "AGREES"))
     return results
 
 
@@ -182,10 +176,11 @@ def numbers(
         floor = (rtol + ULPS * float(np.finfo(np.float64).eps)) * float(terms)  # of a sum: terms may cancel
         floor = floor if np.isfinite(floor) else 0.0
     wanted = np.asarray(expected.value)
+    at = point_text(values, used)
     evidence = {
         "expected": expected.text,
         "computed": written(array),
-        "at": point_text(values, used),
+        "at": at,
         "tolerance": rtol,
         "basis": "numerical",
     }
@@ -222,13 +217,9 @@ def written(array: Any) -> str:
     array = np.asarray(array)
     if array.size > MOST_WRITTEN:
         return shape_text(array)
-    return nested(array.tolist())
-
-
-def nested(value: Any) -> str:
-    """Nested lists of numbers as text; as deep as an array has axes."""
-    if isinstance(value, list):
-        return f"[{', '.join(map(nested, value))}]"
+    if array.shape:
+        return f"[{', '.join(map(written, array))}]"
+    value = array.item()
     if isinstance(value, complex):
         return f"{value.real!r}{value.imag:+}j"
     return str(int(value)) if abs(value) < 1e15 and value == int(value) else repr(float(value))
@@ -251,16 +242,14 @@ def with_blanks(source: Source, limits: LimitsLike = None) -> tuple[Source, int]
     text = "".join(kept)
     if not text.endswith(("\n", "\r")):
         text += ending
-    remarks = {one.title: remark(source.line(line)) for line, one in old.items()}
+    remarks = {}  # directives behind expected results, with the space in front of them
+    for number, one in old.items():
+        line = source.line(number)
+        if match := DIRECTIVE.search(line):
+            remarks[one.title] = line[len(line[: match.start()].rstrip()) :].rstrip()
     lowered = lower(parse(Source(text, source.name, source.path), limits_of(limits)), limits=limits_of(limits))
     lines = [f"{MARK} {title} = {blank}{remarks.get(title, '')}{ending}" for title, blank in titles(lowered)]
     return Source(text + "".join(lines), source.name, source.path), last
-
-
-def remark(line: str) -> str:
-    """The directive behind an expected result, with the space in front of it."""
-    match = DIRECTIVE.search(line)
-    return line[len(line[: match.start()].rstrip()) :].rstrip() if match else ""
 
 
 def titles(lowered: Lowered) -> list[tuple[str, str]]:
@@ -301,10 +290,9 @@ def updated(source: Source, report: Report, *, last: int = 0) -> str:
     lines = source.lines()
     for one in report.checks:
         line = one.line or 0
-        if one.kind != "expectation" or not 0 < line <= len(lines):
-            continue
-        frozen = 0 < last < line
-        if frozen or (one.verdict == "DISAGREES" and not one.passed):
+        frozen = 0 < last < line <= len(lines)
+        wrong = one.verdict == "DISAGREES" and not one.passed
+        if one.kind == "expectation" and 0 < line <= len(lines) and (frozen or wrong):
             lines[line - 1] = refilled(lines[line - 1], one, frozen)
     return "".join(lines)
 

@@ -68,10 +68,7 @@ class Report:
 
 
 def summarised(
-    expression: str,
-    checks: Iterable[Check],
-    diagnostics: Iterable[Diagnostic] = (),
-    file: str | None = None,
+    expression: str, checks: Iterable[Check], diagnostics: Iterable[Diagnostic] = (), file: str | None = None
 ) -> Report:
     """A report with its summary counted."""
     found = tuple(checks)

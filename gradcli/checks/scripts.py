@@ -21,7 +21,7 @@ from gradcli.checks.decide.verdict import judge, unanswered
 from gradcli.checks.expectations import check_ids, expected_error, settled
 from gradcli.checks.formatting import plain, point_text
 from gradcli.checks.oracle import oracle_client
-from gradcli.checks.oracle.oracle_client import Exact
+from gradcli.checks.oracle.oracle_client import Exact, leaf_names
 from gradcli.checks.report import Check, Report, summarised, timed
 from gradcli.checks.subjects import Settings, Subject, of_file, settle_settings, subjects, suppressed
 from gradcli.diagnostics import Diagnostic, GradcliError, error, visible
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from gradcli.checks.all_sizes import OpenSizes
     from gradcli.checks.decide.boxes import Box
     from gradcli.checks.oracle.oracle_client import Oracle
-    from gradcli.graph.program import Program
     from gradcli.language.limits import Limits, LimitsLike
 
     Floats = NDArray[np.floating[Any]]
@@ -194,51 +193,14 @@ def verdict_on(
             outcome = room("decide.boxes").on_box(exact, subject, outcome, sides, judged)
     except oracle_client.NoAnswer as reason:
         outcome = unanswered(reason)
-    names = exact.leaves_of([node for node in (subject.output, subject.left, subject.judged) if node is not None])
+    names = leaf_names([node for node in (subject.output, subject.left, subject.judged) if node is not None])
     evidence = {"at": plain(point_text(subject.values, names)), "seed": seed, **outcome.evidence}
-    if shown.steps and (rungs := room("witnesses").step_sequence(subject, evidence, dtype)) is not None:
+    if shown.steps and (rungs := room("witnesses").step_sequence(exact, subject, dtype)) is not None:
         evidence["ladder"] = plain(rungs.evidence())
     if shown.witnesses:
         beside = room("witnesses").witness_table(exact, subject, outcome, shown.witnesses, dtype, backend)
         evidence |= {"witnesses": plain(beside)} if beside is not None else {}
     return subject, outcome._replace(evidence=evidence)
-
-
-@oracle_client.exclusive
-def check_program(
-    program: Program,
-    at: Mapping[str, Any] | None = None,
-    *,
-    text: str = "a recorded function",
-    samples: int = 3,
-    seed: int = 0,
-    timeout: float = 60.0,
-    require: str | None = None,
-    allow_kink: bool = False,
-    lenient: bool = False,
-    dtype: str = "float64",
-    oracle: Oracle | None = None,
-) -> Report:
-    """Judge the gradient of every output of a program by every leaf that is not constant, and its hand-written rules.
-
-    `at` gives values to leaves, the others have their defaults; the options are those of `check_script`. A point at
-    which a recorded branch changes is a KINK, as it is in a script.
-    """
-    oracle = oracle or oracle_client.shared()
-    oracle.warm()
-    given = {name: leaf.default for name, leaf in program.leaves.items() if leaf.default is not None} | dict(at or {})
-    values = {name: np.asarray(value, dtype=np.float64) for name, value in given.items()}
-    source = Source("0")  # a script that says nothing stands for the one that there is not
-    wrt = tuple(program.wrt())
-    rules = tuple(getattr(program, "rules", ()))  # of a recorded one: the backwards of its Functions
-    lowered = Lowered(parse(source), source, program, values, (), rules, wrt, (), text, False, {}, {}, None, {})
-    found = subjects(lowered, values, seed)
-    outcomes = []
-    if found:
-        exact = Exact(oracle, [node for subject in found for node in subject.nodes()], timeout)
-        outcomes = [verdict_on(exact, subject, samples, Shown(seed, dtype)) for subject in found]
-    checks = settled(outcomes, lowered, source, require=require, allow_kink=allow_kink, lenient=lenient)
-    return summarised(text, checks, (), None)
 
 
 class Prepared(NamedTuple):
@@ -378,14 +340,6 @@ def continues(before: Subject, after: Subject) -> bool:
 
 def complex_check(name: str, source: Source) -> Check:
     """The check of a complex leaf without --dtype complex128."""
-    return Check(
-        f"gradient:{name}",
-        source.path,
-        None,
-        "gradient",
-        name,
-        "INCONCLUSIVE",
-        {"oracles": {}},
-        "not checked: a leaf is complex; use --dtype complex128",
-        passed=False,
-    )
+    told = "not checked: a leaf is complex; use --dtype complex128"
+    where = (f"gradient:{name}", source.path, None, "gradient", name)
+    return Check(*where, "INCONCLUSIVE", {"oracles": {}}, told, passed=False)

@@ -134,7 +134,7 @@ class Subject:
     """What is judged: `judged` is claimed to be the gradient of `output` with respect to `target`.
 
     For an equality `output` and `target` are None, and `left` is claimed to equal `judged`. `engine` is the engine's
-    own gradient where somebody else's is judged. `derived` tells what the script's derivative operators made, `names`
+    own gradient where another one is judged. `derived` tells what the script's derivative operators made, `names`
     what it calls its intermediates.
     """
 
@@ -196,25 +196,11 @@ def subjects(lowered: Lowered, values: Mapping[str, Floats], seed: int) -> list[
         line = None if output.span is None else output.span.line
         targets = [leaves[name].node for name in lowered.wrt]
         gradients = derivatives.grad(scalar, targets) if targets else []
+        of_output = {"output": scalar, "line": line, "expect": lowered.expect, "note": note, "group": position}
         for name, target, gradient in zip(lowered.wrt, targets, gradients, strict=True):
             label = name if len(outputs) == 1 else f"{name} (output {position + 1})"
-            found.append(
-                Subject(
-                    "gradient",
-                    gradient,
-                    values,
-                    lowered.wrt,
-                    leaf=name,
-                    line=line,
-                    text=label,
-                    output=scalar,
-                    target=target,
-                    domain=leaves[name].domain,
-                    expect=lowered.expect,
-                    note=note,
-                    group=position,
-                )
-            )
+            about: Any = {"text": label, "target": target, "domain": leaves[name].domain, **of_output}
+            found.append(Subject("gradient", gradient, values, lowered.wrt, name, **about))
     found += [_claim(lowered, claim, values) for claim in lowered.claims]
     for rule in lowered.rules:
         found += of_rule(rule, values, seed)
@@ -255,30 +241,16 @@ def combined(output: Node, seed: int) -> tuple[Node, str | None]:
 
 
 def _claim(lowered: Lowered, claim: Claim, values: Mapping[str, Floats]) -> Subject:
-    leaves = lowered.program.leaves
-    shared: dict[str, Any] = {
-        "leaf": claim.leaf,
-        "line": claim.line,
-        "text": claim.text,
-        "rtol": claim.rtol,
-        "expect": claim.expect,
-        "derived": claim.derived,
+    leaf = lowered.program.leaves.get(claim.leaf or "")
+    moving = tuple(dict.fromkeys((*lowered.wrt, *((claim.leaf,) if claim.leaf is not None and leaf else ()))))
+    about: dict[str, Any] = {
+        name: getattr(claim, name) for name in ("leaf", "line", "text", "rtol", "expect", "derived")
     }
-    moving = tuple(dict.fromkeys((*lowered.wrt, *((claim.leaf,) if claim.leaf in leaves else ()))))
     if claim.derivative is None or claim.derivative[0].type.shape:
-        return Subject("claim", claim.right, values, moving, left=claim.left, **shared)
+        return Subject("claim", claim.right, values, moving, left=claim.left, **about)
     output, target = claim.derivative
-    return Subject(
-        "claim",
-        claim.right,
-        values,
-        moving,
-        output=output,
-        target=target,
-        engine=claim.left,
-        domain=leaves[claim.leaf].domain if claim.leaf in leaves else None,
-        **shared,
-    )
+    about |= {"output": output, "target": target, "engine": claim.left, "domain": leaf.domain if leaf else None}
+    return Subject("claim", claim.right, values, moving, **about)
 
 
 def of_rule(rule: HandRule, values: Mapping[str, Floats], seed: int) -> list[Subject]:
@@ -290,29 +262,16 @@ def of_rule(rule: HandRule, values: Mapping[str, Floats], seed: int) -> list[Sub
         point[leaf.node.params["name"]] = np.array(value)
     cotangent = rule.cotangent
     signs = generator.choice([-1.0, 1.0], cotangent.type.shape)
-    point[cotangent.params["name"]] = np.asarray(
-        signs * (generator.integers(16, 96, cotangent.type.shape) | 1) / 32,
-        dtype=np.float64,  # odd: never 1
-    )
-    scalar = paired(rule.output, cotangent)
-    names = [leaf.node.params["name"] for leaf in rule.leaves]
+    odd = generator.integers(16, 96, cotangent.type.shape) | 1  # over 32 never 1
+    point[cotangent.params["name"]] = np.asarray(signs * odd / 32, dtype=np.float64)
+    moving = (*(leaf.node.params["name"] for leaf in rule.leaves), cotangent.params["name"])
+    of_rule: dict[str, Any] = {"output": paired(rule.output, cotangent), "file": rule.file}
     found = []
     lines = rule.lines or (rule.span.line,) * len(rule.leaves)
     for leaf, result, line in zip(rule.leaves, rule.results, lines, strict=True):
-        one = Subject(
-            "vjp",
-            result,
-            point,
-            (*names, cotangent.params["name"]),
-            leaf=leaf.name if rule.file is None else f"{rule.name}.{leaf.name}",
-            line=line,
-            text=f"{rule.title} by {leaf.name}",
-            output=scalar,
-            target=leaf.node,
-            domain=leaf.domain,
-            file=rule.file,
-        )
-        found.append(one)
+        name = leaf.name if rule.file is None else f"{rule.name}.{leaf.name}"
+        about = {"text": f"{rule.title} by {leaf.name}", "target": leaf.node, "domain": leaf.domain, **of_rule}
+        found.append(Subject("vjp", result, point, moving, name, line, **about))
     return found
 
 

@@ -21,7 +21,7 @@ from gradcli.diagnostics import did_you_mean, error, visible
 from gradcli.results.curves import StepSequence
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from gradcli.checks.decide.case import Outcome
     from gradcli.checks.differences.step_sequences import Differences
@@ -84,8 +84,8 @@ def witness_table(
         return None
     exact.begin()
     case = Case(exact, subject, 0, 0, dtype, backend)
-    judged = case.made(subject.values)
-    entry = worst(case, judged)
+    judged = case.judged_floats(subject.values)
+    entry = worst(case, judged)[0] if judged.size > 1 else 0
     value = float(judged[entry])
     rows: list[Row] = [
         {"witness": NAMES["reverse" if subject.kind == "gradient" else subject.kind], "value": repr(value)}
@@ -103,19 +103,21 @@ def witness_table(
     return {"entry": case.entry(entry), "rows": rows}
 
 
-def worst(case: Case, judged: Any) -> int:
-    """The entry that is farthest from the exact derivative, in units in the last place; else the largest."""
-    away = np.abs(judged)
-    if 1 < judged.size <= MOST_ENTRIES and case.exact.refused is None:
+def worst(case: Case, judged: Any) -> tuple[int, float | None]:
+    """The entry that is farthest from the exact derivative, in ulp, else the largest; and what is exact there."""
+    away, exact = np.abs(judged), None
+    if judged.size <= MOST_ENTRIES and case.exact.refused is None:
         try:
             answer = case.compare([case.values], name=case.derivative())
         except NoAnswer:
             answer = {}
         for point in answer.get("points", ()):
             if point["region"] and None not in point["exact"]:
-                off = np.array([ulps(float(x), y, case.dtype) for x, y in zip(judged, point["exact"], strict=True)])
+                exact = point["exact"]
+                off = np.array([ulps(float(x), y, case.dtype) for x, y in zip(judged, exact, strict=True)])
                 away = off if off.any() else away
-    return int(np.argmax(np.nan_to_num(away, nan=np.inf)))
+    entry = int(np.argmax(np.nan_to_num(away, nan=np.inf)))
+    return entry, None if exact is None else exact[entry]
 
 
 # --- the witnesses ------------------------------------------------------------------------------------------------
@@ -236,20 +238,18 @@ def common_digits(one: float, other: float) -> int:
 # --- convergence ----------------------------------------------------------------------------------------------------
 
 
-def step_sequence(subject: Subject, evidence: Mapping[str, Any], dtype: str = "float64") -> StepSequence | None:
-    """Differences for a sequence of steps at the entry where they are farthest from the claim.
+def step_sequence(exact: Exact, subject: Subject, dtype: str = "float64") -> StepSequence | None:
+    """Differences for a sequence of steps at the entry where the claim is farthest from the exact derivative.
 
     None without a derivative or entries. The rate is measured against the exact derivative where that is known, else
     against the claim.
     """
-    if subject.output is None or subject.target is None:
+    if subject.output is None or subject.target is None or not subject.target.type.size:
         return None
+    exact.begin()
     f, x = moving(subject.output, [subject.target], subject.values)
-    if not x.size:
-        return None
     claimed = evaluated([subject.judged], subject.values, dtype)[0].reshape(-1)
-    exact = known(evidence, x.size)
-    entry = farthest(claimed, exact)
+    entry, true = worst(Case(exact, subject, 0, 0, dtype), claimed)
     d = np.eye(1, x.size, entry)[0]
     room = float(step_sequences.rooms(subject.domain, x)[entry])
     steps = step_sequences.first_step(x, d, room) * step_sequences.RATIO ** -np.arange(STEPS)
@@ -261,37 +261,15 @@ def step_sequence(subject: Subject, evidence: Mapping[str, Any], dtype: str = "f
         slopes = (values[:, 0] - values[:, 1]) / (2.0 * steps)
     kept = np.isfinite(slopes)
     steps, slopes = steps[kept], slopes[kept]
-    reference = claimed[entry] if exact is None else exact[entry]
+    reference = claimed[entry] if true is None else true
     return StepSequence(
         steps.tolist(),
         slopes.tolist(),
         f"the derivative in {subject.leaf or subject.text}{position(entry, subject.target.type.shape)}",
         claimed=float(claimed[entry]),
-        exact=None if exact is None else exact[entry],
+        exact=true,
         rate=rate_of(steps, np.abs(slopes - reference)),
     )
-
-
-def known(evidence: Mapping[str, Any], size: int) -> list[float] | None:
-    """The exact entries, where evidence has all of them as numbers."""
-    exact: Any = evidence.get("exact")
-    refuted: Any = evidence.get("counterexample")
-    if exact is None and size == 1 and isinstance(refuted, dict) and refuted.get("at") == evidence.get("at"):
-        exact = [refuted.get("exact")]
-    if not isinstance(exact, (list, tuple)) or len(exact) != size:
-        return None
-    try:
-        return [float(one) for one in exact]
-    except (TypeError, ValueError):
-        return None
-
-
-def farthest(claimed: Any, exact: list[float] | None) -> int:
-    """The entry that is farthest from the exact one; without that, the largest."""
-    away = np.abs(claimed if exact is None else claimed - np.array(exact))
-    if exact is not None and not away.any():
-        away = np.abs(claimed)
-    return int(np.argmax(np.nan_to_num(away, nan=np.inf)))
 
 
 def rate_of(steps: Any, errors: Any) -> float | None:

@@ -56,8 +56,10 @@ def recorded(
             name = getattr(func, "__name__", "")
             if name in READS and recording.depends(args[0]) and args[0].numel():
                 recording.refuse("it passes values to NumPy or Python, which may branch on them")
-            if name == "one_hot" and recording.depends(args[0]) and (count := classes(*args, **(kwargs or {}))) > 0:
-                return (args[0].unsqueeze(-1) == import_module("torch").arange(count)).long()  # it reads the labels
+            if name == "one_hot" and recording.depends(args[0]):  # it reads the labels, unless it is told their number
+                count = (*args[1:], *(kwargs or {}).values(), -1)[0]
+                if count > 0:
+                    return (args[0].unsqueeze(-1) == import_module("torch").arange(count)).long()
             return func(*args, **(kwargs or {}))
 
     class Operations(dispatch.TorchDispatchMode):  # type: ignore[misc, name-defined]
@@ -210,7 +212,7 @@ class Recording:
         name, space = packet(target), target.namespace
         if torch.Tag.nondeterministic_seeded in target.tags:
             raise Opaque(f"it draws random numbers ({name})")
-        if name in FACTORIES or not any(map(self.depends, tensors_in((args, kwargs)))):
+        if name in FACTORIES or not any(map(self.depends, leaves_of((args, kwargs)))):
             found = target(*args, **kwargs)
             self.alive.append(found)
             return found
@@ -228,8 +230,9 @@ class Recording:
             or target._schema.is_mutable
         )
         if not known and not is_view(target):
+            table = import_module("torch._decomp").decomposition_table
             with mode:  # PyTorch itself makes it of operations that the table may have
-                found = decomposed(target, args, kwargs)
+                found = table.get(target, target.decompose)(*args, **kwargs)
             if found is not NotImplemented:
                 return found
         return self.recorded(target, args, kwargs)
@@ -329,12 +332,7 @@ class Recording:
             found = target(*own_args, **own_kwargs)
             return [one.numpy() for one in (found if isinstance(found, (list, tuple)) else [found])]
 
-        try:
-            return moved(self.builder, live, run)
-        except Exception as problem:  # whatever an operation raises on numbers that are none of its own
-            if isinstance(problem, Opaque) and str(problem):
-                raise
-            raise Opaque(f"the operation {target.namespace}::{packet(target)} is not supported") from None
+        return moved(self.builder, live, run, f"the operation {target.namespace}::{packet(target)}")
 
     def added(self, target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Node:
         """An operation that adds up entries, or means of them: where each goes is seen by sending it alone."""
@@ -470,11 +468,6 @@ def each(value: Sequence[int], rank: int) -> list[int]:
     return list(value) * (rank if len(value) == 1 else 1)
 
 
-def classes(labels: Any, num_classes: int = -1) -> int:
-    """The number of classes in a call of `one_hot`; -1 where the labels say it."""
-    return num_classes
-
-
 # --- small things -------------------------------------------------------------------------------------------------
 
 
@@ -540,15 +533,6 @@ def by_entry(target: Any) -> str | None:
     return operations.elementwise(packet(target), len(kinds)) if {*kinds} <= {"Tensor", "number", "Scalar"} else None
 
 
-def decomposed(target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """The result of an operation that PyTorch itself makes of others; NotImplemented where it does not."""
-    from torch._decomp import decomposition_table
-
-    if target in decomposition_table:
-        return decomposition_table[target](*args, **kwargs)
-    return target.decompose(*args, **kwargs)
-
-
 def replaced(x: Any, how: Callable[[Any], Any]) -> Any:
     """Arguments of an operation with other values in place of some."""
     if isinstance(x, dict):
@@ -565,10 +549,6 @@ def leaves_of(x: Any) -> Iterator[Any]:
             yield from leaves_of(one)
     else:
         yield x
-
-
-def tensors_in(x: Any) -> Iterator[Any]:
-    return filter(is_tensor, leaves_of(x))
 
 
 def nodes_in(x: Any) -> Iterator[Node]:

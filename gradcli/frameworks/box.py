@@ -69,6 +69,7 @@ class Box:
     changed: set[str] = field(default_factory=set, init=False)  # "f changes its argument x"
     symmetric: list[str] = field(default_factory=list, init=False)  # matrices of which f reads one triangle
     skipped: list[str] = field(default_factory=list, init=False)  # numbers that the backward pass has no gradient for
+    misshapen: dict[str, Failed] = field(default_factory=dict, init=False)  # arguments whose gradient cannot be read
     outside: int = field(default=0, init=False)  # calls near the point that raised
     dtype: str = field(default="float64", init=False)
 
@@ -92,11 +93,9 @@ class Box:
         self._lay_out([one.name for one in self.arguments if one.array is not None])
         value, raw = self._call_f(self.x, at_the_point=True)
         if self.kind in (GRADIENT, PAIR) and self.size > 1:
-            raise Failed(
-                "f",
-                f"f returns an array of shape {list(self.shape or ())}: its derivative is not a gradient",
-                help="give the full Jacobian as jac=, or the vector-Jacobian product vjp=g with g(x, ct)",
-            )
+            told = f"f returns an array of shape {list(self.shape or ())}: its derivative is not a gradient"
+            hint = "give the full Jacobian as jac=, or the vector-Jacobian product vjp=g with g(x, ct)"
+            raise Failed("f", told, help=hint)
         weights = np.ones(self.size)
         if self.kind == OWN:
             sent = dict(zip(self.names, self._derived(self.x, weights, at_the_point=True), strict=True))
@@ -113,7 +112,9 @@ class Box:
         first = raw if self.kind == PAIR else self._derived(self.x, weights, at_the_point=True)
         if first is None:
             raise Failed(self.role, f"{self.role} returns None", help="does it end without `return`?")
-        self._lay_out(self.form.covered(first))
+        names = self.form.covered(first)
+        self.misshapen = self.form.misshapen(first, names)
+        self._lay_out([name for name in names if name not in self.misshapen])
         self._gathered(first, weights)
         return value
 
@@ -146,16 +147,13 @@ class Box:
 
     def remarks(self) -> list[str]:
         """Notes on the calls so far: prints, warnings, changed arguments, the derivative's form."""
+        whole = [one for one in self.arguments if one.integers]
         return [
             *self.library.untested(),
             *self.listener.notes(),
             *sorted(self.changed),
             *(f"f reads only one triangle of {name}: checked for symmetric matrices" for name in self.symmetric),
-            *(
-                f"{one.name} is treated as data: f accepts it as integers only"
-                for one in self.arguments
-                if one.integers
-            ),
+            *(f"{one.name} is treated as data: f accepts it as integers only" for one in whole),
             *(self.form.notes if self.form else ()),
         ]
 
@@ -169,7 +167,7 @@ class Box:
         return self._call_f(self.x, at_the_point=True)[0]
 
     def pullback(self, x: Floats, weights: Floats, at_the_point: bool = False) -> Floats:
-        """The derivative of a combination of the outputs, flat, as whoever is judged gives it. Raises Failed."""
+        """The derivative of a combination of the outputs, flat, as the judged derivative gives it. Raises Failed."""
         if self.kind == PAIR:
             _, raw = self._call_f(x, at_the_point)
         else:
@@ -236,11 +234,8 @@ class Box:
         other = None
         if self.kind == PAIR:
             if not isinstance(result, (tuple, list)) or len(result) != 2:
-                raise Failed(
-                    "f",
-                    f"f returns {described(result)}, not the pair (value, gradient)",
-                    help="pass the gradient as a separate function, or return both",
-                )
+                hint = "pass the gradient as a separate function, or return both"
+                raise Failed("f", f"f returns {described(result)}, not the pair (value, gradient)", help=hint)
             result, other = result
         arrays = self.library.outputs("f", result)
         shape = arrays[0].shape if len(arrays) == 1 else None
@@ -260,14 +255,8 @@ class Box:
         arguments = self.given(x, track=self.kind == OWN)
         with self.listener.hearing(self.role, at_the_point):
             if self.kind == OWN:
-                return called(
-                    self.role,
-                    self.library.pullback,
-                    lambda given: self.spread(self.f, given),
-                    arguments,
-                    self.names,
-                    weights,
-                )
+                of_names = (lambda given: self.spread(self.f, given), arguments, self.names, weights)
+                return called(self.role, self.library.pullback, *of_names)
             assert self.derivative is not None
             if self.one_object or self.with_cache:
                 self.value_of(called("f", self.spread, self.f, self.given(x, track=False)))
@@ -301,12 +290,9 @@ class Box:
         """Whether a call changed what it was given."""
         before = self.given(x, track=False)
         for name, value in arguments.items():
-            if hasattr(value, "dtype") and not np.array_equal(_numbers(value), _numbers(before[name]), equal_nan=True):
+            now, then = (array_of(one) if hasattr(one, "detach") else one for one in (value, before[name]))
+            if hasattr(value, "dtype") and not np.array_equal(np.asarray(now), np.asarray(then), equal_nan=True):
                 self.changed.add(f"{role} changes its argument {name} in place")
-
-
-def _numbers(value: Any) -> Any:
-    return np.asarray(array_of(value) if hasattr(value, "detach") else value)
 
 
 def described(value: Any) -> str:
@@ -340,12 +326,9 @@ def boxed(
     arguments = arguments_of(f, at, names, wrt)
     library = library_of(f, [one.given for one in arguments], kind == OWN)
     if kind == OWN and not library.differentiates:
-        raise error(
-            "GC732",
-            "no gradient to judge: the function has none of its own",
-            help="give one: grad=df, jac=df, vjp=df, or grad=True where f returns (value, gradient); "
-            "pass tensors in at= where f is a function of tensors",
-        )
+        hint = "give one: grad=df, jac=df, vjp=df, or grad=True where f returns (value, gradient); "
+        hint += "pass tensors in at= where f is a function of tensors"
+        raise error("GC732", "no gradient to judge: the function has none of its own", help=hint)
     x64: AbstractContextManager[Any] = nullcontext()
     if dtype != "float32" and JAX in (library.name, *named_by(f)):
         x64 = getattr(sys.modules[JAX], "enable_x64", nullcontext)(True)
@@ -406,17 +389,16 @@ def symmetrised(box: Box, value: Floats) -> None:
     for name in box.names:
         point = box.x[box.slices[name]].reshape(box.shape_of(name))
         square = point.ndim == 2 and point.shape[0] == point.shape[1] >= 2
-        if (
-            square
-            and (point == point.T).all()
-            and any(
-                np.array_equal(box.value(stepped(box, name, half(np.abs(point) + 1, shift))), value)
-                for half, shift in ((np.triu, 1), (np.tril, -1))
-            )
-        ):
-            sent = point if box.kind == OWN else box.pullback(box.x, np.ones(box.size), True)[box.slices[name]]
-            if np.allclose(sent.reshape(point.shape), sent.reshape(point.shape).T):
-                box.symmetric.append(name)
+        if not square or not (point == point.T).all():
+            continue
+        for half in (np.triu(np.abs(point) + 1, 1), np.tril(np.abs(point) + 1, -1)):
+            x = box.x.copy()
+            x[box.slices[name]] += half.reshape(-1)
+            if np.array_equal(box.value(x), value):
+                sent = point if box.kind == OWN else box.pullback(box.x, np.ones(box.size), True)[box.slices[name]]
+                if np.allclose(sent.reshape(point.shape), sent.reshape(point.shape).T):
+                    box.symmetric.append(name)
+                break
     if box.symmetric:
         f, names = box.f, [one.name for one in box.arguments if not one.keyword]
 
@@ -427,13 +409,6 @@ def symmetrised(box: Box, value: Floats) -> None:
             return f(*(given[name] for name in names), **{name: given[name] for name in kwargs})
 
         box.f = of_symmetric
-
-
-def stepped(box: Box, name: str, step: Floats) -> Floats:
-    """The point with one argument moved."""
-    x = box.x.copy()
-    x[box.slices[name]] += step.reshape(-1)
-    return x
 
 
 def others(box: Box) -> Iterator[Box]:

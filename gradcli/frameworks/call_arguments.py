@@ -9,14 +9,7 @@ import numpy as np
 
 from gradcli.diagnostics import did_you_mean, error, visible
 from gradcli.frameworks.failures import Failed
-from gradcli.frameworks.gradient_libraries import (
-    JAX,
-    TORCH,
-    array_of,
-    is_function_class,
-    is_tensor,
-    kind_of,
-)
+from gradcli.frameworks.gradient_libraries import JAX, TORCH, array_of, is_function_class, is_tensor, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -100,11 +93,8 @@ def arguments_of(f: Any, at: Any, names: Sequence[str] | None, wrt: Sequence[str
             if is_complex(one.given):
                 told = f"no argument can be varied: `{visible(one.name)}` {COMPLEX.removeprefix('it ')}"
                 raise error("GC732", told, help=PARTS)
-        raise error(
-            "GC732",
-            "no argument holds floats, so none can be varied",
-            help="give the point as floats: --at x=2.0, or at={'x': 2.0}",
-        )
+        hint = "give the point as floats: --at x=2.0, or at={'x': 2.0}"
+        raise error("GC732", "no argument holds floats, so none can be varied", help=hint)
     return found
 
 
@@ -231,11 +221,8 @@ def _fitted(f: Any, given: Mapping[str, Any], known: Sequence[str]) -> set[str]:
                 keywords.add(name)
             continue
         if one is not None and one.default is inspect.Parameter.empty and one.kind in (*POSITIONAL, one.KEYWORD_ONLY):
-            raise error(
-                "GC732",
-                f"the argument `{name}` has no value",
-                help=f"give it one: --at {name}=2.0, or at={{'{name}': 2.0}}",
-            )
+            hint = f"give it one: --at {name}=2.0, or at={{'{name}': 2.0}}"
+            raise error("GC732", f"the argument `{name}` has no value", help=hint)
         skipped = True
     return keywords
 
@@ -276,11 +263,8 @@ class Form:
         if hasattr(value, "items"):
             for name in value:
                 if name not in names:
-                    raise Failed(
-                        self.role,
-                        f"{self.role} gives a gradient for `{visible(str(name))}`, which is not varied",
-                        help=_meant(str(name), names),
-                    )
+                    told = f"{self.role} gives a gradient for `{visible(str(name))}`, which is not varied"
+                    raise Failed(self.role, told, help=_meant(str(name), names))
             found = [name for name in names if name in value and value[name] is not None]
             self._missing([name for name in names if name not in found])
             return found
@@ -291,14 +275,23 @@ class Form:
             shape = np.shape(self.library.read(self.role, value))
             first = self.moving[0]
             if shape != self._shape(first):
-                raise Failed(
-                    self.role,
-                    f"{self.role} returns one array of shape {list(shape)} for {len(names)} arguments",
-                    help="return a tuple or a dict with a gradient for each argument",
-                )
+                told = f"{self.role} returns one array of shape {list(shape)} for {len(names)} arguments"
+                raise Failed(self.role, told, help="return a tuple or a dict with a gradient for each argument")
             self._missing(names[1:])
             return names[:1]
         return names
+
+    def misshapen(self, value: Any, names: Sequence[str]) -> dict[str, Failed]:
+        """What is wrong with the gradients of some arguments, where others can be read; else raises Failed."""
+        found = {}
+        for name in names if hasattr(value, "items") or self._parts(value) is not None else ():
+            try:
+                self.read(value, [name])
+            except Failed as problem:
+                found[name] = problem
+        if found and len(found) == len(names):
+            raise found[names[0]]
+        return found
 
     def read(self, value: Any, names: Sequence[str]) -> list[Floats]:
         """The gradient of each of these arguments, in float64 and in its argument's shape (after f's, of a Jacobian).
@@ -361,11 +354,10 @@ class Form:
             return list(zip(self.arguments, value, strict=True))
         if isinstance(value, list):
             return None
+        told = f"{self.role} returns {len(value)} parts for {len(moving)} argument{'s' if len(moving) > 1 else ''} "
+        told += f"({', '.join(one.name for one in moving)})"
         raise Failed(
-            self.role,
-            f"{self.role} returns {len(value)} parts for {len(moving)} argument{'s' if len(moving) > 1 else ''} "
-            f"({', '.join(one.name for one in moving)})",
-            help="return one gradient for each of these arguments, or a dict with their names",
+            self.role, told, help="return one gradient for each of these arguments, or a dict with their names"
         )
 
     def _stacked(self, value: Any) -> bool:

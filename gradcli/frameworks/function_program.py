@@ -29,9 +29,9 @@ def record(f: Callable[..., Any], *example: Any) -> ours.Recorded:
     """The graph of a function, at the types of an example of tensors of PyTorch, arrays of JAX, or gradcli's tensors.
 
     Its leaves are named like the arguments. A `torch.autograd.Function`, a `jax.custom_vjp` or `custom_jvp` becomes an
-    operation whose derivative is what its author wrote, which `rules` lists, for `check_program` to judge. Of any other
-    function of PyTorch or JAX the graph is that of its values, which does not show what it detaches. Functions of
-    gradcli's tensors are recorded as `gradcli.eager.record` does it.
+    operation whose derivative is what its author wrote, and `rules` lists these derivatives. Of any other function of
+    PyTorch or JAX the graph is that of its values, which does not show what it detaches. Functions of gradcli's tensors
+    are recorded as `gradcli.eager.record` does it.
 
     Raises GradcliError GC732 for what cannot be traced, such as branches on values, and says what it is.
 

@@ -94,7 +94,9 @@ class Reading:
         if name == "scatter-add" or name == "scatter_add":
             found = [self.added(one, xs)]
         elif name == "triangular_solve":
-            found = [self.triangle(params, *xs)]
+            a, b = map(self.operand, xs)
+            flags = not params["lower"], params["left_side"], params["unit_diagonal"], params["transpose_a"]
+            found = [operations.triangle(a, b, *flags)]
         elif row is not None:
             found = row.function(*map(self.operand, xs), **operations.options(row, params))
             found = list(found) if isinstance(found, (list, tuple)) else [found]
@@ -126,10 +128,7 @@ class Reading:
             given = [jax.numpy.asarray(x, np.float64) if floats(x) else x for x in given]
             return one.primitive.bind(*given, **one.params)
 
-        try:
-            return list(moved(self.builder, [xs[i] for i in live], run))
-        except Exception:  # whatever a primitive raises on numbers that are none of its own
-            raise Opaque(f"the operation {one.primitive.name} is not supported") from None
+        return moved(self.builder, [xs[i] for i in live], run, f"the operation {one.primitive.name}")
 
     def added(self, one: Any, xs: list[Any]) -> Node:
         """Entries added up at positions that do not depend on the point; the transposed operation gives these."""
@@ -148,10 +147,6 @@ class Reading:
             raise Opaque("it sums entries outside the array")
         result = added_up(self.builder, self.operand(updates), places, shape)
         return pointwise("add", result, self.operand(operand))
-
-    def triangle(self, params: dict[str, Any], a: Any, b: Any) -> Node:
-        flags = params["left_side"], params["unit_diagonal"], params["transpose_a"]
-        return operations.triangle(self.operand(a), self.operand(b), not params["lower"], *flags)
 
     def pooled(self, one: Any, xs: list[Any]) -> list[Any]:
         """The largest or smallest entries of windows."""

@@ -96,7 +96,7 @@ class Symbol(np.lib.mixins.NDArrayOperatorsMixin):
     __int__ = __index__ = __complex__ = __float__
 
     def __getitem__(self, index: Any) -> Symbol:
-        return Symbol(moved(self.node.builder, [self.node], lambda arrays: arrays[0][plain(index)])[0])
+        return Symbol(moved(self.node.builder, [self.node], lambda arrays: arrays[0][plain(index)], "the index")[0])
 
     def __setitem__(self, index: Any, value: Any) -> None:
         if isinstance(index, Symbol) and index.dtype == bool and index.shape == self.shape:
@@ -227,10 +227,7 @@ def by_entries(name: str, func: Callable[..., Any], args: Sequence[Any], named: 
 
         return func(*(swapped(x) for x in args), **named)
 
-    try:
-        found = moved(here(), [x.node for x in live], run)
-    except Opaque:
-        raise Opaque(f"the function {name} is not supported") from None
+    found = moved(here(), [x.node for x in live], run, f"the function {name}")
     return Symbol(found[0]) if len(found) == 1 else [Symbol(one) for one in found]
 
 

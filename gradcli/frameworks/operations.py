@@ -73,7 +73,7 @@ def constant(builder: Builder, array: Any) -> Node:
     values = array.reshape(-1).tolist()
     if kind == "bool":  # oracles have numbers only; a mask is a comparison of them
         numbers = constant(builder, array.astype(np.int64).astype(np.float64))
-        return builder.call("greater", numbers, halves(builder, array.shape))
+        return builder.call("greater", numbers, builder.constant(0.5, array.shape))
     if values and all(value == values[0] for value in values):
         return builder.constant(values[0], array.shape, kind)
     if kind == "float" and not np.isfinite(array).all():
@@ -82,11 +82,6 @@ def constant(builder: Builder, array: Any) -> Node:
     exact = [builder.constant(value).params["value"] for value in values] if kind == "float" else values
     data = ArrayData(array.shape, exact)
     return builder.array(digest_of(data), data, Type(kind, array.shape))
-
-
-def halves(builder: Builder, shape: tuple[int, ...]) -> Node:
-    """One half in every entry."""
-    return builder.constant(0.5, shape)
 
 
 def of_kind(node: Node, kind: str) -> Node:
@@ -207,10 +202,6 @@ def limited(x: Node, min: Any = None, max: Any = None) -> Node:
     return x
 
 
-def same(x: Node) -> Node:
-    return x
-
-
 def copied(x: Node, src: Any) -> Node:
     """What an array holds after another one was copied into it."""
     found: Node = stretch(node_of(src, x), x.type.shape)
@@ -238,9 +229,7 @@ def contracted(x: Node, y: Node) -> Node:
 
 
 def added_product(x: Any, mat1: Node, mat2: Node, beta: Any = 1, alpha: Any = 1) -> Node:
-    found = contracted(mat1, mat2)
-    found = found if alpha == 1 else found * alpha
-    return pointwise("add", x if beta == 1 else pointwise("mul", x, beta), found)
+    return scaled("add")(x if beta == 1 else pointwise("mul", x, beta), contracted(mat1, mat2), alpha)
 
 
 def summed(subscripts: str, *xs: Node) -> Node:
@@ -361,11 +350,6 @@ def orthogonal(x: Node, mode: str = "reduced") -> list[Node]:
     return [q, contracted(swapped(q, -2, -1), x)]
 
 
-def lower_factor(x: Node, upper: bool = False) -> Node:
-    found = x.builder.call("cholesky", x)
-    return swapped(found, -2, -1) if upper else found
-
-
 def solved(x: Node, other: Node, left: bool = True) -> Node:
     if not left:
         return swapped(solved(swapped(x, -2, -1), swapped(other, -2, -1)), -2, -1)
@@ -380,6 +364,12 @@ def triangle(
         raise Opaque("it solves a triangular system with an implied unit diagonal")
     half = x.builder.call("triu" if upper else "tril", x, k=0)
     return solved(swapped(half, -2, -1) if transposed else half, other, left)
+
+
+def factor(x: Node, upper: bool = False) -> Node:
+    """The Cholesky factor of a matrix."""
+    found = x.builder.call("cholesky", x)
+    return swapped(found, -2, -1) if upper else found
 
 
 def of_factor(x: Node, upper: bool = False) -> Node:
@@ -448,6 +438,7 @@ PARAMETERS = {
     "keepdim": "keepdims", "y": "exponent",
 }  # fmt: skip
 
+# fmt: off
 TABLE = (
     # entry by entry, with parameters
     Row(scaled("add"), "add", "add add_any"),
@@ -462,11 +453,9 @@ TABLE = (
     Row(lambda x, mask, value: pointwise("where", mask, value, x), "masked_fill"),
     Row(finite, "isfinite", "is_finite"),
     # what leaves values as they are
-    Row(
-        same, "detach alias clone contiguous lift lift_fresh lift_fresh_copy _to_copy to positive", "copy stop_gradient"
-    ),
+    Row(lambda x: x, "detach alias clone contiguous lift lift_fresh lift_fresh_copy _to_copy to positive",
+        "copy stop_gradient convert_element_type reduce_precision optimization_barrier copy_p"),
     Row(copied, "copy copy_to"),
-    Row(same, "", "convert_element_type reduce_precision optimization_barrier copy_p"),
     # shapes that stand as such in a formula
     Row(lambda x, axis: own("transpose")(x, axis), "permute", "transpose"),
     Row(swapped, "t transpose"),
@@ -504,7 +493,7 @@ TABLE = (
     Row("det", "det _linalg_det linalg_det"),
     Row(several("logabsdet"), "logdet"),
     Row("slogdet", "_linalg_slogdet"),
-    Row(lower_factor, "linalg_cholesky_ex cholesky", "cholesky"),
+    Row(factor, "linalg_cholesky_ex cholesky", "cholesky"),
     Row(solved, "_linalg_solve_ex linalg_solve"),
     Row(triangle, "linalg_solve_triangular"),
     Row(lambda x, upper=False: x.builder.call("inv", of_factor(x, upper)), "cholesky_inverse"),
@@ -517,6 +506,7 @@ TABLE = (
     Row(top, "topk", "top_k"),
     Row(ordered, "", "sort"),
 )
+# fmt: on
 
 ATEN = {name: row for row in TABLE for name in row.aten.split()}
 JAX = {name: row for row in TABLE for name in row.jax.split()}
@@ -535,13 +525,16 @@ def options(row: Row, given: Mapping[str, Any]) -> dict[str, Any]:
 # --- movement -----------------------------------------------------------------------------------------------------
 
 
-def moved(builder: Builder, xs: Sequence[Node], run: Callable[[list[NDArray[np.float64]]], Any]) -> list[Node]:
+def moved(
+    builder: Builder, xs: Sequence[Node], run: Callable[[list[NDArray[np.float64]]], Any], what: str
+) -> list[Node]:
     """The results of an operation that only moves entries about, or leaves zeros; `run` does it on plain arrays.
 
     It is run on the numbers of the entries, from 1 on, so the result tells what has come from where; and on other
     numbers in other orders, so that an operation which computes with them, or chooses among them, is noticed. Raises
-    Opaque for such a one.
+    Opaque for such a one, which `what` names.
     """
+    unread = Opaque(f"{what} is not supported")
     sizes = [x.type.size for x in xs]
     count = sum(sizes)
     rng = np.random.default_rng(0)
@@ -556,14 +549,20 @@ def moved(builder: Builder, xs: Sequence[Node], run: Callable[[list[NDArray[np.f
         found = run(given)
         return [np.asarray(one, np.float64) for one in (found if isinstance(found, (list, tuple)) else [found])]
 
+    try:
+        found = [results(numbers) for numbers in (labels, *others)]
+    except Opaque:
+        raise
+    except Exception:  # whatever an operation raises on numbers that are none of its own
+        raise unread from None
     nodes = []
-    for first, *again in zip(*(results(numbers) for numbers in (labels, *others)), strict=True):
+    for first, *again in zip(*found, strict=True):
         places = first.reshape(-1).astype(np.int64) - 1
         if not ((first == first.round()) & (first >= 0) & (first <= count)).all():
-            raise Opaque("")
+            raise unread
         for numbers, result in zip(others, again, strict=True):
             if not np.array_equal(np.append(numbers, 0.0)[places], result.reshape(-1)):
-                raise Opaque("")
+                raise unread
         nodes.append(entries(builder, xs, places, first.shape))
     return nodes
 

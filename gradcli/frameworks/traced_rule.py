@@ -41,15 +41,13 @@ from gradcli.graph.program import Leaf, Program, cotangent_name
 from gradcli.primitives import catalogue
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from gradcli.frameworks.box import Box
 
     Floats = NDArray[np.floating[Any]]
-    from collections.abc import Callable, Iterator
-
     Gradients = dict[str, Floats]
 
 
@@ -349,12 +347,10 @@ def used_by_jax(box: Box, seed: int, names: Sequence[str]) -> Use:
         return Use(list(map(np.asarray, run())), 1, {})
     value, back = jax.vjp(run, *[arguments[name] for name in names])
     draw = np.random.default_rng(seed)
-    seeds = [
-        jax.numpy.asarray(draw.uniform(0.5, 1.5, one.shape), one.dtype)
-        if one.dtype.kind in "fV"
-        else np.zeros(one.shape, jax.dtypes.float0)
-        for one in value
-    ]
+    seeds: list[Any] = [np.zeros(one.shape, jax.dtypes.float0) for one in value]
+    for k, one in enumerate(value):
+        if one.dtype.kind in "fV":
+            seeds[k] = jax.numpy.asarray(draw.uniform(0.5, 1.5, one.shape), one.dtype)
     sent = {name: part_of(box, name, one) for name, one in zip(names, back(seeds), strict=True)}
     return Use(list(map(np.asarray, value)), 1, sent)
 
@@ -410,10 +406,14 @@ def part_of(box: Box, name: str, sent: Any) -> Floats:
 
 def same(box: Box, one: Floats, other: Floats) -> bool:
     """Whether two gradients are the same but for rounding."""
+    return alike(one, other, LOOSE if box.float32 or box.dtype != "float64" else CLOSE)
+
+
+def alike(one: Floats, other: Floats, close: float) -> bool:
+    """Whether two arrays agree to a part of their largest entry, and are finite in the same places."""
     if one.shape != other.shape or not np.array_equal(np.isfinite(one), np.isfinite(other)):
         return False
     finite = np.isfinite(one)
-    close = LOOSE if box.float32 or box.dtype != "float64" else CLOSE
     scale = max(np.abs(one[finite]).max(initial=0.0), np.abs(other[finite]).max(initial=0.0))
     return bool((np.abs(one - other)[finite] <= close * scale).all())
 

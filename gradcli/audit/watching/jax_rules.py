@@ -100,7 +100,6 @@ def count(kind: str, call: Callable[..., Any], rule: Any, args: tuple[Any, ...],
         gradient.caller = recorder.caller_of("jax", "jaxlib")
         gradient = recorder.state.rules[rule] = recorder.known(gradient)
     static = {i % max(len(args), 1) for i in getattr(rule, "nondiff_argnums", ())}
-    leaves, tree = [], []
     numbers = [jax.tree_util.tree_structure(one).num_leaves for one in args]
     leaves, tree = jax.tree_util.tree_flatten((args, options))
     owner = [i for i, number in enumerate(numbers) for _ in range(number)] + [-1] * len(leaves)
@@ -155,6 +154,7 @@ def _register() -> None:
 def export() -> None:
     """Write down what is to be judged."""
     import jax
+    import numpy as np
 
     if os.getpid() != recorder.state.pid:
         return
@@ -165,7 +165,8 @@ def export() -> None:
     for gradient, traced, shapes in _traced:
         if gradient.key not in seen:  # its numbers never arrived
             seen.add(gradient.key)
-            _kept.append((gradient, 0, traced, made_up(traced, shapes)))
+            draw = np.random.default_rng(0)
+            _kept.append((gradient, 0, traced, [draw.standard_normal(shapes[i].shape) for i in traced.moving]))
     with recorder.alone():
         for number, (gradient, call, traced, moved) in enumerate(_kept):
             if monotonic() > ends:
@@ -177,14 +178,6 @@ def export() -> None:
             except Exception as problem:
                 told = f"it cannot be traced outside the program: {type(problem).__name__}: {problem}"
                 recorder.write({"job": gradient.key, "call": call, "unjudged": told.splitlines()[0][:300]})
-
-
-def made_up(traced: Traced, shapes: Sequence[Any]) -> list[Any]:
-    """Random numbers of the right shapes."""
-    import numpy as np
-
-    generator = np.random.default_rng(0)
-    return [generator.standard_normal(shapes[i].shape) for i in traced.moving]
 
 
 def write(name: str, gradient: Gradient, call: int, traced: Traced, moved: Sequence[Any]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from copy import copy
-from functools import partial, wraps
+from functools import wraps
 
 from gradcli.audit.watching import recorder
 from gradcli.audit.watching.recorder import MARK, described, module_of, standing_in
@@ -48,9 +48,7 @@ SOLVERS: dict[str, tuple[tuple[str, str, str], ...]] = {
     "root_scalar": (("fprime2", "fprime", FIRST), ("fprime", "f", FIRST)),
     "solve_ivp": (("jac", "fun", SECOND),),
     "odeint": (("Dfun", "func", FIRST),),
-    "solve_bvp": (),  # of its own: a Jacobian for each point of its mesh
 }
-MOST_NODES = 4  # of a mesh at which the right side of a boundary value problem is judged
 RETURNS_PAIR = {"fmin_l_bfgs_b", "fmin_tnc"}  # without `fprime` their function returns (value, gradient)
 
 
@@ -103,8 +101,6 @@ def replaced(
             kind = TRANSPOSED if name in ("fsolve", "leastsq", "odeint", "root") and turned else kind
             if callable(f):
                 changed[parameter] = counted(role, way, kind, derivative, f, caller)
-    if name == "solve_bvp":
-        changed |= of_boundary_problem(given, caller)
     if name == "minimize" and given.get("constraints"):
         changed["constraints"] = constrained(given["constraints"], caller)
     args = tuple(changed.get(key, value) for key, value in zip(order, args, strict=False)) + args[len(order) :]
@@ -137,51 +133,7 @@ def constrained(constraints: Any, caller: str) -> Any:
     return constraints
 
 
-def of_boundary_problem(given: Arguments, caller: str) -> Arguments:
-    """`fun_jac` and `bc_jac` of `solve_bvp`, replaced."""
-    found: Arguments = {}
-    for parameter, function, make in (("fun_jac", "fun", mesh_subject), ("bc_jac", "bc", ends_subject)):
-        derivative, f = given.get(parameter), given.get(function)
-        if callable(derivative) and callable(f):
-            found[parameter] = counted(f"{parameter}= of solve_bvp", FIRST, GRADIENT, derivative, f, caller, make)
-    return found
-
-
-def mesh_subject(f: Any, derivative: Any, args: tuple[Any, ...]) -> Subject:
-    """The right side of a boundary value problem at the first points of its mesh, by y and the parameters."""
-    import numpy as np
-
-    x, y, *p = (np.asarray(one, np.float64) for one in args)
-    x, y = x[:MOST_NODES], y[:, :MOST_NODES]
-
-    def value(y: Any, p: Any = None) -> Any:
-        return np.asarray(f(x, y) if p is None else f(x, y, p))
-
-    def jacobian(y: Any, p: Any = None) -> Any:
-        found = derivative(x, y) if p is None else derivative(x, y, p)
-        by_y, *by_p = found if isinstance(found, tuple) else (found,)
-        whole = np.einsum("ija,ab->iajb", np.asarray(by_y), np.eye(x.size))
-        return (whole, *(np.moveaxis(np.asarray(one), 2, 1) for one in by_p if p is not None))
-
-    return value, {"jac": jacobian}, (y, *p)
-
-
-def ends_subject(f: Any, derivative: Any, args: tuple[Any, ...]) -> Subject:
-    """The boundary conditions of such a problem, by both ends and the parameters."""
-    import numpy as np
-
-    def value(ya: Any, yb: Any, p: Any = None) -> Any:
-        return np.asarray(f(ya, yb) if p is None else f(ya, yb, p))
-
-    def jacobian(ya: Any, yb: Any, p: Any = None) -> Any:
-        return tuple(map(np.asarray, derivative(ya, yb) if p is None else derivative(ya, yb, p)))
-
-    return value, {"jac": jacobian}, tuple(np.array(one, np.float64) for one in args)
-
-
-def counted(
-    role: str, way: str, kind: str, derivative: Any, f: Any, caller: str, make: Callable[..., Subject] | None = None
-) -> Any:
+def counted(role: str, way: str, kind: str, derivative: Any, f: Any, caller: str) -> Any:
     """A derivative that is counted at each call; the derivative itself where it is not to be watched."""
     if hasattr(derivative, MARK) or not recorder.wanted(module_of(derivative)):
         return derivative
@@ -191,8 +143,7 @@ def counted(
 
     def note(args: tuple[Any, ...], options: Arguments) -> None:
         if recorder.watching() and recorder.due(gradient):
-            of_call = make or partial(subject, way, kind, options=options)
-            recorder.keep_copy(gradient, args, lambda: of_call(f=f, derivative=derivative, args=args))
+            recorder.keep_copy(gradient, args, lambda: subject(way, kind, derivative, f, args, options))
 
     return standing_in(derivative, note)
 

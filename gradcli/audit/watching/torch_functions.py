@@ -110,11 +110,9 @@ def subject(cls: Any, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[A
     point = tuple(one.detach().clone() if isinstance(one, torch.Tensor) else one for one in args)
     point = tuple(one.double() if is_float(one) else one for one in point)
     is_class = isinstance(cls, type)
-    names = (
-        parameter_names(cls, len(args)) if is_class else list(inspect.signature(cls._init_fn).parameters)[: len(args)]
-    )
+    given_names = [] if is_class else list(inspect.signature(cls._init_fn).parameters)
+    names = parameter_names(cls, len(args)) if is_class else given_names[: len(args)]
     moving = [name for name, one in zip(names, args, strict=True) if getattr(one, "requires_grad", False)]
-
     apply = cls.apply if is_class else cls
 
     @wraps(apply)  # by which the checks see that it is a rule

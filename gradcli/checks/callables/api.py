@@ -72,7 +72,7 @@ def check_callable(
     not tell, `wrt` those to judge. `samples` counts points near the given one; `rtol` is a relative error that is
     tolerated. `timeout` is the time in seconds after which no new call is made. `witnesses` are those of
     `check_script`; a function that is not recorded has differences only. `title` and `file` name the function in the
-    report; `stage` is told which function runs, for whoever watches from outside.
+    report; `stage` is called with the role of the function that runs, for a process that watches.
 
     The function and its derivative are recorded where that is possible: what NumPy, gradcli's tensors, PyTorch or JAX
     compute becomes a program, and the derivative is PROVED, CERTIFIED or refuted as a script's claim is. A `Function`
@@ -162,6 +162,7 @@ def report_on(
             evidence["outside"] = "f raises at some points near the given one"
         passed = acceptable(one, {options.require}, options.allow_kink, options.lenient)
         checks.append(Check(identity, file, line, kind, name, one.verdict, evidence, one.message, passed=passed))
+    checks += [failed_check(problem, about, name) for name, problem in box.misshapen.items()]
     notes = [Diagnostic("GC734", visible(text, 300), severity="note") for text in dict.fromkeys(remarks)]
     return summarised(about.title, checks, notes)
 
@@ -186,14 +187,17 @@ def nothing_sent(box: Box, verdicts: dict[str, Outcome]) -> Iterator[str]:
 
 def failed(problem: Failed, about: About) -> Report:
     """The report on a function that could not be run."""
+    return summarised(about.title, [failed_check(problem, about)])
+
+
+def failed_check(problem: Failed, about: About, name: str | None = None) -> Check:
+    """The check of a function, or of its gradient by one argument, that could not be made."""
     told_at = f" ({problem.place})" if problem.place else ""
     diagnostic = Diagnostic("GC733", f"{problem.reason}{told_at}", help=problem.help)
     evidence: dict[str, object] = {"role": problem.role, "place": problem.place, "help": problem.help}
     evidence = {key: value for key, value in evidence.items() if value}
-    place = (about.file, about.line, "callable", None)
-    return summarised(
-        about.title, [Check("callable", *place, "ERROR", evidence, problem.reason, (diagnostic,), passed=False)]
-    )
+    where = ("callable" if name is None else f"callable:{name}", about.file, about.line, "callable", name)
+    return Check(*where, "ERROR", evidence, problem.reason, (diagnostic,), passed=False)
 
 
 def seed_of(title: str, arguments: Sequence[Argument]) -> int:

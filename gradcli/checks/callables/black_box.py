@@ -5,6 +5,7 @@ What is seen here, at the point and beside it, `decide/numerical.py` weighs.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -61,12 +62,11 @@ def judged(box: Box, value: Floats, seed: int, samples: int, rtol: float, notes:
     if not steady:
         notes.append("f gives different values at the same point: is it random, or does it keep state?")
 
-    def verdict(name: str) -> Outcome:
-        return BlackBox(
-            box, survey, name, lambda: list(beside(box, survey, name, samples)), row_names, steady, digits(box)
-        ).verdict()
-
-    return {name: verdict(name) for name in box.names}
+    found = {}
+    for name in box.names:
+        nearby = partial(beside, box, survey, name, samples)
+        found[name] = BlackBox(box, survey, name, nearby, row_names, steady, digits(box)).verdict()
+    return found
 
 
 def unfit(box: Box, value: Floats) -> dict[str, Outcome]:
@@ -142,7 +142,7 @@ def linearity(box: Box, weights: Floats, claims: Floats) -> Iterator[str]:
         yield f"{box.role} is not linear in its cotangent: off by {gap / scale:.1g} of its size"
 
 
-def beside(box: Box, survey: Survey, name: str, samples: int) -> Iterator[Survey]:
+def beside(box: Box, survey: Survey, name: str, samples: int) -> list[Survey]:
     """Surveys of points near the given one, where one argument has moved and kept its structure.
 
     Equal entries stay equal and zeros stay zero: a symmetric matrix stays symmetric, a mask a mask. Then, of a
@@ -151,6 +151,7 @@ def beside(box: Box, survey: Survey, name: str, samples: int) -> Iterator[Survey
     part = box.slices[name]
     generator = np.random.default_rng(survey.seed + 7)
     sizes, places = np.unique(np.abs(box.x[part]), return_inverse=True)
+    found: list[Survey] = []
     values: list[tuple[str, Floats]] = []
     for _ in range(samples if sizes.any() else 0):
         factors = 1.0 + APART * generator.choice([-1.0, 1.0], sizes.size) * generator.uniform(0.3, 1.0, sizes.size)
@@ -170,6 +171,7 @@ def beside(box: Box, survey: Survey, name: str, samples: int) -> Iterator[Survey
             d[part] = seeded_directions(x, 1, survey.seed)[0][part]
             other.lacks = lacks
             other.look_along([d])
+            found.append(other)
         except Failed:
             continue
-        yield other
+    return found

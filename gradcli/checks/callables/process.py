@@ -11,6 +11,7 @@ import os
 import signal
 import subprocess
 from contextlib import suppress
+from dataclasses import replace
 from queue import Empty, SimpleQueue
 from threading import Thread
 from time import monotonic
@@ -76,19 +77,15 @@ def check_target(
         if text is not None:
             checked_target(text)
     if dtype == "complex128":
-        raise error(
-            "GC732",
-            "functions of complex numbers are not supported",
-            help="check the real and the imaginary part separately",
-        )
+        hint = "check the real and the imaginary part separately"
+        raise error("GC732", "functions of complex numbers are not supported", help=hint)
     options = Options(samples, seed, 0.0, parse_witnesses(witnesses), require, allow_kink, lenient)
     started = monotonic()
     point, notes = read_point(at, limits)
     arrays = {name: np.asarray(array_of(value)) for name, value in point.items()}
     seconds = max(timeout, LEAST)
-    request: dict[str, Any] = {"python": python, "grad": grad, "timeout": seconds, "dtype": dtype}
+    request: Message = {"python": python, "grad": grad, "timeout": seconds, "dtype": dtype, "point": arrays}
     request["wrt"] = None if wrt is None else list(wrt)
-    request["point"] = arrays
     with Runner(seconds) as child:
         try:
             first = child.exchange(request)
@@ -98,10 +95,9 @@ def check_target(
     if report is None:
         report = ended(child, python, lenient)
     told = [*(Diagnostic("GC734", visible(text, 300), severity="note") for text in heard), *child.output.notes()]
-    report = Report(report.expression, report.checks, report.summary, (*report.diagnostics, *told), report.file)
+    report = replace(report, diagnostics=(*notes, *report.diagnostics, *told))
     shared = (monotonic() - started) / max(len(report.checks), 1)  # the checks of a function share its calls
-    report = timed(report, [shared] * len(report.checks))
-    return Report(report.expression, report.checks, report.summary, (*notes, *report.diagnostics))
+    return timed(report, [shared] * len(report.checks))
 
 
 def checked_target(text: str) -> None:
@@ -110,20 +106,14 @@ def checked_target(text: str) -> None:
     named = all(part.isidentifier() for part in name.split("."))
     dotted = place.endswith(".py") or all(part.isidentifier() for part in place.split("."))
     if not colon or not place or not named or not dotted:
-        raise error(
-            "GC731",
-            f"`{visible(text, 200)}` does not have the form TARGET:NAME",
-            help="write --python losses.py:f, or package.module:f",
-        )
+        hint = "write --python losses.py:f, or package.module:f"
+        raise error("GC731", f"`{visible(text, 200)}` does not have the form TARGET:NAME", help=hint)
     if place.endswith(".py") and not os.path.isfile(place):
         raise error("GC731", f"cannot read {visible(place, 200)}: no such file")
 
 
 def judged(
-    child: Runner,
-    first: Message,
-    arrays: Mapping[str, NDArray[Any]],
-    options: Options,
+    child: Runner, first: Message, arrays: Mapping[str, NDArray[Any]], options: Options
 ) -> tuple[Report, list[str]]:
     """The report on a function that runs in `child`, and what its module prints; `first` is the answer to the request.
 
@@ -136,12 +126,12 @@ def judged(
         about = About(str(first["title"]), file, None if first["line"] is None else int(first["line"]))
         heard = [str(text) for text in first["heard"]]
         if "failure" in first:
-            return failed(failure(first), about), heard
+            return failed(failure(first["failure"]), about), heard
         box = RemoteBox(first, arrays, child.exchange, child.seconds)
         value = np.asarray(first["value"], dtype=np.float64).reshape(box.size)
         return report_on(box, value, about, box.given_arguments, options, box.recording), heard
     except Interrupted as stop:
-        return failed(failure(stop.message), about), heard
+        return failed(failure(stop.message["failure"]), about), heard
     except (KeyError, TypeError, ValueError, AttributeError) as problem:
         if os.environ.get("GRADCLI_DEBUG"):
             raise
@@ -152,9 +142,9 @@ def judged(
         ) from None
 
 
-def failure(message: Message) -> Failed:
-    """Why a function cannot be run."""
-    role, reason, place, help = message["failure"]
+def failure(told: Sequence[Any]) -> Failed:
+    """Why a function cannot be run, or called."""
+    role, reason, place, help = told
     return Failed(str(role), str(reason), place=place, help=help)
 
 
@@ -179,6 +169,7 @@ class RemoteBox(Box):
         self.size = int(opened["size"])
         self.dtype = str(opened["dtype"])
         self.skipped = [str(name) for name in opened["skipped"]]
+        self.misshapen = {str(name): failure(told) for name, told in opened["misshapen"].items()}
         self.float32 = bool(opened["float32"])
         self.outside = 0
         self._claimed = opened["claimed"]
@@ -221,8 +212,7 @@ class RemoteBox(Box):
         if "late" in answer:
             raise OutOfTime
         if "failed" in answer:
-            role, reason, place, help = answer["failed"]
-            raise Failed(str(role), str(reason), place=place, help=help)
+            raise failure(answer["failed"])
         found = answer["found"]
         if found.shape != (size,):
             raise ValueError(f"an answer of {found.size} numbers, not {size}")
@@ -387,21 +377,14 @@ def ended(child: Runner, python: str, lenient: bool) -> Report:
         raise error("GC999", f"the process for Python code does not start (exit code {code})")
     file, title = file_of(python), visible(python, 200)
     if not late:
-        how = f"with signal {signal_name(-code)}" if code < 0 else f"with exit code {code}"
+        signals = {int(number): number.name for number in signal.Signals}
+        how = f"with signal {signals.get(-code, str(-code))}" if code < 0 else f"with exit code {code}"
         place = crash_place(b"".join(child.rest))
         return failed(Failed(what, f"{what} ended the process {how}", place=place), About(title, file, None))
     message = f"{what} did not return within {child.seconds:g} s and was stopped"
     evidence: dict[str, object] = {"role": what}
     found = Check("callable", file, None, "callable", None, "INCONCLUSIVE", evidence, message, passed=lenient)
     return summarised(title, [found])
-
-
-def signal_name(number: int) -> str:
-    """SIGSEGV and the like."""
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return str(number)
 
 
 def crash_place(text: bytes) -> str | None:

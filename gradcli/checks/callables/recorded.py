@@ -30,7 +30,7 @@ from gradcli.frameworks.box import OWN
 from gradcli.frameworks.failures import OutOfTime, describe
 from gradcli.frameworks.gradient_libraries import EAGER, JAX, NUMPY, TORCH, is_function_class
 from gradcli.frameworks.operations import Opaque
-from gradcli.frameworks.traced_rule import by_usage, is_rule, traced_rule
+from gradcli.frameworks.traced_rule import alike, by_usage, is_rule, traced_rule
 from gradcli.graph.builder import building
 from gradcli.graph.flat import Table, restore_nodes
 from gradcli.graph.node import reachable
@@ -208,25 +208,17 @@ def message(program: Program, outputs: Sequence[Node], gradients: Mapping[str, N
     except TypeError:
         raise Unfit("") from None
     rows = table.rows
+    written = []
+    for rule, one in rules:
+        assert one.target is not None
+        parts = {"judged": one.judged, "target": one.target, "output": rule.output, "cotangent": rule.cotangent}
+        about = {name: getattr(one, name) for name in ("moving", "leaf", "line", "text", "file", "values")}
+        written.append({**{name: rows[node] for name, node in parts.items()}, **about})
     return {
         "flat": table.flat,
         "outputs": [rows[node] for node in outputs],
         "gradients": {name: rows[node] for name, node in gradients.items()},
-        "rules": [
-            {
-                "judged": rows[one.judged],
-                "target": rows[one.target] if one.target is not None else None,
-                "output": rows[rule.output],
-                "cotangent": rows[rule.cotangent],
-                "moving": list(one.moving),
-                "leaf": one.leaf,
-                "line": one.line,
-                "text": one.text,
-                "file": one.file,
-                "values": one.values,
-            }
-            for rule, one in rules
-        ],
+        "rules": written,
     }
 
 
@@ -280,9 +272,11 @@ def read(box: Box, found: Message, seed: int) -> tuple[Program, list[Subject], l
             values = nonlinear_at(subjects, list(arriving.values()))
         rest = np.zeros if arriving else np.ones
         pieces = [values[arriving[k]] if k in arriving else rest(one.type.shape) for k, one in enumerate(outputs)]
-        same_rule(box, subjects, np.concatenate([piece.reshape(-1) for piece in pieces]), loose)
+        told = "its backward pass gives another result when it is recorded"
+        same_sent(box, subjects, pieces, LOOSE if loose else CLOSE, told)
     else:
-        same_gradient(box, subjects, total, outputs)
+        weights = evaluated(derivatives.grad(total, list(outputs)), subjects[0].values)
+        same_sent(box, subjects, weights, 0.0, "its backward pass differs from the derivative of its operations")
     for one in rules:
         assert one.output is not None
         one.surfaces = kinks.surfaces([one.output])
@@ -423,7 +417,7 @@ def same_values(box: Box, program: Program, outputs: Sequence[Node], seed: int, 
             values[name] = x[box.slices[name]].reshape(box.shape_of(name))
         own = box.value(x)
         found = np.concatenate([part.reshape(-1) for part in evaluated(outputs, values)])
-        if not same_value(found, own, LOOSE if loose else CLOSE):
+        if not alike(found, own, LOOSE if loose else CLOSE):
             raise Unfit("its recording does not reproduce its values")
 
 
@@ -439,9 +433,9 @@ def nonlinear_at(subjects: Sequence[Subject], cotangents: Sequence[str]) -> dict
         for scale in SCALES:
             values = {**given, **{name: np.asarray(scale * given[name]) for name in cotangents}}
             exact, claimed = (part.reshape(-1) for part in evaluated(pair, values))
-            if not same_value(claimed, exact):
+            if not alike(claimed, exact, CLOSE):
                 (base,) = evaluated([one.judged], given)
-                if same_value(claimed, scale * base.reshape(-1)):
+                if alike(claimed, scale * base.reshape(-1), CLOSE):
                     break  # wrong, but linear
                 for other in subjects:
                     other.values, other.note = values, NONLINEAR
@@ -449,39 +443,17 @@ def nonlinear_at(subjects: Sequence[Subject], cotangents: Sequence[str]) -> dict
     return given
 
 
-def same_gradient(box: Box, subjects: Sequence[Subject], total: Node, outputs: Sequence[Node]) -> None:
-    """Unfit unless the backward pass of the tensors gives the gradient of the recording."""
-    weights = evaluated(derivatives.grad(total, list(outputs)), subjects[0].values)
+def same_sent(box: Box, subjects: Sequence[Subject], weights: Sequence[Floats], close: float, told: str) -> None:
+    """Unfit unless the real backward pass sends what the recording gives, entry by entry or beside the largest."""
     sent = box.pullback(box.x, np.concatenate([part.reshape(-1) for part in weights]), at_the_point=True)
-    for one in subjects:
-        if not same_number(one, sent[box.slices[str(one.leaf)]]):
-            raise Unfit("its backward pass differs from the derivative of its operations")
-
-
-def same_rule(box: Box, subjects: Sequence[Subject], cotangent: Floats, loose: bool = False) -> None:
-    """Unfit unless the recorded backward gives what the real one sends."""
-    sent = box.pullback(box.x, cotangent.reshape(-1), at_the_point=True)
     for one in subjects:
         here = sent[box.slices[str(one.leaf)]]
         found = evaluated([one.judged], one.values)[0].reshape(-1)
-        if not same_number(one, here) and not same_value(found, here, LOOSE if loose else CLOSE):
-            raise Unfit("its backward pass gives another result when it is recorded")
-
-
-def same_number(subject: Subject, sent: Floats) -> bool:
-    """Whether what was sent back is, entry by entry, what the recording gives."""
-    found = evaluated([subject.judged], subject.values)[0].reshape(-1)
-    with np.errstate(invalid="ignore"):  # inf - inf
-        near = np.abs(found - sent) <= LIMIT_ULPS * np.spacing(np.abs(sent))
-    return bool((near | (found == sent) | (np.isnan(found) & np.isnan(sent))).all())
-
-
-def same_value(found: Floats, own: Floats, close: float = CLOSE) -> bool:
-    """Whether two evaluations of the same operations agree, beside the largest value."""
-    if found.shape != own.shape or not np.array_equal(np.isfinite(found), np.isfinite(own)):
-        return False
-    both = np.isfinite(own)
-    return bool((np.abs(found - own)[both] <= close * np.abs(own[both]).max(initial=0.0)).all())
+        with np.errstate(invalid="ignore"):  # inf - inf
+            near = np.abs(found - here) <= LIMIT_ULPS * np.spacing(np.abs(here))
+        equal = bool((near | (found == here) | (np.isnan(found) & np.isnan(here))).all())
+        if not equal and not (close and alike(found, here, close)):
+            raise Unfit(told)
 
 
 # --- the verdicts -------------------------------------------------------------------------------------------------

@@ -207,6 +207,7 @@ def description(box: Box, given: list[Argument]) -> Message:
         "size": box.size,
         "dtype": box.dtype,
         "skipped": box.skipped,
+        "misshapen": {name: [one.role, one.reason, one.place, one.help] for name, one in box.misshapen.items()},
         "float32": box.float32,
         "claimed": box.claimed,
     }

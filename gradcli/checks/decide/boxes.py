@@ -19,6 +19,7 @@ from gradcli.checks.decide.case import Outcome
 from gradcli.checks.decide.kinks import Surface, on
 from gradcli.checks.decide.sample_points import nearby
 from gradcli.checks.formatting import node_text
+from gradcli.checks.oracle.oracle_client import leaf_names
 from gradcli.diagnostics import Diagnostic, did_you_mean, error, visible
 from gradcli.graph.node import Node, reachable
 
@@ -42,6 +43,24 @@ FIRST_PIECES = 64  # of a box of several entries, before lines through it are lo
 MOST_LINES = 20  # through one point, and
 MOST_BRACKETS = 4  # on all of them
 MOST_REGIONS = 8
+DIVISORS = {"div": 1, "reciprocal": 0, "log": 0, "log1p": 0, "pow": 0, "power": 0, "sqrt": 0}  # the argument's place
+POLES = frozenset(("tan",))  # they change their sign where they have a pole
+FACTORS = {"mul": 2, "div": 1, "pow": 1, "power": 1, "abs": 1, "sqrt": 1, "cbrt": 1, "neg": 1}  # 0 where one of them is
+MOST_CANDIDATES = 64
+MOST_STEPS = 80  # bisections: from any interval of floats to two neighbours
+MANY_FLOATS = 256.0  # so far off are the places that a bracket is compared with, in floats
+STEADY = (0.3, 1.1)  # a bend that shrinks to less of what it is far off is none; one that does not shrink is a kink
+GROWTH = 4.0  # of a slope that has no bound; 16 for a square root, 256 for a logarithm
+ROUNDING = 2.0**-48
+
+
+class Bracket(NamedTuple):
+    """A node that vanishes, and the floats between which it does: one and the same where it is 0 there."""
+
+    zero: Node
+    surface: Surface | None
+    low: float
+    high: float
 
 
 def checked_box(box: Box, leaves: Mapping[str, Any]) -> Box:
@@ -78,239 +97,6 @@ def outside(box: Box, values: Values) -> None:
             )
 
 
-def on_box(exact: Exact, subject: Subject, outcome: Outcome, box: Box, judge: Judge) -> Outcome:
-    """The verdict on a box, of a subject that has one at its point; `judge` has those at other points."""
-    names = [name for name in box if name in subject.values and name in exact.leaves_of(subject.nodes())]
-    if outcome.verdict not in GOOD or subject.output is None or subject.target is None or not names:
-        return outcome
-    told = {name: list(box[name]) for name in names}
-    if sum(subject.values[name].size for name in names) > MOST_ENTRIES:
-        return outcome._replace(
-            verdict="INCONCLUSIVE", message=f"a box of more than {MOST_ENTRIES} entries", evidence={**outcome.evidence}
-        )
-    sides = {name: box[name] for name in names}
-
-    parts = [sides]
-
-    def asked(tolerance: float | None, pieces: int = MOST_PIECES) -> Any:
-        exact.begin()
-        answers: list[Any] = []
-        for part in parts:
-            answers.append(covered(exact, subject, part, tolerance, pieces))
-            if answers[-1].get("state") != "settled":
-                break
-        return together(answers)
-
-    def at(place: list[float]) -> dict[str, Any]:
-        values, start = dict(subject.values), 0
-        for name in names:
-            size = values[name].size
-            values[name] = np.array(place[start : start + size], dtype=float).reshape(values[name].shape)
-            start += size
-        return values
-
-    def elsewhere(place: list[float]) -> Outcome:
-        return judge(subject.at(at(place)))
-
-    several = sum(subject.values[name].size for name in names) > 1
-    answer = asked(None, FIRST_PIECES if several else MOST_PIECES)
-    if several and answer.get("state") == "open":
-        for bracket, line, entry in islice(on_lines(exact, subject, answer["open"], sides, at), MOST_BRACKETS):
-            point = line([shortest_inside(bracket.low, bracket.high)])
-            if bracket.low == bracket.high:
-                found = judge(subject.at(point))
-                if found.verdict in ROUGH:
-                    return moved(found, outcome, {"box": told}, names, point)
-            else:
-                found = classified(exact, subject, bracket, *sides[subject.target.name or ""], line, entry)
-                if found.verdict in ROUGH:
-                    return near(found, outcome, {"box": told}, {name: point[name] for name in names})
-        answer = asked(None)
-    evidence = {"box": told, **({} if "problem" in answer else {"pieces": answer["pieces"]})}
-    told_of, proved_at_ties = "", True
-    if answer.get("state") == "open":
-        for sides_of in answer["open"]:
-            place = [shortest_inside(low, high) for low, high in sides_of]
-            found = elsewhere(place)
-            if found.verdict in ROUGH:
-                return moved(found, outcome, evidence, names, at(place))
-        if not several and answer["left"] == len(answer["open"]):
-            low, high = sides[names[0]]
-            found_at: list[Bracket] = []
-            for piece_low, piece_high in merged([piece[0] for piece in answer["open"]]):
-                for one in brackets(exact, subject, piece_low, piece_high, at):
-                    if one.low == one.high:
-                        found = elsewhere([one.low])
-                        if found.verdict not in GOOD:
-                            return moved(found, outcome, evidence, names, at([one.low]))
-                        proved_at_ties = proved_at_ties and found.verdict == "PROVED"
-                    else:
-                        found = classified(exact, subject, one, low, high, at)
-                        if found.verdict not in GOOD:
-                            there = at([shortest_inside(one.low, one.high)])
-                            return near(found, outcome, evidence, {names[0]: there[names[0]]})
-                    found_at.append(one)
-            if found_at:
-                parts = [{names[0]: part} for part in parts_between(low, high, found_at)]
-                answer = asked(None)
-                across = [shortest_inside(one.low, one.high) for one in found_at]
-                evidence |= {"smooth_across": across, "pieces": answer.get("pieces", 0)}
-                told_of = f"; smooth across {names[0]} = {', '.join(f'{x:g}' for x in across)}"
-    if "problem" in answer:
-        return open_box(outcome, told, f"the box could not be subdivided: {answer['reason']}", {})
-    if answer["state"] in ("refuted", "undefined"):
-        return moved(elsewhere(answer["at"]), outcome, evidence, names, at(answer["at"]))
-    if answer["state"] == "open":
-        left = (
-            f"{answer['left']:,} pieces are undecided after {answer['pieces']:,} subdivisions, "
-            f"{100 * (1 - answer['settled']):.3g} % of the box"
-        )
-        return open_box(outcome, told, f"{left}: {pieces_text(names, answer['open'])}", evidence)
-    if outcome.verdict != "AGREES" and proved_everywhere(exact, subject, answer["regions"], at):
-        evidence["regions"] = len(answer["regions"])
-        return outcome._replace(
-            verdict=outcome.verdict if outcome.verdict == "IMPRECISE" else "PROVED" if proved_at_ties else "CERTIFIED",
-            message=f"equal by algebra on the whole box {box_text(told)}{told_of}",
-            evidence={**outcome.evidence, **evidence},
-        )
-    answer = asked(TOLERANCE)
-    if answer.get("state") == "settled":
-        evidence |= {"pieces": answer["pieces"], "bound_on_the_box": answer["bound"]}
-        close = f"the claim is within {answer['bound']:.1e} of the derivative, relative to its largest size there"
-        message = f"on the whole box {box_text(told)} {close}{told_of}"
-        return outcome._replace(message=f"{outcome.message}; {message}", evidence={**outcome.evidence, **evidence})
-    share = answer.get("settled", 0.0)
-    message = f"no proof, and enclosures to {TOLERANCE:g} cover only {100 * share:.3g} % of the box"
-    return open_box(outcome, told, message, evidence)
-
-
-def covered(exact: Exact, subject: Subject, part: Box, tolerance: float | None, pieces: int) -> Any:
-    """What balls say of a subject on a box: settled, open, refuted or undefined; see `subdivision`."""
-    assert subject.output is not None and subject.target is not None
-    name = exact.derive(subject.output, subject.target, subject.moving, subject.values)
-    box = {leaf: list(sides) for leaf, sides in part.items()}
-    about = {"box": box, "tolerance": tolerance, "pieces": pieces}
-    return exact.ask("cover", derivative=name, right=subject.judged, point=subject.values, **about)
-
-
-def together(answers: list[Any]) -> Any:
-    """The answers for parts of a box as one."""
-    last = answers[-1]
-    if "problem" in last or len(answers) == 1:
-        return last
-    return {
-        **last,
-        "pieces": sum(one["pieces"] for one in answers),
-        "regions": [region for one in answers for region in one["regions"]],
-        "bound": max(one["bound"] for one in answers),
-    }
-
-
-def merged(pieces: list[Any]) -> list[tuple[float, float]]:
-    """Intervals in ascending order, those that touch as one."""
-    found: list[tuple[float, float]] = []
-    for low, high in sorted(pieces):
-        if found and low <= found[-1][1]:
-            found[-1] = (found[-1][0], max(high, found[-1][1]))
-        else:
-            found.append((low, high))
-    return found
-
-
-def near(found: Outcome, before: Outcome, evidence: dict[str, Any], place: Values) -> Outcome:
-    """A singularity between two neighbouring floats of the box."""
-    known = {name: value.tolist() for name, value in place.items()}
-    where = ", ".join(f"{name} = {value!r}" for name, value in known.items())
-    if found.verdict not in ROUGH:
-        return open_box(before, evidence["box"], f"near {where}: {found.message}", evidence)
-    message = f"in the box, near {where}: {found.message}"
-    evidence = {**found.evidence, **evidence, "at": {**before.evidence.get("at", {}), **known}}
-    return found._replace(message=message, evidence=evidence)
-
-
-def on_lines(
-    exact: Exact, subject: Subject, pieces: Sequence[Any], sides: Box, at: At
-) -> Iterator[tuple[Bracket, At, int]]:
-    """Brackets on lines through the point or an open piece, along an entry of the leaf of the derivative.
-
-    With each there is what makes a point of a place on the line, and the entry.
-    """
-    assert subject.target is not None
-    own = [float(x) for name in sides for x in subject.values[name].reshape(-1)]
-    start = 0
-    for name, (low, high) in sides.items():
-        size = subject.values[name].size
-        for through in (own, *[[shortest_inside(*side) for side in pieces[place]] for place in (0, -1)]):
-            for entry in range(min(size, MOST_LINES) if name == subject.target.name else 0):
-
-                def line(x: list[float], middle: list[float] = through, place: int = start + entry) -> dict[str, Any]:
-                    return at([*middle[:place], *x, *middle[place + 1 :]])
-
-                for one in brackets(exact, subject, low, high, line):
-                    yield one, line, entry
-        start += size
-
-
-def proved_everywhere(exact: Exact, subject: Subject, regions: list[Any], at: Any) -> bool:
-    """Whether a proof holds on every region of the box."""
-    assert subject.output is not None and subject.target is not None
-    if len(regions) > MOST_REGIONS:
-        return False
-    for region in regions:
-        proof = exact.prove(
-            subject.judged,
-            at(region["at"]),
-            output=subject.output,
-            target=subject.target,
-            moving=subject.moving,
-            entries=list(range(subject.target.type.size)),
-        )
-        if not proof.get("proved") or not proof.get("everywhere"):  # else it need not reach through the box
-            return False
-    return True
-
-
-def moved(found: Outcome, before: Outcome, evidence: dict[str, Any], names: list[str], values: Values) -> Outcome:
-    """What was found at another point of the box."""
-    place = {name: values[name].tolist() for name in names}
-    where = ", ".join(f"{name} = {value}" for name, value in place.items())
-    if found.verdict not in ROUGH:
-        return open_box(before, evidence["box"], f"undecided around {where}", evidence)
-    told = {**found.evidence, **evidence, "at": {**{k: v.tolist() for k, v in values.items() if v.size <= 8}, **place}}
-    return found._replace(message=f"in the box, at {where}: {found.message}", evidence=told, inside=False)
-
-
-def open_box(outcome: Outcome, box: Mapping[str, Any], reason: str, evidence: Mapping[str, Any]) -> Outcome:
-    """A box that is not settled: the verdict at the point stands in the message."""
-    message = f"{outcome.verdict} at the point, but not decided on the box: {reason}"
-    return Outcome("INCONCLUSIVE", message, {**outcome.evidence, "box": box, **evidence})
-
-
-def shortest_inside(low: float, high: float) -> float:
-    """The number with the fewest digits between two others: the likely place of a kink."""
-    if low <= 0 <= high:
-        return 0.0
-    middle = (low + high) / 2
-    for digits in range(1, 17):
-        short = float(f"{middle:.{digits}g}")
-        if low <= short <= high:
-            return short
-    return middle
-
-
-def box_text(box: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} in [{low:g}, {high:g}]" for name, (low, high) in box.items())
-
-
-def pieces_text(names: list[str], pieces: list[Any]) -> str:
-    """Where open pieces lie, by the intervals of a few entries."""
-    shown = []
-    for piece in pieces[:2]:
-        told = [f"{low:.6g} to {high:.6g}" for low, high in piece[:3]]
-        shown.append(" x ".join([*told, "..."] if len(piece) > 3 else told))
-    return f"{', '.join(names)} in " + " and ".join(shown)
-
-
 def dodged(subject: Subject, outcome: Outcome, seed: int, samples: int, judge: Judge) -> tuple[Subject, Outcome]:
     """The verdict at a point near a kink, if there is a smooth one; else the old one."""
     if outcome.verdict not in ("KINK", "BOUNDARY", "DISCONTINUOUS") or subject.target is None:
@@ -328,84 +114,303 @@ def dodged(subject: Subject, outcome: Outcome, seed: int, samples: int, judge: J
     return subject, outcome
 
 
-DIVISORS = {"div": 1, "reciprocal": 0, "log": 0, "log1p": 0, "pow": 0, "power": 0, "sqrt": 0}  # the argument's place
-POLES = frozenset(("tan",))  # they change their sign where they have a pole
-FACTORS = {"mul": 2, "div": 1, "pow": 1, "power": 1, "abs": 1, "sqrt": 1, "cbrt": 1, "neg": 1}  # 0 where one of them is
-MOST_CANDIDATES = 64
-MOST_STEPS = 80  # bisections: from any interval of floats to two neighbours
-MANY_FLOATS = 256.0  # so far off are the places that a bracket is compared with, in floats
-STEADY = (0.3, 1.1)  # a bend that shrinks to less of what it is far off is none; one that does not shrink is a kink
-GROWTH = 4.0  # of a slope that has no bound; 16 for a square root, 256 for a logarithm
-ROUNDING = 2.0**-48
+# --- the box ----------------------------------------------------------------------------------------------------
 
 
-class Bracket(NamedTuple):
-    """A node that vanishes, and the floats between which it does: one and the same where it is 0 there."""
-
-    zero: Node
-    surface: Surface | None
-    low: float
-    high: float
-
-
-def brackets(exact: Exact, subject: Subject, low: float, high: float, at: At) -> list[Bracket]:
-    """Where arguments of kinks and divisors change their sign between two floats, in ascending order."""
-    found = []
-    nodes = candidates(exact, subject)
-    below, above = (signs_of(exact, list(nodes), at([end])) for end in (low, high))
-    for (node, surface), left, right in zip(nodes.items(), below, above, strict=True):
-        for entry, signs in enumerate(zip(left, right, strict=True)):
-            if None not in signs and signs[0] * signs[1] < 0:
-                narrow = bisected(exact, node, entry, low, high, signs[0], at)
-                if narrow is not None:
-                    found.append(Bracket(node, surface, *narrow))
-    return sorted(found, key=lambda one: one.low)
+def on_box(exact: Exact, subject: Subject, outcome: Outcome, box: Box, judge: Judge) -> Outcome:
+    """The verdict on a box, of a subject that has one at its point; `judge` has those at other points."""
+    names = [name for name in box if name in subject.values and name in leaf_names(subject.nodes())]
+    if outcome.verdict not in GOOD or subject.output is None or subject.target is None or not names:
+        return outcome
+    if sum(subject.values[name].size for name in names) > MOST_ENTRIES:
+        return outcome._replace(verdict="INCONCLUSIVE", message=f"a box of more than {MOST_ENTRIES} entries")
+    return BoxCheck(exact, subject, outcome, {name: box[name] for name in names}, judge).verdict()
 
 
-def candidates(exact: Exact, subject: Subject) -> dict[Node, Surface | None]:
-    """Nodes at whose zeros the output may be singular, with the kink that each belongs to."""
-    assert subject.output is not None
-    found: dict[Node, Surface | None] = {one.zero: one for one in subject.surfaces}
-    for node in reachable([subject.output]):
-        place = DIVISORS.get(node.primitive.name)
-        if place is not None and place < len(node.args):
-            found.setdefault(node.args[place], None)
-        elif node.primitive.name in POLES:
-            found.setdefault(node, None)
-    pending = list(found.items())
-    while pending:  # a product is 0 where a factor is, which changes its sign also where its square does not
-        node, surface = pending.pop()
-        for factor in node.args[: FACTORS.get(node.primitive.name, 0)]:
-            if factor not in found:
-                found[factor] = surface
-                pending.append((factor, surface))
-    small = {node: surface for node, surface in found.items() if node.type.size <= MOST_ENTRIES and node in exact.rows}
-    return dict(list(small.items())[:MOST_CANDIDATES])
+class BoxCheck:
+    """The search for the verdict on a box."""
+
+    def __init__(self, exact: Exact, subject: Subject, outcome: Outcome, sides: Box, judge: Judge) -> None:
+        assert subject.output is not None and subject.target is not None
+        self.exact, self.subject, self.outcome, self.sides, self.judge = exact, subject, outcome, sides, judge
+        self.output, self.target = subject.output, subject.target
+        self.evidence: dict[str, Any] = {"box": {name: list(ends) for name, ends in sides.items()}}
+
+    def verdict(self) -> Outcome:
+        """The outcome at the point with what holds on the box, or what was found elsewhere in it."""
+        several = sum(self.subject.values[name].size for name in self.sides) > 1
+        answer = self.cover([self.sides], pieces=FIRST_PIECES if several else MOST_PIECES)
+        if several and answer.get("state") == "open":
+            for one, line, entry in islice(self.on_lines(answer["open"]), MOST_BRACKETS):
+                found = self.at_bracket(one, line, entry)
+                if found.verdict in ROUGH:
+                    return self.elsewhere(found, one, line)
+            answer = self.cover([self.sides])
+        if "problem" in answer:
+            return self.left_open(f"the box could not be subdivided: {answer['reason']}")
+        self.evidence["pieces"] = answer["pieces"]
+        parts, across, proved = [self.sides], "", True
+        if answer["state"] == "open":
+            for piece in answer["open"]:
+                place = [shortest_inside(*ends) for ends in piece]
+                found = self.judged_at(place)
+                if found.verdict in ROUGH:
+                    return self.moved(found, "at", self.at(place))
+            smooth: list[Bracket] = []
+            for ends in merged([piece[0] for piece in answer["open"]]) if self.may_be_smooth(answer) else ():
+                for one in self.brackets(*ends, self.at):
+                    found = self.at_bracket(one, self.at)
+                    if found.verdict not in GOOD:
+                        return self.elsewhere(found, one, self.at)
+                    proved = proved and (one.low < one.high or found.verdict == "PROVED")
+                    smooth.append(one)
+            if smooth:
+                ((name, ends),) = self.sides.items()
+                parts = [{name: part} for part in parts_between(*ends, smooth)]
+                answer = self.cover(parts)
+                places = [shortest_inside(one.low, one.high) for one in smooth]
+                self.evidence |= {"smooth_across": places, "pieces": answer.get("pieces", 0)}
+                across = f"; smooth across {name} = {', '.join(f'{x:g}' for x in places)}"
+        if answer["state"] in ("refuted", "undefined"):
+            return self.moved(self.judged_at(answer["at"]), "at", self.at(answer["at"]))
+        if answer["state"] == "open":
+            left = f"{answer['left']:,} pieces are undecided after {answer['pieces']:,} subdivisions, "
+            left += f"{100 * (1 - answer['settled']):.3g} % of the box"
+            return self.left_open(f"{left}: {pieces_text([*self.sides], answer['open'])}")
+        ends_of = ", ".join(f"{name} in [{low:g}, {high:g}]" for name, (low, high) in self.sides.items())
+        outcome, where = self.outcome, f"on the whole box {ends_of}"
+        if outcome.verdict != "AGREES" and self.proved_everywhere(answer["regions"]):
+            evidence = {**outcome.evidence, **self.evidence, "regions": len(answer["regions"])}
+            verdict = "IMPRECISE" if outcome.verdict == "IMPRECISE" else "PROVED" if proved else "CERTIFIED"
+            return outcome._replace(verdict=verdict, message=f"equal by algebra {where}{across}", evidence=evidence)
+        answer = self.cover(parts, TOLERANCE)
+        if answer.get("state") == "settled":
+            self.evidence |= {"pieces": answer["pieces"], "bound_on_the_box": answer["bound"]}
+            close = f"the claim is within {answer['bound']:.1e} of the derivative, relative to its largest size there"
+            evidence = {**outcome.evidence, **self.evidence}
+            return outcome._replace(message=f"{outcome.message}; {where} {close}{across}", evidence=evidence)
+        share = 100 * answer.get("settled", 0.0)
+        return self.left_open(f"no proof, and enclosures to {TOLERANCE:g} cover only {share:.3g} % of the box")
+
+    def may_be_smooth(self, answer: Any) -> bool:
+        """Whether all open pieces of an interval are known, and few: then their singularities are looked at."""
+        (size, *others) = [self.subject.values[name].size for name in self.sides]
+        return size == 1 and not others and answer["left"] == len(answer["open"])
+
+    # --- points, and what is said of them -------------------------------------------------------------------------
+
+    def at(self, place: list[float]) -> dict[str, Any]:
+        """The point with these entries of the leaves that have a box."""
+        values, start = dict(self.subject.values), 0
+        for name in self.sides:
+            size = values[name].size
+            values[name] = np.array(place[start : start + size], dtype=float).reshape(values[name].shape)
+            start += size
+        return values
+
+    def judged_at(self, place: list[float]) -> Outcome:
+        return self.judge(self.subject.at(self.at(place)))
+
+    def elsewhere(self, found: Outcome, one: Bracket, line: At) -> Outcome:
+        """What was found at a bracket on a line."""
+        return self.moved(found, "at" if one.low == one.high else "near", line([shortest_inside(one.low, one.high)]))
+
+    def moved(self, found: Outcome, word: str, values: Values) -> Outcome:
+        """What was found at or near another point of the box."""
+        place = {name: values[name].tolist() for name in self.sides}
+        where = ", ".join(f"{name} = {value!r}" for name, value in place.items())
+        if found.verdict not in ROUGH:
+            return self.left_open(f"{word} {where}: {found.message}")
+        evidence = {**found.evidence, **self.evidence, "at": {**self.outcome.evidence.get("at", {}), **place}}
+        return found._replace(message=f"in the box, {word} {where}: {found.message}", evidence=evidence, inside=False)
+
+    def left_open(self, reason: str) -> Outcome:
+        """A box that is not settled: the verdict at the point stands in the message."""
+        message = f"{self.outcome.verdict} at the point, but not decided on the box: {reason}"
+        return Outcome("INCONCLUSIVE", message, {**self.outcome.evidence, **self.evidence})
+
+    # --- what the oracle knows of it ------------------------------------------------------------------------------
+
+    def cover(self, parts: Sequence[Box], tolerance: float | None = None, pieces: int = MOST_PIECES) -> Any:
+        """What balls say of the subject on parts of the box: settled, open, refuted or undefined; see `subdivision`."""
+        self.exact.begin()
+        subject, answers = self.subject, []
+        for part in parts:
+            name = self.exact.derive(self.output, self.target, subject.moving, subject.values)
+            about = {"box": {leaf: list(ends) for leaf, ends in part.items()}, "tolerance": tolerance, "pieces": pieces}
+            answers.append(
+                self.exact.ask("cover", derivative=name, right=subject.judged, point=subject.values, **about)
+            )
+            if answers[-1].get("state") != "settled":
+                break
+        last = answers[-1]
+        if "problem" in last or len(answers) == 1:
+            return last
+        regions = [region for one in answers for region in one["regions"]]
+        total, bound = sum(one["pieces"] for one in answers), max(one["bound"] for one in answers)
+        return {**last, "pieces": total, "regions": regions, "bound": bound}
+
+    def proved_everywhere(self, regions: list[Any]) -> bool:
+        """Whether a proof holds on every region of the box, and reaches through it."""
+        about = {"output": self.output, "target": self.target, "moving": self.subject.moving}
+        entries = list(range(self.target.type.size))
+        proofs = (
+            self.exact.prove(self.subject.judged, self.at(region["at"]), entries=entries, **about) for region in regions
+        )
+        return len(regions) <= MOST_REGIONS and all(one.get("proved") and one.get("everywhere") for one in proofs)
+
+    # --- zeros of kinks and divisors ------------------------------------------------------------------------------
+
+    def on_lines(self, pieces: Sequence[Any]) -> Iterator[tuple[Bracket, At, int]]:
+        """Brackets on lines through the point or an open piece, along an entry of the leaf of the derivative.
+
+        With each there is what makes a point of a place on the line, and the entry.
+        """
+        own = [float(x) for name in self.sides for x in self.subject.values[name].reshape(-1)]
+        start = 0
+        for name, (low, high) in self.sides.items():
+            size = self.subject.values[name].size
+            for through in (own, *[[shortest_inside(*side) for side in pieces[place]] for place in (0, -1)]):
+                for entry in range(min(size, MOST_LINES) if name == self.target.name else 0):
+
+                    def line(x: list[float], middle: list[float] = through, place: int = start + entry) -> Any:
+                        return self.at([*middle[:place], *x, *middle[place + 1 :]])
+
+                    for one in self.brackets(low, high, line):
+                        yield one, line, entry
+            start += size
+
+    def brackets(self, low: float, high: float, at: At) -> list[Bracket]:
+        """Where arguments of kinks and divisors change their sign between two floats, in ascending order."""
+        found = []
+        nodes = self.candidates()
+        below, above = (self.signs(list(nodes), at([end])) for end in (low, high))
+        for (node, surface), left, right in zip(nodes.items(), below, above, strict=True):
+            for entry, signs in enumerate(zip(left, right, strict=True)):
+                if None not in signs and signs[0] * signs[1] < 0:
+                    narrow = self.bisected(node, entry, low, high, signs[0], at)
+                    if narrow is not None:
+                        found.append(Bracket(node, surface, *narrow))
+        return sorted(found, key=lambda one: one.low)
+
+    def candidates(self) -> dict[Node, Surface | None]:
+        """Nodes at whose zeros the output may be singular, with the kink that each belongs to."""
+        found: dict[Node, Surface | None] = {one.zero: one for one in self.subject.surfaces}
+        for node in reachable([self.output]):
+            place = DIVISORS.get(node.primitive.name)
+            if place is not None and place < len(node.args):
+                found.setdefault(node.args[place], None)
+            elif node.primitive.name in POLES:
+                found.setdefault(node, None)
+        pending = list(found.items())
+        while pending:  # a product is 0 where a factor is, which changes its sign also where its square does not
+            node, surface = pending.pop()
+            for factor in node.args[: FACTORS.get(node.primitive.name, 0)]:
+                if factor not in found:
+                    found[factor] = surface
+                    pending.append((factor, surface))
+        small = [one for one in found.items() if one[0].type.size <= MOST_ENTRIES and one[0] in self.exact.rows]
+        return dict(small[:MOST_CANDIDATES])
+
+    def signs(self, nodes: Sequence[Node], values: dict[str, Any]) -> list[Any]:
+        """The signs of the entries of nodes: -1, 0, 1, or None where they are not known."""
+        answer = self.exact.values(nodes, values)
+        if "problem" in answer:
+            return [[None] * node.type.size for node in nodes]
+        return [[entry.get("sign") for entry in row] for row in answer["entries"]]
+
+    def bisected(
+        self, node: Node, entry: int, low: float, high: float, sign: int, at: At
+    ) -> tuple[float, float] | None:
+        """The neighbouring floats between which an entry changes its sign, or twice the float at which it is 0."""
+        for _ in range(MOST_STEPS):
+            middle = low + (high - low) / 2
+            if not low < middle < high:
+                return low, high
+            there = self.signs([node], at([middle]))[0][entry]
+            if there is None:
+                return None
+            if there == 0:
+                return middle, middle
+            low, high = (middle, high) if there == sign else (low, middle)
+        return None
+
+    def at_bracket(self, one: Bracket, at: At, entry: int = 0) -> Outcome:
+        """What happens at a float, or between two neighbours: KINK, BOUNDARY, DISCONTINUOUS, or AGREES if smooth.
+
+        `entry` is the one of the derivative along the line of `at`. What stays as it is from some floats off to the
+        next float is taken for its limit, and what is in between is open.
+        """
+        if one.low == one.high:
+            return self.judge(self.subject.at(at([one.low])))
+        low, high = self.sides.get(self.target.name or "") or next(iter(self.sides.values()))
+        slopes, heights = [], []
+        far = (MANY_FLOATS - 1) * (one.high - one.low) / 2
+        for place in (at([x]) for x in (max(low, one.low - far), one.low, one.high, min(high, one.high + far))):
+            name = self.exact.derive(self.output, self.target, self.subject.moving, place)  # each in its own region
+            answer = self.exact.compare(self.subject.judged, [place], name=name)
+            slopes.append(answer.get("points", [{}])[0].get("exact", {entry: None})[entry])
+            height = self.exact.values([self.output], place)
+            (value,) = height.get("entries", [[{}]])[0]
+            heights.append(float(value["digits"]) if value.get("digits") in ("inf", "-inf") else value.get("value"))
+        if None in slopes or None in heights:
+            return Outcome("INCONCLUSIVE", f"undecided around {node_text(one.zero)} = 0", {})
+        far_left, left, right, far_right = slopes
+        what = on(one.surface) if one.surface is not None else f"{node_text(one.zero)} = 0"
+        if one.zero.primitive.name in POLES:
+            what = f"a pole of {node_text(one.zero)}"
+        largest, gap = max(abs(left), abs(right)), one.high - one.low
+        grown = largest > STEADY[1] * max(abs(far_left), abs(far_right))
+        bent = abs(right - left)
+        varied = max(abs(far_right - far_left), abs(far_left - left), abs(far_right - right))
+        step = 0.0 if heights[1] == heights[2] else abs(heights[2] - heights[1])
+        if largest > GROWTH * max(abs(far_left), abs(far_right)):
+            verdict, told = "BOUNDARY", f"slopes {left:.6g} below it, {right:.6g} above it, no finite derivative"
+        elif step == math.inf or step > 4 * largest * gap + ROUNDING * max(abs(heights[1]), abs(heights[2])):
+            verdict, told = "DISCONTINUOUS", f"the value jumps from {heights[1]:.6g} to {heights[2]:.6g}"
+        elif bent <= max(STEADY[0] * varied, ROUNDING * largest):
+            return Outcome("AGREES", "smooth as far as floats show", {})
+        elif grown or bent < varied / STEADY[1]:
+            return Outcome("INCONCLUSIVE", f"undecided around {what}", {})
+        else:
+            verdict, told = "KINK", f"slopes {left:.6g} from below, {right:.6g} from above"
+        node = one.zero if one.surface is None else one.surface.node
+        message = f"{what}: {told}"
+        sides = {"left": [left], "right": [right], "between": [one.low, one.high], "basis": "series"}
+        evidence = {**sides, "operation": node.primitive.name, "node": node_text(node), "where": what}
+        return Outcome(verdict, message, evidence, (Diagnostic("GC410", message, node.span, severity="note"),))
 
 
-def signs_of(exact: Exact, nodes: Sequence[Node], values: dict[str, Any]) -> list[Any]:
-    """The signs of the entries of nodes: -1, 0, 1, or None where they are not known."""
-    answer = exact.values(nodes, values)
-    if "problem" in answer:
-        return [[None] * node.type.size for node in nodes]
-    return [[entry.get("sign") for entry in row] for row in answer["entries"]]
+def shortest_inside(low: float, high: float) -> float:
+    """The number with the fewest digits between two others: the likely place of a kink."""
+    if low <= 0 <= high:
+        return 0.0
+    middle = (low + high) / 2
+    for digits in range(1, 17):
+        short = float(f"{middle:.{digits}g}")
+        if low <= short <= high:
+            return short
+    return middle
 
 
-def bisected(
-    exact: Exact, node: Node, entry: int, low: float, high: float, sign: int, at: At
-) -> tuple[float, float] | None:
-    """The neighbouring floats between which an entry changes its sign, or twice the float at which it is 0."""
-    for _ in range(MOST_STEPS):
-        middle = low + (high - low) / 2
-        if not low < middle < high:
-            return low, high
-        there = signs_of(exact, [node], at([middle]))[0][entry]
-        if there is None:
-            return None
-        if there == 0:
-            return middle, middle
-        low, high = (middle, high) if there == sign else (low, middle)
-    return None
+def pieces_text(names: list[str], pieces: list[Any]) -> str:
+    """Where open pieces lie, by the intervals of a few entries."""
+    shown = []
+    for piece in pieces[:2]:
+        told = [f"{low:.6g} to {high:.6g}" for low, high in piece[:3]]
+        shown.append(" x ".join([*told, "..."] if len(piece) > 3 else told))
+    return f"{', '.join(names)} in " + " and ".join(shown)
+
+
+def merged(pieces: list[Any]) -> list[tuple[float, float]]:
+    """Intervals in ascending order, those that touch as one."""
+    found: list[tuple[float, float]] = []
+    for low, high in sorted(pieces):
+        if found and low <= found[-1][1]:
+            found[-1] = (found[-1][0], max(high, found[-1][1]))
+        else:
+            found.append((low, high))
+    return found
 
 
 def parts_between(low: float, high: float, found: Sequence[Bracket]) -> Iterator[tuple[float, float]]:
@@ -420,57 +425,3 @@ def parts_between(low: float, high: float, found: Sequence[Bracket]) -> Iterator
         start = max(start, above)
     if start < high:
         yield start, high
-
-
-def classified(
-    exact: Exact, subject: Subject, one: Bracket, low: float, high: float, at: At, entry: int = 0
-) -> Outcome:
-    """What happens between two neighbouring floats: KINK, BOUNDARY, DISCONTINUOUS, INCONCLUSIVE, or AGREES if smooth.
-
-    `low` and `high` are the ends of the box along the line of `at`, `entry` the one of the derivative. What stays as it
-    is from some floats off to the next float is taken for its limit, and what is in between is open.
-    """
-    assert subject.output is not None and subject.target is not None
-    slopes, heights = [], []
-    far = (MANY_FLOATS - 1) * (one.high - one.low) / 2
-    for place in (at([x]) for x in (max(low, one.low - far), one.low, one.high, min(high, one.high + far))):
-        name = exact.derive(subject.output, subject.target, subject.moving, place)  # each place in its own region
-        answer = exact.compare(subject.judged, [place], name=name)
-        slopes.append(answer.get("points", [{}])[0].get("exact", {entry: None})[entry])
-        height = exact.values([subject.output], place)
-        (value,) = height.get("entries", [[{}]])[0]
-        heights.append(float(value["digits"]) if value.get("digits") in ("inf", "-inf") else value.get("value"))
-    if None in slopes or None in heights:
-        return Outcome("INCONCLUSIVE", f"undecided around {node_text(one.zero)} = 0", {})
-    far_left, left, right, far_right = slopes
-    what = on(one.surface) if one.surface is not None else f"{node_text(one.zero)} = 0"
-    if one.zero.primitive.name in POLES:
-        what = f"a pole of {node_text(one.zero)}"
-    largest, gap = max(abs(left), abs(right)), one.high - one.low
-    grown = largest > STEADY[1] * max(abs(far_left), abs(far_right))
-    bent = abs(right - left)
-    varied = max(abs(far_right - far_left), abs(far_left - left), abs(far_right - right))
-    step = 0.0 if heights[1] == heights[2] else abs(heights[2] - heights[1])
-    if largest > GROWTH * max(abs(far_left), abs(far_right)):
-        verdict, told = "BOUNDARY", f"slopes {left:.6g} below it, {right:.6g} above it, no finite derivative"
-    elif step == math.inf or step > 4 * largest * gap + ROUNDING * max(abs(heights[1]), abs(heights[2])):
-        verdict, told = "DISCONTINUOUS", f"the value jumps from {heights[1]:.6g} to {heights[2]:.6g}"
-    elif bent <= max(STEADY[0] * varied, ROUNDING * largest):
-        return Outcome("AGREES", "smooth as far as floats show", {})
-    elif grown or bent < varied / STEADY[1]:
-        return Outcome("INCONCLUSIVE", f"undecided around {what}", {})
-    else:
-        verdict, told = "KINK", f"slopes {left:.6g} from below, {right:.6g} from above"
-    node = one.zero if one.surface is None else one.surface.node
-    evidence = {
-        "left": [left],
-        "right": [right],
-        "between": [one.low, one.high],
-        "operation": node.primitive.name,
-        "node": node_text(node),
-        "where": what,
-        "basis": "series",
-    }
-    return Outcome(
-        verdict, f"{what}: {told}", evidence, (Diagnostic("GC410", f"{what}: {told}", node.span, severity="note"),)
-    )

@@ -17,6 +17,7 @@ from gradcli.checks.decide import sample_points
 from gradcli.checks.decide.floats import evaluated, evaluator
 from gradcli.checks.evaluate.interpretation import rounded_constants
 from gradcli.checks.formatting import node_text, point_text, position, shortened_list
+from gradcli.checks.oracle.oracle_client import leaf_names
 from gradcli.diagnostics import Diagnostic
 from gradcli.graph.node import LEAF, reachable
 
@@ -42,9 +43,7 @@ FAR = 1e-6  # a float value so far from the enclosed one is that of another func
 CONVENTION = "dL/dx + i*dL/dy of the real part L; a claim states dL/dx - i*dL/dy, the derivative f'(z)"
 
 
-NAMELESS = re.compile(
-    r"~(carry|row|fixed|index)\d"
-)  # what is given to the turns of a loop and has no name in the script
+NAMELESS = re.compile(r"~(carry|row|fixed|index)\d")  # what the turns of a loop read, which has no name in the script
 
 
 class Outcome(NamedTuple):
@@ -208,10 +207,9 @@ class Case:
         """The values of some nodes in double precision, whatever is judged."""
         return evaluated(nodes, self.values, "complex128" if self.plane else "float64")
 
-    def made(self, values: Values, node: Node | None = None) -> Floats:
-        """The entries of what is judged, or of a node beside it, in floats: of complex ones dL/dx and dL/dy in turn."""
-        flat = self.floats([node or self.subject.judged], values)[0].reshape(-1)
-        return parts_of(flat)
+    def judged_floats(self, values: Values) -> Floats:
+        """The entries of what is judged in floats: of complex ones dL/dx and dL/dy in turn."""
+        return parts_of(self.floats([self.subject.judged], values)[0])
 
     def rounded_constants(self) -> list[str]:
         """The literals of many digits on either side."""
@@ -263,11 +261,6 @@ class Case:
         return where, {"counterexample": found}, first
 
 
-def leaf_names(nodes: Sequence[Node]) -> set[str]:
-    """The names of the leaves that some nodes read."""
-    return {node.params["name"] for node in reachable(nodes) if node.primitive is LEAF}
-
-
 def parts_of(made: NDArray[Any]) -> Floats:
     """The entries of a gradient as a flat array: of complex ones dL/dx and dL/dy in turn."""
     flat = made.reshape(-1)
@@ -305,7 +298,7 @@ def exact_digits(answer: Answer) -> list[Any]:
 def three_numbers(case: Case, answer: Answer) -> Evidence:
     """E, R and F at the given point, for the first entries: digits of the balls, and the floats."""
     shown = sorted(answer["details"], key=lambda one: one["entry"])
-    made = case.made(case.values)
+    made = case.judged_floats(case.values)
     more = more_entries(answer)
     return {
         **({"parts": [case.part(one["entry"]) for one in shown]} if case.plane else {}),

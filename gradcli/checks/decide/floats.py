@@ -73,12 +73,17 @@ def moving(output: Node, targets: Sequence[Node], values: Values) -> tuple[Calla
     """
     plane = any(value.dtype.kind == "c" for value in values.values())
     dtype = "complex128" if plane else "float64"
-    held, base = held_at(output, targets, values, dtype)
+    held_output, inputs, held = hold(output, targets)
+    base = dict(values)
+    parts = [node for nodes in held.values() for node in nodes]
+    known = dict(zip(parts, evaluated(parts, values, dtype) if parts else (), strict=True))
+    for name, (first, *rest) in held.items():
+        base[name] = known[first] - known[rest[0]] if rest else known[first]
     here = evaluated(targets, values, dtype)
-    tape = Tape([held.output])
+    tape = Tape([held_output])
     needed = {node.params["name"] for node, _ in tape.inputs}
     base = {key: value for key, value in base.items() if key in needed}
-    names = [node.params["name"] for node in held.targets]
+    names = [node.params["name"] for node in inputs]
     ends = np.cumsum([target.type.size for target in targets])
 
     def f(points: Floats) -> Floats:
@@ -98,20 +103,6 @@ def moving(output: Node, targets: Sequence[Node], values: Values) -> tuple[Calla
     return f, np.stack([flat.real, flat.imag], axis=1).reshape(-1) if plane else flat
 
 
-def held_at(
-    output: Node, targets: Sequence[Node], values: Values, dtype: str = "float64"
-) -> tuple[Held, dict[str, Floats]]:
-    """A node in which what does not move is an input, and what inputs hold; targets that are not leaves have none."""
-    held = hold(output, targets)
-    base = dict(values)
-    if held.inputs:
-        parts = [node for nodes in held.inputs.values() for node in nodes]
-        known = dict(zip(parts, evaluated(parts, values, dtype), strict=True))
-        for name, (first, *rest) in held.inputs.items():
-            base[name] = known[first] - known[rest[0]] if rest else known[first]
-    return held, base
-
-
 def ulps(found: float, exact: float, dtype: str = "float64", size: float | None = None) -> float:
     """How many spacings of floats at `exact` (or at `size`) lie between two numbers; inf for one that is not finite."""
     if found == exact:
@@ -124,23 +115,11 @@ def ulps(found: float, exact: float, dtype: str = "float64", size: float | None 
         return abs(found - exact) / max(spacing, 5e-324)
 
 
-class Held:
-    """An output in which some nodes became inputs.
+def hold(output: Node, targets: Sequence[Node]) -> tuple[Node, list[Node], dict[str, tuple[Node, ...]]]:
+    """The output as a function of some nodes, these as its inputs, and further inputs for what is held.
 
-    `inputs` gives for each new input the node whose value it holds, or two nodes whose difference it holds; `targets`
-    are the inputs that move.
+    A held input has the value of a node, or the difference of two.
     """
-
-    __slots__ = ("inputs", "output", "targets")
-
-    def __init__(self, output: Node, targets: Sequence[Node], inputs: Mapping[str, tuple[Node, ...]]) -> None:
-        self.output = output
-        self.targets = tuple(targets)
-        self.inputs = dict(inputs)
-
-
-def hold(output: Node, targets: Sequence[Node]) -> Held:
-    """The output as a function of some nodes: detached values are inputs, and so is every target."""
     replaced: dict[Node, Node] = {
         target: input_like(target, f"~target{target.serial}", target.serial)
         for target in targets
@@ -163,7 +142,7 @@ def hold(output: Node, targets: Sequence[Node]) -> Held:
         elif any(arg in replaced for arg in node.args):
             args = tuple(replaced.get(arg, arg) for arg in node.args)
             replaced[node] = step_like(node, node.primitive, args, node.params)
-    return Held(replaced.get(output, output), [replaced.get(target, target) for target in targets], inputs)
+    return replaced.get(output, output), [replaced.get(target, target) for target in targets], inputs
 
 
 def input_like(like: Node, name: str, serial: int) -> Node:

@@ -6,7 +6,7 @@ INCONCLUSIVE: no step of a difference reaches a logarithm of a logarithm.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -48,14 +48,10 @@ def at_a_tie(case: Case, tie: Answer, here: Answer) -> Outcome | None:
 
 def seen_by_series(case: Case, tie: Answer) -> tuple[Behaviour, list[float]]:
     """The one-sided slopes from series, and the returned gradient, for the entries at the tie."""
-    left, right = ([number(slope) for slope in tie[side]] for side in ("left", "right"))
-    made = case.made(case.values)
+    left, right = ([None if x is None else float(x) for x in tie[side]] for side in ("left", "right"))
+    made = case.judged_floats(case.values)
     seen = Behaviour(tie["kind"], left, right, 0.0, tie["value"], (tie["limits"][0], tie["limits"][1]))
     return seen, [float(made[i]) for i in tie["axes"]]
-
-
-def number(slope: Any) -> float | None:
-    return None if slope is None else float(slope)
 
 
 def responsible(case: Case, node: Node | None) -> Surface | None:
@@ -124,13 +120,8 @@ def off_a_smooth_tie(case: Case, tie: Answer, here: Answer) -> Outcome:
     seen, returned = seen_by_series(case, tie)
     node = case.exact.node(tie["row"])
     where = f"{node_text(node)} has a kink here that cancels" if node is not None else "a tie that cancels"
-    evidence: Evidence = {
-        "left": seen.left,
-        "right": seen.right,
-        "returned": returned,
-        "basis": "series",
-        "inside": False,
-    }
+    evidence: Evidence = {"left": seen.left, "right": seen.right, "returned": returned}
+    evidence |= {"basis": "series", "inside": False}
     message = f"{where}: the true slope is {here['exact'][at]:.6g}, the value {here['claimed'][at]:.6g}"
     return Outcome("KINK", message, evidence)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gradcli.checks.decide.case import Outcome, leaf_names, parts_of
+from gradcli.checks.decide.case import Outcome, parts_of
 from gradcli.checks.decide.floats import evaluated, moving
 from gradcli.checks.decide.kinks import on
 from gradcli.checks.decide.nonsmooth import rough_outcome
@@ -23,6 +23,7 @@ from gradcli.checks.differences import both_sides, step_sequences
 from gradcli.checks.differences.step_sequences import STILL, UNMOVED, bent, suspicious, vertical
 from gradcli.checks.differences.survey import COMBINED, Survey, contradicted, together
 from gradcli.checks.formatting import counted, point_text, position
+from gradcli.checks.oracle.oracle_client import leaf_names
 from gradcli.checks.witnesses import of_black_box
 from gradcli.frameworks.failures import OutOfTime
 from gradcli.graph.node import reachable
@@ -238,7 +239,8 @@ class ByDifferences:
 
     def worst(self, found: Sequence[Finding]) -> Evidence:
         """The entries farthest from their claims, with both numbers and the bound; and how many are wrong."""
-        seen = {(one.row, one.entry): one for one in found if one.entry is not None and self.holds(one.entry)}
+        entries = range(self.part.start, self.part.stop)
+        seen = {(one.row, one.entry): one for one in found if one.entry in entries}
         single = {key: one for key, one in seen.items() if self.row_names[one.row] != COMBINED}
         seen = single or seen  # an output by itself says more than a combination of all of them
         wrong = [one for one in seen.values() if one.state in ("near", "differs", "not finite")]
@@ -250,10 +252,6 @@ class ByDifferences:
             return {}
         what = "slopes" if len(self.row_names) > 1 else "entries"
         return {"worst": rows, "wrong": f"{len(wrong)} of {len(seen)} {what} that were checked"}
-
-    def holds(self, entry: int) -> bool:
-        """Whether an entry of the point is one of this argument."""
-        return bool(self.part.start <= entry < self.part.stop)
 
 
 def steps_shown(one: Finding, of: str = "") -> Evidence:
@@ -270,7 +268,10 @@ def by_differences(case: Case) -> Outcome:
     """The verdict on a gradient in a script from values alone."""
     if case.target not in reachable([case.output]):
         return independent(case)
-    return OfScript(case).verdict()
+    found = OfScript(case).verdict()
+    points = found.evidence.get("points", 0)
+    case.tried["differences"] = f"agree at {counted(points, 'point')}" if found.verdict == "AGREES" else found.message
+    return found
 
 
 class OfScript(ByDifferences):
@@ -305,46 +306,34 @@ class OfScript(ByDifferences):
         """What an entry is called: `x[2]`, `real(z[2])`."""
         return self.case.part(entry) if self.case.plane else super().place(entry)
 
-    def unseen(self) -> Outcome:
-        """INCONCLUSIVE: nothing could be compared."""
-        found = super().unseen()
-        self.case.tried["differences"] = found.message.removeprefix("finite differences cannot decide: ")
-        return found
-
-    def nearly(self, one: Finding) -> Outcome:
-        """INCONCLUSIVE: more than rounding, which differences alone cannot tell from a wrong gradient."""
-        return self.contradicted([one])
-
     def agreeing(self, spoken: Sequence[Finding]) -> Outcome:
         """AGREES, unless the point lies on a kink in floats."""
         case = self.case
         tie = None if case.smooth_tie else float_tie(case)
         if tie is not None:
             reason = f"the point lies on a kink ({on(tie)}), where finite differences cannot decide"
-            case.tried["differences"] = reason
             return Outcome("INCONCLUSIVE", reason, {"float_kink": on(tie)})
         found = super().agreeing(spoken)
-        if found.verdict != "AGREES":
-            case.tried["differences"] = f"contradict: {found.message}"
-            return found
-        case.tried["differences"] = f"agree at {counted(found.evidence['points'], 'point')}"
         exact = case.tried.get("series", case.tried.get("balls"))
-        if exact is not None and not case.smooth_tie:
+        if found.verdict == "AGREES" and exact is not None and not case.smooth_tie:
             found = found._replace(message=f"{found.message}; not certified: {exact}")
         return found
 
     def contradicted(self, wrong: Sequence[Finding]) -> Outcome:
         """INCONCLUSIVE: differences alone refute nothing."""
         reason = f"{self.label(wrong[0])}: {self.gap_text(wrong[0])}"
-        self.case.tried["differences"] = f"contradict: {reason}"
         message = f"finite differences contradict it, and no exact oracle could decide: {reason}"
         return Outcome("INCONCLUSIVE", message, self.worst(wrong))
+
+    def nearly(self, one: Finding) -> Outcome:
+        """INCONCLUSIVE: more than rounding, which differences alone cannot tell from a wrong gradient."""
+        return self.contradicted([one])
 
 
 def independent(case: Case) -> Outcome:
     """The output does not depend on the target: the gradient is zero."""
     if case.plane:
-        zero = not leaf_names([case.subject.judged]) and not case.made(case.values).any()
+        zero = not leaf_names([case.subject.judged]) and not case.judged_floats(case.values).any()
         answer: Answer = {"entries": [[{"sign": 0}]] if zero else [[]]}
     else:
         answer = case.exact.values([case.subject.judged], case.values)
@@ -485,7 +474,12 @@ class BlackBox(ByDifferences):
             return None
         looked = entries or list(range(part.start, part.stop))
         row = suspects[0].row
-        seen = both_sides.behaviour(self.output(row), survey.x, looked, joint=not entries, seed=survey.seed)
+
+        def output(points: Floats) -> Floats:
+            combined: Floats = survey.f(points) @ survey.weights[row]
+            return combined
+
+        seen = both_sides.behaviour(output, survey.x, looked, joint=not entries, seed=survey.seed)
         if seen.verdict == "smooth":
             return None
         if seen.verdict != "BOUNDARY" and not any(suspicious(one.seen) for one in suspects):
@@ -494,7 +488,7 @@ class BlackBox(ByDifferences):
         if seen.verdict == "BOUNDARY" and whole and not any(vertical(one.seen) for one in suspects):
             return None  # jumps by rounding
         if seen.verdict == "KINK" and not entries_bend(seen, suspects):
-            return None  # the teeth of rounding
+            return None  # the steps that rounding makes
         slopes = [side for side in (*seen.left, *seen.right) if side is not None and math.isfinite(side)]
         if survey.noise[row] and not (
             seen.verdict == "KINK" and max(slopes) - min(slopes) > 0.01 * max(map(abs, slopes))
@@ -516,10 +510,6 @@ class BlackBox(ByDifferences):
         if one.state == "not finite":
             return one.seen.estimate.reason is not None
         return one.state == "silent" and not (self.survey.noise[one.row] > 0 and one.seen.errors.size)
-
-    def output(self, row: int) -> Callable[[Floats], Floats]:
-        """One combination of the outputs, as a function of many points."""
-        return lambda points: self.survey.f(points) @ self.survey.weights[row]
 
     # --- what a verdict shows ---------------------------------------------------------------------------------
 
@@ -548,10 +538,10 @@ class BlackBox(ByDifferences):
         box = self.box
         shapes = [box.shape_of(other) for other in box.slices]
         sizes = [*map(math.prod, shapes), *(n for shape in shapes for n in shape)]
+        others = {other: self.known(other) for other in box.slices if other != self.name} if box.size == 1 else {}
         arrays = {one.name: one.array for one in box.arguments if one.array is not None}
         arrays |= {one.name: one.given for one in box.arguments if getattr(one.given, "dtype", None) == np.float64}
         arrays["f"] = np.asarray(box.value(box.x))
-        others = {other: self.known(other) for other in box.slices if other != self.name} if box.size == 1 else {}
         twins = {key: [one.right] for key, one in others.items() if one is not None and sharp(one)}
         what = "Jacobian" if box.size > 1 else "gradient"
         found = readings([known], sizes, twins, what, "arguments: the claim is the gradient with respect to", LARGEST)

@@ -21,7 +21,7 @@ from gradcli.diagnostics import Diagnostic
 from gradcli.graph.node import reachable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from gradcli.checks.decide.case import Case, Evidence, Values
     from gradcli.checks.decide.kinks import Surface
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 ROUNDED = 4  # times that the data are rounded otherwise
 TOLERATED = 16.0  # times the change that this makes
 MOST_NODES = 2000
+FAR = 1e-12  # relative error of a node's float that loses the digits of the result
 MOST_ENTRIES = 20_000
 SECONDS = 20.0  # a safety net: budgets of operations end long before it
 DIGITS = tuple("0123456789")
@@ -48,7 +49,7 @@ def float_quality(case: Case, found: Sequence[tuple[Values, Any]]) -> Outcome | 
     small: list[tuple[Values, dict[int, float]]] = []  # entries that are far off beside themselves, and by how much
     for values, answer in found:
         far: dict[int, float] = {}
-        made = case.made(values)
+        made = case.judged_floats(values)
         largest = max((abs(x) for x in answer["exact"] if x is not None), default=0.0)
         for entry, exact in zip(answer["entries"], answer["exact"], strict=True):
             if exact is None or abs(made[entry] - exact) <= rtol * abs(exact):
@@ -85,7 +86,7 @@ def float_quality(case: Case, found: Sequence[tuple[Values, Any]]) -> Outcome | 
     evidence: Evidence = {"entry": case.entry(entry_at), "float_value": float_at, "exact_value": exact_at}
     if where and np.isfinite(normwise) and worst <= 2**52:
         what += f" ({normwise:.3g} ulp of the largest entry)"
-    message = f"the rule is right, but the float value {float_at!r}{where} {what}; exact: {exact_at}"
+    message = f"the rule is right, but {float_at!r}{where} {what}; exact: {exact_at}"
     if at is case.values and not case.smooth_tie:
         near, told = float_kink(case)
         evidence |= near
@@ -104,7 +105,9 @@ def float_quality(case: Case, found: Sequence[tuple[Values, Any]]) -> Outcome | 
         better = rewrites.better(case, at, entry_at, exact_at, worst)
     if better:
         evidence["rewrite"] = [one.evidence() for one in better]
-        message += f"; better: {better[0].text}, which is off by {better[0].ulps:.3g} ulp"
+        best = better[0]
+        way = best.new if best.old == evidence.get("node") else best.text
+        message += f"; better: {way} (off by {best.ulps:.3g} ulp)"
     return Outcome("IMPRECISE", message, evidence, diagnostics)
 
 
@@ -148,19 +151,13 @@ def float_kink(case: Case) -> tuple[Evidence, str]:
     if surface is None:
         return {}, ""
     message = f"; in float64 the point is on a kink ({on(surface)})"
-    gap = distance(case, surface)
-    if gap is None:
+    answer = case.exact.values([surface.zero], case.values)  # with literals as the decimals that they are
+    known = [float(entry["value"]) for entry in answer.get("entries", [[]])[0] if entry.get("value")]
+    if not known:
         return {"float_kink": on(surface)}, message
+    gap = min(known, key=abs)
     message += f", in exact arithmetic {abs(gap):.3g} {'above' if gap > 0 else 'below'} it"
     return {"float_kink": on(surface), "float_kink_distance": gap}, message
-
-
-def distance(case: Case, surface: Surface) -> float | None:
-    """The exact value of a surface, with literals as the decimals that they are; None where it is unknown."""
-    answer = case.exact.values([surface.zero], case.values)
-    found = [entry.get("value") for entry in answer.get("entries", [[]])[0]]
-    known = [float(value) for value in found if value]
-    return min(known, key=abs) if known else None
 
 
 def digits_lost(off: float, dtype: str) -> float:
@@ -176,19 +173,8 @@ def blamed(case: Case) -> Node | None:
     if case.plane or len(order) > MOST_NODES or sum(n.type.size for n in order) > MOST_ENTRIES:
         return None
     answer = case.exact.values(order, case.values)
-    if "problem" in answer:
-        return None
-    bad: set[Node] = set()
-    for node, value, row in zip(order, evaluated(order, case.values), answer["entries"], strict=True):
-        for made, entry in zip(value.reshape(-1), row, strict=True):
-            exact = entry.get("value")
-            if exact is None:
-                off = "digits" in entry and not np.isfinite(made)  # a number that no double holds
-            else:
-                off = not abs(made - exact) <= 1e-12 * abs(exact)
-            if off:
-                bad.add(node)
-    return first_bad(order, bad)
+    floats = evaluated(order, case.values)
+    return first_bad(order, bad_nodes(order, floats, answer.get("entries", ()), lambda x, y: abs(x - y) > FAR * abs(y)))
 
 
 # --- exact values beside floats ---------------------------------------------------------------------------------------
@@ -225,9 +211,13 @@ def lost_digits(outputs: Sequence[Node], floats: Mapping[Node, Any], point: Mapp
         return None
     if "problem" in answer:
         return None
-    entries = dict(zip(order, answer["entries"], strict=True))
-    bad = {node for node, row in entries.items() if any(map(is_bad, flat(floats[node], node), row))}
-    found = {i: nested(entries[node], node) for i, node in enumerate(outputs) if node in bad}
+    bad = bad_nodes(order, [floats[node] for node in order], answer["entries"])
+    found = {}
+    for i, node in enumerate(outputs):
+        if node in bad:
+            row = answer["entries"][order.index(node)]
+            known = [entry["value"] if entry.get("value") is not None else entry.get("digits") for entry in row]
+            found[i] = np.array(known, dtype=object).reshape(node.type.shape).tolist()
     if not found:
         return None
     needed = set(reachable([outputs[next(iter(found))]]))
@@ -235,27 +225,33 @@ def lost_digits(outputs: Sequence[Node], floats: Mapping[Node, Any], point: Mapp
     return Lost(found, first, "" if first is None else node_text(first))
 
 
-def first_bad(order: Sequence[Node], bad: set[Node]) -> Node | None:
-    """The first node with a bad float whose arguments are accurate."""
-    return next((node for node in order if node in bad and bad.isdisjoint(node.args)), None)
-
-
-def is_bad(made: float, entry: Entry) -> bool:
-    """Whether a float is far from the exact value; False where that is unknown."""
-    if "digits" not in entry:
-        return False
-    exact = entry.get("value")
-    if exact is None:
-        return bool(entry["digits"].strip("-").startswith(DIGITS))  # a number too large for every double
+def far_off(made: float, exact: float) -> bool:
     return ulps(made, exact) > LIMIT_ULPS
 
 
-def flat(value: Any, node: Node) -> list[float]:
-    found: list[float] = np.broadcast_to(np.asarray(value, dtype=np.float64), node.type.shape).reshape(-1).tolist()
+def bad_nodes(
+    order: Sequence[Node],
+    floats: Sequence[Any],
+    rows: Sequence[Sequence[Entry]],
+    far: Callable[[float, float], bool] = far_off,
+) -> set[Node]:
+    """The nodes with an entry whose float is far from the exact value, as far as that is known."""
+    found = set()
+    for node, value, row in zip(order, floats, rows, strict=False):
+        entries = np.broadcast_to(np.asarray(value, dtype=np.float64), node.type.shape).reshape(-1).tolist()
+        if any(is_bad(made, entry, far) for made, entry in zip(entries, row, strict=True)):
+            found.add(node)
     return found
 
 
-def nested(row: Sequence[Entry], node: Node) -> Any:
-    """The exact entries of a node in its shape."""
-    known = [entry["value"] if entry.get("value") is not None else entry.get("digits") for entry in row]
-    return np.array(known, dtype=object).reshape(node.type.shape).tolist()
+def is_bad(made: float, entry: Entry, far: Callable[[float, float], bool] = far_off) -> bool:
+    """Whether a float is far from the exact value; False where that is unknown."""
+    exact = entry.get("value")
+    if exact is None:  # or a number too large for every double
+        return bool(entry.get("digits", "").strip("-").startswith(DIGITS))
+    return not np.isfinite(made) or far(made, exact)
+
+
+def first_bad(order: Sequence[Node], bad: set[Node]) -> Node | None:
+    """The first node with a bad float whose arguments are accurate."""
+    return next((node for node in order if node in bad and bad.isdisjoint(node.args)), None)

@@ -12,18 +12,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.checks.decide import sample_points
-from gradcli.checks.decide.case import OPEN, PRINTED_RELATIVE, RIGHT, Outcome, exact_digits, leaf_names, rescued, usable
+from gradcli.checks.decide.case import OPEN, PRINTED_RELATIVE, RIGHT, Outcome, exact_digits, rescued, usable
 from gradcli.checks.decide.floats import LIMIT_ULPS, ulps
 from gradcli.checks.decide.precision import float_kink
 from gradcli.checks.formatting import distinct_digits
+from gradcli.checks.oracle.oracle_client import leaf_names
 from gradcli.diagnostics import Diagnostic, Span
 from gradcli.graph.node import reachable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from gradcli.checks import diagnosis
     from gradcli.checks.decide.case import Answer, Case, Evidence, Values
+    from gradcli.checks.diagnosis.ratios import Reading
 
 
 OF_MATRICES = "is symmetric"  # in the region of a proof
@@ -59,16 +60,13 @@ def refuted(case: Case, found: Sequence[tuple[Values, Any]], entries: Sequence[i
         message += beside_it
     if case.holomorphic is False:
         evidence["holomorphic"] = False
-        message += "; the output is not holomorphic here"
-        message += (
-            ": use the real and the imaginary part as separate leaves"
-            if case.subject.kind == "gradient"
-            else ", so the claim is compared with dL/dx - i*dL/dy of its real part"
-        )
+        parts = ": use the real and the imaginary part as separate leaves"
+        claim = ", so the claim is compared with dL/dx - i*dL/dy of its real part"
+        message += f"; the output is not holomorphic here{parts if case.subject.kind == 'gradient' else claim}"
     return disagrees(message, evidence, readings(case, found, entries))
 
 
-def disagrees(message: str, evidence: Evidence, causes: Sequence[diagnosis.Reading]) -> Outcome:
+def disagrees(message: str, evidence: Evidence, causes: Sequence[Reading]) -> Outcome:
     """DISAGREES, with the readings of the mistake, and the place of the likeliest for a caret below it."""
     notes: list[Diagnostic] = []
     for cause in causes[:1]:
@@ -99,9 +97,8 @@ def to_the_digits(case: Case, readings: set[str]) -> Outcome:
     constants = case.rounded_constants()
     if "decimals" not in readings and constants:
         which = f"the constant{'' if len(constants) == 1 else 's'} {', '.join(constants[:3])}"
-        return Outcome(
-            "CERTIFIED", f"equal within the digits of {which}", {"constants": constants[:3], "reading": "rounded"}
-        )
+        evidence: Evidence = {"constants": constants[:3], "reading": "rounded"}
+        return Outcome("CERTIFIED", f"equal within the digits of {which}", evidence)
     how = "equal only if decimals are read exactly as written, not as float64"
     return Outcome("CERTIFIED", f"equal within the digits of {DECIMALS}", {"reading": how})
 
@@ -207,7 +204,7 @@ def differs(case: Case, values: Values) -> bool:
     return "problem" not in answer and usable(answer["points"][0]) and "!" in answer["points"][0]["relations"]
 
 
-def readings(case: Case, found: Sequence[tuple[Values, Any]], entries: Sequence[int]) -> list[diagnosis.Reading]:
+def readings(case: Case, found: Sequence[tuple[Values, Any]], entries: Sequence[int]) -> list[Reading]:
     """The likely mistakes in a refuted claim."""
     subject = case.subject
     if case.plane:
@@ -215,19 +212,18 @@ def readings(case: Case, found: Sequence[tuple[Values, Any]], entries: Sequence[
     whole = len(entries) == subject.judged.type.size
     shape = subject.judged.type.shape if whole else (len(entries),)
     known = [(v, a) for v, a in found if None not in a["exact"] and None not in a["claimed"]]
-    exact = [decided(answer).reshape(shape) for _, answer in known]
+    exact = []
+    for _, answer in known:  # NaN where only a combination of entries is known, as for most of a large array
+        entries_of = np.array(answer["exact"], dtype=np.float64)
+        entries_of[[one == OPEN for one in answer["relations"]]] = np.nan
+        exact.append(entries_of.reshape(shape))
     claimed = [np.array(answer["claimed"]).reshape(shape) for _, answer in known]
     sizes = [n for node in reachable([case.output]) for n in (*node.type.shape, node.type.size)]
     return explained(case, [values for values, _ in known], exact, claimed, sizes)
 
 
-def explained(case: Case, known: Sequence[Values], *numbers: Sequence[Any]) -> list[diagnosis.Reading]:
+def explained(case: Case, known: Sequence[Values], *numbers: Sequence[Any]) -> list[Reading]:
     """What may be wrong with a refuted claim, as `explain` reads it."""
     from gradcli.checks.diagnosis.explanation import explain  # most claims are right: start-up time is a feature
 
     return explain(case, known, *numbers)
-
-
-def decided(answer: Answer) -> Any:
-    """The exact entries at a point; NaN where only a combination of them is known, as for most of a large array."""
-    return np.where([one == OPEN for one in answer["relations"]], np.nan, np.array(answer["exact"], dtype=np.float64))

@@ -6,28 +6,29 @@ exact value. What is not better, or cannot be proved equal, is not shown.
 
 from __future__ import annotations
 
-import ast
 from fractions import Fraction
 from functools import cache, partial
-from operator import add, mul, truediv
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradcli.checks.decide.floats import ulps
-from gradcli.checks.diagnosis.formula_text import Names, as_typed, readable
+from gradcli.checks.diagnosis.formula_text import as_typed, readable, room_to_build
 from gradcli.diagnostics import GradcliError
-from gradcli.graph.builder import building
-from gradcli.graph.node import Node, reachable
-from gradcli.primitives import functions
+from gradcli.graph.node import LEAF, Node, reachable
+from gradcli.language.parser import parse
+from gradcli.language.source import Source
+from gradcli.lowering import lower
 from gradcli.primitives.composites import log_softmax, logsumexp, norm, softmax
 from gradcli.primitives.reductions import var
 from gradcli.transforms import derivatives
+from gradcli.transforms.reverse import placed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from gradcli.checks.decide.case import Case, Values
 
     Bound = dict[str, Node]
+    Try = tuple[tuple["_Pair", ...], float]  # rewrites that are tried together, and the error that is left, in ulp
     Term = tuple[Any, int]  # and its sign
 
 # in a group the first that matches counts; a and b are any values, n is a number, a difference has no common terms
@@ -46,7 +47,7 @@ log(a) - log(b) = log1p((a - b)/b)
 
 sqrt(a) - sqrt(b) = (a - b)/(sqrt(a) + sqrt(b))
 sqrt(a) - n = (a - n**2)/(sqrt(a) + n)
-(r := sqrt(b**2 + a)) - b = a/(r + b)
+sqrt(b**2 + a) - b = a/(sqrt(b**2 + a) + b)
 
 a**2 - b**2 = (a - b)*(a + b)
 a**2 - 1 = (a - 1)*(a + 1)
@@ -166,108 +167,89 @@ def lifted(value: Any, like: Node) -> Node:
 # --- formulas -------------------------------------------------------------------------------------------------------
 
 
-def matched(pattern: ast.expr, node: Node, bound: Bound) -> Iterator[Bound]:
+def matched(pattern: Node, node: Node, bound: Bound) -> Iterator[Bound]:
     """The ways to read a node as a pattern, each as what its letters stand for."""
-    node = plain(node)
-    match pattern:
-        case ast.Name(name):
-            if name not in bound:
-                if name != "n" or isinstance(node.constant, int | Fraction):
-                    yield {**bound, name: node}
-            elif bound[name] is node or (node.constant is not None and node.constant == bound[name].constant):
-                yield bound
-        case ast.NamedExpr(ast.Name(name), value):
-            for found in matched(value, node, bound):
-                yield {**found, name: node}
-        case ast.Constant(value):
-            if node.constant == value:
-                yield bound
-        case ast.Call(ast.Name(name), [argument]):
-            if named(node, name):
-                yield from matched(argument, node.args[0], bound)
-        case ast.BinOp(base, ast.Pow(), ast.Constant(2)):
-            square = of_square(node)
-            if square is not None:
-                yield from matched(base, square, bound)
-        case ast.BinOp(one, ast.Div(), other) if named(node, "div"):
-            for found in matched(one, node.args[0], bound):
-                yield from matched(other, node.args[1], found)
-        case ast.BinOp(one, ast.Pow(), other) if named(node, "power", "pow"):
-            exponent = lifted(node.params["n"], node) if named(node, "power") else node.args[1]
-            for found in matched(one, node.args[0], bound):
-                yield from matched(other, exponent, found)
-        case ast.BinOp(one, ast.Add() | ast.Sub()):
-            yield from sum_matched(pattern, node, bound, 1)
+    node, name = plain(node), pattern.params.get("name")
+    if pattern.primitive is LEAF and name in bound:
+        if bound[name] is node or (node.constant is not None and node.constant == bound[name].constant):
+            yield bound
+    elif pattern.primitive is LEAF:
+        if name != "n" or isinstance(node.constant, int | Fraction):
+            yield {**bound, str(name): node}
+    elif pattern.constant is not None:
+        if node.constant == pattern.constant:
+            yield bound
+    elif terms(pattern):
+        yield from sum_matched(pattern, node, bound, 1)
+    elif (square := of_square(pattern)) is not None:
+        if (other := of_square(node)) is not None:
+            yield from matched(square, other, bound)
+    elif named(node, pattern.primitive.name, *(("power",) if named(pattern, "pow") else ())):
+        exponent = (lifted(node.params["n"], node),) if named(node, "power") else ()
+        ways = [bound]
+        for one, other in zip(pattern.args, (*node.args, *exponent), strict=True):
+            ways = [found for way in ways for found in matched(one, other, way)]
+        yield from ways
 
 
-def sum_matched(pattern: ast.BinOp, node: Node, bound: Bound, side: int) -> Iterator[Bound]:
+def sum_matched(pattern: Node, node: Node, bound: Bound, side: int) -> Iterator[Bound]:
     """`matched` for a sum or difference with its terms in any order; `side` -1 negates all of them."""
-    last = 1 if isinstance(pattern.op, ast.Add) else -1
+    (first, sign), (second, last) = terms(pattern)
     pair = terms(node)
     for one, other in (pair, pair[::-1]) if pair else ():
-        for found in term_matched(pattern.left, side, one, bound):
-            yield from term_matched(pattern.right, side * last, other, found)
+        for found in term_matched(first, side * sign, one, bound):
+            yield from term_matched(second, side * last, other, found)
 
 
-def term_matched(pattern: ast.expr, sign: int, term: Term, bound: Bound) -> Iterator[Bound]:
+def term_matched(pattern: Node, sign: int, term: Term, bound: Bound) -> Iterator[Bound]:
     """`matched` for a term with a sign; a letter stands for a term of either sign."""
     node, own = term
     if own == sign:
         yield from matched(pattern, node, bound)
-    elif isinstance(pattern, ast.Name) and pattern.id != "n" and pattern.id not in bound:
-        yield {**bound, pattern.id: minus(node)}
+    elif pattern.primitive is LEAF and pattern.params["name"] not in ("n", *bound):
+        yield {**bound, pattern.params["name"]: minus(node)}
 
 
-def built(pattern: ast.expr, bound: Bound, like: Node) -> Any:
-    """The node, or the number, of a formula."""
-    match pattern:
-        case ast.Name("pi"):
-            return like.builder.constant("pi", like.shape)
-        case ast.Name("n"):
-            return bound["n"].constant
-        case ast.Name(name):
-            return bound[name]
-        case ast.Constant(value):
-            return value
-        case ast.UnaryOp(ast.USub(), inner):
-            value = built(inner, bound, like)
-            return minus(value) if isinstance(value, Node) else -value
-        case ast.Call(ast.Name(name), args):
-            return functions()[name](*[lifted(built(arg, bound, like), like) for arg in args])
-        case ast.BinOp(one, operation, other):
-            x, y = built(one, bound, like), built(other, bound, like)
-            if isinstance(operation, ast.Sub):
-                return difference(lifted(x, like), lifted(y, like))
-            return OPERATIONS[type(operation)](x, y)
-    raise AssertionError(ast.dump(pattern))
-
-
-OPERATIONS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: add,
-    ast.Mult: mul,
-    ast.Div: truediv,
-    ast.Pow: pow,
-}
+def built(pattern: Node, bound: Bound, like: Node) -> Node:
+    """The node of a formula, of the shape of another one."""
+    made: dict[Node, Node] = {}
+    for node in reachable([pattern]):
+        args = [made[arg] for arg in node.args]
+        if node.primitive is LEAF:
+            made[node] = bound[node.params["name"]]
+        elif not args:
+            made[node] = lifted(node.params["value"], like)
+        elif named(node, "power") and node.args[0].params.get("name") == "n":
+            made[node] = lifted(args[0].constant ** node.params["n"], like)
+        elif named(node, "sub"):
+            made[node] = lifted(difference(*args), like)
+        elif named(node, "add") and named(args[1], "neg"):
+            made[node] = args[0] - args[1].args[0]
+        elif named(node, "neg"):
+            made[node] = minus(args[0])
+        else:
+            made[node] = like.builder.apply(node.primitive, tuple(args), node.params)
+    return made[pattern]
 
 
 def by_formulas(group: str, node: Node) -> Node | None:
     """A node as the first formula of a group that it matches has it; the terms of a difference may be exchanged."""
     for left, right in parsed(group):
-        if isinstance(left, ast.BinOp) and isinstance(left.op, ast.Sub):
+        if named(left, "sub"):
             ways = [(side, bound) for side in (1, -1) for bound in sum_matched(left, node, {}, side)]
         else:
             ways = [(1, bound) for bound in matched(left, node, {})]
         for side, bound in ways[:1]:
-            made = lifted(built(right, bound, node), node)
+            made = built(right, bound, node)
             return made if side > 0 else -made
     return None
 
 
 @cache
-def parsed(group: str) -> list[tuple[ast.expr, ast.expr]]:
+def parsed(group: str) -> list[list[Node]]:
     """The formulas of a group, both sides."""
-    pairs = [line.split(" = ") for line in group.splitlines()]
-    return [(ast.parse(left, mode="eval").body, ast.parse(right, mode="eval").body) for left, right in pairs]
+    lines = [line.split(" = ") for line in group.splitlines()]
+    return [[lower(parse(Source(side))).program.outputs[0] for side in line] for line in lines]
 
 
 # --- arrays ---------------------------------------------------------------------------------------------------------
@@ -362,125 +344,77 @@ class _Pair(NamedTuple):
     new_text: str
 
 
-class _Try(NamedTuple):
-    pairs: tuple[_Pair, ...]
-    ulps: float
-
-
 def better(case: Case, values: Values, entry: int, exact: float, poor: float) -> list[Rewrite]:
     """Rewrites that help at a point, for the entry whose float is `poor` ulp off the exact value; the best first."""
     subject = case.subject
     root = subject.output if subject.kind == "gradient" else subject.judged
     if root is None or len(reachable([root])) > MOST_STEPS:
         return []
-    builder = root.builder
-    limit, before = builder.limit, builder.count
-    builder.limit = max(limit, before + MOST_NEW)
     try:
-        with building(builder, reachable(subject.nodes())):
-            tries = [one for one in _tries(case, root, values, entry, exact) if one.ulps * BETTER <= poor]
-        return _proved(case, sorted(tries, key=lambda one: (one.ulps, len(one.pairs))))
+        with room_to_build(subject, MOST_NEW):
+            tries = [one for one in _tries(case, root, values, entry, exact) if one[1] * BETTER <= poor]
+        return _proved(case, sorted(tries, key=lambda one: (one[1], len(one[0])))[:MOST_PROOFS])
     except GradcliError:
         return []
-    finally:
-        builder.limit = limit + builder.count - before
 
 
-def _tries(case: Case, root: Node, values: Values, entry: int, exact: float) -> list[_Try]:
+def _tries(case: Case, root: Node, values: Values, entry: int, exact: float) -> list[Try]:
     """Every other rewrite by itself, and the first ones of all parts together, with the error that is left."""
     builder = root.builder
-    order = reachable([root])
-    names = readable(case)
     pairs: list[_Pair] = []
     builder.simplifying = False  # a program is evaluated as it is written
     try:
-        for node in order:
-            pairs += [pair for new in alternatives(node) if (pair := _as_typed(case, names, node, new)) is not None]
+        for node in reachable([root]):
+            pairs += alternatives(case, node)
         groups: list[tuple[_Pair, ...]] = [(pair,) for pair in pairs]
         first = {pair.part: pair for pair in reversed(pairs)}
         if len(first) > 1:
             groups.append(tuple(first.values()))
-        changed = [(group, substituted(order, {one.part: one.new for one in group})) for group in groups]
+        changed = []
+        for group in groups:
+            places: dict[Node, Node] = {}
+            for pair in sorted(group, key=lambda pair: pair.part.serial):  # a part may hold others
+                places[pair.part] = placed(builder, [pair.new], places)[0]
+            changed += placed(builder, [root], places)
     finally:
         builder.simplifying = True
     found = []
-    for group, output in changed:
-        judged = output
+    for group, judged in zip(groups, changed, strict=True):
         if case.subject.kind == "gradient":
-            judged = derivatives.grad(output, [case.target])[0]
+            judged = derivatives.grad(judged, [case.target])[0]
         value = float(case.floats([judged], values)[0].reshape(-1)[entry])
-        found.append(_Try(group, ulps(value, exact, case.dtype)))
+        found.append((group, ulps(value, exact, case.dtype)))
     return found
 
 
-def _as_typed(case: Case, names: Names, part: Node, new: Node) -> _Pair | None:
-    """A part and its rewrite as texts; None where a text does not read back as its node."""
-    old, other = as_typed(case, names, part, LONGEST), as_typed(case, names, new, LONGEST)
-    return None if old is None or other is None else _Pair(part, other[1], old[0], other[0])
-
-
-def alternatives(node: Node) -> Iterator[Node]:
-    """Other ways to write one node, on its builder, which must be open: worth trying, no more."""
+def alternatives(case: Case, node: Node) -> Iterator[_Pair]:
+    """Other ways to write one node, where both read back from their texts; the builder must be open."""
+    names = readable(case)
     for rule in RULES:
-        found = rule(node)
-        if found is not None and found is not node and found.type == node.type:
-            yield found
+        new = rule(node)
+        if new is not None and new is not node and new.type == node.type:
+            old, other = as_typed(case, names, node, LONGEST), as_typed(case, names, new, LONGEST)
+            if old is not None and other is not None:
+                yield _Pair(node, other[1], old[0], other[0])
 
 
-def substituted(order: Sequence[Node], changes: Mapping[Node, Node]) -> Node:
-    """The last node of a topological order with some nodes written in another way."""
-    made: dict[Node, Node] = {}
-    for node in order:
-        if node in changes:
-            made[node] = changes[node] if len(changes) == 1 else _within(changes[node], made)
-        elif any(arg in made for arg in node.args):
-            args = tuple(made.get(arg, arg) for arg in node.args)
-            made[node] = node.builder.apply(node.primitive, args, dict(node.params))
-    return made.get(order[-1], order[-1])
-
-
-def _within(node: Node, made: Mapping[Node, Node]) -> Node:
-    """A new rewrite whose own parts are written anew too."""
-    again: dict[Node, Node] = {}
-    for part in reachable([node]):
-        if part in made:
-            again[part] = made[part]
-        elif any(arg in again for arg in part.args):
-            args = tuple(again.get(arg, arg) for arg in part.args)
-            again[part] = part.builder.apply(part.primitive, args, dict(part.params))
-    return again.get(node, node)
-
-
-def _proved(case: Case, tries: Sequence[_Try]) -> list[Rewrite]:
-    """The rewrites whose parts are all proved equal."""
-    tries = tries[:MOST_PROOFS]
-    nodes = [node for one in tries for pair in one.pairs for node in (pair.part, pair.new)]
+def _proved(case: Case, tries: Sequence[Try]) -> list[Rewrite]:
+    """The best rewrite whose parts are all proved equal, and others of one part that are as good."""
+    nodes = [node for pairs, _ in tries for pair in pairs for node in (pair.part, pair.new)]
     found: list[Rewrite] = []
     if not nodes:
         return found
-    exact = case.exact.beside(nodes)
     proofs: dict[_Pair, str | None] = {}
-    try:
-        exact.begin()
-        for one in tries:
-            for pair in one.pairs:
+    with case.exact.meanwhile(nodes) as exact:
+        for pairs, left in tries:
+            if found and (len(pairs) > 1 or left > 2 * found[0].ulps + 2):
+                continue
+            for pair in pairs:
                 if pair not in proofs:
                     answer = exact.prove(pair.new, case.values, left=pair.part, moving=case.subject.moving)
                     proofs[pair] = str(answer["how"]) if answer.get("proved") else None
-            hows = [proofs[pair] for pair in one.pairs]
+            hows = [proofs[pair] for pair in pairs]
             if all(hows):
-                old = "; ".join(pair.old_text for pair in one.pairs)
-                new = "; ".join(pair.new_text for pair in one.pairs)
-                found.append(Rewrite(old, new, one.ulps, hows[0] or ""))
-    finally:
-        case.exact.oracle.load(case.exact.table.flat)
-    return _worth_showing(found)
-
-
-def _worth_showing(found: Sequence[Rewrite]) -> list[Rewrite]:
-    """The best rewrite, and others of one part that are as good."""
-    shown: list[Rewrite] = []
-    for one in found:
-        if not shown or (";" not in one.new and one.ulps <= 2 * shown[0].ulps + 2):
-            shown.append(one)
-    return shown
+                old, new = ("; ".join(texts) for texts in zip(*(pair[2:] for pair in pairs), strict=True))
+                found.append(Rewrite(old, new, left, hows[0] or ""))
+    return found

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.checks.decide.floats import evaluated
-from gradcli.graph.node import LEAF, reachable
+from gradcli.checks.oracle.oracle_client import leaf_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -37,18 +37,14 @@ def seed_of(text: str, at: Mapping[str, Any]) -> int:
 
 
 def sampled(
-    leaves: Mapping[str, Leaf],
-    known: Mapping[str, Floats],
-    outputs: Sequence[Node],
-    seed: int,
-    dtype: str = "float64",
+    leaves: Mapping[str, Leaf], known: Mapping[str, Floats], outputs: Sequence[Node], seed: int, dtype: str = "float64"
 ) -> dict[str, Floats]:
     """Values for the leaves that have none: inside their domains, where the outputs are finite.
 
     Decimals of two digits, so that they can be printed and typed again. Where no try gives finite outputs the first
     one is returned.
     """
-    used = {node.params["name"] for node in reachable(outputs) if node.primitive is LEAF}
+    used = leaf_names(outputs)
     missing = [leaf for name, leaf in leaves.items() if name not in known and name in used]
     first: dict[str, Floats] | None = None
     if not missing:

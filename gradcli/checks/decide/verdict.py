@@ -15,15 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.checks.decide import sample_points
-from gradcli.checks.decide.case import (
-    RIGHT,
-    Case,
-    Outcome,
-    exact_digits,
-    leaf_names,
-    three_numbers,
-    usable,
-)
+from gradcli.checks.decide.case import RIGHT, Case, Outcome, exact_digits, three_numbers, usable
 from gradcli.checks.decide.precision import float_quality
 from gradcli.checks.decide.refutation import (
     disagrees,
@@ -36,7 +28,7 @@ from gradcli.checks.decide.refutation import (
 )
 from gradcli.checks.evaluate.evaluation import steps
 from gradcli.checks.formatting import counted, distinct_digits, plain, shortened_list
-from gradcli.checks.oracle.oracle_client import TimeOver
+from gradcli.checks.oracle.oracle_client import TimeOver, leaf_names
 from gradcli.graph.node import is_reader, reachable
 
 if TYPE_CHECKING:
@@ -101,16 +93,9 @@ def by_series(case: Case) -> Outcome | None:
         near = []
     else:
         near = case.beside(most=wanted if size > MANY_ENTRIES else None)
-    answer = case.exact.ask(
-        "judge",
-        right=case.subject.judged,
-        point=case.values,
-        derivative=case.name,
-        beside=[{case.own_leaf: values[case.own_leaf]} for values in near if case.own_leaf is not None],
-        wanted=wanted,
-        directions=joint(case),
-        rtol=case.subject.rtol,
-    )
+    beside = [{case.own_leaf: values[case.own_leaf]} for values in near if case.own_leaf is not None]
+    about = {"beside": beside, "wanted": wanted, "directions": joint(case), "rtol": case.subject.rtol}
+    answer = case.exact.ask("judge", right=case.subject.judged, point=case.values, derivative=case.name, **about)
     if "problem" in answer:
         case.tried["series"] = answer["reason"]
         return case.value_in_floats([case.output], answer["reason"]) if case.plane else case.value([case.output])
@@ -134,7 +119,7 @@ def by_series(case: Case) -> Outcome | None:
         case.tried["digits"] = "agree with the series" if answer["digits"] else "contradict the series"
     if answer["digits"] is False:
         return Outcome("INCONCLUSIVE", "series and finite differences at 60 digits contradict each other", {})
-    return weighed(case, here, nearby, tie)
+    return by_comparisons(case, here, nearby, tie)
 
 
 def joint(case: Case) -> list[list[tuple[int, float]]]:
@@ -147,11 +132,8 @@ def joint(case: Case) -> list[list[tuple[int, float]]]:
     return [[(i, round(64 * float(speed)) / 64) for i, speed in enumerate(way)] for way in ways]
 
 
-def weighed(
-    case: Case,
-    here: Answer,
-    nearby: Sequence[tuple[Values, Any]],
-    tie: Answer | None,
+def by_comparisons(
+    case: Case, here: Answer, nearby: Sequence[tuple[Values, Any]], tie: Answer | None
 ) -> Outcome | None:
     """The verdict from comparisons at the point and beside it."""
     entries = here["entries"]
@@ -236,8 +218,8 @@ def certified(case: Case, here: Answer, nearby: Sequence[tuple[Values, Any]]) ->
     if "chance" in here:
         chance = max(p["chance"] for p in (here, *(p for _, p in nearby)))
         evidence |= {"covered": f"all {len(here['entries']):,} entries by random directions", "chance": chance}
-        message += f", in all {len(here['entries']):,} entries: an error of 1e-12 in one of them would be missed with "
-        message += f"probability {chance:.0e}"
+        message += f", in all {len(here['entries']):,} entries (an error of 1e-12 in one is missed with probability "
+        message += f"{chance:.0e})"
     zero = all(x == 0 for _, p in [(None, here), *nearby] for x in p["exact"])
     if zero or not nearby:
         message += ", at this point only"

@@ -13,7 +13,3 @@ Nothing here judges. It explains what the oracles have refuted, and so it may re
 
 `diagnosis_context` gives them both sides and points.
 """
-
-from gradcli.checks.diagnosis.ratios import MOST, Reading, readings
-
-__all__ = ["MOST", "Reading", "readings"]

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from gradcli.checks.decide import sample_points
-from gradcli.checks.decide.case import leaf_names
 from gradcli.checks.decide.floats import evaluator, input_like, step_like
+from gradcli.checks.oracle.oracle_client import leaf_names
 from gradcli.checks.subjects import paired
 from gradcli.diagnostics import GradcliError
 from gradcli.execution.evaluate import Tape
@@ -250,7 +250,7 @@ def drawn(leaf: Node, seed: int, count: int) -> Floats:
 def at_places(nodes: Sequence[Node], places: Values, count: int) -> dict[Node, Floats] | None:
     """The values of nodes at all places, the places as first axis; None where the program cannot be run."""
     wanted = list(dict.fromkeys(nodes))
-    used = {node.params["name"] for node in reachable(wanted) if node.primitive is LEAF}
+    used = leaf_names(wanted)
     try:
         with np.errstate(all="ignore"):
             found = Tape(wanted).run({k: v for k, v in places.items() if k in used}, backend="numpy")

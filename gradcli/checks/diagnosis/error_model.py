@@ -12,8 +12,7 @@ from gradcli.primitives.broadcasting import stretch
 from gradcli.primitives.exponential import exp, log
 from gradcli.primitives.movement import reshape, slice_, sum_
 from gradcli.primitives.powers import pow_, sqrt
-from gradcli.transforms.flows import clean
-from gradcli.transforms.reverse import contributions
+from gradcli.transforms import derivatives
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -120,28 +119,19 @@ def local(edge: Edge) -> Iterator[tuple[Slip, Any]]:
     for operation, argument, name, told, cost, wrong in ROWS:
         if (operation, argument) == (node.primitive.name, edge.position):
             yield Slip(name, told, cost), wrong(edge)
-    if not _is_number(right):
+    if hasattr(right, "primitive") and (right.constant is None or isinstance(right.constant, str)):
         yield CHAIN if len(node.args) == 1 else FACTOR, 1
         yield INVERTED, 1 / right
     if len(node.args) == 1 and not node.params:
-        yield from _others(edge)
+        families = [family for family in FAMILIES if node.primitive.name in family]
+        for other in dict.fromkeys(name for family in families for name in family if name != node.primitive.name):
+            told = f"it is the derivative of {other}, not of {node.primitive.name}"
+            yield Slip("another function", told, 2), derivative_of(other, arg)
         if right is not node:
             yield COPIED, node
         yield ARGUED, arg
         if arg is not edge.target and arg.type == edge.target.type:
             yield ARGUMENT, derivative_of(node.primitive.name, edge.target)
-
-
-def _others(edge: Edge) -> Iterator[tuple[Slip, Any]]:
-    name = edge.node.primitive.name
-    seen = {name}
-    for family in FAMILIES:
-        if name in family:
-            for other in family:
-                if other not in seen:
-                    seen.add(other)
-                    told = f"it is the derivative of {other}, not of {name}"
-                    yield Slip("another function", told, 2), derivative_of(other, edge.arg)
 
 
 def derivative_of(name: str, x: Node) -> Any:
@@ -154,16 +144,7 @@ def derivative_of(name: str, x: Node) -> Any:
 
 def partial_of(made: Node, x: Node) -> Any:
     """The partial of an operation that is defined by others."""
-    builder = made.builder
-    total: Any = 0
-    for _, flow in contributions(builder, made, (builder.constant(1, made.shape), None), {x}):
-        total = clean(builder, flow) if total == 0 else total + clean(builder, flow)
-    return total
-
-
-def _is_number(partial: Any) -> bool:
-    constant = getattr(partial, "constant", None)
-    return not hasattr(partial, "primitive") or (constant is not None and not isinstance(constant, str))
+    return derivatives.vjp([made], [made.builder.constant(1, made.shape)], [x])[0]
 
 
 CHAIN = Slip("chain factor dropped", "the factor {right} is missing", 1)
@@ -192,9 +173,12 @@ def of_arrays(edge: Edge) -> Iterator[tuple[Slip, Node]]:
     if name == "logsumexp" and arg.type.rank == ct.type.rank + 1:
         axis = node.params["axis"][0] if isinstance(node.params["axis"], tuple) else node.params["axis"]
         told = "the division by the sum is missing: the derivative is softmax"
-        yield Slip("factor dropped", told), exp(arg) * _stretched(ct, arg, axis)
+        kept = tuple(1 if i == axis % arg.type.rank else n for i, n in enumerate(arg.shape))
+        yield Slip("factor dropped", told), exp(arg) * stretch(reshape(ct, shape=kept), arg.shape)
     if name == "logsumexp" and ct.shape == ():
-        yield Slip("another function", "it is not the gradient of the maximum", 2), _at_the_top(node, arg, ct)
+        top = stretch(arg.builder.call("max", arg, axis=tuple(range(-len(arg.shape), 0))), arg.shape)
+        chosen = arg.builder.call("cast", arg.builder.call("equal", arg, top), kind="float")
+        yield Slip("another function", "it is not the gradient of the maximum", 2), chosen * stretch(ct, arg.shape)
     if name == "norm" and ct.shape == ():
         along = arg * stretch(ct, arg.shape)
         yield Slip("another function", "it is the gradient of the square of the norm"), 2 * along
@@ -209,29 +193,8 @@ def of_arrays(edge: Edge) -> Iterator[tuple[Slip, Node]]:
         back = node.primitive(ct, **node.params)
         yield Slip("sum not reversed", "the cumulative sum runs in reverse in the backward pass", 2), back
         yield Slip("chain factor dropped", "the cumulative sum is missing in the backward pass"), ct
-    if name in MATRICES and _square(sent):
+    if name in MATRICES and sent.type.rank > 1 and sent.shape[-1] == sent.shape[-2] > 1:
         yield Slip("transposed operand", "the contribution is transposed", 2), sent.mT
-
-
-def _stretched(ct: Node, arg: Node, axis: int) -> Node:
-    """A cotangent repeated along the axis that was summed over."""
-    shape = list(arg.shape)
-    shape[axis] = 1
-    found: Node = stretch(reshape(ct, shape=tuple(shape)), arg.shape)
-    return found
-
-
-def _square(node: Node) -> bool:
-    return len(node.shape) >= 2 and node.shape[-1] == node.shape[-2] and node.shape[-1] > 1
-
-
-def _at_the_top(node: Node, arg: Node, ct: Node) -> Node:
-    builder = node.builder
-    axes = tuple(range(-len(arg.shape), 0))
-    top = builder.call("max", arg, axis=axes) if "max" in builder.vocabulary else node
-    chosen = builder.call("cast", builder.call("equal", arg, stretch(top, arg.shape)), kind="float")
-    found: Node = chosen * stretch(ct, arg.shape)
-    return found
 
 
 def _missing_sum(edge: Edge) -> Iterator[tuple[Slip, Node]]:
@@ -246,13 +209,9 @@ def _missing_sum(edge: Edge) -> Iterator[tuple[Slip, Node]]:
         size = tuple(1 if i in axes else n for i, n in enumerate(ct.shape))
         one = slice_(ct, start=start, step=(1,) * len(size), size=size)
         yield Slip("missing sum", told), one
-    count = 1
-    for i in axes:
-        count *= ct.shape[i]
-    yield (
-        Slip("mean for a sum", "the copies are added up, not averaged", 3),
-        reshape(sum_(ct, axis=tuple(i - len(ct.shape) for i in axes)), shape=arg.shape) / count,
-    )
+    total = reshape(sum_(ct, axis=tuple(i - len(ct.shape) for i in axes)), shape=arg.shape)
+    mean = total / (ct.type.size // arg.type.size)
+    yield Slip("mean for a sum", "the copies are added up, not averaged", 3), mean
 
 
 def _matrices(edge: Edge) -> Iterator[tuple[Slip, Node]]:

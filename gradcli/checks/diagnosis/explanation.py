@@ -18,17 +18,16 @@ from gradcli.checks.decide.floats import evaluated, evaluator
 from gradcli.checks.decide.sample_points import scattered
 from gradcli.checks.diagnosis import ratios
 from gradcli.checks.diagnosis.diagnosis_context import Judgement, all_dependents, drawn
+from gradcli.checks.diagnosis.formula_text import room_to_build
 from gradcli.checks.diagnosis.ratios import MOST, Comparison, Reading, span_of
 from gradcli.checks.diagnosis.rederivation import MOST_NEW, single_mistakes
 from gradcli.checks.diagnosis.source_edits import CLOSE, by_edits, correction
 from gradcli.checks.formatting import called, cut, node_text
 from gradcli.checks.subjects import paired
 from gradcli.diagnostics import GradcliError
-from gradcli.graph.builder import building
 from gradcli.graph.node import CONSTANT, DATA, LEAF, Node, dependents, is_reader, reachable
 from gradcli.transforms import derivatives
-from gradcli.transforms.flows import clean
-from gradcli.transforms.reverse import contributions, placed
+from gradcli.transforms.reverse import placed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -66,19 +65,14 @@ def explain(
 def _readings(
     case: Case, known: Sequence[Values], exact: Sequence[Floats], claimed: Sequence[Floats], sizes: Sequence[int]
 ) -> list[Reading]:
-    builder = case.subject.judged.builder
-    limit, before = builder.limit, builder.count
-    builder.limit = max(limit, before + 4 * MOST_NEW)
     try:
-        with building(builder, reachable(case.subject.nodes())):
+        with room_to_build(case.subject, 4 * MOST_NEW):
             judged = Judgement(case, known)
             found = _explained(judged, exact, claimed, sizes)
             right = correction(case, judged.right) if found and case.subject.output is not None else None
             return [_finished(one, judged, right) for one in found]
     except GradcliError:  # a limit of the script: what is known by now is told
         return ratios.readings([*map(Comparison, exact, claimed)], sizes)
-    finally:
-        builder.limit = limit + builder.count - before
 
 
 def _explained(
@@ -94,7 +88,8 @@ def _explained(
     branch = by_branch(judged)
     if branch is not None:
         return [branch]
-    held = [one for one in cheap if one.name == "constant factor" and not judged.holds_elsewhere(_number(one))]
+    factors = [one for one in cheap if one.name == "constant factor"]
+    held = [one for one in factors if not judged.holds_elsewhere(Fraction(one.factor or 1))]
     cheap = [one for one in cheap if one not in held]
     found = single_mistakes(judged)
     if held:  # the factor of a part would be a number that is another one for other data, too
@@ -102,8 +97,9 @@ def _explained(
     whole = next((one for one in cheap if one.factor is not None), None)
     if whole is not None:
         found = [one for one in found if one.name != "factor of a part"]
-        if found:
-            merged = _merged(whole, found[0])
+        if found:  # a factor of the whole and the mistake behind it are one reading
+            text = f"{whole.text}; {found[0].text.removeprefix('consistent with ')}"
+            merged = found[0]._replace(name=whole.name, text=text, factor=whole.factor, cause=found[0].name)
             return [*(merged if one is whole else one for one in cheap), *found[1:]][:MOST]
     found = [*cheap, *found]
     if not found and near(exact, claimed):  # nearer than formulas are told apart
@@ -119,10 +115,6 @@ def near(exact: Sequence[Floats], claimed: Sequence[Floats]) -> bool:
     """Whether a claim differs from the derivative by less than the slack of the searches for a mistake."""
     gaps = (np.abs(one - other).max() <= CLOSE * np.abs(one).max() for one, other in zip(exact, claimed, strict=True))
     return all(gaps) and bool(exact)
-
-
-def _number(reading: Reading) -> Fraction:
-    return Fraction(reading.factor or 1)
 
 
 def _finished(reading: Reading, judged: Judgement, right: str | None) -> Reading:
@@ -162,16 +154,6 @@ def by_ratios(
     return found
 
 
-def _merged(whole: Reading, slip: Reading) -> Reading:
-    """A factor of the whole and the mistake behind it, as one reading."""
-    return slip._replace(
-        name=whole.name,
-        text=f"{whole.text}; {slip.text.removeprefix('consistent with ')}",
-        factor=whole.factor,
-        cause=slip.name,
-    )
-
-
 def compared(judged: Judgement) -> list[Reading]:
     """What single entries, ratios and differences show."""
     case, nodes = judged.case, [judged.right, judged.claimed]
@@ -185,9 +167,8 @@ def compared(judged: Judgement) -> list[Reading]:
     values = judged.values([*nodes, *parts])
     if values is None:
         return []
-    sound = np.array([np.isfinite(values[node]).reshape(len(values[node]), -1).all(axis=1) for node in nodes]).all(
-        axis=0
-    )
+    both = [np.isfinite(values[node]).reshape(len(values[node]), -1).all(axis=1) for node in nodes]
+    sound = np.all(both, axis=0)
     if sound.sum() < 2:
         return []
     right, claimed, *rest = (values[node][sound] for node in (*nodes, *parts))
@@ -232,24 +213,12 @@ def by_statistics(judged: Judgement) -> list[Reading]:
     return [Reading("constant statistics", told, node=what, span=span_of(next(iter(sums))))]
 
 
-def symmetric(x: Floats) -> Floats:
-    return (x + x.T) / 2
-
-
-def diagonal(x: Floats) -> Floats:
-    return np.diag(np.diag(x))
-
-
-def reversible(x: Floats) -> Floats:
-    axes = tuple(range(-min(x.ndim, 2), 0))
-    return (x + np.flip(x, axes)) / 2
-
-
 SHAPES: tuple[tuple[str, str, bool, Callable[[Floats], Floats]], ...] = (  # whether it is one of square matrices only
-    ("symmetric matrix", "is symmetric", True, symmetric),
-    ("diagonal matrix", "is diagonal", True, diagonal),
-    ("reversed array", "is the same read backwards: is a flip missing, or one too many?", False, reversible),
-)
+    ("symmetric matrix", "is symmetric", True, lambda x: (x + x.T) / 2),
+    ("diagonal matrix", "is diagonal", True, lambda x: np.diag(np.diag(x))),
+    ("reversed array", "is the same read backwards: is a flip missing, or one too many?", False,
+     lambda x: (x + np.flip(x, tuple(range(-min(x.ndim, 2), 0)))) / 2),
+)  # fmt: skip
 
 
 def by_structure(judged: Judgement) -> list[Reading]:
@@ -356,22 +325,17 @@ class Alone(NamedTuple):
 
 def blamed(case: Case) -> list[Reading]:
     """The operation whose rule is wrong: at most one reading, confirmed in balls."""
-    builder = case.output.builder
     order = [node for node in reachable([case.output]) if node.type.kind == "float"]
     if len(order) > MOST_NODES:
         return []
-    limit, before = builder.limit, builder.count
-    builder.limit = max(limit, before + 100 * MOST_NODES)
     try:
-        with building(builder, reachable(case.subject.nodes())):
+        with room_to_build(case.subject, 100 * MOST_NODES):
             active = dependents(order, [case.target])
             known = dict(zip(order, evaluated(order, case.values), strict=True))
             alone = [one for node in reversed(order) if node in active for one in _alone(node, active, known, case)]
-        return _first_wrong(case, alone)
     except GradcliError:
         return []
-    finally:
-        builder.limit = limit + builder.count - before
+    return _first_wrong(case, alone)
 
 
 def _alone(node: Node, active: set[Node], known: Mapping[Node, Floats], case: Case) -> list[Alone]:
@@ -390,22 +354,18 @@ def _alone(node: Node, active: set[Node], known: Mapping[Node, Floats], case: Ca
     values = {leaf.params["name"]: known[arg] for arg, leaf in leaves.items()}
     args = [leaves.get(arg, arg) for arg in operands]
     if by_hand:
-        args = [_on(node.args[0], leaves), *args]
+        args = [*placed(builder, [node.args[0]], leaves), *args]
     again = builder.apply(node.primitive, tuple(args), dict(node.params))
     if again.primitive is not node.primitive:
         return []
     cotangent = builder.fresh_leaf(node.type)
     values[cotangent.params["name"]] = np.asarray(drawn(cotangent, case.seed, 1)[0])
     scalar = paired(again, cotangent)
-    wanted = {leaves[arg] for arg in moved if arg in active}
-    total: dict[Node, Node] = {}
-    for leaf, flow in contributions(builder, again, (cotangent, None), wanted):
-        part = clean(builder, flow)
-        total[leaf] = part if leaf not in total else builder.call("add", total[leaf], part)
-    back = {leaf: arg for arg, leaf in leaves.items()}
+    wanted = {arg: leaf for arg, leaf in leaves.items() if arg in active}
+    sent = derivatives.vjp([again], [cotangent], list(wanted.values()))
     used = {**case.values, **values}
-    zero = {leaf: builder.constant(0, leaf.shape) for leaf in wanted}
-    return [Alone(node, back[leaf], scalar, leaf, sent, used, by_hand) for leaf, sent in {**zero, **total}.items()]
+    pairs = zip(wanted.items(), sent, strict=True)
+    return [Alone(node, arg, scalar, leaf, one, used, by_hand) for (arg, leaf), one in pairs]
 
 
 def _is_by_hand(node: Node) -> bool:
@@ -419,39 +379,19 @@ def _holds_by_hand(reader: Node) -> bool:
     return any(_is_by_hand(step) or (is_reader(step) and _holds_by_hand(step)) for step in inside)
 
 
-def _on(value: Node, leaves: Mapping[Node, Node]) -> Node:
-    """A value with some nodes replaced, as a new graph."""
-    replaced = dict(leaves)
-    for node in reachable([value]):
-        if node not in replaced and any(arg in replaced for arg in node.args):
-            args = tuple(replaced.get(arg, arg) for arg in node.args)
-            replaced[node] = node.builder.apply(node.primitive, args, dict(node.params))
-    return replaced.get(value, value)
-
-
 def _first_wrong(case: Case, alone: list[Alone]) -> list[Reading]:
     nodes = [node for one in alone for node in (one.scalar, one.leaf, one.sent)]
-    if not nodes:
-        return []
-    exact = case.exact.beside(nodes)
-    try:
-        exact.begin()
-        for one in alone:
+    with case.exact.meanwhile(nodes) as exact:
+        for one in alone if nodes else ():
             name: Any = exact.derive(one.scalar, one.leaf, [one.leaf.params["name"]], one.values)
             answer = exact.compare(one.sent, [one.values], name=name)
             if "problem" in answer or "!" not in answer["points"][0].get("relations", ""):
                 continue
-            return [_reading(one, answer["points"][0])]
-    finally:
-        case.exact.oracle.load(case.exact.table.flat)
+            first = next(entry for entry in answer["points"][0]["details"] if entry["relation"] == "!")
+            name, argument, node = one.node.primitive.name, node_text(one.argument, 40), node_text(one.node, 40)
+            if one.by_hand:
+                node = f"{name}({', '.join(node_text(arg, 20) for arg in one.node.args[1:])})"
+            text = f"the rule of {name} is wrong at `{node}`: for the same cotangent it gives "
+            text += f"{cut(first['claimed'])} for `{argument}`, not {cut(first['exact'])}"
+            return [Reading("wrong rule", text, node=node, span=span_of(one.node), confirmed=True)]
     return []
-
-
-def _reading(one: Alone, answer: Mapping[str, Any]) -> Reading:
-    first = next(entry for entry in answer["details"] if entry["relation"] == "!")
-    name, argument, node = one.node.primitive.name, node_text(one.argument, 40), node_text(one.node, 40)
-    if one.by_hand:
-        node = f"{name}({', '.join(node_text(arg, 20) for arg in one.node.args[1:])})"
-    text = f"the rule of {name} is wrong at `{node}`: for the same cotangent it gives "
-    text += f"{cut(first['claimed'])} for `{argument}`, not {cut(first['exact'])}"
-    return Reading("wrong rule", text, node=node, span=span_of(one.node), confirmed=True)

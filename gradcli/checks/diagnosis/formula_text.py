@@ -5,6 +5,7 @@ What a report proposes to write is parsed like a script and compared with what i
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,6 +16,7 @@ from gradcli.checks.decide.sample_points import scattered
 from gradcli.checks.formatting import called, node_text
 from gradcli.diagnostics import GradcliError
 from gradcli.formulas import formula_texts
+from gradcli.graph.builder import building
 from gradcli.graph.node import DATA, LEAF, Node, reachable
 from gradcli.language.parser import parse
 from gradcli.language.source import Source
@@ -25,10 +27,23 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from gradcli.checks.decide.case import Case, Values
-
+    from gradcli.checks.subjects import Subject
 
 TRIES = 8  # points that are made to compare a text with what it stands for
 CLOSE, TINY = 1e-7, 1e-12  # relative to the largest entry, and what beside an exact 0 is a rounding error, for floats
+
+
+@contextmanager
+def room_to_build(subject: Subject, most: int) -> Iterator[None]:
+    """Inside, the builder of a subject is open and takes so many more nodes, which do not count for the script."""
+    builder = subject.judged.builder
+    limit, before = builder.limit, builder.count
+    builder.limit = max(limit, before + most)
+    try:
+        with building(builder, reachable(subject.nodes())):
+            yield
+    finally:
+        builder.limit = limit + builder.count - before
 
 
 class Names(NamedTuple):

@@ -162,9 +162,8 @@ def constant_factor(pairs: Sequence[Comparison], sizes: Sequence[int], largest: 
 
 
 def _factor(factor: Fraction, sizes: Sequence[int], what: str) -> Reading:
-    text = f"consistent with a constant factor: the right {what} is {factor} of the claim"
-    if factor.denominator == 1:
-        text = f"consistent with a constant factor: the right {what} is {factor} times the claim"
+    times = "times" if factor.denominator == 1 else "of"
+    text = f"consistent with a constant factor: the right {what} is {factor} {times} the claim"
     counts = [n for n in dict.fromkeys(sizes) if n > 2 and (abs(factor) == n or factor.denominator == n)]
     if counts:
         text += f" (there are {counts[0]} entries: should it be a mean or a sum?)"
@@ -184,15 +183,14 @@ MOST_TOGETHER = 100_000  # numbers that are compared at once
 def against(right: Floats, claimed: Floats, values: Mapping[Node, Floats]) -> list[Reading]:
     """Readings from subexpressions, the shortest first; places are the first axis of everything."""
     parts: dict[Node | Pair, Floats] = {}
-    for node, value in values.items():
-        lifted = _lifted(value, right)
-        if lifted is not None and node.primitive is not DATA and np.isfinite(lifted).all() and (lifted != 0).any():
+    for node, value in values.items():  # of numbers, or of arrays like the gradient
+        lifted = value if value.shape == right.shape else value.reshape(-1, *(1,) * (right.ndim - 1))
+        if node.primitive is not DATA and np.isfinite(lifted).all() and (lifted != 0).any():
             parts[node] = lifted
     found = _tried(right, claimed, parts)
     if not found:
-        short = [node for node, value in parts.items() if isinstance(node, Node) and (value != value[:1]).any()][
-            :PAIRED
-        ]
+        varied = [node for node, value in parts.items() if isinstance(node, Node) and (value != value[:1]).any()]
+        short = varied[:PAIRED]
         pairs: dict[Node | Pair, Floats] = {}
         with np.errstate(all="ignore"):
             for i, x in enumerate(short):
@@ -231,29 +229,19 @@ def _tried(right: Floats, claimed: Floats, parts: Mapping[Node | Pair, Floats]) 
         counts = ~((right == 0) & (claimed == 0))
         for (part, value), lacks, extra in _simple_factors(ratio, counts, parts):
             text = _text(part)
-            if "..." in text:
-                continue  # what cannot be written down is no reading
             weight = len(text) + (0 if (value != value[:1]).any() else 20)  # what does not vary explains little
-            if lacks is not None:
-                told = f"consistent with a factor: the claim lacks the factor {_times(lacks, text)}"
-                found.append((weight, Reading("missing factor", told, node=text)))
-            if extra is not None:
-                told = f"consistent with a factor: the claim has an extra factor {_times(1 / extra, text)}"
-                found.append((weight, Reading("extra factor", told, node=text)))
+            for name, words, factor in (("missing", "lacks the", lacks), ("extra", "has an extra", extra)):
+                if factor is None or "..." in text or (text == "1" and factor == 1):
+                    continue  # what cannot be written down is no reading, and what is right lacks nothing
+                factor = factor if name == "missing" else 1 / factor
+                part_of = f"{'-' if factor < 0 else ''}`{text}`" if abs(factor) == 1 else f"{factor} times `{text}`"
+                told = f"consistent with a factor: the claim {words} factor {part_of}"
+                found.append((weight, Reading(f"{name} factor", told, node=text)))
     found.sort(key=lambda one: one[0])
     shortest: dict[str, Reading] = {}
     for _, reading in found:  # whatever else lacks the same factor is equal to it at all points
         shortest.setdefault(reading.name, reading)
     return list(shortest.values())
-
-
-def _lifted(value: Floats, like: Floats) -> Floats | None:
-    """Values of a node in the shape of a gradient; None where they do not fit."""
-    if value.shape == like.shape:
-        return value
-    if value.ndim == 1:
-        return value.reshape(-1, *(1,) * (like.ndim - 1))
-    return None
 
 
 def _simple_factors(
@@ -265,9 +253,8 @@ def _simple_factors(
     for start in range(0, len(items), rows):
         some = items[start : start + rows]
         values = np.stack([np.broadcast_to(value, ratio.shape) for _, value in some])
-        for item, lacks, extra in zip(
-            some, _simple(ratio / values, counts), _simple(ratio * values, counts), strict=True
-        ):
+        factors = _simple(ratio / values, counts), _simple(ratio * values, counts)
+        for item, lacks, extra in zip(some, *factors, strict=True):
             if isinstance(item[0], Pair) and item[0].sign == "/":
                 extra = None  # the other quotient lacks it
             if lacks is not None or extra is not None:
@@ -287,11 +274,6 @@ def _simple(quotients: Floats, counts: NDArray[np.bool_]) -> list[Fraction | Non
         number = float(first[row])
         found[row] = next((n for n in SIMPLE if abs(float(n) - number) <= EQUAL * abs(number)), None)
     return found
-
-
-def _times(factor: Fraction, text: str) -> str:
-    sign = "-" if factor < 0 else ""
-    return f"{sign}`{text}`" if abs(factor) == 1 else f"{factor} times `{text}`"
 
 
 # --- entries ------------------------------------------------------------------------------------------------

@@ -53,13 +53,18 @@ NAMED = 2  # places that a mistake may be at; the evidence has them all
 CONFIRMED_AT = 3  # points
 
 
-class Wrong(NamedTuple):
-    """A mistake at an edge: what is passed on by mistake, instead of what is."""
+class Mistake(NamedTuple):
+    """What stands at a node by mistake, and what is right there: a cotangent on an edge, or the tangent of a node.
+
+    It changes the directional derivative by (wrong - right) * beside.
+    """
 
     slip: Slip
-    edge: Edge
-    sent: Node  # by mistake
-    tangent: Node  # of the argument
+    node: Node
+    edge: Edge | None
+    wrong: Node
+    right: Node
+    beside: Node
 
 
 class Passed(NamedTuple):
@@ -71,16 +76,6 @@ class Passed(NamedTuple):
     tangent: Node
 
 
-class Inner(NamedTuple):
-    """A node whose own derivative may be left out or be written wrongly: `tangent` is right, `instead` stands there."""
-
-    slip: Slip
-    node: Node
-    cotangent: Node
-    tangent: Node
-    instead: Node
-
-
 class Found(NamedTuple):
     """A mistake that produces the claim, with its place."""
 
@@ -88,7 +83,7 @@ class Found(NamedTuple):
     told: str
     cost: int
     node: Node
-    slip: Wrong | Passed | Inner
+    slip: Mistake | Passed
     factor: Fraction | None = None
     places: tuple[tuple[str, Node], ...] = ()  # where else a mistake has the same effect, by the name that it has there
     cause: str | None = None  # another name for the same wrong formula
@@ -103,9 +98,9 @@ def single_mistakes(judged: Judgement) -> list[Reading]:
     if sides is None:
         return []
     made = Derivation(judged.builder, sides.output, sides.target, sides.direction, MOST_NEW)
-    found = Weighing(made, sides, judged.batch(judged.places, sides.inputs)).likeliest()
+    found = MistakeSearch(made, sides, judged.batch(judged.places, sides.inputs)).likeliest()
     if not made.complete:
-        judged.note = f"only the first {len(made.passed) + len(made.wrong) + len(made.inner):,} mistakes were tried"
+        judged.note = f"only the first {len(made.passed) + len(made.mistakes):,} mistakes were tried"
     return [written(one, sure, judged.case) for one, sure in confirmed(judged, sides, found)]
 
 
@@ -116,20 +111,16 @@ def confirmed(judged: Judgement, sides: Sides, found: Sequence[Found]) -> list[t
         return good
     case, builder = judged.case, judged.builder
     results = [builder.call("add", sides.right, change(builder, one.slip, one.factor)) for one in found]
-    exact = case.exact.beside([sides.claimed, *results])
     places = [dict(place) for place in judged.places[:CONFIRMED_AT]]
     for position, leaf in enumerate(sides.inputs):
         for place, value in zip(places, drawn(leaf, case.seed + 7 + position, len(places)), strict=True):
             place[leaf.params["name"]] = np.asarray(value)
-    try:
-        exact.begin()
+    with case.exact.meanwhile([sides.claimed, *results]) as exact:
         for one, result in zip(found, results, strict=True):
             answer = exact.compare(sides.claimed, places, left=result, wide=True)
             relations = [set(point["relations"]) for point in answer.get("points", ())]
             if not any("!" in here for here in relations):
                 good.append((one, bool(relations) and all(here <= RIGHT for here in relations)))
-    finally:
-        case.exact.oracle.load(case.exact.table.flat)
     return good
 
 
@@ -203,11 +194,12 @@ def _counts(node: Node, number: Any) -> bool:
     return top.primitive.name == "sum" and top.args[0].type.size == number * top.type.size
 
 
-def describe(one: Wrong) -> str:
-    """The sentence of a mistake in a local rule."""
+def describe(one: Mistake) -> str:
+    """The sentence of a mistake."""
     edge = one.edge
-    partial = edge.partial
-    right = str(partial) if not isinstance(partial, Node) else node_text(partial, 40)
+    if edge is None:
+        return one.slip.told
+    right = str(edge.partial) if not isinstance(edge.partial, Node) else node_text(edge.partial, 40)
     return one.slip.told.format(
         node=f"`{node_text(edge.node, 40)}`",
         arg=f"`{node_text(edge.arg, 40)}`",
@@ -220,7 +212,7 @@ def describe(one: Wrong) -> str:
 
 def rule_of(found: Found, case: Case, longest: int = 80) -> str | None:
     """The right local rule at the node of a mistake; None where no short text for it is known."""
-    edge = None if isinstance(found.slip, Inner) else found.slip.edge
+    edge = found.slip.edge
     if edge is None or edge.partial is None or edge.arg.primitive is CONSTANT:
         return None
     partial = edge.partial
@@ -231,7 +223,7 @@ def rule_of(found: Found, case: Case, longest: int = 80) -> str | None:
     return f"the derivative of `{whole}` by `{by}` is `{right}`"
 
 
-class Weighing:
+class MistakeSearch:
     """The directional derivatives at all places, and what each mistake of a derivation makes of them."""
 
     def __init__(self, made: Derivation, sides: Sides, places: Places) -> None:
@@ -253,9 +245,7 @@ class Weighing:
         if len(self.gap) < 2 or not (np.abs(self.gap) > SMALL * self.scale).any():
             return []
         with np.errstate(all="ignore"):
-            ordered = sorted(
-                [*self.passed(), *self.wrong(), *self.inner()], key=lambda one: (one.cost, -one.node.serial)
-            )
+            ordered = sorted([*self.passed(), *self.mistakes()], key=lambda one: (one.cost, -one.node.serial))
         kept: dict[Any, Found] = {}
         for one in ordered:
             if one.cost <= ordered[0].cost + MARGIN:
@@ -263,13 +253,13 @@ class Weighing:
         return list(kept.values())[:MOST]
 
     def product(self, one: Node, other: Node, away: Node | None = None) -> Floats | None:
-        """The sums of products of entries at each place; what is passed on as 0 counts 0. `away` is subtracted."""
+        """The sums of products of entries at each place; 0 times anything is 0. `away` is subtracted."""
         if one not in self.values or other not in self.values or (away is not None and away not in self.values):
             return None
-        first = self.values[one] if away is None else self.values[one] - self.values[away]
-        found = first * self.values[other]
+        first, second = self.values[one] if away is None else self.values[one] - self.values[away], self.values[other]
+        found = first * second
         if not np.isfinite(found).all():
-            found = np.where(first == 0, 0.0, found)
+            found = np.where((first == 0) | (second == 0), 0.0, found)
         total: Floats = found if found.ndim == 1 else found.reshape(len(found), -1).sum(axis=1)
         return total
 
@@ -316,26 +306,17 @@ class Weighing:
             found.append(best._replace(places=tuple(dict.fromkeys(same))[: MOST_PLACES - 1]))
         return found
 
-    def wrong(self) -> list[Found]:
-        """Slips in a local rule."""
+    def mistakes(self) -> list[Found]:
+        """Mistakes in a local rule, and derivatives of nodes that are missing or were put together wrongly."""
         found: dict[tuple[Node, Node], Found] = {}
-        for one in sorted(self.made.wrong, key=lambda one: one.slip.cost):
-            if self.meets(self.product(one.sent, one.tangent, one.edge.sent)):
-                same = (one.edge.node, one.sent)
+        for one in sorted(self.made.mistakes, key=lambda one: one.slip.cost):
+            if self.meets(self.product(one.wrong, one.beside, one.right)):
+                same = (one.node, one.wrong)
                 if same not in found:
-                    found[same] = Found(one.slip.name, describe(one), one.slip.cost, one.edge.node, one)
+                    found[same] = Found(one.slip.name, describe(one), one.slip.cost, one.node, one)
                 elif found[same].name != one.slip.name:
                     found[same] = found[same]._replace(cause=one.slip.name)
         return list(found.values())
-
-    def inner(self) -> list[Found]:
-        """Derivatives of nodes that are missing, or were put together wrongly."""
-        found = []
-        for one in self.made.inner:
-            first, second = self.product(one.cotangent, one.instead), self.product(one.cotangent, one.tangent)
-            if first is not None and second is not None and self.meets(first - second):
-                found.append(Found(one.slip.name, one.slip.told, one.slip.cost, one.node, one))
-        return found
 
 
 # --- the derivation ------------------------------------------------------------------------------------------------
@@ -358,11 +339,9 @@ class Derivation:
         self.builder = builder
         self.target = target
         self.direction = direction
-        self.wrong: list[Wrong] = []
+        self.mistakes: list[Mistake] = []
         self.passed: list[Passed] = []
-        self.inner: list[Inner] = []
         self.complete = True
-        self.nodes = 0
         self._end = builder.count + most
         self._flows: dict[Node, Flow] = {}
         self._edges: list[tuple[Edge, Node | None]] = []
@@ -375,7 +354,6 @@ class Derivation:
     # --- inner ----------------------------------------------------------------------------------------------
 
     def _observe(self, node: Node, flow: Flow, sent: list[tuple[Node, Flow]]) -> None:
-        self.nodes += 1
         self._flows[node] = flow
         ct, mask = flow
         if node in self.outer and node.primitive.name in OUTER:
@@ -417,7 +395,7 @@ class Derivation:
             self.passed.append(Passed(edge, edge.arg, edge.sent, tangent))
             for slip, sent in self._wrong(edge, mask):
                 if sent is not edge.sent and sent.shape == edge.arg.shape:
-                    self.wrong.append(Wrong(slip, edge, sent, tangent))
+                    self.mistakes.append(Mistake(slip, edge.node, edge, sent, edge.sent, tangent))
             if self.builder.count > self._end:
                 self.complete = False
                 return
@@ -429,7 +407,7 @@ class Derivation:
             if uses.get(node, 0) > 1:
                 self.passed.append(Passed(None, node, cotangent, tangent))
             for slip, instead in self._instead(node, tangent):
-                self.inner.append(Inner(slip, node, cotangent, tangent, instead))
+                self.mistakes.append(Mistake(slip, node, None, instead, tangent, cotangent))
 
     def _wrong(self, edge: Edge, mask: Node | None) -> Iterator[tuple[Slip, Node]]:
         builder, node = self.builder, edge.node
@@ -460,20 +438,13 @@ class Derivation:
 
 def needed(found: Derivation) -> list[Node]:
     """The nodes whose values tell what every mistake would change, each once."""
-    nodes: dict[Node, None] = {}
-    for passed in found.passed:
-        nodes |= {passed.sent: None, passed.tangent: None}
-    for wrong in found.wrong:
-        nodes[wrong.sent] = None
-    for inner in found.inner:
-        nodes |= {inner.cotangent: None, inner.tangent: None, inner.instead: None}
-    return list(nodes)
+    nodes = [node for one in found.passed for node in (one.sent, one.tangent)]
+    nodes += [node for one in found.mistakes for node in (one.wrong, one.right, one.beside)]
+    return list(dict.fromkeys(nodes))
 
 
-def change(builder: Builder, found: Wrong | Passed | Inner, factor: Any = None) -> Node:
+def change(builder: Builder, found: Mistake | Passed, factor: Any = None) -> Node:
     """By how much a mistake changes the directional derivative, as a node; `factor` for what is passed on, times it."""
-    if isinstance(found, Inner):
-        return paired(found.instead - found.tangent, found.cotangent)
     if isinstance(found, Passed):
         return paired(found.tangent, builder.call("mul", found.sent, factor - 1))
-    return paired(found.tangent, found.sent - found.edge.sent)
+    return paired(found.beside, found.wrong - found.right)

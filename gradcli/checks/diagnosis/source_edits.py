@@ -70,10 +70,8 @@ def compared(case: Case, made: Node, places: Sequence[Values]) -> list[Any] | No
     work = sum(node.type.size for node in reachable(nodes))
     count = max(FEWEST_ENTRIES, min(MOST_ENTRIES, MOST_WORK // work))
     entries = None if size <= count else sorted({int(i) for i in np.linspace(0, size - 1, count)})
-    exact = case.exact.beside(nodes)
     answers = []
-    try:
-        exact.begin()
+    with case.exact.meanwhile(nodes) as exact:
         for place in places:
             name = exact.derive(case.output, case.target, subject.moving, place, entries, case.seed, subject.inner)
             answer = exact.compare(made, [place], name=name)
@@ -83,8 +81,6 @@ def compared(case: Case, made: Node, places: Sequence[Values]) -> list[Any] | No
             if not found["region"] or not found["relations"] or not set(found["relations"]) <= RIGHT:
                 return None
             answers.append(found)
-    finally:
-        case.exact.oracle.load(case.exact.table.flat)
     return answers
 
 

@@ -7,16 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from gradcli.checks.differences.step_sequences import (
-    EPSILON,
-    RATIO,
-    STEPS,
-    beside,
-    evaluated,
-    first_step,
-    outvoted,
-    seeded_directions,
-)
+from gradcli.checks.differences import step_sequences
+from gradcli.checks.differences.step_sequences import EPSILON, RATIO, STEPS, evaluated, outvoted, seeded_directions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,17 +59,11 @@ def behaviour(f: Function, x: Floats, entries: Sequence[int], joint: bool, seed:
     worst = next((v for v in ("DISCONTINUOUS", "BOUNDARY", "KINK") if v in verdicts), "smooth")
     telling = seen[verdicts.index(worst)] if worst != "smooth" else seen[0]
     own = seen[: len(axes)]
-    return Behaviour(
-        worst,
-        [None if one.left is None else one.left.slope for one in own],
-        [None if one.right is None else one.right.slope for one in own],
-        max((side.slope_bound for one in own for side in (one.left, one.right) if side is not None), default=0.0),
-        telling.value,
-        (
-            None if telling.left is None else telling.left.limit,
-            None if telling.right is None else telling.right.limit,
-        ),
-    )
+    sides_of = [one.left for one in own], [one.right for one in own]
+    left, right = ([None if one is None else one.slope for one in side] for side in sides_of)
+    bounds = (one.slope_bound for side in sides_of for one in side if one is not None)
+    limits = [None if one is None else one.limit for one in (telling.left, telling.right)]
+    return Behaviour(worst, left, right, max(bounds, default=0.0), telling.value, (limits[0], limits[1]))
 
 
 def inside(found: Sequence[float], seen: Behaviour) -> bool:
@@ -96,7 +82,7 @@ def sides(f: Function, x: Floats, directions: Sequence[Floats]) -> list[Sides]:
     points = [x[None]]
     steps = []
     for d in directions:
-        h = first_step(x, d) * RATIO ** -np.arange(STEPS)
+        h = step_sequences.first_step(x, d) * RATIO ** -np.arange(STEPS)
         steps.append(h)
         points += [x + side * (h[:, None] * SIDED).reshape(-1)[:, None] * d for side in (-1.0, 1.0)]
     values = evaluated(f, np.concatenate(points))[:, 0]
@@ -123,7 +109,7 @@ def _side(here: float, steps: Floats, values: Floats, side: float) -> Side | Non
         return Side(limit, limit_bound, float(np.copysign(np.inf, rough[-1])), 0.0)
     slope = side * (-11.0 * start + 18.0 * f1 - 9.0 * f2 + 2.0 * f3) / (6.0 * h)
     rounding = 12.0 * EPSILON * np.maximum(np.abs(values[valid]).max(axis=1), abs(start)) / h
-    error = outvoted(slope, beside(slope) + rounding)
+    error = outvoted(slope, step_sequences.beside(slope) + rounding)
     best = int(np.argmin(error))
     return Side(limit, limit_bound, float(slope[best]), float(4.0 * error[best]))
 

@@ -427,7 +427,7 @@ def decades(one: Differences, claimed: float, slack: float) -> float:
 def divided(one: Differences, claimed: float) -> bool:
     """Whether some steps see the claimed slope and not the estimated one: f is another at another scale.
 
-    So a value that is rounded coarsely and then divided by something smooth is a saw: its teeth have a slope too.
+    A value that is rounded coarsely and then divided by something smooth jumps from piece to piece; each has a slope.
     """
     gap = abs(one.estimate.value - claimed)
     near = (np.abs(one.slopes - claimed) <= 4.0 * one.errors) & (one.errors <= 0.1 * gap)
@@ -459,7 +459,7 @@ def taylor_rate(one: Differences, claimed: float) -> float | None:
 
 CLEAREST = 3  # the smallest steps that show more than rounding
 STEEP = 8  # steps on which a slope has to grow, to be called vertical
-LARGE = 6  # of the first steps one has to see a kink: teeth of rounding are smaller
+LARGE = 6  # of the first steps one has to see a kink: the jumps of rounding are smaller
 MOST = 0.8  # of the steps between
 ROUNDINGS = 32.0
 

@@ -83,16 +83,13 @@ class Survey:
         rtol: float = 0.0,
         domain: Interval | None = None,
     ) -> None:
-        self.f = f
-        self.x = x
+        self.f, self.x = f, x
         self.slices = slices  # where each argument stands in x
         self.weights = weights  # of the outputs, a row for each combination that is judged
         self.claims = claims  # [rows, entries]
         with np.errstate(all="ignore"):
             self.here = weights @ step_sequences.evaluated(f, x[None])[0]
-        self.noise = noise
-        self.seed = seed
-        self.rtol = rtol
+        self.noise, self.seed, self.rtol = noise, seed, rtol
         self.rooms = step_sequences.rooms(domain, x)
         self.joint: list[Finding] = []
         self.entries: list[Finding] = []

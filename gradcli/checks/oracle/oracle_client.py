@@ -12,7 +12,7 @@ from __future__ import annotations
 import atexit
 import os
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import wraps
 from json import dumps, loads
 from queue import Empty, SimpleQueue
@@ -32,7 +32,7 @@ from gradcli.primitives import catalogue
 
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -99,6 +99,16 @@ class Exact:
         """The oracle, holding other nodes for a while, within the time of the same check."""
         return Exact(self.oracle, nodes, self.seconds, self.proving, self.deadline)
 
+    @contextmanager
+    def meanwhile(self, nodes: Sequence[Node]) -> Iterator[Exact]:
+        """Inside, questions may be asked about other nodes; then these are loaded again."""
+        other = self.beside(nodes)
+        try:
+            other.begin()
+            yield other
+        finally:
+            self.oracle.load(self.table.flat)
+
     def ask(self, question: str, **about: Any) -> Answer:
         """The oracle's answer to a question of `oracle_server`, about nodes and arrays as they are here."""
         if self.refused is not None:
@@ -141,7 +151,7 @@ class Exact:
         slopes, those of the real part by its parts. Nothing is computed yet.
         """
         name = {"output": output, "target": target, "moving": moving, "point": values, "entries": entries}
-        plain: dict[str, Any] = self._plain({**name, "seed": seed, "inner": inner, "plane": plane})
+        plain: Answer = self._plain({**name, "seed": seed, "inner": inner, "plane": plane})
         return plain
 
     def _plain(self, value: Any) -> Any:
@@ -161,13 +171,14 @@ class Exact:
             return [self._plain(one) for one in value]
         return value
 
-    def leaves_of(self, nodes: Sequence[Node]) -> set[str]:
-        """The names of the leaves that some nodes read."""
-        return {node.params["name"] for node in reachable(nodes) if node.primitive is LEAF}
-
     def node(self, row: int | None) -> Node | None:
         """The node of a row that an answer names."""
         return None if row is None else self.by_row.get(row)
+
+
+def leaf_names(nodes: Sequence[Node]) -> set[str]:
+    """The names of the leaves that some nodes read."""
+    return {node.params["name"] for node in reachable(nodes) if node.primitive is LEAF}
 
 
 P = ParamSpec("P")
@@ -175,7 +186,6 @@ R = TypeVar("R")
 
 MOST_MEMORY = 200  # MiB; a process that holds more is replaced before the next script, for 0.15 s
 FRESH = {"memory": "it has no memory left", "used": "SymPy has worked in it before"}  # what a fresh process may answer
-MOST_HELD = 3  # programs of one script: the one that is checked, and what its diagnosis compares
 MOST_PROGRAMS = 4000  # the same, also where the system does not say how much memory a process holds
 
 
@@ -205,8 +215,8 @@ class Oracle:
         self._number = 0
         self._programs = 0  # sent to the present process
         self._answered = False  # whether any process has ever answered: one that cannot start is a fault of its own
-        self._held: list[Any] = []  # the programs that the present process holds; questions are about the first
-        self._wanted: Any = None  # the one that they should be about
+        self._held: Any = None  # the program that the present process holds
+        self._wanted: Any = None  # the one that questions should be about
 
     def __enter__(self) -> Oracle:
         self._lock.acquire()
@@ -218,8 +228,7 @@ class Oracle:
     def __exit__(self, *exc: object) -> None:
         self._users -= 1
         if not self._users:
-            self._wanted = None  # the next user sends a program of its own
-            self._held.clear()
+            self._wanted = self._held = None  # the next user sends a program of its own
         self._lock.release()
 
     def memory(self) -> float:
@@ -234,7 +243,7 @@ class Oracle:
     def holds(self) -> bool:
         """Whether the process still has the program, and what was derived from it."""
         alive = self._process is not None and self._process.poll() is None
-        return alive and bool(self._held) and self._held[0] is self._wanted
+        return alive and self._held is not None and self._held is self._wanted
 
     def ask(self, op: str, timeout: float, **question: Any) -> Answer:
         """The answer to one question; raises NoAnswer where two processes died over it, or the time is over.
@@ -269,15 +278,13 @@ class Oracle:
 
     def close(self) -> None:
         """End the process."""
-        process, self._process = self._process, None
-        self._held.clear()
+        process, self._process, self._held = self._process, None, None
         if process is not None:
             process.kill()
             process.wait()
-            for stream in (process.stdin, process.stdout):
-                if stream is not None:
-                    with suppress(OSError):  # what is left in its buffer has no reader
-                        stream.close()
+            for stream in filter(None, (process.stdin, process.stdout)):
+                with suppress(OSError):  # what is left in its buffer has no reader
+                    stream.close()
 
     # --- inner ----------------------------------------------------------------------------------------------
 
@@ -285,14 +292,9 @@ class Oracle:
         """The answer to a question about the program that is wanted, which is sent first where it is not loaded."""
         self.warm()
         if self._wanted is not None and not self.holds:
-            place = next((place for place, one in enumerate(self._held) if one is self._wanted), None)
-            if place is None:
-                self._exchange("load", timeout, {"flat": self._wanted, "keep": len(self._held[: MOST_HELD - 1])})
-                self._held = [self._wanted, *self._held[: MOST_HELD - 1]]
-                self._programs += 1
-            else:
-                self._exchange("recall", timeout, {"place": place})
-                self._held.insert(0, self._held.pop(place))
+            self._exchange("load", timeout, {"flat": self._wanted})
+            self._held = self._wanted
+            self._programs += 1
         return self._exchange(op, timeout, question)
 
     def _exchange(self, op: str, timeout: float, question: dict[str, Any]) -> Answer:
@@ -321,7 +323,7 @@ class Oracle:
         return answer
 
     def _ended(self) -> int | None:
-        """The exit code of a process that has stopped talking."""
+        """The exit code of a process that no longer answers."""
         process = self._process
         assert process is not None
         with suppress(TimeoutExpired):
@@ -331,7 +333,7 @@ class Oracle:
 
     def _start(self) -> None:
         self._answers = SimpleQueue()
-        self._held.clear()
+        self._held = None
         self._programs = 0
         self._process = start(
             "gradcli.checks.oracle.oracle_server", {"SYMPY_GROUND_TYPES": "python", "PYTHONHASHSEED": "0"}
@@ -341,12 +343,9 @@ class Oracle:
 
 def _listen(stream: Any, answers: SimpleQueue[str | None]) -> None:
     """Hand on each line; None when there will be no more."""
-    try:
+    with suppress(OSError, ValueError):  # the stream was closed
         for line in whole_lines(stream):
             answers.put(line)
-    except (OSError, ValueError):
-        answers.put(None)  # the stream was closed under us
-        return
     answers.put(None)
 
 

@@ -29,12 +29,7 @@ from gradcli.checks.evaluate.balls import EXACT, Literals
 from gradcli.checks.evaluate.evaluation import work_of
 from gradcli.checks.evaluate.interpretation import Failure, Undecided, UndefinedAt, Unsupported
 from gradcli.checks.oracle.call_budget import CallBudget, UsedBefore
-from gradcli.checks.oracle.child_process import (
-    cpu_limit,
-    end_with_parent,
-    extend_cpu_limit,
-    limit_memory,
-)
+from gradcli.checks.oracle.child_process import cpu_limit, end_with_parent, extend_cpu_limit, limit_memory
 from gradcli.graph.flat import restore_nodes
 from gradcli.graph.node import is_reader, reachable
 from gradcli.primitives import catalogue
@@ -70,10 +65,10 @@ class LoadedProgram:
 
 
 class Session:
-    """The programs of one script; questions are about the first of them."""
+    """The program of the script that is checked, or one beside it; questions are about it."""
 
     def __init__(self) -> None:
-        self.programs = [LoadedProgram([])]
+        self.program = LoadedProgram([])
         self.fields = Fields()
         self.sympy = CallBudget()
         self.shortening = CallBudget(MOST_SHORTENING)
@@ -97,15 +92,9 @@ class Session:
         except Exception as reason:  # a rule or a library that could not go on: said, and the process lives
             return _problem("unsupported", f"{type(reason).__name__}: {reason}")
 
-    def on_load(self, flat: Any, keep: int = 0) -> Answer:
-        """Take a program, and keep so many of those before it with what was derived from them."""
-        _, nodes = restore_nodes(flat, catalogue())
-        self.programs = [LoadedProgram(nodes), *self.programs[:keep]]
-        return {"nodes": len(nodes)}
-
-    def on_recall(self, place: int) -> Answer:
-        """Go back to a program that was kept."""
-        self.programs.insert(0, self.programs.pop(place))
+    def on_load(self, flat: Any) -> Answer:
+        """Take a program in place of the one before."""
+        self.program = LoadedProgram(restore_nodes(flat, catalogue())[1])
         return {"nodes": len(self.nodes)}
 
     def on_values(self, rows: Sequence[int], point: Any) -> Answer:
@@ -133,7 +122,7 @@ class Session:
         given, answer = judging.given(here, ways)
         plain = answer["given"] is not None and answer["tie"] is None and not judging.query.wholesale
         if plain and point == derivative["point"]:
-            self.programs[0].signs[self._place(judging.query, derivative, EXACT)] = given.signs
+            self.program.signs[id(judging.query), dumps(point), EXACT] = given.signs
         answer["value"] = self._entry(answer.pop("ball"))
         tie = answer["tie"]
         if tie is not None:
@@ -196,7 +185,7 @@ class Session:
         if "left" in nodes:
             rows["differ"] = lambda: self._differ(nodes["left"], judged, here)
         else:
-            rows["values"] = self.programs[0].values.setdefault(dumps(point), {})
+            rows["values"] = self.program.values.setdefault(dumps(point), {})
         answer: Answer = ask(**nodes, right=judged, point=here, **rows)
         return answer
 
@@ -210,11 +199,8 @@ class Session:
             return _problem(found.kind, found.reason)
         radius = float(found.rad())
         known = isfinite(radius) and (radius > 0 or found.is_exact())  # else no double holds it
-        return {
-            "digits": ball_numbers.digits(found),
-            "value": relations.nearest(found),
-            "radius": radius if known else None,
-        }
+        digits, nearest = ball_numbers.digits(found), relations.nearest(found)
+        return {"digits": digits, "value": nearest, "radius": radius if known else None}
 
     def on_sympy(self, output: int, target: int, entry: int, point: Any) -> Answer:
         """SymPy's derivative of a scalar node by one entry of another."""
@@ -234,7 +220,7 @@ class Session:
         output, target, moving, entries, _ = (derivative[key] for key in DERIVATIVE)
         seed, inner, plane = derivative.get("seed", 0), derivative.get("inner"), derivative.get("plane", False)
         key = (output, target, tuple(moving), None if entries is None else tuple(entries), seed, plane)
-        known = self.programs[0].queries
+        known = self.program.queries
         if key not in known:
             both = None if inner is None else (self.nodes[inner[0]], self.nodes[inner[1]])
             known[key] = DerivativeQuery(self.nodes[output], self.nodes[target], moving, entries, seed, both, plane)
@@ -242,23 +228,19 @@ class Session:
 
     def _signs(self, query: DerivativeQuery, derivative: Any, literals: Literals) -> Sequence[int]:
         """What decides branches at the point of a derivative: its region."""
-        key = self._place(query, derivative, literals)
-        known = self.programs[0].signs
+        key = id(query), dumps(derivative["point"]), literals
+        known = self.program.signs
         if key not in known:
             judging = ClaimComparison(query, query.target, self.fields, literals=literals)
             known[key] = judging.region(_point(derivative["point"]))
         return known[key]
 
-    @staticmethod
-    def _place(query: DerivativeQuery, derivative: Any, literals: Literals) -> Any:
-        return id(query), dumps(derivative["point"]), literals
-
     @property
     def nodes(self) -> list[Node]:
-        return self.programs[0].nodes
+        return self.program.nodes
 
     def _row(self, node: Node | None) -> int | None:
-        return None if node is None else self.programs[0].rows.get(node)
+        return None if node is None else self.program.rows.get(node)
 
     def _plain(self, answer: Answer) -> Answer:
         """A comparison with the row of its failure in place of the node."""

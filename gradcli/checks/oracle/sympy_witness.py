@@ -19,14 +19,7 @@ from sympy.printing.str import StrPrinter
 
 from gradcli.checks.evaluate import ball_numbers
 from gradcli.checks.evaluate.evaluation import Reading, work_of
-from gradcli.checks.evaluate.interpretation import (
-    Entries,
-    Failure,
-    SymbolicField,
-    Undecided,
-    UndefinedAt,
-    Unsupported,
-)
+from gradcli.checks.evaluate.interpretation import Entries, Failure, SymbolicField, Undecided, UndefinedAt, Unsupported
 from gradcli.checks.formatting import position
 from gradcli.graph.node import LEAF, reachable
 from gradcli.primitives import functions
