@@ -19,9 +19,8 @@ from gradcli.execution.namespaces import Unavailable
 from gradcli.primitives import catalogue
 from tests.benchmarks import devices
 from tests.cases import cases
-from tests.device_programs import PROGRAMS, Program
 from tests.study import study
-from tests.test_cupy_plans import BOUNDS, EDGES, near, planned, plans_of
+from tests.test_cupy_plans import BOUNDS, EDGES, PROGRAMS, Program, near, planned, plans_of
 
 reason = "CuPy is not installed" if find_spec("cupy") is None else "there is no GPU" if devices.gpu() is None else ""
 if reason:
