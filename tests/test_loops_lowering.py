@@ -103,6 +103,7 @@ NODES: list[tuple[str, list[int]]] = [
     ("x = a\nfor i in range(40):\n  y = 2\n  x = x/y\nx + y + sum(ones(y))", [39]),
     ("x = a\nfor i in range(80):\n  if i < 40: x = x*b\n  else: x = sin(x)\nx", [39]),
     ("x = a\nfor i in range(80):\n  if i == 0 or i > 70: x = x*b\n  elif i != 45: x = sin(x)\n  else: x = 2*x\nx", [44]),
+    ("x = a\nfor i in range(80):\n  if i <= 39: x = x*b\n  elif i >= 60: x = sin(x)\nx", [39]),
     ("x, y = a, b\nfor i in range(80):\n  if i < 40: x = x*y\n  else: x = sin(y)\n  y = cos(x)\nx", [39]),
     ("x = a\nfor i in range(80):\n  if mod(i, 2) == 0: x = x*b\n  else: x = sin(x)\nx", []),
     ("x = a\nfor i in range(40):\n  for j in range(34): x = x*0.99 + b*j + i*X[i, j]\nx", [33, 39]),

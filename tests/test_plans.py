@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from typing import Any
 
 import numpy as np
@@ -213,3 +215,21 @@ def test_the_library_has_its_threads_again() -> None:
         assert get() == 2
     finally:
         put(before)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_child_process_has_threads_of_its_own() -> None:
+    def met() -> bool:
+        both = threading.Barrier(2)
+
+        def meet() -> None:
+            both.wait(10)
+
+        thread_pool.together([meet, meet])
+        return True
+
+    assert met()
+    child = os.fork()
+    if not child:
+        os._exit(0 if met() else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

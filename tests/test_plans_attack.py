@@ -95,6 +95,21 @@ def test_entries_that_differ_from_turn_to_turn(turns: int) -> None:
     judged(Case(text, values, [{"u": -values["w"]}]), 0, LOOPS)
 
 
+@pytest.mark.parametrize(("factor", "turns"), [(2, 130), (1.25, 130), (1.25, 200)])
+def test_what_grows_stays_at_its_fixed_point(factor: float, turns: int) -> None:
+    """Every step of the evaluator is exact here; blocks of turns would lose all digits."""
+    u = np.round(np.array([1.1, 1.3, 1.7]) * 2.0**48) / 2.0**48
+    w = np.array([0.3, -0.2, 0.9])
+    text = f"h, s = u, 0*u\nfor t in range({turns}):\n    h = {factor}*h - {factor - 1}*u\n    s = s + h*w\nsum(s)"
+    with patched(*LOOPS):
+        tape, values = question(text, {"u": u, "w": w})
+        plan = Plan(tape)
+        answer = plan.answer(values)
+    assert plan.cores()
+    assert answer is not None
+    np.testing.assert_allclose(answer[0], turns * np.sum(u * w), rtol=1e-12)
+
+
 def test_constant_gradients_have_numbers_of_their_own() -> None:
     """Loops that become one make new values; a gradient that is 0 by construction is a value already."""
     x = np.random.default_rng(0).normal(size=256)
