@@ -7,13 +7,13 @@ and divides the gradients by it again, and skips a step whose gradients are not 
 from __future__ import annotations
 
 import functools
-import threading
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from gradcli.eager._core import dtypes
 from gradcli.eager._core.devices import cuda_is_available, device
+from gradcli.eager._core.events import per_thread
 from gradcli.eager._core.modes import once, warn
 from gradcli.eager._core.unsupported import room
 
@@ -27,14 +27,8 @@ __all__ = ["GradScaler", "autocast"]
 _TARGETS = {"cpu": dtypes.bfloat16, "cuda": dtypes.float16}
 
 
-class _Modes(threading.local):
-    """The kinds of devices for which autocast is on in this thread."""
-
-    def __init__(self) -> None:
-        self.enabled: frozenset[str] = frozenset()
-
-
-_modes = _Modes()
+enabled: frozenset[str]  # the kinds of devices for which autocast is on in this thread
+_own = per_thread(__name__, enabled=frozenset())
 
 
 class autocast:
@@ -59,14 +53,14 @@ class autocast:
         self._enabled = bool(enabled)
 
     def __enter__(self) -> Self:
-        self._before = _modes.enabled
+        self._before = _own.enabled
         if self._enabled:
             once("autocast", "autocast changes nothing in gradcli: operations keep the dtype of their operands")
-        _modes.enabled = self._before | {self.device} if self._enabled else self._before - {self.device}
+        _own.enabled = self._before | {self.device} if self._enabled else self._before - {self.device}
         return self
 
     def __exit__(self, *exc: object) -> None:
-        _modes.enabled = self._before
+        _own.enabled = self._before
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
@@ -79,7 +73,7 @@ class autocast:
 
 def is_autocast_enabled(device_type: str = "cuda") -> bool:
     """Whether a block of `autocast` for this kind of device is open."""
-    return device_type in _modes.enabled
+    return device_type in _own.enabled
 
 
 def get_autocast_dtype(device_type: str) -> dtypes.dtype:

@@ -58,6 +58,11 @@ class Distribution:
         """The shape of one draw."""
         return self._event_shape
 
+    @property
+    def stddev(self) -> Any:
+        """The standard deviation."""
+        return self.variance.sqrt()  # type: ignore[attr-defined]
+
     def rsample(self, sample_shape: Any = ()) -> Any:
         """A draw through which gradients flow."""
         raise NotImplementedError(
@@ -222,11 +227,6 @@ class Bernoulli(_ProbsOrLogits):
         return self.probs * (1 - self.probs)
 
     @property
-    def stddev(self) -> Any:
-        """The standard deviation."""
-        return self.variance.sqrt()
-
-    @property
     def mode(self) -> Any:
         """The more likely value; NaN where both are equally likely."""
         return (self.probs >= 0.5).to(self.probs.dtype).masked_fill(self.probs == 0.5, math.nan)
@@ -298,8 +298,7 @@ class Categorical(_ProbsOrLogits):
 
 
 def _of_normal(p: Any, q: Any) -> Any:
-    ratio = (p.scale / q.scale).pow(2)
-    away = ((p.loc - q.loc) / q.scale).pow(2)
+    ratio, away = (p.scale / q.scale).pow(2), ((p.loc - q.loc) / q.scale).pow(2)
     return 0.5 * (ratio + away - 1 - ratio.log())
 
 

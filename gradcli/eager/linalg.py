@@ -52,19 +52,18 @@ def _of_square(name: str, ours: str, node: str, x: Tensor) -> Tensor:
     return record(operation(ours), (x,), {}, node, pointwise=False)
 
 
-def _sound(x: Tensor, name: str, what: str) -> Tensor:
-    if x._raw.size and np.isnan(x._raw).any():
-        raise LinAlgError(f"linalg.{name}: {what}")
-    return x
+def _finite(found: Tensor, reason: str, *xs: Tensor) -> Tensor:
+    """A result; LinAlgError where it is not finite, although the operands are."""
+    if not np.isfinite(found._raw).all() and all(np.isfinite(x._raw).all() for x in xs):
+        raise LinAlgError(reason)
+    return found
 
 
 @op("inverse", only=LINALG, node="LinalgInvEx")
 def inv(A: Tensor) -> Tensor:
     """The inverse; LinAlgError for a singular matrix."""
     found = _of_square("inv", "inv", "LinalgInvExBackward0", A)
-    if not np.isfinite(found._raw).all() and np.isfinite(A._raw).all():
-        raise LinAlgError("linalg.inv: the matrix is singular, so it has no inverse")
-    return found
+    return _finite(found, "linalg.inv: the matrix is singular, so it has no inverse", A)
 
 
 @op(node="LinalgDet")
@@ -97,9 +96,7 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
     if not left:
         return solve(A.mT, B.mT).mT
     found = record(operation("solve"), (A, B), {}, "LinalgSolveExBackward0", pointwise=False)
-    if not np.isfinite(found._raw).all() and np.isfinite(A._raw).all() and np.isfinite(B._raw).all():
-        raise LinAlgError("linalg.solve: the matrix is singular, so the system has no unique solution")
-    return found
+    return _finite(found, "linalg.solve: the matrix is singular, so the system has no unique solution", A, B)
 
 
 @op(only=LINALG)
@@ -128,7 +125,8 @@ def _triangular(A: Any, B: Any, *, upper: bool, left: bool, unitriangular: bool)
 def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
     """The lower triangular L with A = L L^T; LinAlgError unless A is positive definite."""
     found = _of_square("cholesky", "cholesky", "LinalgCholeskyExBackward0", A)
-    _sound(found, "cholesky", "the input is not positive-definite")
+    if np.isnan(found._raw).any():
+        raise LinAlgError("linalg.cholesky: the input is not positive-definite")
     return found.mT if upper else found
 
 

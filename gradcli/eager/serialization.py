@@ -213,11 +213,11 @@ def _refused(x: Any, place: tuple[str, ...]) -> str:
 
 
 def _loaded(file: Any, name: str, to: devices.device | None) -> Any:
-    start = file.read(2)
+    start = file.read(1)
     file.seek(0)
     if not start:
         raise EOFError(f"torch.load: {name} is empty")
-    if start[:1] == b"\x80":
+    if start == b"\x80":
         raise _Refused(_foreign(name))
     try:
         with zipfile.ZipFile(file) as archive:

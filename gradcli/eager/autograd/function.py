@@ -85,19 +85,18 @@ class FunctionNode(Node):
         """What forward saved; RuntimeError once it was freed, or where it was changed in place since."""
         self.check_not_freed()
         self.check_versions()
-        found: list[Any] = []
-        for one in self.saved or ():
-            if type(one) is Packed:
-                found.append(one.attached(self))
-            elif type(one) is Saved:
-                result = Tensor(one._raw, True, one._count)
-                result._edge = (self, one.output)
-                if one.tangent is not None and state.dual is not None:
-                    state.dual.give(result, one.tangent)
-                found.append(result)
-            else:
-                found.append(one)
-        return tuple(found)
+        return tuple([self._read(one) for one in self.saved or ()])
+
+    def _read(self, one: Any) -> Any:
+        if type(one) is Packed:
+            return one.attached(self)
+        if type(one) is not Saved:
+            return one
+        result = Tensor(one._raw, True, one._count)
+        result._edge = (self, one.output)
+        if one.tangent is not None and state.dual is not None:
+            state.dual.give(result, one.tangent)
+        return result
 
     def __getattr__(self, name: str) -> Any:
         if name in Node.__slots__ or name in FunctionNode.__slots__:
@@ -114,6 +113,17 @@ class FunctionNode(Node):
             given.append(ct if ct is None or isinstance(ct, Tensor) else Tensor(ct))
         with modes.set_grad_enabled(create_graph):
             return self.call_backward(given, create_graph)
+
+    def push(self, args: tuple[Any, ...], outputs: list[Any], dual: Any) -> None:
+        """Give the results the tangents that the class's jvp returns."""
+        state.dual = None
+        try:
+            answer = self.owner.jvp(self.context, *[_tangent(x, self.context) for x in args])
+        finally:
+            state.dual = dual
+        for out, tangent in zip(outputs, answer if isinstance(answer, tuple) else (answer,), strict=True):
+            if isinstance(out, Tensor) and tangent is not None:
+                dual.give(out, tangent)
 
     def call_backward(self, given: list[Any], create_graph: bool) -> list[Any]:
         """What backward returns for these gradients of the results, fitted to the inputs that are tensors."""
@@ -289,7 +299,7 @@ class Function:
         if tracked:
             attach(node, outputs, list(answer) if several else [answer])
         if dual is not None and any(x._tangent is not None for x in tensors):
-            _push(node, args, outputs, dual)
+            node.push(args, outputs, dual)
         if events.current is not None:
             for out in outputs:
                 if isinstance(out, Tensor):
@@ -322,18 +332,6 @@ def _bound(
     if complete or found.kwargs:
         found.apply_defaults()
     return found.args
-
-
-def _push(node: FunctionNode, args: tuple[Any, ...], outputs: list[Any], dual: Any) -> None:
-    state.dual = None
-    try:
-        tangents = [_tangent(x, node.context) for x in args]
-        answer = node.owner.jvp(node.context, *tangents)
-    finally:
-        state.dual = dual
-    for out, tangent in zip(outputs, answer if isinstance(answer, tuple) else (answer,), strict=True):
-        if isinstance(out, Tensor) and tangent is not None:
-            dual.give(out, tangent)
 
 
 def _tangent(x: Any, context: Context) -> Any:

@@ -8,9 +8,8 @@ the function cannot be recorded, it is called twice for every entry.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -68,7 +67,8 @@ def _is_right(
     f: Callable[[Tensor], Tensor], program: Program, here: Floats, eps: float, found: Floats, known: Floats | None
 ) -> bool:
     """Whether graph and function agree at two points, and its differences with those along two random directions."""
-    directions = _directions(here.shape)
+    random, shape = np.random.default_rng(here.size), (PROBES, *here.shape)  # the same for each call with this shape
+    directions = random.uniform(0.5, 1.0, shape) * random.choice([-1.0, 1.0], shape)
     above = here + eps * directions
     points = np.concatenate([above, here - eps * directions, here[None]])
     values = program_differences.evaluated(Tape(program), {next(iter(program.leaves)): points}, len(points))
@@ -83,13 +83,6 @@ def _is_right(
         if not (np.abs(found.T @ way - slope) <= slack + 1e-300).all():
             return False
     return True
-
-
-def _directions(shape: tuple[int, ...]) -> Floats:
-    """Random directions, the same for each call with this shape."""
-    random = np.random.default_rng(math.prod(shape))
-    found: Floats = random.uniform(0.5, 1.0, (PROBES, *shape)) * random.choice([-1.0, 1.0], (PROBES, *shape))
-    return found
 
 
 def _value(f: Callable[[Tensor], Tensor], point: Floats) -> Floats:
@@ -125,11 +118,9 @@ def gradcheck(
     RuntimeError where the function changes its inputs, and GradcheckError, with the likely reason, where they
     disagree; with `raise_exception=False` the result is False instead.
     """
-    xs = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
+    xs = _outputs(inputs)
     try:
-        _check(
-            func, xs, _Tolerances(eps, atol, rtol, nondet_tol), check_backward_ad, check_forward_ad, check_grad_dtypes
-        )
+        _check(func, xs, (eps, rtol, atol), nondet_tol, check_backward_ad, check_forward_ad, check_grad_dtypes)
     except GradcheckError:
         if raise_exception:
             raise
@@ -137,15 +128,14 @@ def gradcheck(
     return True
 
 
-class _Tolerances(NamedTuple):
-    eps: float
-    atol: float
-    rtol: float
-    nondet: float
-
-
 def _check(
-    func: Callable[..., Any], xs: tuple[Any, ...], limits: _Tolerances, reverse: bool, forward: bool, formats: bool
+    func: Callable[..., Any],
+    xs: tuple[Any, ...],
+    limits: tuple[float, float, float],
+    nondet: float,
+    reverse: bool,
+    forward: bool,
+    formats: bool,
 ) -> None:
     moving = [(i, x) for i, x in enumerate(xs) if isinstance(x, Tensor) and x.requires_grad]
     if not moving:
@@ -172,7 +162,7 @@ def _check(
             analytic = _analytic(output, moving, formats)
             again = _analytic(_outputs(func(*xs))[k], moving, False)
             for part, exact, second in zip(parts, analytic, again, strict=True):
-                if not _close(exact, second, 0.0, limits.nondet):
+                if not _close(exact, second, 0.0, nondet):
                     raise GradcheckError(
                         f"backward is not reentrant: it gives different gradients for input {part.i} (nondeterminism)"
                     )
@@ -194,13 +184,14 @@ class _Part:
     def __call__(self, t: Tensor) -> Tensor:
         return _outputs(self.func(*[t if j == self.i else y for j, y in enumerate(self.xs)]))[self.k]
 
-    def compare(self, exact: Any, limits: _Tolerances, how: str, known: Any = None) -> None:
+    def compare(self, exact: Any, limits: tuple[float, float, float], how: str, known: Any = None) -> None:
         """GradcheckError where a Jacobian is not that of differences; `known` is the output at the point."""
-        numeric = self.numeric(limits.eps, known)
-        if not _close(exact, numeric, limits.rtol, limits.atol):
+        eps, *close = limits
+        numeric = self.numeric(eps, known)
+        if not _close(exact, numeric, *close):
             raise GradcheckError(
                 f"Jacobian mismatch{how} for output {self.k} with respect to input {self.i},\n"
-                f"numerical:{numeric}\nanalytical:{exact}\nlikely reason: {self.reason(numeric, limits.eps)}"
+                f"numerical:{numeric}\nanalytical:{exact}\nlikely reason: {self.reason(numeric, eps)}"
             )
 
     def numeric(self, eps: float, known: Any = None) -> Any:
@@ -297,16 +288,13 @@ def gradgradcheck(
     masked: bool = False,
 ) -> bool:
     """`gradcheck` of the gradient of the function: its second derivatives."""
-    xs = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
-    outputs = _outputs(func(*xs))
-    if grad_outputs is None:
-        generator = np.random.default_rng(0)
-        seeds = tuple(
-            [Tensor(generator.standard_normal(out._array.shape).astype(out._array.dtype), True) for out in outputs]
-        )
-    else:
-        seeds = (grad_outputs,) if isinstance(grad_outputs, Tensor) else tuple(grad_outputs)
+    xs = _outputs(inputs)
     count = len(xs)
+    if grad_outputs is None:
+        draw = np.random.default_rng(0).standard_normal
+        outputs = _outputs(func(*xs))
+        grad_outputs = [Tensor(draw(out._array.shape).astype(out._array.dtype), True) for out in outputs]
+    seeds = _outputs(grad_outputs)
 
     def gradient(*everything: Any) -> tuple[Any, ...]:
         point, given = everything[:count], everything[count:]

@@ -71,7 +71,10 @@ def functional_call(
             if name not in places:
                 swapped.append(_put(module, name, value))
                 continue
-            for table, own in _tied(places, name) if tie_weights else [places[name]]:
+            (table, own), tied = places[name], [places[name]]
+            if tie_weights:  # all names of the tensor
+                tied = [(other, key) for other, key in places.values() if other[key] is table[own]]
+            for table, own in tied:
                 swapped.append((table, own, table[own]))
                 table[own] = value
         given = args if isinstance(args, tuple) else () if args is None else (args,)
@@ -103,12 +106,6 @@ def _places(module: Module) -> dict[str, tuple[dict[str, Any], str]]:
                 if value is not None:
                     found[f"{path}.{name}" if path else name] = (table, name)
     return found
-
-
-def _tied(places: dict[str, Any], name: str) -> list[tuple[dict[str, Any], str]]:
-    """All names of the tensor with this name: several for a shared (tied) tensor."""
-    table, own = places[name]
-    return [(other, key) for other, key in places.values() if other[key] is table[own]]
 
 
 def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:

@@ -7,19 +7,19 @@ gradients come from the derivative of the recorded graph, also evaluated with a 
 from __future__ import annotations
 
 import functools
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gradcli.eager._core import tracer
-from gradcli.eager._core.modes import place, recording
+from gradcli.eager._core.modes import place, recording, set_grad_enabled
 from gradcli.eager._core.node import Node as GradNode
 from gradcli.eager._core.node import class_named
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._core.tracer import Traced
 from gradcli.eager._engine.rule_node import source_of
-from gradcli.eager._ops.joining import stack, unbind
-from gradcli.eager._ops.views import axis_of, permute
+from gradcli.eager._ops.joining import movedim, stack, unbind
 from gradcli.eager._trace import Trace
 from gradcli.execution.evaluate import Tape
 from gradcli.graph.builder import building
@@ -58,13 +58,10 @@ def vmap(
     @functools.wraps(func)
     def mapped(*args: Any, **kwargs: Any) -> Any:
         batch = _Batch(in_dims, args)
-        inner = None if tracer.current is None else tracer.current
+        inner = tracer.current
         trace = Trace(guarded=False, randomness=randomness) if inner is None else inner
         examples = batch.examples(trace)
-        if inner is None:
-            with trace.running():
-                answer = func(*examples, **kwargs)
-        else:
+        with trace.running() if inner is None else nullcontext():
             answer = func(*examples, **kwargs)
         leaves, rebuild = flatten(answer)
         for leaf in leaves:
@@ -72,7 +69,10 @@ def vmap(
                 raise ValueError(f"vmap needs a function that returns tensors, but got {type(leaf).__name__}")
         found = batch.unrolled(trace, leaves) if inner is not None else batch.computed(trace, leaves)
         dims = spread(out_dims, answer)
-        return rebuild([_placed_axis(x, dim) for x, dim in zip(found, dims, strict=True)])
+        for x, dim in zip(found, dims, strict=True):
+            if dim is not None and not -x.ndim <= dim < x.ndim:
+                raise IndexError(f"out_dims={dim} does not exist in a result of {x.ndim} dimensions")
+        return rebuild([unbind(x)[0] if dim is None else _moved(x, 0, dim) for x, dim in zip(found, dims, strict=True)])
 
     return mapped
 
@@ -98,7 +98,7 @@ class _Batch:
                 raise ValueError(f"in_dims gives an axis for an argument of type {type(x).__name__}: use None for it")
             if not -x.ndim <= dim < x.ndim:
                 raise ValueError(f"in_dims={dim} does not exist in a tensor of {x.ndim} dimensions")
-            self.leaves[i] = _in_front(x, dim)
+            self.leaves[i] = _moved(x, dim, 0)
             sizes.add(self.leaves[i].shape[0])
         self.mapped = [dim is not None for dim in dims]
         if not sizes:
@@ -138,34 +138,29 @@ class _Batch:
         return [stack(part) for part in parts]
 
 
-def _in_front(x: Tensor, dim: int) -> Tensor:
-    at = axis_of(dim, x.ndim) + x.ndim
-    return x if at == 0 else permute(x, at, *[i for i in range(x.ndim) if i != at])
-
-
-def _placed_axis(x: Tensor, dim: int | None) -> Tensor:
-    if dim is None:
-        return unbind(x)[0]
-    if not -x.ndim <= dim < x.ndim:
-        raise IndexError(f"out_dims={dim} does not exist in a result of {x.ndim} dimensions")
-    at = dim % x.ndim
-    return x if at == 0 else permute(x, *range(1, at + 1), 0, *range(at + 1, x.ndim))
+def _moved(x: Tensor, source: int, to: int) -> Tensor:
+    return x if (source - to) % x.ndim == 0 else movedim(x, source, to)
 
 
 # --- graphs with a batch axis --------------------------------------------------------------------------------------
 
 
 def evaluated(nodes: Sequence[Node], kinds: Sequence[Any], given: Sequence[Given], size: int) -> list[Tensor]:
-    """The values of nodes as tensors with a batch axis of this size, with one common node."""
+    """The values of nodes as tensors with a batch axis of this size in front, with one common node."""
     used = set(reachable(nodes))
     needed = [one for one in given if one[0] in used]
-    arrays = values_of(nodes, kinds, {node: x._raw for node, x, _ in needed}, size)
-    results = [Tensor(array) for array in arrays]
-    if recording() and any(x.requires_grad for _, x, _ in needed):
-        moving = tuple([source_of(x) for _, x, _ in needed])
-        node = class_named(BatchNode, "VmapBackward0")(moving, tuple([x for _, x, _ in needed]), place())
+    xs = [x for _, x, _ in needed]
+    doubles = np.dtype(np.float64) in (*[x._raw.dtype for x in xs], *kinds)
+    values = {node.params["name"]: np.asarray(x._raw) for node, x, _ in needed}
+    found = Tape(list(nodes)).run(values, backend="numpy", dtype="float64" if doubles else "float32")
+    results = [
+        Tensor(np.array(np.broadcast_to(np.asarray(value).astype(kind), (size, *node.shape))))
+        for node, kind, value in zip(nodes, kinds, found, strict=True)
+    ]
+    if recording() and any(x.requires_grad for x in xs):
+        node = class_named(BatchNode, "VmapBackward0")(tuple(map(source_of, xs)), tuple(xs), place())
         assert isinstance(node, BatchNode)
-        node.outputs, node.nodes, node.kinds, node.size = len(results), nodes, kinds, size
+        node.outputs, node.nodes, node.size = len(results), nodes, size
         node.leaves = [(leaf, mapped) for leaf, _, mapped in needed]
         for i, result in enumerate(results):
             if result.dtype.is_floating_point:
@@ -173,27 +168,11 @@ def evaluated(nodes: Sequence[Node], kinds: Sequence[Any], given: Sequence[Given
     return results
 
 
-def values_of(nodes: Sequence[Node], kinds: Sequence[Any], values: dict[Node, Any], size: int) -> list[Any]:
-    """The values of nodes as arrays with a batch axis in front."""
-    floats = [
-        array.dtype for array in (*values.values(), *[np.empty(0, kind) for kind in kinds]) if array.dtype.kind == "f"
-    ]
-    name = "float64" if np.dtype(np.float64) in floats else "float32"
-    named = {node.params["name"]: np.asarray(array) for node, array in values.items()}
-    found = Tape(list(nodes)).run(named, backend="numpy", dtype=name)
-    arrays = []
-    for node, kind, value in zip(nodes, kinds, found, strict=True):
-        array = np.asarray(value).astype(kind)
-        arrays.append(np.array(np.broadcast_to(array, (size, *node.shape))))
-    return arrays
-
-
 class BatchNode(GradNode):
     """The node of a function that `vmap` applied; its gradients are those of the recorded graph."""
 
-    __slots__ = ("kinds", "leaves", "nodes", "outputs", "size")
+    __slots__ = ("leaves", "nodes", "outputs", "size")
     nodes: Sequence[Node]
-    kinds: Sequence[Any]
     leaves: Sequence[tuple[Node, bool]]  # of each saved input: its node, and whether it has a batch axis
     size: int
 
@@ -203,35 +182,24 @@ class BatchNode(GradNode):
         self.check_versions()
         builder = self.nodes[0].builder
         arrived = [
-            (node, kind, ct) for node, kind, ct in zip(self.nodes, self.kinds, cts, strict=True) if ct is not None
+            (node, ct if isinstance(ct, Tensor) else Tensor(ct), builder.fresh_leaf(node.type))
+            for node, ct in zip(self.nodes, cts, strict=True)
+            if ct is not None
         ]
         given = [(leaf, x, mapped) for (leaf, mapped), x in zip(self.leaves, self.saved or (), strict=True)]
         targets = [one for one in given if one[1].requires_grad]
-        seeds = [builder.fresh_leaf(node.type) for node, _, _ in arrived]
-        with building(builder, reachable([*self.nodes, *seeds, *[node for node, _, _ in targets]])):
-            pairs = [(node, seed) for (node, _, _), seed in zip(arrived, seeds, strict=True)]
-            found = pull(builder, pairs, [node for node, _, _ in targets])
+        leaves, pairs = [node for node, _, _ in targets], [(node, seed) for node, _, seed in arrived]
+        with building(builder, reachable([*self.nodes, *[seed for _, seed in pairs], *leaves])):
+            found = pull(builder, pairs, leaves)
         wanted = [(node, target) for node, target in zip(found, targets, strict=True) if node is not None]
-        gradients = self._gradients(given, wanted, seeds, [ct for _, _, ct in arrived], create_graph)
-        known = {target[0]: value for (_, target), value in zip(wanted, gradients, strict=True)}
-        return [known.get(node) for node, _, _ in given]
-
-    def _gradients(
-        self, given: list[Given], wanted: Any, seeds: Sequence[Node], cts: Sequence[Any], create_graph: bool
-    ) -> list[Any]:
-        nodes = [node for node, _ in wanted]
-        kinds = [target[1]._raw.dtype for _, target in wanted]
-        if not nodes:
-            return []
-        if create_graph:
-            given = [*given, *[(seed, ct, True) for seed, ct in zip(seeds, cts, strict=True)]]
-            tensors = evaluated(nodes, kinds, given, self.size)
-            return [x if target[2] else x.sum(0) for x, (_, target) in zip(tensors, wanted, strict=True)]
-        values = {node: x._raw for node, x, _ in given}
-        values.update(zip(seeds, cts, strict=True))
-        used = set(reachable(nodes))
-        arrays = values_of(nodes, kinds, {node: array for node, array in values.items() if node in used}, self.size)
-        return [array if target[2] else array.sum(axis=0) for array, (_, target) in zip(arrays, wanted, strict=True)]
+        known: dict[Node, Any] = {}
+        with set_grad_enabled(create_graph):
+            nodes, kinds = [node for node, _ in wanted], [x._raw.dtype for _, (_, x, _) in wanted]
+            gradients = evaluated(nodes, kinds, [*given, *[(seed, ct, True) for _, ct, seed in arrived]], self.size)
+            for (_, (leaf, _, mapped)), x in zip(wanted, gradients, strict=True):
+                gradient = x if mapped else x.sum(0)
+                known[leaf] = gradient if create_graph else gradient._raw
+        return [known.get(leaf) for leaf, _, _ in given]
 
 
 def flatten(tree: Any) -> tuple[list[Any], Callable[[Sequence[Any]], Any]]:

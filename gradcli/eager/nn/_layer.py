@@ -27,6 +27,7 @@ from gradcli.eager.nn import init
 from gradcli.eager.nn._module import Module
 from gradcli.eager.nn.parameter import Parameter
 from gradcli.primitives import catalogue
+from gradcli.primitives.broadcasting import together
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -98,6 +99,11 @@ def one_node(node: str, floating: bool = True, *, pointwise: bool = True) -> Cal
 def needs_floats(function: F) -> F:
     """The function with a check of its arguments by their annotations; NotImplementedError for whole numbers."""
     return checked(function, floating=True)
+
+
+def combined(operation: str, x: Any, y: Any) -> Any:
+    """A declared operation of two operands that broadcast."""
+    return declared(operation, *together(x, y, verb=operation))
 
 
 def with_number(operation: str, x: Tensor, number: float, node: str) -> Tensor:

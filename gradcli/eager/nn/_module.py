@@ -47,18 +47,17 @@ class BackwardHooks:
         if self.grad_outputs is None:
             return None
         replaced = self._call(_placed(grads, self.places, self.count))
-        return None if replaced is None else tuple([replaced[place] for place in self.places])
+        return tuple([replaced[place] for place in self.places])
 
-    def _call(self, grads: tuple[Any, ...]) -> Any:
-        replaced = None
+    def _call(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
         for hook in self.hooks:
-            answer = hook(self.module, grads if replaced is None else replaced, self.grad_outputs)
+            answer = hook(self.module, grads, self.grad_outputs)
             if answer is not None:
                 if not isinstance(answer, (tuple, list)) or len(answer) != len(grads):
                     raise RuntimeError(f"a backward hook must return None or a tuple of {len(grads)} gradients")
-                replaced = tuple(answer)
+                grads = tuple(answer)
         self.grad_outputs = None
-        return replaced
+        return grads
 
     def around(self, result: Any) -> Any:
         """The result of the call, its tensors passed through a node that keeps their gradients for the hooks."""
@@ -373,16 +372,15 @@ class Module:
 
         TypeError for a format without fractions, UserWarning for a complex one, RuntimeError for an unknown device.
         """
-        wanted = dtypes.meant(
-            kwargs.get("dtype", next((one for one in map(dtypes.meant, args) if _formats(one)), None))
-        )
+        kinds = [dtypes.meant(one) for one in (*args, kwargs.get("dtype"))]
+        wanted = next((one for one in kinds if isinstance(one, dtypes.dtype)), None)
         if wanted is not None and wanted.kind < 2:
             raise TypeError(
                 f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={wanted}"
             )
         if wanted is not None and wanted.kind == 3:
             warn("some modules do not work as expected with complex parameters", UserWarning)
-        others = [one for one in args if not _formats(dtypes.meant(one))]
+        others = [one for one, kind in zip(args, kinds, strict=False) if not isinstance(kind, dtypes.dtype)]
         elsewhere = {name: one for name, one in kwargs.items() if name != "dtype"}
 
         def moved(x: Tensor) -> Any:
@@ -513,10 +511,6 @@ def _loaded(path: str, owner: Module, name: str, value: Any, given: Any, assign:
 def _indented(text: str) -> str:
     """All lines but the first moved to the right by two."""
     return text.replace("\n", "\n  ")
-
-
-def _formats(x: Any) -> bool:
-    return isinstance(x, dtypes.dtype)
 
 
 _TABLES |= {

@@ -25,8 +25,9 @@ def _stream(generator: Any) -> streams.Generator:
 
 
 def _filled(tensor: Tensor, values: Any) -> Tensor:
-    """Write into the memory of a tensor, as inside no_grad."""
-    tensor._array[...] = values
+    """Write into the memory of a tensor, as inside no_grad; nothing, where the values are that memory."""
+    if values is not tensor._array:
+        tensor._array[...] = values
     tensor._counter.bump(place())
     return tensor
 
@@ -39,16 +40,12 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = No
     >>> uniform_(torch.empty(2))
     tensor([0.4963, 0.7682])
     """
-    _stream(generator).uniform_(tensor._array, a, b)
-    tensor._counter.bump(place())
-    return tensor
+    return _filled(tensor, _stream(generator).uniform_(tensor._array, a, b))
 
 
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
     """Normal numbers of a mean and a standard deviation."""
-    _stream(generator).normal_(tensor._array, mean, std)
-    tensor._counter.bump(place())
-    return tensor
+    return _filled(tensor, _stream(generator).normal_(tensor._array, mean, std))
 
 
 def constant_(tensor: Tensor, val: float) -> Tensor:
@@ -98,18 +95,19 @@ def _fans(tensor: Tensor) -> tuple[int, int]:
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
     """Uniform numbers whose variance is kept on the way forward and back (Glorot and Bengio, 2010)."""
-    fan_in, fan_out = _fans(tensor)
-    bound = math.sqrt(3.0) * (gain * math.sqrt(2.0 / float(fan_in + fan_out)))
+    bound = math.sqrt(3.0) * (gain * math.sqrt(2.0 / sum(_fans(tensor))))
     return uniform_(tensor, -bound, bound, generator)
 
 
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
     """Normal numbers whose variance is kept on the way forward and back (Glorot and Bengio, 2010)."""
-    fan_in, fan_out = _fans(tensor)
-    return normal_(tensor, 0.0, gain * math.sqrt(2.0 / float(fan_in + fan_out)), generator)
+    return normal_(tensor, 0.0, gain * math.sqrt(2.0 / sum(_fans(tensor))), generator)
 
 
-def _deviation(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
+def _kaiming(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
+    if 0 in tensor.shape:
+        warn("Initializing zero-element tensors is a no-op", UserWarning)
+        return 0.0
     mode = mode.lower()
     if mode not in ("fan_in", "fan_out"):
         raise ValueError(f"Mode {mode} not supported, please use one of ['fan_in', 'fan_out']")
@@ -117,20 +115,11 @@ def _deviation(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
     return calculate_gain(nonlinearity, a) / math.sqrt(fan)
 
 
-def _empty(tensor: Tensor) -> bool:
-    if 0 in tensor.shape:
-        warn("Initializing zero-element tensors is a no-op", UserWarning)
-        return True
-    return False
-
-
 def kaiming_uniform_(
     tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
 ) -> Tensor:
     """Uniform numbers for layers before a rectifier (He et al., 2015). UserWarning for no entries."""
-    if _empty(tensor):
-        return tensor
-    bound = math.sqrt(3.0) * _deviation(tensor, a, mode, nonlinearity)
+    bound = math.sqrt(3.0) * _kaiming(tensor, a, mode, nonlinearity)
     return uniform_(tensor, -bound, bound, generator)
 
 
@@ -138,9 +127,7 @@ def kaiming_normal_(
     tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
 ) -> Tensor:
     """Normal numbers for layers before a rectifier (He et al., 2015). UserWarning for no entries."""
-    if _empty(tensor):
-        return tensor
-    return normal_(tensor, 0.0, _deviation(tensor, a, mode, nonlinearity), generator)
+    return normal_(tensor, 0.0, _kaiming(tensor, a, mode, nonlinearity), generator)
 
 
 def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tensor:

@@ -17,7 +17,7 @@ import numpy as np
 from gradcli.eager._core import events
 from gradcli.eager._core.modes import enable_grad, no_grad, place
 from gradcli.eager._core.tensor import Tensor
-from gradcli.eager.optim.optimizer import DeclaredOptimizer
+from gradcli.eager.optim.optimizer import Optimizer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -29,7 +29,7 @@ History = deque[tuple[Array, Array, float]]  # steps, changes of the gradient, 1
 _LOWER, _FLATTER, _MOST = 1e-4, 0.9, 25
 
 
-class LBFGS(DeclaredOptimizer):
+class LBFGS(Optimizer):
     """The quasi-Newton method of limited memory; `step(closure)` needs a closure that computes loss and gradients.
 
     ValueError for several groups; RuntimeError for another line search than "strong_wolfe".

@@ -152,9 +152,6 @@ class LambdaLR(LRScheduler):
 class _ByFactor(LRScheduler):
     """A scheduler that multiplies all rates by `_ratio` at an epoch."""
 
-    def _ratio(self, epoch: int) -> float:
-        raise NotImplementedError
-
     def get_lr(self) -> list[float]:
         ratio = self._ratio(self.last_epoch)
         return [rate * ratio for rate in self._now()]

@@ -1,15 +1,14 @@
 """Optimizers: groups of parameters with hyperparameters of their own, steps and state.
 
-A subclass has the rule of a step, which writes the new values of a parameter into its memory. `DeclaredOptimizer` makes
-a constructor from declared hyperparameters. Rules work entry by entry; on large arrays they are called block by block,
-so that temporaries stay in the cache.
+A subclass declares its hyperparameters, from which the constructor follows, and has the rule of a step, which writes
+the new values of a parameter into its memory. Rules work entry by entry; on large arrays they are called block by
+block, so that temporaries stay in the cache.
 """
 
 from __future__ import annotations
 
 import copy
 from collections import defaultdict
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -83,12 +82,46 @@ def root(x: Array) -> Array:
     return np.sqrt(x, out=np.empty_like(x))
 
 
+# hyperparameters that are at least zero, and what an error calls them
+_AT_LEAST_ZERO = {
+    "lr": "learning rate",
+    "eps": "epsilon value",
+    **{
+        name: f"{name} value"
+        for name in ("weight_decay", "momentum", "alpha", "rho", "lr_decay", "initial_accumulator_value")
+    },
+}
+
+
 class Optimizer:
-    """Base of optimizers: a subclass defines `_update`.
+    """Base of optimizers.
 
     `params` are tensors, or dictionaries with `params` and options of their own. ValueError for no parameters and for
     computed ones, TypeError for what is not a tensor.
+
+    A subclass declares `hyperparameters`, the arguments of the constructor after `params`, as Python writes them; those
+    that only say how PyTorch computes (`foreach`, `fused`, `capturable`, `differentiable`) change nothing here.
+    `_memory` names the arrays that are remembered of a parameter, with what they are filled with at first, and `_move`
+    makes a step.
     """
+
+    hyperparameters = ""
+
+    def __init_subclass__(cls) -> None:
+        if "hyperparameters" in vars(cls):
+            cls.__init__ = constructor(options(f"params, {cls.hyperparameters}"), cls._start)  # type: ignore[method-assign]
+
+    def _start(self, params: Iterable[Any], **defaults: Any) -> None:
+        """Check the hyperparameters and take the parameters; a subclass may check more."""
+        if isinstance(defaults["lr"], Tensor) and defaults["lr"].numel() != 1:
+            raise ValueError("Tensor lr must be 1-element")
+        for name, title in _AT_LEAST_ZERO.items():
+            if not defaults.get(name, 0) >= 0:
+                raise ValueError(f"Invalid {title}: {defaults[name]}")
+        for i, beta in enumerate(defaults.get("betas", ())):
+            if not 0 <= beta < 1:
+                raise ValueError(f"Invalid beta parameter at index {i}: {beta}")
+        Optimizer.__init__(self, params, defaults)
 
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
         self.defaults = defaults
@@ -151,7 +184,7 @@ class Optimizer:
         self._steps += 1
         return loss
 
-    def _one(self, x: Tensor, grad: Array, state: dict[str, Any], group: dict[str, Any], where: Place) -> None:
+    def _one(self, x: Tensor, grad: Array, state: State, group: Group, where: Place) -> None:
         alone = isinstance(x._raw, np.generic)  # a number, which stays one: numbers compute faster than arrays
         array = np.array(x._raw) if alone else x._array
         self._update(array, -grad if group.get("maximize") else grad, state, group)
@@ -165,8 +198,28 @@ class Optimizer:
         """Whether the rule remembers something of each parameter."""
         return True
 
-    def _update(self, x: Array, grad: Array, state: dict[str, Any], group: dict[str, Any]) -> None:
+    def _memory(self, group: Group) -> dict[str, float]:
+        """The arrays that are remembered of a parameter, by name, and the number in all their entries at first."""
+        return {}
+
+    def _update(self, x: Array, grad: Array, state: State, group: Group) -> None:
         """Write the new value of one parameter into its memory; `grad` is not changed."""
+        array = number(state)
+        array += 1
+        step, decay, rate = float(array), group["weight_decay"], float(group["lr"])
+        apart = rate * decay if group.get("decoupled_weight_decay") else 0.0
+
+        def move(x: Array, grad: Array, *arrays: Array) -> None:
+            if apart:
+                x *= 1 - apart
+            elif decay:
+                grad = grad + decay * x
+            self._move(group, step, rate, x, grad, *arrays)
+
+        by_blocks(move, x, grad, *[kept(state, name, x, start) for name, start in self._memory(group).items()])
+
+    def _move(self, group: Group, step: float, rate: float, x: Array, grad: Array, *arrays: Any) -> None:
+        """Write the new entries of a parameter into `x`, and into the arrays that are remembered."""
         raise NotImplementedError(f"{type(self).__name__} has no rule for a step")
 
     # --- state --------------------------------------------------------------------------------------------------
@@ -207,78 +260,10 @@ class Optimizer:
         return "\n".join([*lines, ")"])
 
 
-# --- declared optimizers ------------------------------------------------------------------------------------------
-
-
-# hyperparameters that are at least zero, and what an error calls them
-_AT_LEAST_ZERO = {
-    "lr": "learning rate",
-    "eps": "epsilon value",
-    **{
-        name: f"{name} value"
-        for name in ("weight_decay", "momentum", "alpha", "rho", "lr_decay", "initial_accumulator_value")
-    },
-}
-
-
-class DeclaredOptimizer(Optimizer):
-    """An optimizer that declares its hyperparameters, what it remembers of each parameter, and how it changes one.
-
-    `hyperparameters` are the arguments of the constructor after `params`, as Python writes them; those that only say
-    how PyTorch computes (`foreach`, `fused`, `capturable`, `differentiable`) change nothing here. `_memory` names the
-    arrays that are remembered of a parameter, with what they are filled with at first, and `_move` makes a step.
-    """
-
-    hyperparameters = ""
-
-    def __init_subclass__(cls) -> None:
-        if "hyperparameters" in vars(cls):
-            cls.__init__ = constructor(options(f"params, {cls.hyperparameters}"), cls._start)  # type: ignore[method-assign]
-
-    def _start(self, params: Iterable[Any], **defaults: Any) -> None:
-        """Check the hyperparameters and take the parameters; a subclass may check more."""
-        if isinstance(defaults["lr"], Tensor) and defaults["lr"].numel() != 1:
-            raise ValueError("Tensor lr must be 1-element")
-        for name, title in _AT_LEAST_ZERO.items():
-            if not defaults.get(name, 0) >= 0:
-                raise ValueError(f"Invalid {title}: {defaults[name]}")
-        for i, beta in enumerate(defaults.get("betas", ())):
-            if not 0 <= beta < 1:
-                raise ValueError(f"Invalid beta parameter at index {i}: {beta}")
-        Optimizer.__init__(self, params, defaults)
-
-    def _memory(self, group: Group) -> dict[str, float]:
-        """The arrays that are remembered of a parameter, by name, and the number in all their entries at first."""
-        return {}
-
-    def _update(self, x: Array, grad: Array, state: State, group: Group) -> None:
-        array = number(state)
-        array += 1
-        step, decay, rate = float(array), group["weight_decay"], float(group["lr"])
-        apart = rate * decay if group.get("decoupled_weight_decay") else 0.0
-
-        def move(x: Array, grad: Array, *arrays: Array) -> None:
-            if apart:
-                x *= 1 - apart
-            elif decay:
-                grad = grad + decay * x
-            self._move(group, step, rate, x, grad, *arrays)
-
-        by_blocks(move, x, grad, *[kept(state, name, x, start) for name, start in self._memory(group).items()])
-
-    def _move(self, group: Group, step: float, rate: float, x: Array, grad: Array, *arrays: Any) -> None:
-        """Write the new entries of a parameter into `x`, and into the arrays that are remembered."""
-        raise NotImplementedError(f"{type(self).__name__} has no rule for a step")
-
-
 # --- the optimizers: every rule computes in the parameter's own format, in PyTorch's order of operations --------------
 
 
-def _descend(rate: float, x: Array, grad: Array) -> None:
-    x -= rate * grad
-
-
-class SGD(DeclaredOptimizer):
+class SGD(Optimizer):
     """Gradient descent: x - lr*g, with momentum (Nesterov's too), weight decay and dampening.
 
     >>> import gradcli.eager as torch
@@ -305,9 +290,6 @@ class SGD(DeclaredOptimizer):
 
     def _update(self, x: Array, grad: Array, state: State, group: Group) -> None:
         rate, momentum, decay = float(group["lr"]), group["momentum"], group["weight_decay"]
-        if not momentum and not decay:
-            by_blocks(partial(_descend, rate), x, grad)
-            return
         first = bool(momentum) and state.get("momentum_buffer") is None
         if first:
             state["momentum_buffer"] = Tensor(np.empty_like(x))
@@ -328,7 +310,7 @@ class SGD(DeclaredOptimizer):
         by_blocks(move, x, grad, *([state["momentum_buffer"]._array] if momentum else []))
 
 
-class Adam(DeclaredOptimizer):
+class Adam(Optimizer):
     """Steps by the averages of gradients and of their squares (Kingma and Ba, 2015); `amsgrad` keeps the largest.
 
     >>> import gradcli.eager as torch
@@ -375,7 +357,7 @@ class AdamW(Adam):
         super()._start(params, **defaults, decoupled_weight_decay=True)
 
 
-class Adagrad(DeclaredOptimizer):
+class Adagrad(Optimizer):
     """Steps divided by the root of the sum of all squared gradients (Duchi, Hazan and Singer, 2011)."""
 
     hyperparameters = (
@@ -399,7 +381,7 @@ class Adagrad(DeclaredOptimizer):
         x -= rate / (1 + (step - 1) * group["lr_decay"]) * (grad / (root(total) + group["eps"]))
 
 
-class RMSprop(DeclaredOptimizer):
+class RMSprop(Optimizer):
     """Steps divided by the root of a running mean of squared gradients (Hinton's lecture 6e)."""
 
     hyperparameters = (
@@ -428,7 +410,7 @@ class RMSprop(DeclaredOptimizer):
         x -= rate * away
 
 
-class Adadelta(DeclaredOptimizer):
+class Adadelta(Optimizer):
     """Steps in the ratio of two running means: of squared steps and of squared gradients (Zeiler, 2012)."""
 
     hyperparameters = (

@@ -8,7 +8,6 @@ the same gradients.
 from __future__ import annotations
 
 import weakref
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from gradcli.eager import random as streams
@@ -18,7 +17,7 @@ from gradcli.eager._core.tensor import Tensor
 from gradcli.eager.autograd.graph import saved_tensors_hooks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 
 class CheckpointError(RuntimeError):
@@ -52,17 +51,6 @@ def checkpoint(
         return function(*args, **kwargs)
 
 
-@contextmanager
-def _random_numbers_after(state: Any) -> Iterator[None]:
-    """Draw the random numbers that followed a state; afterwards they go on as before."""
-    now = streams.default_generator.get_state()
-    streams.default_generator.set_state(state)
-    try:
-        yield
-    finally:
-        streams.default_generator.set_state(now)
-
-
 class _Stop(BaseException):
     """Everything that is still needed has been computed again."""
 
@@ -73,9 +61,7 @@ class _Number:
     __slots__ = ("__weakref__", "index", "kind", "shape")
 
     def __init__(self, index: int, x: Tensor) -> None:
-        self.index = index
-        self.shape = x._raw.shape
-        self.kind = x._raw.dtype
+        self.index, self.shape, self.kind = index, x._raw.shape, x._raw.dtype
 
 
 class _Frame:
@@ -120,11 +106,15 @@ class _Frame:
             if count > last:
                 raise _Stop
 
-        with enable_grad(), _random_numbers_after(self.random), saved_tensors_hooks(pack, _unread):
-            try:
+        now = streams.default_generator.get_state()
+        streams.default_generator.set_state(self.random)
+        try:
+            with enable_grad(), saved_tensors_hooks(pack, _unread):
                 self.function(*self.args, **self.kwargs)
-            except _Stop:
-                return
+        except _Stop:
+            pass
+        finally:
+            streams.default_generator.set_state(now)
 
 
 def _unread(kept: Any) -> Any:

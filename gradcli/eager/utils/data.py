@@ -17,11 +17,12 @@ from gradcli.eager._core.devices import cuda_is_available
 from gradcli.eager._core.modes import once, warn
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._core.unsupported import room
+from gradcli.eager._engine.arguments import constructor, options
 from gradcli.eager._ops.creation import as_tensor, multinomial, tensor
 from gradcli.eager._ops.joining import stack
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 __all__ = [
     *("BatchSampler", "ConcatDataset", "DataLoader", "Dataset", "IterableDataset", "RandomSampler"),
@@ -31,11 +32,15 @@ __all__ = [
 __getattr__, __dir__ = room("utils.data", __all__)
 
 
-class Dataset:
-    """Base of data sets: a subclass defines `__getitem__`, and `__len__` if it has an end."""
+class _Generic:
+    """A class that may be written with the type of its examples, as in `Dataset[int]`."""
 
     def __class_getitem__(cls, item: Any) -> Any:
         return cls
+
+
+class Dataset(_Generic):
+    """Base of data sets: a subclass defines `__getitem__`, and `__len__` if it has an end."""
 
     def __getitem__(self, index: Any) -> Any:
         raise NotImplementedError("Subclasses of Dataset should implement __getitem__.")
@@ -161,11 +166,8 @@ def _need_positive(**options: Any) -> None:
             raise ValueError(f"{name} should be a positive integer value, but got {name}={value}")
 
 
-class Sampler:
+class Sampler(_Generic):
     """Base of orders in which examples are taken: a subclass defines `__iter__`, which gives positions."""
-
-    def __class_getitem__(cls, item: Any) -> Any:
-        return cls
 
     def __init__(self, data_source: Any = None) -> None:
         pass
@@ -266,7 +268,7 @@ class BatchSampler(Sampler):
         return count // self.batch_size if self.drop_last else -(-count // self.batch_size)
 
 
-class DataLoader:
+class DataLoader(_Generic):
     """Batches of a data set; with `shuffle` in another random order each time.
 
     >>> import gradcli.eager as torch
@@ -274,29 +276,16 @@ class DataLoader:
     [[0, 1], [2, 3], [4]]
     """
 
-    def __class_getitem__(cls, item: Any) -> Any:
-        return cls
-
-    def __init__(
+    def _start(
         self,
         dataset: Any,
-        batch_size: int | None = 1,
-        shuffle: bool | None = None,
-        sampler: Any = None,
-        batch_sampler: Any = None,
-        num_workers: int = 0,
-        collate_fn: Callable[[list[Any]], Any] | None = None,
-        pin_memory: bool = False,
-        drop_last: bool = False,
-        timeout: float = 0,
-        worker_init_fn: Any = None,
-        multiprocessing_context: Any = None,
-        generator: Any = None,
-        *,
-        prefetch_factor: int | None = None,
-        persistent_workers: bool = False,
-        pin_memory_device: str = "",
-        in_order: bool = True,
+        batch_size: int | None,
+        shuffle: bool | None,
+        sampler: Any,
+        batch_sampler: Any,
+        num_workers: int,
+        drop_last: bool,
+        **options: Any,
     ) -> None:
         if num_workers:
             once("workers", f"one process loads the data: num_workers={num_workers} is taken as 0")
@@ -310,16 +299,27 @@ class DataLoader:
             if shuffle or sampler is not None or batch_sampler is not None:
                 raise ValueError("an IterableDataset has its own order: no shuffle, sampler or batch_sampler")
         elif sampler is None and batch_sampler is None:
-            sampler = RandomSampler(dataset, generator=generator) if shuffle else SequentialSampler(dataset)
+            sampler = RandomSampler(dataset, generator=options["generator"]) if shuffle else SequentialSampler(dataset)
         if batch_sampler is not None:
             batch_size, drop_last = None, False
         elif batch_size is not None:
             batch_sampler = BatchSampler(sampler, batch_size, drop_last)
         self.dataset, self.batch_size, self.drop_last = dataset, batch_size, drop_last
         self.sampler, self.batch_sampler = sampler, batch_sampler
-        self.collate_fn = collate_fn or (default_convert if batch_sampler is None else default_collate)
-        self.generator = generator
-        self.num_workers, self.pin_memory = num_workers, pin_memory
+        vars(self).update(options, num_workers=num_workers)
+        self.collate_fn = options["collate_fn"] or (default_convert if batch_sampler is None else default_collate)
+
+    __init__ = constructor(
+        options(
+            "dataset, batch_size=1, shuffle=None, sampler=None, batch_sampler=None, num_workers=0, collate_fn=None, "
+            "pin_memory=False, drop_last=False, timeout=0, worker_init_fn=None, multiprocessing_context=None, "
+            "generator=None, *, prefetch_factor=None, persistent_workers=False, pin_memory_device='', in_order=True"
+        ),
+        _start,
+    )
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
 
     def __iter__(self) -> Iterator[Any]:
         if self.pin_memory and not cuda_is_available():

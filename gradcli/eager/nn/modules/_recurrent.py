@@ -370,19 +370,17 @@ class _Layers(_Recurrent):
         if self.mode == "LSTM" and sizes is None and _is_plain((x, *whole)):
             output, *last = _whole((x.contiguous(), *whole), bool(way))
             return output, tuple(last)
-        moved = linear(x, getattr(self, f"weight_ih{end}"), biases[0])
+        moved = linear(x, whole[0], biases[0])
         rows = list(moved.unbind(0) if sizes is None else moved.split(sizes))
         outputs: list[Any] = [None] * len(rows)
         now: Any = state
         for i in range(len(rows)) if not way else reversed(range(len(rows))):
-            if sizes is None or sizes[i] == len(now[0]):
-                now = step(rows[i], now, own)
-                outputs[i] = now[0]
-            else:  # the shorter sequences, which stand last, keep their states
-                count = sizes[i]
-                moving = step(rows[i], tuple([one[:count] for one in now]), own)
-                outputs[i] = moving[0]
-                now = tuple([cat((new, one[count:])) for new, one in zip(moving, now, strict=True)])
+            count = len(now[0]) if sizes is None else sizes[i]
+            rest = [one[count:] for one in now] if count < len(now[0]) else []
+            now = step(rows[i], tuple([one[:count] for one in now]) if rest else now, own)
+            outputs[i] = now[0]
+            if rest:  # the shorter sequences, which stand last, keep their states
+                now = tuple([cat(pair) for pair in zip(now, rest, strict=True)])
         return stack(outputs) if sizes is None else cat(outputs), now
 
 

@@ -6,12 +6,12 @@ add one, write its function, and declare its layer at the end.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gradcli.eager import random as streams
-from gradcli.eager._core import dtypes
 from gradcli.eager._core.modes import warn
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine.arguments import checked
@@ -173,8 +173,7 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     return _where(input <= threshold, value, input)
 
 
-def _prelu(x: Any, weight: Any) -> Any:
-    return declared("leaky_relu", x, weight)
+_prelu = partial(declared, "leaky_relu")
 
 
 @checked
@@ -211,24 +210,24 @@ def _dim(input: Tensor, dim: int | None, name: str) -> int:
     return 0 if input.ndim in (0, 1, 3) else 1
 
 
-def _converted(input: Tensor, dtype: dtypes.dtype | None) -> Tensor:
-    return input if dtype is None else cast(input, dtype)
+def _along_axis(name: str, summary: str) -> Any:
+    along = getattr(reductions, name)
+
+    def function(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
+        result: Tensor = along(input if dtype is None else cast(input, dtype), _dim(input, dim, name))
+        return result
+
+    return described(function, name, f"{summary} along an axis; UserWarning where the axis is not named.")
 
 
-def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
-    """Exponentials divided by their sum along an axis; UserWarning where the axis is not named."""
-    return reductions.softmax(_converted(input, dtype), _dim(input, dim, "softmax"))
-
-
-def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
-    """The logarithm of softmax along an axis; UserWarning where the axis is not named."""
-    return reductions.log_softmax(_converted(input, dtype), _dim(input, dim, "log_softmax"))
+softmax = _along_axis("softmax", "Exponentials divided by their sum")
+log_softmax = _along_axis("log_softmax", "The logarithm of softmax")
 
 
 @needs_floats
 def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """softmax(-x)."""
-    return reductions.softmax(-_converted(input, dtype), _dim(input, dim, "softmin"))
+    return reductions.softmax(-(input if dtype is None else cast(input, dtype)), _dim(input, dim, "softmin"))
 
 
 # --- dropout ---------------------------------------------------------------------------------------------------------
@@ -237,15 +236,6 @@ def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
 def _check_probability(p: float) -> None:
     if not 0.0 <= p <= 1.0:
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
-
-
-def _memory_order(raw: Any) -> list[int]:
-    """The axes in the order in which memory goes through them: so PyTorch draws the numbers of a transposed tensor."""
-    plain = list(range(raw.ndim))
-    if not isinstance(raw, np.ndarray) or raw.flags.c_contiguous:
-        return plain
-    order = sorted(plain, key=lambda i: -raw.strides[i])
-    return order if raw.transpose(order).flags.c_contiguous else plain
 
 
 @checked
@@ -262,13 +252,13 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     _check_probability(p)
     if not training or p == 0 or not input.numel():
         return input
-    kind = input.dtype.np
+    kind, raw = input.dtype.np, input._raw
     if p == 1:
         noise = np.zeros(tuple(input.shape), kind)
     else:
-        order = _memory_order(input._raw)
-        kept = streams.default_generator.bernoulli(tuple([input.shape[i] for i in order]), 1 - p)
-        noise = kept.astype(kind).transpose(np.argsort(order)) / kind.type(1 - p)
+        kept = streams.default_generator.bernoulli(tuple(input.shape), 1 - p)
+        kept = streams.laid_out(kept, raw) if isinstance(raw, np.ndarray) and not raw.flags.c_contiguous else kept
+        noise = kept.astype(kind) / kind.type(1 - p)
     factor = Tensor(noise)
     return in_place.change(input, lambda x: x * factor, (factor,)) if inplace else input * factor
 

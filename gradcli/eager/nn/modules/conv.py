@@ -14,13 +14,12 @@ from gradcli.eager._engine.arguments import checked
 from gradcli.eager._engine.record import declared, record
 from gradcli.eager._ops.table import LAYER, described, op
 from gradcli.eager._ops.views import squeeze, unsqueeze
-from gradcli.eager.nn._layer import Affine, Sizes, dense, layer, places_of, put, spread, taken, weighted
+from gradcli.eager.nn._layer import Affine, Sizes, combined, dense, layer, places_of, put, spread, taken, weighted
 from gradcli.primitives import catalogue
-from gradcli.primitives.broadcasting import together
 
 
 def _exchanged(x: Any) -> Any:
-    """The first two axes _exchanged."""
+    """The first two axes exchanged."""
     rank = len(x.shape)
     return catalogue()["permute"](x, axes=(1 - rank, -rank, *range(2 - rank, 0)))
 
@@ -55,8 +54,7 @@ def _convolved(
 def _biased(x: Any, bias: Any) -> Any:
     if not bias.shape:
         return x
-    one, other = together(x, _reshaped(bias, bias.shape[0], *(1,) * (len(x.shape) - 2)), verb="add")
-    return one + other
+    return combined("add", x, _reshaped(bias, bias.shape[0], *(1,) * (len(x.shape) - 2)))
 
 
 def _spread_out(

@@ -12,10 +12,9 @@ from gradcli.eager._engine.fastpath import again
 from gradcli.eager._engine.record import declared
 from gradcli.eager._ops import matmul, views
 from gradcli.eager.nn import init
-from gradcli.eager.nn._layer import Affine, Layer, fused, layer, need_tensor, weighted
+from gradcli.eager.nn._layer import Affine, Layer, combined, fused, layer, need_tensor, weighted
 from gradcli.eager.nn._module import Module
 from gradcli.eager.nn.parameter import Parameter
-from gradcli.primitives.broadcasting import together
 from gradcli.primitives.indexing import index
 
 if TYPE_CHECKING:
@@ -27,8 +26,7 @@ _PATH = ((views._permuted, tuple(views._TURNED.items())),)
 
 
 def _affine(bias: Any, x: Any, y: Any) -> Any:
-    one, other = together(bias, declared("matmul", x, y), verb="add")
-    return one + other
+    return combined("add", bias, declared("matmul", x, y))
 
 
 _ADDMM = (_affine, "AddmmBackward0", None, False)

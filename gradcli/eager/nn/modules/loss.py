@@ -25,6 +25,7 @@ from gradcli.eager._ops.reductions import norm
 from gradcli.eager.nn._layer import (
     Layer,
     check_reduction,
+    combined,
     fused,
     layer,
     need_tensor,
@@ -35,7 +36,6 @@ from gradcli.eager.nn._layer import (
     shifted,
     with_number,
 )
-from gradcli.primitives.broadcasting import together
 from gradcli.primitives.positions import take_along
 
 _CLASS_KINDS = ("int64", "uint8")
@@ -78,8 +78,7 @@ def l1_loss(input: Tensor, target: Tensor, *, reduction: str = "mean") -> Tensor
 
 
 def _smooth_l1(x: Any, y: Any, *, reduction: str, beta: float) -> Any:
-    one, other = together(x, y, verb="compare")
-    away = one - other
+    away = combined("sub", x, y)
     size = declared("abs", away)
     return reduced_in_graph(declared("where", size < beta, away * away / (2 * beta), size - beta / 2), reduction)
 
@@ -106,12 +105,7 @@ def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: fl
 def _bce(p: Any, y: Any, *weights: Any, reduction: str) -> Any:
     if not weights:
         return declared("binary_cross_entropy", p, y, reduction)
-    return reduced_in_graph(_times(declared("binary_cross_entropy", p, y, "none"), weights[0]), reduction)
-
-
-def _times(x: Any, weight: Any) -> Any:
-    one, other = together(x, weight, verb="multiply")
-    return one * other
+    return reduced_in_graph(combined("mul", declared("binary_cross_entropy", p, y, "none"), weights[0]), reduction)
 
 
 @checked
@@ -139,9 +133,9 @@ def _bce_with_logits(z: Any, y: Any, *more: Any, reduction: str, given: tuple[bo
     positive = waiting.pop(0) if given[1] else None
     likelihood = declared("logsigmoid", z)
     if positive is not None:
-        likelihood = likelihood * (_times(y, positive - 1) + 1)
+        likelihood = likelihood * (combined("mul", y, positive - 1) + 1)
     loss = (1 - y) * z - likelihood
-    return reduced_in_graph(loss if weight is None else _times(loss, weight), reduction)
+    return reduced_in_graph(loss if weight is None else combined("mul", loss, weight), reduction)
 
 
 @checked
@@ -244,10 +238,8 @@ def nll_loss(
     """
     check_reduction(reduction)
     ignore = ignore_index if _ignores(input, target, weight, ignore_index) else None
-    given: tuple[Tensor, ...] = ()
-    if weight is not None:
-        refuse_grad("nll_loss", weight=weight)
-        given = (weight,)
+    refuse_grad("nll_loss", weight=weight)
+    given = () if weight is None else (weight,)
     more: dict[str, Any] = {"ignore": ignore, "reduction": reduction, "edges": 1, "keep_dtype": (1,)}
     if input.ndim in (1, 2, 4):
         name = "NllLoss2DBackward0" if input.ndim == 4 else "NllLossBackward0"
@@ -341,9 +333,8 @@ def _of_probabilities(
     if weight is not None:
         loss = loss * _per_class(weight, scores, axis)
     total: Tensor = -loss.sum(axis) if reduction == "none" else -loss.sum()
-    if reduction != "mean":
-        return total
-    return with_number("div", total, max(scores.numel() // scores.shape[axis], 1), "DivBackward1")
+    count = max(scores.numel() // scores.shape[axis], 1)
+    return with_number("div", total, count, "DivBackward1") if reduction == "mean" else total
 
 
 def _smoothed(
@@ -415,12 +406,11 @@ def triplet_margin_loss(
     return reduced(away.clamp_min(0), reduction)
 
 
-def _length(x: Any, *, dim: int) -> Any:
-    return declared("norm", x, axis=dim, keepdims=True)
+_norm = partial(declared, "norm")
 
 
 def _lengths(x: Tensor, dim: int) -> Tensor:
-    return fused(_length, (x,), "LinalgVectorNormBackward0", dim=dim)
+    return fused(_norm, (x,), "LinalgVectorNormBackward0", axis=dim, keepdims=True)
 
 
 @checked

@@ -13,8 +13,7 @@ from gradcli.eager._engine.numpy_kernels import sums
 from gradcli.eager._engine.record import declared
 from gradcli.eager._ops.creation import ones, tensor, zeros
 from gradcli.eager.nn import init
-from gradcli.eager.nn._layer import Layer, fused, layer, needs_floats, shifted, weighted
-from gradcli.primitives.broadcasting import together
+from gradcli.eager.nn._layer import Layer, combined, fused, layer, needs_floats, shifted, weighted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,11 +42,8 @@ def _spread(x: Any, like: Any) -> Any:
 
 
 def _affine_of(x: Any, weight: Any, bias: Any) -> Any:
-    for name, operand in (("mul", weight), ("add", bias)):
-        if operand is not None:
-            one, other = together(x, operand)
-            x = one * other if name == "mul" else one + other
-    return x
+    x = x if weight is None else combined("mul", x, weight)
+    return x if bias is None else combined("add", x, bias)
 
 
 @needs_floats

@@ -17,10 +17,24 @@ from gradcli.eager._engine.arguments import checked
 from gradcli.eager._engine.record import declared
 from gradcli.eager._engine.rule_node import FixedNode
 from gradcli.eager._ops.reductions import mean
+from gradcli.eager._ops.table import described
 from gradcli.eager._ops.views import squeeze, unsqueeze
-from gradcli.eager.nn._layer import Layer, Rows, Sizes, fused, layer, one_node, picked, places_of, put, spread, taken
+from gradcli.eager.nn._layer import (
+    Layer,
+    Rows,
+    Sizes,
+    combined,
+    fused,
+    layer,
+    one_node,
+    picked,
+    places_of,
+    put,
+    spread,
+    taken,
+)
 from gradcli.primitives import catalogue
-from gradcli.primitives.broadcasting import stretch, together
+from gradcli.primitives.broadcasting import stretch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -99,52 +113,46 @@ def _averaged(x: Any, counts: Any, *, windows: _Windows) -> Any:
     total = None
     for part in _parts(_edged(x, windows), windows):
         total = part if total is None else total + part
-    one, other = together(total, counts, verb="divide")
-    return one / other
+    return combined("div", total, counts)
 
 
-@checked
-def max_pool2d(
-    input: Tensor,
-    kernel_size: Extents,
-    stride: Extents | None = None,
-    padding: Extents = 0,
-    dilation: Extents = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Any:
-    """The largest entry of each window of (N, C, H, W); the gradient goes to it, to the first of several.
+def _max_pool(axes: int, images: str) -> Any:
+    name = f"max_pool{axes}d"
+
+    def pool(
+        input: Tensor,
+        kernel_size: Extents,
+        stride: Extents | None = None,
+        padding: Extents = 0,
+        dilation: Extents = 1,
+        ceil_mode: bool = False,
+        return_indices: bool = False,
+    ) -> Any:
+        if return_indices:
+            raise RuntimeError(
+                "max_pool: return_indices is not supported: the gradient says where the largest entries are"
+            )
+        windows = _windows(name, input, axes, kernel_size, stride, padding, dilation, ceil_mode)
+        if axes == 1:
+            rows = _in_rows(kernel_size, stride, padding, dilation)
+            return squeeze(max_pool2d(unsqueeze(input, -2), *rows, ceil_mode), -2)
+        frame: Any = 0.0
+        if windows.full != windows.sizes:
+            outside = np.full(windows.full, -np.inf, input.dtype.np)
+            outside[tuple([slice(e, e + n) for e, n in zip(windows.padding, windows.sizes, strict=True)])] = 0
+            frame = Tensor(outside)
+        return fused(_max_pooled, (input, frame), "MaxPool2DWithIndicesBackward0", edges=1, windows=windows)
+
+    doc = f"""The largest entry of each window of {images}; the gradient goes to it, to the first of several.
 
     >>> import gradcli.eager as torch
-    >>> max_pool2d(torch.arange(16.0).reshape(1, 1, 4, 4), 2)
-    tensor([[[[ 5.,  7.],
-              [13., 15.]]]])
+    >>> {name}(torch.arange(16.0).reshape(1, {"1, 4, 4" if axes == 2 else "16"}), 2).flatten()
+    tensor({"[ 5.,  7., 13., 15.]" if axes == 2 else "[ 1.,  3.,  5.,  7.,  9., 11., 13., 15.]"})
     """
-    if return_indices:
-        raise RuntimeError("max_pool: return_indices is not supported: the gradient says where the largest entries are")
-    windows = _windows("max_pool2d", input, 2, kernel_size, stride, padding, dilation, ceil_mode)
-    frame: Any = 0.0
-    if windows.full != windows.sizes:
-        outside = np.full(windows.full, -np.inf, input.dtype.np)
-        outside[tuple([slice(e, e + n) for e, n in zip(windows.padding, windows.sizes, strict=True)])] = 0
-        frame = Tensor(outside)
-    return fused(_max_pooled, (input, frame), "MaxPool2DWithIndicesBackward0", edges=1, windows=windows)
+    return checked(described(pool, name, doc))
 
 
-@checked
-def max_pool1d(
-    input: Tensor,
-    kernel_size: Extents,
-    stride: Extents | None = None,
-    padding: Extents = 0,
-    dilation: Extents = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Any:
-    """The largest entry of each window of (N, C, L)."""
-    _windows("max_pool1d", input, 1, kernel_size, stride, padding, dilation, ceil_mode)
-    kernel, by, edge, gap = _in_rows(kernel_size, stride, padding, dilation)
-    return squeeze(max_pool2d(unsqueeze(input, -2), kernel, by, edge, gap, ceil_mode, return_indices), -2)
+max_pool1d, max_pool2d = _max_pool(1, "(N, C, L)"), _max_pool(2, "(N, C, H, W)")
 
 
 def _in_rows(kernel: Any, stride: Any, padding: Any, dilation: Any = 1) -> list[Any]:
@@ -300,9 +308,7 @@ def _between(x: Any, *shares: Any, below: Rows, above: Rows) -> Any:
     for i in range(count - 1, -1, -1):
         share = declared("reshape", shares[i], shape=(len(below[i]), *(1,) * (count - 1 - i)))
         parts = [catalogue()["take_static"](x, indices=at, axis=i - count) for at in (below[i], above[i])]
-        low, one = together(parts[0], 1 - share, verb="multiply")
-        high, other = together(parts[1], share, verb="multiply")
-        x = low * one + high * other
+        x = combined("mul", parts[0], 1 - share) + combined("mul", parts[1], share)
     return x
 
 
