@@ -43,12 +43,6 @@ HELD = by_hand("held", "A value that derivatives take for a constant, and oracle
 KINDS = {"f": "float", "i": "int", "u": "int", "b": "bool"}
 
 
-def _uniform(array: Any) -> bool:
-    """Whether all entries are one finite number."""
-    first = array.flat[0] if array.shape else array
-    return bool(np.isfinite(first) and (array == first).all())
-
-
 class Guard(NamedTuple):
     """A branch of the function: the node of its condition, the side that the example took, and its line."""
 
@@ -106,13 +100,15 @@ class Trace:
             return x._graph
         found = self.captures.get(id(x))
         if found is None:
-            array = x._raw
-            if array.dtype.kind not in KINDS:
+            array, kind = x._raw, KINDS.get(x._raw.dtype.kind)
+            if kind is None:
                 raise RuntimeError(f"tensors of {x.dtype} cannot be recorded")
-            if array.dtype.kind == "f" and array.size and not x.requires_grad and _uniform(array):
-                return self.builder.constant(float(array.flat[0]) if array.shape else float(array), array.shape)
-            truth = self.guarded and array.dtype.kind == "b"
-            type = Type("float" if truth else KINDS[array.dtype.kind], array.shape)
+            if kind == "float" and array.size and not x.requires_grad:
+                number = float(array.flat[0] if array.shape else array)
+                if np.isfinite(number) and (array == number).all():
+                    return self.builder.constant(number, array.shape)
+            truth = self.guarded and kind == "bool"
+            type = Type("float" if truth else kind, array.shape)
             leaf = self.builder.fresh_leaf(type, self.names.get(id(x)))
             self.values[leaf.params["name"]] = array = np.asarray(array, np.float64 if truth else array.dtype)
             node = leaf
@@ -182,22 +178,29 @@ class Trace:
         """A stand-in without a derivative."""
         return Traced(x._raw.like, self.builder.call("detach", x._graph))
 
+    def held(self, node: Node) -> Node:
+        """A constant of every derivative, whose value oracles still read."""
+        return self.builder.apply(HELD, (node,), {}) if node.type.kind == "float" else node
+
     def constants(self, answer: Any) -> Any:
-        """Results as constants of every derivative; oracles still read their values."""
+        """Results as constants of every derivative."""
         if isinstance(answer, tuple):
             return tuple([self.constants(x) for x in answer])
-        if type(answer) is not Traced or answer._graph.type.kind != "float":
-            return answer
-        return Traced(answer._raw.like, self.builder.apply(HELD, (answer._graph,), {}))
+        return Traced(answer._raw.like, self.held(answer._graph)) if type(answer) is Traced else answer
 
     def called(self, owner: Any, args: tuple[Any, ...]) -> Any:
-        """What `owner.apply(*args)` gives; RuntimeError where the Function reads entries of a stand-in."""
+        """What `owner.apply(*args)` gives; RuntimeError where it reads entries of a stand-in or `vmap` refuses it."""
         if self.values_only:
             context = Context()
             context.needs_input_grad = (False,) * len(args)
             return owner._run_forward(context, args)
-        if not self.guarded:
-            _may_be_mapped(owner)
+        if not self.guarded and owner.setup_context is None:
+            raise RuntimeError(f"{owner.__name__} needs a static method setup_context to be used in vmap and the like")
+        if not self.guarded and not getattr(owner, "generate_vmap_rule", False):
+            raise RuntimeError(
+                f"{owner.__name__} does not define how vmap maps it: set generate_vmap_rule = True in the class, "
+                "so that its forward and backward are mapped as they are"
+            )
         return Form(self, owner, args).result()
 
     def change(self, x: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
@@ -206,7 +209,10 @@ class Trace:
         While `record` runs, a plain tensor (`torch.zeros(3)`, to be filled) becomes a stand-in until its run ends.
         """
         if self.guarded and type(x) is Tensor and x._base is None and not x.requires_grad:
-            self._adopt(x)
+            node = self.node_of(x)
+            self.adopted.append((x, x._raw))
+            x.__class__, x._raw = Traced, Hidden(np.zeros(x._raw.shape, x._raw.dtype))
+            x._graph = node  # type: ignore[attr-defined]
         if not isinstance(x, Traced) or x._base is not None:
             raise RuntimeError(
                 "while a function is recorded (vmap, record), views and tensors from outside cannot be changed in place"
@@ -216,13 +222,6 @@ class Trace:
             raise RuntimeError(f"the in-place result has shape {list(found.shape)}, but the tensor {list(x.shape)}")
         x._graph = self.lifted(found)._graph
         return x
-
-    def _adopt(self, x: Tensor) -> None:
-        node = self.node_of(x)
-        self.adopted.append((x, x._raw))
-        x.__class__ = Traced
-        assert isinstance(x, Traced)
-        x._raw, x._graph = Hidden(np.zeros(x._raw.shape, x._raw.dtype)), node
 
     def release(self) -> None:
         """Restore the plain tensors that were filled while the function ran."""
@@ -261,18 +260,16 @@ class Trace:
 
     def outermost(self, nodes: Sequence[Node]) -> list[Node | None]:
         """Nodes in terms of the program's inputs; None for one that reads the incoming gradient of a backward."""
-        found: list[Node | None] = []
-        for node in nodes:
-            one: Node | None = node
-            while one is not None:
-                inner = [leaf for leaf in reachable([one]) if leaf in self.places or leaf in self.standing]
-                if not inner:
-                    break
-                known = {leaf: self.places.get(leaf) or self.standing.get(leaf) for leaf in inner}
-                stands = {leaf: other for leaf, other in known.items() if other is not None}
-                one = placed(self.builder, [one], stands)[0] if len(stands) == len(inner) else None
-            found.append(one)
-        return found
+        return [self._outermost(node) for node in nodes]
+
+    def _outermost(self, node: Node) -> Node | None:
+        stands = {**self.standing, **self.places}
+        while inner := [leaf for leaf in reachable([node]) if leaf in stands]:
+            known = {leaf: other for leaf in inner if (other := stands[leaf]) is not None}
+            if len(known) < len(inner):
+                return None
+            (node,) = placed(self.builder, [node], known)
+        return node
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -413,7 +410,7 @@ class Paths:
         paths = [(*[one.taken for one in guards[:i]], not guards[i].taken) for i in range(len(forced), len(guards))]
         others = [self._other(path, outputs) for path in paths]  # early branches first: loops end there
         for guard, other in zip(reversed(guards[len(forced) :]), reversed(others), strict=True):
-            outputs = self._either(guard, outputs, other)
+            outputs = [self._either(guard, *pair) for pair in zip(outputs, other, strict=True)]
         return outputs
 
     def _other(self, path: tuple[bool, ...], like: list[Node]) -> list[Node]:
@@ -428,13 +425,11 @@ class Paths:
         zero = self.trace.builder.constant(0)
         return [stretch(self.trace.builder.call("div", zero, zero), node.type.shape) for node in like]
 
-    def _either(self, guard: Guard, here: list[Node], there: list[Node]) -> list[Node]:
-        found = []
-        for one, other in zip(here, there, strict=True):
-            condition = stretch(guard.condition, one.type.shape)
-            yes, no = (one, other) if guard.taken else (other, one)
-            found.append(one if one is other else self.trace.builder.call("where", condition, yes, no))
-        return found
+    def _either(self, guard: Guard, here: Node, there: Node) -> Node:
+        if here is there:
+            return here
+        sides = (here, there) if guard.taken else (there, here)
+        return self.trace.builder.call("where", stretch(guard.condition, here.type.shape), *sides)
 
 
 def names_of(f: Callable[..., Any], count: int) -> list[str]:
@@ -455,75 +450,47 @@ ARRIVING = 37 / 32  # stands for the gradient that arrives, where a Function is 
 
 def note(form: Form, row: Node, back: Sequence[Node]) -> None:
     """Keep a rule: `row` and `back` are its forward and backward on the form's leaves."""
-    trace = form.trace
-    key = (
-        form.owner,
-        tuple(node.type for node in form.operands),
-        *[str(x) for x in form.args if not isinstance(x, Tensor)],
-    )
+    trace, builder, owner = form.trace, form.trace.builder, form.owner
+    plain = [str(x) for x in form.args if not isinstance(x, Tensor)]
+    key = (owner, tuple(node.type for node in form.operands), *plain)
     if key in trace.judged or len(trace.rules) >= MOST_RULES:
         return
     trace.judged.add(key)
-    builder = trace.builder
-    known = _operands(form)
-    floats = [k for k, leaf in enumerate(form.live) if leaf.type.kind == "float"]
     same = sum(1 for one in trace.rules if one.name.partition("#")[0] == form.name)
     title = f"{form.name}#{same + 1}" if same else form.name
-    skipped = 1 if form.owner.setup_context is None else 0  # ctx
-    names = names_of(form.owner.forward, len(form.args) + skipped)[skipped:]
-    leaves = [
-        Leaf(own, builder.leaf(f"{title}.{own}", form.live[k].type.shape))
-        for k, own in [(k, names[form.moving[k]]) for k in floats]
-    ]
-    given = {k: leaf.node for k, leaf in zip(floats, leaves, strict=True)}
-    filled: dict[Node, Node] = {}
-    for k, (live, held) in enumerate(zip(form.live, form.held, strict=True)):
-        filled[live] = filled[held] = given.get(k, known[k])
+    skipped = 1 if owner.setup_context is None else 0  # ctx
+    names = names_of(owner.forward, len(form.args) + skipped)[skipped:]
+    known = _operands(form)
+    floats = [k for k, leaf in enumerate(form.live) if leaf.type.kind == "float"]
+    own = {k: (names[form.moving[k]], form.live[k].type.shape) for k in floats}
+    leaves = {k: Leaf(name, builder.leaf(f"{title}.{name}", shape)) for k, (name, shape) in own.items()}
+    at = [leaves[k].node if k in leaves else x for k, x in enumerate(known)]
+    filled = dict(zip([*form.live, *form.held], [*at, *at], strict=True))
     (output,) = placed(builder, [row], filled)
     ct = builder.leaf(f"{title}.{cotangent_name(names)}", output.type.shape)
     assert form.made is not None and form.arriving is not None
     results = placed(builder, [back[k] for k in floats], {**filled, form.made: output, form.arriving: ct})
-    backward = form.owner._rule()
+    backward = owner._rule()
     code = getattr(backward, "__wrapped__", backward).__code__
     file, first = code.co_filename, code.co_firstlineno
     lines = [line_of(trace.lines.get(back[k])) for k in floats]
-    trace.rules.append(
-        HandRule(
-            title,
-            Span(first, 1, first, 1),
-            tuple(leaves),
-            output,
-            ct,
-            tuple(results),
-            tuple([known[k] for k in floats]),
-            file,
-            tuple([line if name == file and line else first for name, line in lines]),
-        )
-    )
+    places = tuple([line if name == file and line else first for name, line in lines])
+    span, point = Span(first, 1, first, 1), tuple([known[k] for k in floats])
+    trace.rules.append(HandRule(title, span, tuple(leaves.values()), output, ct, tuple(results), point, file, places))
 
 
 def _operands(form: Form) -> list[Node]:
     """The operands in terms of the program's inputs."""
-    trace, builder = form.trace, form.trace.builder
-    before = {leaf: trace.standing[leaf] for leaf in trace.standing}
-    unknown = [leaf for leaf, stands in before.items() if stands is None]
-    trace.standing.update({leaf: builder.constant(ARRIVING, leaf.type.shape) for leaf in unknown})
+    trace, before = form.trace, form.trace.standing
+    trace.standing = {
+        leaf: trace.builder.constant(ARRIVING, leaf.type.shape) if stands is None else stands
+        for leaf, stands in before.items()
+    }
     try:
         found = trace.outermost(form.operands)
     finally:
-        trace.standing.update(before)
+        trace.standing = before
     return [x if one is None else one for one, x in zip(found, form.operands, strict=True)]
-
-
-def _may_be_mapped(owner: Any) -> None:
-    """RuntimeError for a Function that PyTorch's `vmap` refuses."""
-    if owner.setup_context is None:
-        raise RuntimeError(f"{owner.__name__} needs a static method setup_context to be used in vmap and the like")
-    if not getattr(owner, "generate_vmap_rule", False):
-        raise RuntimeError(
-            f"{owner.__name__} does not define how vmap maps it: set generate_vmap_rule = True in the class, "
-            "so that its forward and backward are mapped as they are"
-        )
 
 
 class Answer(NamedTuple):
@@ -672,7 +639,7 @@ class Form:
             results = dict(zip(answer.differentiable, answer.pieces(node), strict=True))
         for k, node in zip(others, placed(builder, nodes[: len(others)], forward), strict=True):
             raw = answer.values[k]._raw
-            results[k] = Traced(np.zeros(raw.shape, raw.dtype), self._fixed(node))
+            results[k] = Traced(np.zeros(raw.shape, raw.dtype), trace.held(node))
         for k, i in answer.dirty.items():
             taken = results[k]
             results[k] = trace.change(self.args[i], lambda _, taken=taken: taken)  # type: ignore[misc, assignment]
@@ -694,7 +661,7 @@ class Form:
             reached = {*between(back, [*self.held, *filled])}
             for leaf, x in zip(self.held, xs, strict=False):
                 if leaf in reached:
-                    filled[leaf] = self._fixed(x)
+                    filled[leaf] = self.trace.held(x)
             assert self.made is not None and self.arriving is not None
             if self.made in reached:
                 filled[self.made] = builder.apply(operation, (value, *xs), {})
@@ -704,10 +671,6 @@ class Form:
         summary = f"The Function {self.name}, with its hand-written backward."
         operation = by_hand(self.name, summary, count + len(outer), cotangents, self.sent)
         return operation
-
-    def _fixed(self, node: Node) -> Node:
-        """A constant of every derivative, whose value oracles read."""
-        return self.trace.builder.apply(HELD, (node,), {}) if node.type.kind == "float" else node
 
 
 def _innermost(problem: BaseException) -> str:

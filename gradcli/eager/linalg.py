@@ -47,9 +47,14 @@ def _square(x: Tensor, name: str) -> None:
         raise RuntimeError(f"linalg.{name}: A must be batches of square matrices, but they are {list(x.shape[-2:])}")
 
 
+def _of(ours: Any, node: str, *xs: Tensor) -> Tensor:
+    """An operation of whole matrices: a declared one, or a formula."""
+    return record(operation(ours) if isinstance(ours, str) else ours, xs, {}, node, pointwise=False)
+
+
 def _of_square(name: str, ours: str, node: str, x: Tensor) -> Tensor:
     _square(x, name)
-    return record(operation(ours), (x,), {}, node, pointwise=False)
+    return _of(ours, node, x)
 
 
 def _finite(found: Tensor, reason: str, *xs: Tensor) -> Tensor:
@@ -75,9 +80,8 @@ def det(A: Tensor) -> Tensor:
 @op(node="LinalgSlogdet")
 def slogdet(A: Tensor) -> Any:
     """The sign of the determinant, and the logarithm of its absolute value."""
-    sign = _of_square("slogdet", "slogdet_sign", "LinalgSlogdetBackward0", A)
-    size = _of_square("slogdet", "logabsdet", "LinalgSlogdetBackward0", A)
-    return Slogdet(*one_node("LinalgSlogdetBackward0", sign, size))
+    node = "LinalgSlogdetBackward0"
+    return Slogdet(*one_node(node, *[_of_square("slogdet", part, node, A) for part in ("slogdet_sign", "logabsdet")]))
 
 
 @op()
@@ -95,7 +99,7 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
         raise RuntimeError(f"linalg.solve: A and B need one dtype, not {A.dtype} and {B.dtype}")
     if not left:
         return solve(A.mT, B.mT).mT
-    found = record(operation("solve"), (A, B), {}, "LinalgSolveExBackward0", pointwise=False)
+    found = _of("solve", "LinalgSolveExBackward0", A, B)
     return _finite(found, "linalg.solve: the matrix is singular, so the system has no unique solution", A, B)
 
 
@@ -139,8 +143,8 @@ def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
 @op(only=LINALG, node="LinalgEigh")
 def eigh(A: Tensor, UPLO: str = "L") -> Any:
     """The eigenvalues of a symmetric matrix in ascending order, and their vectors."""
-    values = _of_square("eigh", "eigvalsh", "LinalgEighBackward0", A)
-    return Eigh(*one_node("LinalgEighBackward0", values, _of_square("eigh", "eigvecs", "LinalgEighBackward0", A)))
+    node = "LinalgEighBackward0"
+    return Eigh(*one_node(node, *[_of_square("eigh", part, node, A) for part in ("eigvalsh", "eigvecs")]))
 
 
 @op(only=LINALG, node="LinalgQr")
@@ -148,9 +152,8 @@ def qr(A: Tensor, mode: str = "reduced") -> Any:
     """A = Q R with orthogonal columns Q and an upper triangle R."""
     if mode != "reduced":
         raise RuntimeError(f"linalg.qr: only mode='reduced' is supported, not {mode!r}")
-    q = record(operation("qr_q"), (A,), {}, "LinalgQrBackward0", pointwise=False)
-    r = record(_triangle, (A,), {}, "LinalgQrBackward0", pointwise=False)
-    return Qr(*one_node("LinalgQrBackward0", q, r))
+    node = "LinalgQrBackward0"
+    return Qr(*one_node(node, _of("qr_q", node, A), _of(_triangle, node, A)))
 
 
 def _triangle(A: Any) -> Any:
@@ -160,11 +163,7 @@ def _triangle(A: Any) -> Any:
 @op(only=LINALG, node="LinalgSvd")
 def svdvals(A: Tensor) -> Tensor:
     """The singular values, in descending order."""
-    return one_node("LinalgSvdBackward0", None, _singular(A), None)[0]
-
-
-def _singular(A: Tensor) -> Tensor:
-    return record(operation("svdvals"), (A,), {}, "LinalgSvdBackward0", pointwise=False)
+    return one_node("LinalgSvdBackward0", None, _of("svdvals", "LinalgSvdBackward0", A), None)[0]
 
 
 @op(only=LINALG, node="LinalgSvd")
@@ -172,9 +171,8 @@ def svd(A: Tensor, full_matrices: bool = True) -> Any:
     """A = U diag(S) Vh with orthogonal columns U and rows Vh; only for `full_matrices=False` or square matrices."""
     if full_matrices and A.shape[-1] != A.shape[-2]:
         raise RuntimeError("linalg.svd: only full_matrices=False is supported for matrices that are not square")
-    u = record(operation("svd_u"), (A,), {}, "LinalgSvdBackward0", pointwise=False)
-    vh = record(_rows, (A,), {}, "LinalgSvdBackward0", pointwise=False)
-    return Svd(*one_node("LinalgSvdBackward0", u, _singular(A), vh))
+    node = "LinalgSvdBackward0"
+    return Svd(*one_node(node, *[_of(part, node, A) for part in ("svd_u", "svdvals", _rows)]))
 
 
 def _rows(A: Any) -> Any:

@@ -89,12 +89,8 @@ class Level:
 
     def passed(self, plan: Any, xs: tuple[Any, ...], arrays: list[Any], kind: Any, result: Tensor) -> None:
         """Give the result of an operation its tangent, where an operand has one."""
-        moving = tuple(
-            [
-                moves and isinstance(x, Tensor) and x._tangent is not None
-                for x, moves in zip(xs, plan.differentiable, strict=True)
-            ]
-        )
+        pairs = zip(xs, plan.differentiable, strict=True)
+        moving = tuple([moves and isinstance(x, Tensor) and x._tangent is not None for x, moves in pairs])
         if True not in moving or result._raw.dtype.kind not in "fc":
             return
         with _without_level():

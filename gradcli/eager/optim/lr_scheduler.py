@@ -136,13 +136,7 @@ class LambdaLR(LRScheduler):
     lr_lambdas: list[Callable[[int], float]]
 
     def _start(self, optimizer: Optimizer, last_epoch: int, **given: Any) -> None:
-        rule, count = given["lr_lambda"], len(_need_optimizer(optimizer).param_groups)
-        rules = list(rule) if isinstance(rule, (list, tuple)) else [rule] * count
-        if len(rules) != count:
-            raise ValueError(f"Expected {count} lr_lambdas, but got {len(rules)}")
-        for one in rules:
-            if not callable(one):
-                raise TypeError(f"lr_lambda should be a function, but got {type(one).__name__}")
+        rules = _for_each("lr_lambda", given["lr_lambda"], len(_need_optimizer(optimizer).param_groups))
         super()._start(optimizer, last_epoch, lr_lambdas=rules)
 
     def get_lr(self) -> list[float]:
@@ -347,13 +341,9 @@ class ReduceLROnPlateau(LRScheduler):
         """Compare the metric of one more epoch with the best one."""
         value = float(metrics)
         self.last_epoch += 1
-        if self._better(value):
-            self.best, self.num_bad_epochs = value, 0
-        else:
-            self.num_bad_epochs += 1
+        self.best, self.num_bad_epochs = (value, 0) if self._better(value) else (self.best, self.num_bad_epochs + 1)
         if self.cooldown_counter > 0:
-            self.cooldown_counter -= 1
-            self.num_bad_epochs = 0
+            self.cooldown_counter, self.num_bad_epochs = self.cooldown_counter - 1, 0
         if self.num_bad_epochs > self.patience:
             for i, group in enumerate(self.optimizer.param_groups):
                 least = self.min_lrs[min(i, len(self.min_lrs) - 1)]  # of a group that was added later, the last one

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -76,19 +76,12 @@ def _gru(given: Tensor, state: State, own: tuple[Any, Any]) -> State:
     return ((hidden - new) * update + new,)
 
 
-class _Kind(NamedTuple):
-    """A kind of step: how many gates and how many states it has, and the step itself."""
-
-    gates: int
-    states: int
-    step: Step
-
-
-_KINDS = {
-    "RNN_TANH": _Kind(1, 1, _plain("tanh")),
-    "RNN_RELU": _Kind(1, 1, _plain("relu")),
-    "LSTM": _Kind(4, 2, _lstm),
-    "GRU": _Kind(3, 1, _gru),
+# of each kind of step how many gates and how many states it has, and the step itself
+_KINDS: dict[str, tuple[int, int, Step]] = {
+    "RNN_TANH": (1, 1, _plain("tanh")),
+    "RNN_RELU": (1, 1, _plain("relu")),
+    "LSTM": (4, 2, _lstm),
+    "GRU": (3, 1, _gru),
 }
 
 
@@ -243,7 +236,7 @@ class _Recurrent(Layer):
     _usual = {"bias": True}
 
     def _gates(self, dtype: Any, end: str, width: int, bias: bool) -> None:
-        size, rows = self.hidden_size, _KINDS[self.mode].gates * self.hidden_size
+        size, rows = self.hidden_size, _KINDS[self.mode][0] * self.hidden_size
         shapes: dict[str, tuple[int, ...] | None] = {"weight_ih": (rows, width), "weight_hh": (rows, size)}
         if bias or not end:
             shapes |= dict.fromkeys(("bias_ih", "bias_hh"), (rows,) if bias else None)
@@ -322,7 +315,7 @@ class _Layers(_Recurrent):
         return input._replace(data=output), last if len(last) > 1 else last[0]
 
     def _states(self, x: Tensor, hx: Any, single: bool) -> State:
-        count = _KINDS[self.mode].states
+        count = _KINDS[self.mode][1]
         shape = (self.num_layers * (1 + self.bidirectional), x.shape[1], self.hidden_size)
         if hx is None:
             zeros: Tensor = x.new_zeros(shape)
@@ -344,7 +337,7 @@ class _Layers(_Recurrent):
             raise RuntimeError(
                 f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got {x.shape[-1]}"
             )
-        step = _KINDS[self.mode].step
+        step = _KINDS[self.mode][2]
         ends: list[list[Tensor]] = [[] for _ in states]
         given = [one.unbind(0) for one in states]
         for layer in range(self.num_layers):

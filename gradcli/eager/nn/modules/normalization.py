@@ -74,10 +74,8 @@ def _batch_norm(x: Any, weight: Any, bias: Any, *running: Any, eps: float) -> An
     weight, bias = (declared("reshape", w, shape=shape) if w.shape else w for w in (weight, bias))
     if running:
         mean, var = (declared("reshape", one, shape=shape) for one in running)
-        scaled = _scaled(x - _spread(mean, x), var, eps, weight)
-    else:
-        scaled = _standard(x, axes, eps, weight)
-    return _affine_of(scaled, None, bias)
+        return _affine_of(_scaled(x - _spread(mean, x), var, eps, weight), None, bias)
+    return _affine_of(_standard(x, axes, eps, weight), None, bias)
 
 
 @needs_floats
@@ -171,8 +169,7 @@ def instance_norm(
     batch, channels, *sizes = input.shape
     rows = input.view(1, batch * channels, *sizes)
     factor, shift = (None if w is None else w.repeat(batch) for w in (weight, bias))
-    scaled = batch_norm(rows, None, None, factor, shift, True, momentum, eps)
-    return scaled.view(input.shape)
+    return batch_norm(rows, None, None, factor, shift, True, momentum, eps).view(input.shape)
 
 
 @checked

@@ -57,11 +57,9 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     before, after = tuple([low for low, _ in pairs]), tuple([high for _, high in pairs])
     framed = record(_framed, (input,), {"before": before, "after": after}, "ConstantPadNdBackward0", keep_integer=True)
     if value:
-        inside = tuple(
-            [slice(max(low, 0), n - max(high, 0)) for n, (low, high) in zip(framed.shape, pairs, strict=True)]
-        )
+        rows = zip(framed.shape, pairs, strict=True)
         frame = np.ones(tuple(framed.shape), np.bool_)
-        frame[inside] = False
+        frame[tuple([slice(max(low, 0), n - max(high, 0)) for n, (low, high) in rows])] = False
         with no_grad():
             framed.masked_fill_(Tensor(frame), value)
             framed._counter.value = 0

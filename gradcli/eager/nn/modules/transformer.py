@@ -93,16 +93,10 @@ def scaled_dot_product_attention(
     name = "ScaledDotProductFlashAttentionForCpuBackward0"
     averages = fused(_attended, (query, key, value, *masks), name, edges=3, scale=by)
     if query.ndim == 4 and not isinstance(averages, Traced):
-        averages._raw = _laid_out(averages._raw, query._raw)
+        entries = averages._raw  # in memory in the order of the query's axes, as PyTorch allocates its results
+        averages._raw = np.empty_like(query._raw, entries.dtype, shape=entries.shape)
+        averages._raw[...] = entries
     return averages
-
-
-def _laid_out(array: Any, like: Any) -> Any:
-    """The entries in memory in the order of another array's axes, as PyTorch allocates its results."""
-    order = sorted(range(like.ndim), key=lambda i: -like.strides[i])
-    if order == list(range(like.ndim)):
-        return array
-    return np.ascontiguousarray(array.transpose(order)).transpose(np.argsort(order))
 
 
 def _attention_mask(mask: Tensor | None, kind: Any) -> Tensor | None:
@@ -280,11 +274,9 @@ class TransformerEncoderLayer(Layer):
         self.norm_first = options["norm_first"]
         self.norm1, self.norm2 = LayerNorm(d_model, eps, **same), LayerNorm(d_model, eps, **same)
         self.dropout1, self.dropout2 = Dropout(dropout), Dropout(dropout)
-        if isinstance(activation, str):
-            if activation not in _ACTIVATIONS:
-                raise RuntimeError(f"activation should be relu/gelu, not {activation}")
-            activation = _ACTIVATIONS[activation]
-        self.activation = activation
+        if isinstance(activation, str) and activation not in _ACTIVATIONS:
+            raise RuntimeError(f"activation should be relu/gelu, not {activation}")
+        self.activation = _ACTIVATIONS[activation] if isinstance(activation, str) else activation
 
     def forward(
         self,
@@ -295,13 +287,11 @@ class TransformerEncoderLayer(Layer):
     ) -> Tensor:
         """The sequence after attention and network."""
         masks = (src_mask, src_key_padding_mask, is_causal)
-        if self.norm_first:
-            x = src + self._attended(self.norm1(src), *masks)
-            result: Tensor = x + self._fed(self.norm2(x))
-        else:
+        if not self.norm_first:
             x = self.norm1(src + self._attended(src, *masks))
-            result = self.norm2(x + self._fed(x))
-        return result
+            return self.norm2(x + self._fed(x))
+        x = src + self._attended(self.norm1(src), *masks)
+        return x + self._fed(self.norm2(x))
 
     def _attended(self, x: Tensor, mask: Tensor | None, padding: Tensor | None, is_causal: bool) -> Tensor:
         return self.dropout1(self.self_attn(x, x, x, padding, False, mask, is_causal=is_causal)[0])
