@@ -146,13 +146,11 @@ class GradScaler:
         """Take a smaller scale after gradients that were not finite, a larger one after many that were."""
         if not self._enabled:
             return
-        state = self._state
-        if not all(self._finite.values()):
-            state["scale"], state["_growth_tracker"] = state["scale"] * state["backoff_factor"], 0
-        else:
-            state["_growth_tracker"] += 1
-            if state["_growth_tracker"] == state["growth_interval"]:
-                state["scale"], state["_growth_tracker"] = state["scale"] * state["growth_factor"], 0
+        state, finite = self._state, all(self._finite.values())
+        state["_growth_tracker"] += 1
+        if not finite or state["_growth_tracker"] == state["growth_interval"]:
+            state["scale"] *= state["growth_factor" if finite else "backoff_factor"]
+            state["_growth_tracker"] = 0
         self._finite = {}
 
     def is_enabled(self) -> bool:

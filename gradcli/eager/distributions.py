@@ -48,20 +48,9 @@ class Distribution:
                     f"satisfy the constraint {said}, but found invalid values:\n{value}"
                 )
 
-    @property
-    def batch_shape(self) -> Size:
-        """The shape of the parameters."""
-        return self._batch_shape
-
-    @property
-    def event_shape(self) -> Size:
-        """The shape of one draw."""
-        return self._event_shape
-
-    @property
-    def stddev(self) -> Any:
-        """The standard deviation."""
-        return self.variance.sqrt()  # type: ignore[attr-defined]
+    batch_shape = property(lambda self: self._batch_shape, doc="The shape of the parameters.")
+    event_shape = property(lambda self: self._event_shape, doc="The shape of one draw.")
+    stddev = property(lambda self: self.variance.sqrt(), doc="The standard deviation.")
 
     def rsample(self, sample_shape: Any = ()) -> Any:
         """A draw through which gradients flow."""
@@ -129,22 +118,9 @@ class Normal(Distribution):
         self.loc, self.scale = _tensors(loc, scale)
         super().__init__(self.loc.shape, validate_args=validate_args)
 
-    @property
-    def mean(self) -> Any:
-        """The mean, which is the most likely value too."""
-        return self.loc
-
-    mode = mean
-
-    @property
-    def stddev(self) -> Any:
-        """The standard deviation."""
-        return self.scale
-
-    @property
-    def variance(self) -> Any:
-        """The variance."""
-        return self.scale.pow(2)
+    mean = mode = property(lambda self: self.loc, doc="The mean, which is the most likely value too.")
+    stddev = property(lambda self: self.scale, doc="The standard deviation.")
+    variance = property(lambda self: self.scale.pow(2), doc="The variance.")
 
     def sample(self, sample_shape: Any = ()) -> Any:
         """A draw without a gradient."""
@@ -216,15 +192,8 @@ class Bernoulli(_ProbsOrLogits):
         setattr(self, name, self._param)
         super().__init__(self._param.shape, validate_args=validate_args)
 
-    @property
-    def mean(self) -> Any:
-        """The mean, which is the probability of 1."""
-        return self.probs
-
-    @property
-    def variance(self) -> Any:
-        """The variance."""
-        return self.probs * (1 - self.probs)
+    mean = property(lambda self: self.probs, doc="The mean, which is the probability of 1.")
+    variance = property(lambda self: self.probs * (1 - self.probs), doc="The variance.")
 
     @property
     def mode(self) -> Any:
@@ -272,10 +241,7 @@ class Categorical(_ProbsOrLogits):
         self._num_events = self._param.shape[-1]
         super().__init__(self._param.shape[:-1], validate_args=validate_args)
 
-    @property
-    def mode(self) -> Any:
-        """The most likely class."""
-        return self.probs.argmax(-1)
+    mode = property(lambda self: self.probs.argmax(-1), doc="The most likely class.")
 
     def sample(self, sample_shape: Any = ()) -> Any:
         """Classes that are drawn."""

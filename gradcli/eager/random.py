@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 TWO_PI = 2 * math.pi
 
 
-def fma32(x: Any, y: Any, z: Any) -> NDArray[np.float32]:
+def fma32(x: Any, y: Any, z: Any) -> Array:
     """x * y + z of singles, rounded once: the product is exact in double precision."""
-    result: NDArray[np.float32] = (x.astype(np.float64) * y + z).astype(np.float32)
+    result: Array = (x.astype(np.float64) * y + z).astype(np.float32)
     return result
 
 
@@ -226,10 +226,9 @@ class Generator:
         largest = float(np.finfo(dtype).max)
         if not (abs(low) <= largest and abs(high) <= largest):
             raise RuntimeError(f"uniform: bounds {low} and {high} must be finite numbers of {dtype}")
-        if low > high:
-            raise RuntimeError(f"uniform: from={low} is above to={high}")
-        if high - low > largest:
-            raise RuntimeError(f"uniform: the distance from {low} to {high} overflows {dtype}")
+        if not 0 <= high - low <= largest:
+            wrong = f"the distance from {low} to {high} overflows {dtype}" if high > low else f"{low} is above {high}"
+            raise RuntimeError(f"uniform: {wrong}")
         count = _count(shape)
         values: Array
         if dtype == "float64":
@@ -281,12 +280,9 @@ class Generator:
         """True with each of the given probabilities (float32 or float64): `torch.bernoulli`."""
         if not ((probabilities >= 0) & (probabilities <= 1)).all():
             raise RuntimeError("bernoulli: probabilities lie in [0, 1]")
-        draws: Array = (
-            self._doubles(probabilities.size)
-            if probabilities.dtype == np.float64
-            else (self._singles(probabilities.size))
-        )
-        return draws.reshape(probabilities.shape) < probabilities
+        draw: Any = self._doubles if probabilities.dtype == np.float64 else self._singles
+        drawn: Array = draw(probabilities.size).reshape(probabilities.shape) < probabilities
+        return drawn
 
     @_one_at_a_time
     def randint(self, low: int, high: int, shape: Shape) -> Array:
@@ -399,5 +395,4 @@ _own = per_thread(__name__, default_generator=_shared)
 
 def manual_seed(seed: int) -> Generator:
     """Seed the default generator and return it."""
-    seeded: Generator = _own.default_generator.manual_seed(seed)
-    return seeded
+    return _own.default_generator.manual_seed(seed)  # type: ignore[no-any-return]

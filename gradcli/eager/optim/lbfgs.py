@@ -48,12 +48,6 @@ class LBFGS(Optimizer):
             raise ValueError("LBFGS doesn't support per-parameter options (parameter groups)")
         self._params = self.param_groups[0]["params"]
 
-    def _gradient(self) -> Array:
-        parts = [
-            np.zeros(x._array.size, x._array.dtype) if x._grad is None else x._grad._array.ravel() for x in self._params
-        ]
-        return np.concatenate(parts)
-
     def _move_by(self, distance: float, direction: Array) -> None:
         start = 0
         for x in self._params:
@@ -76,7 +70,8 @@ class LBFGS(Optimizer):
         """The loss at the present parameters, and its gradient."""
         with enable_grad():
             loss = closure()
-        return loss, self._gradient()
+        parts = [(np.zeros_like(x._array) if x._grad is None else x._grad._array).ravel() for x in self._params]
+        return loss, np.concatenate(parts)
 
     def _along(self, closure: Callable[[], Any], direction: Array) -> Callable[[float], _Point]:
         """The loss along a direction from the present parameters, which each evaluation restores."""
@@ -181,11 +176,9 @@ def _cubic(one: _Point, two: _Point, bounds: tuple[float, float] | None = None) 
         return (low + high) / 2
     bend = one.slope + two.slope - 3 * (one.value - two.value) / (one.at - two.at)
     square = bend**2 - one.slope * two.slope
-    if square < 0:
-        return (low + high) / 2
-    root = math.sqrt(square)
+    root = math.sqrt(max(square, 0))
     below = right.slope - left.slope + 2 * root
-    if below == 0:
+    if square < 0 or below == 0:
         return (low + high) / 2
     least = right.at - (right.at - left.at) * ((right.slope + root - bend) / below)
     return min(max(least, low), high)

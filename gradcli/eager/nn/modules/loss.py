@@ -128,9 +128,8 @@ def binary_cross_entropy(
 
 
 def _bce_with_logits(z: Any, y: Any, *more: Any, reduction: str, given: tuple[bool, bool]) -> Any:
-    waiting = list(more)
-    weight = waiting.pop(0) if given[0] else None
-    positive = waiting.pop(0) if given[1] else None
+    waiting = iter(more)
+    weight, positive = (next(waiting) if there else None for there in given)
     likelihood = declared("logsigmoid", z)
     if positive is not None:
         likelihood = likelihood * (combined("mul", y, positive - 1) + 1)
@@ -175,10 +174,9 @@ def kl_div(input: Tensor, target: Tensor, *, reduction: str = "mean", log_target
         loss = target.exp() * (target - input)
     else:
         loss = POINTWISE["xlogy"](target, target) - target * input
-    if reduction == "batchmean":
-        total: Tensor = loss.sum()
-        return total / input.shape[0] if input.ndim else total
-    return reduced(loss, reduction)
+    if reduction != "batchmean":
+        return reduced(loss, reduction)
+    return loss.sum() / input.shape[0] if input.ndim else loss.sum()
 
 
 # --- classes ----------------------------------------------------------------------------------------------------------
