@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from importlib.machinery import PathFinder
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,6 +18,7 @@ import pytest
 
 import gradcli
 from gradcli.diagnostics import GradcliError
+from gradcli.primitives import plugins
 
 ROOT = Path(__file__).parent.parent
 EXAMPLE = ROOT / "samples" / "extending"
@@ -292,3 +294,22 @@ def test_a_declaration_that_does_not_fit(form: tuple[str, ...], options: dict[st
         gradcli.operation(*form, **options)
     (first,) = problem.value.diagnostics
     assert first.code == "GC216" and message in first.message, first.message
+
+
+@pytest.mark.parametrize(("place", "found"), [("a-1.dist-info", True), ("a.egg-info", True), ("a", False)])
+def test_packages_are_searched_by_their_metadata(
+    place: str, found: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / place).mkdir()
+    (tmp_path / place / "entry_points.txt").write_text("[gradcli.operations]\na = a_module\n")
+    (tmp_path / place / "METADATA").write_text("Metadata-Version: 2.1\nName: a\nVersion: 1\n")
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    monkeypatch.setattr(sys, "meta_path", [PathFinder])
+    assert plugins.any_package() is found
+    assert [point.value for point in plugins.entry_points()] == ["a_module"] * found
+
+
+def test_without_plugins_an_unknown_name_imports_no_metadata() -> None:
+    code = "import sys, gradcli.cli as cli; cli.main(['grad', 'foo(x)']); print('importlib.metadata' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout == "False\n" and "GC" in done.stderr, done
