@@ -215,11 +215,19 @@ def _arrays(
         elif i in keep_dtype:
             array = np.asarray(x)
         else:
-            array = kind.type(x) if pointwise else np.asarray(x, dtype=kind)
+            array = number_in(kind, x) if pointwise else np.asarray(x, dtype=kind)
         arrays.append(array if pointwise else np.asarray(array) if isinstance(array, np.generic) else array)
     if not all(isinstance(array, (np.ndarray, np.generic)) for array in arrays):
         devices.same(arrays)
     return arrays, mixed
+
+
+def number_in(kind: np.dtype[Any], x: Any) -> Any:
+    """A Python number in a format; whole numbers that are too large for it wrap around, as in PyTorch."""
+    try:
+        return kind.type(x)
+    except OverflowError:
+        return np.asarray(x).astype(kind)[()]
 
 
 def attach(

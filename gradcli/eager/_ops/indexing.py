@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.eager._core import dtypes, tracer
+from gradcli.eager._core.events import noted
 from gradcli.eager._core.modes import no_grad
 from gradcli.eager._core.node import class_named
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._core.tracer import Traced, known
-from gradcli.eager._engine.record import cast, record, with_gradient
+from gradcli.eager._engine.record import cast, declared, record, with_gradient
 from gradcli.eager._engine.rule_node import FixedNode, RuleNode, fitted_tensor
 from gradcli.eager._ops.elementwise import where
-from gradcli.eager._ops.reductions import chosen, found_at, itself, sort
+from gradcli.eager._ops.reductions import chosen, found_at, itself, order_along, sort
 from gradcli.eager._ops.table import METHOD, op
 from gradcli.eager._ops.views import axis_of, expand, length_of, reshape, unsqueeze, viewed
 from gradcli.primitives import catalogue
@@ -315,20 +316,43 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
         axis = dim % input.ndim
         kept = tuple([slice(k) if i == axis else slice(None) for i in range(input.ndim)])
         return found_at("TopkBackward0", part(values, kept), part(at, kept))
-    array = input._array
-    order = np.argsort(-array if largest and array.dtype.kind != "b" else array, axis=dim, kind="stable")
+    order = np.atleast_1d(order_along(input, dim, largest)._array)
     return chosen(input, Tensor(np.take(order, range(k), axis=dim)), dim, "TopkBackward0")
 
 
 @op()
 def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
-    """The middle entry, the lower one of two; along an axis also where it stood."""
-    if dim is None:
-        order = np.argsort(input._array.reshape(-1), kind="stable")
-        return picked(input, order[(input._raw.size - 1) // 2], "MedianBackward0")
-    order = np.argsort(input._array, axis=dim, kind="stable")
-    at = Tensor(np.take(order, [(length_of(input, dim) - 1) // 2], axis=dim))
-    return chosen(input, at, dim, "MedianBackward1", keepdim)
+    """The middle entry, the lower one of two, or NaN if there is one; along an axis also where it stood.
+
+    Without `dim`, entries that are equal to it share its gradient.
+    """
+    if dim is not None:
+        return chosen(input, Tensor(_middle(np.atleast_1d(input._array), dim)), dim, "MedianBackward1", keepdim)
+    array = input._array.reshape(-1)
+    if not array.size:
+        return noted("median", (input,), Tensor(np.array(np.nan, array.dtype)))
+    (at,) = _middle(array, 0)
+    equal = np.flatnonzero((array == array[at]) | (array != array) & (array[at] != array[at]))
+    if len(equal) == 1:
+        return picked(input, at, "MedianBackward0")
+    xs = (input, Tensor(np.array([at])), Tensor(equal))
+    how: dict[str, Any] = {"keep_integer": True, "keep_dtype": (1, 2), "edges": 1, "pointwise": False}
+    return record(_shared, xs, {}, "MedianBackward0", **how)
+
+
+def _middle(array: Any, axis: int) -> Any:
+    order = np.argsort(array, axis=axis, kind="stable")
+    at = np.take(order, [(array.shape[axis] - 1) // 2], axis=axis)
+    if array.dtype.kind != "f":
+        return at
+    undefined = np.isnan(array)
+    return np.where(undefined.any(axis, keepdims=True), undefined.argmax(axis, keepdims=True), at)
+
+
+def _shared(x: Any, at: Any, equal: Any) -> Any:
+    take, reshape = catalogue()["take_along"], catalogue()["reshape"]
+    value = reshape(take(flat(x), at, axis=-1), shape=())
+    return catalogue()["ste"](value, declared("mean", take(flat(x), equal, axis=-1)))
 
 
 # --- diagonals, windows, repetitions ---------------------------------------------------------------------------

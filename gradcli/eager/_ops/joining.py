@@ -41,6 +41,9 @@ def _joined(*xs: Any, axis: int) -> Any:
 def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     """Tensors joined along an axis that they have."""
     xs = _several(tensors, "cat")
+    for i, x in enumerate(xs):
+        if not x._raw.shape:
+            raise RuntimeError(f"zero-dimensional tensor (at position {i}) cannot be concatenated; stack joins numbers")
     return record(_joined, xs, {"axis": axis_of(dim, xs[0].ndim)}, "CatBackward0", keep_integer=True)
 
 
@@ -222,7 +225,8 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """At most so many parts of equal size along an axis."""
     if chunks <= 0:
         raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
-    return split(input, max(-(-length_of(input, dim) // chunks), 1), dim)
+    size = length_of(input, dim)
+    return split(input, -(-size // chunks) if size else [0] * chunks, dim)
 
 
 @op(only=FUNCTION)

@@ -108,7 +108,7 @@ var_mean, std_mean = _with_mean(var, "VarMeanBackward0"), _with_mean(std, "StdMe
 
 
 def _undefined(x: Any, *, axis: Any, keepdims: bool) -> Any:
-    return declared("sum", (x - x) / (x - x), axis=axis, keepdims=keepdims)
+    return declared("mean", (x - x) / (x - x), axis=axis, keepdims=keepdims)
 
 
 @op()
@@ -237,19 +237,23 @@ def _extreme(name: str, which: str) -> tuple[Any, Any]:
 
 
 @op()
-def sort(input: Tensor, dim: int = -1, descending: bool = False) -> Any:
+def sort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = False) -> Any:
     """The entries in order along an axis, and where they stood."""
-    return chosen(input, _order(input, dim, descending), dim, "SortBackward0")
+    return chosen(input, order_along(input, dim, descending), dim, "SortBackward0")
 
 
-def _order(x: Tensor, dim: int, descending: bool) -> Tensor:
+def order_along(x: Tensor, dim: int, descending: bool) -> Tensor:
     """Where the entries of an ordered axis stood."""
     if tracer.current is not None and tracer.traced((x,)):
         keys = record(catalogue()["neg"], (x,), {}, "NegBackward0") if descending else x
         axis = dim - x._raw.ndim if dim >= 0 else dim
         return record(catalogue()["argsort"], (keys,), {"axis": axis}, "argsort", pointwise=False)
-    falls = descending and x._raw.dtype != np.bool_
-    order = np.argsort(-x._array if falls else x._array, axis=dim, kind="stable")
+    array = np.atleast_1d(x._array)
+    if descending:  # NaN first, and equal entries as they stood
+        order = np.argsort(np.flip(array, dim), axis=dim, kind="stable")
+        order = np.flip(array.shape[dim] - 1 - order, dim)
+    else:
+        order = np.argsort(array, axis=dim, kind="stable")
     return Tensor(order.reshape(x._raw.shape))
 
 
@@ -343,7 +347,7 @@ def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
 @op()
 def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
     """Where the entries of an ordered axis stood."""
-    return noted("argsort", (input,), _order(input, dim, descending))
+    return noted("argsort", (input,), order_along(input, dim, descending))
 
 
 @op(only=FUNCTION)

@@ -6,6 +6,7 @@ An `ArrayNamespace` is given a module with NumPy's names (`numpy`, `cupy`, `jax.
 
 from __future__ import annotations
 
+import math
 from contextlib import nullcontext
 from fractions import Fraction
 from importlib import import_module
@@ -190,7 +191,7 @@ class ArrayNamespace(LinearAlgebra):
         index = self.wrapped(index, size)
         last = self.library.moveaxis(x, axis, -1)
         columns = self.library.moveaxis(index, axis, -1)
-        rows = last.size // last.shape[-1] if last.shape[-1] else 0
+        rows = math.prod(last.shape[:-1])
         offsets = self.library.arange(rows).reshape((*last.shape[:-1], 1)) * size
         added = self.add_flat((columns + offsets).reshape(-1), last.reshape(-1), rows * size)
         return self.library.moveaxis(added.reshape((*last.shape[:-1], size)), -1, axis)

@@ -60,7 +60,7 @@ class NumpyNamespace(ArrayNamespace):
         return super().put_add(x, positions, axis, size)
 
     def add_flat(self, positions: Any, x: Any, size: int) -> Any:
-        if x.dtype == np.float64:
+        if x.dtype == np.float64 and x.size:  # without entries NumPy counts in integers
             return np.bincount(positions, weights=x, minlength=size)
         return super().add_flat(positions, x, size)
 
