@@ -147,6 +147,12 @@ def refuse_juxtaposition(t: Tokens, left: Part, right: Part, start: int, here: i
         a, b = t.written(start, here), t.written(here, t.at)
         outer = rf"\mathrm{{outer}}({a}, {t.written(here, here + 1)})"
         raise t.readings("this product", start, t.at - 1, outer, rf"{a} \cdot {b}")
+    indices = [re.search(r"(?:^|\*)[A-Za-z]\w*_([i-t]{1,3})$", one.text) for one in (left, right)]
+    if indices[0] and indices[1] and len(indices[0][1] + indices[1][1]) > 2:  # Einstein's notation
+        shared = "".join(sorted(set(indices[0][1]) & set(indices[1][1])))
+        if shared:
+            a, b = t.written(start, here), t.written(here, t.at)
+            raise t.readings("a repeated index", start, t.at - 1, rf"\sum_{shared[0]} {a} {b}", rf"{a} \cdot {b}")
     lone = re.fullmatch("[a-z]", right.text) and right.text not in t.numbers
     lone = lone and not re.fullmatch("[a-z]", t.token)  # M g h are numbers
     if left.capital and not left.matrix and lone:
@@ -154,6 +160,14 @@ def refuse_juxtaposition(t: Tokens, left: Part, right: Part, start: int, here: i
         a = f"\\{a}" if a.partition("_")[0] in MATRICES else a
         what = f"`{t.written(start, t.at)}`"
         raise t.readings(what, start, t.at - 1, rf"\mathbf{{{a}}} {b}", rf"{a} \cdot {b}")
+
+
+def refuse_open_operand(t: Tokens, first: int, start: int) -> None:
+    r"""Refuse factors behind the one at `start` that the derivative at `first` is of: \frac{d}{dx} x^2 \sin x."""
+    if not t.ends():
+        derivative, value = t.written(first, start), t.written(start, t.at)
+        texts = f"{derivative} ({value} ..)", f"({derivative} {value}) .."
+        raise t.readings(f"`{derivative} {value} ..`", first, t.at, *texts)
 
 
 def scalar(t: Tokens, text: str) -> bool:

@@ -24,6 +24,7 @@ from gradcli.language.latex.ambiguities import (
     refuse_juxtaposition,
     refuse_mark,
     refuse_marked_name,
+    refuse_open_operand,
     refuse_power_of_matrix,
     refuse_power_of_number,
     refuse_word,
@@ -81,6 +82,10 @@ def statements(t: Tokens) -> str:
         if array in t.entries:
             hint = f"write {array}[0] for the first entry, in a line without LaTeX"
             raise t.error("GC139", f"`{name}` may be an entry of `{array}`, or a name", place - 1, place, hint)
+        index = name.removeprefix(f"{array}_")
+        if index in t.bound:
+            hint = f"write \\sum_{index} (..) around all that it runs over, or another name"
+            raise t.error("GC139", f"`{name}` may be in the sum over `{index}`, or a name", place - 1, place, hint)
     return "; ".join(texts)
 
 
@@ -137,6 +142,7 @@ def target(t: Tokens, equals: int) -> str:
         base, below, index = t.joined(first, t.at - 1).partition("_")
         index = index.strip("{}") + mark if below else mark
         hint = f"write the mark below the line, as in `{base}_{{{index}}}`"
+        hint += ", or == between two values" if mark.isdigit() else ""
         raise t.error("GC138", "a name has no superscript", first, end - 1, hint)
     if t.token == "(":
         opened = t.at
@@ -595,7 +601,7 @@ def derivative(t: Tokens, first: int) -> Part | None:
         raise t.error("GC138", "a derivative is by one name", opened, t.at, hint)
     t.expect("}", opened)
     if value is None:
-        value = factor(t)
+        value = operand(t, first)
     text = value.text[1:-1] if value.text[:1] == "(" and value.bind == ATOM else value.text
     return Part(f"grad({text}, {leaf}{f', {order}' if order else ''})")
 
@@ -745,9 +751,21 @@ def binomial(t: Tokens) -> Part:
 
 def gradient(t: Tokens) -> Part:
     r"""\nabla_x y"""
+    first = t.at
     t.at += 2
     leaf = argument(t).text
-    return Part(f"grad({factor(t).text}, {leaf})")
+    return Part(f"grad({operand(t, first).text}, {leaf})")
+
+
+def operand(t: Tokens, first: int) -> Part:
+    """What the derivative that begins at token `first` is of: numbers, and one factor behind them."""
+    start = t.at
+    part = factor(t)
+    while part.number and not t.ends() and t.token not in OVER:
+        t.at += t.token in TIMES
+        part = entrywise(part, factor(t))
+    refuse_open_operand(t, first, start)
+    return part
 
 
 # what has rows or an index
@@ -768,6 +786,8 @@ def series(t: Tokens) -> Part:
         group = t.token == "{"
         opened = t.open("}") if group else t.at
         index = t.token
+        if not index:
+            raise t.unexpected()
         t.at += 1
         if group:
             if t.take("="):
@@ -791,6 +811,7 @@ def series(t: Tokens) -> Part:
     if bool(low) != bool(high):
         raise t.error("GC138", "a sum has both bounds or none", first, t.at - 1, "write \\sum_{i=1}^{n}")
     outer, around = t.indices.get(index), t.ranges.pop(index, None)
+    t.bound.add(index)
     t.indices[index] = -1 if not low else int(low) if low in ("0", "1") else 1
     body = product(t)
     if low:
