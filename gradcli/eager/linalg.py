@@ -219,7 +219,7 @@ def matrix_norm(A: Tensor, ord: Order = "fro", dim: Sizes = (-2, -1), keepdim: b
         rows, columns = (axis_of(d, A.ndim) + A.ndim for d in dim)
         first, second = (rows, columns) if ord == 1 else (columns, rows)
         sums = _reductions.sum(_elementwise.ROWS["abs"](A), first, True)
-        found = _reductions.amax(sums, second, True)
+        found: Tensor = _reductions.amax(sums, second, True)
         return found if keepdim else found.squeeze((rows, columns))
     raise RuntimeError(f"linalg.matrix_norm: order {ord!r} is not supported")
 

@@ -140,34 +140,17 @@ def sweep(sources: Sequence[Any], seeds: Sequence[Any], retain: bool, watch: Wat
     A node runs in descending order of the sequence numbers. Unless someone watches, leaves get theirs at the end: where
     a node fails, no leaf does.
     """
-    heap: list[int] = []  # the numbers of the pending nodes, apart from `top`, the last of them
+    heap: list[int] = []  # the numbers of the pending nodes
     nodes: dict[int, Any] = {}
     cts: dict[int, Any] = {}
     leaves: dict[int, list[Any]] = {}
-    node: Any = None
-    top: Any = None
-    last = 0  # the number of `top`
-    first: Any = None  # what has arrived at it
-    if watch is None and len(sources) == 1 and sources[0]._seq > 0:
-        top, last, first = sources[0], sources[0]._seq, seeds[0]
-    else:
-        for source, seed in zip(sources, seeds, strict=True):
-            _arrive(source, seed, heap, nodes, cts, leaves)
+    for source, seed in zip(sources, seeds, strict=True):
+        _arrive(source, seed, heap, nodes, cts, leaves)
     if watch is not None:
         watch.start(leaves)
-    while True:
-        if heap and -heap[0] > last:
-            if top is not None:
-                nodes[last], cts[last] = top, first
-                heappush(heap, -last)
-            s = -heappop(heap)
-            node, ct = nodes.pop(s), cts.pop(s)
-        elif top is not None:
-            node, ct = top, first
-        else:
-            break
-        top = first = None
-        last = 0
+    while heap:
+        s = -heappop(heap)
+        node, ct = nodes.pop(s), cts.pop(s)
         if watch is not None:
             for source, value in zip(node.ins, watch.run(node, ct), strict=False):
                 if source is not None:
@@ -195,45 +178,28 @@ def sweep(sources: Sequence[Any], seeds: Sequence[Any], retain: bool, watch: Wat
             if source is None or value is None:
                 continue
             s = source._seq
-            if s > last:
-                if s in nodes:
-                    cts[s] = cts[s] + value
-                else:
-                    if top is not None:
-                        nodes[last], cts[last] = top, first
-                        heappush(heap, -last)
-                    top, last, first = source, s, value
+            if s in nodes:
+                cts[s] = cts[s] + value
             elif s > 0:
-                if source is top:
-                    first = first + value
-                elif s in nodes:
-                    cts[s] = cts[s] + value
-                else:
-                    nodes[s], cts[s] = source, value
-                    heappush(heap, -s)
-            elif s == 0:
-                entry = leaves.get(id(source))
-                if entry is None:
-                    leaves[id(source)] = [source, value, False]
-                elif entry[2]:  # a sum that nothing else holds
-                    entry[1] += value
-                else:
-                    entry[1], entry[2] = entry[1] + value, True
+                nodes[s], cts[s] = source, value
+                heappush(heap, -s)
+            elif not s and id(source) in leaves:
+                leaves[id(source)][1] = leaves[id(source)][1] + value
             else:
                 _arrive(source, value, heap, nodes, cts, leaves)
-    for leaf, value, _ in leaves.values():
+    for leaf, value in leaves.values():
         add_raw(leaf, value)
 
 
 def _arrive(
     source: Any, value: Any, heap: list[int], nodes: dict[int, Any], cts: dict[int, Any], leaves: dict[int, list[Any]]
 ) -> None:
-    """Deliver one contribution, which may be None; the loop above has the common cases written out."""
+    """Deliver one contribution, which may be None; the loop above has the common case written out."""
     s = source._seq
     if s == 0:
-        entry = leaves.setdefault(id(source), [source, None, False])
+        entry = leaves.setdefault(id(source), [source, None])
         if value is not None:
-            entry[1], entry[2] = (value, False) if entry[1] is None else (entry[1] + value, True)
+            entry[1] = value if entry[1] is None else entry[1] + value
         return
     node, at = (source, 0) if s > 0 else (source.node, source.nr)
     s = node._seq
@@ -296,7 +262,7 @@ class Watch:
     def start(self, leaves: dict[int, list[Any]]) -> None:
         """The leaves among the roots that no node leads to run first."""
         for key in [key for key in leaves if not self.missing[key]]:
-            self._run_leaf(*leaves.pop(key)[:2])
+            self._run_leaf(*leaves.pop(key))
 
     def arrived(self, node: Node, leaves: dict[int, list[Any]]) -> None:
         """A node has run: the leaves that expect no other contribution run now."""
@@ -304,7 +270,7 @@ class Watch:
             if source is not None and not source._seq:
                 self.missing[id(source)] -= 1
                 if not self.missing[id(source)]:
-                    self._run_leaf(*leaves.pop(id(source))[:2])
+                    self._run_leaf(*leaves.pop(id(source)))
 
     def run(self, node: Node, ct: Any) -> list[Any]:
         """The gradients that a node sends, with all that hangs on it; a node on no path to a target is left out."""

@@ -48,35 +48,16 @@ APART: dict[str, tuple[int, ...]] = {"where": (0,), "take_along": (1,), "put_alo
 
 def kind_of(xs: tuple[Any, ...], keep_dtype: tuple[int, ...], keep_integer: bool) -> np.dtype[Any]:
     """The format that an operation computes in."""
-    first: Any = None
-    for i, x in enumerate(xs):
-        if i in keep_dtype:
-            continue
-        if isinstance(x, Tensor):
-            kind = x._raw.dtype
-            if first is None:
-                first = kind
-            elif kind is not first:
-                return _joined(xs, keep_dtype, keep_integer)
-        elif isinstance(x, complex):
-            return _joined(xs, keep_dtype, keep_integer)
-    if first is dtypes.FLOATS[0] or first is dtypes.FLOATS[1]:
-        return first
-    return _joined(xs, keep_dtype, keep_integer)
-
-
-def _joined(xs: tuple[Any, ...], keep_dtype: tuple[int, ...], keep_integer: bool) -> np.dtype[Any]:
-    with_axes: list[dtypes.dtype] = []
-    without: list[dtypes.dtype] = []
-    numbers: list[dtypes.dtype] = []
-    for i, x in enumerate(xs):
-        if i in keep_dtype:
-            continue
-        if isinstance(x, Tensor):
-            (with_axes if x._raw.ndim else without).append(dtypes.of(x._raw.dtype))
-        else:
-            numbers.append(dtypes.of_number(x))
-    found = dtypes.common(with_axes, without, numbers)
+    used = [x for i, x in enumerate(xs) if i not in keep_dtype]
+    arrays = [x._raw for x in used if isinstance(x, Tensor)]
+    numbers = [x for x in used if not isinstance(x, Tensor)]
+    first: np.dtype[Any] | None = arrays[0].dtype if arrays else None
+    if first is not None and first in dtypes.FLOATS and all(x.dtype is first for x in arrays):
+        if complex not in map(type, numbers):
+            return first
+    with_axes = [dtypes.of(x.dtype) for x in arrays if x.ndim]
+    without = [dtypes.of(x.dtype) for x in arrays if not x.ndim]
+    found = dtypes.common(with_axes, without, list(map(dtypes.of_number, numbers)))
     return found.np if keep_integer or found.kind >= 2 else dtypes.get_default_dtype().np
 
 
@@ -134,7 +115,7 @@ def record(
     key = None
     if state.mode != SPECIAL or state.recorder_only:
         key = fastpath.key_of((function, name, edges, view, *params.values()), xs)
-        recipe = None if key is None else fastpath.find(key)
+        recipe = fastpath.find(key)
         if recipe is not None:
             recorder_only = state.recorder_only
             if recorder_only:  # as if nobody recorded it

@@ -154,30 +154,27 @@ def log_softmax(input: Tensor, dim: int, dtype: dtypes.dtype | None = None) -> A
     return declared("log_softmax", input, axis=dim)
 
 
-@formula(pointwise=False, whole=True, inplace=True)
-def cumsum(input: Tensor, dim: int, *, dtype: dtypes.dtype | None = None) -> Any:
-    """Running sums along an axis."""
-    axis = axis_of(dim, len(input.shape))
-    return declared("cumsum", input, axis=axis) if input.shape else input
+def _running(name: str, summary: str) -> Any:
+    def function(input: Tensor, dim: int, *, dtype: dtypes.dtype | None = None) -> Any:
+        axis = axis_of(dim, len(input.shape))
+        return declared(name, input, axis=axis) if input.shape else input
+
+    return formula(pointwise=False, whole=True, inplace=True)(described(function, name, summary))
 
 
-@formula(pointwise=False, whole=True, inplace=True)
-def cumprod(input: Tensor, dim: int, *, dtype: dtypes.dtype | None = None) -> Any:
-    """Running products along an axis."""
-    axis = axis_of(dim, len(input.shape))
-    return declared("cumprod", input, axis=axis) if input.shape else input
+cumsum = _running("cumsum", "Running sums along an axis.")
+cumprod = _running("cumprod", "Running products along an axis.")
 
 
-@formula(pointwise=False, whole=True)
-def amax(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Any:
-    """The largest entry; several share the gradient."""
-    return declared("amax", input, axis=axes_of(dim), keepdims=keepdim)
+def _shared(name: str, which: str) -> Any:
+    def function(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Any:
+        return declared(name, input, axis=axes_of(dim), keepdims=keepdim)
+
+    row = formula(pointwise=False, whole=True)
+    return row(described(function, name, f"The {which} entry; several share the gradient."))
 
 
-@formula(pointwise=False, whole=True)
-def amin(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Any:
-    """The smallest entry; several share the gradient."""
-    return declared("amin", input, axis=axes_of(dim), keepdims=keepdim)
+amax, amin = _shared("amax", "largest"), _shared("amin", "smallest")
 
 
 def chosen(x: Tensor, at: Tensor, dim: int, node: str, keepdim: bool = True) -> Any:
