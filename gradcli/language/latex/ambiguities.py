@@ -14,8 +14,10 @@ from gradcli.language.latex.latex_commands import (
     MARKS,
     MATRICES,
     OFTEN_FUNCTIONS,
+    OVER,
     PAIRS,
     SOMETIMES_FUNCTIONS,
+    TIMES,
     USUAL,
 )
 from gradcli.language.latex.latex_tokens import ATOM, Part, Tokens
@@ -160,6 +162,23 @@ def refuse_juxtaposition(t: Tokens, left: Part, right: Part, start: int, here: i
         a = f"\\{a}" if a.partition("_")[0] in MATRICES else a
         what = f"`{t.written(start, t.at)}`"
         raise t.readings(what, start, t.at - 1, rf"\mathbf{{{a}}} {b}", rf"{a} \cdot {b}")
+
+
+def refuse_open_argument(t: Tokens, first: int, start: int) -> None:
+    r"""Refuse what follows the argument, at `start` and without brackets, of a function: \log x y, \sin x/2."""
+    slash = t.token in OVER
+    following = t.names[t.at + slash]
+    another = following[:1].isalpha() or following in PAIRS or following.removeprefix("\\") in GREEK
+    another = another or (slash and following[:1].isdigit())
+    if t.ends() or not another or following in TIMES or (following in OVER):
+        return
+    function, value, place = t.written(first, start), t.written(start, t.at), t.at + slash
+    rest = t.written(place, place + 1) + (f"..{PAIRS[following]}" if following in PAIRS else "")
+    texts = f"{function}({value}) {rest}", f"{function}({value} {rest})"
+    if slash:
+        texts = f"\\frac{{{function} {value}}}{{{rest}}}", f"{function}({value}/{rest})"
+    shown = f"`{t.written(first, t.at)}{'/' if slash else ' '}{rest}`"
+    raise t.readings(shown, first, place, *texts)
 
 
 def refuse_open_operand(t: Tokens, first: int, start: int) -> None:

@@ -24,6 +24,7 @@ from gradcli.language.latex.ambiguities import (
     refuse_juxtaposition,
     refuse_mark,
     refuse_marked_name,
+    refuse_open_argument,
     refuse_open_operand,
     refuse_power_of_matrix,
     refuse_power_of_number,
@@ -701,6 +702,7 @@ def function_of(t: Tokens, command: str) -> Part:
 
 def bare(t: Tokens, first: int) -> Part:
     """The argument of a function that has no brackets: numbers, and one factor behind them."""
+    start = t.at
     factors = []
     while True:
         part = factor(t)
@@ -709,14 +711,8 @@ def bare(t: Tokens, first: int) -> Part:
             break
         if t.ends() or t.token in TIMES or t.token in OVER:
             break
+    refuse_open_argument(t, first, start)
     inside = "*".join(factors)
-    following = t.token
-    another = following[:1].isalpha() or following in PAIRS or following.removeprefix("\\") in GREEK
-    if another and following not in TIMES and following not in OVER and not t.ends():
-        one, rest = t.written(first, t.at), t.written(t.at, t.at + 1)
-        function = t.written(first, first + 1)
-        value = t.written(first + 1, t.at)
-        raise t.readings(f"`{one} {rest}`", first, t.at, f"{function}({value}) {rest}", f"{function}({value} {rest})")
     return Part(inside, matrix=len(factors) == 1 and part.matrix)
 
 
