@@ -23,6 +23,8 @@ from gradcli.language.latex.latex_commands import (
 from gradcli.language.latex.latex_tokens import ATOM, Part, Tokens
 
 TIME = re.compile(r"(?:[a-z]|[+*/=]\s?|(?<!\^\{)-\s?|\\sqrt\{)T(?![A-Za-z])")  # T as a number: rT, \sqrt{T}
+INDEX = re.compile(r"(?:^|\*)[A-Za-z]\w*_([i-t]{1,3})$")  # of the last factor: A_ij
+OFTEN_MATRICES = frozenset("AWX")
 
 
 def refuse_word(t: Tokens, first: int) -> None:
@@ -64,7 +66,8 @@ def call_or_product(t: Tokens, first: int, name: str) -> GradcliError:
         hint = f"{EXPECTED}; write `{shown} \\cdot (..)` for a product"
         return t.error("GC139", f"`{shown}[` may be an expected value or a product", first, t.at, hint)
     known = f", `\\mathrm{{{USUAL[name]}}}(..)` for the usual function" if name in USUAL else ""
-    hint = f"write `{shown} \\cdot (..)` for a product{known}; define a function by a line {name}(x) = .."
+    line = f"{name}({'t' if name == 'x' else 'x'}) = .."
+    hint = f"write `{shown} \\cdot (..)` for a product{known}; define a function by a line {line}"
     return t.error("GC139", f"`{shown}(` may be a function or a product", first, t.at, hint)
 
 
@@ -149,19 +152,19 @@ def refuse_juxtaposition(t: Tokens, left: Part, right: Part, start: int, here: i
         a, b = t.written(start, here), t.written(here, t.at)
         outer = rf"\mathrm{{outer}}({a}, {t.written(here, here + 1)})"
         raise t.readings("this product", start, t.at - 1, outer, rf"{a} \cdot {b}")
-    indices = [re.search(r"(?:^|\*)[A-Za-z]\w*_([i-t]{1,3})$", one.text) for one in (left, right)]
-    if indices[0] and indices[1] and len(indices[0][1] + indices[1][1]) > 2:  # Einstein's notation
-        shared = "".join(sorted(set(indices[0][1]) & set(indices[1][1])))
-        if shared:
-            a, b = t.written(start, here), t.written(here, t.at)
-            raise t.readings("a repeated index", start, t.at - 1, rf"\sum_{shared[0]} {a} {b}", rf"{a} \cdot {b}")
+    below, beside = (INDEX.search(one.text) for one in (left, right))
+    shared = sorted(set(below[1]) & set(beside[1])) if below and beside else []
+    if below and beside and shared and len(below[1] + beside[1]) > 2:  # Einstein's notation
+        a, b = t.written(start, here), t.written(here, t.at)
+        raise t.readings("a repeated index", start, t.at - 1, rf"\sum_{shared[0]} {a} {b}", rf"{a} \cdot {b}")
     lone = re.fullmatch("[a-z]", right.text) and right.text not in t.numbers
     lone = lone and not re.fullmatch("[a-z]", t.token)  # M g h are numbers
-    if left.capital and not left.matrix and lone:
+    both = right.text in OFTEN_MATRICES and left.text[-1:] in OFTEN_MATRICES
+    if left.capital and not left.matrix and (lone or both):
         a, b = left.text.rpartition("*")[2], right.text
         a = f"\\{a}" if a.partition("_")[0] in MATRICES else a
-        what = f"`{t.written(start, t.at)}`"
-        raise t.readings(what, start, t.at - 1, rf"\mathbf{{{a}}} {b}", rf"{a} \cdot {b}")
+        product = rf"\mathbf{{{a}}} " + (rf"\mathbf{{{b}}}" if both else b)
+        raise t.readings(f"`{t.written(start, t.at)}`", start, t.at - 1, product, rf"{a} \cdot {b}")
 
 
 def refuse_open_argument(t: Tokens, first: int, start: int) -> None:

@@ -119,8 +119,8 @@ def statement(t: Tokens) -> str:
 
 def target(t: Tokens, equals: int) -> str:
     """What stands on the left of an equals sign: a name, or a function with its parameters."""
-    word = "".join(t.names[t.at : equals])
-    if re.fullmatch(r"[A-Za-z]\w+", word):
+    if t.at < equals and re.fullmatch(r"[A-Za-z]\w+", t.written(t.at, equals)):
+        word = t.written(t.at, equals)
         t.at = equals
         return word
     if t.at == equals:
@@ -215,7 +215,7 @@ def product(t: Tokens) -> Part:
             return left
         else:
             right = factor(t)
-            if divided and not left.number:
+            if divided and (not left.number or (right.text == "pi" and left.text[:2] == "1/")):
                 what = f"`{t.written(start, t.at)}`"
                 raise t.readings(what, start, t.at - 1, "\\frac{..}{..}", "(..)/(..)")
             if sign[:1].isdigit():
@@ -249,8 +249,14 @@ def factor(t: Tokens) -> Part:
     part = nested_atom(t)
     if t.token == "_":
         part = entry(t, part, first)
+    powers = 0
     while t.take("^"):
+        if powers and not part.transposed and t.token not in ("T", "\\top", "{"):
+            base, _, exponent = t.written(first, t.at - 1).rpartition("^")
+            texts = f"{base}^{{{exponent}^{t.token}}}", f"({base}^{exponent})^{t.token}"
+            raise t.readings("a second exponent", first, t.at, *texts)
         part = power(t, part, first)
+        powers += 1
     if t.token == "!":
         base, raised, exponent = t.written(first, t.at).rpartition("^")
         if raised and t.names[first] not in ("(", "[", "{"):
