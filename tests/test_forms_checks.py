@@ -106,12 +106,12 @@ ASKED = (
     "f = abs(x - 1.3) + x*abs(y)\nassert grad(f, y) == x\nassert grad(f, y) == x*sign(y)\nf",
     "f = exp(x/2) + exp(x) + y\nassert grad(f, x) == exp(x/2)/2 + exp(x)\nassert grad(f, x) == exp(x/3)**3 + exp(x/2)/2\nf",
     "u = x*y\nf = sin(u)*u\nassert grad(f, u) == u*cos(u) + sin(u)\nassert grad(f, u) == cos(x*y)\nf",
-    "f = hypot(x, x) + atan2(x, x)\nassert grad(f, x) == sqrt(2)\nassert grad(f, x) == 2/sqrt(2)\nf",  # each proof is local
+    "f = hypot(x, x) + atan2(x, x)\nassert grad(f, x) == sqrt(2)\nassert grad(f, x) == 2/sqrt(2)\nf",
     f"{LONG}\nassert grad(y, x) == 1\nassert grad(y, x) == 2\ny",
 )
 
 
-def asked(script: str, values: proof.Values | None) -> list[dict[str, Any]]:
+def asked(script: str) -> list[dict[str, Any]]:
     """The answers to all claims about derivatives of a script, one after the other."""
     low = lower(parse(Source(script)), at={"x": 1.3, "y": 0.4})
     point = {name: ([value], ()) for name, value in (("x", 1.3), ("y", 0.4)) if name in low.program.leaves}
@@ -119,14 +119,14 @@ def asked(script: str, values: proof.Values | None) -> list[dict[str, Any]]:
     for claim in low.claims:
         assert claim.derivative is not None
         output, target = claim.derivative
-        found.append(proof.prove_derivative(output, target, claim.right, low.wrt, point, [0], values=values))
+        found.append(proof.prove_derivative(output, target, claim.right, low.wrt, point, [0]))
     return found
 
 
 @pytest.mark.parametrize("script", ASKED)
 def test_answers_do_not_depend_on_what_is_read_only_once(script: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once with values that are read once and shared parts; once with every claim and every side read by itself."""
-    shared = asked(script, {})
+    """Once with parts that both sides share; once with every side read by itself."""
+    shared = asked(script)
     plain = differential_field.Tower.__init__
 
     def never_shared(self: differential_field.Tower, *args: Any) -> None:
@@ -134,53 +134,7 @@ def test_answers_do_not_depend_on_what_is_read_only_once(script: str, monkeypatc
         self.refined = 1
 
     monkeypatch.setattr(differential_field.Tower, "__init__", never_shared)
-    assert asked(script, None) == shared
-
-
-def test_a_value_that_cannot_be_read_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    reads: list[int] = []
-    read = proof.Reading.read
-
-    def counted(self: proof.Reading, outputs: Any) -> Any:
-        reads.append(len(outputs))
-        return read(self, outputs)
-
-    monkeypatch.setattr(proof.Reading, "read", counted)
-    values: proof.Values = {}
-    first = asked(ASKED[-1], values)
-    tried = len(reads)
-    assert not first[0]["proved"] and first[0]["reason"] == first[1]["reason"] and values
-    assert tried == len(values), "each ring and reader once for both claims"
-    assert asked(ASKED[-1], None) == first and len(reads) == 3 * tried
-
-
-def test_a_value_is_read_once_for_all_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
-    read: list[Any] = []
-    getitem = proof.Reading.__getitem__
-
-    def noted(self: proof.Reading, output: Any) -> Any:
-        read.append(output)
-        return getitem(self, output)
-
-    monkeypatch.setattr(proof.Reading, "__getitem__", noted)
-    script = "f = log(x*y + y)\nassert grad(f, x) == 1/(x + 1)\nassert grad(f, y) == 1/y\nassert grad(f, y) == 2\nf"
-    answers = asked(script, {})
-    assert [one["proved"] for one in answers] == [True, True, False]
-    assert answers[0]["region"] == answers[1]["region"], "in one order for all leaves"
-    assert len(read) == 4 and len(set(read)) == 4, "the value and what is claimed of three derivatives"
-
-
-def test_the_oracle_forgets_values_with_the_program() -> None:
-    session = Session()
-    low = lower(parse(Source(ASKED[-1])), at={"x": 1.3})
-    (output, target), right = low.claims[0].derivative, low.claims[0].right
-    table = Table([right, output, target], catalogue())
-    rows = {"right": table.rows[right], "output": table.rows[output], "target": table.rows[target]}
-    session.answer({"op": "load", "flat": table.flat})
-    answer = session.answer({"op": "prove", "moving": ["x"], "entries": [0], "point": {"x": [[1.3], []]}, **rows})
-    assert not answer["proved"] and any(session.program.values.values())
-    session.answer({"op": "load", "flat": table.flat})
-    assert not session.program.values
+    assert asked(script) == shared
 
 
 def test_a_proof_that_hangs_is_inconclusive(monkeypatch: pytest.MonkeyPatch) -> None:

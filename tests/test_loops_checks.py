@@ -13,7 +13,7 @@ from gradcli import checks
 from gradcli.checks import scripts
 from gradcli.checks.algebra import proof
 from gradcli.checks.derivatives import relations
-from gradcli.checks.derivatives.derivative_query import DerivativeQuery, Fields, PointEvaluation
+from gradcli.checks.derivatives.derivative_query import DerivativeQuery, PointEvaluation
 from gradcli.checks.evaluate import ball_numbers, balls, evaluation
 from gradcli.checks.evaluate.interpretation import Failure, Unsupported
 from gradcli.graph.builder import Builder
@@ -64,7 +64,7 @@ def point_of(made):
 
 def enclosed(output: Node, target: Node, bits: int = 128, point=POINT):
     """The value and the partial derivatives as balls."""
-    here = PointEvaluation(DerivativeQuery(output, target, tuple(point)), Fields(), point)
+    here = PointEvaluation(DerivativeQuery(output, target, tuple(point)), point)
     with ball_numbers.precision(bits):
         return [here.lines(bits).value, *here.exact(bits).values()]
 
@@ -151,24 +151,6 @@ def test_the_readers_of_a_loop_share_one_walk(monkeypatch):
     assert len(walks) == 1
 
 
-@pytest.mark.parametrize("name", ["logistic", "swapped", "index", "branch_not_taken", "nested"])
-@pytest.mark.parametrize("start", [0.3, 0.0, 1.25])
-def test_printed_turns_read_what_single_steps_read(name, start, monkeypatch):
-    """The same balls to the bit, the same failures, and the same signs: 0 is a tie in the branch."""
-    made = getattr(loop_bodies, name)(7)
-    point = {**point_of(made), "x": ([start], ())}
-    found, signs = [], []
-    for printed in (True, False):
-        if not printed:
-            monkeypatch.setattr(evaluation.Turns, "printed", lambda self, field: None)
-        here = PointEvaluation(DerivativeQuery(made.output, made.leaves[0], ("a", "x")), Fields(), point)
-        with ball_numbers.precision(128):
-            entries = [here.lines(128).value, *here.exact(128).values()]
-        found.append([x.reason if isinstance(x, Failure) else (x.mid(), x.rad()) for x in entries])
-        signs.append(here.signs)
-    assert found[0] == found[1] and signs[0] == signs[1]
-
-
 def test_work_and_memory_are_limited():
     output, a = logistic(10**7)
     assert evaluation.work_of([output]) > 4 * 10**7
@@ -199,7 +181,7 @@ def test_long_loops_are_enclosed(count):
 def judged(output: Node, target: Node, claim: Node, point=POINT) -> str:
     """How the entries of a claim stand to the derivative, as `check` compares them."""
     asked = DerivativeQuery(output, target, ("a", "x"))
-    here = PointEvaluation(asked, Fields(), point)
+    here = PointEvaluation(asked, point)
     return relations.compared(here.exact, here.claimed(claim), asked.entries, None, asked.work(claim))["relations"]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from gradcli.checks import check_script
 from gradcli.checks.derivatives.claim_comparison import Wholesale
-from gradcli.checks.derivatives.derivative_query import MOST_SINGLE, DerivativeQuery, Fields, PointEvaluation
+from gradcli.checks.derivatives.derivative_query import MOST_SINGLE, DerivativeQuery, PointEvaluation
 from gradcli.checks.evaluate import ball_numbers
 from gradcli.graph.builder import building
 from gradcli.graph.node import reachable
@@ -31,7 +31,7 @@ def wholesale(text: str, at: dict[str, Any], error: Any = None, seed: int = 3) -
     asked = DerivativeQuery(output, target, ["w"], seed=seed)
     assert asked.wholesale
     with ball_numbers.precision(128):
-        return Wholesale(PointEvaluation(asked, Fields(), point), judged, seed, None).compared()
+        return Wholesale(PointEvaluation(asked, point), judged, seed, None).compared()
 
 
 def values(seed: int = 0, size: int = SIZE) -> list[float]:

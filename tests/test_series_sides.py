@@ -95,10 +95,10 @@ def test_both_sides_of_arrays(text: str, at: list[float], expected: list[float])
 
 
 @pytest.mark.parametrize("text", ["relu(x*x)", "abs(x**3)", "maximum(x**2, 0)", "minimum(x*y, clip(x, -1, 1)*y)"])
-def test_what_meets_to_first_order_is_no_tie(text: str) -> None:
-    with ball_numbers.precision(128):
-        found = lines(text, {"x": 0.0, "y": 2.0}).partial(0)
-    assert float(found) == (2 if "clip" in text else 0)
+def test_what_meets_to_first_order_is_smooth(text: str) -> None:
+    found = seen(text, {"x": 0.0, "y": 2.0})
+    assert found.kind == "smooth"
+    assert float(found.slope) == (2 if "clip" in text else 0)
 
 
 def test_a_jump_and_its_limits() -> None:

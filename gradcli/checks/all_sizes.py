@@ -55,22 +55,10 @@ STANDING = ("PROVED", "CERTIFIED", "AGREES", "IMPRECISE")  # verdicts on a claim
 # functions of whole arrays whose definitions are the same at every size; those of numbers are as well
 UNIFORM = frozenset(
     [
-        "cumsum",
-        "det",
-        "diag",
-        "dot",
-        "einsum",
-        "flip",
-        "grad",
-        "inner",
-        "inv",
-        "log_softmax",
-        "logdet",
-        "logsumexp",
-        "matmul",
-        "mean",
+        *("cumsum", "det", "diag", "dot", "einsum", "flip", "grad", "inner", "inv", "log_softmax", "logdet"),
+        *("logsumexp", "matmul", "mean", "norm", "outer", "prod", "slogdet", "softmax", "solve", "std", "sum"),
+        *("trace", "transpose", "var", "vdot"),
     ]
-    + ["norm", "outer", "prod", "slogdet", "softmax", "solve", "std", "sum", "trace", "transpose", "var", "vdot"]
 )
 FILLED = frozenset(["eye", "ones", "zeros"])  # functions of sizes
 OF_SIZES = FILLED | {"len", "shape"}

@@ -337,9 +337,6 @@ class Reader:
             return found
         if len(inner) != 1:
             raise NoFormula("it reads part of a matrix")
-        turned = _turned(found, own[0]) if cut[0] == (arg.shape[0] - 1, -1, arg.shape[0]) else None
-        if turned is not None:
-            return self.names.put(turned[1], {turned[0]: at[0]})
         return _linear(Whole("slice", (("of", cut[0]),), ((tuple(own), found),), at))
 
     def _unslice(self, node: Node, at: At) -> Rule:
@@ -422,16 +419,6 @@ class Reader:
         if set(own) & set(free(rest)):
             raise NoFormula(STEPS)
         return times(rest, single(Whole("expm", (), ((own, (yield x, own)),), at)))
-
-
-def _turned(found: Sum, index: Index) -> tuple[Index, Sum] | None:
-    """The index and the array of which a sum is the entries from the last to the first."""
-    base = found[0].factors[0][0] if len(found) == 1 and len(found[0].factors) == 1 else None
-    if isinstance(base, Whole) and base.name == "slice" and found == single(base) and base.at == (index,):
-        ((own,), inner) = base.args[0]
-        if base.params[0][1] == (own.size - 1, -1, own.size):
-            return own, inner
-    return None
 
 
 def _condition_of(found: Sum) -> Sum:

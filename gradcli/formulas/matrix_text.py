@@ -280,12 +280,12 @@ class Writer:
 
     def term(self, term: Term, axes: Axes) -> Text:
         """A term with a positive coefficient; the text has the axes that it reads, and broadcasts along the others."""
-        factors, bound = self._spliced(term, axes)
+        bound = term.bound
         if len(bound) > MOST_BOUND:
             raise NoFormula("it sums over many indices")
         turned = [bound[i:] + bound[:i] for i in range(len(bound))]
         orders = permutations(bound) if len(bound) < 4 else [*turned, *(one[::-1] for one in turned)]
-        factors = sorted(factors, key=_place_in_products)
+        factors = sorted(term.factors, key=_place_in_products)
         best: Text | None = None
         for order in orders:
             try:
@@ -297,21 +297,6 @@ class Writer:
         if best is None:
             raise NoFormula("it is a product over more than two axes")
         return best
-
-    def _spliced(self, term: Term, axes: Axes) -> tuple[list[Factor], tuple[Index, ...]]:
-        """The factors of a term; a matrix that is itself a product of matrices joins it."""
-        factors: list[Factor] = []
-        bound = list(term.bound)
-        for base, exponent in term.factors:
-            if isinstance(base, Group) and exponent == 1 and len(base.inside) == 1 and len(free_of(base)) == 2:
-                alone = [one for one, _ in term.factors if set(free_of(one)) == set(free_of(base))]
-                inner = self.names.put(base.inside, {})[0]
-                if len(alone) == 1 and inner.coefficient == 1 and inner.bound:
-                    factors += inner.factors
-                    bound += inner.bound
-                    continue
-            factors.append((base, exponent))
-        return factors, tuple(bound)
 
     def _contracted(self, factors: Sequence[Factor], order: Sequence[Index]) -> dict[frozenset[Index], list[Array]]:
         """The arrays that are left when the indices have been summed over, by the indices that they have."""

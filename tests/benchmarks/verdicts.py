@@ -42,11 +42,10 @@ def programs() -> list[tuple[Any, Any, Any, Any]]:
 def certified(calls: int) -> Found:
     """E by series, R in balls, their relation."""
     from gradcli.checks.derivatives.claim_comparison import ClaimComparison
-    from gradcli.checks.derivatives.derivative_query import DerivativeQuery, Fields
+    from gradcli.checks.derivatives.derivative_query import DerivativeQuery
 
-    fields = Fields()
     made = [
-        (ClaimComparison(DerivativeQuery(output, leaf, ("x",)), judged, fields), point)
+        (ClaimComparison(DerivativeQuery(output, leaf, ("x",)), judged), point)
         for output, leaf, judged, point in programs()
     ]
 

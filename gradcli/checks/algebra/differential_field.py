@@ -7,8 +7,8 @@ operation raises `NotFound`.
 
 from __future__ import annotations
 
-from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from math import comb
+from typing import TYPE_CHECKING, Any
 
 from flint import Ordering, fmpq, fmpz, fmpz_mpoly_ctx
 
@@ -101,16 +101,6 @@ def height(poly: Any) -> int:
     return int(max(map(fmpz.bit_length, poly.coeffs()), default=0))
 
 
-def expected_terms(terms: int, n: int) -> int:
-    """At most how many terms a power has: n + terms - 1 over n."""
-    found = 1
-    for k in range(1, min(terms, n + 1)):
-        found = found * (n + terms - k) // k
-        if found > 10 * MOST_TERMS:
-            break
-    return found
-
-
 class Generator:
     """What a generator is: its kind and, for a function, its arguments as forms.
 
@@ -169,11 +159,6 @@ class Form:
             return None
         return fmpq(leading(self.num), leading(self.den))
 
-    @property
-    def is_lowest(self) -> bool:
-        """Whether common factors were looked for, so that there are none."""
-        return len(self.num) * len(self.den) <= GCD_PAIRS
-
     def same(self, other: Form) -> bool:
         """Whether two forms are written alike."""
         return bool(self.num == other.num and self.den == other.den)
@@ -187,13 +172,10 @@ class Form:
         tower = self.tower
         if self.den == other.den:
             return tower.made(self.num + other.num, self.den)
-        if len(self.den) * len(other.den) > GCD_PAIRS:
-            common, known = tower.one.num, False
-        else:
-            common, known = self.den.gcd(other.den), self.is_lowest and other.is_lowest
+        large = len(self.den) * len(other.den) > GCD_PAIRS
+        common = tower.one.num if large else self.den.gcd(other.den)
         left, right = exact_quotient(other.den, common), exact_quotient(self.den, common)
-        num = product(self.num, left) + product(other.num, right)
-        return tower.made(num, product(self.den, left), ((num, common),) if known else None)  # P. Henrici (1956)
+        return tower.made(product(self.num, left) + product(other.num, right), product(self.den, left))
 
     def __mul__(self, other: Any) -> Form:
         if not isinstance(other, Form):
@@ -201,8 +183,7 @@ class Form:
             if number is None:
                 return NotImplemented
             other = self.tower.number(number)
-        pairs = ((self.num, other.den), (other.num, self.den)) if self.is_lowest and other.is_lowest else None
-        return self.tower.made(product(self.num, other.num), product(self.den, other.den), pairs)
+        return self.tower.made(product(self.num, other.num), product(self.den, other.den))
 
     __radd__ = __add__
     __rmul__ = __mul__
@@ -222,7 +203,7 @@ class Form:
             raise Vanishing("division by an expression that vanishes")
         if self.tower.inverting and len(self.num) > 1:
             return self.tower.inverted(self)
-        return self.tower.made(self.den, self.num, () if self.is_lowest else None)
+        return self.tower.made(self.den, self.num)
 
     def __truediv__(self, other: Any) -> Form:
         if isinstance(other, Form):
@@ -243,12 +224,12 @@ class Form:
         if n > MOST_POWER:
             raise NotFound(f"a power of {n}")
         tower = self.tower
-        terms = max(expected_terms(len(self.num), n), expected_terms(len(self.den), n))
+        terms = max(comb(n + max(1, len(poly)) - 1, n) for poly in (self.num, self.den))  # at most
         if terms > MOST_TERMS and not tower.naming:
             raise NotFound(f"more than {MOST_TERMS:,} terms in a power")
         if terms > EXPANDED and tower.naming:
             return tower.named(self.num) ** n / tower.named(self.den) ** n
-        return tower.made(self.num**n, self.den**n, () if self.is_lowest else None)
+        return tower.made(self.num**n, self.den**n)
 
 
 SIZES = (16, 48, 128)  # generators; a small ring is the faster one
@@ -256,20 +237,6 @@ OVERHEAD = 8  # terms that an operation counts for, whatever its length
 MOST_WORK = 1_000_000  # terms; those of a large ring count more
 LARGE = SIZES[1:]  # where denominators are generators
 MOST_APART = 400_000  # terms, likewise
-
-
-class TowerState(NamedTuple):
-    """What a tower holds at one moment."""
-
-    size: int
-    known: dict[tuple[Any, ...], int]
-    relations: dict[int, tuple[int, Form]]
-    complex: set[int]
-    region: dict[Any, tuple[Form, int]]
-    refined: int
-    work: int
-    everywhere: bool
-    local: bool
 
 
 class Tower:
@@ -290,37 +257,10 @@ class Tower:
         self.naming = True  # whether long powers are powers of generators
         self.inverting = False  # whether denominators of several terms are generators
         self.everywhere = True  # whether the signs of a proof change only where a side is undefined, or at a branch
-        self.refined = 0  # how often a generator was replaced by a finer one: forms made before are to be made again
         self.local = False  # whether a proof reaches only as far as the region is connected
+        self.refined = 0  # how often a generator was replaced by a finer one: forms made before are to be made again
         self.zero = Form(self, self.ring.constant(0), self.ring.constant(1))
         self.one = Form(self, self.ring.constant(1), self.ring.constant(1))
-
-    def state(self) -> TowerState:
-        """What `restore` takes the tower back to."""
-        return TowerState(
-            len(self.generators),
-            dict(self.known),
-            dict(self.relations),
-            set(self.complex),
-            dict(self.region),
-            self.refined,
-            self.work,
-            self.everywhere,
-            self.local,
-        )
-
-    def restore(self, state: TowerState) -> bool:
-        """Forget what has been added since; whether that is possible, as it is where no generator was replaced."""
-        if self.refined != state.refined:
-            return False
-        del self.generators[state.size :]
-        self.known, self.relations = dict(state.known), dict(state.relations)
-        self.complex, self.region, self.work = set(state.complex), dict(state.region), state.work
-        for memo in self.balls.values():
-            for index in [index for index in memo if index >= state.size]:
-                del memo[index]
-        self.everywhere, self.local = state.everywhere, state.local
-        return True
 
     # --- generators -------------------------------------------------------------------------------------
 
@@ -450,19 +390,16 @@ class Tower:
 
     def renewed(self, form: Form) -> Form:
         """A form in the generators that are in use now."""
-        return self.made(form.num, form.den, () if form.is_lowest else None)
+        return self.made(form.num, form.den)
 
-    def made(self, num: Any, den: Any, pairs: Sequence[tuple[Any, Any]] | None = None) -> Form:
-        """A fraction with the relations applied and common factors removed.
-
-        The common factors are those of the `pairs` together, where somebody knows that, and no relation was applied.
-        """
+    def made(self, num: Any, den: Any) -> Form:
+        """A fraction with the relations applied and common factors removed."""
         self.spend(len(num) + len(den))
         if self.relations:
             top, below = self.reduced(num)
             bottom, above = self.reduced(den)
             if top is not num or bottom is not den:
-                num, den, pairs = product(top, above), product(bottom, below), None
+                num, den = product(top, above), product(bottom, below)
         if num.is_zero():
             return self.zero
         if den.is_zero():
@@ -471,7 +408,7 @@ class Tower:
             raise NotFound(f"more than {MOST_TERMS:,} terms")
         if not den.is_one():
             if len(num) * len(den) <= GCD_PAIRS:
-                num, den = self._lowest(num, den, pairs)
+                num, den = self._lowest(num, den)
             if self.relations and not is_number(den):
                 num, den, again = self.rationalised(num, den)
                 if again:
@@ -484,7 +421,7 @@ class Tower:
             raise NotFound("a number with too many digits")
         return Form(self, num, den)
 
-    def _lowest(self, num: Any, den: Any, pairs: Sequence[tuple[Any, Any]] | None) -> tuple[Any, Any]:
+    def _lowest(self, num: Any, den: Any) -> tuple[Any, Any]:
         """A fraction without its common factors."""
         if is_number(den):
             self.spend(0)
@@ -494,11 +431,7 @@ class Tower:
             common = self.ring.constant(content)
         else:
             self.spend(len(num) * len(den) // 16)
-            if pairs is None:
-                common = num.gcd(den)
-            else:
-                found = [one.gcd(other) for one, other in pairs]
-                common = prod([one for one in found if not one.is_one()], start=self.one.num)
+            common = num.gcd(den)
             if common.is_one():
                 return num, den
         return exact_quotient(num, common), exact_quotient(den, common)

@@ -35,17 +35,12 @@ from gradcli.checks.formatting import position
 from gradcli.graph.node import LEAF, Node, reachable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
-    from gradcli.checks.algebra.differential_field import Generator, TowerState
     from gradcli.checks.evaluate.balls import Point
 
     Answer = dict[str, Any]
     Pairs = Iterable[tuple[Any, Any]]
-    Values = dict[Hashable, "Value | tuple[type[Exception], str]"]  # read at one point, or what their reading raised
-    from collections.abc import Iterable
-
-    from gradcli.checks.algebra.differential_field import Tower
 
 
 class Derivation:
@@ -203,7 +198,6 @@ def _made(one: Generator, args: list[Form]) -> Form:
 
 MOST_SYMBOLS = 24
 MOST_ROWS = 6
-MOST_KEPT = 6  # values that were read, with their towers
 
 
 FAILED = (Full, NoValue, Spent, Unsupported, OverflowError)
@@ -218,16 +212,6 @@ class Reader(NamedTuple):
     every: bool = False
     apart: bool = False
     symmetric: tuple[str, ...] = ()
-
-
-class Value(NamedTuple):
-    """The form of a value, read once for all its derivatives: each claim starts from the state of the tower then."""
-
-    claim: Claim
-    variables: Sequence[Any]  # the entries of the target, where that is not a leaf
-    known: Mapping[Node, Entries] | None  # what was read, as far as other readings may use it
-    form: Form
-    state: TowerState
 
 
 class Claim:
@@ -285,11 +269,6 @@ class Claim:
             for node in sorted(nodes, key=lambda node: node.serial)
         }
 
-    def setting(self) -> Hashable:
-        """All that a reading depends on but the node and the point; the order of the symbols does not count."""
-        symbols = frozenset((one.kind, one.name) for one in self.tower.generators)
-        return self.tower.size, self.reader, symbols
-
     def region(self) -> list[str]:
         """The signs that were used, in words."""
         known: dict[int, Form] = {}
@@ -306,20 +285,13 @@ def prove_derivative(
     moving: Sequence[str],
     point: Point,
     entries: Sequence[int],
-    values: Values | None = None,
 ) -> Answer:
-    """Whether entries of the right node are the derivatives of a scalar node by the same entries of the target.
-
-    `values` are those that were read at this point for other claims: they are not read again.
-    """
-    known = {} if values is None else values
+    """Whether entries of the right node are the derivatives of a scalar node by the same entries of the target."""
     nodes = reachable([output, target, right])
 
     def attempt(claim: Claim) -> Answer:
         claim.leaves(nodes, moving, target, entries)
-        value = value_of(claim, output, target, known)
-        value.claim.leaves(nodes, moving, target, entries)
-        return answered(value.claim, derivative_pairs(value, target, right, entries))
+        return answered(claim, derivative_pairs(claim, output, target, right, entries))
 
     return attempted(attempt, moving, point)
 
@@ -400,46 +372,21 @@ def is_symmetric(flat: Sequence[float], shape: Sequence[int]) -> bool:
     return all(flat[i] == flat[i % n * n + i // n] for i in range(n * n))
 
 
-def value_of(claim: Claim, output: Node, target: Node, known: Values) -> Value:
-    """The value of a scalar node, read now or for an earlier claim with the same symbols; raises what ended that."""
-    variables: list[Any] = []
+def derivative_pairs(claim: Claim, output: Node, target: Node, judged: Node, entries: Sequence[int]) -> Pairs:
+    """For each entry: the derivative of the form of a scalar node, and the form of what is judged."""
     fixed = {}
-    if target.primitive is not LEAF:
+    if target.primitive is LEAF:
+        variables = claim.point[target.params["name"]].flat
+    else:
         own = Reading(claim.plain, claim.point)[target]
         variables = [claim.holding.held(f"value{target.serial}[{i}]", x) for i, x in enumerate(own.flat)]
         fixed[target] = Entries(variables, own.shape)
-    key = (output, *fixed, claim.setting())
-    before = known.get(key)
-    if isinstance(before, Value):
-        if before.claim.tower.restore(before.state):
-            before.claim.plain.ties.clear()
-            return before
-    elif before is not None:
-        kind, reason = before
-        raise kind(reason)
     reading = Reading(claim.holding, claim.point, fixed)
-    try:
-        form = form_of(claim.tower, reading[output].flat[0])
-    except FAILED as problem:
-        known[key] = type(problem), str(problem)
-        raise
+    value = form_of(claim.tower, reading[output].flat[0])
     alike = not (fixed or claim.holding.held_any or claim.holding.ties or claim.tower.refined)
-    value = Value(claim, variables, reading.known if alike else None, form, claim.tower.state())
-    if not fixed:
-        kept = [other for other, one in known.items() if isinstance(one, Value)]
-        if len(kept) == MOST_KEPT:
-            del known[kept[0]]
-        known[key] = value
-    return value
-
-
-def derivative_pairs(value: Value, target: Node, judged: Node, entries: Sequence[int]) -> Pairs:
-    """For each entry: the derivative of the value's form, and the form of what is judged."""
-    claim = value.claim
-    variables = claim.point[target.params["name"]].flat if target.primitive is LEAF else value.variables
-    told = Reading(claim.plain, claim.point, value.known)[judged].flat
+    told = Reading(claim.plain, claim.point, reading.known if alike else None)[judged].flat
     for i in entries:
-        yield Derivation(form_of(claim.tower, variables[i])).of(value.form), told[i]
+        yield Derivation(form_of(claim.tower, variables[i])).of(value), told[i]
 
 
 def answered(claim: Claim, pairs: Pairs) -> Answer:

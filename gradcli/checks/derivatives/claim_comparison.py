@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from flint import arb
 
 from gradcli.checks.derivatives import relations
-from gradcli.checks.derivatives.derivative_query import FEW, DerivativeQuery, Fields, PointEvaluation
+from gradcli.checks.derivatives.derivative_query import FEW, DerivativeQuery, PointEvaluation
 from gradcli.checks.derivatives.one_sided import SMOOTH, Tied, sides
 from gradcli.checks.evaluate.ball_numbers import GOOD_BITS, START_BITS, doubling, is_tiny, precision, with_bits
 from gradcli.checks.evaluate.balls import EXACT
@@ -25,7 +25,7 @@ from gradcli.checks.evaluate.interpretation import Failure
 from gradcli.graph.node import is_reader
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from gradcli.checks.derivatives.jets import DirectionalJets
     from gradcli.checks.derivatives.one_sided import Side, Sides
@@ -52,13 +52,11 @@ class ClaimComparison:
         self,
         query: DerivativeQuery,
         judged: Node,
-        fields: Fields,
         rtol: float | None = None,
         literals: Literals = EXACT,
     ) -> None:
         self.query = query
         self.judged = judged
-        self.fields = fields
         self.rtol = rtol
         self.literals = literals
         self.work = query.work(judged)
@@ -67,7 +65,7 @@ class ClaimComparison:
 
     def here(self, point: Point) -> PointEvaluation:
         """The derivative at a point."""
-        return PointEvaluation(self.query, self.fields, point, self.literals)
+        return PointEvaluation(self.query, point, self.literals)
 
     def compared(self, here: PointEvaluation, directions: int = COUNT) -> Answer:
         """The relation of each entry; of many entries along so many random directions."""
@@ -255,7 +253,8 @@ class Wholesale:
                 break
         codes = [code] * len(claims)
         details = []
-        exact = [relations.nearest(x) for x in claims]
+        claimed = [relations.nearest(x) for x in claims]
+        exact = list(claimed)
         if wrong is not None:
             at, partial = wrong
             codes = [relations.OPEN] * len(claims)
@@ -268,16 +267,9 @@ class Wholesale:
             text = relations.digits(claims[i])
             details.append({"entry": i, "relation": codes[i], "exact": text, "claimed": text})
         return {
-            "region": True,
-            "relations": "".join(codes),
-            "entries": list(range(len(claims))),
-            "exact": exact,
-            "claimed": [relations.nearest(x) for x in claims],
+            **relations.entries_answer("".join(codes), range(len(claims)), exact, claimed, failure),
             "beyond": relations.beyond(dict(enumerate(claims))) if code == relations.AGREE else [],
             "details": details,
-            "reason": None if failure is None else failure.reason,
-            "node": None if failure is None else failure.node,
-            "turn": None if failure is None else failure.turn,
             "bits": bits,
             "agreed": GOOD_BITS if code == relations.AGREE else 0,
             "chance": chance,
@@ -309,7 +301,7 @@ class Wholesale:
                     return (relations.OPEN if found is None else relations.DISJOINT), 1.0, found, None
                 width = float(abs(gap).upper())
                 odds *= (2 * width / RELATIVE + 1) / 2.0 ** (RANDOM_BITS - 1)
-                if group is zeros and not gap.is_zero() and not self._all_zero(lines, zeros):
+                if group is zeros and not gap.is_zero() and not all_zero(lines, zeros):
                     return relations.OPEN, 1.0, None, None
             chance = max(chance if chance < 1 else 0.0, odds) if group else chance
         return (relations.AGREE if chance < CHANCE else relations.OPEN), chance, None, None
@@ -328,42 +320,43 @@ class Wholesale:
         return slope - lines.field.total(claims[i] * speed for i, speed in way.items())
 
     def _tied(self, lines: DirectionalJets, way: Mapping[int, Any]) -> dict[int, Sides]:
-        """An entry that lies on the tie that a direction meets, with its sides, found by halving."""
-        inside = sorted(way)
-        while len(inside) > 1:
-            half = len(inside) // 2
-            for part in (inside[:half], inside[half:]):
-                slope = lines.slope({i: way[i] for i in part})
-                if isinstance(slope, Failure) and slope.kind == "tie":
-                    inside = part
-                    break
-            else:
-                return {}
-        return {inside[0]: sides(lines, {inside[0]: 1})}
+        """An entry that lies on the tie that a direction meets, with its sides."""
 
-    def _all_zero(self, lines: DirectionalJets, zeros: Sequence[int]) -> bool:
-        """Whether some partials are 0 for certain, each enclosed by itself."""
-        if len(zeros) > SINGLE:
-            return False
-        found = [lines.partial(i) for i in zeros]
-        return all(not isinstance(x, Failure) and is_tiny(x) for x in found)
+        def meets(part: Mapping[int, Any]) -> bool:
+            slope = lines.slope(part)
+            return isinstance(slope, Failure) and slope.kind == "tie"
+
+        at = halved(way, meets)
+        return {} if at is None else {at: sides(lines, {at: 1})}
 
     def _named(self, lines: DirectionalJets, claims: Sequence[Any], way: Mapping[int, Any]) -> tuple[int, Any] | None:
-        """An entry whose claim is wrong for certain, found by halving a direction along which the slopes differ."""
-        inside = sorted(way)
-        while len(inside) > 1:
-            half = len(inside) // 2
-            for part in (inside[:half], inside[half:]):
-                gap = self._gap(lines, claims, {i: way[i] for i in part})
-                if not isinstance(gap, Failure) and not gap.contains(0):
-                    inside = part
-                    break
-            else:
-                return None
-        partial = lines.partial(inside[0])
-        if isinstance(partial, Failure) or partial.overlaps(claims[inside[0]]):
+        """An entry whose claim is wrong for certain, and its partial, where the slopes along a direction differ."""
+
+        def differ(part: Mapping[int, Any]) -> bool:
+            gap = self._gap(lines, claims, part)
+            return not isinstance(gap, Failure) and not gap.contains(0)
+
+        at = halved(way, differ)
+        if at is None:
             return None
-        return inside[0], partial
+        partial = lines.partial(at)
+        return None if isinstance(partial, Failure) or partial.overlaps(claims[at]) else (at, partial)
+
+
+def all_zero(lines: DirectionalJets, zeros: Sequence[int]) -> bool:
+    """Whether some partials are 0 for certain, each enclosed by itself."""
+    found = [lines.partial(i) for i in zeros] if len(zeros) <= SINGLE else [None]
+    return all(type(x) is arb and is_tiny(x) for x in found)
+
+
+def halved(way: Mapping[int, Any], holds: Callable[[Mapping[int, Any]], bool]) -> int | None:
+    """An entry of a direction for which something holds that holds for the whole; None where no half has it."""
+    inside = sorted(way)
+    while len(inside) > 1:
+        half = len(inside) // 2
+        parts = (inside[:half], inside[half:])
+        inside = next((part for part in parts if holds({i: way[i] for i in part})), [])
+    return inside[0] if inside else None
 
 
 def speed(generator: Random, claimed: Any) -> Any:

@@ -6,6 +6,7 @@ branches are kept: another point lies in the same region if they are the same th
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from flint import arb
@@ -17,7 +18,7 @@ from gradcli.checks.evaluate.balls import EXACT
 from gradcli.checks.evaluate.evaluation import steps_of, work_of
 from gradcli.checks.evaluate.interpretation import Failure, Unsupported
 from gradcli.checks.expansions.series_fields import ComplexField
-from gradcli.graph.node import LEAF, is_reader, reachable
+from gradcli.graph.node import LEAF, reachable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -34,21 +35,12 @@ WHOLESALE = 8  # walks that they take, roughly
 MOST_TOTAL = 8_000_000  # operations on single entries for one enclosure
 MOST_STEPS = 400_000  # or where the series of all entries would take so many steps
 MOST_KNOWN = 32  # points and precisions whose partials are kept
-MOST_LINES, MOST_ENTRIES = 8, 1000  # whose lines are kept too, where a program has no more entries than that
 
 
-class Fields:
-    """Fields of balls, one for each number of bits and way to read literals: what they know serves every point."""
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[Any, ...], BallField] = {}
-
-    def at(self, bits: int, literals: Literals = EXACT, plane: bool = False) -> BallField:
-        """The field for numbers of so many bits; complex ones in the `plane`."""
-        key = (bits, literals, plane)
-        if key not in self._known:
-            self._known[key] = (ComplexField if plane else balls.BallField)(literals)
-        return self._known[key]
+@cache
+def field_of(bits: int, literals: Literals = EXACT, plane: bool = False) -> BallField:
+    """The field for numbers of so many bits, complex ones in the `plane`: what it knows serves every point."""
+    return (ComplexField if plane else balls.BallField)(literals)
 
 
 class DerivativeQuery:
@@ -89,10 +81,7 @@ class DerivativeQuery:
         total = self.paths.cost * (WHOLESALE if many else count)
         if total > MOST_TOTAL:
             raise Unsupported(f"about {total:,} operations on entries, more than {MOST_TOTAL:,}")
-        turns = max([node.params["count"] for node in self.paths.all if is_reader(node)], default=0)
-        self.is_small = turns + sum(node.type.size for node in self.paths.all) <= MOST_ENTRIES
-        # What one claim has read, for the next: lines, signs and partials, whether differences agree with these.
-        self.lines: dict[Hashable, DirectionalJets] = {}
+        # What one claim has read, for the next: signs and partials, whether differences agree with these.
         self.known: dict[Hashable, tuple[list[int], Mapping[int, Any]]] = {}
         self.digits: dict[Hashable, bool | None] = {}
         self._together: DependencyCone | None = None
@@ -130,32 +119,25 @@ class DerivativeQuery:
 class PointEvaluation:
     """A derivative at one point. `joined` are entries whose partials are read on both sides of a tie."""
 
-    def __init__(self, query: DerivativeQuery, fields: Fields, point: Point, literals: Literals = EXACT) -> None:
+    def __init__(self, query: DerivativeQuery, point: Point, literals: Literals = EXACT) -> None:
         self.query = query
         self.point = point
         self.signs: list[int] = []
         self.partials: Mapping[int, Any] = {}  # the last ones
         self.joined: set[int] = set()
         self.rough: Tied | None = None  # along a direction in which many entries move
-        self.fields = fields
         self.literals = literals
         self.place = repr(point)
         self.key: Hashable = None  # of the last partials
         self._lines: tuple[int, DirectionalJets] | None = None
 
     def _field(self, bits: int, printed: bool = False) -> BallField:
-        return self.fields.at(bits, self.literals._replace(printed=printed), self.query.plane)
+        return field_of(bits, self.literals._replace(printed=printed), self.query.plane)
 
     def lines(self, bits: int) -> DirectionalJets:
         """The lines through the point; to be used with so many bits set."""
         if self._lines is None or self._lines[0] != bits:
-            known, key = self.query.lines, (bits, self.literals, self.place)
-            found = known.get(key) or self._through(self.query.paths, bits)
-            if self.query.is_small:
-                if len(known) == MOST_LINES:
-                    known.clear()
-                known[key] = found
-            self._lines = (bits, found)
+            self._lines = (bits, self._through(self.query.paths, bits))
         return self._lines[1]
 
     @property

@@ -14,10 +14,10 @@ from flint import arb, arb_series, ctx
 
 from gradcli.checks.evaluate import balls
 from gradcli.checks.evaluate.evaluation import MOST_ENTRIES, Reading, steps_of, work_of
-from gradcli.checks.evaluate.interpretation import Entries, Failure, TooShort, Unsupported
+from gradcli.checks.evaluate.interpretation import Entries, Failure, Unsupported
 from gradcli.checks.expansions.log_puiseux import Expansion
 from gradcli.checks.expansions.power_series import Series, capacity
-from gradcli.checks.expansions.series_fields import CONTINUOUS, SeriesField
+from gradcli.checks.expansions.series_fields import SeriesField
 from gradcli.graph.node import Node, reachable
 
 if TYPE_CHECKING:
@@ -92,20 +92,6 @@ class DirectionalReading(Reading):
 
     def turn(self) -> DirectionalReading:
         return DirectionalReading(cast("SeriesField", self.field), {}, {})
-
-    def by_rule(self, node: Node, xs: list[Entries], rule: Callable[..., Any]) -> Entries:
-        field: Any = self.field
-        field.continuous = node.primitive.name in CONTINUOUS
-        try:
-            found = super().by_rule(node, xs, rule)
-        finally:
-            field.continuous = False
-        unknown = list(field.unknown)
-        for i, x in enumerate(found.flat if unknown else ()):
-            field.unknown = list(unknown)
-            found.flat[i] = x if isinstance(x, Failure) else field.blurred(x)
-        field.unknown = []
-        return found
 
     def each(self, node: Node, rule: Callable[..., Any], xs: list[Entries]) -> list[Any]:
         apply = self.field.apply
@@ -194,7 +180,7 @@ class DirectionalJets:
 
     def partial(self, i: int) -> Any:
         """The partial derivative with respect to an entry of the target: a ball or a Failure."""
-        return coefficient(self.along({i: 1}), 1)
+        return self.slope({i: 1})
 
     def slope(self, direction: Direction) -> Any:
         """The derivative along a direction: a ball or a Failure."""
@@ -212,9 +198,7 @@ class DirectionalJets:
 
 def coefficient(found: Any, k: int) -> Any:
     """A coefficient of the output along a line: 0 for a ball, which does not move."""
-    if isinstance(found, Series):
-        try:
-            return found.coefficient(k)
-        except TooShort as reason:
-            return Failure(reason.kind, None, str(reason))
-    return found if isinstance(found, Failure) else arb(0)
+    if not isinstance(found, Series):
+        return found if isinstance(found, Failure) else arb(0)
+    short = found.s.prec <= k
+    return Failure("order", None, f"coefficient {k} of a series of {found.s.prec}") if short else found.s[k]

@@ -12,7 +12,7 @@ from __future__ import annotations
 from math import ceil, lcm
 from typing import TYPE_CHECKING, Any
 
-from flint import acb_mat, arb, arb_mat, arb_series, ctx, fmpq, fmpq_mat
+from flint import acb_mat, arb, arb_mat, arb_series, fmpq, fmpq_mat
 
 from gradcli.checks.evaluate import ball_numbers
 from gradcli.checks.evaluate.interpretation import Entries, Failure, Tie, TooShort, Unbounded, Undecided, Unsupported
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 MOST_EXACT = 16  # rows of a matrix whose eigenvalues are found in fractions
 NOT_PARTED = "eigenvalues that cannot be separated at this precision"
-MOST_KNOWN = 64
-_KNOWN: dict[Any, list[Any]] = {}  # the last eigenvalues: all directions through a point share them
 
 
 def mirrored(a: Matrix) -> Matrix:
@@ -45,21 +43,6 @@ def ball_eigenvalues(a: Matrix, apart: bool = False) -> list[Any]:
     Without, eigenvalues that are not parted share a ball.
     """
     a = mirrored(a)
-    key = (ctx.prec, apart, tuple(named(x) for row in a for x in row))
-    known = _KNOWN.get(key)
-    if known is None:
-        if len(_KNOWN) > MOST_KNOWN:
-            _KNOWN.clear()
-        known = _KNOWN[key] = _eigenvalues(a, apart)
-    return list(known)
-
-
-def named(x: Any) -> tuple[Any, ...]:
-    """A ball as what can be looked up."""
-    return (*x.mid().man_exp(), *x.rad().man_exp())
-
-
-def _eigenvalues(a: Matrix, apart: bool) -> list[Any]:
     exact = exactly(a)
     if exact is not None:
         return exact_eigenvalues(exact, apart)

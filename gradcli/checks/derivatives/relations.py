@@ -59,18 +59,25 @@ def compared(
         claims.append(nearest(y))
         least = min(least, agreed(x, y, bits))
     return {
-        "region": True,
-        "relations": "".join(codes.values()),
-        "entries": list(entries),
-        "exact": exacts,
-        "claimed": claims,
+        **entries_answer("".join(codes.values()), entries, exacts, claims, failure),
         "beyond": beyond({i: one[i] for i in entries}),
         "details": [{"entry": i, "relation": codes[i], **written(one[i], other[i], codes[i])} for i in order[:DETAILS]],
-        "reason": None if failure is None else failure.reason,
-        "node": None if failure is None else failure.node,
-        "turn": None if failure is None else failure.turn,
         "bits": bits,
         "agreed": least,
+    }
+
+
+def entries_answer(
+    codes: str, entries: Sequence[int], exact: Sequence[Any], claimed: Sequence[Any], failure: Failure | None
+) -> Answer:
+    """What is answered of entries: the relation of each, both sides, and what failed first."""
+    return {
+        "region": True,
+        "relations": codes,
+        "entries": list(entries),
+        "exact": exact,
+        "claimed": claimed,
+        **{part: getattr(failure, part, None) for part in ("reason", "node", "turn")},
     }
 
 

@@ -23,23 +23,8 @@ FEW_BITS = 512  # up to which the time of an operation does not depend on the bi
 DIGITS_A_BIT = 0.30103
 SPARE, SPARE_BITS = 4, 64  # at the end of a loop
 ASKED: list[tuple[int, float]] = []  # by loops since the last round: bits, and the share of the turns; global as `ctx`
+precision = ctx.workprec  # `with precision(bits)`: work with so many bits, then with as many as before
 TINY = fmpq(1, 2) * arb(2) ** -1074  # half of the smallest double
-
-
-class precision:
-    """Work with so many bits, then with as many as before."""
-
-    __slots__ = ("before", "bits")
-
-    def __init__(self, bits: int) -> None:
-        self.bits = bits
-
-    def __enter__(self) -> None:
-        self.before = ctx.prec
-        ctx.prec = self.bits
-
-    def __exit__(self, *_: object) -> None:
-        ctx.prec = self.before
 
 
 def sign(x: Any) -> int:

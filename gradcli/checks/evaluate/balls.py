@@ -282,9 +282,11 @@ class BallField(Field):
             made = rule(self, *xs, **node.params)
         except Exception as reason:
             return self.failure_of(node, reason)
-        if type(made) is not arb or made.is_finite():
-            return made
-        return self._not_finite(node, made, xs)
+        return self.finite_or_failure(node, made, xs)
+
+    def finite_or_failure(self, node: Node, made: Any, xs: tuple[Any, ...]) -> Any:
+        """A result for single entries, or a Failure where it is not finite."""
+        return made if type(made) is not arb or made.is_finite() else self._not_finite(node, made, xs)
 
     def failure_of(self, node: Node, reason: Exception) -> Failure:
         if isinstance(reason, (ZeroDivisionError, OverflowError, ValueError)):
@@ -298,7 +300,7 @@ class BallField(Field):
             return Failure("undefined", node, f"{node.primitive.name} has no value here")
         return Failure("undecided", node, f"{node.primitive.name} needs more digits")
 
-    def _not_finite(self, node: Node, made: Any, xs: tuple[Any, ...]) -> Any:
+    def _not_finite(self, node: Node, made: Any, xs: Sequence[Any]) -> Any:
         """Why a result is not a finite ball: an operand outside the domain, too few bits, or a number too large."""
         name = node.primitive.name
         balls = [x for x in xs if type(x) is arb]

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 from operator import add, mul, sub
 from typing import TYPE_CHECKING, Any
 
-from gradcli.checks.evaluate.interpretation import Entries, Failure, Undecided, Unsupported
+from gradcli.checks.evaluate.interpretation import Entries, Failure, Unsupported
 from gradcli.diagnostics import GradcliError
-from gradcli.execution.generated import function
 from gradcli.graph.arrays import ArrayData
 from gradcli.graph.loop import order_of_turns, readers_by_loop
 from gradcli.graph.node import CONSTANT, DATA, LEAF, Node, is_reader
@@ -169,7 +167,6 @@ class Reading:
 
 
 OPERATORS = {"add": add, "sub": sub, "mul": mul}
-PRINTED = {"add": "{} + {}", "sub": "{} - {}", "mul": "{} * {}", "div": "{} / {}", "neg": "-{}"}
 OWN_STEPS: Mapping[str, Step] = {"detach": Reading.detached, "ste": Reading.straight_through}
 
 
@@ -251,18 +248,8 @@ class Turns:
         self.size = sum(step.type.size for step in needed)
         self.cost = len(self.order) * work_of(self.turn)
         self.holds = any(map(_holds, self.turn))
-        self._steps: Steps | None = None
-        self._printed: Callable[..., Any] | None = None
-
-    @property
-    def steps(self) -> Steps:
-        """The steps of one turn, once they are requested."""
-        if self._steps is None:
-            counted = self._counted()
-            self._steps = [
-                (node, count, self._exact if node in counted else step) for node, count, step in steps_of(self.turn)
-            ]
-        return self._steps
+        counted = self._counted()
+        self.steps = [(node, self._exact if node in counted else step) for node, _, step in steps_of(self.turn)]
 
     def _counted(self) -> set[Node]:
         """The single numbers that follow from the number of the turn and rational constants."""
@@ -284,69 +271,6 @@ class Turns:
         except GradcliError:  # no fraction, or a division by 0
             return found
         return Entries([bool(value) if node.type.kind == "bool" else field.constant(value)], ())
-
-    def printed(self, field: Field) -> Callable[..., Any] | None:
-        """Turns over single numbers as one function, for a field whose entries are `plain`; None if they are others.
-
-        It takes an iterator over the rows and the number of each turn, what takes the stored values, the constants,
-        the carries and the fixed values. It ends before a turn in which a number is not finite or has failed, and
-        returns how many turns it has read, and the carries after them.
-        """
-        values = [*self.turn, *self.constants, *self.body.inputs]
-        if not field.plain or self.holds or any(step.shape or is_reader(step) for step in values):
-            return None
-        called = [step for step in self.turn if step.primitive.name not in PRINTED]
-        if any(step_of(step) is not Reading.pointwise for step in called):
-            return None
-        rules = [field.rule(step.primitive) for step in called]
-        if None in rules:
-            return None
-        if self._printed is None:
-            self._printed = self._print(called)
-        return partial(self._printed, partial(_applied, field), rules, getattr(field, "signs", []))
-
-    def _print(self, called: Sequence[Node]) -> Callable[..., Any]:
-        body = self.body
-        words = {step: f"x{at}" for at, step in enumerate(body.steps)}
-        places = {step: at for at, step in enumerate(called)}
-        lines = []
-        for step in self.turn:
-            operands = [words[arg] for arg in step.args]
-            at = places.get(step)
-            if at is None:
-                text = PRINTED[step.primitive.name].format(*operands)
-            else:
-                text = f"_apply(_node{at}, _rules[{at}], ({''.join(f'{word}, ' for word in operands)}))"
-            lines.append(f"{words[step]} = {text}")
-        finite = [f"{words[step]}.is_finite()" for step in self.turn if step not in places]
-        if finite:
-            lines += [f"if not ({' and '.join(finite)}):", "    break"]
-        stored = "".join(f"{words[step]}, " for step in self.stored)
-        carries = "".join(f"{words[body.carried[carry]]}, " for carry in self.carries)
-        after = "".join(f"{words[body.nexts[carry]]}, " for carry in self.carries)
-        lines += [f"_store(({stored}))"] if stored else []
-        lines += [f"({carries}) = ({after})"] if carries else []
-        columns = [*body.rows, *([] if body.index is None else [body.index])]
-        given = [*self.constants, *(body.carried[carry] for carry in self.carries), *body.fixed]
-        names = ", ".join(["_apply", "_rules", "_signs", "_turns", "_store", *(words[step] for step in given)])
-        whole = [
-            f"def run({names}):",
-            "    _done = 0",
-            f"    for ({''.join(f'{words[step]}, ' for step in columns)}) in _turns:",
-            "        _known = _len(_signs)",
-            "        try:",
-            *(f"            {line}" for line in lines),
-            "        except _Exception:",
-            "            break",
-            "        _done += 1",
-            "    else:",
-            f"        return _done, ({carries})",
-            "    del _signs[_known:]",
-            f"    return _done, ({carries})",
-            "",
-        ]
-        nodes = {f"_node{at}": node for node, at in places.items()}
-        return function("\n".join(whole), {"__builtins__": {}, "_Exception": Exception, "_len": len, **nodes}, "turns")
 
     def __call__(self, reading: Reading, node: Node) -> Entries:
         found = reading.waiting.pop(node, None)
@@ -377,23 +301,17 @@ class Turns:
                 raise Unsupported("a detached value in a loop within a definition")
             base = _Walk(self, reading, [point[arg] for arg in self.readers[0].args])
         stored: dict[Node, list[Any]] = {node: [] for node in self.stored}
-        done = 0
         try:
-            while done < len(self.order):
-                block = self.order[done : done - done % LOOK + LOOK]
-                read = walk.run(block, stored)
-                if read < len(block):
-                    if base is not None:
-                        field.base = {}
-                        base.step(block[read])
-                        field.base = base.inner.known
-                    walk.step(block[read])
-                    for node, entries in stored.items():
-                        entries.extend(walk.inner.known[node].flat)
-                    read += 1
-                done += read
+            for done, number in enumerate(self.order, 1):
+                if base is not None:
+                    field.base = {}
+                    base.step(number)
+                    field.base = base.inner.known
+                walk.step(number)
+                for node, entries in stored.items():
+                    entries.extend(walk.inner.known[node].flat)
                 if done % LOOK == 0 and field.is_lost(walk.state, done, len(self.order)):
-                    turn = self.body.first + self.order[done - 1] + 1
+                    turn = self.body.first + number + 1
                     lost = Failure("undecided", None, f"all digits are lost in turn {turn}")
                     return {node: Entries([lost] * node.type.size, node.shape) for node in self.readers}
         finally:
@@ -412,14 +330,6 @@ class Turns:
             flat = state[node.params["carry"]].flat if at is None else stored[self.body.steps[at]]
             answers[node] = Entries([walk.outside(entry, node) for entry in flat] if walk.failed else flat, node.shape)
         return answers
-
-
-def _applied(field: Field, node: Node, rule: Callable[..., Any], xs: tuple[Any, ...]) -> Any:
-    """An entry that has not failed."""
-    made = field.apply(node, rule, xs)
-    if type(made) is Failure:
-        raise Undecided
-    return made
 
 
 class _Walk:
@@ -442,31 +352,10 @@ class _Walk:
         inner.known.update(zip(body.fixed, fixed, strict=True))
         inner.follow(steps_of(turns.constants))
         self.index = body.index
-        self.printed = turns.printed(inner.field)
-        if self.printed is not None:
-            self.given = [x.flat[0] for x in fixed]
-            self.constants = [inner.known[step].flat[0] for step in turns.constants]
         self.steps = turns.steps
         self.watched = [*self.nexts, *turns.stored]
         self.passed = {id(x) for arg in args for x in arg.flat if isinstance(x, Failure)}
         self.failed: dict[int, tuple[Failure, int]] = {}
-
-    def run(self, block: range, stored: Mapping[Node, list[Any]]) -> int:
-        """Read these turns as printed, up to one that has to be read step by step, and give how many have been read."""
-        if self.printed is None:
-            return 0
-        field: Any = self.inner.field
-        rows = [[flat[number] for number in block] for _, flat, _ in self.rows]
-        if self.index is not None:
-            rows.append([field.constant(number) for number in block])
-        turns = list(zip(*rows, strict=True)) if rows else [()] * len(block)
-        found: list[Any] = []
-        state = [x.flat[0] for x in self.state]
-        done, state = self.printed(turns, found.append, *self.constants, *state, *self.given)
-        self.state = [Entries((x,), ()) for x in state]
-        for node, values in zip(stored, zip(*found, strict=True), strict=bool(found)):
-            stored[node].extend(values)
-        return int(done)
 
     def step(self, number: int) -> None:
         """Read one turn."""
@@ -478,7 +367,7 @@ class _Walk:
         if self.index is not None:
             known[self.index] = Entries([inner.field.constant(number)], ())
         inner.entries, inner.in_turns = self.entries, 0
-        for node, _, step in self.steps:
+        for node, step in self.steps:
             known[node] = step(inner, node)
         self.state = [known[node] for node in self.nexts]
         for node in self.watched:

@@ -99,9 +99,6 @@ class Failure:
     __truediv__ = __rtruediv__ = __pow__ = __rpow__ = __neg__ = __pos__ = __abs__ = _itself
     sqrt = log = exp = rsqrt = _itself
 
-    def __repr__(self) -> str:
-        return f"<{self.kind}: {self.reason}>"
-
 
 class Entries:
     """Entries in C order, and their shape."""
@@ -111,10 +108,6 @@ class Entries:
     def __init__(self, flat: Iterable[Any], shape: Sequence[int]) -> None:
         self.flat = flat if type(flat) is list else list(flat)
         self.shape = tuple(shape)
-
-    def __repr__(self) -> str:
-        shown = ", ".join(map(str, self.flat[:6]))
-        return f"<entries {self.shape}: {shown}{', ...' if len(self.flat) > 6 else ''}>"
 
 
 class Field:

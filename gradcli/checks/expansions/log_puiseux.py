@@ -103,14 +103,6 @@ class Expansion:
             raise Unbounded("an unbounded quantity")
         return constant
 
-    def is_unknown(self) -> bool:
-        """Whether no term is known, though it need not be 0."""
-        return not self.terms and self.rest is not None
-
-    def remainder(self) -> Expansion:
-        """What is not known of it."""
-        return Expansion({}, self.rest)
-
     def split(self) -> tuple[Expansion, Any, Expansion]:
         """What grows beyond all bounds, the constant, and what vanishes; raises Unbounded where that is not known."""
         if self.rest is not None and self.rest <= ONE:

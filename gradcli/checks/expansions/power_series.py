@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from flint import arb, arb_series, ctx, fmpz
 
 from gradcli.checks.evaluate import ball_numbers
-from gradcli.checks.evaluate.interpretation import Tie, TooShort, Undecided, UndefinedAt
+from gradcli.checks.evaluate.interpretation import Tie, Undecided, UndefinedAt
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -78,12 +78,6 @@ class Series:
         """The value at the point."""
         return self.s[0]
 
-    def coefficient(self, k: int) -> Any:
-        """The coefficient of t**k; raises TooShort where it is not known."""
-        if self.s.prec <= k:
-            raise TooShort(f"coefficient {k} of a series of {self.s.prec}")
-        return self.s[k]
-
     def is_finite(self) -> bool:
         s = self.s
         length = s.length()
@@ -91,29 +85,12 @@ class Series:
             return all(s[k].is_finite() for k in range(length))
         return bool((length < 1 or s[0].is_finite()) and (length < 2 or s[1].is_finite()))
 
-    def is_unknown(self) -> bool:
-        """Whether no coefficient is known to differ from 0."""
-        return bool(self.s.length() == 0)
-
-    def remainder(self) -> Series:
-        """What is not known of it."""
-        return Series(arb_series([0], self.s.prec))
-
     def sign(self) -> int:
         """The sign around the point; raises Tie where the value is exactly 0, Undecided where bits are missing."""
         constant = self.s[0]
         if constant.is_zero():
             raise Tie
         return ball_numbers.sign(constant)
-
-    def vanishes(self) -> bool:
-        """Whether the value at the point is exactly 0; raises Undecided where the digits do not decide."""
-        constant = self.s[0]
-        if constant.is_zero():
-            return True
-        if constant.contains(0):
-            raise Undecided("a number that may be 0")
-        return False
 
     def is_integer(self) -> bool:
         """Whether it is one whole number all along: nothing that moves is."""
@@ -220,8 +197,10 @@ class Series:
             raise Tie
 
     def sinc_pi(self) -> Any:
-        if self.vanishes():
+        if self.s[0].is_zero():
             return Series(sine_quotient(self.s * arb.pi()))
+        if self.s[0].contains(0):
+            raise Undecided("a number that may be 0")
         return Series(replaced(self.s.sin_pi() / (self.s * arb.pi()), self.s[0].sinc_pi()))
 
     # --- hyperbolic functions ---------------------------------------------------------------------------------

@@ -33,9 +33,6 @@ if TYPE_CHECKING:
 
 
 CLOSED = frozenset(("add", "sub", "mul", "neg"))  # what is finite stays finite
-CONTINUOUS = frozenset(
-    ("abs", "relu", "leaky_relu", "elu", "hardtanh", "hardsigmoid", "maximum", "minimum", "clamp", "max", "min")
-)
 MOVING = (Series, Expansion, Huge)
 
 
@@ -50,8 +47,6 @@ class SeriesField(BallField):
     plain = frozenset((arb, Series))
     base: Mapping[Node, Entries]
     signs: list[int]
-    continuous: bool  # whether the operation at hand has no jump where a sign changes
-    unknown: list[Any]  # what decided its branches and is 0 as far as it is known
     finite = False  # whether entries move by a finite step: then the signs of balls decide branches too
 
     @classmethod
@@ -61,7 +56,6 @@ class SeriesField(BallField):
         if made is None:
             made = cls.__new__(ComplexField if isinstance(field, ComplexField) else cls)
             made.__dict__.update(field.__dict__)
-            made.continuous, made.unknown = False, []
             field.__dict__["series"] = made
         made.base = base
         made.signs = []
@@ -71,9 +65,6 @@ class SeriesField(BallField):
 
     def sign(self, x: Any) -> int:
         if isinstance(x, MOVING):
-            if self.continuous and not isinstance(x, Huge) and x.is_unknown():
-                self.unknown.append(x)
-                return 1
             side: int = x.sign()
             self.signs.append(side)
             return side
@@ -116,37 +107,20 @@ class SeriesField(BallField):
     def rule(self, primitive: Primitive) -> Callable[..., Any] | None:
         return OWN.get(primitive.name) or primitive.ball
 
-    def computed(self, node: Node, rule: Callable[..., Any], xs: tuple[Any, ...]) -> Any:
-        self.continuous = node.primitive.name in CONTINUOUS
-        try:
-            made = self.blurred(rule(self, *xs, **node.params))
-        except Exception as reason:
-            return self.failure_of(node, reason)
-        finally:
-            self.continuous = False
-            self.unknown.clear()
-        return self.finite_or_failure(node, made, xs)
-
     def finite_or_failure(self, node: Node, made: Any, xs: tuple[Any, ...]) -> Any:
-        """A result for single entries, or a Failure where it is not finite."""
         if isinstance(made, Series):
             smooth = node.primitive.name in CLOSED or made.is_finite()
             return made if smooth else self._not_smooth(node, made, xs)
-        if type(made) is not arb or made.is_finite():
-            return made
-        return self._not_finite(node, made, constants(xs))
+        return super().finite_or_failure(node, made, xs)
 
-    def blurred(self, made: Any) -> Any:
-        """A result of an operation without jumps, as far as it is the same whichever way unknown signs go."""
-        while self.unknown:
-            made = made + self.unknown.pop().remainder()
-        return made
+    def _not_finite(self, node: Node, made: Any, xs: Sequence[Any]) -> Any:
+        return super()._not_finite(node, made, constants(xs))
 
     def _not_smooth(self, node: Node, made: Series, xs: Sequence[Any]) -> Any:
         """What it means that a series is not finite: no value, or a value without a derivative."""
         value = made.constant
         if not value.is_finite():
-            return self._not_finite(node, value, constants(xs))
+            return self._not_finite(node, value, xs)
         if all(x.is_exact() for x in constants(xs) if type(x) is arb):
             return Failure("tie", node, f"{node.primitive.name} has no derivative here")
         return Failure("undecided", node, f"{node.primitive.name} needs more digits")
@@ -235,7 +209,6 @@ class ComplexField(SeriesField):
 
     def __init__(self, literals: Literals = EXACT) -> None:
         super().__init__(literals)
-        self.continuous, self.unknown = False, []
         self.signs = []
         self.base = {}
         self.zero = Complex(arb(0))

@@ -23,7 +23,7 @@ from flint import arb
 
 from gradcli.checks.derivatives import relations
 from gradcli.checks.derivatives.claim_comparison import ClaimComparison
-from gradcli.checks.derivatives.derivative_query import DerivativeQuery, Fields, PointEvaluation
+from gradcli.checks.derivatives.derivative_query import DerivativeQuery, PointEvaluation, field_of
 from gradcli.checks.evaluate import ball_numbers, balls
 from gradcli.checks.evaluate.balls import EXACT, Literals
 from gradcli.checks.evaluate.evaluation import work_of
@@ -61,7 +61,6 @@ class LoadedProgram:
         self.rows = {node: row for row, node in enumerate(nodes)}
         self.queries: dict[Any, DerivativeQuery] = {}
         self.signs: dict[Any, Sequence[int]] = {}
-        self.values: dict[str, dict[Any, Any]] = {}  # that proofs have read, by the point
 
 
 class Session:
@@ -69,7 +68,6 @@ class Session:
 
     def __init__(self) -> None:
         self.program = LoadedProgram([])
-        self.fields = Fields()
         self.sympy = CallBudget()
         self.shortening = CallBudget(MOST_SHORTENING)
 
@@ -116,7 +114,7 @@ class Session:
 
         `beside` are points as changes of the given one; of those in its region as many as are `wanted` are compared.
         """
-        judging = ClaimComparison(self._query(derivative), self.nodes[right], self.fields, rtol)
+        judging = ClaimComparison(self._query(derivative), self.nodes[right], rtol)
         here = _point(point)
         ways = [{int(i): speed for i, speed in way} for way in directions]
         given, answer = judging.given(here, ways)
@@ -157,7 +155,7 @@ class Session:
         literals = Literals(wide, decimal, printed, rounding)
         if derivative is not None:
             query = self._query(derivative)
-            judging = ClaimComparison(query, judged, self.fields, rtol, literals)
+            judging = ClaimComparison(query, judged, rtol, literals)
             signs = self._signs(query, derivative, Literals(decimal=decimal))
             return {"points": [self._plain(judging.beside(signs, _point(given))) for given in points]}
         answers = []
@@ -172,7 +170,7 @@ class Session:
         """What is known of a judged derivative on a box."""
         sides = {name: (low, high) for name, (low, high) in box.items()}
         boxes = room("derivatives.subdivision")
-        field, query = self.fields.at(boxes.BITS), self._query(derivative)
+        field, query = field_of(boxes.BITS), self._query(derivative)
         answer: Answer = boxes.Cover(query, self.nodes[right], field, _point(point), sides).run(**limits)
         return answer
 
@@ -184,8 +182,6 @@ class Session:
         judged, here = self.nodes[right], _point(point)
         if "left" in nodes:
             rows["differ"] = lambda: self._differ(nodes["left"], judged, here)
-        else:
-            rows["values"] = self.program.values.setdefault(dumps(point), {})
         answer: Answer = ask(**nodes, right=judged, point=here, **rows)
         return answer
 
@@ -193,7 +189,7 @@ class Session:
         """The derivative with respect to one entry, with as many bits as it takes for 56 good ones."""
         query = self._query(derivative)
         (entry,) = query.entries
-        here = PointEvaluation(query, self.fields, _point(derivative["point"]))
+        here = PointEvaluation(query, _point(derivative["point"]))
         found = ball_numbers.with_bits(lambda bits: here.exact(bits)[entry], work=query.paths.cost)
         if isinstance(found, Failure):
             return _problem(found.kind, found.reason)
@@ -231,7 +227,7 @@ class Session:
         key = id(query), dumps(derivative["point"]), literals
         known = self.program.signs
         if key not in known:
-            judging = ClaimComparison(query, query.target, self.fields, literals=literals)
+            judging = ClaimComparison(query, query.target, literals=literals)
             known[key] = judging.region(_point(derivative["point"]))
         return known[key]
 
@@ -250,7 +246,7 @@ class Session:
 
     def _of_node(self, node: Node, point: Any, literals: Literals, plane: bool) -> Callable[[int], Mapping[int, Any]]:
         def at(bits: int) -> Mapping[int, Any]:
-            field = self.fields.at(bits, literals, plane)
+            field = field_of(bits, literals, plane)
             return dict(enumerate(field.slopes(balls.read(field, [node], point)[0].flat)))
 
         return at
@@ -258,7 +254,7 @@ class Session:
     def _differ(self, one: Node, other: Node, point: Any) -> bool:
         """Whether an entry of one node is certainly not that of the other, with many bits."""
         with ball_numbers.precision(MANY_BITS), suppress(Unsupported, Undecided, UndefinedAt):
-            left, right = balls.read(self.fields.at(MANY_BITS), [one, other], point)
+            left, right = balls.read(field_of(MANY_BITS), [one, other], point)
             pairs = zip(left.flat, right.flat, strict=True)
             return any(isinstance(x, arb) and isinstance(y, arb) and not x.overlaps(y) for x, y in pairs)
         return False
