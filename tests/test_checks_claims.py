@@ -103,7 +103,7 @@ def test_a_lucky_point_does_not_help() -> None:
 def test_a_symmetric_point_stays_symmetric() -> None:
     """The gradient of logdet is inv(X).T; for a symmetric X nobody can tell inv(X) from it."""
     found = claim("logdet(X)", {"X": [[2.0, 1.0], [1.0, 3.0]]}, "X", "inv(X)")
-    assert found.verdict == "PROVED"
+    assert found.verdict == "CERTIFIED"
     assert "symmetric" in found.message
 
 

@@ -197,21 +197,16 @@ def _made(one: Generator, args: list[Form]) -> Form:
 
 
 MOST_SYMBOLS = 24
-MOST_ROWS = 6
 
 
 FAILED = (Full, NoValue, Spent, Unsupported, OverflowError)
 
 
 class Reader(NamedTuple):
-    """How a claim is read.
-
-    With symbols for data too, with denominators apart, or with matrices kept symmetric.
-    """
+    """How a claim is read: with symbols for data too, or with denominators apart."""
 
     every: bool = False
     apart: bool = False
-    symmetric: tuple[str, ...] = ()
 
 
 class Claim:
@@ -222,7 +217,6 @@ class Claim:
         self.values = point
         self.reader = reader
         self.every = reader.every
-        self.symmetric = reader.symmetric
         tower.inverting = reader.apart
         self.plain = FormField(tower)
         self.holding = FormField(tower, hold=True)
@@ -254,12 +248,6 @@ class Claim:
         for i, value in enumerate(made):
             if (chosen is None or i in chosen) and not isinstance(value, Failure):
                 made[i] = self.plain.symbol(name + position(i, shape), value)
-        if name in self.symmetric:  # what is below the diagonal moves alone, and has the value of what is above
-            n = shape[0]
-            for i in range(n * n):
-                above = i % n * n + i // n
-                if above < i and isinstance(made[i], Form):
-                    made[i] = self.plain.held(name + position(i, shape), made[above])
         return Entries(made, shape)
 
     def unknowns(self, nodes: Iterable[Node]) -> dict[Node, Entries]:
@@ -274,8 +262,7 @@ class Claim:
         known: dict[int, Form] = {}
         signs = [(released(form, known, True), side) for form, side in list(self.tower.region.values())]
         telling = [(form, side) for form, side in signs if self.tower.moves(form) and not always_positive(form)]
-        found = list(dict.fromkeys(relation(form, side) for form, side in telling))
-        return [*found, *(f"{name} is symmetric" for name in self.symmetric)]
+        return list(dict.fromkeys(relation(form, side) for form, side in telling))
 
 
 def prove_derivative(
@@ -340,8 +327,6 @@ def attempted(
         return plain
     readers = [] if problem is None else [Reader(apart=True)]
     readers += [] if isinstance(problem, Spent) or set(point) <= set(moving) else [Reader(every=True)]
-    symmetric = tuple(name for name, value in point.items() if is_symmetric(*value))
-    readers += [Reader(symmetric=symmetric)] if symmetric else []
     for reader in readers:
         found, _ = tried(reader, LARGE if reader.apart else SIZES)
         if found["proved"]:
@@ -362,14 +347,6 @@ def in_rings(
             if not isinstance(reason, Full):
                 break
     return {"proved": False, "reason": str(problem)}, problem
-
-
-def is_symmetric(flat: Sequence[float], shape: Sequence[int]) -> bool:
-    """Whether the value of a leaf is a symmetric matrix of two rows or more."""
-    if len(shape) != 2 or shape[0] != shape[1] or not 2 <= shape[0] <= MOST_ROWS:
-        return False
-    n = shape[0]
-    return all(flat[i] == flat[i % n * n + i // n] for i in range(n * n))
 
 
 def derivative_pairs(claim: Claim, output: Node, target: Node, judged: Node, entries: Sequence[int]) -> Pairs:

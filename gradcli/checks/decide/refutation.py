@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from gradcli.checks.diagnosis.ratios import Reading
 
 
-OF_MATRICES = "is symmetric"  # in the region of a proof
 MOST_MATRIX = 400  # entries of a matrix that is moved off its symmetry
 SHOWN_MATRIX = 9  # of one that is written out in a message
 BRANCH = "branch"
@@ -140,14 +139,14 @@ def by_luck(case: Case) -> bool:
 def off_structure(case: Case, proof: Mapping[str, Any], right: Outcome) -> Outcome:
     """A right claim, with a warning where it is wrong once a symmetric or diagonal matrix is none anymore.
 
-    A proof that does not use the symmetry holds without it.
+    A proof does not use the symmetry, and holds without it.
     """
     subject = case.subject
     if subject.kind == "gradient" or case.number or not case.samples or case.plane:
         return right
     sides = [node for node in (subject.output, subject.left, subject.judged) if node is not None]
     read = leaf_names(sides) & set(subject.moving)
-    if proof.get("proved") and not any(OF_MATRICES in one for one in proof.get("region", ())):
+    if proof.get("proved"):
         read &= set(proof.get("frozen", ()))
     for name in sorted(read, key=lambda one: (one != case.own_leaf, one)):
         value = case.values[name]
