@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from gradcli.checks import check_script
-from gradcli.checks.derivatives.one_sided import Sides, sides
+from gradcli.checks.derivatives.jets import Sides, sides
 from gradcli.checks.evaluate import ball_numbers
 from gradcli.checks.evaluate.interpretation import Failure
 from gradcli.checks.expansions.log_puiseux import Expansion

@@ -13,7 +13,7 @@ import pytest
 
 from gradcli.checks import check_script
 from gradcli.checks.derivatives import matrices
-from gradcli.checks.derivatives.one_sided import sides
+from gradcli.checks.derivatives.jets import sides
 from gradcli.checks.evaluate import ball_numbers
 from tests.series_lines import lines
 

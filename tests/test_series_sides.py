@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from gradcli.checks import Check, check_script
-from gradcli.checks.derivatives.one_sided import Sides, sides
+from gradcli.checks.derivatives.jets import Sides, sides
 from gradcli.checks.differences import both_sides
 from gradcli.checks.evaluate import ball_numbers
 from tests.series_lines import lines

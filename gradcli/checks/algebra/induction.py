@@ -112,11 +112,11 @@ class _Proof:
             free.remove(readers)
             pairs += found.pairs
             terms += found.terms
-        told = self.read(claim.plain, self.right).flat
+        claimed = self.read(claim.plain, self.right).flat
         variables = claim.point[target.params["name"]].flat
         for i in entries:
             slope = Derivation(form_of(claim.tower, variables[i]))
-            pairs.append((self.total([term.weight * slope.of(term.form) for term in terms]), told[i]))
+            pairs.append((self.total([term.weight * slope.of(term.form) for term in terms]), claimed[i]))
         return answered(claim, pairs)
 
     def slopes(self, terms: Sequence[Term], loop: Loop) -> dict[int, list[Form]]:

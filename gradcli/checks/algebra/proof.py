@@ -361,9 +361,9 @@ def derivative_pairs(claim: Claim, output: Node, target: Node, judged: Node, ent
     reading = Reading(claim.holding, claim.point, fixed)
     value = form_of(claim.tower, reading[output].flat[0])
     alike = not (fixed or claim.holding.held_any or claim.holding.ties or claim.tower.refined)
-    told = Reading(claim.plain, claim.point, reading.known if alike else None)[judged].flat
+    claimed = Reading(claim.plain, claim.point, reading.known if alike else None)[judged].flat
     for i in entries:
-        yield Derivation(form_of(claim.tower, variables[i])).of(value), told[i]
+        yield Derivation(form_of(claim.tower, variables[i])).of(value), claimed[i]
 
 
 def answered(claim: Claim, pairs: Pairs) -> Answer:

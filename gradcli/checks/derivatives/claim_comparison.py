@@ -18,7 +18,7 @@ from flint import arb
 
 from gradcli.checks.derivatives import relations
 from gradcli.checks.derivatives.derivative_query import FEW, DerivativeQuery, PointEvaluation
-from gradcli.checks.derivatives.one_sided import SMOOTH, Tied, sides
+from gradcli.checks.derivatives.jets import SMOOTH, Tied, sides
 from gradcli.checks.evaluate.ball_numbers import GOOD_BITS, START_BITS, doubling, is_tiny, precision, with_bits
 from gradcli.checks.evaluate.balls import EXACT
 from gradcli.checks.evaluate.interpretation import Failure
@@ -27,8 +27,7 @@ from gradcli.graph.node import is_reader
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from gradcli.checks.derivatives.jets import DirectionalJets
-    from gradcli.checks.derivatives.one_sided import Side, Sides
+    from gradcli.checks.derivatives.jets import DirectionalJets, Side, Sides
     from gradcli.checks.evaluate.balls import Literals, Point
     from gradcli.graph.node import Node
 

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from flint import arb
 
-from gradcli.checks.derivatives.jets import DependencyCone, DirectionalJets
-from gradcli.checks.derivatives.one_sided import SMOOTH, Sides, Tied, sides
+from gradcli.checks.derivatives.jets import SMOOTH, DependencyCone, DirectionalJets, Sides, Tied, sides
 from gradcli.checks.evaluate import ball_numbers, balls
 from gradcli.checks.evaluate.balls import EXACT
 from gradcli.checks.evaluate.evaluation import steps_of, work_of
