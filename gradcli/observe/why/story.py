@@ -46,6 +46,7 @@ CURES: dict[str, str] = {
     "not-asked": "leave inputs= out, or name this tensor there too",
     "zeroed": "look at .grad, or let the optimizer step, before it is zeroed; zero it just before the next backward()",
     "accumulated": "call optimizer.zero_grad(), or set .grad = None, before each backward()",
+    "not-optimised": "create the optimizer after the parameter, or call requires_grad_(False) on what is to stay fixed",
     "retain-graph": "leave retain_graph=True out; if backward then needs the graph of an earlier step, detach() what "
     "is carried from step to step",
     "history": "keep loss.item() or loss.detach(), not loss",

@@ -482,6 +482,13 @@ def added_up(story: Story, mark: int, asked: bool) -> Finding | None:
         return None
     line = lines[-1] if lines else None
     total = most if stale else count
+    evidence = Accumulated(backwards=total, factor=count)
+    steps = [event.line for event in story.watch.events if (event.kind, event.name) == ("changed", "step")]
+    if left_out and not stale and steps and mark not in story.watch.optimised:
+        line = steps[-1]
+        told = f"$it is not among the parameters that the optimizer moves at {story.at(line)}: "
+        told += f"its .grad is the sum of {total} backwards"
+        return story.find("not-optimised", story.called(mark), line, told, evidence)
     if equal:
         told = (
             f"$it.grad is {count} times the gradient of one backward: {count} of them added up, never zeroed in between"
@@ -491,7 +498,7 @@ def added_up(story: Story, mark: int, asked: bool) -> Finding | None:
         told += " although the tensor changed in between" if stale else ""
         told += ", while others were" if left_out and not stale else ""
     told = f"{told}; the last is {story.at(line)}"
-    return story.find("accumulated", story.called(mark), line, told, Accumulated(backwards=total, factor=count))
+    return story.find("accumulated", story.called(mark), line, told, evidence)
 
 
 def same(one: Reached, other: Reached) -> bool:
