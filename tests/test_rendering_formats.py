@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gradcli import calculator, checks, cli, observe
-from gradcli.calculator.reasons import CURES as SCRIPT_CURES
+from gradcli.calculator.reasons import FIXES as SCRIPT_CURES
 from gradcli.commands._views import View, calculation
 from gradcli.commands.trace import planned_view, traced_view
 from gradcli.commands.why import view as why_view
@@ -26,7 +26,7 @@ from gradcli.eager.run_recorder import EagerWatch
 from gradcli.eager.torch_alias import aliases
 from gradcli.language import read_source
 from gradcli.observe import why
-from gradcli.observe.why.story import CURES
+from gradcli.observe.why.story import FIXES
 from gradcli.rendering.document import Style
 from gradcli.rendering.documents.convergence import convergence
 from gradcli.results import findings
@@ -139,7 +139,7 @@ def test_every_reason_of_scripts_in_every_format() -> None:
         told |= {one.reason for one in found.findings}
         assert name.partition(",")[0] in shown(why_view(found))
     assert told == set(SCRIPT_CURES)
-    assert told - set(CURES)  # two lists of their own
+    assert told - set(FIXES)  # two lists of their own
 
 
 # --- check ---------------------------------------------------------------------------------------------------

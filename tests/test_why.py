@@ -16,13 +16,13 @@ from typing import Any
 import pytest
 
 from gradcli import calculator, cli, observe
-from gradcli.calculator.reasons import CURES as SCRIPT_CURES
+from gradcli.calculator.reasons import FIXES as SCRIPT_CURES
 from gradcli.diagnostics import GradcliError
 from gradcli.eager.run_recorder import EagerWatch
 from gradcli.eager.torch_alias import aliases
 from gradcli.graph.text import kink_texts
 from gradcli.observe import why
-from gradcli.observe.why.story import CURES
+from gradcli.observe.why.story import FIXES
 from gradcli.primitives import catalogue
 from gradcli.results.findings import (
     Accumulated,
@@ -78,7 +78,7 @@ def test_sample_has_its_golden_answer(
 
 def test_every_reason_has_a_sample() -> None:
     told = "".join((FOLDER / f"{name}.why").read_text(encoding="utf-8") for name in SAMPLES)
-    missing = [reason for reason in CURES if f"reason  {reason}\n" not in told]
+    missing = [reason for reason in FIXES if f"reason  {reason}\n" not in told]
     assert not missing
 
 

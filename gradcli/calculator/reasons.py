@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gradcli.results.calculations import BackwardStep, Trace
 
 
-CURES = {
+FIXES = {
     "const": "leave const out, or ask for another leaf",
     "no-path": "compute the output from it; what does not enter it has a gradient of zero",
     "detached": "take detach(...) out where the gradient is wanted",
@@ -82,7 +82,7 @@ def explain(lowered: Lowered, result: Trace, wanted: str | None, values: Mapping
 
 def _find(reason: str, subject: str | None, line: int | None, message: str, evidence: AtStep | None = None) -> Finding:
     phrase = message if subject is None else f"the gradient of {subject} {message}"
-    return Finding(reason, subject, line, phrase, CURES[reason], evidence)
+    return Finding(reason, subject, line, phrase, FIXES[reason], evidence)
 
 
 class _Story:

@@ -32,7 +32,7 @@ def quiz(output: Output, questions: Sequence[Question]) -> int:
     answers = iter(output.lines("-"))
     right = asked = 0
     if sys.stdin.isatty():
-        output.line("Type a formula. An empty line shows the answer, Ctrl-D ends the quiz.")
+        output.line("Type a formula. An empty line shows the answer; `quit` or Ctrl-D ends the quiz.")
     for number, question in enumerate(questions, 1):
         output.line(f"{number} of {len(questions)}: {question.text}")
         known = False
@@ -40,7 +40,7 @@ def quiz(output: Output, questions: Sequence[Question]) -> int:
         while left and not known:
             output.write(["> "])
             answer = next(answers, None)
-            if answer is None:
+            if answer is None or answer.strip() == "quit":
                 output.line("")
                 return ended(output, right, asked + (left < TRIES))
             if not sys.stdin.isatty():

@@ -1,6 +1,6 @@
 """Queries of the record of a run (origins of tensors, ends of paths, names), the fix for each reason, kinds of nodes.
 
-In `CURES` `$it` stands for the tensor that a finding is about, `$use` for a class of torch.nn. All walks are loops: a
+In `FIXES` `$it` stands for the tensor that a finding is about, `$use` for a class of torch.nn. All walks are loops: a
 record may hold a million operations.
 """
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
-CURES: dict[str, str] = {
+FIXES: dict[str, str] = {
     "never-required": "make the leaf with requires_grad=True, or call requires_grad_() on it before it is used",
     "integer-dtype": "use a floating point dtype: torch.tensor([1., 2.]), or .float() before requires_grad_()",
     "detached": "use the tensor itself where a gradient is wanted; detach() only what is shown or stored",
@@ -36,8 +36,8 @@ CURES: dict[str, str] = {
     "differentiated",
     "not-leaf": "call retain_grad() on it before backward(), or look at the .grad of the leaf that it was "
     "computed from",
-    "leaf-lost": "create the leaf last: `$it = (0.1 * torch.randn(3)).requires_grad_()`, with dtype= and device= at "
-    "its creation; an operation on a leaf returns a tensor that is not a leaf",
+    "leaf-lost": "create the leaf last, with its dtype= and device=: `$it = (0.1 * torch.randn(3)).requires_grad_()`; "
+    "a result of an operation is not a leaf",
     "partly": "nothing is wrong if this is meant; else use the tensor itself there",
     "replaced": "change the leaf in place under torch.no_grad(): `with torch.no_grad(): $it -= lr * $it.grad`",
     "no-path": "compute the loss from it; what does not enter the loss has no gradient",
@@ -59,13 +59,13 @@ CURES: dict[str, str] = {
     "nan-forward": "keep the operand inside the domain: clamp it, add a small number, or use the stable form",
     "nan-backward": "keep the operand away from the point where the slope is infinite: clamp it, or add a small number",
     "overflow": "use bfloat16, which reaches as far as float32, or let torch.amp.GradScaler find a scale that fits",
-    "nan-branch": "make the operand safe inside the branch too: torch.where(c, f(torch.where(c, x, safe)), other). As "
-    "a .grad script the same expression gives the finite gradient: there a branch not taken never counts",
-    "masked-row": "leave at least one entry of each row unmasked, or mask with a large finite number instead of -inf: "
-    "torch.finfo(scores.dtype).min gives even weights where a whole row is masked",
+    "nan-branch": "make the operand safe in the branch too: torch.where(c, f(torch.where(c, x, safe)), other); a "
+    ".grad script needs no such care",
+    "masked-row": "leave one entry of each row unmasked, or mask with torch.finfo(scores.dtype).min: a row masked "
+    "throughout then has even weights",
     "nan-data": "clean the data first: torch.isfinite($it) shows which entries to drop",
-    "changed-carried": "detach() what is carried from step to step, and leave retain_graph=True out: the graph of an "
-    "earlier step is walked again, after its weights were changed",
+    "changed-carried": "detach() what is carried from step to step, and leave out retain_graph=True: it keeps graphs "
+    "whose weights have changed since",
     "changed-in-place": "write the change out of place (y = y + 1), or clone() the tensor before it is changed",
     "freed": "pass retain_graph=True to the first backward, add the losses and call backward once, or detach() what is "
     "carried over from an earlier step",
@@ -74,8 +74,7 @@ CURES: dict[str, str] = {
     "flat": "nothing is wrong with the graph: here the slope itself is zero",
     "not-selected": "no entry of it was selected here; the gradient of what is not selected is zero",
     "times-zero": "the other factor is zero here, so the product does not depend on it",
-    "unregistered": "use $use: a module finds parameters in attributes that are a Module, a Parameter, or one of "
-    "torch.nn's lists and dictionaries of these",
+    "unregistered": "use $use: a module does not find parameters in plain lists and dictionaries",
     "returned-none": "return a gradient for it from backward, at its place among forward's arguments",
     "stopped": "correct that line; the traceback is on standard error",
 }
@@ -111,7 +110,7 @@ def reads(node: str, word: str) -> bool:
 
 def flat_reason(node: str) -> str:
     """Why a node passes no gradient on although something arrived."""
-    return next((word for word in READINGS if word in CURES and reads(node, word)), "flat")
+    return next((word for word in READINGS if word in FIXES and reads(node, word)), "flat")
 
 
 class End(NamedTuple):
@@ -183,7 +182,7 @@ class Story:
         self, reason: str, subject: str | None, line: Line | None, message: str, evidence: Evidence | None = None
     ) -> Finding:
         """A finding with the fix for its reason."""
-        return Finding(reason, subject, None if line is None else line.number, message, CURES[reason], evidence)
+        return Finding(reason, subject, None if line is None else line.number, message, FIXES[reason], evidence)
 
     def none(self, reason: str, name: str, line: Line | None, why: str, evidence: Evidence | None = None) -> Finding:
         """A finding about a `.grad` that is None."""
