@@ -44,12 +44,12 @@ class detect_anomaly(set_detect_anomaly):
 
 def is_anomaly_enabled() -> bool:
     """Whether backward looks for NaN."""
-    return sweeps.anomaly
+    return bool(sweeps.anomaly)
 
 
 def is_anomaly_check_nan_enabled() -> bool:
     """Whether backward raises where it finds NaN."""
-    return sweeps.anomaly and sweeps.check_nan
+    return bool(sweeps.anomaly and sweeps.check_nan)
 
 
 def inspect(node: Node, cts: list[Any], results: list[Any]) -> None:

@@ -15,6 +15,7 @@ import sys
 import threading
 import warnings
 from operator import attrgetter
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -65,16 +66,9 @@ class _State(threading.local):
     dual = _flag("_dual")  # the forward-mode level that is open, or None
 
 
-class _Sweeps:
-    """Flags that make a backward observable: hooks see the order in which leaves are reached, or anomaly mode is on."""
-
-    watched = False
-    anomaly = False
-    check_nan = True
-
-
 state = _State()
-sweeps = _Sweeps()
+# what makes a backward observable: hooks that see in which order leaves are reached, or anomaly mode
+sweeps = SimpleNamespace(watched=False, anomaly=False, check_nan=True)
 sequence = itertools.count(1)
 
 

@@ -214,23 +214,18 @@ def checked(function: Any, method: bool = False, floating: bool = False, call: A
         for at, (x, test) in enumerate(zip(args, tests)):  # noqa: B905 - more of them than names are `others`
             if test is not None and not test(x):
                 raise _wrong(title, names[at], at, said[names[at]], x)
-        if others is not None and len(args) > len(names):
-            check_others(args[len(names) :])
-        if floating and args and isinstance(args[0], Tensor) and args[0].dtype.kind < 2:
-            raise NotImplementedError(
-                f"{title}() is not implemented for {args[0].dtype}: it needs a floating-point dtype"
-            )
-
-    def check_others(xs: tuple[Any, ...]) -> None:
-        if len(xs) == 1 and isinstance(xs[0], (tuple, list)) and not names:
-            xs = tuple(xs[0])
-        for x in xs:
+        xs = args[len(names) :] if others is not None else ()
+        for x in xs[0] if len(xs) == 1 and isinstance(xs[0], (tuple, list)) and not names else xs:
             if not others(x):  # type: ignore[misc]
                 raise _wrong(title, rest, 0, said[rest], x)
+        if floating:
+            need_kind(title, args[:1], 2)
 
     def named(kwargs: dict[str, Any]) -> dict[str, Any]:
-        if not kwargs.keys() <= known:
-            kwargs = _renamed(kwargs, known)
+        for name in kwargs.keys() - known:  # `axis` is `dim`
+            other = _ALIASES.get(name, "")
+            if other in known and other not in kwargs:
+                kwargs = {other if one == name else one: x for one, x in kwargs.items()}
         if "dtype" in kwargs:
             kwargs = {**kwargs, "dtype": dtypes.meant(kwargs["dtype"])}
         for name, x in kwargs.items():
@@ -248,6 +243,15 @@ def checked(function: Any, method: bool = False, floating: bool = False, call: A
     called.__wrapped__, called.check = function, check  # type: ignore[attr-defined]
     called.least = least  # type: ignore[attr-defined]
     return called
+
+
+def need_kind(name: str, xs: tuple[Any, ...], least: int) -> None:
+    """NotImplementedError unless an operand has numbers of a kind: whole ones (1) or floating-point ones (2)."""
+    kinds = [x.dtype if isinstance(x, Tensor) else dtypes.of_number(x) for x in xs]
+    highest = max(kinds, key=lambda kind: kind.kind, default=dtypes.float32)
+    if highest.kind < least:
+        what = "a floating-point dtype" if least == 2 else "numbers"
+        raise NotImplementedError(f"{name}() is not implemented for {highest}: it needs {what}")
 
 
 def _meant(wrong: BaseException) -> bool:
@@ -268,15 +272,6 @@ def _meant(wrong: BaseException) -> bool:
         return not name.startswith("numpy")
     instruction = trace.tb_frame.f_code.co_code[trace.tb_lasti]
     return instruction in (opmap["RAISE_VARARGS"], opmap["RERAISE"])
-
-
-def _renamed(kwargs: dict[str, Any], known: frozenset[str]) -> dict[str, Any]:
-    """Arguments by the names that the function has: `axis` is `dim`."""
-    found = {}
-    for name, x in kwargs.items():
-        other = _ALIASES.get(name, name) if name not in known else name
-        found[other if other in known and other not in kwargs else name] = x
-    return found
 
 
 def _wrong(title: str, name: str, at: int, kind: str, x: Any) -> TypeError:

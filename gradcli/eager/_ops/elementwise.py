@@ -16,6 +16,7 @@ from gradcli.eager._core.events import noted
 from gradcli.eager._core.modes import recording
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine import fastpath
+from gradcli.eager._engine.arguments import need_kind
 from gradcli.eager._engine.record import GradientNode, apply, cast, declared, kind_of, noded, record
 from gradcli.eager._engine.rule_node import source_of
 from gradcli.eager._ops.complex_numbers import abs_
@@ -29,42 +30,40 @@ if TYPE_CHECKING:
 # --- rows of declared operations ------------------------------------------------------------------------------
 
 
-def _rows(names: str, other: str = "", **columns: Any) -> dict[str, Any]:
+def _rows(names: str, other: str = "", least: int = 0, **columns: Any) -> dict[str, Any]:
     """Declared operations of a tensor, and of another operand where `other` says what that is.
 
-    The names are separated by spaces; `lt:less=less` is the declared `less`, and has that as alias.
+    The names are separated by spaces; `lt:less=less` is the declared `less`, and has that as alias. `least`: the kind
+    of numbers that one operand must have at least, as in `need_kind`.
     """
     found = {}
     for one in names.split():
         name, _, alias = one.partition("=")
         name, _, ours = name.partition(":")
-        found[name] = op(alias, **columns)(_of(name, catalogue()[ours or name], other))
+        found[name] = op(alias, **columns)(_of(name, catalogue()[ours or name], other, least=least))
     return found
 
 
-def _of(
-    name: str, primitive: Any, other: str = "", long_way: Any = None, scaled: bool = False, summary: str = ""
-) -> Any:
+def _of(name: str, primitive: Any, other: str = "", long_way: Any = None, least: int = 0) -> Any:
     """The function of a declared operation; where it has a derivative, a short way is made of the declaration."""
 
     def of_one(input: Tensor) -> Tensor:
         if not isinstance(input, Tensor):
             raise TypeError(f"{name}() needs a tensor, not {type(input).__name__}")
+        need_kind(name, (input,), least)
         return apply(primitive, (input,), {})
 
     def of_two(input: Any, other: Any) -> Tensor:
-        return apply(primitive, (as_tensor_or_number(input), as_tensor_or_number(other)), {})
+        xs = (as_tensor_or_number(input), as_tensor_or_number(other))
+        need_kind(name, xs, least)
+        return apply(primitive, xs, {})
 
     kinds = dict.fromkeys(("input", "other"), other) if other else {}
     found = long_way or (of_two if other else of_one)
     if primitive.kind != "nondifferentiable":
-        node = primitive.node_name({})
-        found = (
-            fastpath.binary(name, primitive, node, found, scaled)
-            if other
-            else fastpath.unary(name, primitive, node, found)
-        )
-    return described(found, name, summary or primitive.summary, **kinds)
+        short = fastpath.binary if other else fastpath.unary
+        found = short(name, primitive, primitive.node_name({}), found)
+    return described(found, name, primitive.summary, **kinds)
 
 
 def _tested(name: str, summary: str, **columns: Any) -> Any:
@@ -83,6 +82,7 @@ def _tested(name: str, summary: str, **columns: Any) -> Any:
 def _abs(input: Tensor) -> Tensor:
     if not isinstance(input, Tensor):
         raise TypeError(f"abs() needs a tensor, not {type(input).__name__}")
+    need_kind("abs", (input,), 1)
     return abs_(input) if input.dtype.kind == 3 else apply(catalogue()["abs"], (input,), {})
 
 
@@ -93,12 +93,14 @@ ROWS: dict[str, Any] = {
         inplace=True,
     ),
     **_rows("tanh sigmoid erf", inplace=True),
-    **_rows("sign floor ceil trunc=fix round", inplace=True),
+    **_rows("sign", inplace=True),
+    **_rows("floor ceil trunc=fix round", inplace=True, least=1),
     **_rows("relu", inplace=True),
     "abs": op("absolute", inplace=True)(_of("abs", catalogue()["abs"], long_way=_abs)),
-    **_rows("atan2=arctan2 hypot", "Tensor", inplace=True),
+    **_rows("atan2=arctan2", "Tensor", inplace=True),
+    **_rows("hypot", "Tensor", inplace=True, least=2),
     **_rows("xlogy", "Operand", inplace=True),
-    **_rows("logaddexp", "Tensor"),
+    **_rows("logaddexp", "Tensor", least=2),
     **_rows("maximum minimum", "Tensor"),
     **_rows(
         "lt:less=less le:less_equal=less_equal gt:greater=greater ge:greater_equal=greater_equal eq:equal "
@@ -117,7 +119,6 @@ ROWS: dict[str, Any] = {
         formula,
         {
             "reciprocal": ("1 / input.", lambda input: 1 / input),
-            "frac": ("The part after the point.", lambda input: input - declared("trunc", input)),
             "deg2rad": ("Degrees as radians.", lambda input: input * (math.pi / 180)),
             "rad2deg": ("Radians as degrees.", lambda input: input * (180 / math.pi)),
         },
@@ -138,9 +139,16 @@ ROWS: dict[str, Any] = {
         inplace=True,
         whole=True,
         variant="other",
+        least=1,
     ),
     **rows(op, {"square": ("input ** 2.", lambda input: pow(input, 2))}, inplace=True),
 }
+
+
+@formula(inplace=True, least=2)
+def frac(input: Tensor) -> Any:
+    """The part after the point."""
+    return input - declared("trunc", input)
 
 
 # --- comparisons of whole tensors ------------------------------------------------------------------------------
@@ -180,9 +188,9 @@ def _scaled_sum(name: str, sign: int) -> Any:
             return record(_add_scaled, xs, {"alpha": sign * alpha}, node, pointwise=True, keep_integer=True)
         return apply(catalogue()[name], xs, {})
 
-    row = op("subtract" if sign < 0 else "", inplace=True)
-    summary = f"input {'-' if sign < 0 else '+'} alpha * other."
-    return row(_of(name, catalogue()[name], "Operand", long_way, True, summary))
+    row, summary = op("subtract" if sign < 0 else "", inplace=True), f"input {'-' if sign < 0 else '+'} alpha * other."
+    found = fastpath.binary(name, catalogue()[name], f"{name.capitalize()}Backward0", long_way, True)
+    return row(described(found, name, summary, input="Operand", other="Operand"))
 
 
 def _add_scaled(x: Any, y: Any, *, alpha: float) -> Any:

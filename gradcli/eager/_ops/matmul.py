@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.eager._core.tensor import Tensor
+from gradcli.eager._engine.arguments import need_kind
 from gradcli.eager._engine.fastpath import again
 from gradcli.eager._engine.record import declared, operation, record
 from gradcli.eager._engine.rule_node import renamed
@@ -37,6 +38,7 @@ def _product(name: str, one: Tensor, other: Tensor) -> Tensor:
         raise RuntimeError(f"{name}() needs {words}")
     if one.dtype is not other.dtype:
         raise RuntimeError(f"matrix products need one dtype, not {one.dtype} and {other.dtype}")
+    need_kind(name, (one, other), 1)
     return record(operation("matmul"), (one, other), {}, f"{name.capitalize()}Backward0", keep_integer=True)
 
 

@@ -142,13 +142,13 @@ def count_nonzero(input: Tensor, dim: Dims = None) -> Tensor:
     return Tensor(np.asarray(np.count_nonzero(input._array, axis=axes_of(dim))))
 
 
-@formula(pointwise=False)
+@formula(pointwise=False, least=2)
 def softmax(input: Tensor, dim: int, dtype: dtypes.dtype | None = None) -> Any:
     """Exponentials divided by their sum along an axis."""
     return declared("softmax", input, axis=dim)
 
 
-@formula(pointwise=False)
+@formula(pointwise=False, least=2)
 def log_softmax(input: Tensor, dim: int, dtype: dtypes.dtype | None = None) -> Any:
     """The logarithm of softmax."""
     return declared("log_softmax", input, axis=dim)

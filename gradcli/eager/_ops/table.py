@@ -15,6 +15,7 @@ import numpy as np
 
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine import fastpath
+from gradcli.eager._engine.arguments import need_kind
 from gradcli.eager._engine.record import cast, record
 
 if TYPE_CHECKING:
@@ -67,13 +68,14 @@ def op(aliases: str = "", **columns: Any) -> Callable[[F], F]:
 
 
 def formula(
-    aliases: str = "", *, variant: str = "", whole: bool = False, pointwise: bool = True, **columns: Any
+    aliases: str = "", *, variant: str = "", whole: bool = False, pointwise: bool = True, least: int = 0, **columns: Any
 ) -> Callable[[Callable[..., Any]], Callable[..., Tensor]]:
     """The row of an operation that is a formula of declared operations: its tensors are operands, all else parameters.
 
     `variant`: the argument that gives the node the number 1, as in `FmodBackward1`: an operand that is a tensor, or a
-    parameter that is not None. `whole`: whole numbers stay whole. `pointwise`: it works entry by entry. An argument
-    `dtype` is the format to compute in.
+    parameter that is not None. `whole`: whole numbers stay whole. `pointwise`: it works entry by entry. `least`: the
+    kind of numbers that one operand must have at least, as in `need_kind`. An argument `dtype` is the format to compute
+    in.
     """
 
     def with_row(rule: Callable[..., Any]) -> Callable[..., Tensor]:
@@ -99,6 +101,7 @@ def formula(
             xs = tuple([x if isinstance(x, Tensor) else as_tensor_or_number(x) for x in args[:count]])
             if dtype is not None:
                 xs = (cast(xs[0], dtype), *xs[1:])
+            need_kind(name, xs, least)
             several = isinstance(xs[operands.index(variant)], Tensor) if variant in operands else options.get(variant)
             node = f"{kind}Backward{int(several is not None and several is not False)}"
             edges = tuple([i for i, x in enumerate(xs) if isinstance(x, Tensor)])
