@@ -52,7 +52,9 @@ PASSES: dict[str, Pass] = {
     "blocks": Pass("large arrays are computed block by block in cache", ((schedule, "_labels", lambda ops: ({}, [])),)),
     "turning": Pass("blocks of short rows stand column by column", ((run, "turned", lambda loop: set()),)),
     "memory": Pass("memory is used again", ((allocate.Layout, "leave", _none), (allocate, "_overwritten", _none))),
-    "inside": Pass("a part of a gradient is computed where it stands among zeros", ((run, "_inside", lambda *_: {}),)),
+    "overlaps": Pass(
+        "parts of a gradient are added up where it stands, block by block", ((run, "_overlaps", lambda *_: []),)
+    ),
     "pool": Pass(
         "memory of large results is used again",
         ((run, "lines", _new_lines),),

@@ -11,7 +11,7 @@ import pytest
 
 import gradcli
 from gradcli.calculator.repeated.compiled import _gradient
-from gradcli.execution.compiler import allocate, emit_numba, run, schedule
+from gradcli.execution.compiler import allocate, emit_numba, schedule
 from gradcli.execution.compiler.numpy_plan import Plan
 from tests.attack_programs import ALGORITHMS, algorithm, matrices
 from tests.forced import BLOCKS, LOOPS, patched, patches
@@ -64,7 +64,6 @@ def every_pass(monkeypatch: pytest.MonkeyPatch) -> None:
         *LOOPS,
         (allocate, "LEAST", 1),
         (schedule, "FEWEST_ROWS", 4),
-        (run, "FREED", 1),
         (emit_numba, "WORK", 1),
     )
 

@@ -13,9 +13,10 @@ import pytest
 import gradcli
 from gradcli.calculator.questions import value_question
 from gradcli.diagnostics import GradcliError
-from gradcli.execution.compiler import allocate, run
+from gradcli.execution.compiler import allocate, schedule
 from gradcli.execution.compiler.numpy_plan import Plan
-from tests.forced import busy_helper, idle
+from tests.forced import BLOCKS, busy_helper, idle, patches
+from tests.passes import without
 from tests.test_plans import judge, question
 
 LOOPS = "M = detach(max(x))\ne = exp(x - M)\nS = sum(e)\np = e/S\nM + log(S) + sum(p**2)*sum(x)"
@@ -105,13 +106,46 @@ def test_outputs_have_memory_of_their_own(n: int) -> None:
 
 
 def test_memory_of_long_outputs_is_used_again() -> None:
-    x = np.ones(run.FREED // 8 + 1)
+    x = np.ones(allocate.LEAST // 8 + 1)
     plan = Plan(tape_of("x*x + 1", x=x))
     allocate._KEPT.clear()
     place = plan.run([x])[0].ctypes.data
-    assert idle() > run.FREED
+    assert idle() > allocate.LEAST
     found = plan.run([x])[0]
     assert found.ctypes.data == place and idle() == 0 and np.all(found == 2)
+
+
+STENCILS = [  # scripts, and how many parts are added up where the gradient stands
+    ("sum(100*(x[1:] - x[:-1]**2)**2 + (1 - x[:-1])**2)", 2),
+    ("sum((x[2:] - 2*x[1:-1] + x[:-2])**3)", 3),
+    ("sum(sin(x[5:-2])*x[3:-4])", 2),
+    ("sum(exp(x[7:]))", 1),
+    ("sum((x[1:, :] - x[:-1, :])**2*cos(x[1:, :]))", 2),
+    ("sum(sin(x[300:])*x[:-300])", 0),  # most rows of a block would wait
+    ("y = sin(x[1:])*x[:-1]\nsum(y*y) + sum(cumsum(y))", None),
+]
+
+
+@pytest.mark.parametrize("entries", [70, 200, 900])
+@pytest.mark.parametrize(("text", "parts"), STENCILS)
+def test_parts_that_overlap_are_added_up_in_the_loop(
+    text: str, parts: int | None, entries: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For any length of a block and any number of threads, with the same bits as by steps on whole arrays."""
+    lengths = [(schedule, "ENTRIES", entries), (schedule, "MOST_ENTRIES", entries), (schedule, "FEWEST_ROWS", 9)]
+    patches(monkeypatch, *BLOCKS, *lengths)
+    x = numbers(701, 3) if ", :" in text else numbers(2_000)
+    tape, values = question(text, {"x": x})
+    with without("overlaps"):
+        expected = Plan(tape, threads=1).answer(values)
+    for threads in (1, 3):
+        plan = Plan(tape, threads=threads)
+        found = plan.workspace().overlaps
+        assert parts is None or [len(one.parts) for one in found] == ([parts] if parts else [])
+        for _ in range(2):
+            for one, other in zip(plan.answer(values), expected, strict=True):
+                assert np.array_equal(one, other)
+    judge(tape, values, plan)
 
 
 def test_a_plan_keeps_nothing_of_a_run() -> None:
@@ -184,22 +218,6 @@ def test_after_an_error_in_a_block_a_plan_still_works(monkeypatch: pytest.Monkey
         plan.run([values["x"]])
     monkeypatch.setattr(run.Frame, "run", usual)
     assert all(np.array_equal(one, other) for one, other in zip(plan.run([values["x"]]), expected, strict=True))
-
-
-@pytest.mark.parametrize("text", ["sum((x[1:] - x[:-1]**2)**2)", "sum(sin(x[5:-7])*2)"])
-def test_a_part_is_computed_where_it_stands_in_the_gradient(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    tape, values = question(text, {"x": numbers(200_000)})
-    plan = Plan(tape, threads=2)
-    space = plan.workspace()
-    assert space.inside
-    plan.give(space)
-    first, again = plan.answer(values), plan.answer(values)
-    monkeypatch.setattr(run, "_inside", lambda *args: {})
-    right = Plan(tape, threads=2).answer(values)
-    assert first is not None and again is not None and right is not None
-    for found in (first, again):
-        assert all(np.asarray(a).tobytes() == np.asarray(b).tobytes() for a, b in zip(found, right, strict=True))
-    np.testing.assert_allclose(first[1], tape.run(values, backend="numpy")[1], rtol=1e-13)
 
 
 @pytest.mark.parametrize("part", ["[1:, ::-1]", "[::-1]", "[:, ::-1]", "[1:-1]"])

@@ -23,18 +23,18 @@ from gradcli.execution.compiler.schedule import Loop, follows, root, steps_of
 from gradcli.execution.compiler.thread_pool import one_thread, setters, together
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from gradcli.execution.compiler.schedule import Schedule
 
     Cells = dict[int, Any]
     Work = Callable[[], Any]
 
-FREED = 1 << 24  # bytes of outputs that the C library gives back to the system when they are freed
 SMALL = 1 << 16  # bytes of an input that is copied to a fixed place, and of an output that is copied from it
 STRETCHES, FEWER = 16, 8  # of a loop; where the parts of sums would take much memory
 LARGE = 1 << 16  # bytes of sums
 WORTH_A_THREAD = 1 << 18  # entries times steps
+OVERLAP = 8  # rows of a block, for each that may wait for the next block
 WIDEST = 256  # entries of a row, from which its beginning takes little of the time
 ENTRYWISE = (ir.ENTRY, ir.CHOICE, ir.CAST, ir.COPY)
 READERS = (*ENTRYWISE, ir.PRODUCT, ir.REDUCE)  # kinds of steps that read turned arrays as fast as others
@@ -117,8 +117,7 @@ class Workspace(Arrays):
         for value, under in zip(schedule.outputs, self.outputs, strict=True):
             if in_order(value) and under.nbytes > SMALL and under.serial in computed:
                 self.fresh[under.serial] = under
-        self.shared = _shared(schedule, self.fresh)
-        self.inside = _inside(schedule, {**{serial: serial for serial in self.fresh}, **self.shared})
+        self.overlaps = _overlaps(schedule, self.fresh)
         self.small: list[tuple[int, Any]] = []  # places of inputs, and where they are copied to
         self.large: list[tuple[int, int]] = []  # places of inputs, and their serials
         for place, (_, value) in enumerate(schedule.inputs):
@@ -128,10 +127,9 @@ class Workspace(Arrays):
             else:
                 self.large.append((place, value.serial))
         self.late.update(self.fresh)
-        self.late.update(self.shared)
-        self.late.update(self.inside)
+        replaced = [step for one in self.overlaps for step in one.steps]
+        self.late.update([value.serial for step in replaced for value in (step.args[-1], step.out)])
         self.late.update(serial for _, serial in self.large)
-        self.long = sum([value.nbytes for value in self.fresh.values()]) > FREED
         work = [_of_event(event) for event in schedule.events]
         layout = laid_out(work, self._placed(computed), {value.serial for value in self.outputs})
         self.nbytes = layout.size
@@ -143,12 +141,15 @@ class Workspace(Arrays):
                     self.cells[value.serial] = slot(memory, layout.offsets[value.serial], value.shape, value.dtype)
         for event in schedule.events:
             if isinstance(event, Op):
-                self.bind(event, kernel(event))
+                if event not in replaced:
+                    self.bind(event, kernel(event))
             else:
                 blocks = Blocks(event, self, threads)
                 self.loops.append(blocks)
                 self.nbytes += blocks.nbytes
                 self.program.append(blocks.run)
+                for one in blocks.overlaps:
+                    self.call(one.finish, [one.out])
         for value in schedule.outputs:
             if value.number is None:
                 self.resolve(value)
@@ -182,17 +183,9 @@ class Workspace(Arrays):
         given = {} if room is None else self._rooms(room, inputs)
         cells.update(given)
         fresh = [value for serial, value in self.fresh.items() if serial not in given]
-        if self.long:
-            made = lines([value.size for value in fresh], [value.dtype for value in fresh])
-            for value, line in zip(fresh, made, strict=True):
-                cells[value.serial] = line.reshape(value.shape)
-        else:
-            for value in fresh:
-                cells[value.serial] = np.empty(value.shape, value.dtype)
-        for serial, source in self.shared.items():
-            cells[serial] = cells[source]
-        for serial, (source, rows) in self.inside.items():
-            cells[serial] = cells[source][rows]
+        made = lines([value.size for value in fresh], [value.dtype for value in fresh])
+        for value, line in zip(fresh, made, strict=True):
+            cells[value.serial] = line.reshape(value.shape)
         for step in self.program:
             step()
         found = []
@@ -222,64 +215,6 @@ def _fits(room: Any, value: Value, inputs: Sequence[Any]) -> bool:
     if not (room.flags.c_contiguous and room.flags.writeable):
         return False
     return not any(np.may_share_memory(room, one) for one in inputs)
-
-
-def _shared(schedule: Schedule, fresh: dict[int, Value]) -> dict[int, int]:
-    """What is read for the last time where a new output is made of it, and may be written in the output's memory."""
-    if not fresh:
-        return {}
-    readers: dict[int, list[tuple[int, Op]]] = {}
-    stored: dict[int, int] = {}
-    alone: set[int] = set()
-    for place, event in enumerate(schedule.events):
-        for op in steps_of(event):
-            if isinstance(event, Op) or event.code is None:  # machine code may read its operands twice
-                alone.add(op.out.serial)
-            stored[op.out.serial] = place
-            for arg in op.args:
-                readers.setdefault(base(arg).serial, []).append((place, op))
-    kept = {base(value).serial for value in schedule.outputs}
-    found: dict[int, int] = {}
-    for serial, value in fresh.items():
-        made, place = value.op, stored[serial]
-        assert made is not None
-        over = {ir.ENTRY: made.args, ir.ADDED: made.args[:1]}.get(made.kind, ()) if serial in alone else ()
-        for arg in over:
-            alike = arg.shape == value.shape and arg.dtype == value.dtype and stored.get(arg.serial, place) < place
-            last = [one for at, one in readers[base(arg).serial] if at >= place]
-            if alike and arg.serial not in kept and last == [made] and sum(other is arg for other in made.args) == 1:
-                found[arg.serial] = serial
-                break
-    return found
-
-
-def _inside(schedule: Schedule, owners: dict[int, int]) -> dict[int, tuple[int, slice]]:
-    """What a loop computes as some rows of a new output among zeros: it stands there from the beginning."""
-    readers: dict[int, list[Op]] = {}
-    made: set[int] = set()
-    found: dict[int, tuple[int, slice]] = {}
-    outputs = {base(value).serial for value in schedule.outputs}
-    owned = set(owners)
-    for event in schedule.events:
-        if isinstance(event, Op):
-            for arg in event.args:
-                readers.setdefault(base(arg).serial, []).append(event)
-        else:
-            made.update([value.serial for value in event.stored])
-            for serial in {base(arg).serial for op in event.ops for arg in op.args}:
-                if serial in made and not any(serial == op.out.serial for op in event.ops):
-                    readers.setdefault(serial, []).extend(event.ops)
-    for event in schedule.events:
-        if not isinstance(event, Op) or event.kind != ir.PLACE or event.out.serial not in owners:
-            continue
-        (x,), (rows, *others) = event.args, index_of(event.params[1])
-        owner = owners[event.out.serial]
-        whole = x.shape[1:] == event.out.shape[1:] and all((part.step or 1) == 1 for part in others)
-        if x.serial in made and whole and (rows.step or 1) == 1 and owner in owned:
-            if readers[x.serial] == [event] and x.dtype == event.out.dtype and x.serial not in outputs:
-                found[x.serial] = owner, rows
-                owned.discard(owner)
-    return found
 
 
 def _of_event(event: Op | Loop) -> tuple[list[Value], list[Value], Op | None]:
@@ -312,17 +247,19 @@ class Blocks:
         ]
         products = any(op.kind == ir.PRODUCT for op in loop.ops)
         work = sum(max([op.out.size, *[arg.size for arg in op.args]]) for op in loop.ops)
-        self.alone = work < WORTH_A_THREAD * threads or (products and setters() is None)
-        self.threads = 1 if self.alone else min(threads, self.stretches)
+        alone = work < WORTH_A_THREAD * threads or (products and setters() is None)
+        self.threads = 1 if alone else min(threads, self.stretches)
         self.products = products
         self.parts = {op.out.serial: np.empty((self.stretches, *op.out.shape), op.out.dtype) for op in loop.summed}
+        self.overlaps = [one for one in whole.overlaps if one.loop is loop]
+        parts = {serial for one in self.overlaps for serial in one.parts}
+        self.stored = [value for value in loop.stored if value.serial not in parts]
         self.outside = _outside(loop)
         for value in self.outside.values():
             whole.resolve(value)
         self.workers = [Worker(self) for _ in range(self.threads)]
         self.left: deque[int] = deque()  # stretches that no thread has begun
-        self.nbytes = sum([one.nbytes for one in self.parts.values()])
-        self.nbytes += sum([one.nbytes for one in self.workers])
+        self.nbytes: int = sum([one.nbytes for one in self.parts.values()]) + sum([one.nbytes for one in self.workers])
 
     def run(self) -> None:
         if self.products:  # a library's own threads gain nothing on blocks, and would stand in the way of ours
@@ -372,22 +309,20 @@ class Worker:
     def __init__(self, blocks: Blocks) -> None:
         loop = blocks.loop
         self.blocks = blocks
-        stored = {value.serial for value in loop.stored}
-        summed = {op.out.serial for op in loop.summed}
+        stored = {value.serial for value in blocks.stored}
+        once = {op.out.serial: np.empty(op.out.shape, op.out.dtype) for op in loop.summed}
         made = {op.out.serial for op in loop.ops}
 
         def placed(value: Value) -> int | None:
-            if value.serial not in made or value.serial in stored or value.serial in summed:
+            if value.serial not in made or value.serial in stored or value.serial in once:
                 return None
             return value.nbytes // loop.count * loop.rows
 
-        layout = laid_out(_work(loop), placed, set())
+        layout = laid_out([*_work(loop), (loop.stored, [], None)], placed, set())
         columns = turned(loop)
-        parts = {op.out.serial: op.out for op in loop.summed}
-        self.nbytes = layout.size + sum([out.nbytes for out in parts.values()])
+        self.nbytes = layout.size + sum([one.nbytes for one in once.values()])
         memory = np.empty(layout.size + 64, np.uint8)
         memory = memory[-memory.ctypes.data % 64 :]
-        once = {serial: np.empty(out.shape, out.dtype) for serial, out in parts.items()}
         self.frames: dict[int, Frame] = {}
         last = loop.count - (loop.count - 1) // loop.rows * loop.rows
         for rows in {loop.rows, last}:
@@ -440,7 +375,8 @@ class Frame(Arrays):
         self.cells.update(cells)
         self.cut: list[tuple[int, tuple[slice, ...] | None]] = []  # what is cut into blocks, along what
         self.shared: list[int] = []  # whole arrays that change from run to run
-        for value in blocks.loop.stored:
+        self.overlaps = blocks.overlaps
+        for value in blocks.stored:
             self._cut(value.serial)
         for value in blocks.outside.values():
             if value.serial in self.loop.at:
@@ -453,8 +389,7 @@ class Frame(Arrays):
                 self.cells[value.serial] = self.whole.cells[value.serial]
         code = self.loop.code
         if code is not None:
-            op = self.loop.ops[0]
-            self.call(code.run, [self.find(op, value) for value in (*code.inputs, *code.outputs)])
+            self.call(code.run, [self.find(self.loop.ops[0], value) for value in (*code.inputs, *code.outputs)])
         for op in self.loop.ops if code is None else code.sums:
             self.bind(op, kernel(op))
         self.empty = dict.fromkeys(self.late)
@@ -484,12 +419,94 @@ class Frame(Arrays):
             cells[serial] = whole[serial][block if before is None else (*before, block)]
         for step in self.program:
             step()
+        for one in self.overlaps:
+            one.add(cells, whole[one.out], block)
         for part, parts, joined in self.sums:
             if first:
                 parts[stretch] = part
             else:
                 total = parts[stretch : stretch + 1]
                 joined(total, part, total)
+
+
+# --- parts that overlap ----------------------------------------------------------------------------------------
+
+
+class Overlap:
+    """A new output that consists of parts which one loop computes: each begins at a row, and all are added up.
+
+    Such is the gradient of f(x[:-1], x[1:]). A block adds up the rows that it has of all parts; those around its ends
+    wait for the next block. The first of the `steps` puts its part among zeros, the others add theirs.
+    """
+
+    def __init__(self, loop: Loop, steps: Sequence[Op], starts: Sequence[int]) -> None:
+        self.loop, self.steps, self.starts = loop, steps, starts
+        self.parts = [step.args[-1].serial for step in steps]
+        self.out, self.low, self.high = steps[-1].out.serial, min(starts), max(starts)
+        self.edges = [*range(0, loop.count, loop.rows), loop.count]  # the rows of the loop around which rows wait
+        shape = (len(steps), len(self.edges), self.high - self.low, *steps[-1].out.shape[1:])
+        self.waiting = np.zeros(shape, steps[-1].out.dtype)
+
+    def add(self, cells: Cells, out: Any, block: slice) -> None:
+        """Add up the rows of a block, and keep those around its ends."""
+        inner, edge = out[block.start + self.high : block.stop + self.low], block.start // self.loop.rows
+        total: Any = None
+        for serial, start, waiting in zip(self.parts, self.starts, self.waiting, strict=True):
+            x, above, below = cells[serial], self.high - start, start - self.low
+            if above:
+                waiting[edge, below:] = x[:above]
+            if below:
+                waiting[edge + 1, :below] = x[-below:]
+            part = x[above : len(x) - below]
+            total = part if total is None else np.add(total, part, inner)
+        if total is not inner:
+            np.copyto(inner, total)
+
+    def finish(self, out: Any) -> None:
+        """Add up the rows that have waited; there are zeros before and after them."""
+        out[: self.low] = 0
+        out[self.loop.count + self.high :] = 0
+        for place, edge in enumerate(self.edges):
+            around = out[edge + self.low : edge + self.high]
+            np.copyto(around, self.waiting[0, place])
+            for waiting in self.waiting[1:, place]:
+                np.add(around, waiting, around)
+
+
+def _overlaps(schedule: Schedule, fresh: Collection[int]) -> list[Overlap]:
+    loops = {value.serial: event for event in schedule.events if isinstance(event, Loop) for value in event.stored}
+    kept = {base(value).serial for value in schedule.outputs}
+    readers: dict[int, list[Any]] = {}
+    for event in schedule.events:
+        for serial in {base(arg).serial for op in steps_of(event) for arg in op.args}:
+            if loops.get(serial) is not event:
+                readers.setdefault(serial, []).append(event)
+
+    def begins(op: Op, loop: Loop) -> int | None:
+        """The row where a step puts what the loop computes; None for other steps."""
+        x, (rows, *others) = op.args[-1], index_of(op.params[1])
+        mine = loops.get(x.serial) is loop and loop.at[x.serial] == 0
+        whole = x.shape[1:] == op.out.shape[1:] and all((part.step or 1) == 1 for part in (rows, *others))
+        return rows.start if mine and whole and x.serial not in kept and x.dtype == op.out.dtype else None
+
+    found = []
+    for event in schedule.events:
+        if not isinstance(event, Op) or event.kind != ir.PLACE or event.args[0].serial not in loops:
+            continue
+        loop, steps, starts = loops[event.args[0].serial], [], []
+        following: list[Any] = [event]
+        while len(following) == 1 and (start := begins(following[0], loop)) is not None:
+            out = following[0].out
+            steps.append(following[0])
+            starts.append(start)
+            following = [] if out.serial in kept else readers[out.serial]
+            if any(isinstance(one, Loop) or one.kind != ir.ADDED or one.args[0] is not out for one in following):
+                break
+        alone = all(reader in steps for step in steps for reader in readers[step.args[-1].serial])
+        shortest = loop.count - (loop.count - 1) // loop.rows * loop.rows
+        if steps and alone and steps[-1].out.serial in fresh and OVERLAP * (max(starts) - min(starts)) < shortest:
+            found.append(Overlap(loop, steps, starts))
+    return found
 
 
 # --- matrices with short rows ----------------------------------------------------------------------------------

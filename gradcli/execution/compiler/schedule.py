@@ -15,7 +15,7 @@ from gradcli.execution.compiler.ir import ADDED, CALL, PRODUCT, REDUCE, VIEW, Ax
 from gradcli.execution.compiler.simplify import simplified
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from gradcli.execution.compiler.ir import Recording
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 SHARE = 16  # of the largest array, from which an array is large
 PATIENCE = 64  # how many values are looked at for each axis, to see whether classes may be joined
 WORTH = 1 << 19  # bytes that the steps of a loop write, below which blocks gain nothing
-ENTRIES = 1 << 15  # entries of the largest array in a block, at least
+ENTRIES = 1 << 15  # entries of the largest array in a block, at least; where all are lines, exactly
 MOST_ENTRIES = 1 << 17  # at most: in short blocks threads wait for each other
 PIECES = 4  # blocks that an array is cut into before they grow
 FEWEST_ROWS = 64  # of a matrix in a block
@@ -147,18 +147,11 @@ class Schedule:
 
     def __init__(self, recording: Recording) -> None:
         moving = [op for op in recording.ops if not op.out.constant]
-        ops = simplified(moving, recording.outputs, _serials(recording))
+        ops = simplified(moving, recording.outputs, itertools.count(1 << 40))  # serials that no value has
         self.constants = [op for op in recording.ops if op.out.constant]
         self.inputs = recording.inputs
         self.outputs = recording.outputs
         self.events: list[Op | Loop] = _events(ops, recording.outputs)
-
-
-def _serials(recording: Recording) -> Iterator[int]:
-    """Numbers that no value has."""
-    values = [*recording.outputs, *[value for _, value in recording.inputs]]
-    values += [value for op in recording.ops for value in (op.out, *op.args)]
-    return itertools.count(1 + max([value.serial for value in values], default=0))
 
 
 def _events(ops: list[Op], outputs: Sequence[Value]) -> list[Op | Loop]:
@@ -281,7 +274,7 @@ def _rows(loop: Loop) -> int:
         for value in (op.out, *op.args):
             if value.serial in loop.at:
                 widest = max(widest, value.size // loop.count)
-    entries = max(ENTRIES, min(MOST_ENTRIES, widest * loop.count // PIECES))
+    entries = max(ENTRIES, min(MOST_ENTRIES, widest * loop.count // PIECES)) if widest > 1 else ENTRIES
     rows = max(1, entries // widest)
     if any(op.kind == PRODUCT for op in loop.ops):
         rows = max(rows, FEWEST_ROWS)
