@@ -501,6 +501,46 @@ def test_the_cause_of_a_mistake_is_named() -> None:
     assert "1 - tanh(x)**2" in squared.evidence["diagnosis"][0]["correction"]
 
 
+def normal(x: Any) -> Any:
+    return special.erf(x / np.sqrt(2))
+
+
+def rows(x: Any) -> Any:
+    return np.exp(x) / np.exp(x).sum(-1, keepdims=True)
+
+
+@pytest.mark.parametrize(
+    ("f", "vjp", "told"),
+    [
+        (
+            lambda x: 0.5 * x * (1 + normal(x)),
+            lambda x, ct: ct * (0.5 * (1 + normal(x)) + np.exp(-x * x / 2) / np.sqrt(2 * np.pi)),
+            "is multiplied by `x`",
+        ),
+        (rows, lambda x, ct: rows(x) * (ct - (ct * rows(x)).sum()), "runs along axis -1 alone"),
+        (
+            lambda x: x - np.log(np.exp(x).sum(-1, keepdims=True)),
+            lambda x, ct: ct - rows(x),
+            "is multiplied by the sum of `ct` along axis -1",
+        ),
+        (
+            lambda x: np.cumprod(x, -1),
+            lambda x, ct: np.cumsum(ct * np.cumprod(x, -1), -1) / x,
+            "runs from the other end",
+        ),
+        (
+            lambda x: x[:, [1, 2, 0]] * x,
+            lambda x, ct: ct * x[:, [1, 2, 0]] + (ct * x)[:, [1, 2, 0]],
+            "the entries of `ct*x` move the other way",
+        ),
+    ],
+)
+def test_what_a_written_formula_lacks_is_named(f: Any, vjp: Any, told: str) -> None:
+    wrong = check_callable(f, vjp=vjp, at=X[:2]).checks[0]
+    text = wrong.evidence["diagnosis"][0]["text"]
+    assert wrong.verdict == "DISAGREES" and told in text, text
+
+
 def correlated(x: Any, k: Any) -> Any:
     return np.stack([np.sum(x[i : i + 3] * k) for i in range(len(x) - 2)])
 

@@ -105,6 +105,7 @@ def _explained(
     if not found and near(exact, claimed):  # nearer than formulas are told apart
         return compared(judged)
     found = found or by_edits(judged) or by_statistics(judged) or by_structure(judged) or compared(judged)
+    found = found or by_edits(judged, rare=True)
     if not found:
         text = "unexplained: none of the mistakes that were tried gives the claim"
         found = [Reading("unexplained", text + (f" ({judged.note})" if judged.note else ""))]
@@ -200,7 +201,8 @@ def by_statistics(judged: Judgement) -> list[Reading]:
         outer = [arg for arg in node.args if arg in live]
     if not sums:
         return []
-    (changed,) = placed(judged.builder, [output], {one: judged.builder.call("detach", one) for one in sums})
+    fixed = [*sums, *(node for node in order if node in live and node.primitive.name in ("max", "min"))]
+    (changed,) = placed(judged.builder, [output], {one: judged.builder.call("detach", one) for one in fixed})
     at = evaluator([derivatives.grad(changed, [target])[0], judged.claimed])
     for place in judged.places:
         wrong, claimed = at(place)

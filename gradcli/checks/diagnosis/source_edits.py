@@ -15,7 +15,9 @@ from gradcli.checks.diagnosis.formula_text import Names, agreement, as_typed, mo
 from gradcli.checks.diagnosis.ratios import Reading, span_of
 from gradcli.checks.formatting import node_text
 from gradcli.formulas import formula_texts
-from gradcli.graph.node import CONSTANT, Node, reachable
+from gradcli.graph.node import CONSTANT, LEAF, Node, reachable
+from gradcli.primitives.broadcasting import stretch
+from gradcli.primitives.movement import reshape, sum_
 from gradcli.primitives.powers import sqrt
 
 if TYPE_CHECKING:
@@ -116,16 +118,18 @@ class Edit(NamedTuple):
     written: bool = False  # whether the text goes on with what to write instead
 
 
-def by_edits(judged: Judgement) -> list[Reading]:
-    """The likeliest change of the claim's formula that makes it right: at most one reading."""
+def by_edits(judged: Judgement, rare: bool = False) -> list[Reading]:
+    """The likeliest change of the claim's formula that makes it right, or a `rare` one: at most one reading."""
     order = reachable([judged.claimed])
     if len(order) > MOST_EDITED_STEPS or judged.claimed.shape != judged.right.shape:
         return []
     above = all_dependents(order)
     edits: dict[Node, list[Edit]] = {}
     work = 0
+    leaves = [node for node in reachable([judged.right]) if node.primitive is LEAF]
     for part in order:
-        possible = [edit for edit in _edits(part) if edit.instead.type == part.type and edit.instead is not part]
+        ways = _rare_edits(part, leaves) if rare else _edits(part)
+        possible = [edit for edit in ways if edit.instead.type == part.type and edit.instead is not part]
         edits[part] = [edit for edit in possible if "data[" not in edit.told]
         work += len(edits[part]) * len(above[part])
         if work > MOST_EDITED_WORK:
@@ -194,6 +198,50 @@ def _edits(part: Node) -> Iterator[Edit]:
                 for function in (one for one in family if one != name):
                     made = part.builder.call(function, part.args[0])
                     yield Edit(part, made, f"{text} is {function} of the same", 2)
+
+
+def _rare_edits(part: Node, leaves: Sequence[Node]) -> Iterator[Edit]:
+    """A missing factor, entries that are moved or added up the wrong way, a sum over other axes."""
+    text, name, rank = f"`{node_text(part, 50)}`", part.primitive.name, part.type.rank
+    for leaf in leaves if part.primitive is not CONSTANT and part.type.kind == "float" else ():
+        if leaf.type == part.type and leaf is not part:
+            factor = f"`{node_text(leaf)}`"
+            yield Edit(part, part * leaf, f"{text} is multiplied by {factor}", 1)
+            for axis in range(-rank, 0):
+                told = f"{text} is multiplied by the sum of {factor} along axis {axis}"
+                yield Edit(part, part * _summed(leaf, axis), told, 2)
+    for axis in range(-rank, 0) if part.args and part.type.kind == "float" else ():
+        yield Edit(part, part / _summed(part, axis), f"{text} is divided by its sum along axis {axis}", 2)
+    if name == "take_static" and sorted(part.params["indices"]) == list(range(part.type.size)):
+        back = tuple(int(i) for i in np.argsort(part.params["indices"]))
+        instead = part.builder.apply(part.primitive, part.args, {**part.params, "indices": back})
+        inner = part.args[0].args[0] if part.args[0].primitive.name == "reshape" else part.args[0]
+        yield Edit(part, instead, f"the entries of `{node_text(inner, 50)}` move the other way", 1)
+    if name == "cumsum":
+        turned = part.primitive(_reversed(part.args[0], part.params["axis"]), **part.params)
+        yield Edit(part, _reversed(turned, part.params["axis"]), f"{text} runs from the other end", 1)
+    total = part
+    while total.primitive.name in ("broadcast", "reshape"):
+        total = total.args[0]
+    if total is not part and total.primitive.name == "sum" and total.args[0].type == part.type:
+        for axis in range(-rank, 0):
+            told = f"the sum of `{node_text(total.args[0], 50)}` runs along axis {axis} alone"
+            yield Edit(part, _summed(total.args[0], axis), told, 1)
+
+
+def _summed(x: Node, axis: int) -> Node:
+    """The sums along an axis, in every entry along it."""
+    kept = tuple(1 if i == axis % x.type.rank else n for i, n in enumerate(x.shape))
+    found: Node = stretch(reshape(sum_(x, axis=(axis,)), shape=kept), x.shape)
+    return found
+
+
+def _reversed(x: Node, axis: int) -> Node:
+    """The entries in reverse order along an axis."""
+    order = np.flip(np.arange(x.type.size).reshape(x.shape), axis).reshape(-1).tolist()
+    flat = x.builder.call("take_static", reshape(x, shape=(x.type.size,)), indices=tuple(order), axis=-1)
+    found: Node = reshape(flat, shape=x.shape)
+    return found
 
 
 def _as_matrices(part: Node, text: str) -> Iterator[Edit]:
