@@ -328,17 +328,28 @@ class Recorder:
         return Mode()
 
     def _handlers(self) -> dict[Any, Callable[..., Any]]:
-        tensor = self.torch.Tensor
-        found = {
+        tensor, watch = self.torch.Tensor, self.watch
+
+        def noted(what: str, note: Callable[..., Any], always: bool = True) -> Callable[..., Any]:
+            def handler(func: Any, args: Any, kwargs: Any) -> Any:
+                result = self.plain(func, args, kwargs)
+                if (always or self.sampled) and self.tensors.is_tensor(args[0]):
+                    self.guarded(what, note, result, *args)
+                return result
+
+            return handler
+
+        grad_set = noted(".grad", lambda result, x, value=None: watch.grad_set(x, value))
+        return {
             tensor.grad.__get__: self.grad_read,
-            tensor.grad.__set__: self.grad_set,
-            tensor.grad.__delete__: self.grad_set,
-            tensor.data.__get__: self.data_read,
-            tensor.data.__set__: self.data_set,
-            self.torch.autograd.grad: self.plain,
-            self.torch.autograd.backward: self.plain,
+            tensor.grad.__set__: grad_set,
+            tensor.grad.__delete__: grad_set,
+            tensor.data.__get__: noted(".data", lambda result, x, *_: watch.cut(".data", (x,), result), always=False),
+            tensor.data.__set__: noted(".data", lambda result, x, value: watch.refilled(x)),
+            tensor.retain_grad: noted("retain_grad", lambda result, x: watch.keep(x)),
+            **dict.fromkeys((self.torch.autograd.grad, self.torch.autograd.backward), self.plain),
+            **{getattr(tensor, name): self.plain for name in QUIET},
         }
-        return found | {getattr(tensor, name): self.plain for name in QUIET} | {tensor.retain_grad: self.retained}
 
     # --- operations -----------------------------------------------------------------------------------------------
 
@@ -440,34 +451,6 @@ class Recorder:
         module = sys._getframe(3).f_globals.get("__name__")
         if self.sampled and not library(module) and self.tensors.is_tensor(args[0]):
             self.guarded(".grad", self.watch.looked, args[0])
-        return result
-
-    def grad_set(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """Someone assigns to `.grad`, or deletes it."""
-        result = self.plain(func, args, kwargs)
-        if self.tensors.is_tensor(args[0]):
-            self.guarded(".grad", self.watch.grad_set, args[0], args[1] if len(args) > 1 else None)
-        return result
-
-    def data_read(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """Someone takes `.data`."""
-        result = self.plain(func, args, kwargs)
-        if self.sampled and self.tensors.is_tensor(args[0]):
-            self.guarded(".data", self.watch.cut, ".data", (args[0],), result)
-        return result
-
-    def data_set(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """Someone gives a tensor other entries."""
-        result = self.plain(func, args, kwargs)
-        if self.tensors.is_tensor(args[0]):
-            self.guarded(".data", self.watch.refilled, args[0])
-        return result
-
-    def retained(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """Someone makes a tensor that is not a leaf keep its gradient."""
-        result = self.plain(func, args, kwargs)
-        if self.tensors.is_tensor(args[0]):
-            self.watch.keep(args[0])
         return result
 
     def ruled(self, cls: Any, args: Sequence[Any], result: Any) -> None:

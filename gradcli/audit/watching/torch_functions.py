@@ -50,7 +50,8 @@ def watch_operations(module: ModuleType) -> None:
         if backward is not None and recorder.watching():
             with recorder.guarded():
                 if backward not in rules:
-                    rules[backward] = operation(self, backward) if recorder.wanted(backward.__module__) else None
+                    wanted = recorder.wanted(backward.__module__)
+                    rules[backward] = entered(str(self._qualname), backward) if wanted else None
                 gradient = rules[backward]
                 if gradient is not None and not any(getattr(one, "requires_grad", False) for one in args):
                     gradient.untracked += 1
@@ -61,10 +62,10 @@ def watch_operations(module: ModuleType) -> None:
     definition.__call__ = watched
 
 
-def operation(op: Any, backward: Any) -> Gradient:
-    """A custom operation by its backward."""
-    code = inspect.unwrap(backward).__code__
-    found = Gradient("PyTorch", "backward", str(op._qualname), code.co_filename, code.co_firstlineno, ())
+def entered(name: str, backward: Any, forward: Any = None) -> Gradient:
+    """A rule by its name, at the line of its backward."""
+    code = getattr(inspect.unwrap(backward), "__code__", None) or forward.__code__
+    found = Gradient("PyTorch", "backward", name, code.co_filename, code.co_firstlineno, ())
     found.caller = recorder.caller_of("torch")
     return recorder.known(found)
 
@@ -86,19 +87,9 @@ def first_seen(cls: Any) -> Gradient | None:
     found = None
     with recorder.guarded():
         if recorder.wanted(cls.__module__):
-            found = recorder.known(described(cls))
+            backward = getattr(cls, "backward", cls.forward)
+            found = entered(f"{cls.__module__}.{cls.__qualname__}", backward, cls.forward)
     recorder.state.rules[cls] = found
-    return found
-
-
-def described(cls: Any) -> Gradient:
-    """A Function by its class: the line is that of its backward."""
-    backward = inspect.unwrap(getattr(cls, "backward", cls.forward))
-    code = getattr(backward, "__code__", None) or cls.forward.__code__
-    found = Gradient(
-        "PyTorch", "backward", f"{cls.__module__}.{cls.__qualname__}", code.co_filename, code.co_firstlineno, ()
-    )
-    found.caller = recorder.caller_of("torch")
     return found
 
 
