@@ -68,6 +68,3 @@ def ended(output: Output, right: int, asked: int) -> int:
     if asked:
         output.line(f"{right} of {asked} right")
     return int(right < asked)
-
-
-__all__ = ["possible", "quiz"]

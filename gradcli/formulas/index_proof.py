@@ -390,6 +390,3 @@ DERIVATIVES: dict[str, Callable[[Sum], Sum]] = {  # of functions of one number t
     "lgamma": function("digamma"),
     "erf": lambda x: times(scaled(single(Number("pi"), -HALF), 2), exponential(scaled(square(x), -1))),
 }
-
-
-__all__ = ["Identity", "identity"]

@@ -541,6 +541,3 @@ def _inner(base: Any) -> Iterator[Sum]:
         yield from (arg for _, arg in base.args)
     elif isinstance(base, Group):
         yield base.inside
-
-
-__all__ = ["ONE", "ZERO", "NoFormula", "Sum", "add", "over", "power", "times"]

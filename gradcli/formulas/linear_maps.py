@@ -73,6 +73,3 @@ def reads(base: Any, name: str) -> bool:
 
 def _sum_reads(found: Sum, name: str) -> bool:
     return any(reads(base, name) for term in found for base, _ in term.factors)
-
-
-__all__ = ["matrix_of"]

@@ -168,6 +168,3 @@ def _joined(term: Term, one: Any, other: Any, names: Names) -> Sum:
             (made,) = names.put((term._replace(bound=()),), {gone: kept})
             return _cancelled(made._replace(bound=bound), names)
     return _cancelled(merged(term.coefficient, (*term.factors, (Delta(one, other), Fraction(1))), term.bound), names)
-
-
-__all__ = ["split_products"]

@@ -768,6 +768,3 @@ def _static(value: Any) -> str:
     if is_fraction(value):
         return constant_text(value)[0]
     return repr(value)
-
-
-__all__ = ["Writer"]

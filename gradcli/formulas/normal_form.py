@@ -335,6 +335,3 @@ def _sum_over_itself(term: Term, base: Group) -> Term | None:
             bound = tuple([i for i in term.bound if i != index])
             return merged(term.coefficient / inside.coefficient, (*left, (base, Fraction(1))), bound)
     return None
-
-
-__all__ = ["FORMS", "expanded", "exponential", "function", "multiplied", "same_form", "square", "vanishes"]

@@ -375,6 +375,3 @@ def _weight(found: Sum) -> int:
             inner = base.args if isinstance(base, Call) else (base.inside,) if isinstance(base, Group) else ()
             count += sum(_weight(arg) for arg in inner)
     return count
-
-
-__all__ = ["shortened"]

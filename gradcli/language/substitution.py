@@ -136,6 +136,3 @@ def worth_a_name(node: Syntax, shortest: int = SHORTEST) -> bool:
     if not isinstance(node, (Binary, Call, Subscript, Transpose, Unary)) or not names_in(node):
         return False
     return len(unparse(node)) >= shortest and not (isinstance(node, Call) and node.function.id in ("len", "shape"))
-
-
-__all__ = ["expression_of", "replaced", "substituted", "with_names"]

@@ -15,44 +15,6 @@ if TYPE_CHECKING:
     from gradcli.language.inline_expectations import Expected
     from gradcli.language.source import Source
 
-__all__ = [
-    "Append",
-    "Assert",
-    "Assign",
-    "Binary",
-    "Call",
-    "Clause",
-    "Compare",
-    "Comprehension",
-    "Declare",
-    "Domain",
-    "Expression",
-    "ExpressionStatement",
-    "For",
-    "FunctionDef",
-    "If",
-    "Item",
-    "Keyword",
-    "List",
-    "Name",
-    "NewAxis",
-    "Number",
-    "Return",
-    "Script",
-    "Slice",
-    "Statement",
-    "String",
-    "Subscript",
-    "Syntax",
-    "Transpose",
-    "Tuple",
-    "Unary",
-    "children",
-    "names_in",
-    "nodes_of",
-    "same",
-]
-
 
 class Syntax:
     """Base of every node of the tree; `span` is its place in the source."""

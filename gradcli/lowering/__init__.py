@@ -18,11 +18,11 @@ import re
 
 from gradcli.diagnostics import Diagnostic, GradcliError, did_you_mean, error, visible
 from gradcli.graph.node import LEAF, Node, reachable
-from gradcli.graph.program import Program
+from gradcli.graph.program import HandRule, Program
 from gradcli.language.limits import DEFAULT_LIMITS
 from gradcli.language.parser import parse
 from gradcli.language.source import Source
-from gradcli.lowering.lowered import Claim, HandRule, Lowered
+from gradcli.lowering.lowered import Claim, Lowered
 from gradcli.lowering.lowerer import Lowerer
 from gradcli.lowering.operands import ScriptList, number
 from gradcli.primitives import catalogue, functions

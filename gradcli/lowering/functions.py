@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from gradcli.diagnostics import error, visible
 from gradcli.graph.node import Node
-from gradcli.graph.program import Leaf
+from gradcli.graph.program import HandRule, Leaf
 from gradcli.language import syntax as s
-from gradcli.lowering.lowered import HandRule
 from gradcli.lowering.operands import number, plain, tagged
 from gradcli.lowering.scan import DERIVATIVES, appended_names, assigned_names, derivative_targets
 from gradcli.lowering.statics import read_leaves

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from gradcli.language.source import Source
     from gradcli.language.syntax import Script
 
-__all__ = ["Block", "Claim", "HandRule", "Lowered"]
-
 
 class Block(NamedTuple):
     """A call that was inlined, a loop or a turn of one: it made the nodes with these serial numbers, both included."""

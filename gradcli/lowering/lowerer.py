@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from gradcli.graph.primitive import Primitive
+    from gradcli.graph.program import HandRule
     from gradcli.language.limits import Limits
-    from gradcli.lowering.lowered import HandRule
 
     Output = tuple[Any, s.Expression | tuple[s.Name, ...], str | None]  # a value, what is echoed, what is expected
 

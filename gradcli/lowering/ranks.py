@@ -354,6 +354,3 @@ def whole_arguments(script: Script) -> set[str]:
             whole = not known[node.function.id].pointwise
         found |= {child.id for child in children(node) if isinstance(child, Name)} if whole else set()
     return found
-
-
-__all__ = ["PRIMES", "Assumed", "assumed_shapes"]

@@ -402,6 +402,3 @@ def name_element(name: str) -> str:
         stem = lookup(f"GREEK {size} LETTER {letter}")
     element = f"<mi>{escaped(stem)}</mi>"
     return f"<msub>{element}<mn>{index}</mn></msub>" if index else element
-
-
-__all__ = ["latex", "mathml"]

@@ -293,6 +293,3 @@ def is_dot(factor: Syntax) -> bool:
 def rank(factor: Syntax, moves: bool) -> int:
     """The order of a factor in a product: numbers first, then constants, then differentials."""
     return 2 if moves else 0 if isinstance(factor, Number) else 1
-
-
-__all__ = ["steps_by"]

@@ -660,6 +660,3 @@ def inside(value: Any, domain: Interval | None) -> Any:
     if domain.high == inf:
         return domain.low + abs(value)
     return domain.low + (domain.high - domain.low) * (value / 8 + 0.5)
-
-
-__all__ = ["derive", "emitted", "questions"]

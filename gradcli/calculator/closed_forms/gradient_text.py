@@ -117,6 +117,3 @@ def nested(entries: list[float], shape: Shape) -> Any:
 def flat(value: Any) -> list[float]:
     """The entries of a result as floats."""
     return [float(value)] if isinstance(value, (int, float)) else [float(x) for x in value.reshape(-1)]
-
-
-__all__ = ["gradient_text"]

@@ -83,6 +83,3 @@ def reads_back(text: str, node: Node, called: Mapping[Node, str], others: Mappin
         return False
     with building(output.builder, reachable([output])):
         return same_form(node, output, called)
-
-
-__all__ = ["COTANGENT", "LocalFormula", "local_formula", "reads_back"]

@@ -128,6 +128,3 @@ def partial_questions(trace: Trace) -> Iterator[Question]:
             )
             if question.has_the_number(sent.formula):  # the name was that of the operand
                 yield question
-
-
-__all__ = ["Judgement", "Question", "partial_questions"]

@@ -258,6 +258,3 @@ def rounded(value: Any) -> Any:
 def plain(value: Any) -> Any:
     """An array as nested lists, a number as a float."""
     return value.tolist() if hasattr(value, "tolist") else float(value) if isinstance(value, (int, float)) else value
-
-
-__all__ = ["named_parts", "self_contained"]

@@ -549,6 +549,3 @@ def declared(name: str, value: object) -> str:
 def flat(value: object) -> list[float]:
     """The entries of nested lists in order."""
     return [entry for item in value for entry in flat(item)] if isinstance(value, list) else [value]  # type: ignore[list-item]
-
-
-__all__ = ["C_WORDS", "c_file"]

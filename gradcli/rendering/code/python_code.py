@@ -344,6 +344,3 @@ def python_file(function: SelfContained, target: str) -> str:
             '    print("value and gradient are right at the point of the test")', "",
         ]
     )  # fmt: skip
-
-
-__all__ = ["PYTHON_WORDS", "python_file"]

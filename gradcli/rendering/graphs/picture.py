@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from gradcli.graph.exact import count_text
 from gradcli.records import NamedTuple
-from gradcli.rendering.graphs.numbers import brief, detailed, norm_of
+from gradcli.rendering.graphs.numbers import brief, detailed
 from gradcli.rendering.values import jsonable
 from gradcli.results.graph_vertices import Extent
 
@@ -158,6 +158,3 @@ def payload(graph: Graph) -> dict[str, object]:
         "outputs": list(graph.outputs),
         "gradient": dict(graph.gradient),
     }
-
-
-__all__ = ["Arrow", "Box", "Picture", "box", "norm_of", "number", "payload", "picture", "shortened"]
