@@ -91,9 +91,7 @@ class Step:
     arrived: Any  # a copy where it is one small array
     sent: list[Sent] = field(default_factory=list)
     withheld: list[tuple[str, int]] = field(default_factory=list)  # inputs that it sent nothing to, not even zeros
-    stuck_shares: list[Any] = field(
-        default_factory=list
-    )  # of entries where something not finite met a gradient of zero
+    stuck_shares: list[Any] = field(default_factory=list)  # of entries where a gradient of 0 met what is not finite
 
     @property
     def norm(self) -> float:

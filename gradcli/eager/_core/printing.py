@@ -193,11 +193,9 @@ def _element(values: list[Any], floating: bool, options: PrintOptions) -> tuple[
 
 
 def _scientific(finite: list[float], asked: bool | None) -> bool:
-    if asked is not None:
-        return asked
     smallest, largest = min(map(abs, finite)), max(map(abs, finite))
     # 1 / tiny may overflow to infinity, which is "more than 1000 times" all the same
-    return largest > 1e8 or smallest < 1e-4 or largest / smallest > 1000
+    return asked if asked is not None else largest > 1e8 or smallest < 1e-4 or largest / smallest > 1000
 
 
 def _whole(value: float) -> str:

@@ -17,7 +17,7 @@ from gradcli.eager._engine.arguments import checked, sizes
 from gradcli.eager._engine.record import cast
 from gradcli.eager._engine.rule_node import renamed
 from gradcli.eager._ops.elementwise import add, mul, without_rule
-from gradcli.eager._ops.table import FUNCTION, described, op
+from gradcli.eager._ops.table import FUNCTION, described, op, rows
 
 if TYPE_CHECKING:
     from gradcli.eager._engine.arguments import Number, Operand, Sizes
@@ -228,10 +228,19 @@ def full_like(input: Tensor, fill_value: Number, *, dtype: dtypes.dtype | None =
 # --- random numbers: PyTorch's own after the same `manual_seed` --------------------------------------------------
 
 
-@op(only=FUNCTION)
-def manual_seed(seed: int) -> streams.Generator:
-    """Start the stream of random numbers that belongs to a seed."""
-    return streams.manual_seed(seed)
+ROWS: dict[str, Any] = rows(
+    op,
+    {
+        "manual_seed": ("Start the stream that belongs to a seed.", lambda seed: streams.manual_seed(seed)),
+        "get_rng_state": ("The state of the stream now.", lambda: streams.default_generator.get_state()),
+        "set_rng_state": (
+            "Continue the stream from a state.",
+            lambda new_state: streams.default_generator.set_state(new_state),
+        ),
+    },
+    kinds={"seed": "int"},
+    only=FUNCTION,
+)
 
 
 def _drawn(name: str, summary: str) -> Any:
@@ -350,18 +359,6 @@ def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *, g
         times = (-np.log1p(-source.rand(weights.shape, "float64"))).astype(kind)
         found = np.argsort(-(input._array / times), axis=-1, kind="stable")[..., :num_samples]
     return noted("multinomial", (input,), Tensor(np.ascontiguousarray(found, np.int64)))
-
-
-@op(only=FUNCTION)
-def get_rng_state() -> streams.State:
-    """The state of the stream now, for `set_rng_state`."""
-    return streams.default_generator.get_state()
-
-
-@op(only=FUNCTION)
-def set_rng_state(new_state: streams.State) -> None:
-    """Continue the stream from a state."""
-    streams.default_generator.set_state(new_state)
 
 
 Generator = streams.Generator

@@ -148,8 +148,8 @@ def trace(input: Tensor) -> Any:
 # --- several results ---------------------------------------------------------------------------------------
 
 
-def _views(x: Tensor, axis: int, places: list[Any]) -> list[Tensor]:
-    """The parts at some places of an axis, each of which is a position or a range, as views."""
+def _parts(x: Tensor, axis: int, places: list[Any], name: str) -> tuple[Tensor, ...]:
+    """The parts at some places of an axis, each of which is a position or a range, as views; one node for all."""
     watching, events.current = events.current, None  # a record of a run shows the operation alone
     try:
         parts = []
@@ -159,12 +159,8 @@ def _views(x: Tensor, axis: int, places: list[Any]) -> list[Tensor]:
             else:
                 params = {"axis": axis, "start": place.start, "step": 1, "size": len(place)}
                 parts.append(viewed(x, sliced, params, "SliceBackward0"))
-        return parts
     finally:
         events.current = watching
-
-
-def _apart(x: Tensor, parts: list[Tensor], axis: int, name: str) -> tuple[Tensor, ...]:
     if recording() and x.requires_grad:
         shapes, kind = [part._raw.shape for part in parts], x._raw.dtype
         join = stack if name == "UnbindBackward0" else cat
@@ -188,7 +184,7 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     if not input.ndim:
         input._current_edge()  # a view that may not be used says so first
         raise IndexError("a 0-d tensor cannot be unbound")
-    return _apart(input, _views(input, axis, list(range(input.shape[axis]))), axis, "UnbindBackward0")
+    return _parts(input, axis, list(range(input.shape[axis])), "UnbindBackward0")
 
 
 @op()
@@ -209,15 +205,13 @@ def split_as(input: Tensor, split_size_or_sections: Sizes, dim: int, node: str) 
             raise RuntimeError(f"split expects split_size be non-negative, but got split_size={each}")
         each = max(each, 1)
         counts = [min(each, size - start) for start in range(0, size or 1, each)]
-        name = node
     else:
-        counts = list(split_size_or_sections)
-        name = "SplitWithSizesBackward0"
+        counts, node = list(split_size_or_sections), "SplitWithSizesBackward0"
         if sum(counts) != size:
             raise RuntimeError(f"split_with_sizes expects sizes that sum to {size}, not {counts}")
     ends = list(itertools.accumulate(counts))
     places = [range(end - count, end) for end, count in zip(ends, counts, strict=True)]
-    return _apart(input, _views(input, axis, places), axis, name)
+    return _parts(input, axis, places, node)
 
 
 @op()
