@@ -331,3 +331,8 @@ def layer(
         **{f"_{attribute}": value for attribute, value in attributes.items()},
     }
     return types.new_class(name, (base,), {"function": function, "inputs": inputs}, lambda space: space.update(body))
+
+
+def layers(functions: dict[str, Callable[..., Any]], **options: Any) -> dict[str, type[Any]]:
+    """The modules of functions by their names, with the same options of `layer`."""
+    return {name: layer(name, function, **options) for name, function in functions.items()}

@@ -20,7 +20,7 @@ from gradcli.eager._ops import elementwise, reductions
 from gradcli.eager._ops import inplace as in_place
 from gradcli.eager._ops.creation import full
 from gradcli.eager._ops.table import described
-from gradcli.eager.nn._layer import Layer, by_entry, layer, need_tensor, needs_floats, one_node, weighted
+from gradcli.eager.nn._layer import Layer, by_entry, layer, layers, need_tensor, needs_floats, one_node, weighted
 from gradcli.eager.nn.parameter import Parameter
 from gradcli.primitives.indexing import index
 
@@ -290,33 +290,17 @@ class _ReLU6(Layer):
         super()._build(**options, min_val=0.0, max_val=6.0)
 
 
-ReLU = layer("ReLU", relu)
 ReLU6 = layer("ReLU6", relu6, base=_ReLU6)
-LeakyReLU = layer("LeakyReLU", leaky_relu)
-ELU = layer("ELU", elu)
-SELU = layer("SELU", selu)
-CELU = layer("CELU", celu)
-Tanh = layer("Tanh", tanh)
-Sigmoid = layer("Sigmoid", sigmoid)
-LogSigmoid = layer("LogSigmoid", logsigmoid)
-GELU = layer("GELU", gelu)
-SiLU = layer("SiLU", silu)
-Mish = layer("Mish", mish)
-Softplus = layer("Softplus", softplus)
-Softsign = layer("Softsign", softsign)
-Tanhshrink = layer("Tanhshrink", tanhshrink)
-Hardtanh = layer("Hardtanh", hardtanh)
 Hardsigmoid = layer("Hardsigmoid", hardsigmoid, shown="")
-Hardswish = layer("Hardswish", hardswish)
-Softshrink = layer("Softshrink", softshrink, shown="{self.lambd}")
-Hardshrink = layer("Hardshrink", hardshrink, shown="{self.lambd}")
-Threshold = layer("Threshold", threshold)
-GLU = layer("GLU", glu)
-Softmax = layer("Softmax", softmax, leave_out=("_stacklevel", "dtype"))
-LogSoftmax = layer("LogSoftmax", log_softmax, leave_out=("_stacklevel", "dtype"))
-Softmin = layer("Softmin", softmin, leave_out=("_stacklevel", "dtype"))
-Dropout = layer("Dropout", dropout, base=_Dropout)
-Dropout2d = layer("Dropout2d", dropout2d, base=_Dropout)
+Dropout, Dropout2d = layers({"Dropout": dropout, "Dropout2d": dropout2d}, base=_Dropout).values()
+globals().update(
+    layers({"ReLU": relu, "LeakyReLU": leaky_relu, "ELU": elu, "SELU": selu, "CELU": celu, "GLU": glu, "GELU": gelu}),
+    **layers({"Tanh": tanh, "Sigmoid": sigmoid, "LogSigmoid": logsigmoid, "SiLU": silu, "Mish": mish}),
+    **layers({"Softplus": softplus, "Softsign": softsign, "Tanhshrink": tanhshrink, "Hardtanh": hardtanh}),
+    **layers({"Hardswish": hardswish, "Threshold": threshold}),
+    **layers({"Softshrink": softshrink, "Hardshrink": hardshrink}, shown="{self.lambd}"),
+    **layers({"Softmax": softmax, "LogSoftmax": log_softmax, "Softmin": softmin}, leave_out=("_stacklevel", "dtype")),
+)
 
 
 class PReLU(Layer, function=prelu):

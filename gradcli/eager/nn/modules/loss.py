@@ -28,6 +28,7 @@ from gradcli.eager.nn._layer import (
     combined,
     fused,
     layer,
+    layers,
     need_tensor,
     needs_floats,
     reduced,
@@ -438,19 +439,12 @@ class _Loss(Layer):
     _shown = ""
 
 
-def _loss(name: str, function: Any, inputs: int = 2) -> type[Any]:
-    return layer(name, function, inputs=inputs, base=_Loss)
-
-
-MSELoss = _loss("MSELoss", mse_loss)
-L1Loss = _loss("L1Loss", l1_loss)
-SmoothL1Loss = _loss("SmoothL1Loss", smooth_l1_loss)
-HuberLoss = _loss("HuberLoss", huber_loss)
-BCELoss = _loss("BCELoss", binary_cross_entropy)
-BCEWithLogitsLoss = _loss("BCEWithLogitsLoss", binary_cross_entropy_with_logits)
-KLDivLoss = _loss("KLDivLoss", kl_div)
-NLLLoss = _loss("NLLLoss", nll_loss)
-CrossEntropyLoss = _loss("CrossEntropyLoss", cross_entropy)
-TripletMarginLoss = _loss("TripletMarginLoss", triplet_margin_loss, 3)
-CosineSimilarity = layer("CosineSimilarity", cosine_similarity, inputs=2, shown="")
-PairwiseDistance = layer("PairwiseDistance", pairwise_distance, inputs=2, shown="")
+CrossEntropyLoss = layer("CrossEntropyLoss", cross_entropy, inputs=2, base=_Loss)
+TripletMarginLoss = layer("TripletMarginLoss", triplet_margin_loss, inputs=3, base=_Loss)
+_of_two = partial(layers, inputs=2)
+globals().update(
+    _of_two({"MSELoss": mse_loss, "L1Loss": l1_loss, "SmoothL1Loss": smooth_l1_loss, "NLLLoss": nll_loss}, base=_Loss),
+    **_of_two({"HuberLoss": huber_loss, "KLDivLoss": kl_div, "BCELoss": binary_cross_entropy}, base=_Loss),
+    **_of_two({"BCEWithLogitsLoss": binary_cross_entropy_with_logits}, base=_Loss),
+    **_of_two({"CosineSimilarity": cosine_similarity, "PairwiseDistance": pairwise_distance}, shown=""),
+)
