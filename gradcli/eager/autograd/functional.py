@@ -56,7 +56,13 @@ def grad(
     if materialize_grads and allow_unused is False:
         raise ValueError("materialize_grads=True needs allow_unused to be left alone or True")
     if is_grads_batched:
-        return _batched(roots, targets, grad_outputs, retain_graph, create_graph, allow_unused, materialize_grads)
+        if grad_outputs is None:
+            raise RuntimeError("is_grads_batched=True needs grad_outputs with one more dimension")
+        rows = list(zip(*[unbind(seed) for seed in tensors_of(grad_outputs)], strict=True))
+        keep = create_graph if retain_graph is None else retain_graph
+        options = (create_graph, True, allow_unused, False, materialize_grads)
+        parts = [grad(roots, targets, row, keep or i + 1 < len(rows), *options) for i, row in enumerate(rows)]
+        return tuple([None if column[0] is None else stack(column) for column in zip(*parts, strict=True)])
     seeds = seeds_of(roots, grad_outputs)
     for x in targets:
         if not x.requires_grad:
@@ -71,20 +77,6 @@ def grad(
             "gradient is then None"
         )
     return tuple(found)
-
-
-def _batched(roots: Any, targets: Any, seeds: Any, retain_graph: bool | None, *more: Any) -> tuple[Any, ...]:
-    if seeds is None:
-        raise RuntimeError("is_grads_batched=True needs grad_outputs with one more dimension")
-    given = (seeds,) if isinstance(seeds, Tensor) else tuple(seeds)
-    keep = more[0] if retain_graph is None else retain_graph
-    rows = list(zip(*[unbind(seed) for seed in given], strict=True))
-    create, unused, zeros = more
-    found = [
-        grad(roots, targets, row, keep or i + 1 < len(rows), create, True, unused, False, zeros)
-        for i, row in enumerate(rows)
-    ]
-    return tuple([None if column[0] is None else stack(column) for column in zip(*found, strict=True)])
 
 
 # --- a function at a point ------------------------------------------------------------------------------------------

@@ -59,7 +59,7 @@ class LBFGS(Optimizer):
             start += array.size
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Some iterations; the loss before them comes back."""
+        """Make some iterations; returns the loss before them."""
         if closure is None:
             raise TypeError("LBFGS.step() needs a closure that computes the loss and its gradients")
         self._steps += 1

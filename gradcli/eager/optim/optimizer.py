@@ -141,8 +141,6 @@ class Optimizer:
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add parameters with options of their own. ValueError for one that is there already."""
-        if not isinstance(param_group, dict):
-            raise TypeError(f"param_group must be a dict, but got {type(param_group).__name__}")
         given = param_group["params"]
         if isinstance(given, set):
             raise TypeError("the parameters of an optimizer need an order, which a set does not have: pass a list")
@@ -171,7 +169,7 @@ class Optimizer:
                 clear(x, set_to_none)
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Change every parameter that has a gradient; `closure` computes the loss first, which comes back."""
+        """Change every parameter that has a gradient; `closure` computes the loss first, which is returned."""
         loss, where = None, place()
         if closure is not None:
             with enable_grad():
@@ -225,7 +223,7 @@ class Optimizer:
     # --- state --------------------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """What it remembers, with parameters numbered in their order."""
+        """The state of each parameter and the options of the groups; parameters are numbered in their order."""
         numbers: dict[int, int] = {}
         for group in self.param_groups:
             for x in group["params"]:
@@ -238,7 +236,7 @@ class Optimizer:
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Remember what another optimizer of the same groups did. ValueError where the groups differ."""
+        """Continue from the state of an optimizer with the same groups. ValueError where the groups differ."""
         groups = state_dict["param_groups"]
         if len(groups) != len(self.param_groups):
             raise ValueError("loaded state dict has a different number of parameter groups")

@@ -52,9 +52,6 @@ class Dataset(_Generic):
 class IterableDataset(Dataset):
     """Base of data sets that are iterated over: a subclass defines `__iter__`."""
 
-    def __iter__(self) -> Iterator[Any]:
-        raise NotImplementedError("Subclasses of IterableDataset should implement __iter__.")
-
 
 class ConcatDataset(Dataset):
     """Several data sets as one. AssertionError for none, and for iterable ones."""

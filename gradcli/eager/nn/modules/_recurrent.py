@@ -283,7 +283,7 @@ class _Layers(_Recurrent):
         self.reset_parameters()
 
     def flatten_parameters(self) -> None:
-        """Nothing has to be done: the weights lie where they lie."""
+        """Does nothing: how the weights lie in memory makes no difference here."""
 
     def forward(self, input: Tensor | PackedSequence, hx: Any = None) -> Any:
         """The states at each step, and the last state of each layer. RuntimeError for sizes that do not fit.

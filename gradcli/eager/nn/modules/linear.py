@@ -38,11 +38,8 @@ def _addmm(input: Tensor, mat1: Tensor, mat2: Tensor) -> Tensor:
     return done if done is not None else fused(_affine, (input, mat1, mat2), "AddmmBackward0")
 
 
-# --- layers -----------------------------------------------------------------------------------------------------------
-
-
 def _done_again(input: Any, weight: Any, bias: Any) -> Tensor | None:
-    """The result by the plan of an earlier call with these shapes, whose node saves a view of the weight; or None."""
+    """The result by the plan of an earlier call with operands of these shapes; None where there is none."""
     if not (isinstance(input, Tensor) and isinstance(weight, Tensor) and isinstance(bias, Tensor)):
         return None
     flipped = None if weight._special or input._raw.ndim != 2 else again(_TURNED, weight)
@@ -85,6 +82,9 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
             return _addmm(bias, input.reshape(rows, columns), flipped).view((*input.shape[:-1], weight.shape[0]))
     result = matmul.matmul(input, flipped)
     return result if bias is None else result + bias
+
+
+# --- layers -----------------------------------------------------------------------------------------------------------
 
 
 class Identity(Module):

@@ -171,7 +171,7 @@ def avg_pool2d(
     count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> Tensor:
-    """The average of each window of (N, C, H, W); the zeros of the frame count unless told otherwise."""
+    """The average of each window of (N, C, H, W); zeros of the padding count where `count_include_pad` is on."""
     windows = _windows("avg_pool2d", input, 2, kernel_size, stride, padding, 1, ceil_mode)
     if divisor_override is not None:
         raise RuntimeError("avg_pool2d: divisor_override is not supported: multiply the averages instead")

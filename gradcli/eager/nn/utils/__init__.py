@@ -26,7 +26,7 @@ def _gradients(parameters: Any) -> list[Tensor]:
 
 @no_grad()
 def clip_grad_norm_(parameters: Any, max_norm: float, norm_type: float = 2.0) -> Tensor:
-    """Scale gradients in place so that their norm together is at most `max_norm`; the norm before comes back.
+    """Scale gradients in place so that their norm together is at most `max_norm`; returns the norm before.
 
     >>> import gradcli.eager as torch
     >>> x = torch.tensor([3.0, 4.0], requires_grad=True)
