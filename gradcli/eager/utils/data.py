@@ -323,7 +323,7 @@ class DataLoader(_Generic):
             warn("pin_memory is set, but there is no GPU: memory is not pinned", UserWarning)
         _drawn(self.generator)  # the seed of the workers, which PyTorch draws although there are none
         if isinstance(self.dataset, IterableDataset):
-            batches = (
+            batches: Any = (
                 self.dataset if self.batch_size is None else BatchSampler(self.dataset, self.batch_size, self.drop_last)
             )
             return map(self.collate_fn, batches)
