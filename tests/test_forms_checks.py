@@ -111,7 +111,7 @@ ASKED = (
 )
 
 
-def asked(script: str) -> list[dict[str, Any]]:
+def asked(script: str, failed: proof.Failed | None = None) -> list[dict[str, Any]]:
     """The answers to all claims about derivatives of a script, one after the other."""
     low = lower(parse(Source(script)), at={"x": 1.3, "y": 0.4})
     point = {name: ([value], ()) for name, value in (("x", 1.3), ("y", 0.4)) if name in low.program.leaves}
@@ -119,7 +119,7 @@ def asked(script: str) -> list[dict[str, Any]]:
     for claim in low.claims:
         assert claim.derivative is not None
         output, target = claim.derivative
-        found.append(proof.prove_derivative(output, target, claim.right, low.wrt, point, [0]))
+        found.append(proof.prove_derivative(output, target, claim.right, low.wrt, point, [0], failed))
     return found
 
 
@@ -135,6 +135,23 @@ def test_answers_do_not_depend_on_what_is_read_only_once(script: str, monkeypatc
 
     monkeypatch.setattr(differential_field.Tower, "__init__", never_shared)
     assert asked(script) == shared
+
+
+def test_a_value_that_cannot_be_read_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    reads: list[int] = []
+    read = proof.Reading.read
+
+    def counted(self: proof.Reading, outputs: Any) -> Any:
+        reads.append(len(outputs))
+        return read(self, outputs)
+
+    monkeypatch.setattr(proof.Reading, "read", counted)
+    failed: proof.Failed = {}
+    first = asked(ASKED[-1], failed)
+    tried = len(reads)
+    assert not first[0]["proved"] and first[0]["reason"] == first[1]["reason"] and failed
+    assert tried == len(failed), "each ring and reader once for both claims"
+    assert asked(ASKED[-1]) == first and len(reads) == 3 * tried
 
 
 def test_a_proof_that_hangs_is_inconclusive(monkeypatch: pytest.MonkeyPatch) -> None:

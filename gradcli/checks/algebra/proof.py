@@ -35,12 +35,13 @@ from gradcli.checks.formatting import position
 from gradcli.graph.node import LEAF, Node, reachable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Sequence
 
     from gradcli.checks.evaluate.balls import Point
 
     Answer = dict[str, Any]
     Pairs = Iterable[tuple[Any, Any]]
+    Failed = dict[Hashable, tuple[type[Exception], str]]  # what ended the reading of a value
 
 
 class Derivation:
@@ -272,13 +273,18 @@ def prove_derivative(
     moving: Sequence[str],
     point: Point,
     entries: Sequence[int],
+    failed: Failed | None = None,
 ) -> Answer:
-    """Whether entries of the right node are the derivatives of a scalar node by the same entries of the target."""
+    """Whether entries of the right node are the derivatives of a scalar node by the same entries of the target.
+
+    `failed` are the values that were not read at this point for other claims: they are not tried again.
+    """
+    known = {} if failed is None else failed
     nodes = reachable([output, target, right])
 
     def attempt(claim: Claim) -> Answer:
         claim.leaves(nodes, moving, target, entries)
-        return answered(claim, derivative_pairs(claim, output, target, right, entries))
+        return answered(claim, derivative_pairs(claim, output, target, right, entries, known))
 
     return attempted(attempt, moving, point)
 
@@ -349,7 +355,9 @@ def in_rings(
     return {"proved": False, "reason": str(problem)}, problem
 
 
-def derivative_pairs(claim: Claim, output: Node, target: Node, judged: Node, entries: Sequence[int]) -> Pairs:
+def derivative_pairs(
+    claim: Claim, output: Node, target: Node, judged: Node, entries: Sequence[int], failed: Failed
+) -> Pairs:
     """For each entry: the derivative of the form of a scalar node, and the form of what is judged."""
     fixed = {}
     if target.primitive is LEAF:
@@ -358,8 +366,16 @@ def derivative_pairs(claim: Claim, output: Node, target: Node, judged: Node, ent
         own = Reading(claim.plain, claim.point)[target]
         variables = [claim.holding.held(f"value{target.serial}[{i}]", x) for i, x in enumerate(own.flat)]
         fixed[target] = Entries(variables, own.shape)
+    key = (output, *fixed, claim.reader, claim.tower.size, frozenset(one.name for one in claim.tower.generators))
+    if key in failed:
+        kind, reason = failed[key]
+        raise kind(reason)
     reading = Reading(claim.holding, claim.point, fixed)
-    value = form_of(claim.tower, reading[output].flat[0])
+    try:
+        value = form_of(claim.tower, reading[output].flat[0])
+    except FAILED as problem:
+        failed[key] = type(problem), str(problem)
+        raise
     alike = not (fixed or claim.holding.held_any or claim.holding.ties or claim.tower.refined)
     claimed = Reading(claim.plain, claim.point, reading.known if alike else None)[judged].flat
     for i in entries:

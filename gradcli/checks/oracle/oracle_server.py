@@ -61,6 +61,7 @@ class LoadedProgram:
         self.rows = {node: row for row, node in enumerate(nodes)}
         self.queries: dict[Any, DerivativeQuery] = {}
         self.signs: dict[Any, Sequence[int]] = {}
+        self.failed: dict[str, dict[Any, Any]] = {}  # values that proofs could not read, by the point
 
 
 class Session:
@@ -182,6 +183,8 @@ class Session:
         judged, here = self.nodes[right], _point(point)
         if "left" in nodes:
             rows["differ"] = lambda: self._differ(nodes["left"], judged, here)
+        else:
+            rows["failed"] = self.program.failed.setdefault(dumps(point), {})
         answer: Answer = ask(**nodes, right=judged, point=here, **rows)
         return answer
 
