@@ -69,7 +69,7 @@ SECOND = (3, 5, 4, 7)  # sizes at which a claim that is not proved for all is ju
 class Sizes(NamedTuple):
     """What is known of a claim beyond the sizes of the point: `reason` says why it is not proved for all of them.
 
-    `sizes` are those of the point, and `chosen` tells that nobody gave them.
+    `sizes` are those of the point, `chosen` where they were not given.
     """
 
     sizes: dict[str, int]

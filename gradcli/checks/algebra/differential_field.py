@@ -27,7 +27,7 @@ GCD_PAIRS = 60_000  # beyond that a fraction is not reduced to lowest terms
 
 
 class NotFound(Undecided):
-    """A form is over its budget, or contains a value that has no form; it does no harm where nothing reads it."""
+    """A form is over its budget, or contains a value that has no form; it counts only where something reads it."""
 
 
 class Full(Exception):

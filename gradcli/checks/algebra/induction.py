@@ -91,7 +91,7 @@ class _Proof:
         self.known: Known = {}
         for node in order:
             if is_reader(node) and "carry" in node.params and node.type.kind == "float":
-                self.known[node] = claim.unknowns([node])[node]
+                self.known[node] = claim.unknown(node)
         self.ends = {(loop_key(node), node.params["carry"]): node for node in self.known}
 
     def answer(self, entries: Sequence[int]) -> dict[str, Any]:
@@ -167,7 +167,7 @@ class _Turn:
         self.field = self.claim.plain
 
     def transposed(self, ends: Mapping[int, list[Form]]) -> Transposed | None:
-        """What the reverse loop sends on, given what arrives behind the last turn; None if it is not a transpose."""
+        """The terms that a reverse loop leaves, given the slopes after the last turn; None if it is not a transpose."""
         loop, back = self.loop, self.back
         if loop.count != back.count or loop.reverse == back.reverse:
             return None
@@ -306,7 +306,7 @@ class _Turn:
         patterns: tuple[list[tuple[Known, list[Entries]]], Known],
         ends: Mapping[int, list[Form]],
     ) -> Transposed | None:
-        """What the reverse loop sends on under a guess; None where the guess, or the loop, is wrong."""
+        """The terms that the reverse loop leaves under a guess; None where the guess, or the loop, is wrong."""
         loop, back, outside = self.loop, self.back, self.outside
         body, turns, last = loop.body, *patterns
         still = self._still({k: one for k, one in ends.items() if k not in pairing})
@@ -419,7 +419,7 @@ class _Turn:
     # --- identities ---------------------------------------------------------------------------------------------------
 
     def _pulled(self, arriving: Mapping[int, Sequence[Any]], leaf: Node) -> list[Form]:
-        """What a turn sends to a leaf, by the derivation of its forms, where this arrives at the carries after it."""
+        """The cotangents of a leaf before a turn, by derivation of its forms, from those of the carries after it."""
         tower = self.claim.tower
         found = []
         for symbol in self.leaves[leaf].flat:

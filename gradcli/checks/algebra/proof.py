@@ -217,7 +217,6 @@ class Claim:
         self.tower = tower
         self.values = point
         self.reader = reader
-        self.every = reader.every
         tower.inverting = reader.apart
         self.plain = FormField(tower)
         self.holding = FormField(tower, hold=True)
@@ -235,7 +234,7 @@ class Claim:
             if node is target:
                 self.point[name] = self.leaf(node, entries)
                 continue
-            moves = (self.every or name in moving) and node.type.size <= free
+            moves = (self.reader.every or name in moving) and node.type.size <= free
             free -= node.type.size if moves else 0
             if name in moving and not moves:
                 self.frozen.append(name)
@@ -251,12 +250,9 @@ class Claim:
                 made[i] = self.plain.symbol(name + position(i, shape), value)
         return Entries(made, shape)
 
-    def unknowns(self, nodes: Iterable[Node]) -> dict[Node, Entries]:
-        """Symbols without a value for all entries of some nodes: what holds for them holds for what the nodes are."""
-        return {
-            node: Entries([self.plain.unknown(f"v{node.serial}[{i}]") for i in range(node.type.size)], node.type.shape)
-            for node in sorted(nodes, key=lambda node: node.serial)
-        }
+    def unknown(self, node: Node) -> Entries:
+        """Symbols without a value for all entries of a node: what holds for them holds for what the node is."""
+        return Entries([self.plain.unknown(f"v{node.serial}[{i}]") for i in range(node.type.size)], node.type.shape)
 
     def region(self) -> list[str]:
         """The signs that were used, in words."""

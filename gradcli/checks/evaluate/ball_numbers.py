@@ -22,7 +22,7 @@ MOST_LOOP_WORK = 16_000_000  # the same where a loop has stated how many bits it
 FEW_BITS = 512  # up to which the time of an operation does not depend on the bits
 DIGITS_A_BIT = 0.30103
 SPARE, SPARE_BITS = 4, 64  # at the end of a loop
-ASKED: list[tuple[int, float]] = []  # by loops since the last round: bits, and the share of the turns; global as `ctx`
+WANTED: list[tuple[int, float]] = []  # by loops since the last round: bits, and share of the turns; global as `ctx`
 precision = ctx.workprec  # `with precision(bits)`: work with so many bits, then with as many as before
 TINY = fmpq(1, 2) * arb(2) ** -1074  # half of the smallest double
 
@@ -81,18 +81,18 @@ def doubling(start: int = START_BITS, work: int = 0) -> Iterator[int]:
     """128, 256, ... 8192, as far as the budget goes for rounds of so many operations on single entries.
 
     The first round is free, and an operation with many bits counts more than once. The next round has the bits that a
-    loop `ASKED` for.
+    loop `WANTED`.
 
     >>> list(doubling(work=400_000))
     [128, 256, 512]
     """
     bits, spent, most = start, 0.0, MOST_WORK
     while bits <= MOST_BITS and spent <= most:
-        ASKED.clear()
+        WANTED.clear()
         yield bits
-        share = max([done for _, done in ASKED], default=1.0)
+        share = max([done for _, done in WANTED], default=1.0)
         spent += share * work * (FEW_BITS + bits) / FEW_BITS
         bits *= 2
-        if ASKED:
+        if WANTED:
             most = MOST_LOOP_WORK
-            bits = max(bits, *(wanted for wanted, _ in ASKED))
+            bits = max(bits, *(wanted for wanted, _ in WANTED))

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from flint import arb, arb_mat, arb_series, ctx, fmpq, fmpz
 
 from gradcli.checks.evaluate.ball_numbers import (
-    ASKED,
     GOOD_BITS,
     SPARE,
     SPARE_BITS,
+    WANTED,
+    digits,
     settled,
     sign,
     with_bits,
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     Matrix = Any  # python-flint's
     Point = Mapping[str, tuple[Sequence[float], tuple[int, ...]]]
 
+SHOWN = 6  # digits of a number in a message
 SMALL = 64  # products of so few entries are as fast one by one
 
 
@@ -237,7 +239,7 @@ class BallField(Field):
     # --- loops ------------------------------------------------------------------------------------------
 
     def is_lost(self, state: Sequence[Entries], done: int, count: int) -> bool:
-        """Whether a carry has no digits left after so many turns; the bits that all turns need are `ASKED` for.
+        """Whether a carry has no digits left after so many turns; the bits that all turns need are then `WANTED`.
 
         The digits that a turn takes do not depend on how many there are.
         """
@@ -256,7 +258,7 @@ class BallField(Field):
         if gone or (done == count and least < GOOD_BITS + SPARE):
             used = bits if gone else bits - least
             wanted = int(SPARE_BITS + 1.1 * used * count / done)
-            ASKED.append((1 << (wanted - 1).bit_length(), done / count))
+            WANTED.append((1 << (wanted - 1).bit_length(), done / count))
         return gone
 
     def digits_of(self, x: Any) -> Sequence[Any]:
@@ -307,14 +309,14 @@ class BallField(Field):
         for position, (x, domain) in enumerate(zip(balls, node.primitive.domain, strict=False)):
             if is_outside(x, domain):
                 which = f"{operand_texts([node_text(arg) for arg in node.args])[position]} = " if len(balls) > 1 else ""
-                return Failure("undefined", node, f"{name} is undefined at {which}{shown(x)}")
+                return Failure("undefined", node, f"{name} is undefined at {which}{digits(x, SHOWN)}")
         infinite = [x for x in balls if not x.is_finite()]
         if infinite:
             return Failure("range", node, f"{name} of an infinite value") if made.is_nan() else made
         if not all(x.is_exact() for x in balls):
             return Failure("undecided", node, f"{name} needs more digits")
         if made.is_nan():
-            at = ", ".join(shown(x) for x in balls)
+            at = ", ".join(digits(x, SHOWN) for x in balls)
             return Failure("undefined", node, f"{name} is undefined at {at}")
         return Failure("range", node, f"{name} is too large a number")
 
@@ -335,16 +337,6 @@ def is_outside(x: Any, domain: Interval) -> bool:
     except Undecided:
         return False
     return False
-
-
-def shown(x: Any, digits: int = 6) -> str:
-    """A ball as a short decimal."""
-    if x.is_zero():
-        return "0"
-    if x.is_integer() and abs(x) < 10**15:
-        return str(x.unique_fmpz())
-    text: str = x.mid().str(digits, radius=False)
-    return text
 
 
 # --- values of programs --------------------------------------------------------------------------------------

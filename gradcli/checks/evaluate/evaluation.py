@@ -43,13 +43,9 @@ class Reading:
         self.entries = 0
         self.in_turns = 0
 
-    def inside(self, fixed: Mapping[Node, Entries]) -> Reading:
-        """A reading of a definition, on the entries of its inputs."""
-        return Reading(self.field, {}, fixed)
-
     def turn(self) -> Reading:
         """A reading of the body of a loop, whose leaves get their entries turn by turn."""
-        return self.inside({})
+        return Reading(self.field, {})
 
     def __getitem__(self, output: Node) -> Entries:
         return self.read([output])[0]
@@ -144,7 +140,7 @@ class Reading:
         if primitive.definition is None:
             raise Unsupported(f"{primitive.name} cannot be read entry by entry")
         inputs, steps, result = field.definition(node)
-        inner = self.inside(dict(zip(inputs, xs, strict=True)))
+        inner = Reading(self.field, {}, dict(zip(inputs, xs, strict=True)))
         inner.entries = self.entries
         inner.follow(steps_of(steps))
         self.entries = inner.entries

@@ -261,7 +261,7 @@ class ComplexField(SeriesField):
         return bool(self.base)
 
     def digits_of(self, x: Any) -> Sequence[Any]:
-        return []  # of loops in the plane nothing is foretold
+        return []  # how many digits a loop of complex numbers takes is not predicted
 
     # --- steps ------------------------------------------------------------------------------------------------
 
