@@ -10,21 +10,23 @@ from gradcli.language.latex.latex_commands import (
     CLOSING,
     EXPECTED,
     GREEK,
-    LORENTZ,
-    MARKS,
     MATRICES,
-    OFTEN_FUNCTIONS,
     OVER,
     PAIRS,
-    SOMETIMES_FUNCTIONS,
     TIMES,
-    USUAL,
 )
 from gradcli.language.latex.latex_tokens import ATOM, Part, Tokens
 
 TIME = re.compile(r"(?:[a-z]|[+*/=]\s?|(?<!\^\{)-\s?|\\sqrt\{)T(?![A-Za-z])")  # T as a number: rT, \sqrt{T}
 INDEX = re.compile(r"(?:^|\*)[A-Za-z]\w*_([i-t]{1,3})$")  # of the last factor: A_ij
 OFTEN_MATRICES = frozenset("AWX")
+OFTEN_FUNCTIONS = frozenset(("f", "g", "h", "F", "G", "H", "sigma", "phi", "varphi", "psi", "Phi", "Psi", "Gamma"))
+# in front of a bracket that holds names: p(x), but p(1 - p) is a product
+SOMETIMES_FUNCTIONS = frozenset(("E", "N", "P", "J", "L", "p", "q", "u", "ell"))
+USUAL = {"Gamma": "gamma", "sigma": "sigmoid", "Phi": "norm_cdf", "N": "norm_cdf", "psi": "digamma"}
+# superscripts that name a value: theta^{old}
+MARKS = frozenset(("old", "new", "opt", "ref", "max", "min", "obs", "true", "pred", "best", "eff", "tot"))
+LORENTZ = frozenset(("\\mu", "\\nu", "\\rho"))  # indices of tensors in physics
 
 
 def refuse_word(t: Tokens, first: int) -> None:

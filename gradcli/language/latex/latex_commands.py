@@ -94,13 +94,8 @@ ALPHABETS = frozenset(("mathrm", "mathit", "mathsf", "mathtt", "mathcal", "text"
 BOLD = frozenset(("mathbf", "boldsymbol", "bm", "vec"))
 ACCENTS = {name: name for name in ("hat", "bar", "tilde", "dot", "ddot")} | {"overline": "bar", "widehat": "hat"}
 MATRICES = frozenset(("Sigma", "Lambda", "Omega", "Theta", "Phi", "Psi", "Xi"))  # Delta x is often a difference
-OFTEN_FUNCTIONS = frozenset(("f", "g", "h", "F", "G", "H", "sigma", "phi", "varphi", "psi", "Phi", "Psi", "Gamma"))
-SOMETIMES_FUNCTIONS = frozenset(
-    ("E", "N", "P", "J", "L", "p", "q", "u", "ell")
-)  # in front of a bracket that holds names: p(x), but p(1 - p) is a product
 MATRIX_VALUED = frozenset(("diag", "outer", "kron", "eye", "inv", "expm"))
 ENTRYWISE = frozenset(("exp", "log", "sin", "cos", "tanh", "softmax", "log_softmax", "relu", "sigmoid", "gelu", "silu"))
-USUAL = {"Gamma": "gamma", "sigma": "sigmoid", "Phi": "norm_cdf", "N": "norm_cdf", "psi": "digamma"}
 SEPARATORS = frozenset(("|", r"\|", "Vert", "vert", "\\mid", "\\parallel"))
 INDEX_LETTERS = frozenset("ijklmnpqrst")
 
@@ -115,6 +110,3 @@ LETTERS_T = (
 )
 TRANSPOSES = (*LETTERS_T, *(["{", *tokens, "}"] for tokens in LETTERS_T))  # exponents that transpose
 INVERSE_TRANSPOSES = tuple(["{", "-", *tokens, "}"] for tokens in LETTERS_T)
-# superscripts that name a value: theta^{old}
-MARKS = frozenset(("old", "new", "opt", "ref", "max", "min", "obs", "true", "pred", "best", "eff", "tot"))
-LORENTZ = frozenset(("\\mu", "\\nu", "\\rho"))  # indices of tensors in physics
