@@ -150,7 +150,7 @@ class Linearized:
         found: Any = [None] * len(seeds)
         if pairs:
             roots, weights = zip(*pairs, strict=True)
-            found = grad(roots, seeds, weights, True, create, allow_unused=True)
+            found = grad(roots, seeds, weights, None, create, allow_unused=True)
         return self._filled(found, self.outputs, create)
 
     def jacobian(self, create: bool = True) -> list[list[Tensor]]:
