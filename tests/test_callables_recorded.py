@@ -121,6 +121,29 @@ def test_a_right_gradient_is_proved_or_certified(name: str, f: Any, at: Any) -> 
     assert found.evidence["graph"] == "recorded" and "basis" not in found.evidence
 
 
+@pytest.mark.parametrize("library", ["torch", "jax.numpy"])
+def test_a_gradient_written_for_tensors_is_recorded(library: str) -> None:
+    xp = pytest.importorskip(library)
+    x, y = (xp.asarray(one, dtype=xp.float32) for one in ([0.25, -0.75, 1.25], [1.0, 2.0, 0.5]))
+
+    def f(x: Any, y: Any) -> Any:
+        return (xp.tanh(x) * y).sum()
+
+    def df(x: Any, y: Any) -> Any:
+        return (1 - xp.tanh(x) ** 2) * y, xp.tanh(x)
+
+    def wrong(x: Any, y: Any) -> Any:
+        return (1 - xp.tanh(x)) * y, xp.tanh(x)
+
+    assert [one.verdict for one in gradcli.check(f, df, at=(x, y)).checks] == ["PROVED", "PROVED"]
+    assert [one.verdict for one in gradcli.check(f, df, at=(x, y), wrt=["y"]).checks] == ["PROVED"]
+    assert only(gradcli.check(lambda x: (x**2).sum(), lambda x: 2 * x, at=(x,))).verdict == "PROVED"
+    if library == "torch":
+        assert only(gradcli.check(lambda x: (x**2).sum(), lambda x: x.mul_(2), at=(x.clone(),))).verdict == "PROVED"
+    first, second = gradcli.check(f, wrong, at=(x, y)).checks
+    assert (first.verdict, second.verdict) == ("DISAGREES", "PROVED") and "1 - t" in str(first.evidence["diagnosis"])
+
+
 WRONG: list[tuple[str, Any, str]] = [
     ("power factor", lambda ctx, ct: ct * 2 * ctx.saved_tensors[0] ** 2, "3/2"),
     ("no cotangent", lambda ctx, ct: 3 * ctx.saved_tensors[0] ** 2, "mistake"),

@@ -20,7 +20,7 @@ import numpy as np
 
 from gradcli.diagnostics import GradcliError
 from gradcli.frameworks import aten_graph, jaxpr_graph, numpy_graph
-from gradcli.frameworks.box import JACOBIAN, OWN, PAIR, VJP
+from gradcli.frameworks.box import GRADIENT, JACOBIAN, OWN, PAIR, VJP
 from gradcli.frameworks.call_arguments import Form
 from gradcli.frameworks.failures import Failed, describe
 from gradcli.frameworks.gradient_libraries import (
@@ -76,10 +76,9 @@ def traced_rule(box: Box, seed: int) -> Rule | None:
 
     Raises Opaque where it has something that no program of ours stands for.
     """
-    read = {(TORCH, True): of_torch, (JAX, True): of_jax, (NUMPY, False): of_numpy}.get(
-        (box.library.name, box.kind == OWN)
-    )
-    if read is None or not np.isfinite(box.x).all():
+    read: Any = {TORCH: of_torch, JAX: of_jax, NUMPY: of_numpy}.get(box.library.name)
+    readable = box.kind != OWN if read is of_numpy else box.kind in (OWN, GRADIENT)
+    if read is None or not readable or not np.isfinite(box.x).all():
         return None
     builder = Builder(catalogue(), entries=2**40)
     leaves = {name: builder.leaf(name, box.shape_of(name)) for name in box.names}
@@ -114,12 +113,23 @@ def second_points(box: Box, seed: int) -> list[Floats]:
     return [far, box.x * (1 + 0.01 * rng.uniform(0.5, 1.5, box.x.size))]
 
 
-def call(box: Box, moved: Sequence[Any]) -> Any:
-    """f with tensors for the arguments that are judged, and the others as they are given."""
+def call(box: Box, moved: Sequence[Any], function: Any = None) -> Any:
+    """f, or another function, with tensors for the arguments that are judged, and the others as they are given."""
     given = box.given(box.x, False)
     if box.library.name == TORCH:  # of its own, into which it may write
         given = {name: value.clone() if is_tensor(value) else value for name, value in given.items()}
-    return box.spread(box.f, {**given, **dict(zip(box.names, moved, strict=True))})
+    return box.spread(function or box.f, {**given, **dict(zip(box.names, moved, strict=True))})
+
+
+def written_gradients(box: Box, moved: Sequence[Any]) -> list[Any]:
+    """What the gradient that was written by hand returns, one tensor for each argument that is judged."""
+    found = call(box, moved, box.derivative)
+    parts = list(found) if isinstance(found, (list, tuple)) else [found]
+    if len(parts) == len(box.arguments):
+        parts = [part for part, one in zip(parts, box.arguments, strict=True) if one.name in box.names]
+    if len(parts) != len(box.names):
+        raise Opaque("its gradient returns something other than a tensor for each argument")
+    return parts
 
 
 def sent_to(
@@ -159,13 +169,16 @@ def of_torch(box: Box, builder: Builder, leaves: list[Node], seed: int) -> tuple
     except RuntimeError:  # its own tensors are of float32, and do not go with others
         kind = torch.float32
         first = first_call(kind)
-    places = [k for k, one in enumerate(first) if one.requires_grad]
+    places = [k for k, one in enumerate(first) if one.requires_grad and box.kind == OWN]
     shapes = [tuple(one.shape) for one in first]
 
     def both(*given: Any) -> Any:
         with torch.enable_grad():
             moved = [one.detach().requires_grad_() for one in given[len(places) :]]
             results = results_at(moved)
+            if box.kind == GRADIENT:
+                copies = [one.detach().clone() for one in moved]
+                return [*(one.detach() for one in (*results, *tensors_of(written_gradients(box, copies))))]
             pairs = [(results[k], ct) for k, ct in zip(places, given, strict=False)]
             sent = sent_back(torch, pairs, moved) if pairs else []
         return [*(one.detach() for one in results), *sent]
@@ -195,6 +208,8 @@ def of_torch(box: Box, builder: Builder, leaves: list[Node], seed: int) -> tuple
     else:
         raise Opaque(reason)
     outputs, back = found[: len(first)], found[len(first) :]
+    if box.kind == GRADIENT:
+        outputs = [shaped(outputs[0], ())]
     return outputs, sent, _gradients(box, builder, leaves, back), formats
 
 
@@ -212,9 +227,11 @@ def of_jax(box: Box, builder: Builder, leaves: list[Node], seed: int) -> tuple[A
     graph = jaxpr_graph.traced(forward, example)
     kinds = [one.dtype.kind for one in graph.out_avals]
     shapes = [tuple(map(int, one.shape)) for one in graph.out_avals]
-    places = [k for k, kind in enumerate(kinds) if kind in "fV"]
+    places = [k for k, kind in enumerate(kinds) if kind in "fV" and box.kind == OWN]
 
     def backward(*given: Any) -> Any:
+        if box.kind == GRADIENT:
+            return written_gradients(box, given)
         _, back = jax.vjp(forward, *given[len(places) :])
         seeds: list[Any] = [np.zeros(shape, jax.dtypes.float0) for shape in shapes]
         for k, ct in zip(places, given, strict=False):
@@ -227,6 +244,8 @@ def of_jax(box: Box, builder: Builder, leaves: list[Node], seed: int) -> tuple[A
     formats: list[str] = []
     reading = jaxpr_graph.Reading(builder, formats)
     outputs = [_node(builder, one) for one in reading.outputs(graph, leaves)]
+    if box.kind == GRADIENT:
+        outputs = [shaped(outputs[0], ())]
     found = [_node(builder, one) for one in reading.outputs(back, [*sent.values(), *leaves])]
     return outputs, sent, _gradients(box, builder, leaves, found), formats
 

@@ -187,7 +187,7 @@ def of_framework(box: Box, seed: int) -> Message:
             **message(rule.program, rule.outputs, rule.gradients, seed),
             "by hand": True,
             "cotangents": {str(k): node.params["name"] for k, node in rule.cotangents.items()},
-            "rule": box.library.name == NUMPY or is_rule(box.f),
+            "rule": box.kind != OWN or is_rule(box.f),
             "formats": rule.formats,
         }
     except (Opaque, Unfit) as problem:
