@@ -36,25 +36,28 @@ def entry_points() -> list[EntryPoint]:
 
 
 def any_package() -> bool:
-    """Whether a package may declare entry points of the group, from the files that `importlib.metadata` would read."""
+    """Whether a package may declare entry points of the group, from the files that `importlib.metadata` would read.
+
+    True where that cannot be told, such as for a zip file or a folder that cannot be read.
+    """
     import os
     import sys
     from importlib.machinery import PathFinder
 
     if any(hasattr(finder, "find_distributions") and finder is not PathFinder for finder in sys.meta_path):
         return True
-    for place in dict.fromkeys(sys.path):
-        if os.path.isfile(place):  # a zip file
-            return True
-        names = os.listdir(place or ".") if os.path.isdir(place or ".") else []
-        for name in names:
-            if name.lower().endswith(".egg"):
-                return True
-            path = os.path.join(place, name, "entry_points.txt")
-            if name.lower().endswith((".dist-info", ".egg-info")) and os.path.isfile(path):
-                with open(path, "rb") as file:
-                    if GROUP.encode() in file.read():
-                        return True
+    try:
+        for place in filter(os.path.exists, dict.fromkeys(place or "." for place in sys.path)):
+            for name in os.listdir(place):
+                if name.lower().endswith(".egg"):
+                    return True
+                path = os.path.join(place, name, "entry_points.txt")
+                if name.lower().endswith((".dist-info", ".egg-info")) and os.path.isfile(path):
+                    with open(path, "rb") as file:
+                        if GROUP.encode() in file.read():
+                            return True
+    except OSError:
+        return True
     return False
 
 
