@@ -100,10 +100,6 @@ def _exact_product(x: Any, y: Any) -> Any:
     return product if product != 0 or (x >= 0 and y >= 0) else None  # -0.0 is not 0
 
 
-def _exact_quotient(x: Any, y: Any) -> Any:
-    return None if y == 0 or (x == 0 and y < 0) else rational(x, y)
-
-
 def _exact_power(x: Any, *, n: int) -> Any:
     """Folded only where the result stays small: 9**9**9 must not be computed."""
     bits = max(abs(x.numerator).bit_length(), x.denominator.bit_length())
@@ -122,10 +118,6 @@ def _power_value(xp: Any, x: Any, *, n: int) -> Any:
         square = x * x
         return square * square
     return xp.power(x, float(n))
-
-
-def _power_ball(fl: Any, x: Any, *, n: int) -> Any:
-    return fl.whole_power(x, n) if n >= 0 else 1 / fl.whole_power(x, -n)
 
 
 add = elementwise(
@@ -190,7 +182,7 @@ div = elementwise(
     symbolic=lambda sp, x, y: sp.Mul(x, sp.Pow(y, -1)),
     ball=lambda fl, x, y: x / y,
     partials=lambda x, y, *, out: (1 / y, -(out / y)),
-    fold=_exact_quotient,
+    fold=lambda x, y: None if y == 0 or (x == 0 and y < 0) else rational(x, y),
     rewrite=_div_rewrite,
     aliases=("divide", "true_divide"),
     sample=[Closed(-2, 2), Closed(0.5, 2)],
@@ -222,7 +214,7 @@ power = elementwise(
     "An integer power, defined for every base.",
     impl=_power_value,
     symbolic=lambda sp, x, *, n: sp.Pow(x, n),
-    ball=_power_ball,
+    ball=lambda fl, x, *, n: fl.whole_power(x, n) if n >= 0 else 1 / fl.whole_power(x, -n),
     partials=lambda x, *, out, n: (0 if n == 0 else n * x ** (n - 1),),
     arity=1,
     fold=_exact_power,

@@ -69,10 +69,6 @@ or_ = _connective("or", "Whether one of them holds.", lambda xp, x, y: xp.logica
 not_ = _connective("not", "Whether it does not hold.", lambda xp, x: xp.logical_not(x), lambda x: not x)
 
 
-def _where_type(condition: Type, x: Type, y: Type) -> Type:
-    return x
-
-
 def _where_rewrite(condition: Node, x: Node, y: Node) -> Node | None:
     if x is y or (x.constant is not None and x.constant == y.constant):
         return x
@@ -91,7 +87,7 @@ where: Primitive = linear(
         1: lambda ct, condition, x, y: where(condition, ct, 0),
         2: lambda ct, condition, x, y: where(condition, 0, ct),
     },
-    type_rule=_where_type,
+    type_rule=lambda condition, x, y: x,
     rewrite=_where_rewrite,
     pointwise=True,
     arity=3,
@@ -103,21 +99,13 @@ where: Primitive = linear(
 )
 
 
-def _cast_type(x: Type, *, kind: str) -> Type:
-    return Type(kind, x.shape)
-
-
-def _cast_value(xp: Any, x: Any, *, kind: str) -> Any:
-    return xp.cast(x, kind)
-
-
 cast = nondifferentiable(
     "cast",
     "A truth value as 0 or 1, a whole number as an index.",
-    impl=_cast_value,
+    impl=lambda xp, x, *, kind: xp.cast(x, kind),
     symbolic=lambda sp, x, *, kind: sp.Integer(int(x)) if kind == "float" else x,
     ball=lambda fl, x, *, kind: fl.integer(x) if kind == "float" and isinstance(x, bool) else x,
-    type_rule=_cast_type,
+    type_rule=lambda x, *, kind: Type(kind, x.shape),
     pointwise=True,
     arity=1,
     internal=True,

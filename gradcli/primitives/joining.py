@@ -103,14 +103,10 @@ def _joined_along(xs: Sequence[Any], axis: int) -> Any:
     return joined(xs, normalize_axis(axis, rank))
 
 
-def _vstack(arrays: Any) -> Any:
-    return _joined_along([_of_rank(x, 2) for x in _rows(arrays, "vstack")], 0)
-
-
 vstack = composite(
     "vstack",
     "Arrays one below the other: rows joined along the first axis.",
-    definition=_vstack,
+    definition=lambda arrays: _joined_along([_of_rank(x, 2) for x in _rows(arrays, "vstack")], 0),
     aliases=("row_stack",),
     domain=[REAL],
     formula="[x; y; ...]",
@@ -135,14 +131,10 @@ hstack = composite(
 )
 
 
-def _dstack(arrays: Any) -> Any:
-    return _joined_along([_of_rank(x, 3) for x in _rows(arrays, "dstack")], 2)
-
-
 dstack = composite(
     "dstack",
     "Arrays joined along the third axis.",
-    definition=_dstack,
+    definition=lambda arrays: _joined_along([_of_rank(x, 3) for x in _rows(arrays, "dstack")], 2),
     domain=[REAL],
     formula="[x, y, ...] along the third axis",
     examples=[("dstack(([1, 2], [3, 4]))", [[[1, 3], [2, 4]]])],

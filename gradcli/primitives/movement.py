@@ -111,10 +111,6 @@ broadcast: Primitive = linear(
 )
 
 
-def _permute_type(x: Type, *, axes: tuple[int, ...]) -> Type:
-    return Type(x.kind, tuple(x.shape[axis] for axis in axes))
-
-
 def _permute_value(xp: Any, x: Any, *, ranks: Ranks, axes: tuple[int, ...]) -> Any:
     batch = len(x.shape) - ranks[0]
     return xp.transpose(x, (*range(batch), *(len(x.shape) + axis for axis in axes)))
@@ -140,7 +136,7 @@ permute: Primitive = linear(
     "Axes in another order.",
     impl=_permute_value,
     transpose={0: lambda ct, x, *, axes: permute(ct, axes=_inverse(axes))},
-    type_rule=_permute_type,
+    type_rule=lambda x, *, axes: Type(x.kind, tuple(x.shape[axis] for axis in axes)),
     rewrite=_permute_rewrite,
     moves=True,
     lift=lambda count, *, axes: {"axes": (-len(axes) - 1, *axes)},

@@ -100,10 +100,6 @@ square = composite(
 # --- x**y -------------------------------------------------------------------------------------------------
 
 
-def _pow_rewrite(x: Node, y: Node) -> Node | None:
-    return x**y.constant if isinstance(y.constant, int) else None
-
-
 def _pow_symbolic(sp: Any, x: Any, y: Any) -> Any:
     if sp.sign_at_point(x) < 0 and sp.sign_at_point(y - floor_at_point(sp, y)):
         return sp.nan
@@ -140,7 +136,7 @@ pow_ = elementwise(
     ball=_pow_ball,
     partials=lambda x, y, *, out: (pow_derivative(x, y, k=1, m=0), pow_derivative(x, y, k=0, m=1)),
     aliases=("power", "float_power"),
-    rewrite=_pow_rewrite,
+    rewrite=lambda x, y: x**y.constant if isinstance(y.constant, int) else None,
     domain=[NONNEGATIVE, REAL],
     kinks=[Kink(lambda x, y: x, "x = 0", _POW_AT_ZERO)],
     sample=[Closed(0.2, 3), Closed(-2, 2)],

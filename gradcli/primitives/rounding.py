@@ -52,10 +52,6 @@ def _round_ball(fl: Any, x: Any) -> Any:
     return whole - 1 if tie and odd else whole
 
 
-def _mod_symbolic(sp: Any, x: Any, y: Any) -> Any:
-    return x - y * floor_at_point(sp, x / y)
-
-
 def _mod_ball(fl: Any, x: Any, y: Any) -> Any:
     if fl.sign(y) == 0:
         fl.undefined("the remainder of a division by 0")
@@ -145,7 +141,7 @@ mod = elementwise(
     "mod",
     "Remainder of a division, with the sign of the divisor, as in Python.",
     impl=lambda xp, x, y: xp.mod(x, y),
-    symbolic=_mod_symbolic,
+    symbolic=lambda sp, x, y: x - y * floor_at_point(sp, x / y),
     ball=_mod_ball,
     partials=lambda x, y, *, out: (1, -round_((x - out) / y)),
     aliases=("remainder",),

@@ -226,21 +226,13 @@ def _svd_v_push(t: Any, x: Any, *, out: Any) -> Any:
     return moved + (beyond - v @ inside.mT) / _across(s, columns)
 
 
-def _u_type(x: Type) -> Type:
-    return Type(x.kind, (*x.shape[:-1], min(x.shape[-2:])))
-
-
-def _v_type(x: Type) -> Type:
-    return Type(x.kind, (*x.shape[:-2], x.shape[-1], min(x.shape[-2:])))
-
-
 svd_u: Primitive = structured(
     "svd_u",
     "The left singular vectors, in columns, by descending singular value.",
     impl=lambda xp, x, *, ranks: xp.svd(x, full_matrices=False)[0],
     definition=lambda x: _svd_exact(x)[0],
     pushforward=[_svd_u_push],
-    type_rule=_u_type,
+    type_rule=lambda x: Type(x.kind, (*x.shape[:-1], min(x.shape[-2:]))),
     internal=True,
     domain=[REAL],
 )
@@ -251,7 +243,7 @@ svd_v: Primitive = structured(
     impl=lambda xp, x, *, ranks: xp.swapaxes(xp.svd(x, full_matrices=False)[2], -1, -2),
     definition=lambda x: _svd_exact(x)[2],
     pushforward=[_svd_v_push],
-    type_rule=_v_type,
+    type_rule=lambda x: Type(x.kind, (*x.shape[:-2], x.shape[-1], min(x.shape[-2:]))),
     internal=True,
     domain=[REAL],
 )

@@ -23,10 +23,6 @@ HALF = Fraction(1, 2)
 # --- sign and steps -----------------------------------------------------------------------------------
 
 
-def _abs_symbolic(sp: Any, x: Any) -> Any:
-    return sp.sign_at_point(x) * x
-
-
 def _abs_ball(fl: Any, x: Any) -> Any:
     side = fl.sign(x)
     return x if side > 0 else -x if side < 0 else fl.integer(0)
@@ -36,7 +32,7 @@ abs_ = elementwise(
     "abs",
     "Absolute value.",
     impl=lambda xp, x: xp.abs(x),
-    symbolic=_abs_symbolic,
+    symbolic=lambda sp, x: sp.sign_at_point(x) * x,
     ball=_abs_ball,
     partials=lambda x, *, out: (abs_slope(x),),
     aliases=("absolute", "fabs"),
