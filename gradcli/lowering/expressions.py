@@ -6,6 +6,8 @@ an index too: it is read when the program runs.
 
 from __future__ import annotations
 
+import sys
+
 from gradcli.diagnostics import GradcliError, error
 from gradcli.graph.exact import number_text, rational
 from gradcli.graph.node import DATA, LEAF, Node
@@ -194,6 +196,8 @@ def raised(lowerer: Lowerer, x: Node, y: Node, syntax: Expression) -> Node:
     if not y.type.shape and lowerer.moving_leaf(y) is None:
         exponent = lowerer.static(y, syntax.span) if _is_finite(y) else None
         if type(exponent) is int:
+            if abs(exponent) > sys.float_info.max:
+                raise error("GC306", "this exponent is larger than the largest float64, 1.8e308", syntax.span)
             return builder.apply(lowerer.vocabulary["power"], (x,), {"n": exponent})
     for trace in lowerer.traces:
         trace.raised_to(lowerer, y)
