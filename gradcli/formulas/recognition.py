@@ -79,7 +79,7 @@ def _term(term: Term, names: Names) -> Sum:
             exponent = Fraction(1)
         factors.append((inner, exponent))
     whole = merged(coefficient, factors, bound)
-    for rule in (_softmax, _sigmoid, _lengths, _signs, _powers):
+    for rule in (_softmax, _sigmoid, _lengths, _masks, _signs, _powers):
         whole = whole._replace(factors=rule(whole.factors, names))
     return _cancelled(_without_totals(merged(whole.coefficient, whole.factors, whole.bound)))
 
@@ -239,6 +239,20 @@ def _lengths(factors: tuple[Factor, ...], names: Names) -> tuple[Factor, ...]:
         if _is_hypot(base) and exponent.numerator % 2 == 0:
             squares = add(*[power(arg, 2) for arg in base.args])
             made.append((Group(squares), exponent / 2))
+        else:
+            made.append((base, exponent))
+    return tuple(made)
+
+
+def _masks(factors: tuple[Factor, ...], names: Names) -> tuple[Factor, ...]:
+    """A condition once, and u > 0 not at all beside relu(u)."""
+    positive = {key(base.args[0]) for base, e in factors if isinstance(base, Call) and base.name == "relu" and e > 0}
+    made: list[Factor] = []
+    for base, exponent in factors:
+        if isinstance(base, Call) and base.name in TRUTHS and exponent > 0:
+            if base.name == "greater" and not base.args[1] and key(base.args[0]) in positive:
+                continue
+            made.append((base, Fraction(1)))
         else:
             made.append((base, exponent))
     return tuple(made)

@@ -187,8 +187,8 @@ def sweep(sources: Sequence[Any], seeds: Sequence[Any], retain: bool, watch: Wat
                 leaves[id(source)][1] = leaves[id(source)][1] + value
             else:
                 _arrive(source, value, heap, nodes, cts, leaves)
-    for leaf, value in leaves.values():
-        add_raw(leaf, value)
+    while leaves:  # what has been copied is let go
+        add_raw(*leaves.pop(next(iter(leaves))))
 
 
 def _arrive(
