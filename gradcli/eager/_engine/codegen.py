@@ -60,6 +60,7 @@ class Steps:
         return [known[result] for result in self.outputs]
 
 
+_REDUCTIONS = {"sum": numpy_kernels.sums, "max": numpy_kernels.largest}
 # kernels that get the general function as their first argument
 _ALONG = {"take_along_axis": numpy_kernels.taken_along, "put_along_add": numpy_kernels.put_along}
 _ALONG["argmax"] = numpy_kernels.place_of_largest
@@ -128,8 +129,8 @@ def _called(script: Script, name: str, xs: tuple[Any, ...], options: dict[str, A
             raise _Opaque
         return f"{texts[0]}.astype({script.name(script.kind)})"
     function = getattr(script.xp, name)
-    if name == "sum" and "axis" in options and set(options) <= {"axis", "keepdims"}:
-        function = numpy_kernels.sums
+    if name in _REDUCTIONS and "axis" in options and set(options) <= {"axis", "keepdims"}:
+        function = _REDUCTIONS[name]
     given = [x.text if isinstance(x, _Spy) else _plain(script, x) for x in xs]
     given += [f"{key}={_plain(script, value)}" for key, value in options.items()]
     return f"{script.name(function)}({', '.join(given)})"

@@ -14,12 +14,22 @@ import numpy as np
 
 from gradcli.execution.compiler.thread_pool import on_one_thread
 
+_SHORT = 64  # an axis up to so long is searched across, not along
 _FEW = 16  # an axis up to so long is gone through entry by entry
 _LARGE = 4096  # entries from which on a detour pays
 _BLOCK = 256  # rows that are added up one after the other
 _ROW = 1024  # a row up to so long is added up by a product with ones
 _SHARED = 9216  # entries of a matrix from which OpenBLAS shares its product with a vector among threads
 _sum: Any = np.add.reduce
+_maximum: Any = np.maximum.reduce
+
+
+def largest(x: Any, axis: Any, keepdims: bool = False) -> Any:
+    """The largest entries along an axis: NumPy is slow along a short last axis, and fast across it."""
+    if axis in (-1, (-1,)) and x.ndim > 1 and 0 < x.shape[-1] <= _SHORT and x.flags.c_contiguous:
+        found = _maximum(np.ascontiguousarray(x.reshape(-1, x.shape[-1]).T), axis=0)
+        return found.reshape(*x.shape[:-1], 1) if keepdims else found.reshape(x.shape[:-1])
+    return _maximum(x, axis=axis, keepdims=keepdims)
 
 
 def place_of_largest(general: Any, x: Any, axis: Any) -> Any:
