@@ -140,17 +140,22 @@ def sweep(sources: Sequence[Any], seeds: Sequence[Any], retain: bool, watch: Wat
     A node runs in descending order of the sequence numbers. Unless someone watches, leaves get theirs at the end: where
     a node fails, no leaf does.
     """
-    heap: list[int] = []  # the numbers of the pending nodes
+    heap: list[int] = []  # the numbers of the pending nodes, but for `top`
     nodes: dict[int, Any] = {}
     cts: dict[int, Any] = {}
     leaves: dict[int, list[Any]] = {}
+    top: Any = None  # one pending node, so that a chain needs no heap; its number, and what has arrived at it
+    last, first = 0, None
     for source, seed in zip(sources, seeds, strict=True):
         _arrive(source, seed, heap, nodes, cts, leaves)
     if watch is not None:
         watch.start(leaves)
-    while heap:
-        s = -heappop(heap)
-        node, ct = nodes.pop(s), cts.pop(s)
+    while heap or last:
+        if not last or (heap and -heap[0] > last):
+            s = -heappop(heap)
+            node, ct = nodes.pop(s), cts.pop(s)
+        else:
+            node, ct, last, first = top, first, 0, None
         if watch is not None:
             for source, value in zip(node.ins, watch.run(node, ct), strict=False):
                 if source is not None:
@@ -178,11 +183,16 @@ def sweep(sources: Sequence[Any], seeds: Sequence[Any], retain: bool, watch: Wat
             if source is None or value is None:
                 continue
             s = source._seq
-            if s in nodes:
+            if s == last and s:
+                first = first + value
+            elif s in nodes:
                 cts[s] = cts[s] + value
             elif s > 0:
-                nodes[s], cts[s] = source, value
-                heappush(heap, -s)
+                if not last:
+                    top, last, first = source, s, value
+                else:
+                    nodes[s], cts[s] = source, value
+                    heappush(heap, -s)
             elif not s and id(source) in leaves:
                 leaves[id(source)][1] = leaves[id(source)][1] + value
             else:
