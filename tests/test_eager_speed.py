@@ -276,7 +276,7 @@ def test_every_part_of_a_formula_is_computed_once() -> None:
     script = Script(np.dtype(np.float32))
     (result,) = straight(script, {x: "v0"}, [found], [found])
     text = "\n".join([*script.lines, result])
-    name = next(name for name, value in script.names.items() if getattr(value, "__name__", "") == "max")
+    name = next(name for name, value in script.names.items() if getattr(value, "__name__", "") == "largest")
     assert text.count(f"{name}(") == 1 and ":=" in text
 
 
