@@ -68,9 +68,8 @@ class SympyField(SymbolicField):
         """The value of an expression at the point as a SymPy number; raises Undecided where no digits are known."""
         if isinstance(expression, Failure):
             raise (UndefinedAt if expression.kind == "undefined" else Undecided)(expression.reason)
-        coarse, fine = (
-            sympy.sympify(expression, strict=True).evalf(n, subs=self.values) for n in (digits, digits + GUARD)
-        )
+        exact = exactly(expression)
+        coarse, fine = (exact.evalf(n, subs=self.values) for n in (digits, digits + GUARD))
         if not (fine.is_Number and coarse.is_Number and fine.is_finite):
             raise Undecided("SymPy finds no real number")
         if abs(fine - coarse) > abs(fine) * sympy.Float(10) ** (5 - digits):
@@ -113,7 +112,7 @@ class SympyField(SymbolicField):
         """The sign of an expression at the point; raises Undecided where its digits do not decide."""
         if isinstance(x, Failure):
             raise Undecided(x.reason)
-        exact = sympy.sympify(x, strict=True).xreplace(self.values)
+        exact = exactly(x).xreplace(self.values)
         value = exact if exact.is_Rational else self.value_of(x)
         if value == 0:
             self.ties.append(x)
@@ -164,7 +163,7 @@ def derivative(output: Node, target: Node, entry: int, point: Point) -> Answer:
     value = accepted(Reading(field, leaves, fixed)[output].flat[0])
     field.value_of(value)  # where there is no real value, a formula of its derivative means nothing
     found = sympy.diff(value, symbol)
-    if any(symbol in sympy.sympify(tie, strict=True).free_symbols for tie in field.ties):
+    if any(symbol in exactly(tie).free_symbols for tie in field.ties):
         raise Undecided("branches meet at the point")
     slope = field.value_of(accepted(found))
     with ball_numbers.precision(ball_numbers.START_BITS):
@@ -182,11 +181,16 @@ def of_leaf(field: SympyField, name: str, given: tuple[Sequence[Any], Sequence[i
     return Entries(flat, shape)
 
 
+def exactly(x: Any) -> Any:
+    """A number of Python, or an expression, as an expression of SymPy."""
+    return sympy.sympify(x, strict=True)  # allowed: strict refuses text, so nothing is evaluated
+
+
 def accepted(found: Any) -> Any:
     """The expression of an entry; raises what is wrong with it."""
     if isinstance(found, Failure):
         raise (UndefinedAt if found.kind == "undefined" else Undecided)(found.reason)
-    expression = sympy.sympify(found, strict=True)
+    expression = exactly(found)
     if tree_size(expression) > MOST_OPERATIONS:
         raise Unsupported(f"more than {MOST_OPERATIONS:,} operations in SymPy")
     for part in sympy.preorder_traversal(expression):
