@@ -12,7 +12,6 @@ from gradcli.graph.arrays import ArrayData
 from gradcli.graph.loop import order_of_turns, readers_by_loop
 from gradcli.graph.node import CONSTANT, DATA, LEAF, Node, is_reader
 from gradcli.graph.types import size_of
-from gradcli.lowering.statics import exact_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -262,6 +261,8 @@ class Turns:
         failed = found.flat[0]
         if type(failed) is not Failure or failed.kind != "undecided" or field.rounded:
             return found
+        from gradcli.lowering.statics import exact_value  # start-up time is a feature
+
         try:
             value = exact_value(node, lambda index: field.index(reading.known[index].flat[0]), lambda _: math.nan, None)
         except GradcliError:  # no fraction, or a division by 0
