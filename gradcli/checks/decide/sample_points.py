@@ -5,7 +5,7 @@ Everything is deterministic: the seed is a hash of the case unless it is given. 
 
 from __future__ import annotations
 
-import hashlib
+from _blake2 import blake2b  # `hashlib` has the same function, and loads OpenSSL for 3 ms
 from math import prod
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -33,7 +33,7 @@ TRIES = 24
 def seed_of(text: str, at: Mapping[str, Any]) -> int:
     """A seed from the text of a case and its point, the same on every machine and wherever a document has the text."""
     parts = [text.lstrip("\r\n"), *(f"{name}={np.asarray(value).tolist()!r}" for name, value in sorted(at.items()))]
-    return int.from_bytes(hashlib.blake2b("\0".join(parts).encode(), digest_size=4).digest(), "big")
+    return int.from_bytes(blake2b("\0".join(parts).encode(), digest_size=4).digest(), "big")
 
 
 def sampled(
