@@ -7,7 +7,8 @@ and divides the gradients by it again, and skips a step whose gradients are not 
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Callable
+from typing import Any, Self
 
 import numpy as np
 
@@ -17,11 +18,7 @@ from gradcli.eager._core.events import per_thread
 from gradcli.eager._core.modes import once, warn
 from gradcli.eager._core.unsupported import room
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    Optimizer = Any  # of `optim`, which stands on this module
-
+Optimizer = Any  # of `optim`, which stands on this module
 __all__ = ["GradScaler", "autocast"]
 
 _TARGETS = {"cpu": dtypes.bfloat16, "cuda": dtypes.float16}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from gradcli.eager._core.dtypes import get_default_dtype
 from gradcli.eager._core.modes import enable_grad, no_grad
@@ -15,11 +16,7 @@ from gradcli.eager._ops.reductions import finfo, softmax
 from gradcli.eager.nn.modules.activation import softplus
 from gradcli.eager.nn.modules.loss import binary_cross_entropy_with_logits
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    Check = Callable[[Any], Any]
-
+Check = Callable[[Any], Any]
 __all__ = ["Bernoulli", "Categorical", "Distribution", "Normal", "kl_divergence"]
 
 

@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._core.unsupported import missing
-from gradcli.eager._engine.arguments import checked
+from gradcli.eager._engine.arguments import Order, Sizes, checked
 from gradcli.eager._engine.record import declared, fields, one_node, operation, record
 from gradcli.eager._ops import elementwise as _elementwise
 from gradcli.eager._ops import reductions as _reductions
@@ -23,9 +23,6 @@ from gradcli.eager._ops.views import axis_of
 from gradcli.primitives import catalogue
 from gradcli.primitives.axes import identity_matrix
 from gradcli.primitives.broadcasting import stretch
-
-if TYPE_CHECKING:
-    from gradcli.eager._engine.arguments import Order, Sizes
 
 
 class LinAlgError(RuntimeError):

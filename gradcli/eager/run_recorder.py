@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gradcli.eager._core import events
 from gradcli.eager._core.modes import Place, ours, state
+from gradcli.eager._core.node import Node
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._core.tracer import Traced
 from gradcli.observe.run_record import SCORES, Watch
 from gradcli.observe.source_lines import line_in, line_of
 from gradcli.observe.tensors import Entry, Facts, Size, Subject, Tensors, kept, size_of, spoken
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from gradcli.eager._core.node import Node
 
 
 class EagerWatch(Watch):

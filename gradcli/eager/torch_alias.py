@@ -9,19 +9,17 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gradcli.diagnostics import did_you_mean
 from gradcli.eager._core import dtypes
 from gradcli.eager._core.unsupported import COMPANIONS, INSTEAD, REAL, advice
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 ALIAS, HOME = "torch", "gradcli.eager"
 # the rooms below `torch` that a script may import; everything else in the package is inside matter

@@ -8,7 +8,8 @@ sweep over a tangent gives second derivatives.
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,9 +22,6 @@ from gradcli.eager._engine.record import apply, cast, copied
 from gradcli.eager._engine.rule_node import number
 from gradcli.eager._ops.inplace import copy_
 from gradcli.eager._ops.views import expand, follow, view, viewed
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 
 class Level:

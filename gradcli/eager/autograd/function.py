@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import math
 import weakref
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -16,9 +17,6 @@ from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine.rule_node import fitted_tensor, kept, kept_result, source_of
 from gradcli.eager._ops.inplace import refuse, rewrite
 from gradcli.eager._ops.views import expand
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class Context:

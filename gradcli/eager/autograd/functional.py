@@ -6,7 +6,8 @@ a RuntimeError; without it the result is zeros. `vectorize` is accepted, and cha
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -22,14 +23,9 @@ from gradcli.eager._ops.creation import ones_like, zeros_like
 from gradcli.eager._ops.joining import stack, unbind
 from gradcli.eager._ops.views import view
 from gradcli.graph.builder import building
-from gradcli.graph.node import reachable
+from gradcli.graph.node import Node, reachable
 from gradcli.transforms.forward import push
 from gradcli.transforms.reverse import placed, pull
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from gradcli.graph.node import Node
 
 
 def grad(

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from gradcli.eager._core.modes import state, sweeps
 from gradcli.eager._core.node import AccumulateGrad, Node
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._core.unsupported import room
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class saved_tensors_hooks:

@@ -7,8 +7,9 @@ gradients come from the derivative of the recorded graph, also evaluated with a 
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -26,10 +27,7 @@ from gradcli.graph.builder import building
 from gradcli.graph.node import Node, reachable
 from gradcli.transforms.reverse import placed, pull
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    Given = tuple[Node, Tensor, bool]  # an input of the graph, its values, whether they have a batch axis
+Given = tuple[Node, Tensor, bool]  # an input of the graph, its values, whether they have a batch axis
 
 
 def vmap(

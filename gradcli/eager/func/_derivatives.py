@@ -7,7 +7,8 @@ become further nodes of the recorded graph. Both nest to any depth.
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from gradcli.eager._core import tracer
 from gradcli.eager._core.modes import is_grad_enabled
@@ -16,10 +17,7 @@ from gradcli.eager._ops.creation import ones_like
 from gradcli.eager.autograd.functional import Linearized
 from gradcli.eager.func._batching import flatten
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    Argnums = int | tuple[int, ...]
+Argnums = int | tuple[int, ...]
 
 
 class _Call:

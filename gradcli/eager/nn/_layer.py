@@ -12,6 +12,7 @@ import inspect
 import itertools
 import math
 import types
+from collections.abc import Callable, Iterator, Sequence
 from types import NoneType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -28,10 +29,6 @@ from gradcli.eager.nn._module import Module
 from gradcli.eager.nn.parameter import Parameter
 from gradcli.primitives import catalogue
 from gradcli.primitives.broadcasting import together
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
 
 F = TypeVar("F", bound="Callable[..., Any]")
 Sizes = tuple[int, ...]

@@ -6,16 +6,15 @@ Backward hooks are nodes around a call: inputs and outputs of the module pass th
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any, ClassVar, NamedTuple, Self
 
 from gradcli.eager._core import dtypes
 from gradcli.eager._core.modes import is_grad_enabled, no_grad, warn
 from gradcli.eager._core.tensor import Handle, Tensor
 from gradcli.eager.autograd.function import Function
 from gradcli.eager.nn.parameter import Parameter, clear
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 
 class BackwardHookFunction(Function):
@@ -481,13 +480,14 @@ class Module:
         return type(self).__name__
 
     def __repr__(self) -> str:
-        extra = self.extra_repr()
-        lines = extra.split("\n") if extra else []
-        below = [f"({name}): " + _indented(repr(module)) for name, module in self._modules.items()]
-        if not below and len(lines) == 1:
-            return f"{self._get_name()}({lines[0]})"
+        lines, below = self.extra_repr().splitlines(), [one.replace("\n", "\n  ") for one in self._shown_parts()]
         inner = "\n  ".join([*lines, *below])
-        return f"{self._get_name()}(\n  {inner}\n)" if inner else f"{self._get_name()}()"
+        if below or len(lines) > 1:
+            inner = f"\n  {inner}\n"
+        return f"{self._get_name()}({inner})"
+
+    def _shown_parts(self) -> list[str]:
+        return [f"({name}): {module!r}" for name, module in self._modules.items()]
 
 
 def _loaded(path: str, owner: Module, name: str, value: Any, given: Any, assign: bool) -> list[str]:
@@ -506,11 +506,6 @@ def _loaded(path: str, owner: Module, name: str, value: Any, given: Any, assign:
     else:
         owner._buffers[name] = given
     return []
-
-
-def _indented(text: str) -> str:
-    """All lines but the first moved to the right by two."""
-    return text.replace("\n", "\n  ")
 
 
 _TABLES |= {
@@ -542,6 +537,11 @@ class _Holder(Module):
 
     def __len__(self) -> int:
         return len(self._held)
+
+    def _sizes_shown(self, kind: Callable[[Any], str]) -> str:
+        """The text of parameters: a line each, with a name of the dtype and the size."""
+        rows = [(name, kind(x.dtype), "x".join(map(str, x.shape))) for name, x in self._held.items()]
+        return "\n".join([f"  ({name}): Parameter containing: [{one} of size {size}]" for name, one, size in rows])
 
 
 class _Listed(_Holder):
@@ -615,15 +615,13 @@ class ModuleList(_Listed):
         super().__init__()
         self.extend(modules or ())
 
-    def __repr__(self) -> str:
-        texts = [repr(one) for one in self]
+    def _shown_parts(self) -> list[str]:
         lines, start = [], 0
-        for i in range(1, len(texts) + 1):
-            if i == len(texts) or texts[i] != texts[start]:
-                many = f"({start}-{i - 1}): {i - start} x " if i - start > 1 else f"({start}): "
-                lines.append(f"\n  {many}{_indented(texts[start])}")
-                start = i
-        return f"{self._get_name()}({''.join(lines)}\n)" if lines else f"{self._get_name()}()"
+        for text, equal in groupby(map(repr, self)):
+            count = len(list(equal))
+            lines.append(f"({start}-{start + count - 1}): {count} x {text}" if count > 1 else f"({start}): {text}")
+            start += count
+        return lines
 
 
 class ParameterList(_Listed):
@@ -635,12 +633,8 @@ class ParameterList(_Listed):
         super().__init__()
         self.extend(values or ())
 
-    def __repr__(self) -> str:
-        lines = [
-            f"\n    ({i}): Parameter containing: [{x.dtype} of size {'x'.join(map(str, x.shape))}]"
-            for i, x in enumerate(self)
-        ]
-        return f"{self._get_name()}({''.join(lines)}\n)" if lines else f"{self._get_name()}()"
+    def extra_repr(self) -> str:
+        return self._sizes_shown(str)
 
 
 class _Named(_Holder):
@@ -696,11 +690,6 @@ class ParameterDict(_Named):
         super().__init__()
         self.update(parameters or {})
 
-    def __repr__(self) -> str:
+    def extra_repr(self) -> str:
         names = {"float32": "FloatTensor", "float64": "DoubleTensor"}
-        lines = [
-            f"  ({name}): Parameter containing: [torch.{names.get(x.dtype.name, x.dtype.name)} of size "
-            f"{'x'.join(map(str, x.shape))}]"
-            for name, x in self.items()
-        ]
-        return f"{self._get_name()}({chr(10).join(lines)})"
+        return self._sizes_shown(lambda kind: f"torch.{names.get(kind.name, kind.name)}")

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,9 +19,6 @@ from gradcli.eager._core import events
 from gradcli.eager._core.modes import enable_grad, no_grad, place
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager.optim.optimizer import Optimizer
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
 
 Array = Any
 History = deque[tuple[Array, Array, float]]  # steps, changes of the gradient, 1 / their product

@@ -9,15 +9,13 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gradcli.eager._core.modes import warn
 from gradcli.eager._core.unsupported import room
 from gradcli.eager._engine.arguments import Options, constructor, options
 from gradcli.eager.optim.optimizer import Optimizer
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 __all__ = [
     *("CosineAnnealingLR", "ExponentialLR", "LRScheduler", "LambdaLR", "LinearLR", "MultiStepLR"),

@@ -9,21 +9,16 @@ from __future__ import annotations
 
 import copy
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 
 from gradcli.eager._core import events
-from gradcli.eager._core.modes import enable_grad, place, warn
+from gradcli.eager._core.modes import Place, enable_grad, place, warn
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine.arguments import constructor, options
 from gradcli.eager.nn.parameter import clear, is_lazy
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from gradcli.eager._core.modes import Place
-
 
 Array = Any
 State = dict[str, Any]

@@ -8,16 +8,14 @@ the same gradients.
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from gradcli.eager import random as streams
 from gradcli.eager._core import tracer
 from gradcli.eager._core.modes import enable_grad, warn
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager.autograd.graph import saved_tensors_hooks
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class CheckpointError(RuntimeError):

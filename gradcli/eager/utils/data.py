@@ -6,6 +6,7 @@ One process loads everything, whatever `num_workers` says; a warning says so onc
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, islice
 from typing import TYPE_CHECKING, Any
 
@@ -20,9 +21,6 @@ from gradcli.eager._core.unsupported import room
 from gradcli.eager._engine.arguments import constructor, options
 from gradcli.eager._ops.creation import as_tensor, multinomial, tensor
 from gradcli.eager._ops.joining import stack
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
 
 __all__ = [
     *("BatchSampler", "ConcatDataset", "DataLoader", "Dataset", "IterableDataset", "RandomSampler"),

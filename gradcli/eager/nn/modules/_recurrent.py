@@ -8,8 +8,9 @@ follows from the formula, from the last step to the first.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -34,11 +35,8 @@ from gradcli.graph.types import FLOAT
 from gradcli.primitives import catalogue
 from gradcli.transforms.reverse import between, pull
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    State = tuple[Tensor, ...]
-    Step = Callable[[Tensor, State, tuple[Any, Any]], State]
+State = tuple[Tensor, ...]
+Step = Callable[[Tensor, State, tuple[Any, Any]], State]
 
 
 # --- one step ---------------------------------------------------------------------------------------------------------

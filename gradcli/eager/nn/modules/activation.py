@@ -6,8 +6,9 @@ add one, write its function, and declare its layer at the end.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -23,9 +24,6 @@ from gradcli.eager._ops.table import described
 from gradcli.eager.nn._layer import Layer, by_entry, layer, layers, need_tensor, needs_floats, one_node, weighted
 from gradcli.eager.nn.parameter import Parameter
 from gradcli.primitives.indexing import index
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _relu: Callable[[Tensor], Tensor] = elementwise.ROWS["relu"]
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager.nn._module import Module
 from gradcli.eager.nn.modules import conv, linear, normalization
 from gradcli.eager.nn.parameter import UninitializedBuffer, UninitializedParameter, UninitializedTensor
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class _Lazy(Module):

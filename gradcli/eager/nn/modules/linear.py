@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._core.tracer import known
@@ -16,10 +17,6 @@ from gradcli.eager.nn._layer import Affine, Layer, combined, fused, layer, need_
 from gradcli.eager.nn._module import Module
 from gradcli.eager.nn.parameter import Parameter
 from gradcli.primitives.indexing import index
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 
 _TURNED = (views._permuted, "TBackward0", None, True, *views._TURNED.values())
 _PATH = ((views._permuted, tuple(views._TURNED.items())),)

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
 from gradcli.eager._core import dtypes
+from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine.arguments import checked
 from gradcli.eager._engine.numpy_kernels import sums
 from gradcli.eager._engine.record import declared
 from gradcli.eager._ops.creation import ones, tensor, zeros
 from gradcli.eager.nn import init
 from gradcli.eager.nn._layer import Layer, combined, fused, layer, needs_floats, shifted, weighted
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from gradcli.eager._core.tensor import Tensor
 
 
 def _layer_norm(x: Any, weight: Any, bias: Any, *, axes: tuple[int, ...], eps: float) -> Any:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -10,12 +11,7 @@ from gradcli.eager._core.modes import no_grad
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine.arguments import checked, options
 from gradcli.eager._engine.record import record
-from gradcli.eager.nn._layer import Layer, fused, layer, picked, put, spread, taken
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from gradcli.eager.nn._layer import Sizes
+from gradcli.eager.nn._layer import Layer, Sizes, fused, layer, picked, put, spread, taken
 
 
 def _framed(x: Any, *, before: Sizes, after: Sizes) -> Any:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gradcli.eager._core.node import class_named
 from gradcli.eager._core.tensor import Tensor
-from gradcli.eager._engine.arguments import checked
+from gradcli.eager._engine.arguments import Extents, Wished, checked
 from gradcli.eager._engine.record import declared
 from gradcli.eager._engine.rule_node import FixedNode
 from gradcli.eager._ops.reductions import mean
@@ -35,11 +36,6 @@ from gradcli.eager.nn._layer import (
 )
 from gradcli.primitives import catalogue
 from gradcli.primitives.broadcasting import stretch
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from gradcli.eager._engine.arguments import Extents, Wished
 
 
 class _Windows(NamedTuple):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 from gradcli.eager._core.modes import no_grad
 from gradcli.eager._core.tensor import Tensor
@@ -11,9 +12,6 @@ from gradcli.eager._ops.creation import tensor
 from gradcli.eager._ops.joining import cat, stack
 from gradcli.eager._ops.reductions import norm
 from gradcli.eager.nn.utils import rnn
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 __all__ = ["clip_grad_norm_", "clip_grad_value_", "parameters_to_vector", "rnn", "vector_to_parameters"]
 __getattr__, __dir__ = room("nn.utils", __all__)

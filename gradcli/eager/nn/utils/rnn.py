@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -10,9 +11,6 @@ from gradcli.eager._core import dtypes
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._core.unsupported import room
 from gradcli.eager._ops.creation import as_tensor, full
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 __all__ = ["PackedSequence", "pack_padded_sequence", "pad_packed_sequence", "pad_sequence"]
 __getattr__, __dir__ = room("nn.utils.rnn", __all__)
