@@ -12,7 +12,7 @@ import pytest
 from gradcli import checks
 from gradcli.checks import scripts
 from gradcli.checks.algebra import proof
-from gradcli.checks.derivatives import relations
+from gradcli.checks.derivatives.claim_comparison import compared
 from gradcli.checks.derivatives.derivative_query import DerivativeQuery, PointEvaluation
 from gradcli.checks.evaluate import ball_numbers, balls, evaluation
 from gradcli.checks.evaluate.interpretation import Failure, Unsupported
@@ -182,7 +182,8 @@ def judged(output: Node, target: Node, claim: Node, point=POINT) -> str:
     """How the entries of a claim stand to the derivative, as `check` compares them."""
     asked = DerivativeQuery(output, target, ("a", "x"))
     here = PointEvaluation(asked, point)
-    return relations.compared(here.exact, here.claimed(claim), asked.entries, None, asked.work(claim))["relations"]
+    claimed = partial(here.claimed, claim)
+    return compared(here.exact, claimed, asked.entries, None, asked.work(claim))["relations"]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from flint import arb, arb_series, ctx
 
-from gradcli.checks.derivatives.claim_comparison import ClaimComparison, agrees
+from gradcli.checks.derivatives.claim_comparison import ClaimComparison
 from gradcli.checks.derivatives.derivative_query import DerivativeQuery, PointEvaluation
 from gradcli.checks.derivatives.jets import DirectionalJets, coefficient
 from gradcli.checks.evaluate import ball_numbers, balls
@@ -261,7 +261,7 @@ def witness(text: str, at: dict[str, Any], leaf: str) -> bool | None:
     here = PointEvaluation(asked, point)
     with ball_numbers.precision(128):
         here.exact(128)
-    return agrees(here, here.partials)
+    return here.differences_agree(here.partials)
 
 
 def test_claims_about_one_derivative_share_what_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -290,9 +290,9 @@ def test_digits_see_a_wrong_partial() -> None:
     with ball_numbers.precision(128):
         right = {i: here.lines(128).partial(i) for i in (0, 1)}
         wrong = right[1] * (1 + arb(10) ** -30)
-    assert agrees(here, right) is True
-    assert agrees(here, {0: right[0], 1: wrong}) is False
-    assert agrees(here, {0: right[0], 1: Failure("tie", None, "a tie")}) is None
+    assert here.differences_agree(right) is True
+    assert here.differences_agree({0: right[0], 1: wrong}) is False
+    assert here.differences_agree({0: right[0], 1: Failure("tie", None, "a tie")}) is None
 
 
 SLICE = corpus()[::9]
@@ -308,5 +308,5 @@ def test_digits_and_series_agree_on_the_corpus(formula: Any) -> None:
         here = PointEvaluation(asked, place)
         with ball_numbers.precision(128):
             here.exact(128)
-        found = agrees(here, here.partials)
+        found = here.differences_agree(here.partials)
         assert found is not False, leaf

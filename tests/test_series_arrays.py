@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,8 @@ def wholesale(text: str, at: dict[str, Any], error: Any = None, seed: int = 3) -
     asked = DerivativeQuery(output, target, ["w"], seed=seed)
     assert asked.wholesale
     with ball_numbers.precision(128):
-        return Wholesale(PointEvaluation(asked, point), judged, seed, None).compared()
+        here = PointEvaluation(asked, point)
+        return Wholesale(here, partial(here.claimed, judged), None).compared()
 
 
 def values(seed: int = 0, size: int = SIZE) -> list[float]:

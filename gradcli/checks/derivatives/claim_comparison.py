@@ -1,8 +1,8 @@
-"""Compares a derivative with a claim at all points of a check, and returns plain data.
+"""Compares a claim with the enclosed derivative, entry by entry, and returns plain data.
 
-At the given point: the value, how each exact entry stands to the claimed one, and what happens at a tie. Then as many
-points beside it as are wanted, of those that lie in its region. Beside the series stand differences of the value to
-some 60 digits, with an error that a second pair of steps estimates: a series that they contradict certifies nothing.
+Disjoint balls are unequal for certain; balls that overlap are equal as far as their bits go, and only 56 of them, or a
+size below the smallest double, make that an agreement. At the given point there are also the value, and what happens at
+a tie. Then as many points beside it as are wanted, of those that lie in its region.
 
 The claims about many entries are read once. Along a direction in which entry i moves by an odd random number
 of 81 bits, over the size of claim i, the claimed slope must be that of one series, which no derivative rule touched. A
@@ -11,15 +11,17 @@ wrong entry passes with a probability that is stated; a slope that differs is a 
 
 from __future__ import annotations
 
+from functools import partial
+from math import isfinite
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flint import arb
 
-from gradcli.checks.derivatives import relations
 from gradcli.checks.derivatives.derivative_query import FEW, DerivativeQuery, PointEvaluation
 from gradcli.checks.derivatives.jets import SMOOTH, Tied, sides
-from gradcli.checks.evaluate.ball_numbers import GOOD_BITS, START_BITS, doubling, is_tiny, precision, with_bits
+from gradcli.checks.evaluate import ball_numbers
+from gradcli.checks.evaluate.ball_numbers import GOOD_BITS, START_BITS
 from gradcli.checks.evaluate.balls import EXACT
 from gradcli.checks.evaluate.interpretation import Failure
 from gradcli.graph.node import is_reader
@@ -27,14 +29,23 @@ from gradcli.graph.node import is_reader
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from gradcli.checks.derivatives.jets import DirectionalJets, Side, Sides
+    from gradcli.checks.derivatives.derivative_query import Balls
+    from gradcli.checks.derivatives.jets import Sides
     from gradcli.checks.evaluate.balls import Literals, Point
     from gradcli.graph.node import Node
 
     Answer = dict[str, Any]
+    Direction = Mapping[int, Any]
 
 
-MOST_DIFFERENCED = 50_000  # operations of one walk, of which some differences are looked at as well
+AGREE, DISJOINT, OPEN, CLOSE, NO_EXACT, NO_CLAIMED, TIE = "=", "!", "?", "~", "E", "R", "T"
+WORST_FIRST = "!TER?~="
+WITHOUT = {"undefined": NO_EXACT, "tie": TIE}  # the relation where there is no exact entry; otherwise it is open
+FAINT = 1e-9  # relative: smaller errors may come of rounded constants
+DETAILS = 8  # entries whose digits are written out
+DIGITS = 25
+MOST_DIGITS = 800
+MOST_DIFFERENCED = 50_000  # operations of one walk through loops, of which differences are looked at as well
 FEWEST_TIES = 64  # entries whose sides are looked at, whatever they cost
 MOST_TIE_STEPS = 200_000  # and as many more as take so many steps
 COUNT = 2  # directions at the given point; one beside it
@@ -44,15 +55,130 @@ CHANCE = 1e-20  # with a failure probability below this
 SINGLE = 64  # entries that may be requested one by one instead
 
 
+# --- entries ------------------------------------------------------------------------------------------------------
+
+
+def relation(exact: Any, claimed: Any, rtol: float | None) -> str:
+    """How an exact entry stands to a claimed one."""
+    if isinstance(exact, Failure):
+        return WITHOUT.get(exact.kind, OPEN)
+    if isinstance(claimed, Failure):
+        return NO_CLAIMED if claimed.kind == "undefined" else WITHOUT.get(claimed.kind, OPEN)
+    if claimed.is_zero() and ball_numbers.is_tiny(exact):
+        return AGREE  # no double is nearer than 0
+    if not exact.overlaps(claimed):
+        close = rtol is not None and abs(exact - claimed) <= rtol * abs(exact).max(abs(claimed))
+        return CLOSE if close else DISJOINT
+    if ball_numbers.settled(exact) and ball_numbers.settled(claimed) and not exact.contains(0):
+        return AGREE
+    return AGREE if ball_numbers.is_tiny(exact) and ball_numbers.is_tiny(claimed) else OPEN
+
+
+def speaks(relations: str) -> bool:
+    """Whether a point near the given one is evidence: both sides agree there, or differ for certain."""
+    return DISJOINT in relations or not set(relations) & {NO_EXACT, NO_CLAIMED, TIE, OPEN}
+
+
+def is_hopeful(x: Any) -> bool:
+    """Whether a failure is one that more bits may resolve."""
+    return isinstance(x, Failure) and x.kind == "undecided"
+
+
+def agreed(exact: Any, claimed: Any, bits: int) -> int:
+    """How many leading bits two entries share for certain; as many as there are where both are one number."""
+    if isinstance(exact, Failure) or isinstance(claimed, Failure):
+        return 0
+    gap = abs(exact - claimed)
+    if gap < ball_numbers.TINY:
+        return bits
+    if exact.contains(0) or not gap.is_finite():
+        return 0
+    mantissa, exponent = (gap / abs(exact)).upper().man_exp()
+    return max(0, min(bits, -int(exponent) - int(mantissa.bit_length())))
+
+
+def nearest(x: Any) -> float | None:
+    """The nearest double; None for a failure, and for what no double holds."""
+    value = float("nan") if isinstance(x, Failure) else float(x)
+    return value if isfinite(value) else None
+
+
+def digits(x: Any, count: int = DIGITS) -> str:
+    return x.reason if isinstance(x, Failure) else ball_numbers.digits(x, count)
+
+
+def written(exact: Any, claimed: Any, code: str) -> dict[str, str]:
+    """The relation and the digits of a pair; of an unequal one as many as it takes to tell them apart."""
+    count = DIGITS
+    while (found := (digits(exact, count), digits(claimed, count)))[0] == found[1]:
+        if code != DISJOINT or count >= MOST_DIGITS:
+            break
+        count *= 2
+    return {"relation": code, "exact": found[0], "claimed": found[1]}
+
+
+def answered(
+    codes: Mapping[int, str], exact: Balls, claimed: Balls, failure: Failure | None = None, **more: Any
+) -> Answer:
+    """What is answered of entries: the relation of each, both sides, the worst ones in digits, and what failed.
+
+    `beyond` has the exact entries that are too large for every double.
+    """
+
+    def badness(i: int) -> tuple[int, bool]:
+        faint = codes[i] == DISJOINT and bool(abs(exact[i] - claimed[i]) <= FAINT * abs(exact[i]))
+        return WORST_FIRST.index(codes[i]), faint
+
+    order = sorted(codes, key=badness)
+    failed = (x for i in order for x in (exact[i], claimed[i]) if isinstance(x, Failure))
+    failure = failure or next(failed, None)
+    nearest_exact = {i: nearest(exact[i]) for i in codes}
+    large = [i for i, value in nearest_exact.items() if value is None and not isinstance(exact[i], Failure)]
+    known = [i for i in large if ball_numbers.settled(exact[i]) and exact[i].is_finite()]
+    return {
+        "region": True,
+        "relations": "".join(codes.values()),
+        "entries": list(codes),
+        "exact": list(nearest_exact.values()),
+        "claimed": [nearest(claimed[i]) for i in codes],
+        **{part: getattr(failure, part, None) for part in ("reason", "node", "turn")},
+        "beyond": [(i, digits(exact[i])) for i in known],
+        "details": [{"entry": i, **written(exact[i], claimed[i], codes[i])} for i in order[:DETAILS]],
+        **more,
+    }
+
+
+def compared(
+    exact: Callable[[int], Balls],
+    claimed: Callable[[int], Balls],
+    entries: Sequence[int],
+    rtol: float | None,
+    work: int,
+    start: int = START_BITS,
+) -> Answer:
+    """The relation of each entry, decided with as few bits as will do; `agreed` are the bits that all pairs share.
+
+    `work` counts the operations on single entries that both sides take with any number of bits.
+    """
+    for bits in ball_numbers.doubling(start, work):
+        with ball_numbers.precision(bits):
+            one, other = exact(bits), claimed(bits)
+            codes = {i: relation(one[i], other[i], rtol) for i in entries}
+        pairs = [(one[i], other[i]) for i, code in codes.items() if code == OPEN]
+        if not any(all(type(x) is not Failure or is_hopeful(x) for x in pair) for pair in pairs):
+            break
+    least = min([bits, *(agreed(one[i], other[i], bits) for i in entries)])
+    return answered(codes, one, other, bits=bits, agreed=least)
+
+
+# --- points -------------------------------------------------------------------------------------------------------
+
+
 class ClaimComparison:
     """How a claim stands to a derivative, at one point after the other, within budgets of operations."""
 
     def __init__(
-        self,
-        query: DerivativeQuery,
-        judged: Node,
-        rtol: float | None = None,
-        literals: Literals = EXACT,
+        self, query: DerivativeQuery, judged: Node, rtol: float | None = None, literals: Literals = EXACT
     ) -> None:
         self.query = query
         self.judged = judged
@@ -68,14 +194,10 @@ class ClaimComparison:
 
     def compared(self, here: PointEvaluation, directions: int = COUNT) -> Answer:
         """The relation of each entry; of many entries along so many random directions."""
+        claimed = partial(here.claimed, self.judged)
         if self.query.wholesale:
-            all_at_once = Wholesale(here, self.judged, self.query.seed, self.rtol, directions)
-            found = all_at_once.compared()
-            here.rough = all_at_once.rough
-            return found
-        found = relations.compared(
-            here.exact, here.claimed(self.judged), self.query.entries, self.rtol, self.work, self.start
-        )
+            return Wholesale(here, claimed, self.rtol, directions).compared()
+        found = compared(here.exact, claimed, self.query.entries, self.rtol, self.work, self.start)
         if self.loops:
             self.start = found["bits"]
         return found
@@ -83,37 +205,36 @@ class ClaimComparison:
     def region(self, point: Point) -> list[int]:
         """The signs that decide branches at a point."""
         here = self.here(point)
-        with_bits(here.exact, lambda found: not any(map(relations.is_hopeful, found.values())), self.work)
+        ball_numbers.with_bits(here.exact, lambda found: not any(map(is_hopeful, found.values())), self.work)
         return here.signs
 
-    def given(self, point: Point, directions: Sequence[Mapping[int, Any]]) -> tuple[PointEvaluation, Answer]:
+    def given(self, point: Point, directions: Sequence[Direction]) -> tuple[PointEvaluation, Answer]:
         """The value at the given point as `ball`, the comparison there as `given`, and what is known of a tie."""
-        here = self.here(point)
+        here, query = self.here(point), self.query
         value = here.value()
         if self.loops:
-            self.start = here.lines_bits
+            self.start = here.bits
         answer: Answer = {"ball": value, "given": None, "tie": None, "digits": None}
         if isinstance(value, Failure) and value.kind == "undefined":
             return here, answer
-        found = self.compared(here)
-        tied = [i for i, code in zip(found["entries"], found["relations"], strict=True) if code == relations.TIE]
+        found = answer["given"] = self.compared(here)
+        tied = [i for i, code in zip(found["entries"], found["relations"], strict=True) if code == TIE]
         if tied:
-            most = max(FEWEST_TIES, MOST_TIE_STEPS // self.query.paths.cost)
-            seen = here.rough or here.ties(tied[:most], directions)
+            seen = here.rough or here.ties(tied[: max(FEWEST_TIES, MOST_TIE_STEPS // query.paths.cost)], directions)
             answer["tie"] = {**tie_answer(seen), "node": found["node"], "turn": found["turn"]}
             if seen.worst is None:
-                found = self.compared(here)
-        answer["given"] = found
-        affordable = not self.loops or self.query.paths.cost <= MOST_DIFFERENCED
-        if not tied and not self.query.wholesale and self.query.second is None and affordable:
-            known = self.query.digits
-            if here.key not in known:
-                known[here.key] = agrees(here, here.partials)
-            answer["digits"] = known[here.key]
-        if self.query.plane and not tied:
-            with precision(START_BITS):
-                found_so = [here.lines(START_BITS).holomorphic(k) for k in range(min(self.query.target.type.size, FEW))]
-            answer["holomorphic"] = False if False in found_so else None if None in found_so else True
+                answer["given"] = self.compared(here)
+            return here, answer
+        affordable = not self.loops or query.paths.cost <= MOST_DIFFERENCED
+        if not query.wholesale and query.second is None and affordable:
+            if here.key not in query.digits:
+                query.digits[here.key] = here.differences_agree(here.partials)
+            answer["digits"] = query.digits[here.key]
+        if query.plane:
+            with ball_numbers.precision(START_BITS):
+                lines = here.lines(START_BITS)
+                slopes = [lines.holomorphic(k) for k in range(min(query.target.type.size, FEW))]
+            answer["holomorphic"] = False if False in slopes else None if None in slopes else True
         return here, answer
 
     def beside(self, signs: Sequence[int] | None, point: Point) -> Answer:
@@ -123,232 +244,134 @@ class ClaimComparison:
         """
         here = self.here(point)
         found = self.compared(here, 1)
-        inside = here.signs == signs if signs is not None else set(found["relations"]) <= set("=~")
+        inside = here.signs == signs if signs is not None else set(found["relations"]) <= {AGREE, CLOSE}
         return found if inside else {"region": False}
 
 
 def tie_answer(seen: Tied) -> Answer:
-    """What happens at a tie, as plain data: the slopes along each axis, and the values of the roughest direction."""
-    worst = seen.worst
-    kind = "smooth" if worst is None else worst.kind
-    shown = worst or next(iter(seen.axes.values()))
-    axes = list(seen.axes.values())
+    """What happens at a tie, as plain data: the slopes along each axis, and the values of the roughest direction.
+
+    A slope without a bound is inf or -inf, and what is not known is None.
+    """
+
+    def plain(x: Any) -> float | None:
+        return x if x is None or isinstance(x, float) else nearest(x)
+
+    worst, axes = seen.worst, list(seen.axes.values())
+    shown: Sides = worst or axes[0]
     return {
-        "kind": kind,
+        "kind": "smooth" if worst is None else worst.kind,
         "reason": shown.reason,
         "axes": list(seen.axes),
-        "left": [slope(one.left) for one in axes],
-        "right": [slope(one.right) for one in axes],
-        "digits": [written(shown.left), written(shown.right)],
-        "value": relations.nearest(shown.value),
-        "limits": [limit(shown.left), limit(shown.right)],
+        "left": [plain(one.left.slope) for one in axes],
+        "right": [plain(one.right.slope) for one in axes],
+        "value": plain(shown.value),
+        "limits": [plain(one.limit) for one in (shown.left, shown.right)],
     }
-
-
-def slope(one: Side) -> float | str | None:
-    """A slope as the nearest double, "inf" or "-inf" where it has no bound, None where it is not known."""
-    if isinstance(one.slope, float):
-        return "inf" if one.slope > 0 else "-inf"
-    return None if one.slope is None else relations.nearest(one.slope)
-
-
-def written(one: Side) -> str | None:
-    """The digits of a slope."""
-    if one.slope is None:
-        return None
-    return str(slope(one)) if isinstance(one.slope, float) else relations.digits(one.slope)
-
-
-def limit(one: Side) -> float | None:
-    return None if one.limit is None else relations.nearest(one.limit)
-
-
-# --- differences of the value ------------------------------------------------------------------------------------
-
-DIFFERENCE_BITS = 512
-STEP = 110  # a step is 2**-110 of each entry's size: its square is below 60 digits
-
-
-def difference(here: PointEvaluation, direction: Mapping[int, Any]) -> Any:
-    """The derivative along a direction, with its estimated error as a radius; a Failure where values are missing."""
-    with precision(DIFFERENCE_BITS):
-        lines = here.lines(DIFFERENCE_BITS)
-        found: list[Any] = []
-        signs: list[list[int]] = []  # that decided branches, at each place
-        for times in (1, 2):
-            h = arb(2) ** -STEP * times
-            ends = []
-            for side in (1, -1):
-                moves = {i: side * h * speed for i, speed in direction.items()}
-                value, decided = lines.moved_value(moves)
-                ends.append(value)
-                signs.append(decided)
-            failed = next((end for end in ends if type(end) is not arb), None)
-            if failed is not None:
-                return failed if isinstance(failed, Failure) else Failure("undecided", None, "no number")
-            found.append((ends[0] - ends[1]) / (2 * h))
-        if any(decided != signs[0] for decided in signs):
-            return Failure("tie", None, "a branch changes within a step")
-        fine, coarse = found
-        return fine + arb(0, 1) * abs(fine - coarse).abs_upper()
-
-
-def agrees(here: PointEvaluation, partials: Mapping[int, Any]) -> bool | None:
-    """Whether partial derivatives and differences give the same slope along a line; None where one of them is missing.
-
-    All entries move at once, each at a speed of its own.
-    """
-    generator = Random(here.query.seed)
-    if any(isinstance(x, Failure) for x in partials.values()):
-        return None
-    with precision(DIFFERENCE_BITS):
-        center = here.lines(DIFFERENCE_BITS).center
-        if any(isinstance(center[i], Failure) for i in partials):
-            return None
-        way = {i: arb(generator.randrange(1025, 4096, 2)) / 1024 * size(center[i]) for i in partials}
-        found = difference(here, way)
-        if isinstance(found, Failure):
-            return None
-        expected = sum((partials[i] * speed for i, speed in way.items()), arb(0))
-        return bool(found.overlaps(expected))
-
-
-def size(x: Any) -> Any:
-    """A power of 2 near a number that is below 1; 1 for a larger one, and for 0."""
-    middle = x.mid()
-    if middle.is_zero() or abs(middle) >= 1:
-        return arb(1)
-    mantissa, exponent = middle.man_exp()
-    return arb(2) ** (int(exponent) + int(abs(mantissa)).bit_length())
 
 
 # --- many entries ------------------------------------------------------------------------------------------------
 
 
-class Wholesale:
-    """The comparison of all entries at once; `rough` is a direction without a derivative, where there is one."""
+class Joint(NamedTuple):
+    """The relation of all entries at once; `wrong` is an entry that is wrong for certain, and its partial."""
 
-    def __init__(self, here: PointEvaluation, judged: Node, seed: int, rtol: float | None, count: int = COUNT) -> None:
-        self.count = count
+    code: str
+    chance: float = 1.0  # that an error of one part in 10**12 goes unseen
+    wrong: tuple[int, Any] | None = None
+    failure: Failure | None = None
+
+
+class Wholesale:
+    """The comparison of all entries at once, along random directions."""
+
+    def __init__(
+        self, here: PointEvaluation, claimed: Callable[[int], Balls], rtol: float | None, count: int = COUNT
+    ) -> None:
         self.here = here
-        self.judged = judged
-        self.seed = seed
+        self.claimed = claimed
         self.rtol = rtol
-        self.rough: Tied | None = None
-        self.signs: list[int] = []  # that decided branches along the first direction
+        self.count = count
 
     def compared(self) -> Answer:
-        """As `relations.compared`; `chance` is the probability that an error of one part in 10**12 goes unseen."""
-        code, chance, wrong, claims, bits = relations.OPEN, 1.0, None, [], 0
-        failure: Failure | None = None
-        for bits in doubling(work=2 * self.count * self.here.query.paths.cost):
-            with precision(bits):
-                lines = self.here.lines(bits)
-                lines.signs, self.signs = [], []
-                claims = list(self.here.claimed(self.judged)(bits).values())
-                code, chance, wrong, failure = self._at(lines, claims)
-                self.here.signs = self.signs
-            if code != relations.OPEN or (failure is not None and not relations.is_hopeful(failure)):
+        """As the function `compared`, with the chance of an error."""
+        for bits in ball_numbers.doubling(work=2 * self.count * self.here.query.paths.cost):
+            with ball_numbers.precision(bits):
+                self.lines, self.claims = self.here.lines(bits), self.claimed(bits)
+                self.lines.signs, self.here.signs = [], []
+                found = self._joint()
+            if found.code != OPEN or (found.failure is not None and not is_hopeful(found.failure)):
                 break
-        codes = [code] * len(claims)
-        details = []
-        claimed = [relations.nearest(x) for x in claims]
-        exact = list(claimed)
-        if wrong is not None:
-            at, partial = wrong
-            codes = [relations.OPEN] * len(claims)
-            codes[at] = relations.DISJOINT
-            exact[at] = relations.nearest(partial)
-            digits = {"exact": relations.digits(partial), "claimed": relations.digits(claims[at])}
-            details.append({"entry": at, "relation": relations.DISJOINT, **digits})
-        order = [i for i in range(len(claims)) if wrong is None or i != wrong[0]][: relations.DETAILS - len(details)]
-        for i in order:
-            text = relations.digits(claims[i])
-            details.append({"entry": i, "relation": codes[i], "exact": text, "claimed": text})
-        return {
-            **relations.entries_answer("".join(codes), range(len(claims)), exact, claimed, failure),
-            "beyond": relations.beyond(dict(enumerate(claims))) if code == relations.AGREE else [],
-            "details": details,
-            "bits": bits,
-            "agreed": GOOD_BITS if code == relations.AGREE else 0,
-            "chance": chance,
-        }
+        exact, codes = dict(self.claims), dict.fromkeys(self.claims, found.code)
+        if found.wrong is not None:
+            at, exact[at] = found.wrong
+            codes = {i: DISJOINT if i == at else OPEN for i in codes}
+        agreed = GOOD_BITS if found.code == AGREE else 0
+        return answered(codes, exact, self.claims, found.failure, bits=bits, agreed=agreed, chance=found.chance)
 
-    def _at(
-        self, lines: DirectionalJets, claims: Sequence[Any]
-    ) -> tuple[str, float, tuple[int, Any] | None, Failure | None]:
-        failed = next((x for x in claims if isinstance(x, Failure)), None)
+    def _joint(self) -> Joint:
+        failed = next((x for x in self.claims.values() if isinstance(x, Failure)), None)
         if failed is not None:
-            return (relations.NO_CLAIMED if failed.kind == "undefined" else relations.OPEN), 1.0, None, failed
-        zeros = [i for i, x in enumerate(claims) if x.is_zero()]
-        if lines.bits > START_BITS and any(x.contains(0) and not x.is_zero() for x in claims):
-            return relations.OPEN, 1.0, None, Failure("unclear", None, "a claim that may be 0")
-        others = [i for i, x in enumerate(claims) if not x.is_zero()]
-        chance = 1.0
-        generator = Random(self.seed)
-        for group in (others, zeros):
+            return Joint(NO_CLAIMED if failed.kind == "undefined" else OPEN, failure=failed)
+        zeros = [i for i, x in self.claims.items() if x.is_zero()]
+        others = [i for i, x in self.claims.items() if not x.is_zero()]
+        if self.lines.bits > START_BITS and any(self.claims[i].contains(0) for i in others):
+            return Joint(OPEN, failure=Failure("unclear", None, "a claim that may be 0"))
+        generator = Random(self.here.query.seed)
+        chance = 0.0
+        for group in filter(None, (others, zeros)):
             odds = 1.0
-            for _ in range(self.count if group else 0):
-                way = {i: speed(generator, claims[i]) for i in group}
-                gap = self._gap(lines, claims, way)
-                self.signs = self.signs or list(lines.signs)
+            for _ in range(self.count):
+                way = {i: speed(generator, self.claims[i]) for i in group}
+                gap = self._gap(way)
+                self.here.signs = self.here.signs or list(self.lines.signs)
                 if isinstance(gap, Failure):
-                    code = {"undefined": relations.NO_EXACT, "tie": relations.TIE}.get(gap.kind, relations.OPEN)
-                    return code, 1.0, None, gap
+                    return Joint(WITHOUT.get(gap.kind, OPEN), failure=gap)
                 if not gap.contains(0):
-                    found = None if self.rtol is not None else self._named(lines, claims, way)
-                    return (relations.OPEN if found is None else relations.DISJOINT), 1.0, found, None
-                width = float(abs(gap).upper())
-                odds *= (2 * width / RELATIVE + 1) / 2.0 ** (RANDOM_BITS - 1)
-                if group is zeros and not gap.is_zero() and not all_zero(lines, zeros):
-                    return relations.OPEN, 1.0, None, None
-            chance = max(chance if chance < 1 else 0.0, odds) if group else chance
-        return (relations.AGREE if chance < CHANCE else relations.OPEN), chance, None, None
+                    wrong = None if self.rtol is not None else self._wrong(way)
+                    return Joint(OPEN if wrong is None else DISJOINT, wrong=wrong)
+                odds *= (2 * float(abs(gap).upper()) / RELATIVE + 1) / 2.0 ** (RANDOM_BITS - 1)
+                if group is zeros and not gap.is_zero() and not self._all_tiny(zeros):
+                    return Joint(OPEN)
+            chance = max(chance, odds)
+        return Joint(AGREE if chance < CHANCE else OPEN, chance)
 
-    def _gap(self, lines: DirectionalJets, claims: Sequence[Any], way: Mapping[int, Any]) -> Any:
+    def _gap(self, way: Direction) -> Any:
         """The exact slope along a direction less the claimed one."""
-        slope = lines.slope(way)
-        if isinstance(slope, Failure):
-            if slope.kind != "tie":
-                return slope
-            seen = sides(lines, way)
+        slope = self.lines.slope(way)
+        if is_tie(slope):
+            seen = sides(self.lines, way)
             if seen.kind != SMOOTH:
-                self.rough = Tied(self._tied(lines, way), seen)
+                at = halved(way, lambda part: is_tie(self.lines.slope(part)))
+                self.here.rough = Tied({} if at is None else {at: sides(self.lines, {at: 1})}, seen)
                 return slope
             slope = seen.slope
-        return slope - lines.field.total(claims[i] * speed for i, speed in way.items())
+        return slope - self.lines.field.total(self.claims[i] * speed for i, speed in way.items())
 
-    def _tied(self, lines: DirectionalJets, way: Mapping[int, Any]) -> dict[int, Sides]:
-        """An entry that lies on the tie that a direction meets, with its sides."""
-
-        def meets(part: Mapping[int, Any]) -> bool:
-            slope = lines.slope(part)
-            return isinstance(slope, Failure) and slope.kind == "tie"
-
-        at = halved(way, meets)
-        return {} if at is None else {at: sides(lines, {at: 1})}
-
-    def _named(self, lines: DirectionalJets, claims: Sequence[Any], way: Mapping[int, Any]) -> tuple[int, Any] | None:
+    def _wrong(self, way: Direction) -> tuple[int, Any] | None:
         """An entry whose claim is wrong for certain, and its partial, where the slopes along a direction differ."""
 
-        def differ(part: Mapping[int, Any]) -> bool:
-            gap = self._gap(lines, claims, part)
+        def differs(part: Direction) -> bool:
+            gap = self._gap(part)
             return not isinstance(gap, Failure) and not gap.contains(0)
 
-        at = halved(way, differ)
+        at = halved(way, differs)
         if at is None:
             return None
-        partial = lines.partial(at)
-        return None if isinstance(partial, Failure) or partial.overlaps(claims[at]) else (at, partial)
+        exact = self.lines.partial(at)
+        return None if isinstance(exact, Failure) or exact.overlaps(self.claims[at]) else (at, exact)
+
+    def _all_tiny(self, entries: Sequence[int]) -> bool:
+        """Whether some partials are 0 for certain, each enclosed by itself."""
+        found = map(self.lines.partial, entries)
+        return len(entries) <= SINGLE and all(type(x) is arb and ball_numbers.is_tiny(x) for x in found)
 
 
-def all_zero(lines: DirectionalJets, zeros: Sequence[int]) -> bool:
-    """Whether some partials are 0 for certain, each enclosed by itself."""
-    found = [lines.partial(i) for i in zeros] if len(zeros) <= SINGLE else [None]
-    return all(type(x) is arb and is_tiny(x) for x in found)
+def is_tie(slope: Any) -> bool:
+    return isinstance(slope, Failure) and slope.kind == "tie"
 
 
-def halved(way: Mapping[int, Any], holds: Callable[[Mapping[int, Any]], bool]) -> int | None:
+def halved(way: Direction, holds: Callable[[Direction], bool]) -> int | None:
     """An entry of a direction for which something holds that holds for the whole; None where no half has it."""
     inside = sorted(way)
     while len(inside) > 1:

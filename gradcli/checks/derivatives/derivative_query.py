@@ -1,12 +1,14 @@
 """Encloses a requested derivative at a point, with any number of bits.
 
 The claim is read from the same values, so that both sides of a comparison are at the same point. The signs that decided
-branches are kept: another point lies in the same region if they are the same there.
+branches are kept: another point lies in the same region if they are the same there. Beside the series stand
+differences of the value to some 60 digits: a series that they contradict certifies nothing.
 """
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, cached_property
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 from flint import arb
@@ -20,26 +22,36 @@ from gradcli.checks.expansions.series_fields import ComplexField
 from gradcli.graph.node import LEAF, reachable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Mapping, Sequence
+    from collections.abc import Hashable, Mapping, Sequence
 
     from gradcli.checks.evaluate.balls import BallField, Literals, Point
     from gradcli.checks.evaluate.evaluation import Steps
     from gradcli.graph.node import Node
 
+    Balls = Mapping[int, Any]  # entry -> a ball or a Failure
+
 
 FEW = 16  # entries that always have a series each
-MOST_SINGLE = 1000  # more are looked at along random directions
-TIE_BITS = (ball_numbers.START_BITS, 512, 2048)  # at a tie: the last ones tell a slope of 0 from the smallest double
-WHOLESALE = 8  # walks that they take, roughly
+MOST_SINGLE = 1000  # entries; of more the derivative is enclosed along random directions
+MOST_STEPS = 400_000  # operations of the series of all entries; beyond that, likewise
+WHOLESALE = 8  # walks that these directions take, roughly
 MOST_TOTAL = 8_000_000  # operations on single entries for one enclosure
-MOST_STEPS = 400_000  # or where the series of all entries would take so many steps
 MOST_KNOWN = 32  # points and precisions whose partials are kept
+TIE_BITS = (ball_numbers.START_BITS, 512, 2048)  # at a tie: the last ones tell a slope of 0 from the smallest double
+DIFFERENCE_BITS = 512
+STEP = 110  # a difference has a step of 2**-110 of each entry's size: its square is below 60 digits
 
 
 @cache
 def field_of(bits: int, literals: Literals = EXACT, plane: bool = False) -> BallField:
-    """The field for numbers of so many bits, complex ones in the `plane`: what it knows serves every point."""
+    """The field for numbers of so many bits, complex ones in the `plane`; it is shared by all points."""
     return (ComplexField if plane else balls.BallField)(literals)
+
+
+def entries_of(node: Node, point: Point, literals: Literals, plane: bool, bits: int) -> Balls:
+    """The entries of a node at a point, to be called with so many bits set."""
+    field = field_of(bits, literals, plane)
+    return dict(enumerate(field.slopes(balls.read(field, [node], point)[0].flat)))
 
 
 class DerivativeQuery:
@@ -47,7 +59,7 @@ class DerivativeQuery:
 
     Where the node is itself the derivative of a scalar y by a scalar z, given as `inner`, its derivatives are second
     ones of y: then they are read from y, and the rule that made the first derivative takes no part. In the complex
-    `plane` every entry counts twice, for its real and its imaginary part.
+    `plane` every entry counts twice, for its real and its imaginary part. Raises Unsupported for too large a program.
     """
 
     def __init__(
@@ -62,28 +74,26 @@ class DerivativeQuery:
     ) -> None:
         self.output = output
         self.target = target
+        self.moving = moving
+        self.seed = seed
         self.plane = plane
         self.parts = 2 if plane else 1  # of an entry
         self.entries = list(range(self.parts * target.type.size)) if entries is None else list(entries)
         self.paths = DependencyCone([output], target)
-        self.moving = tuple(moving)
-        self.seed = seed
         count = len(self.entries)
         self.second: DependencyCone | None = None
         if inner is not None and count <= FEW and not plane:
             y, z = inner
             self.second = DependencyCone([y], *dict.fromkeys((z, target)))
-        many = count > MOST_SINGLE or (count > FEW and count * self.paths.cost > MOST_STEPS)
-        if many and plane:
+        self.wholesale = count > MOST_SINGLE or (count > FEW and count * self.paths.cost > MOST_STEPS)
+        if self.wholesale and plane:
             raise Unsupported(f"the {count:,} partials of {count // 2:,} complex entries")
-        self.wholesale = many
-        total = self.paths.cost * (WHOLESALE if many else count)
+        total = self.paths.cost * (WHOLESALE if self.wholesale else count)
         if total > MOST_TOTAL:
             raise Unsupported(f"about {total:,} operations on entries, more than {MOST_TOTAL:,}")
-        # What one claim has read, for the next: signs and partials, whether differences agree with these.
-        self.known: dict[Hashable, tuple[list[int], Mapping[int, Any]]] = {}
+        # what one claim has read, for the next: signs and partials, and whether differences agree with these
+        self.known: dict[Hashable, tuple[list[int], Balls]] = {}
         self.digits: dict[Hashable, bool | None] = {}
-        self._together: DependencyCone | None = None
         self._beyond: dict[Node, Steps] = {}
 
     def work(self, judged: Node) -> int:
@@ -100,63 +110,48 @@ class DerivativeQuery:
             self._beyond[node] = steps_of([one for one in reachable([node]) if one not in have])
         return self._beyond[node]
 
-    @property
+    @cached_property
     def together(self) -> DependencyCone:
         """The paths from the target and all other leaves that may move; from an inner value, from it alone."""
-        if self._together is None:
-            others = []
-            if self.target.primitive is LEAF:
-                others = [
-                    node
-                    for node in reachable([self.output])
-                    if node.primitive is LEAF and node.params["name"] in self.moving and node is not self.target
-                ]
-            self._together = DependencyCone([self.output], self.target, *others)
-        return self._together
+        leaves = [node for node in reachable([self.output]) if node.primitive is LEAF and node is not self.target]
+        moving = [node for node in leaves if node.params["name"] in self.moving and self.target.primitive is LEAF]
+        return DependencyCone([self.output], self.target, *moving)
 
 
 class PointEvaluation:
-    """A derivative at one point. `joined` are entries whose partials are read on both sides of a tie."""
+    """A derivative at one point."""
 
     def __init__(self, query: DerivativeQuery, point: Point, literals: Literals = EXACT) -> None:
         self.query = query
         self.point = point
-        self.signs: list[int] = []
-        self.partials: Mapping[int, Any] = {}  # the last ones
-        self.joined: set[int] = set()
-        self.rough: Tied | None = None  # along a direction in which many entries move
         self.literals = literals
-        self.place = repr(point)
+        self.bits = ball_numbers.START_BITS  # of the last lines
+        self.signs: list[int] = []  # that decided branches
+        self.partials: Balls = {}  # the last ones
+        self.joined: set[int] = set()  # entries whose partials are read on both sides of a tie
+        self.rough: Tied | None = None  # where a direction in which many entries move has no derivative
         self.key: Hashable = None  # of the last partials
-        self._lines: tuple[int, DirectionalJets] | None = None
-
-    def _field(self, bits: int, printed: bool = False) -> BallField:
-        return field_of(bits, self.literals._replace(printed=printed), self.query.plane)
+        self._place = repr(point)
+        self._lines: DirectionalJets | None = None
 
     def lines(self, bits: int) -> DirectionalJets:
         """The lines through the point; to be used with so many bits set."""
-        if self._lines is None or self._lines[0] != bits:
-            self._lines = (bits, self._through(self.query.paths, bits))
-        return self._lines[1]
-
-    @property
-    def lines_bits(self) -> int:
-        """The bits of the last lines, 128 before there are any."""
-        return ball_numbers.START_BITS if self._lines is None else self._lines[0]
+        if self._lines is None or self.bits != bits:
+            self._lines, self.bits = self._through(self.query.paths, bits), bits
+        return self._lines
 
     def _through(self, paths: DependencyCone, bits: int) -> DirectionalJets:
-        return DirectionalJets(self._field(bits), paths, self.point)
+        field = field_of(bits, self.literals._replace(printed=False), self.query.plane)
+        return DirectionalJets(field, paths, self.point)
 
     def value(self) -> Any:
         """The output with 56 good bits, as far as the budget goes: a ball or a Failure."""
         return ball_numbers.with_bits(lambda bits: self.lines(bits).value, work=self.query.paths.cost)
 
-    def exact(self, bits: int) -> Mapping[int, Any]:
-        """The partial derivatives with respect to the requested entries: balls or Failures; read once for all claims
-        about them.
-        """
+    def exact(self, bits: int) -> Balls:
+        """The partial derivatives with respect to the requested entries, read once for all claims about them."""
         known = self.query.known
-        self.key = (bits, self.literals, tuple(sorted(self.joined)), self.place)
+        self.key = (bits, self.literals, tuple(sorted(self.joined)), self._place)
         if self.key not in known:
             found = self._exact(bits)
             if len(known) == MOST_KNOWN:
@@ -165,39 +160,31 @@ class PointEvaluation:
         self.signs, self.partials = known[self.key]
         return self.partials
 
-    def _exact(self, bits: int) -> tuple[list[int], Mapping[int, Any]]:
+    def _exact(self, bits: int) -> tuple[list[int], Balls]:
         """The signs that decide branches, and the partials."""
-        if self.query.second is not None and not self.joined:
-            paths = self.query.second
-            lines = DirectionalJets(self._field(bits), paths, self.point)
-            start = paths.size - self.query.target.type.size
-            return lines.signs, {i: lines.second(0, start + i) for i in self.query.entries}
+        query = self.query
+        if query.second is not None and not self.joined:
+            lines = self._through(query.second, bits)
+            start = query.second.size - query.target.type.size
+            return lines.signs, {i: lines.second(0, start + i) for i in query.entries}
         lines = self.lines(bits)
         lines.signs = []
-        found = {i: self._joined(lines, i) if i in self.joined else lines.partial(i) for i in self.query.entries}
+        found = {i: self._joined(lines, i) if i in self.joined else lines.partial(i) for i in query.entries}
         return lines.signs, found
-
-    def claimed(self, node: Node) -> Callable[[int], Mapping[int, Any]]:
-        """The entries of a node at this point, for so many bits; the decimals of this one may count to their digits."""
-        order = self.query.beyond(node)
-
-        def at(bits: int) -> Mapping[int, Any]:
-            field = self._field(bits, self.literals.printed)
-            if self.literals.printed:
-                flat = balls.read(field, [node], self.point)[0].flat
-            else:
-                base = self.lines(bits).base
-                base.follow(order)
-                flat = base.known[node].flat
-            return dict(enumerate(field.slopes(flat)))
-
-        return at
 
     def _joined(self, lines: DirectionalJets, i: int) -> Any:
         seen = sides(lines, {i: 1})
         if seen.lacks_digits:
             return Failure("undecided", None, seen.reason)
         return seen.slope if seen.kind == SMOOTH else Failure("tie", None, "a tie")
+
+    def claimed(self, node: Node, bits: int) -> Balls:
+        """The entries of a node at this point; the decimals of this node alone may count to their digits."""
+        if self.literals.printed:
+            return entries_of(node, self.point, self.literals, self.query.plane, bits)
+        lines = self.lines(bits)
+        lines.base.follow(self.query.beyond(node))
+        return dict(enumerate(lines.field.slopes(lines.base.known[node].flat)))
 
     # --- at a tie ---------------------------------------------------------------------------------------------
 
@@ -207,45 +194,71 @@ class PointEvaluation:
         Where all of it is smooth, these entries are `joined` from now on.
         """
         for bits in TIE_BITS:
-            found = self._tied(entries, directions, bits)
+            with ball_numbers.precision(bits):
+                lines = self.lines(bits)
+                seen = {i: sides(lines, {i: 1}) for i in entries}
+                smooth = all(one.kind == SMOOTH for one in seen.values())
+                found = Tied(seen, self._along(directions, seen) if smooth else None)
+            if found.worst is None:
+                self.joined |= set(entries)
             if found.worst is None or not found.worst.lacks_digits:
                 break
         return found
 
-    def _tied(self, entries: Sequence[int], directions: Sequence[Mapping[int, Any]], bits: int) -> Tied:
-        with ball_numbers.precision(bits):
-            lines = self.lines(bits)
-            seen = {i: sides(lines, {i: 1}) for i in entries}
-            rough = {i: one for i, one in seen.items() if one.kind != SMOOTH}
-            if rough:
-                return Tied(seen, None)
-            wrong = self._along(directions, seen, bits)
-        if wrong is None:
-            self.joined |= set(entries)
-        return Tied(seen, wrong)
-
-    def _along(self, directions: Sequence[Mapping[int, Any]], seen: Mapping[int, Sides], bits: int) -> Sides | None:
+    def _along(self, directions: Sequence[Mapping[int, Any]], seen: Mapping[int, Sides]) -> Sides | None:
+        """The first direction along which the output is not smooth, or has not the slope that the partials give."""
         together = self.query.together
         count = together.size * self.query.parts
         if not directions or count < 2:
             return None
-        lines = self._through(together, bits)
+        lines = self._through(together, self.bits)
         slopes: dict[int, Any] = {}
         for i in range(count):
-            slope = seen[i].slope if i in seen else lines.partial(i)
-            if isinstance(slope, Failure):
-                one = sides(lines, {i: 1})
-                if one.kind != SMOOTH:
-                    return one
-                slope = one.slope
-            slopes[i] = slope
+            slopes[i] = seen[i].slope if i in seen else lines.partial(i)
+            if isinstance(slopes[i], Failure):
+                axis = sides(lines, {i: 1})
+                if axis.kind != SMOOTH:
+                    return axis
+                slopes[i] = axis.slope
         for direction in directions:
-            one = sides(lines, direction)
-            if one.kind != SMOOTH:
-                return one
-            expected: Any = sum((slopes[i] * speed for i, speed in direction.items()), arb(0))
-            if not one.slope.overlaps(expected):
-                return one._replace(
-                    kind="KINK", reason="the partial derivatives exist, but the function is not differentiable"
-                )
+            both = sides(lines, direction)
+            if both.kind != SMOOTH:
+                return both
+            if not both.slope.overlaps(sum((slopes[i] * speed for i, speed in direction.items()), arb(0))):
+                reason = "the partial derivatives exist, but the function is not differentiable"
+                return both._replace(kind="KINK", reason=reason)
         return None
+
+    # --- differences of the value -------------------------------------------------------------------------------
+
+    def differences_agree(self, partials: Balls) -> bool | None:
+        """Whether partial derivatives and central differences have the same slope along a line; None where one is
+        missing, or a branch changes within a step.
+
+        All entries move at once, each at a speed of its own. The gap between two steps bounds the error of the shorter.
+        """
+        if any(isinstance(x, Failure) for x in partials.values()):
+            return None
+        generator = Random(self.query.seed)
+        with ball_numbers.precision(DIFFERENCE_BITS):
+            lines = self.lines(DIFFERENCE_BITS)
+            if any(isinstance(lines.center[i], Failure) for i in partials):
+                return None
+            sizes = {i: power_of_two(lines.center[i]) for i in partials}
+            speeds = {i: size * generator.randrange(1025, 4096, 2) / 1024 for i, size in sizes.items()}
+            steps = [side * times * arb(2) ** -STEP for times in (1, 2) for side in (1, -1)]
+            ends = [lines.moved_value({i: step * speed for i, speed in speeds.items()}) for step in steps]
+            if any(type(value) is not arb or signs != ends[0][1] for value, signs in ends):
+                return None
+            fine, coarse = ((ends[k][0] - ends[k + 1][0]) / (2 * steps[k]) for k in (0, 2))
+            expected = sum((partials[i] * speed for i, speed in speeds.items()), arb(0))
+            return bool((fine + arb(0, 1) * abs(fine - coarse).abs_upper()).overlaps(expected))
+
+
+def power_of_two(x: Any) -> Any:
+    """The power of 2 above a number that is below 1; 1 for a larger one, and for 0."""
+    middle = x.mid()
+    if middle.is_zero() or abs(middle) >= 1:
+        return arb(1)
+    mantissa, exponent = middle.man_exp()
+    return arb(2) ** (int(exponent) + int(abs(mantissa)).bit_length())

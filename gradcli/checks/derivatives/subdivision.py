@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flint import arb
 
-from gradcli.checks.derivatives import relations
+from gradcli.checks.derivatives.claim_comparison import DISJOINT, relation
 from gradcli.checks.derivatives.jets import DirectionalJets
 from gradcli.checks.evaluate.ball_numbers import precision
 from gradcli.checks.evaluate.interpretation import Failure
@@ -125,7 +125,7 @@ class Cover:
                     return ("undefined" if one.kind == "undefined" else "open"), one.reason
                 if not one.is_finite():
                     return "open", None
-            if relations.relation(exact, other, None) == relations.DISJOINT:
+            if relation(exact, other, None) == DISJOINT:
                 return "refuted", None
             bound = max(bound, float((exact - other).abs_upper()))
         if tolerance is not None and not bound <= tolerance * self.size:

@@ -11,6 +11,7 @@ import gc
 import os
 import sys
 from contextlib import suppress
+from functools import partial
 from importlib import import_module
 from json import dumps, loads
 from math import isfinite
@@ -21,9 +22,8 @@ from typing import TYPE_CHECKING, Any
 
 from flint import arb
 
-from gradcli.checks.derivatives import relations
-from gradcli.checks.derivatives.claim_comparison import ClaimComparison
-from gradcli.checks.derivatives.derivative_query import DerivativeQuery, PointEvaluation, field_of
+from gradcli.checks.derivatives.claim_comparison import ClaimComparison, compared, nearest, speaks
+from gradcli.checks.derivatives.derivative_query import DerivativeQuery, PointEvaluation, entries_of, field_of
 from gradcli.checks.evaluate import ball_numbers, balls
 from gradcli.checks.evaluate.balls import EXACT, Literals
 from gradcli.checks.evaluate.evaluation import work_of
@@ -132,7 +132,7 @@ class Session:
             usable = tie is None or tie["kind"] == "smooth"
             for position, change in enumerate(beside if usable else ()):
                 one = judging.beside(given.signs if tie is None else None, {**here, **_point(change)})
-                if one["region"] and relations.speaks(one["relations"]):
+                if one["region"] and speaks(one["relations"]):
                     found.append({"position": position, **self._plain(one)})
                 if len(found) == wanted:
                     break
@@ -163,8 +163,9 @@ class Session:
         sides = [self.nodes[left or 0], judged]
         work, entries = work_of(reachable(sides)), range((2 if plane else 1) * judged.type.size)
         for given in points:
-            exact, claimed = [self._of_node(node, _point(given), literals, plane) for node in sides]
-            answers.append(self._plain(relations.compared(exact, claimed, entries, rtol, work)))
+            place = _point(given)
+            exact, claimed = [partial(entries_of, node, place, literals, plane) for node in sides]
+            answers.append(self._plain(compared(exact, claimed, entries, rtol, work)))
         return {"points": answers}
 
     def on_cover(self, derivative: Any, right: int, point: Any, box: Mapping[str, Any], **limits: Any) -> Answer:
@@ -198,8 +199,7 @@ class Session:
             return _problem(found.kind, found.reason)
         radius = float(found.rad())
         known = isfinite(radius) and (radius > 0 or found.is_exact())  # else no double holds it
-        digits, nearest = ball_numbers.digits(found), relations.nearest(found)
-        return {"digits": digits, "value": nearest, "radius": radius if known else None}
+        return {"digits": ball_numbers.digits(found), "value": nearest(found), "radius": radius if known else None}
 
     def on_sympy(self, output: int, target: int, entry: int, point: Any) -> Answer:
         """SymPy's derivative of a scalar node by one entry of another."""
@@ -247,13 +247,6 @@ class Session:
             answer["row"] = self._row(answer.pop("node"))
         return answer
 
-    def _of_node(self, node: Node, point: Any, literals: Literals, plane: bool) -> Callable[[int], Mapping[int, Any]]:
-        def at(bits: int) -> Mapping[int, Any]:
-            field = field_of(bits, literals, plane)
-            return dict(enumerate(field.slopes(balls.read(field, [node], point)[0].flat)))
-
-        return at
-
     def _differ(self, one: Node, other: Node, point: Any) -> bool:
         """Whether an entry of one node is certainly not that of the other, with many bits."""
         with ball_numbers.precision(MANY_BITS), suppress(Unsupported, Undecided, UndefinedAt):
@@ -271,7 +264,7 @@ class Session:
             side: int | None = ball_numbers.sign(x)
         except Undecided:
             side = None
-        return {"value": relations.nearest(x), "digits": ball_numbers.digits(x), "sign": side}
+        return {"value": nearest(x), "digits": ball_numbers.digits(x), "sign": side}
 
 
 def inside(node: Node | None, inner: Node | None) -> list[int]:
