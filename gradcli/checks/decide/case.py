@@ -41,8 +41,6 @@ RIGHT = frozenset("=~")  # relations of an exact to a claimed entry: equal, or w
 OPEN = "?"  # the relation that is not decided
 FAR = 1e-6  # a float value so far from the enclosed one is that of another function
 CONVENTION = "dL/dx + i*dL/dy of the real part L; a claim states dL/dx - i*dL/dy, the derivative f'(z)"
-
-
 NAMELESS = re.compile(r"~(carry|row|fixed|index)\d")  # what the turns of a loop read, which has no name in the script
 
 
@@ -57,7 +55,11 @@ class Outcome(NamedTuple):
 
 
 class Case:
-    """The state of judging one subject."""
+    """One subject, the point, the oracle, and what has been found out so far.
+
+    `given` is the comparison of the exact side with what is judged at the point, as the oracle answers it, `nearby` are
+    those at other points, and `evidence` is shown with the verdict, whatever it is.
+    """
 
     def __init__(
         self, exact: Exact, subject: Subject, seed: int, samples: int, dtype: str, backend: str = "numpy"
@@ -74,12 +76,16 @@ class Case:
         self.evidence: Evidence = {"oracles": self.tried}
         if self.plane:
             self.evidence["convention"] = CONVENTION
-        self.nearby: list[dict[str, Floats]] = []  # points near the given one that lie in its region
+        if subject.note:
+            self.evidence["subject"] = subject.note
+        self.given: Any = None
+        self.nearby: list[tuple[Values, Answer]] = []
         self.smooth_tie = False  # a tie across which the value is smooth, with the judged slope
         self.holomorphic: bool | None = None  # at a complex point
         self._floats: dict[tuple[Node, ...], Callable[[Values], list[Floats]]] = {}
         both = [node for node in (subject.judged, subject.left) if node is not None]
-        self.number = any(not leaf_names([node]) for node in both)  # a bare number is claimed at one point only
+        self.number = any(not leaf_names([node]) for node in both)
+        self.at_one_point = self.number or subject.rtol is not None  # a bare number or a tolerance speaks of no other
 
     @property
     def output(self) -> Node:
@@ -90,6 +96,17 @@ class Case:
     def target(self) -> Node:
         assert self.subject.target is not None
         return self.subject.target
+
+    @property
+    def sides(self) -> list[Node]:
+        """The nodes that are compared or differentiated: of an equality the left and the right side."""
+        subject = self.subject
+        return [node for node in (subject.output, subject.left, subject.judged) if node is not None]
+
+    @property
+    def compared(self) -> list[tuple[Values, Answer]]:
+        """The points of all comparisons with their answers, the given point first."""
+        return [(self.values, self.given), *self.nearby]
 
     @property
     def own_leaf(self) -> str | None:
@@ -114,9 +131,7 @@ class Case:
 
     def infinite_leaf(self) -> Outcome | None:
         """UNDEFINED where a leaf holds what is not a finite number."""
-        subject = self.subject
-        nodes = [node for node in (subject.output, subject.left, subject.judged) if node is not None]
-        names = leaf_names(nodes)
+        names = leaf_names(self.sides)
         for name in self.values:
             if name in names and not np.isfinite(self.values[name]).all():
                 return Outcome("UNDEFINED", f"{name} holds a value that is not a finite number", {"leaf": name})
@@ -213,8 +228,7 @@ class Case:
 
     def rounded_constants(self) -> list[str]:
         """The literals of many digits on either side."""
-        one = self.subject
-        return rounded_constants([node for node in (one.judged, one.left, one.output) if node is not None])
+        return rounded_constants(self.sides)
 
     def where(self, entry: int) -> str:
         """The place of an entry for a sentence: "[1, 2]", or " by imag(z[1])" for a part of a complex one."""
@@ -237,11 +251,10 @@ class Case:
     def beside(self, most: int | None = None) -> list[dict[str, Floats]]:
         """Points near the given one where only the checked leaf has moved.
 
-        At most so many, or three times as many as are wanted. There are none for a bare number or a claim with a
-        tolerance: these speak of one point.
+        At most so many, or three times as many as are wanted.
         """
         name = self.own_leaf
-        if name is None or self.number or self.subject.rtol is not None or not self.samples:
+        if name is None or self.at_one_point or not self.samples:
             return []
         near = sample_points.nearby(self.values[name], self.subject.domain, self.samples, self.seed)
         return [{**self.values, name: moved} for moved in islice(near, most or 3 * self.samples)]
@@ -277,6 +290,11 @@ def usable(answer: Answer) -> bool:
     return bool(answer["region"]) and not set(answer["relations"]) & set("ERT")
 
 
+def speaks(answer: Answer) -> bool:
+    """Whether a point near the given one is evidence: both sides agree there, or differ for certain."""
+    return usable(answer) and ("!" in answer["relations"] or OPEN not in answer["relations"])
+
+
 def rescued(answer: Answer, slack: float = 1e-9) -> bool:
     """Whether both sides are equal to within what rounded constants explain."""
     for relation, exact, claimed in zip(answer["relations"], answer["exact"], answer["claimed"], strict=True):
@@ -295,8 +313,9 @@ def exact_digits(answer: Answer) -> list[Any]:
     return [*(one["exact"] for one in shown), *more_entries(answer)]
 
 
-def three_numbers(case: Case, answer: Answer) -> Evidence:
+def three_numbers(case: Case) -> Evidence:
     """E, R and F at the given point, for the first entries: digits of the balls, and the floats."""
+    answer = case.given
     shown = sorted(answer["details"], key=lambda one: one["entry"])
     made = case.judged_floats(case.values)
     more = more_entries(answer)

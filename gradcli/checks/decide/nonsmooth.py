@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gradcli.checks.decide.case import Outcome
+from gradcli.checks.decide.case import RIGHT, Outcome
 from gradcli.checks.decide.floats import evaluated
 from gradcli.checks.decide.kinks import describe, on
 from gradcli.checks.decide.refutation import refuted
@@ -27,18 +27,22 @@ if TYPE_CHECKING:
     from gradcli.graph.node import Node
 
 
-def at_a_tie(case: Case, tie: Answer, here: Answer) -> Outcome | None:
+def at_a_tie(case: Case, tie: Answer) -> Outcome | None:
     """The verdict where expansions on both sides say that the output is rough, or nothing; None where it is smooth."""
-    node = case.exact.node(tie["row"])
+    node, relations = case.exact.node(tie["row"]), case.given["relations"]
     surface = responsible(case, node)
     if tie["kind"] == "unknown":
         return open_tie(case, tie["reason"], node)
     if tie["kind"] == "smooth":
-        left = here["relations"].count("T")
-        return open_tie(case, f"not examined: {counted(left, 'tie')}", node) if left else None
+        if "T" in relations:
+            return open_tie(case, f"not examined: {counted(relations.count('T'), 'tie')}", node)
+        case.tried["kinks"] = "a tie, but the value is smooth across it"
+        case.smooth_tie = set(relations) <= RIGHT
+        wrong = case.subject.kind == "gradient" and "!" in relations and not {"E", "R"} & set(relations)
+        return off_a_smooth_tie(case, tie, node) if wrong else None
     seen, returned = seen_by_series(case, tie)
-    if "!" in here["relations"] and tie["kind"] == "KINK":
-        return refuted(case, [(case.values, here)], here["entries"])
+    if "!" in relations and tie["kind"] == "KINK":
+        return refuted(case)
     case.tried["series"] = "one-sided slopes enclosed"
     basis: Evidence = {"basis": "series", **({"turn": tie["turn"]} if tie["turn"] else {})}
     if case.plane:
@@ -113,16 +117,15 @@ def rough_outcome(
     return Outcome(seen.verdict, message, evidence, inside=inside)
 
 
-def off_a_smooth_tie(case: Case, tie: Answer, here: Answer) -> Outcome:
+def off_a_smooth_tie(case: Case, tie: Answer, node: Node | None) -> Outcome:
     """Kinks that cancel: the function is smooth, but a convention chose another slope."""
-    wrong = next(i for i, code in zip(here["entries"], here["relations"], strict=True) if code == "!")
-    at = here["entries"].index(wrong)
+    given = case.given
+    at = given["relations"].index("!")
     seen, returned = seen_by_series(case, tie)
-    node = case.exact.node(tie["row"])
     where = f"{node_text(node)} has a kink here that cancels" if node is not None else "a tie that cancels"
     evidence: Evidence = {"left": seen.left, "right": seen.right, "returned": returned}
     evidence |= {"basis": "series", "inside": False}
-    message = f"{where}: the true slope is {here['exact'][at]:.6g}, the value {here['claimed'][at]:.6g}"
+    message = f"{where}: the true slope is {given['exact'][at]:.6g}, the value {given['claimed'][at]:.6g}"
     return Outcome("KINK", message, evidence)
 
 

@@ -297,7 +297,8 @@ class OfScript(ByDifferences):
 
     def beside(self) -> list[Survey]:
         """Surveys of points near the given one, along one direction each."""
-        found = list(map(self.surveyed, self.case.nearby or self.case.beside()[: self.case.samples]))
+        nearby = [values for values, _ in self.case.nearby] or self.case.beside()[: self.case.samples]
+        found = list(map(self.surveyed, nearby))
         for one in found:
             one.look_along(one.directions(1))
         return found

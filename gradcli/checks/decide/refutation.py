@@ -31,28 +31,34 @@ MOST_MATRIX = 400  # entries of a matrix that is moved off its symmetry
 SHOWN_MATRIX = 9  # of one that is written out in a message
 BRANCH = "branch"
 NEAR = 1e-12  # relative: of what is left open by a branch
-UNDECIDED = RIGHT | {OPEN}
 DECIMALS = "its decimals, which float64 cannot hold exactly"
 
 
-def refuted(case: Case, found: Sequence[tuple[Values, Any]], entries: Sequence[int]) -> Outcome | None:
-    """DISAGREES where R and E are disjoint at one of the points; None where they are not."""
-    wrong = [(values, answer) for values, answer in found if "!" in answer["relations"]]
+def refuted(case: Case) -> Outcome | None:
+    """DISAGREES where both sides are disjoint at a compared point, or what explains that; None where they are not."""
+    wrong = [(values, answer) for values, answer in case.compared if "!" in answer["relations"]]
     if not wrong:
         return None
     if case.number and (near := near_enough(case, wrong[0][1])) is not None:
         return near
-    standing, ways = explained_away(case, wrong)
-    if standing is None and by_luck(case):
-        standing = wrong[0]
-    if standing is None:
-        told_as = to_the_digits(case, ways)
-        return told_as._replace(evidence={**told_as.evidence, "exact": exact_digits(wrong[0][1])})
-    values, answer = standing
+    ways: set[str] = set()
+    for values, answer in wrong:
+        way = reading(case, values, answer)
+        if way is None:
+            break
+        ways.add(way)
+    else:
+        if not by_luck(case):
+            return to_the_digits(case, ways, exact_digits(wrong[0][1]))
+        values, answer = wrong[0]
     values, answer = shortened(case, values, answer)
     where, evidence, first = case.counterexample(values, answer)
-    right, wrong_digits = distinct_digits(first["exact"], first["claimed"])
-    message = f"the exact derivative{where} is {right}, not {wrong_digits}"
+    exact, claimed = distinct_digits(first["exact"], first["claimed"])
+    if case.subject.output is None:
+        message = f"the left side{where} is {exact}, the right side is {claimed}"
+        message += "" if values is case.values else " at a point near the given one, where it holds"
+    else:
+        message = f"the exact derivative{where} is {exact}, not {claimed}"
     if values is case.values and case.subject.surfaces:
         kink, beside_it = float_kink(case)
         evidence |= kink
@@ -62,7 +68,7 @@ def refuted(case: Case, found: Sequence[tuple[Values, Any]], entries: Sequence[i
         parts = ": use the real and the imaginary part as separate leaves"
         claim = ", so the claim is compared with dL/dx - i*dL/dy of its real part"
         message += f"; the output is not holomorphic here{parts if case.subject.kind == 'gradient' else claim}"
-    return disagrees(message, evidence, readings(case, found, entries))
+    return disagrees(message, evidence, readings(case, values))
 
 
 def disagrees(message: str, evidence: Evidence, causes: Sequence[Reading]) -> Outcome:
@@ -77,97 +83,27 @@ def disagrees(message: str, evidence: Evidence, causes: Sequence[Reading]) -> Ou
     return Outcome("DISAGREES", message, evidence, tuple(notes))
 
 
-def explained_away(case: Case, wrong: Sequence[tuple[Values, Any]]) -> tuple[tuple[Values, Any] | None, set[str]]:
-    """The first point whose difference no rounded constant explains, if any; and how the others are explained."""
-    ways: set[str] = set()
-    for values, answer in wrong:
-        way = reading(case, values, answer)
-        if way is None:
-            return (values, answer), ways
-        ways.add(way)
-    return None, ways
+def readings(case: Case, refuting: Values) -> list[Reading]:
+    """What may be wrong with a refuted claim; of an equality that the values of a point refute."""
+    from gradcli.checks.diagnosis.explanation import explain  # most claims are right: start-up time is a feature
+
+    if case.plane:
+        return []
+    if case.subject.output is None:
+        return explain(case, [refuting])
+    judged, entries = case.subject.judged.type, case.given["entries"]
+    shape = judged.shape if len(entries) == judged.size else (len(entries),)
+    known = [(v, a) for v, a in case.compared if None not in a["exact"] and None not in a["claimed"]]
+    exact, claimed = [], [np.array(answer["claimed"]).reshape(shape) for _, answer in known]
+    for _, answer in known:  # NaN where only a combination of entries is known, as for most of a large array
+        entries_of = np.array(answer["exact"], dtype=np.float64)
+        entries_of[[one == OPEN for one in answer["relations"]]] = np.nan
+        exact.append(entries_of.reshape(shape))
+    sizes = [n for node in reachable([case.output]) for n in (*node.type.shape, node.type.size)]
+    return explain(case, [values for values, _ in known], exact, claimed, sizes)
 
 
-def to_the_digits(case: Case, readings: set[str]) -> Outcome:
-    """CERTIFIED, as far as the digits of rounded constants or decimals go; INCONCLUSIVE where no point was decided."""
-    if readings == {BRANCH}:
-        reason = "a rounded constant decides which branch is taken at the point"
-        return Outcome("INCONCLUSIVE", f"equal to 12 digits, and {reason}", {"open": reason})
-    constants = case.rounded_constants()
-    if "decimals" not in readings and constants:
-        which = f"the constant{'' if len(constants) == 1 else 's'} {', '.join(constants[:3])}"
-        evidence: Evidence = {"constants": constants[:3], "reading": "rounded"}
-        return Outcome("CERTIFIED", f"equal within the digits of {which}", evidence)
-    how = "equal only if decimals are read exactly as written, not as float64"
-    return Outcome("CERTIFIED", f"equal within the digits of {DECIMALS}", {"reading": how})
-
-
-def reading(case: Case, values: Values, answer: Answer) -> str | None:
-    """How both sides can be equal after all: rounded "constants", or "decimals" as written; None if they cannot.
-
-    "branch" where a rounded constant leaves open which branch is taken, in some entries, and where both sides differ
-    they are equal to 12 digits: such a point neither refutes nor explains.
-    """
-    undecided = False
-    for decimal in (False,) if case.plane else (False, True):
-        wide = case.compare([values], decimal=decimal, wide=True)
-        if "problem" in wide:
-            continue
-        point = wide["points"][0]
-        if point["region"] and rescued(point):
-            return "decimals" if decimal else "constants"
-        undecided |= not decimal and (not point["region"] or set(point["relations"]) <= UNDECIDED)
-    disjoint = "".join(OPEN if relation == "!" else "=" for relation in answer["relations"])
-    near = rescued({**answer, "relations": disjoint}, NEAR)
-    return BRANCH if undecided and near and case.rounded_constants() else None
-
-
-def by_luck(case: Case) -> bool:
-    """Whether an intermediate target's claim is right at its decimals only: beside them it is wrong for certain."""
-    if case.own_leaf is not None or case.number or case.plane:
-        return False
-    names = leaf_names([case.target]) & set(case.subject.moving)
-    places = [
-        {**case.values, name: moved}
-        for name in sorted(names)
-        for moved in islice(sample_points.nearby(case.values[name], None, 1, case.seed), 1)
-    ]
-    answer = case.compare(places, decimal=True, wide=True)
-    return any(usable(one) and "!" in one["relations"] for one in answer.get("points", []))
-
-
-def off_structure(case: Case, proof: Mapping[str, Any], right: Outcome) -> Outcome:
-    """A right claim, with a warning where it is wrong once a symmetric or diagonal matrix is none anymore.
-
-    A proof does not use the symmetry, and holds without it.
-    """
-    subject = case.subject
-    if subject.kind == "gradient" or case.number or not case.samples or case.plane:
-        return right
-    sides = [node for node in (subject.output, subject.left, subject.judged) if node is not None]
-    read = leaf_names(sides) & set(subject.moving)
-    if proof.get("proved"):
-        read &= set(proof.get("frozen", ()))
-    for name in sorted(read, key=lambda one: (one != case.own_leaf, one)):
-        value = case.values[name]
-        if value.size > MOST_MATRIX:
-            continue
-        for word, moved in sample_points.off_structure(
-            value, subject.domain if name == case.own_leaf else None, case.seed
-        ):
-            at = {**case.values, name: moved}
-            answer = case.compare([at], wide=True)
-            first = next(iter(answer.get("points", ())), None)
-            if first is None or not usable(first) or "!" not in first["relations"]:
-                continue
-            where, evidence, entry = case.counterexample(at, first)
-            exact, claimed = distinct_digits(entry["exact"], entry["claimed"])
-            place = f"at {name} = {moved.tolist()}" if moved.size <= SHOWN_MATRIX else f"at a different {name}"
-            what = f"entry {where} is" if where else "the exact value is"
-            warning = f"; warning: wrong where {name} is not {word}: {place} {what} {exact}, not {claimed}"
-            told = {"where": f"{name} is not {word}", **evidence["counterexample"]}
-            return right._replace(message=right.message + warning, evidence={**right.evidence, "not_in_general": told})
-    return right
+# --- what is no refutation after all ------------------------------------------------------------------------------
 
 
 def near_enough(case: Case, answer: Answer) -> Outcome | None:
@@ -185,44 +121,98 @@ def near_enough(case: Case, answer: Answer) -> Outcome | None:
     return Outcome("AGREES", message, {**evidence, "basis": "numerical", "ulps": worst, "points": 1})
 
 
+def reading(case: Case, values: Values, answer: Answer) -> str | None:
+    """How both sides can be equal after all: rounded "constants", or "decimals" as written; None if they cannot.
+
+    "branch" where a rounded constant leaves open which branch is taken, in some entries, and where both sides differ
+    they are equal to 12 digits: such a point neither refutes nor explains.
+    """
+    undecided = False
+    for decimal in (False,) if case.plane else (False, True):
+        wide = case.compare([values], decimal=decimal, wide=True)
+        if "problem" in wide:
+            continue
+        point = wide["points"][0]
+        if point["region"] and rescued(point):
+            return "decimals" if decimal else "constants"
+        undecided |= not decimal and (not point["region"] or set(point["relations"]) <= RIGHT | {OPEN})
+    disjoint = "".join(OPEN if relation == "!" else "=" for relation in answer["relations"])
+    near = rescued({**answer, "relations": disjoint}, NEAR)
+    return BRANCH if undecided and near and case.rounded_constants() else None
+
+
+def to_the_digits(case: Case, readings: set[str], exact: list[Any]) -> Outcome:
+    """CERTIFIED, as far as the digits of rounded constants or decimals go; INCONCLUSIVE where no point was decided."""
+    evidence: Evidence = {"exact": exact}
+    if readings == {BRANCH}:
+        reason = "a rounded constant decides which branch is taken at the point"
+        return Outcome("INCONCLUSIVE", f"equal to 12 digits, and {reason}", {"open": reason, **evidence})
+    constants = case.rounded_constants()[:3]
+    if "decimals" not in readings and constants:
+        which = f"the constant{'' if len(case.rounded_constants()) == 1 else 's'} {', '.join(constants)}"
+        evidence |= {"constants": constants, "reading": "rounded"}
+        return Outcome("CERTIFIED", f"equal within the digits of {which}", evidence)
+    how = "equal only if decimals are read exactly as written, not as float64"
+    return Outcome("CERTIFIED", f"equal within the digits of {DECIMALS}", {"reading": how, **evidence})
+
+
+def by_luck(case: Case) -> bool:
+    """Whether an intermediate target's claim is right at its decimals only: beside them it is wrong for certain."""
+    if case.own_leaf is not None or case.number or case.plane or case.subject.target is None:
+        return False
+    names = leaf_names([case.target]) & set(case.subject.moving)
+    places = [
+        {**case.values, name: moved}
+        for name in sorted(names)
+        for moved in islice(sample_points.nearby(case.values[name], None, 1, case.seed), 1)
+    ]
+    return any(differ(answer) for answer in case.compare(places, decimal=True, wide=True).get("points", []))
+
+
+def differ(answer: Answer) -> bool:
+    """Whether both sides are certainly different at a point of the region."""
+    return usable(answer) and "!" in answer["relations"]
+
+
 def shortened(case: Case, values: Values, answer: Answer) -> tuple[Values, Answer]:
-    """The counterexample with fewer digits in the checked leaf, where it still is one."""
+    """The counterexample with fewer digits in the checked leaf, where it is still refuted by wide constants too."""
     name = case.own_leaf
     if name is None or not case.samples or case.plane:
         return values, answer
-    short = sample_points.shortest(values[name], case.subject.domain, lambda x: differs(case, {**values, name: x}))
+
+    def wrong(x: Any) -> bool:
+        return any(map(differ, case.compare([{**values, name: x}], wide=True).get("points", [])))
+
+    short = sample_points.shortest(values[name], case.subject.domain, wrong)
     if short is values[name]:
         return values, answer
     again = case.compare([{**values, name: short}])
     return ({**values, name: short}, again["points"][0]) if "problem" not in again else (values, answer)
 
 
-def differs(case: Case, values: Values) -> bool:
-    """Whether the judged thing is surely wrong at a point, rounded constants allowed for."""
-    answer = case.compare([values], wide=True)
-    return "problem" not in answer and usable(answer["points"][0]) and "!" in answer["points"][0]["relations"]
+def off_structure(case: Case, proof: Mapping[str, Any], right: Outcome) -> Outcome:
+    """A right claim, with a warning where it is wrong once a symmetric or diagonal matrix is none anymore.
 
-
-def readings(case: Case, found: Sequence[tuple[Values, Any]], entries: Sequence[int]) -> list[Reading]:
-    """The likely mistakes in a refuted claim."""
+    A proof does not use the symmetry, and holds without it.
+    """
     subject = case.subject
-    if case.plane:
-        return []
-    whole = len(entries) == subject.judged.type.size
-    shape = subject.judged.type.shape if whole else (len(entries),)
-    known = [(v, a) for v, a in found if None not in a["exact"] and None not in a["claimed"]]
-    exact = []
-    for _, answer in known:  # NaN where only a combination of entries is known, as for most of a large array
-        entries_of = np.array(answer["exact"], dtype=np.float64)
-        entries_of[[one == OPEN for one in answer["relations"]]] = np.nan
-        exact.append(entries_of.reshape(shape))
-    claimed = [np.array(answer["claimed"]).reshape(shape) for _, answer in known]
-    sizes = [n for node in reachable([case.output]) for n in (*node.type.shape, node.type.size)]
-    return explained(case, [values for values, _ in known], exact, claimed, sizes)
-
-
-def explained(case: Case, known: Sequence[Values], *numbers: Sequence[Any]) -> list[Reading]:
-    """What may be wrong with a refuted claim, as `explain` reads it."""
-    from gradcli.checks.diagnosis.explanation import explain  # most claims are right: start-up time is a feature
-
-    return explain(case, known, *numbers)
+    if subject.kind == "gradient" or case.number or not case.samples or case.plane:
+        return right
+    read = leaf_names(case.sides) & set(subject.moving)
+    if proof.get("proved"):
+        read &= set(proof.get("frozen", ()))
+    for name in sorted(read, key=lambda one: (one != case.own_leaf, one)):
+        value, domain = case.values[name], subject.domain if name == case.own_leaf else None
+        for word, moved in sample_points.off_structure(value, domain, case.seed) if value.size <= MOST_MATRIX else ():
+            at = {**case.values, name: moved}
+            first = next(iter(case.compare([at], wide=True).get("points", ())), None)
+            if first is None or not differ(first):
+                continue
+            where, evidence, entry = case.counterexample(at, first)
+            exact, claimed = distinct_digits(entry["exact"], entry["claimed"])
+            place = f"at {name} = {moved.tolist()}" if moved.size <= SHOWN_MATRIX else f"at a different {name}"
+            what = f"entry {where} is" if where else "the exact value is"
+            warning = f"; warning: wrong where {name} is not {word}: {place} {what} {exact}, not {claimed}"
+            told = {"where": f"{name} is not {word}", **evidence["counterexample"]}
+            return right._replace(message=right.message + warning, evidence={**right.evidence, "not_in_general": told})
+    return right

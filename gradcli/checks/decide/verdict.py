@@ -1,10 +1,10 @@
 """The verdict on a subject at a point; it is never stronger than its evidence.
 
-Three numbers: E, the oracle's enclosure of the derivative by power series of the value; R, what is judged, in balls;
-F, what is judged, in floats. Agreement of R and E to 56 bits at every point certifies, a proof that their difference
-vanishes proves, and disjoint balls refute; F against E says whether the number is good. What these leave open is
-looked at by finite differences, which may agree and refute nothing. Equalities of two values are decided in the same
-way, without a derivative.
+Three numbers: E, the exact side, is the oracle's enclosure of the derivative by power series of the value, or the left
+side of an equality; R is what is judged, in balls; F is what is judged, in floats. Disjoint balls of E and R refute, a
+proof that their difference vanishes proves, agreement to 56 bits at every point certifies, and F against E says whether
+the number is good. What these leave open is decided by floats: finite differences of the output, or both sides of an
+equality. Floats may agree and refute nothing.
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.checks.decide import sample_points
-from gradcli.checks.decide.case import RIGHT, Case, Outcome, exact_digits, three_numbers, usable
+from gradcli.checks.decide.case import RIGHT, Case, Outcome, exact_digits, speaks, three_numbers
 from gradcli.checks.decide.precision import float_quality
-from gradcli.checks.decide.refutation import (
-    disagrees,
-    explained,
-    explained_away,
-    near_enough,
-    off_structure,
-    refuted,
-    to_the_digits,
-)
+from gradcli.checks.decide.refutation import off_structure, refuted
 from gradcli.checks.evaluate.evaluation import steps
-from gradcli.checks.formatting import counted, distinct_digits, plain, shortened_list
+from gradcli.checks.formatting import counted, plain, shortened_list
 from gradcli.checks.oracle.oracle_client import TimeOver, leaf_names
 from gradcli.graph.node import is_reader, reachable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
-    from gradcli.checks.decide.case import Answer, Case, Evidence, Floats, Values
+    from gradcli.checks.decide.case import Evidence, Floats
     from gradcli.checks.oracle.oracle_client import Exact, NoAnswer
     from gradcli.checks.subjects import Subject
-    from gradcli.graph.node import Node
+
+MOST_WORK = 400_000  # entries of all nodes at all points near the given one; a count, so that reports do not vary
+MANY_ENTRIES = 5000  # of one leaf: with more, no spare points are prepared
+MOST_ENTRIES = 100_000  # and with more than that no points at all
+PROVED_ENTRIES = 16  # of one leaf: more are certified, not proved
+JOINT = 4  # directions in which everything moves, examined where there is a tie
+MOST_JOINT = 64  # entries that may move together
+FLOAT_TOLERANCE = 1e-9
+WIDE = "the enclosures overlap, but are too wide"
 
 
 def judge(
@@ -46,7 +46,7 @@ def judge(
     """The verdict on one subject; `samples` counts points near the given one, `backend` computes the floats."""
     exact.begin()
     case = Case(exact, subject, seed, samples, dtype, backend)
-    found = equality(case) if subject.output is None else derivative(case)
+    found = case.infinite_leaf() or by_enclosures(case) or by_floats(case)
     return found._replace(evidence=plain({**case.evidence, **found.evidence}))
 
 
@@ -59,28 +59,56 @@ def unanswered(reason: NoAnswer) -> Outcome:
     return Outcome("INCONCLUSIVE", f"not decided: {reason}", {"oracles": {}, "unanswered": kind})
 
 
-def derivative(case: Case) -> Outcome:
-    """The verdict on a claimed gradient."""
-    if case.subject.note:
-        case.evidence["subject"] = case.subject.note
-    found = case.infinite_leaf() or by_series(case)
-    if found is not None:
+def by_enclosures(case: Case) -> Outcome | None:
+    """The verdict from enclosures of both sides; None where they leave it open."""
+    found = compare_sides(case) if case.subject.output is None else compare_derivative(case)
+    if found is not None or case.given is None:
         return found
-    from gradcli.checks.decide.numerical import by_differences  # series decide nearly all: start-up time is a feature
+    return refuted(case) or right(case)
+
+
+def by_floats(case: Case) -> Outcome:
+    """The verdict from floats alone."""
+    if case.subject.output is None:
+        return equal_in_floats(case)
+    from gradcli.checks.decide.numerical import by_differences  # enclosures decide nearly all: start-up time counts
 
     return by_differences(case)
 
 
-MOST_WORK = 400_000  # entries of all nodes at all points near the given one; a count, so that reports do not vary
-MANY_ENTRIES = 5000  # of one leaf: with more, no spare points are prepared
-MOST_ENTRIES = 100_000  # and with more than that no points at all
-PROVED_ENTRIES = 16  # of one leaf: more are certified, not proved
-JOINT = 4  # directions in which everything moves, looked at where there is a tie
-MOST_JOINT = 64  # entries that may move together
+# --- comparing both sides in balls --------------------------------------------------------------------------------
 
 
-def by_series(case: Case) -> Outcome | None:
-    """The verdict from E and R; None where they leave it open."""
+def compare_sides(case: Case) -> Outcome | None:
+    """Compares both sides of an equality at the point, and at points where one leaf has moved at a time.
+
+    A verdict where a side has no value.
+    """
+    left, right = sides = case.sides
+    found = None if case.plane else case.value([left, right])
+    if found is not None:
+        return found
+    places: list[dict[str, Floats]] = []
+    used = leaf_names(sides)
+    names = [name for name in case.subject.moving if name in used]
+    for turn in range(case.samples if names and not case.at_one_point else 0):
+        name = names[turn % len(names)]
+        near = sample_points.nearby(case.values[name], None, 1, case.seed + turn)
+        places += [{**case.values, name: moved} for moved, _ in zip(near, range(1), strict=False)]
+    answer = case.compare([case.values, *places])
+    if "problem" in answer:
+        case.tried["balls"] = answer["reason"]
+        return None
+    case.given, *others = answer["points"]
+    case.nearby = [pair for pair in zip(places, others, strict=True) if speaks(pair[1])]
+    return None
+
+
+def compare_derivative(case: Case) -> Outcome | None:
+    """Compares a claimed gradient with the derivative at the point and at points where the checked leaf has moved.
+
+    A verdict where that shows a missing value or a point at which the output is not smooth.
+    """
     if case.exact.refused is not None:
         return case.value_in_floats([case.output], case.exact.refused["reason"])
     if case.plane and case.target not in reachable([case.output]):
@@ -105,25 +133,23 @@ def by_series(case: Case) -> Outcome | None:
         found = case.of_another_function(answer["value"])
     if found is not None:
         return found
-    here, tie = answer["given"], answer["tie"]
-    nearby = [(near[p["position"]], p) for p in answer["beside"]]
+    case.given, tie = answer["given"], answer["tie"]
+    case.nearby = [(near[one["position"]], one) for one in answer["beside"]]
     if tie is not None:
         from gradcli.checks.decide.nonsmooth import at_a_tie  # most points are smooth
 
-        found = at_a_tie(case, tie, here)
-        if found is not None or tie["kind"] == "unknown":
+        found = at_a_tie(case, tie)
+        if found is not None:
             return found
-        case.tried["kinks"] = "a tie, but the value is smooth across it"
-        case.smooth_tie = set(here["relations"]) <= RIGHT
     if answer["digits"] is not None:
         case.tried["digits"] = "agree with the series" if answer["digits"] else "contradict the series"
     if answer["digits"] is False:
         return Outcome("INCONCLUSIVE", "series and finite differences at 60 digits contradict each other", {})
-    return by_comparisons(case, here, nearby, tie)
+    return without_value(case)
 
 
 def joint(case: Case) -> list[list[tuple[int, float]]]:
-    """Directions in which the target and all other leaves move, for the oracle to look along at a tie."""
+    """Directions in which the target and all other leaves move, for the oracle to examine at a tie."""
     sizes = [case.target.type.size, *(case.values[name].size for name in case.moving_beside())]
     count = sum(sizes) * (2 if case.plane else 1)
     if not 1 < count <= MOST_JOINT:
@@ -132,179 +158,110 @@ def joint(case: Case) -> list[list[tuple[int, float]]]:
     return [[(i, round(64 * float(speed)) / 64) for i, speed in enumerate(way)] for way in ways]
 
 
-def by_comparisons(
-    case: Case, here: Answer, nearby: Sequence[tuple[Values, Any]], tie: Answer | None
-) -> Outcome | None:
-    """The verdict from comparisons at the point and beside it."""
-    entries = here["entries"]
-    if "E" in here["relations"]:
+def without_value(case: Case) -> Outcome | None:
+    """The verdict where the derivative is undefined, or only the claim or gradient."""
+    given = case.given
+    if "E" in given["relations"]:
         from gradcli.checks.decide.nonsmooth import open_tie
 
-        return open_tie(case, here["reason"] or "the derivative is undefined")
-    if "R" in here["relations"]:
-        return judged_undefined(case, here)
-    if tie is not None and case.subject.kind == "gradient" and "!" in here["relations"]:
-        from gradcli.checks.decide.nonsmooth import off_a_smooth_tie
-
-        return off_a_smooth_tie(case, tie, here)
-    wrong = refuted(case, [(case.values, here), *nearby], entries)
-    if wrong is not None:
-        case.tried["series"] = "the enclosures of derivative and claim are disjoint"
-        return wrong
-    case.nearby = [dict(values) for values, _ in nearby]
-    return right(case, here, nearby)
-
-
-def judged_undefined(case: Case, here: Answer) -> Outcome:
-    """UNDEFINED: the claim or gradient has no value where the derivative has one."""
-    gradient = case.subject.kind == "gradient"
+        return open_tie(case, given["reason"] or "the derivative is undefined")
+    if "R" not in given["relations"]:
+        return None
     answer = {} if case.plane else case.exact.values([case.subject.judged], case.values)
     failed = [entry for entry in answer.get("entries", [[]])[0] if entry.get("failure") == "undefined"]
-    whose = "the gradient" if gradient else "the claim"
-    message = f"{whose} has no value here, although the derivative is {here['details'][0]['exact']}"
+    whose = "the gradient" if case.subject.kind == "gradient" else "the claim"
+    message = f"{whose} has no value here, although the derivative is {given['details'][0]['exact']}"
     found = case.undefined(failed[0]) if failed else Outcome("UNDEFINED", "", {})
     reason = f": {failed[0]['reason']}" if failed else ""
-    return found._replace(message=message + reason, evidence={**found.evidence, "exact": exact_digits(here)})
+    return found._replace(message=message + reason, evidence={**found.evidence, "exact": exact_digits(given)})
 
 
-def right(case: Case, here: Answer, nearby: Sequence[tuple[Values, Any]]) -> Outcome | None:
-    """PROVED, CERTIFIED or IMPRECISE; None where E and R neither agree nor differ."""
-    entries = here["entries"]
-    agree = all(set(p["relations"]) <= RIGHT for p in (here, *(p for _, p in nearby)))
-    few = len(entries) <= PROVED_ENTRIES and "~" not in here["relations"]
-    proof = proof_of(case, output=case.output, target=case.target, entries=entries) if few else {}
+# --- what the comparison says -------------------------------------------------------------------------------------
+
+
+def right(case: Case) -> Outcome | None:
+    """PROVED, CERTIFIED or IMPRECISE; None where the sides neither agree nor differ for certain."""
+    given = case.given
+    agree = set(given["relations"]) <= RIGHT
+    proof = proof_of(case)
     proved = bool(proof.get("proved"))
-    case.tried["series"] = "derivative enclosed" if agree else "the enclosures overlap, but are too wide"
-    if proved and proof["frozen"]:
-        case.evidence["fixed"] = proof["frozen"]
+    points = counted(1 + len(case.nearby), "point")
+    if case.subject.output is None:
+        case.tried["balls"] = f"both sides agree at {points}" if agree else WIDE
+    else:
+        case.tried["series"] = "derivative enclosed" if agree else WIDE
     if not proved and not agree:
         return None
-    if agree:
-        case.evidence |= three_numbers(case, here)
-        case.evidence["agree_bits"] = min(p["agreed"] for p in (here, *(p for _, p in nearby)))
-    found = float_quality(case, [(case.values, here), *([] if proved else nearby)])
-    if found is None and proved:
-        turns = ", by induction over the turns" if proof.get("induction") else ""
-        found = Outcome("PROVED", f"equal by algebra{turns}" + conditions(proof), {})
-    elif found is None:
-        found = certified(case, here, nearby)
+    found = None
+    if case.subject.output is not None:
+        if agree:
+            case.evidence |= three_numbers(case)
+            case.evidence["agree_bits"] = min(answer["agreed"] for _, answer in case.compared)
+        found = float_quality(case, case.compared[:1] if proved else case.compared)
+    if found is None:
+        found = equal_by_algebra(proof) if proved else certified(case, points)
     if "ill_conditioned" in case.evidence:
         found = found._replace(message=f"{found.message}; {case.evidence['ill_conditioned']}")
     return off_structure(case, proof, found)
 
 
-def proof_of(case: Case, **question: Any) -> Mapping[str, Any]:
-    """The proof that both sides are equal, its region among the evidence; empty at a complex point."""
-    if case.plane:
+def proof_of(case: Case) -> Mapping[str, Any]:
+    """The proof that both sides are equal, with what it shows as evidence; empty where none is tried.
+
+    What is only within a tolerance is not to be proved.
+    """
+    subject, given = case.subject, case.given
+    few = len(given["entries"]) <= PROVED_ENTRIES or subject.output is None
+    if case.plane or not few or "~" in given["relations"]:
         return {}
-    subject = case.subject
+    question: dict[str, Any] = {"left": subject.left}
+    if subject.output is not None:
+        question = {"output": subject.output, "target": subject.target, "entries": given["entries"]}
     proof: Mapping[str, Any] = case.exact.prove(subject.judged, case.values, moving=subject.moving, **question)
     if proof.get("proved"):
         case.tried["algebra"] = f"proved ({proof['how']})"
-        if proof["region"]:
-            case.evidence["region"] = shortened_list(proof["region"])
+        case.evidence |= {"region": shortened_list(proof["region"])} if proof["region"] else {}
+        case.evidence |= {"fixed": proof["frozen"]} if proof["frozen"] else {}
     elif proof.get("reason"):
         case.evidence["not_proved"] = proof["reason"]
     return proof
 
 
-def certified(case: Case, here: Answer, nearby: Sequence[tuple[Values, Any]]) -> Outcome:
-    """E and R agree, without a proof."""
-    evidence: Evidence = {"points": 1 + len(nearby)}
-    if "~" in here["relations"]:
-        evidence["rtol"] = case.subject.rtol
-        return Outcome("CERTIFIED", f"within the tolerance {case.subject.rtol:g}", evidence)
-    message = f"the exact derivative is enclosed at {counted(1 + len(nearby), 'point')}"
-    if "chance" in here:
-        chance = max(p["chance"] for p in (here, *(p for _, p in nearby)))
-        evidence |= {"covered": f"all {len(here['entries']):,} entries by random directions", "chance": chance}
-        message += f", in all {len(here['entries']):,} entries (an error of 1e-12 in one is missed with probability "
-        message += f"{chance:.0e})"
-    zero = all(x == 0 for _, p in [(None, here), *nearby] for x in p["exact"])
-    if zero or not nearby:
+def equal_by_algebra(proof: Mapping[str, Any]) -> Outcome:
+    """PROVED, with the signs and fixed leaves under which the proof holds."""
+    region = ", ".join(proof["region"][:4]) + (", ..." if len(proof["region"]) > 4 else "")
+    turns = ", by induction over the turns" if proof.get("induction") else ""
+    near = ", in the connected region around the point" if proof.get("local") else ""
+    fixed = f", with {', '.join(proof['frozen'])} fixed at their values" if proof["frozen"] else ""
+    return Outcome("PROVED", f"equal by algebra{turns}{f', where {region}' if region else ''}{near}{fixed}", {})
+
+
+def certified(case: Case, points: str) -> Outcome:
+    """Both sides agree, without a proof."""
+    given, rtol, derivative = case.given, case.subject.rtol, case.subject.output is not None
+    evidence: Evidence = {"points": len(case.compared)}
+    message = "the exact derivative is enclosed" if derivative else "both sides are enclosed and agree"
+    message += f" at {points}"
+    if "~" in given["relations"]:
+        evidence["rtol"] = rtol
+        tolerance = f"within the tolerance {rtol:g}"
+        return Outcome("CERTIFIED", tolerance if derivative else f"{message} {tolerance}", evidence)
+    if "chance" in given:
+        count, chance = len(given["entries"]), max(answer["chance"] for _, answer in case.compared)
+        evidence |= {"covered": f"all {count:,} entries by random directions", "chance": chance}
+        message += f", in all {count:,} entries (an error of 1e-12 in one is missed with probability {chance:.0e})"
+    zero = all(x == 0 for _, answer in case.compared for x in answer["exact"])
+    if derivative and (zero or not case.nearby):
         message += ", at this point only"
     return Outcome("CERTIFIED", message, evidence)
 
 
-def conditions(proof: Mapping[str, Any]) -> str:
-    """The signs and fixed leaves under which a proof holds, in words."""
-    region = ", ".join(proof["region"][:4]) + (", ..." if len(proof["region"]) > 4 else "")
-    fixed = ", ".join(proof["frozen"])
-    near = ", in the connected region around the point" if proof.get("local") else ""
-    return (f", where {region}" if region else "") + near + (f", with {fixed} fixed at their values" if fixed else "")
-
-
-FLOAT_TOLERANCE = 1e-9
-
-
-def equality(case: Case) -> Outcome:
-    """The verdict on a claim that two values are equal."""
-    (left, right), rtol = sides(case), case.subject.rtol
-    stop = case.infinite_leaf() or (None if case.plane else case.value([left, right]))
-    if stop is not None:
-        return stop
-    places = [dict(case.values), *moved_one_by_one(case)]
-    answer = case.compare(places)
-    if "problem" in answer:
-        case.tried["balls"] = answer["reason"]
-        return in_floats(case)
-    found = [(v, p) for v, p in zip(places, answer["points"], strict=True) if usable(p)]
-    wrong = [(v, p) for v, p in found if "!" in p["relations"]]
-    if wrong:
-        return unequal(case, wrong)
-    close = any("~" in p["relations"] for _, p in found)
-    proof = {} if close else proof_of(case, left=left)  # what is only within a tolerance is not to be proved
-    if proof.get("proved"):
-        return off_structure(case, proof, Outcome("PROVED", "equal by algebra" + conditions(proof), {}))
-    if found and set(answer["points"][0]["relations"]) <= RIGHT:
-        count = sum(1 for _, p in found if set(p["relations"]) <= RIGHT)
-        case.tried["balls"] = f"both sides agree at {counted(count, 'point')}"
-        within = f" within the tolerance {rtol:g}" if close else ""
-        message = f"both sides are enclosed and agree at {counted(count, 'point')}{within}"
-        return off_structure(case, proof, Outcome("CERTIFIED", message, {"points": count}))
-    reason = proof.get("reason") or "the enclosures overlap, but are too wide"
-    return Outcome("INCONCLUSIVE", f"neither proved nor refuted: {reason}", {})
-
-
-def sides(case: Case) -> tuple[Node, Node]:
-    assert case.subject.left is not None
-    return case.subject.left, case.subject.judged
-
-
-def moved_one_by_one(case: Case) -> list[dict[str, Floats]]:
-    """Points where one leaf has moved at a time; none for a bare number or a tolerance."""
-    found: list[dict[str, Floats]] = []
-    if case.number or case.subject.rtol is not None:
-        return found
-    used = leaf_names(sides(case))
-    names = [name for name in case.subject.moving if name in used]
-    for turn in range(case.samples if names else 0):
-        name = names[turn % len(names)]
-        near = sample_points.nearby(case.values[name], None, 1, case.seed + turn)
-        found += [{**case.values, name: moved} for moved, _ in zip(near, range(1), strict=False)]
-    return found
-
-
-def unequal(case: Case, wrong: Sequence[tuple[Values, Answer]]) -> Outcome:
-    """DISAGREES, unless rounded constants or decimals explain the difference at every point that shows one."""
-    if case.number and (near := near_enough(case, wrong[0][1])) is not None:
-        return near
-    standing, ways = explained_away(case, wrong)
-    if standing is None:
-        return to_the_digits(case, ways)
-    values, answer = standing
-    where, evidence, first = case.counterexample(values, answer)
-    message = "the left side{} is {}, the right side is {}".format(
-        where, *distinct_digits(first["exact"], first["claimed"])
-    )
-    if any(values[name] is not case.values[name] for name in values):
-        message += " at a point near the given one, where it holds"
-    return disagrees(message, evidence, [] if case.plane else explained(case, [values]))
-
-
-def in_floats(case: Case) -> Outcome:
-    """Both sides in floats, where no exact oracle can read them."""
-    left, right = case.doubles(sides(case))
+def equal_in_floats(case: Case) -> Outcome:
+    """The verdict on an equality that enclosures leave open, or whose sides no exact oracle can read."""
+    if case.given is not None:
+        reason = case.evidence.get("not_proved", WIDE)
+        return Outcome("INCONCLUSIVE", f"neither proved nor refuted: {reason}", {})
+    left, right = case.doubles(case.sides)
     tolerance = case.subject.rtol or FLOAT_TOLERANCE
     slack = tolerance * np.maximum(np.maximum(np.abs(left), np.abs(right)), 1e-300)
     evidence: Evidence = {"basis": "numerical", "points": 1, "bound": tolerance}
