@@ -1,4 +1,4 @@
-"""The verdict from values alone, on a script that no oracle can read and on a black box alike.
+"""The verdict from values alone, by finite differences: on scripts that no oracle can read, and on black boxes.
 
 At best AGREES. Differences that contradict the gradient of a script leave it INCONCLUSIVE. Of a black box they find
 kinks too, and how a claim is wrong: "DISAGREES (numerical)" needs steps over two decades and a second direction, and a
@@ -8,6 +8,7 @@ function that gives the same values when called twice.
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -38,71 +39,135 @@ if TYPE_CHECKING:
     from gradcli.frameworks.box import Box
 
 SHOWN = 5  # of the worst entries
-SMALL = 1e-6  # beside the largest slope: then a bound is told beside that one
+SMALL = 1e-6  # beside the largest slope: then a bound is stated relative to that one
 DIGITS = {"float64": 1e-8, "float32": 1e-5}  # a smaller relative gap is a matter of digits: IMPRECISE
-FORETOLD = 0.2  # of the gap: how well a second direction has to fit the entries
+PREDICTED = 0.2  # of the gap: how well a second direction has to fit the entries
 SLIGHT = 3e-7  # smaller relative gaps: f or the gradient may be the approximation, and values do not show which
 ALIKE = 1e-4  # a smaller relative gap may come from a solver or an iteration in f
-LOOKED = 6  # entries whose sides are looked at
+EXAMINED = 6  # entries whose sides are examined
 LARGEST = 64  # numerators and denominators of a constant factor
 FEW = 3  # numbers at one point: they are in some simple ratio by chance
 SHARP = 1e-5  # the largest slope has to be known at least so well
 
 
-class ByDifferences:
-    """The verdict on the gradient with respect to one argument, from surveys of the point and of points beside it."""
+# --- scripts ------------------------------------------------------------------------------------------------------
 
-    role = "the gradient"  # whatever gives what is judged
-    row_names: Sequence[str] = ("",)  # of the combinations of outputs
+
+def by_differences(case: Case) -> Outcome:
+    """The verdict on a gradient in a script: AGREES, or INCONCLUSIVE."""
+    if case.target not in reachable([case.output]):
+        return independent(case)
+    survey = surveyed(case, case.values)
+    survey.look()
+    role = "the gradient" if case.subject.kind == "gradient" else "the claim"
+    entry_name = case.part if case.plane else None
+    judged = ByDifferences(
+        survey, name_of(case), case.target.type.shape, partial(beside, case), role, entry_name=entry_name
+    )
+    found = judged.verdict()
+    if found.verdict == "AGREES" and not case.smooth_tie:
+        tie = float_tie(case)
+        exact = case.tried.get("series", case.tried.get("balls"))
+        if tie is not None:
+            reason = f"the point lies on a kink ({on(tie)}), where finite differences cannot decide"
+            found = Outcome("INCONCLUSIVE", reason, {**judged.basis(), "float_kink": on(tie)})
+        elif exact is not None:
+            found = found._replace(message=f"{found.message}; not certified: {exact}")
+    points = found.evidence.get("points", 0)
+    case.tried["differences"] = f"agree at {counted(points, 'point')}" if found.verdict == "AGREES" else found.message
+    return found._replace(evidence={**found.evidence, "steps": step_sequences.STEPS})
+
+
+def name_of(case: Case) -> str:
+    return case.own_leaf or case.subject.text
+
+
+def surveyed(case: Case, values: Values) -> Survey:
+    """The survey of one point; nothing has been measured."""
+    f, x = moving(case.output, [case.target], values)
+    claims = parts_of(evaluated([case.subject.judged], values, "complex128" if case.plane else "float64")[0])
+    rtol, domain = case.subject.rtol or 0.0, None if case.plane else case.subject.domain
+    one = np.ones((1, 1))
+    return Survey(f, x, {name_of(case): slice(0, x.size)}, one, claims[None], np.zeros(1), case.seed, rtol, domain)
+
+
+def beside(case: Case) -> list[Survey]:
+    """Surveys of points near the given one, along one direction each."""
+    nearby = [values for values, _ in case.nearby] or case.beside()[: case.samples]
+    found = [surveyed(case, values) for values in nearby]
+    for one in found:
+        one.look_along(one.directions(1))
+    return found
+
+
+def independent(case: Case) -> Outcome:
+    """The output does not depend on the target: the gradient is zero."""
+    if case.plane:
+        zero = not leaf_names([case.subject.judged]) and not case.judged_floats(case.values).any()
+        answer: Answer = {"entries": [[{"sign": 0}]] if zero else [[]]}
+    else:
+        answer = case.exact.values([case.subject.judged], case.values)
+    entries = answer.get("entries", [[]])[0]
+    if entries and all(entry.get("sign") == 0 for entry in entries):
+        return Outcome("PROVED", "the output does not depend on this name: the gradient is zero", {"independent": True})
+    wrong = next((i for i, entry in enumerate(entries) if entry.get("sign") in (-1, 1)), None)
+    if wrong is None:
+        return Outcome("INCONCLUSIVE", answer.get("reason", "the claim could not be evaluated"), {})
+    where = position(wrong, case.subject.judged.type.shape)
+    found = {"at": point_text(case.values, case.exact.used), "entry": where, "exact": "0"}
+    evidence: Evidence = {"counterexample": {**found, "claimed": entries[wrong]["digits"]}}
+    return Outcome("DISAGREES", f"the output does not depend on this name: the gradient{where} is 0", evidence)
+
+
+# --- what differences say -----------------------------------------------------------------------------------------
+
+
+class ByDifferences:
+    """The verdict on the gradient with respect to one argument, from surveys of the point and of points beside it.
+
+    `role` is what gives the judged gradient, `row_names` name the judged combinations of outputs, `entry_name` the
+    entries of the point. A contradiction leaves it open.
+    """
+
     refutes = False  # whether differences alone may
 
-    def __init__(self, survey: Survey, name: str, shape: tuple[int, ...]) -> None:
-        self.survey = survey
-        self.name = name
-        self.shape = shape
+    def __init__(
+        self,
+        survey: Survey,
+        name: str,
+        shape: tuple[int, ...],
+        beside: Callable[[], list[Survey]] = list,
+        role: str = "the gradient",
+        row_names: Sequence[str] = ("",),
+        entry_name: Callable[[int], str] | None = None,
+    ) -> None:
+        self.survey, self.name, self.shape = survey, name, shape
+        self.beside, self.role, self.row_names = beside, role, row_names
         self.part = survey.slices[name]
+        self.entry_name = entry_name or (lambda entry: f"{name}{position(entry - self.part.start, shape)}")
         self.own, self.found = survey.findings(name)
-        self.evidence: Evidence = self.basis()
 
     def verdict(self) -> Outcome:
-        """What differences say, or where f is not smooth what that does to them."""
-        found = self.not_smooth() or self.by_findings()
-        return found._replace(evidence={**self.evidence, **found.evidence})
-
-    def by_findings(self) -> Outcome:
-        """The verdict where f looks smooth."""
+        """What differences say where f looks smooth."""
         wrong = [one for one in self.found if one.state in ("differs", "not finite")]
-        if wrong:  # a wrong entry says more than a wrong sum of them
-            return self.contradicted(sorted(wrong, key=lambda one: (one.entry is None, -one.ratio)))
         near = [one for one in self.found if one.state == "near"]
-        if near:
-            return self.nearly(max(near, key=lambda one: one.ratio))
         agreeing = [one for one in self.found if one.state == "agrees"]
-        return self.agreeing(agreeing) if agreeing else self.unseen()
-
-    # --- what scripts and black boxes have of their own -----------------------------------------------------------
-
-    def not_smooth(self) -> Outcome | None:
-        """The verdict where f is not smooth; None where it is, or where differences do not decide that."""
-        return None
+        if wrong:  # a wrong entry says more than a wrong sum of them
+            found = self.contradicted(sorted(wrong, key=lambda one: (one.entry is None, -one.ratio)))
+        elif near:
+            found = self.nearly(max(near, key=lambda one: one.ratio))
+        else:
+            found = self.agreeing(agreeing) if agreeing else self.unseen()
+        return found._replace(evidence={**self.basis(), **found.evidence})
 
     def contradicted(self, wrong: Sequence[Finding]) -> Outcome:
         """The verdict where differences contradict the gradient; the entry that is farthest off comes first."""
-        raise NotImplementedError
+        message = "finite differences contradict it, and no exact oracle could decide"
+        return Outcome("INCONCLUSIVE", f"{message}: {self.gap_text(wrong[0])}", self.worst(wrong))
 
     def nearly(self, one: Finding) -> Outcome:
         """The verdict where a slope is too near to be called wrong, and not near enough to be right."""
-        return Outcome(
-            "INCONCLUSIVE",
-            f"{self.label(one)}: {self.gap_text(one)}, too close to tell them apart",
-            self.worst(self.found),
-        )
-
-    def beside(self) -> list[Survey]:
-        """Surveys of points near the given one, along one direction each."""
-        raise NotImplementedError
-
-    # --- the good end ---------------------------------------------------------------------------------------------
+        return self.contradicted([one])
 
     def unseen(self) -> Outcome:
         """INCONCLUSIVE: nothing could be compared."""
@@ -137,7 +202,7 @@ class ByDifferences:
             worst = max(special.joint, key=lambda one: one.ratio)
             kind = f"{self.name} is not {special.lacks}"
             evidence["not_in_general"] = {"where": kind, **self.both_at(special, worst)}
-            message += f"; warning: wrong where {kind}: {self.gap_text(worst, 'along a direction')}"
+            message += f"; warning: wrong where {kind}: {self.both_numbers(worst, ' along a direction')}"
         rest = sum(1 for one in self.own if one.state in ("silent", "still"))
         if rest:
             message += f"; {counted(rest, 'slope')} could not be measured"
@@ -146,7 +211,7 @@ class ByDifferences:
     def only_here(self, where: Survey) -> Outcome:
         """The verdict where a gradient that is right at the point is wrong beside it."""
         worst = max(where.joint, key=lambda one: one.ratio)
-        gap = self.gap_text(worst, "along a direction")
+        gap = self.both_numbers(worst, " along a direction")
         evidence = {
             "counterexample": {**self.both_at(where, worst), "bound": worst.seen.estimate.bound},
             "ladder": steps_shown(worst),
@@ -180,21 +245,20 @@ class ByDifferences:
             found["covered"] = covered
         return found
 
-    def place(self, entry: int) -> str:
-        """What an entry is called: `x[2]`."""
-        return f"{self.name}{position(entry - self.part.start, self.shape)}"
-
     def label(self, one: Finding) -> str:
         """What a finding is about: `x[2]`, `output 1 with respect to x[2]`, `x along a direction`."""
-        by = f"{self.name} along a direction" if one.entry is None else self.place(one.entry)
+        by = f"{self.name} along a direction" if one.entry is None else self.entry_name(one.entry)
         row = self.row_names[one.row]
         return f"{row} with respect to {by}" if row else by
 
-    def gap_text(self, one: Finding, where: str = "") -> str:
-        """Both numbers in one sentence."""
+    def gap_text(self, one: Finding) -> str:
+        """What a finding is about, and both numbers."""
+        return f"{self.label(one)}: {self.both_numbers(one)}"
+
+    def both_numbers(self, one: Finding, where: str = "") -> str:
+        """The claim and the differences in one sentence."""
         value, bound, _ = one.seen.estimate
-        own = f"{self.role} gives {one.claimed!r}{f' {where}' if where else ''}"
-        return f"{own}, finite differences give {value!r} +- {bound:.1g}"
+        return f"{self.role} gives {one.claimed!r}{where}, finite differences give {value!r} +- {bound:.1g}"
 
     def covered(self) -> str:
         """How much of the array was looked at, and what was not; nothing where each entry had steps of its own."""
@@ -261,100 +325,14 @@ def steps_shown(one: Finding, of: str = "") -> Evidence:
     return StepSequence(steps, slopes, of, claimed=one.claimed, estimate=value, bound=bound).evidence()
 
 
-# --- scripts ------------------------------------------------------------------------------------------------------
-
-
-def by_differences(case: Case) -> Outcome:
-    """The verdict on a gradient in a script from values alone."""
-    if case.target not in reachable([case.output]):
-        return independent(case)
-    found = OfScript(case).verdict()
-    points = found.evidence.get("points", 0)
-    case.tried["differences"] = f"agree at {counted(points, 'point')}" if found.verdict == "AGREES" else found.message
-    return found
-
-
-class OfScript(ByDifferences):
-    """The verdict on a gradient in a script, whose engine and kinks are known."""
-
-    def __init__(self, case: Case) -> None:
-        self.case = case
-        self.name = case.own_leaf or case.subject.text
-        survey = self.surveyed(case.values)
-        survey.look()
-        super().__init__(survey, self.name, case.target.type.shape)
-        self.role = "the gradient" if case.subject.kind == "gradient" else "the claim"
-        self.evidence["steps"] = step_sequences.STEPS
-
-    def surveyed(self, values: Values) -> Survey:
-        """The survey of one point; nothing has been looked at."""
-        case = self.case
-        f, x = moving(case.output, [case.target], values)
-        claims = parts_of(evaluated([case.subject.judged], values, "complex128" if case.plane else "float64")[0])
-        rtol, domain = case.subject.rtol or 0.0, None if case.plane else case.subject.domain
-        one = np.ones((1, 1))
-        return Survey(f, x, {self.name: slice(0, x.size)}, one, claims[None], np.zeros(1), case.seed, rtol, domain)
-
-    def beside(self) -> list[Survey]:
-        """Surveys of points near the given one, along one direction each."""
-        nearby = [values for values, _ in self.case.nearby] or self.case.beside()[: self.case.samples]
-        found = list(map(self.surveyed, nearby))
-        for one in found:
-            one.look_along(one.directions(1))
-        return found
-
-    def place(self, entry: int) -> str:
-        """What an entry is called: `x[2]`, `real(z[2])`."""
-        return self.case.part(entry) if self.case.plane else super().place(entry)
-
-    def agreeing(self, spoken: Sequence[Finding]) -> Outcome:
-        """AGREES, unless the point lies on a kink in floats."""
-        case = self.case
-        tie = None if case.smooth_tie else float_tie(case)
-        if tie is not None:
-            reason = f"the point lies on a kink ({on(tie)}), where finite differences cannot decide"
-            return Outcome("INCONCLUSIVE", reason, {"float_kink": on(tie)})
-        found = super().agreeing(spoken)
-        exact = case.tried.get("series", case.tried.get("balls"))
-        if found.verdict == "AGREES" and exact is not None and not case.smooth_tie:
-            found = found._replace(message=f"{found.message}; not certified: {exact}")
-        return found
-
-    def contradicted(self, wrong: Sequence[Finding]) -> Outcome:
-        """INCONCLUSIVE: differences alone refute nothing."""
-        reason = f"{self.label(wrong[0])}: {self.gap_text(wrong[0])}"
-        message = f"finite differences contradict it, and no exact oracle could decide: {reason}"
-        return Outcome("INCONCLUSIVE", message, self.worst(wrong))
-
-    def nearly(self, one: Finding) -> Outcome:
-        """INCONCLUSIVE: more than rounding, which differences alone cannot tell from a wrong gradient."""
-        return self.contradicted([one])
-
-
-def independent(case: Case) -> Outcome:
-    """The output does not depend on the target: the gradient is zero."""
-    if case.plane:
-        zero = not leaf_names([case.subject.judged]) and not case.judged_floats(case.values).any()
-        answer: Answer = {"entries": [[{"sign": 0}]] if zero else [[]]}
-    else:
-        answer = case.exact.values([case.subject.judged], case.values)
-    entries = answer.get("entries", [[]])[0]
-    if entries and all(entry.get("sign") == 0 for entry in entries):
-        return Outcome("PROVED", "the output does not depend on this name: the gradient is zero", {"independent": True})
-    wrong = next((i for i, entry in enumerate(entries) if entry.get("sign") in (-1, 1)), None)
-    if wrong is None:
-        return Outcome("INCONCLUSIVE", answer.get("reason", "the claim could not be evaluated"), {})
-    where = position(wrong, case.subject.judged.type.shape)
-    found = {"at": point_text(case.values, case.exact.used), "entry": where, "exact": "0"}
-    evidence: Evidence = {"counterexample": {**found, "claimed": entries[wrong]["digits"]}}
-    return Outcome("DISAGREES", f"the output does not depend on this name: the gradient{where} is 0", evidence)
-
-
 # --- black boxes ------------------------------------------------------------------------------------------------------
 
 
 class BlackBox(ByDifferences):
-    """The verdict on the gradient with respect to one argument of a black box."""
+    """The verdict on the gradient with respect to one argument of a black box.
+
+    It is refuted where f is `steady`, which is to give the same values when it is called again.
+    """
 
     def __init__(
         self,
@@ -366,30 +344,33 @@ class BlackBox(ByDifferences):
         steady: bool,
         digits: str,
     ) -> None:
-        self.box = box
-        self.role = box.role
-        self.nearby = nearby
-        self.row_names = row_names
-        self.refutes = steady  # f gives the same values when it is called again
+        super().__init__(survey, name, box.shape_of(name), nearby, box.role, row_names)
+        self.box, self.refutes = box, steady
         self.precise = DIGITS.get(digits, DIGITS["float64"])
-        super().__init__(survey, name, box.shape_of(name))
-        self.evidence |= self.witnesses()
 
     def verdict(self) -> Outcome:
         """The verdict; INCONCLUSIVE where there was no time to finish: how far it came depends on the machine."""
         try:
             if self.survey.unfinished:
                 raise OutOfTime
-            return super().verdict()
+            found = self.not_smooth()
+            return super().verdict() if found is None else found._replace(evidence={**self.basis(), **found.evidence})
         except OutOfTime:
             told = f"time ran out ({self.box.seconds:g} s) before a verdict: allow more with --timeout"
             return Outcome("INCONCLUSIVE", told, {})
 
-    def beside(self) -> list[Survey]:
-        """Surveys of points near the given one, along one direction each."""
-        return self.nearby()
-
-    # --- the bad end -----------------------------------------------------------------------------------------
+    def basis(self) -> Evidence:
+        """What every verdict shows; of several outputs how far pulled-back cotangents are off, too."""
+        found = super().basis()
+        joint = [one for one in self.survey.joint if one.state in ("agrees", "differs")]
+        if self.box.size > 1 and joint:
+            found["dot_product"] = float(f"{max(one.gap / max(abs(one.claimed), 1e-300) for one in joint):.1g}")
+        single = [one for one in self.own if one.state in ("agrees", "near", "differs")]
+        if single:
+            worst = max(single, key=lambda one: one.ratio)
+            label = self.label(worst) if len(single) > 1 else ""
+            found["witnesses"] = of_black_box(self.role, worst, label)
+        return found
 
     def contradicted(self, wrong: Sequence[Finding]) -> Outcome:
         """Differences contradict the claim: how surely, and how it is wrong."""
@@ -403,8 +384,7 @@ class BlackBox(ByDifferences):
         if all(w.gap <= self.precise * max(abs(w.claimed), abs(w.seen.estimate.value)) < math.inf for w in wrong):
             return self.imprecise(one)
         evidence = {**self.worst([*wrong, *self.own]), "ladder": steps_shown(one, self.label(one))}
-        told = f"{self.label(one)}: {self.gap_text(one)}"
-        relative = one.gap / max(abs(one.seen.estimate.value), 1e-300)
+        told, relative = self.gap_text(one), relative_gap(one)
         if relative < ALIKE:
             told += f" (a relative {relative:.0g}: if f is computed approximately, rtol= allows for it)"
         doubt = self.doubt(one, evidence)
@@ -413,6 +393,18 @@ class BlackBox(ByDifferences):
         if relative < SLIGHT:
             return Outcome("INCONCLUSIVE", told, evidence)
         return disagrees(f"(numerical) {told}", evidence, self.readings())
+
+    def nearly(self, one: Finding) -> Outcome:
+        """IMPRECISE where the gap is a matter of digits, else INCONCLUSIVE."""
+        if one.gap <= self.precise * abs(one.claimed):
+            return self.imprecise(one)
+        return Outcome("INCONCLUSIVE", f"{self.gap_text(one)}, too close to tell them apart", self.worst(self.found))
+
+    def imprecise(self, one: Finding) -> Outcome:
+        """Right to many digits, but not to all."""
+        digits = max(1, math.floor(-math.log10(max(relative_gap(one), 1e-16))))
+        told = f"{self.label(one)} agrees to {digits} digits only: rounding, or a constant with too few digits"
+        return Outcome("IMPRECISE", told, self.worst([one]))
 
     def doubt(self, one: Finding, evidence: Evidence) -> str:
         """Why a contradiction is not a refutation; nothing where it is one."""
@@ -441,25 +433,14 @@ class BlackBox(ByDifferences):
         slopes = {entry.entry: entry.seen.estimate for entry in survey.entries if entry.row == one.row}
         if len(slopes) < survey.x.size or any(seen.reason is not None for seen in slopes.values()):
             return True
-        foretold = sum(slopes[i].value * float(d[i]) for i in range(survey.x.size))
-        return abs(other.seen.estimate.value - foretold) <= FORETOLD * other.gap
+        predicted = sum(slopes[i].value * float(d[i]) for i in range(survey.x.size))
+        return abs(other.seen.estimate.value - predicted) <= PREDICTED * other.gap
 
     def sure(self, one: Finding) -> bool:
         """Whether a finding contradicts the claim for certain, over two decades of steps and by more than digits."""
         digits = self.precise * max(abs(one.claimed), abs(one.seen.estimate.value))
         decades = step_sequences.decades(one.seen, one.claimed, one.slack)
         return one.gap > digits and decades >= step_sequences.DECADES and super().sure(one)
-
-    def nearly(self, one: Finding) -> Outcome:
-        """IMPRECISE where the gap is a matter of digits."""
-        return self.imprecise(one) if one.gap <= self.precise * abs(one.claimed) else super().nearly(one)
-
-    def imprecise(self, one: Finding) -> Outcome:
-        """Right to many digits, but not to all."""
-        relative = one.gap / max(abs(one.seen.estimate.value), 1e-300)
-        digits = max(1, math.floor(-math.log10(max(relative, 1e-16))))
-        told = f"{self.label(one)} agrees to {digits} digits only: rounding, or a constant with too few digits"
-        return Outcome("IMPRECISE", told, self.worst([one]))
 
     # --- kinks -----------------------------------------------------------------------------------------------
 
@@ -469,9 +450,9 @@ class BlackBox(ByDifferences):
         suspects = [one for one in self.found if suspicious(one.seen) or self.invisible(one)]
         if survey.x.size == 1:  # a direction is the entry once more
             suspects = [one for one in suspects if one.entry is not None]
-        entries = list(dict.fromkeys(one.entry for one in suspects if one.entry is not None))[:LOOKED]
+        entries = list(dict.fromkeys(one.entry for one in suspects if one.entry is not None))[:EXAMINED]
         joint = [one for one in suspects if one.entry is None]
-        if not suspects or (joint and not entries and part.stop - part.start > LOOKED):
+        if not suspects or (joint and not entries and part.stop - part.start > EXAMINED):
             return None
         looked = entries or list(range(part.start, part.stop))
         row = suspects[0].row
@@ -481,22 +462,20 @@ class BlackBox(ByDifferences):
             return combined
 
         seen = both_sides.behaviour(output, survey.x, looked, joint=not entries, seed=survey.seed)
-        if seen.verdict == "smooth":
+        if seen.verdict == "BOUNDARY":
+            real = None in (*seen.left, *seen.right) or any(vertical(one.seen) for one in suspects)
+        else:
+            real = any(suspicious(one.seen) for one in suspects)
+            real = real and (seen.verdict == "DISCONTINUOUS" or entries_bend(seen, suspects))
+        if seen.verdict == "smooth" or not real:  # a kink near the point, or steps that rounding makes
             return None
-        if seen.verdict != "BOUNDARY" and not any(suspicious(one.seen) for one in suspects):
-            return None  # a kink near the point
-        whole = None not in (*seen.left, *seen.right)
-        if seen.verdict == "BOUNDARY" and whole and not any(vertical(one.seen) for one in suspects):
-            return None  # jumps by rounding
-        if seen.verdict == "KINK" and not entries_bend(seen, suspects):
-            return None  # the steps that rounding makes
         slopes = [side for side in (*seen.left, *seen.right) if side is not None and math.isfinite(side)]
         if survey.noise[row] and not (
             seen.verdict == "KINK" and max(slopes) - min(slopes) > 0.01 * max(map(abs, slopes))
         ):
             return None
         returned = [float(survey.claims[row, i]) for i in looked]
-        labels = [self.place(i) for i in looked]
+        labels = [self.entry_name(i) for i in looked]
         apart = (label for label, *both in zip(labels, seen.left, seen.right, strict=True) if both[0] != both[1])
         what = "f has a kink here" if seen.verdict == "KINK" else "f has no derivative here"
         if seen.verdict == "DISCONTINUOUS":
@@ -512,24 +491,7 @@ class BlackBox(ByDifferences):
             return one.seen.estimate.reason is not None
         return one.state == "silent" and not (self.survey.noise[one.row] > 0 and one.seen.errors.size)
 
-    # --- what a verdict shows ---------------------------------------------------------------------------------
-
-    def basis(self) -> Evidence:
-        """What every verdict carries; of several outputs how far pulled-back cotangents are off, too."""
-        found = super().basis()
-        if self.box.size > 1:
-            seen = [one for one in self.survey.joint if one.state in ("agrees", "differs")]
-            if seen:
-                found["dot_product"] = float(f"{max(one.gap / max(abs(one.claimed), 1e-300) for one in seen):.1g}")
-        return found
-
-    def witnesses(self) -> Evidence:
-        """The claim and the differences at the entry where they are farthest apart."""
-        seen = [one for one in self.own if one.state in ("agrees", "near", "differs")]
-        if not seen:
-            return {}
-        one = max(seen, key=lambda one: one.ratio)
-        return {"witnesses": of_black_box(self.role, one, self.label(one) if len(seen) > 1 else "")}
+    # --- how it is wrong -----------------------------------------------------------------------------------------
 
     def readings(self) -> list[Reading]:
         """How the gradient of a scalar, or a Jacobian, may be wrong; needs every entry of the argument."""
@@ -578,6 +540,11 @@ class BlackBox(ByDifferences):
                     value, bound, _ = one.seen.estimate
                     found.append(seen_by_differences(*map(np.asarray, (value, bound, one.claimed))))
         return found
+
+
+def relative_gap(one: Finding) -> float:
+    """How far the claim is off, beside the slope by differences."""
+    return one.gap / max(abs(one.seen.estimate.value), 1e-300)
 
 
 def entries_bend(seen: both_sides.Behaviour, suspects: Sequence[Finding]) -> bool:
