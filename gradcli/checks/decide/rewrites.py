@@ -6,19 +6,20 @@ exact value. What is not better, or cannot be proved equal, is not shown.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from fractions import Fraction
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradcli.checks.decide.floats import ulps
-from gradcli.checks.diagnosis.formula_text import as_typed, readable, room_to_build
+from gradcli.checks.diagnosis.formula_text import as_typed, readable, room_to_build, words
 from gradcli.diagnostics import GradcliError
 from gradcli.graph.node import LEAF, Node, reachable
 from gradcli.language.parser import parse
 from gradcli.language.source import Source
 from gradcli.lowering import lower
-from gradcli.primitives.composites import log_softmax, logsumexp, norm, softmax
-from gradcli.primitives.reductions import var
+from gradcli.primitives.broadcasting import stretch
+from gradcli.primitives.composites import log_softmax, softmax
 from gradcli.transforms import derivatives
 from gradcli.transforms.reverse import placed
 
@@ -26,12 +27,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from gradcli.checks.decide.case import Case, Values
+    from gradcli.checks.diagnosis.formula_text import Names
 
-    Bound = dict[str, Node]
-    Try = tuple[tuple["_Pair", ...], float]  # rewrites that are tried together, and the error that is left, in ulp
+    Bound = dict[str, Any]  # nodes, and the axis of reductions
+    Group = tuple["Pair", ...]  # rewrites that are tried together
     Term = tuple[Any, int]  # and its sign
 
-# in a group the first that matches counts; a and b are any values, n is a number, a difference has no common terms
+# in a group the first that matches counts; a and b are any values, v is an array, n is a number, and a difference has
+# no common terms
 FORMULAS = """
 exp(a) - 1 = expm1(a)
 exp(a) - exp(b) = exp(b)*expm1(a - b)
@@ -76,6 +79,12 @@ exp(a)/exp(b) = exp(a - b)
 1 - erf(a) = erfc(a)
 
 sin(a)/a = sinc(a/pi)
+
+sum(v**2)/n - (sum(v)/n)**2 = sum((v - sum(v)/n)**2)/n
+
+log(sum(exp(v))) = logsumexp(v)
+
+sqrt(sum(v**2)) = norm(v)
 """
 
 
@@ -143,22 +152,6 @@ def minus(node: Node) -> Node:
     return plain(node.args[0]) if named(node, "neg") else -node
 
 
-def unmoved(node: Node) -> tuple[Node, list[Node]]:
-    """What a node takes entries from, and the operations that take them."""
-    moves = []
-    while named(node, "slice", "reshape", "name"):
-        moves.append(node)
-        node = node.args[0]
-    return node, moves
-
-
-def moved(node: Node, moves: list[Node]) -> Node:
-    """The same entries of another array."""
-    for move in reversed(moves):
-        node = move.builder.apply(move.primitive, (node,), dict(move.params))
-    return node
-
-
 def lifted(value: Any, like: Node) -> Node:
     made: Node = value if isinstance(value, Node) else like.builder.constant(value, like.shape)
     return made
@@ -186,7 +179,8 @@ def matched(pattern: Node, node: Node, bound: Bound) -> Iterator[Bound]:
             yield from matched(square, other, bound)
     elif named(node, pattern.primitive.name, *(("power",) if named(pattern, "pow") else ())):
         exponent = (lifted(node.params["n"], node),) if named(node, "power") else ()
-        ways = [bound]
+        axis = {"axis": node.params["axis"]} if "axis" in node.params else {}
+        ways = [{**bound, **axis}] if not axis or bound.get("axis") in (None, axis["axis"]) else []
         for one, other in zip(pattern.args, (*node.args, *exponent), strict=True):
             ways = [found for way in ways for found in matched(one, other, way)]
         yield from ways
@@ -227,8 +221,11 @@ def built(pattern: Node, bound: Bound, like: Node) -> Node:
             made[node] = args[0] - args[1].args[0]
         elif named(node, "neg"):
             made[node] = minus(args[0])
+        elif named(node, "reshape", "broadcast"):
+            made[node] = stretch(args[0], bound["v"].shape)
         else:
-            made[node] = like.builder.apply(node.primitive, tuple(args), node.params)
+            params = {**node.params, "axis": bound["axis"]} if "axis" in node.params else node.params
+            made[node] = like.builder.apply(node.primitive, tuple(args), params)
     return made[pattern]
 
 
@@ -249,33 +246,39 @@ def by_formulas(group: str, node: Node) -> Node | None:
 def parsed(group: str) -> list[list[Node]]:
     """The formulas of a group, both sides."""
     lines = [line.split(" = ") for line in group.splitlines()]
-    return [[lower(parse(Source(side))).program.outputs[0] for side in line] for line in lines]
+    point = {"v": [1.0, 2.0]} if "v" in words(group) else {}
+    return [[lower(parse(Source(side)), at=point).program.outputs[0] for side in line] for line in lines]
 
 
-# --- arrays ---------------------------------------------------------------------------------------------------------
+# --- softmax: entries may be taken of it ----------------------------------------------------------------------------
 
 
-def logarithm(node: Node) -> Node | None:
-    """log(sum(exp(x))) and log(softmax(x))."""
+def unmoved(node: Node) -> tuple[Node, list[Node]]:
+    """What a node takes entries from, and the operations that take them."""
+    moves = []
+    while named(node, "slice", "reshape", "name"):
+        moves.append(node)
+        node = node.args[0]
+    return node, moves
+
+
+def moved(node: Node, moves: list[Node]) -> Node:
+    """The same entries of another array."""
+    for move in reversed(moves):
+        node = move.builder.apply(move.primitive, (node,), dict(move.params))
+    return node
+
+
+def log_of_softmax(node: Node) -> Node | None:
+    """log(softmax(x)) as log_softmax(x)."""
     if not named(node, "log"):
         return None
-    inner = plain(node.args[0])
-    if named(inner, "sum") and named(plain(inner.args[0]), "exp"):
-        return logsumexp(plain(inner.args[0]).args[0], axis=inner.params["axis"])
-    inside, moves = unmoved(inner)
+    inside, moves = unmoved(plain(node.args[0]))
     return moved(log_softmax(inside.args[0], **inside.params), moves) if named(inside, "softmax") else None
 
 
-def length(node: Node) -> Node | None:
-    """sqrt(sum(x**2))."""
-    inner = plain(node.args[0]) if named(node, "sqrt") else node
-    if named(node, "sqrt") and named(inner, "sum") and not inner.shape and (x := of_square(inner.args[0])) is not None:
-        return norm(x, axis=inner.params["axis"])
-    return None
-
-
 def share(node: Node) -> Node | None:
-    """exp(x) divided by its sum over the last axis."""
+    """exp(x) divided by its sum over the last axis as softmax(x)."""
     if not named(node, "div"):
         return None
     below = node.args[1]
@@ -287,29 +290,9 @@ def share(node: Node) -> Node | None:
     return moved(softmax(whole.args[0], axis=below.params["axis"]), moves)
 
 
-def variance(node: Node) -> Node | None:
-    """mean(x**2) - mean(x)**2 as the average square of the distance from the mean."""
-    pair = terms(node)
-    if len(pair) < 2 or pair[0][1] == pair[1][1] or node.shape:
-        return None
-    (squares, _), (square, _) = pair if pair[0][1] > 0 else pair[::-1]
-    average = of_square(square)
-    if average is None or not (named(average, "div") and named(squares, "div")):
-        return None
-    total, above = plain(average.args[0]), plain(squares.args[0])
-    if not (named(total, "sum") and named(above, "sum") and total.params == above.params):
-        return None
-    x = plain(total.args[0])
-    counts = average.args[1].constant, squares.args[1].constant
-    if of_square(above.args[0]) is not x or counts != (x.type.size, x.type.size):
-        return None
-    made: Node = var.definition(x) if var.definition is not None else node
-    return made
-
-
 RULES: tuple[Callable[[Node], Node | None], ...] = (
     *(partial(by_formulas, group) for group in FORMULAS.strip().split("\n\n")),
-    *(variance, logarithm, length, share),
+    *(log_of_softmax, share),
 )
 MOST_STEPS = 600
 LONGEST = 120  # characters of a rewrite
@@ -335,7 +318,7 @@ class Rewrite(NamedTuple):
         return {"text": self.text, "ulps": self.ulps, "proved": self.how}
 
 
-class _Pair(NamedTuple):
+class Pair(NamedTuple):
     """A part of a program and another way to write it: both as texts, and as the nodes that these stand for."""
 
     part: Node
@@ -352,69 +335,64 @@ def better(case: Case, values: Values, entry: int, exact: float, poor: float) ->
         return []
     try:
         with room_to_build(subject, MOST_NEW):
-            tries = [one for one in _tries(case, root, values, entry, exact) if one[1] * BETTER <= poor]
-        return _proved(case, sorted(tries, key=lambda one: (one[1], len(one[0])))[:MOST_PROOFS])
+            new = rewritten(case, root)
+            errors = [error_in_floats(case, node, values, entry, exact) for _, node in new]
+        good = [(group, left) for (group, _), left in zip(new, errors, strict=True) if left * BETTER <= poor]
+        return proved(case, sorted(good, key=lambda one: (one[1], len(one[0])))[:MOST_PROOFS])
     except GradcliError:
         return []
 
 
-def _tries(case: Case, root: Node, values: Values, entry: int, exact: float) -> list[Try]:
-    """Every other rewrite by itself, and the first ones of all parts together, with the error that is left."""
+def rewritten(case: Case, root: Node) -> list[tuple[Group, Node]]:
+    """A program with every other way to write a part of it, and with the first other way for all parts together."""
     builder = root.builder
-    pairs: list[_Pair] = []
     builder.simplifying = False  # a program is evaluated as it is written
     try:
-        for node in reachable([root]):
-            pairs += alternatives(case, node)
-        groups: list[tuple[_Pair, ...]] = [(pair,) for pair in pairs]
+        names = readable(case)
+        pairs = [pair for node in reachable([root]) for pair in alternatives(case, names, node)]
+        groups: list[Group] = [(pair,) for pair in pairs]
         first = {pair.part: pair for pair in reversed(pairs)}
         if len(first) > 1:
             groups.append(tuple(first.values()))
-        changed = []
+        found = []
         for group in groups:
             places: dict[Node, Node] = {}
             for pair in sorted(group, key=lambda pair: pair.part.serial):  # a part may hold others
                 places[pair.part] = placed(builder, [pair.new], places)[0]
-            changed += placed(builder, [root], places)
+            found.append((group, placed(builder, [root], places)[0]))
+        return found
     finally:
         builder.simplifying = True
-    found = []
-    for group, judged in zip(groups, changed, strict=True):
-        if case.subject.kind == "gradient":
-            judged = derivatives.grad(judged, [case.target])[0]
-        value = float(case.floats([judged], values)[0].reshape(-1)[entry])
-        found.append((group, ulps(value, exact, case.dtype)))
-    return found
 
 
-def alternatives(case: Case, node: Node) -> Iterator[_Pair]:
+def alternatives(case: Case, names: Names, node: Node) -> Iterator[Pair]:
     """Other ways to write one node, where both read back from their texts; the builder must be open."""
-    names = readable(case)
     for rule in RULES:
-        new = rule(node)
-        if new is not None and new is not node and new.type == node.type:
-            old, other = as_typed(case, names, node, LONGEST), as_typed(case, names, new, LONGEST)
-            if old is not None and other is not None:
-                yield _Pair(node, other[1], old[0], other[0])
+        with suppress(GradcliError):  # shapes that do not fit
+            new = rule(node)
+            if new is not None and new is not node and new.type == node.type:
+                old, other = as_typed(case, names, node, LONGEST), as_typed(case, names, new, LONGEST)
+                if old is not None and other is not None:
+                    yield Pair(node, other[1], old[0], other[0])
 
 
-def _proved(case: Case, tries: Sequence[Try]) -> list[Rewrite]:
+def error_in_floats(case: Case, node: Node, values: Values, entry: int, exact: float) -> float:
+    """How far an entry of a rewritten program, or of its gradient, is off the exact value, in ulp."""
+    judged = derivatives.grad(node, [case.target])[0] if case.subject.kind == "gradient" else node
+    return ulps(float(case.floats([judged], values)[0].reshape(-1)[entry]), exact, case.dtype)
+
+
+def proved(case: Case, tries: Sequence[tuple[Group, float]]) -> list[Rewrite]:
     """The best rewrite whose parts are all proved equal, and others of one part that are as good."""
-    nodes = [node for pairs, _ in tries for pair in pairs for node in (pair.part, pair.new)]
     found: list[Rewrite] = []
-    if not nodes:
+    if not tries:
         return found
-    proofs: dict[_Pair, str | None] = {}
-    with case.exact.meanwhile(nodes) as exact:
+    with case.exact.meanwhile([node for pairs, _ in tries for pair in pairs for node in pair[:2]]) as exact:
         for pairs, left in tries:
             if found and (len(pairs) > 1 or left > 2 * found[0].ulps + 2):
                 continue
-            for pair in pairs:
-                if pair not in proofs:
-                    answer = exact.prove(pair.new, case.values, left=pair.part, moving=case.subject.moving)
-                    proofs[pair] = str(answer["how"]) if answer.get("proved") else None
-            hows = [proofs[pair] for pair in pairs]
-            if all(hows):
+            answers = [exact.prove(one.new, case.values, left=one.part, moving=case.subject.moving) for one in pairs]
+            if all(one.get("proved") for one in answers):
                 old, new = ("; ".join(texts) for texts in zip(*(pair[2:] for pair in pairs), strict=True))
-                found.append(Rewrite(old, new, left, hows[0] or ""))
+                found.append(Rewrite(old, new, left, str(answers[0]["how"])))
     return found
