@@ -222,6 +222,27 @@ def test_where_the_first_nan_comes_from(tmp_path: Path, text: str, wanted: tuple
     assert [(reason, line) for reason, _, line in found] == [wanted]
 
 
+COLUMN = "w = torch.ones(3, 1, requires_grad=True)\ny = torch.arange(3.)\n"
+
+
+@pytest.mark.parametrize(
+    ("loss", "wanted"),
+    [
+        ("(w - y)", [("broadcast", None, 4)]),
+        ("torch.nn.functional.mse_loss(y, w)", [("broadcast", None, 4)]),
+        ("torch.nn.functional.l1_loss(w, y)", [("broadcast", None, 4)]),
+        ("(w - y[:, None])", []),
+        ("(w[:, 0] - y)", []),
+        ("(w[:, 0][:, None] - y)", []),  # every pair on purpose
+        ("(w - y[:2])", []),
+        ("(w[:1] - y[:1])", []),
+    ],
+)
+def test_targets_that_are_compared_with_every_output(tmp_path: Path, loss: str, wanted: list[Any]) -> None:
+    text = f"{COLUMN}loss = {loss}.abs().sum()\nloss.backward()\n"
+    assert reasons(tmp_path, text) == wanted
+
+
 def test_an_infinite_mask_is_no_fault(tmp_path: Path) -> None:
     text = "w = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)\nmask = torch.tensor([True, False, False])\n"
     text += "s = w.masked_fill(mask, float('-inf'))\ntorch.softmax(s, dim=0)[1].log().backward()\n"

@@ -186,7 +186,7 @@ SECTIONS = {
     ),
     "How it runs": (
         Option("--jobs", kind="int", low=1, setting=True, help="Worker processes. Default: one per processor."),
-        Option("--memory", kind="int", low=256, metavar="MIB", setting=True, help="Memory that one worker may use."),
+        Option("--memory", kind="int", low=320, metavar="MIB", setting=True, help="Memory that one worker may use."),
         CLUSTER,
         Option("--fail-fast", kind="flag", help="Stop after the first case that fails."),
         Option("--watch", kind="flag", help="Check again whenever a file changes, until Ctrl-C."),

@@ -72,6 +72,8 @@ FIXES: dict[str, str] = {
     "step-function": "use a smooth substitute (sigmoid, softmax), or a straight-through estimator: x + (round(x) - "
     "x).detach()",
     "flat": "nothing is wrong with the graph: here the slope itself is zero",
+    "broadcast": "give both the same shape: .squeeze(1) on the column, or [:, None] on the other; nothing is wrong if "
+    "all pairs are meant",
     "not-selected": "no entry of it was selected here; the gradient of what is not selected is zero",
     "times-zero": "the other factor is zero here, so the product does not depend on it",
     "unregistered": "use $use: a module does not find parameters in plain lists and dictionaries",
@@ -86,7 +88,8 @@ def kind_of(node: str) -> str:
 
 
 # how nodes of a kind are read: why one passes no gradient on although something arrived (a reason), and whether it
-# spreads one gradient over entries, mixes entries by weights, branches, or masks: an infinity comes in there on purpose
+# spreads one gradient over entries, mixes entries by weights, branches, compares outputs with targets, or
+# masks: an infinity comes in there on purpose
 READINGS: dict[str, set[str]] = {
     word: set(kinds.split())
     for word, kinds in {
@@ -98,6 +101,7 @@ READINGS: dict[str, set[str]] = {
         "spreads": "Expand Mean Permute Repeat Select Sum T Transpose Unsqueeze View",
         "mixes": "Addmm Baddbmm Bmm Convolution Mm Mv",
         "branches": "MaskedFill Where",
+        "compares": "Expand HuberLoss L1Loss MseLoss SmoothL1Loss Sub",
         "masks": "Add CopySlices Fill MaskedFill Where",
     }.items()
 }

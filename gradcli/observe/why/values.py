@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.observe.why.story import flat_reason, reads, walk
+from gradcli.observe.why.story import flat_reason, kind_of, reads, walk
 from gradcli.results.findings import (
     Accumulated,
     AtNode,
@@ -158,7 +158,7 @@ def values(story: Story, wanted: set[int]) -> Iterator[tuple[int | None, Finding
                 extremes.setdefault((faint.reason, faint.line), []).append((mark, faint))
     for group in extremes.values():
         yield worst(story, [(mark, one) for mark, one in group if not wanted or mark in wanted] or group)
-    for found in dead_units(story):
+    for found in [*dead_units(story), *pairs(story)]:
         yield None, found
 
 
@@ -440,6 +440,30 @@ def dead_units(story: Story) -> Iterator[Finding]:
                 "no gradient passes them"
             )
             yield story.find("dead-relu", None, line, told, DeadUnits(share=share, units=len(zeros)))
+
+
+# --- pairs --------------------------------------------------------------------------------------------------
+
+
+def pairs(story: Story) -> Iterator[Finding]:
+    """Differences of N outputs and N targets that broadcasting made N * N, as for shapes (N, 1) and (N,)."""
+    seen: set[Line | None] = set()
+    for mark in walk(story.roots(), story.operands):
+        entry = story.entries[mark]
+        if not reads(entry.name, "compares") or len(entry.inputs) != 2 or entry.line in seen:
+            continue
+        column, row = sorted((story.entries[one] for one in entry.inputs), key=lambda one: -len(one.shape))
+        count = math.prod(row.shape)
+        if column.shape != (count, 1) or row.shape != (count,) or count < 2 or column.requires == row.requires:
+            continue
+        if kind_of(column.name) == "Unsqueeze":  # x[:, None] - y: every pair is meant
+            continue
+        seen.add(entry.line)
+        told = (
+            f"{story.at(entry.line)} compares each of {count} entries with all {count}: "
+            f"{entry.name} broadcasts shapes ({count}, 1) and ({count},) to ({count}, {count})"
+        )
+        yield story.find("broadcast", None, entry.line, told, AtNode(entry.name))
 
 
 LOOP = 3  # backwards at one line that make a loop
