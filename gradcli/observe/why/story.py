@@ -101,7 +101,7 @@ READINGS: dict[str, set[str]] = {
         "spreads": "Expand Mean Permute Repeat Select Sum T Transpose Unsqueeze View",
         "mixes": "Addmm Baddbmm Bmm Convolution Mm Mv",
         "branches": "MaskedFill Where",
-        "compares": "Expand HuberLoss L1Loss MseLoss SmoothL1Loss Sub",
+        "compares": "Expand MseLoss SmoothL1Loss Sub",
         "masks": "Add CopySlices Fill MaskedFill Where",
     }.items()
 }
