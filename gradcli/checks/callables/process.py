@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from queue import Empty, SimpleQueue
 from threading import Thread
@@ -21,7 +21,7 @@ import numpy as np
 
 from gradcli.checks.callables import runner
 from gradcli.checks.callables.api import About, Options, failed, report_on
-from gradcli.checks.callables.runner import RUNNING, file_of, receive, send
+from gradcli.checks.callables.runner import FIELDS, RUNNING, file_of, receive, send
 from gradcli.checks.oracle.child_process import start
 from gradcli.checks.report import Check, Report, summarised, timed
 from gradcli.checks.witnesses import parse_witnesses
@@ -34,7 +34,6 @@ from gradcli.points import array_of, read_point
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import Self
 
     from numpy.typing import NDArray
 
@@ -86,7 +85,7 @@ def check_target(
     seconds = max(timeout, LEAST)
     request: Message = {"python": python, "grad": grad, "timeout": seconds, "dtype": dtype, "point": arrays}
     request["wrt"] = None if wrt is None else list(wrt)
-    with Runner(seconds) as child:
+    with closing(Runner(seconds)) as child:
         try:
             first = child.exchange(request)
             report, heard = judged(child, first, arrays, options)
@@ -94,7 +93,9 @@ def check_target(
             report, heard = None, []
     if report is None:
         report = ended(child, python, lenient)
-    told = [*(Diagnostic("GC734", visible(text, 300), severity="note") for text in heard), *child.output.notes()]
+    if written := child.written.decode("utf-8", "replace").strip():
+        heard = [*heard, f"the code writes to standard output: {visible(written, 80)}"]
+    told = [Diagnostic("GC734", visible(text, 300), severity="note") for text in heard]
     report = replace(report, diagnostics=(*notes, *report.diagnostics, *told))
     shared = (monotonic() - started) / max(len(report.checks), 1)  # the checks of a function share its calls
     return timed(report, [shared] * len(report.checks))
@@ -126,12 +127,10 @@ def judged(
         about = About(str(first["title"]), file, None if first["line"] is None else int(first["line"]))
         heard = [str(text) for text in first["heard"]]
         if "failure" in first:
-            return failed(failure(first["failure"]), about), heard
+            return failed(Failed(**first["failure"]), about), heard
         box = RemoteBox(first, arrays, child.exchange, child.seconds)
         value = np.asarray(first["value"], dtype=np.float64).reshape(box.size)
         return report_on(box, value, about, box.given_arguments, options, box.recording), heard
-    except Interrupted as stop:
-        return failed(failure(stop.message["failure"]), about), heard
     except (KeyError, TypeError, ValueError, AttributeError) as problem:
         if os.environ.get("GRADCLI_DEBUG"):
             raise
@@ -140,12 +139,6 @@ def judged(
             f"the process that runs the function sent an unreadable answer ({type(problem).__name__})",
             help="does the function write to file descriptors of the process, such as 1 or 3?",
         ) from None
-
-
-def failure(told: Sequence[Any]) -> Failed:
-    """Why a function cannot be run, or called."""
-    role, reason, place, help = told
-    return Failed(str(role), str(reason), place=place, help=help)
 
 
 class RemoteBox(Box):
@@ -157,23 +150,18 @@ class RemoteBox(Box):
         self.exchange = exchange
         self.seconds = seconds
         self.ends = monotonic() + seconds
-        self.kind = str(opened["kind"])
         self.library = Library()
         self.library.name = str(opened["library"])
         if self.library.name not in TITLES:
             raise ValueError("an unknown library")
         self.given_arguments = [argument(arrays, *one) for one in opened["given"]]  # before f was called
         self.arguments = [argument(arrays, *one) for one in opened["arguments"]]
-        shape = opened["shape"]
-        self.shape = None if shape is None else tuple(map(int, shape))
-        self.size = int(opened["size"])
-        self.dtype = str(opened["dtype"])
-        self.skipped = [str(name) for name in opened["skipped"]]
-        self.misshapen = {str(name): failure(told) for name, told in opened["misshapen"].items()}
-        self.float32 = bool(opened["float32"])
+        for name, read in FIELDS.items():
+            setattr(self, name, read(opened[name]))
+        self.misshapen = {str(name): Failed(**told) for name, told in opened["misshapen"].items()}
         self.outside = 0
         self._claimed = opened["claimed"]
-        self._lay_out([str(name) for name in opened["names"]])
+        self._lay_out(self.names)
         if not self.x.size:
             raise ValueError("nothing moves")
 
@@ -212,7 +200,7 @@ class RemoteBox(Box):
         if "late" in answer:
             raise OutOfTime
         if "failed" in answer:
-            raise failure(answer["failed"])
+            raise Failed(**answer["failed"])
         found = answer["found"]
         if found.shape != (size,):
             raise ValueError(f"an answer of {found.size} numbers, not {size}")
@@ -229,14 +217,6 @@ class Lost(Exception):
     """The process that runs the code gave no answer."""
 
 
-class Interrupted(Exception):
-    """The function raised KeyboardInterrupt at a later call; carries the message."""
-
-    def __init__(self, message: Message) -> None:
-        super().__init__()
-        self.message = message
-
-
 class Runner:
     """The process that runs the code, in a session of its own; what it says comes as messages.
 
@@ -249,19 +229,13 @@ class Runner:
         self.phase, self.role = "", ""
         self.deadline = monotonic() + START
         self.late = False
-        self.opened = False  # whether it has called the function, and answers questions
         self.rest: list[bytes] = []  # what it wrote beside messages: where it crashed
+        self.written = b""  # the beginning of what it wrote past Python's own streams
         self.messages: SimpleQueue[Message | None] = SimpleQueue()
         self.process = start(runner.__name__, own_session=True, errors=subprocess.PIPE, encoding=None)
-        self.output = Output(self.process)
-        self.thread = Thread(target=self._listen, daemon=True)
-        self.thread.start()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *problem: object) -> None:
-        self.end()
+        self.threads = [Thread(target=work, daemon=True) for work in (self._listen, self._read)]
+        for thread in self.threads:
+            thread.start()
 
     def exchange(self, message: Message) -> Message:
         """Send a message; the answer. Raises Lost where the process ended before, or was too late (`late`).
@@ -275,9 +249,6 @@ class Runner:
         answer = self._answer()
         if answer is None:
             raise Lost
-        if self.opened and "failure" in answer:
-            raise Interrupted(answer)
-        self.opened = True
         return answer
 
     def _answer(self) -> Message | None:
@@ -287,7 +258,7 @@ class Runner:
             except Empty:
                 if exited(self.process):
                     self.kill()  # with what it forked, which may hold its pipes open
-                    self.thread.join(timeout=GRACE)
+                    self.threads[0].join(timeout=GRACE)
                     if self.messages.empty():
                         return None
                 elif monotonic() > self.deadline:
@@ -308,14 +279,14 @@ class Runner:
         with suppress(OSError):
             self.process.kill()
 
-    def end(self) -> None:
+    def close(self) -> None:
         """`kill`, and read the rest of what it wrote."""
         self.kill()
         self.process.wait()
-        self.thread.join(timeout=GRACE)
-        self.output.close()
-        for stream in (self.process.stdin, self.process.stdout):
-            if stream is not None and not self.thread.is_alive():
+        for thread in self.threads:
+            thread.join(timeout=GRACE)
+        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+            if stream is not None and not any(thread.is_alive() for thread in self.threads):
                 with suppress(OSError):
                     stream.close()
 
@@ -327,6 +298,12 @@ class Runner:
                 self.messages.put(message)
         self.messages.put(None)
 
+    def _read(self) -> None:
+        """Read all that it writes, so that it never waits; keep the beginning."""
+        assert self.process.stderr is not None
+        while piece := os.read(self.process.stderr.fileno(), 1 << 16):
+            self.written = (self.written + piece)[:KEPT] if len(self.written) < KEPT else self.written
+
 
 def exited(process: subprocess.Popen[bytes]) -> bool:
     """Whether a process has ended; it stays a zombie where that is possible, so that nothing else gets its number."""
@@ -336,37 +313,6 @@ def exited(process: subprocess.Popen[bytes]) -> bool:
         return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
     except ChildProcessError:
         return True
-
-
-class Output:
-    """Reads what a process writes, so that it never waits; keeps the beginning."""
-
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        self.process = process
-        self.kept = b""
-        self.thread = Thread(target=self._read, daemon=True)
-        self.thread.start()
-
-    def _read(self) -> None:
-        stream = self.process.stderr
-        assert stream is not None
-        while True:
-            piece = os.read(stream.fileno(), 1 << 16)
-            if not piece:
-                return
-            self.kept += piece[: KEPT - len(self.kept)] if len(self.kept) < KEPT else b""
-
-    def close(self) -> None:
-        """The process has ended."""
-        self.thread.join(timeout=GRACE)
-        if not self.thread.is_alive() and self.process.stderr is not None:
-            self.process.stderr.close()
-
-    def notes(self) -> list[Diagnostic]:
-        """What it wrote past Python's own streams."""
-        text = self.kept.decode("utf-8", "replace").strip()
-        told = f"the code writes to standard output: {visible(text, 80)}"
-        return [Diagnostic("GC734", told, severity="note")] if text else []
 
 
 def ended(child: Runner, python: str, lenient: bool) -> Report:

@@ -30,6 +30,7 @@ from gradcli.frameworks.failures import Failed, Listener, OutOfTime, called
 from gradcli.frameworks.gradient_libraries import library_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import ModuleType
 
     from gradcli.frameworks.box import Box
@@ -129,8 +130,7 @@ def serve(request: dict[str, Any], requests: IO[bytes], answers: IO[bytes]) -> N
 
 def failure(problem: Failed, title: str, file: str | None, line: int | None, loader: Loader) -> dict[str, Any]:
     """The message that says that the function cannot be run."""
-    told = [problem.role, problem.reason, problem.place, problem.help]
-    return {"failure": told, "title": title, "file": file, "line": line, "heard": loader.listener.notes()}
+    return {"failure": vars(problem), "title": title, "file": file, "line": line, "heard": loader.listener.notes()}
 
 
 class Loader:
@@ -151,8 +151,8 @@ class Loader:
             if not hasattr(found, part):
                 public = [one for one in dir(found) if not one.startswith("_")]
                 guess = did_you_mean(part, public)
-                own = [one for one in public if getattr(getattr(found, one), "__module__", "") == self.name_of(place)]
-                public = own or public
+                ours = self.modules[place].__name__
+                public = [one for one in public if getattr(getattr(found, one), "__module__", "") == ours] or public
                 raise error(
                     "GC731",
                     f"{visible(place, 200)} has no `{visible(part)}`",
@@ -162,10 +162,6 @@ class Loader:
                 )
             found = getattr(found, part)
         return found
-
-    def name_of(self, place: str) -> str:
-        """What the functions of a module call it."""
-        return self.modules[place].__name__
 
     def load(self, place: str) -> ModuleType:
         """The module of a path or of a dotted name."""
@@ -195,20 +191,25 @@ def file_of(target: str) -> str | None:
 # --- questions and answers --------------------------------------------------------------------------------------------
 
 
+FIELDS: dict[str, Callable[[Any], Any]] = {  # of a box that has been opened, and how the other side reads them
+    "kind": str,
+    "shape": lambda shape: None if shape is None else tuple(map(int, shape)),
+    "size": int,
+    "dtype": str,
+    "float32": bool,
+    "names": lambda names: [str(name) for name in names],
+    "skipped": lambda names: [str(name) for name in names],
+}
+
+
 def description(box: Box, given: list[Argument]) -> Message:
     """What the other side has to know of a box that has been opened; `given` are its arguments before that."""
     return {
-        "kind": box.kind,
+        **{name: getattr(box, name) for name in FIELDS},
         "library": box.library.name,
         "given": [[one.name, one.array is not None, one.keyword] for one in given],
         "arguments": [[one.name, one.array is not None, one.keyword] for one in box.arguments],
-        "names": box.names,
-        "shape": None if box.shape is None else list(box.shape),
-        "size": box.size,
-        "dtype": box.dtype,
-        "skipped": box.skipped,
-        "misshapen": {name: [one.role, one.reason, one.place, one.help] for name, one in box.misshapen.items()},
-        "float32": box.float32,
+        "misshapen": {name: vars(one) for name, one in box.misshapen.items()},
         "claimed": box.claimed,
     }
 
@@ -221,22 +222,20 @@ def recording_of(box: Box, seed: int) -> Message:
 
 
 def answer(box: Box, question: Message) -> Message:
-    """The answer to one question."""
-    ask = question["ask"]
-    if ask == "recording":
-        return recording_of(box, int(question["seed"]))
-    if ask == "remarks":
-        return {"remarks": box.remarks(), "outside": box.outside}
+    """The answer to one question: what it asks for, and the arguments of that."""
+    ask = question.pop("ask")
     try:
-        if ask == "value":
-            return {"found": box.value(question["x"])}
-        if ask == "again":
-            return {"found": box.again()}
-        return {"found": box.pullback(question["x"], question["weights"], bool(question["at_the_point"]))}
+        if ask == "recording":
+            return recording_of(box, **question)
+        if ask == "remarks":
+            return {"remarks": box.remarks(), "outside": box.outside}
+        return {"found": getattr(box, ask)(**question)}
     except OutOfTime:
         return {"late": True}
     except Failed as problem:
-        return {"failed": [problem.role, problem.reason, problem.place, problem.help]}
+        return {"failed": vars(problem)}
+    except KeyboardInterrupt:
+        return {"failed": vars(Failed(box.role, "KeyboardInterrupt was raised"))}
 
 
 # --- messages ---------------------------------------------------------------------------------------------------------
