@@ -430,6 +430,8 @@ def test_changed_arguments_are_told() -> None:
     assert "f changes its argument x in place" in notes(found)
     found = check_callable(np.sum, lambda x: x.fill(1.0) or x, at=X2, names=["x"])
     assert "df changes its argument x in place" in notes(found)
+    found = check_callable(lambda x: x**2, vjp=lambda x, ct: np.multiply(ct, 2 * x, out=ct), at=X2)
+    assert only(found).verdict == "AGREES" and "vjp changes its cotangent in place" in notes(found)
 
 
 def test_prints_are_captured_and_told(capsys: pytest.CaptureFixture[str]) -> None:
@@ -622,6 +624,7 @@ REFUSED: list[tuple[str, Any, dict[str, Any], str]] = [
     ("missing argument", lambda x, y: x * y, {"at": {"x": 1.0}}, "`y` has no value"),
     ("too many", total, {"at": (1.0, 2.0)}, "takes 1 arguments"),
     ("nothing moves", total, {"at": {"x": np.array([1, 2])}}, "so none can be varied"),
+    ("a dict of arrays", total, {"at": {"x": {"w": X2}}}, "`x` is a dict of values"),
     ("unknown wrt", total, {"at": {"x": X2}, "wrt": ["y"]}, "`y` is not an argument"),
     ("text to move", lambda x, s: x, {"at": {"x": 1.0, "s": "a"}, "wrt": ["s"]}, "`s` cannot be varied"),
     ("two derivatives", total, {"at": X2, "jac": total}, "two derivatives"),

@@ -336,6 +336,22 @@ def test_large_arrays_and_slow_oracles_leave_the_verdict_to_values(monkeypatch: 
 def test_bfloat16_is_judged_as_a_formula() -> None:
     rule = function(keeping(torch.exp), saved(lambda g, x: g * x.exp()))
     assert [one.verdict for one in check_callable(rule, at=(X.bfloat16(),)).checks] == ["PROVED"]
+    at = jax.numpy.array([1.0, 2.0], "bfloat16")
+    assert [one.verdict for one in check_callable(lambda x: (x**2).sum(), lambda x: 2 * x, at=at).checks] == ["PROVED"]
+
+
+def test_a_backward_that_writes_into_its_cotangent_is_told() -> None:
+    rule = function(keeping(torch.exp), saved(lambda g, x: g.mul_(x.exp())))
+    report = check_callable(rule, at=(X,))
+    assert [one.verdict for one in report.checks] == ["PROVED"]
+    assert [one.message for one in report.diagnostics] == ["the backward pass changes its cotangent in place"]
+
+
+@pytest.mark.parametrize("at", [X, jax.numpy.array([1.0, 2.0])], ids=["torch", "jax"])
+def test_a_pullback_of_tensors_says_why_it_is_not_recorded(at: Any) -> None:
+    report = check_callable(lambda x: x**2, vjp=lambda x, ct: 2 * x * ct, at=at)
+    assert [one.verdict for one in report.checks] == ["AGREES"]
+    assert "only functions of NumPy are recorded" in report.diagnostics[0].message
 
 
 def test_assert_gradient_takes_a_function() -> None:

@@ -152,6 +152,7 @@ class Box:
             *self.library.untested(),
             *self.listener.notes(),
             *sorted(self.changed),
+            *([f"{self.role} changes its cotangent in place"] if self.library.overwritten else []),
             *(f"f reads only one triangle of {name}: checked for symmetric matrices" for name in self.symmetric),
             *(f"{one.name} is treated as data: f accepts it as integers only" for one in whole),
             *(self.form.notes if self.form else ()),
@@ -264,6 +265,8 @@ class Box:
                 seed = np.asarray(weights).reshape(self.shape or ())
                 cotangent = self.library.give(seed, float(seed) if not seed.shape else seed, False)
                 raw = called(self.role, self.pull, arguments, cotangent)
+                now = array_of(cotangent) if hasattr(cotangent, "detach") else cotangent
+                self.library.overwritten = self.library.overwritten or not np.array_equal(np.asarray(now), seed)
             else:
                 raw = called(self.role, self.spread, self.derivative, arguments)
         if at_the_point:

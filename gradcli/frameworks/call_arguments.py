@@ -93,6 +93,9 @@ def arguments_of(f: Any, at: Any, names: Sequence[str] | None, wrt: Sequence[str
             if is_complex(one.given):
                 told = f"no argument can be varied: `{visible(one.name)}` {COMPLEX.removeprefix('it ')}"
                 raise error("GC732", told, help=PARTS)
+            if isinstance(one.given, (dict, list, tuple)) and one.given:
+                told = f"no argument can be varied: `{visible(one.name)}` is a {type(one.given).__name__} of values"
+                raise error("GC732", told, help="pass its arrays as separate arguments, f(w, b), and build it inside")
         hint = "give the point as floats: --at x=2.0, or at={'x': 2.0}"
         raise error("GC732", "no argument holds floats, so none can be varied", help=hint)
     return found
@@ -160,16 +163,17 @@ def numbers(value: Any) -> Floats | None:
         return None
     if isinstance(value, (int, float)):
         return np.asarray(float(value))
-    half = "bfloat16" in str(getattr(value, "dtype", ""))
     try:
         array = np.asarray(array_of(value) if is_tensor(value) else value)
     except (ValueError, TypeError):
         return None
+    if "bfloat16" in str(getattr(value, "dtype", "")):  # no format of NumPy's
+        array = array.astype(np.float64)
     if isinstance(value, (list, tuple)) and array.dtype.kind == "i":
         array = array.astype(np.float64)
     if array.dtype.kind != "f" or array.dtype.itemsize < 2:
         return None
-    chosen = not half and kind_of(value) != JAX  # whose default format is float32
+    chosen = kind_of(value) != JAX  # whose default format is float32
     return array if chosen and array.dtype in (np.float32, np.float64) else array.astype(np.float64)
 
 

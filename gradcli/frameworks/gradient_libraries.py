@@ -46,6 +46,7 @@ class Library:
     name = NUMPY
     module: Any = None
     differentiates = False
+    overwritten = False  # whether a backward pass has written into the cotangent that it was given
     copies = False  # whether f is differentiated at copies: it changes arguments in place, which leaves do not allow
 
     def untested(self) -> list[str]:
@@ -128,7 +129,11 @@ class Tensors(Library):
         pairs = [(one, seed) for one, seed in zip(values, seeds, strict=True) if one.requires_grad]
         if not pairs:
             raise Failed("f", "no result of f requires a gradient", help="was it computed under no_grad, or detached?")
-        return sent_back(self.module, pairs, [arguments[name] for name in names])
+        given = [seed.clone() for _, seed in pairs]
+        found = sent_back(self.module, pairs, [arguments[name] for name in names])
+        changed = any(not np.array_equal(array_of(a), array_of(b[1])) for a, b in zip(given, pairs, strict=True))
+        self.overwritten = self.overwritten or changed
+        return found
 
 
 def sent_back(module: Any, pairs: Sequence[tuple[Any, Any]], targets: Sequence[Any]) -> list[Any]:

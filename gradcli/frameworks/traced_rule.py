@@ -78,8 +78,10 @@ def traced_rule(box: Box, seed: int) -> Rule | None:
     """
     read: Any = {TORCH: of_torch, JAX: of_jax, NUMPY: of_numpy}.get(box.library.name)
     readable = box.kind != OWN if read is of_numpy else box.kind in (OWN, GRADIENT)
-    if read is None or not readable or not np.isfinite(box.x).all():
+    if read is None or not np.isfinite(box.x).all():
         return None
+    if not readable:
+        raise Opaque("with jac=, vjp= or the pair (value, gradient) only functions of NumPy are recorded")
     builder = Builder(catalogue(), entries=2**40)
     leaves = {name: builder.leaf(name, box.shape_of(name)) for name in box.names}
     try:
