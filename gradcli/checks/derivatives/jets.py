@@ -136,7 +136,7 @@ class DirectionalJets:
         """The output along a direction, or its real part: a series, a ball where it does not move, or a Failure."""
         return self._along(direction, order)[0]
 
-    def _along(self, direction: Direction, order: int) -> Sequence[Any]:
+    def _along(self, direction: Direction, order: int = 1) -> Sequence[Any]:
         with capacity(order + 1):
             found, signs = self._moved(direction, lambda x, speed: Series(arb_series([x, speed], order + 1)))
         self.signs += signs
@@ -169,11 +169,10 @@ class DirectionalJets:
 
     def holomorphic(self, k: int) -> bool | None:
         """Whether i times the slope along 1 is that along i, by one complex entry; None where that is open."""
-        both = [[coefficient(part, 1) for part in self._along({2 * k + part: 1}, 1)] for part in (0, 1)]
-        if any(isinstance(x, Failure) for one in both for x in one):
-            return None
-        (x, y), (up, across) = both
+        x, y, up, across = [coefficient(part, 1) for i in (2 * k, 2 * k + 1) for part in self._along({i: 1})]
         gaps = (-y - up, x - across)
+        if any(isinstance(gap, Failure) for gap in gaps):
+            return None
         if not all(gap.contains(0) for gap in gaps):
             return False
         size = 1 + max(abs(up).upper(), abs(across).upper())
@@ -189,12 +188,11 @@ class DirectionalJets:
 
     def second(self, i: int, j: int) -> Any:
         """A second partial derivative, by polarisation: with D(d) half of that along d, D(i + j) - D(i) - D(j)."""
-        if i == j:
-            found = coefficient(self.along({i: 1}, 2), 2)
-            return found if isinstance(found, Failure) else 2 * found
-        parts = [coefficient(self.along(way, 2), 2) for way in ({i: 1, j: 1}, {i: 1}, {j: 1})]
-        failed = next((part for part in parts if isinstance(part, Failure)), None)
-        return failed if failed is not None else parts[0] - parts[1] - parts[2]
+
+        def half(direction: Direction) -> Any:
+            return coefficient(self.along(direction, 2), 2)
+
+        return 2 * half({i: 1}) if i == j else half({i: 1, j: 1}) - half({i: 1}) - half({j: 1})
 
 
 def coefficient(found: Any, k: int) -> Any:
@@ -249,8 +247,10 @@ class Sides(NamedTuple):
 def sides(lines: DirectionalJets, direction: Direction) -> Sides:
     """Both sides of the point along a direction, where it is going up and down the same straight line."""
     right = side(lines, direction)
-    left = mirrored(side(lines, {i: -speed for i, speed in direction.items()}))
-    kind, reason = _compared(lines.value, left, right)
+    left = side(lines, {i: -speed for i, speed in direction.items()})
+    if left.slope is not None:
+        left = left._replace(slope=-left.slope)
+    kind, reason = _kind(lines.value, left, right)
     return Sides(kind, lines.value, left, right, reason)
 
 
@@ -268,12 +268,12 @@ def _read(found: Any) -> Side:
     if isinstance(found, Failure):
         return Side(None, None, found.reason, found.kind == "undefined")
     if isinstance(found, Huge):
-        return _far(found.side)
+        return _unbounded(found.side)
     if not isinstance(found, Expansion):
         return Side(found, arb(0))
     grown, limit, gone = found.split()
     if grown.terms:
-        return _far(grown.sign())
+        return _unbounded(grown.sign())
     early = Expansion({key: c for key, c in gone.terms.items() if key < STEP})
     if early.terms:
         return Side(limit, float("inf") * early.sign(), "the slope is not bounded", True)
@@ -282,48 +282,35 @@ def _read(found: Any) -> Side:
     return Side(limit, gone.terms.get(STEP, arb(0)))
 
 
-def _far(side: int) -> Side:
-    where = "inf" if side > 0 else "-inf"
+def _unbounded(sign: int) -> Side:
+    where = "inf" if sign > 0 else "-inf"
     return Side(None, float(where), f"the value has no finite limit: it tends to {where}", True)
 
 
-def mirrored(one: Side) -> Side:
-    """A side seen along the opposite direction."""
-    return one if one.slope is None else one._replace(slope=-one.slope)
-
-
-def _compared(value: Any, left: Side, right: Side) -> tuple[str, str]:
-    for one in (left, right):
-        if one.limit is not None and _apart(value, one.limit):
-            return JUMP, ""
-    missing = [one for one in (left, right) if one.limit is None]
+def _kind(value: Any, left: Side, right: Side) -> tuple[str, str]:
+    """What happens between two sides, and a reason."""
+    both = (left, right)
+    if any(one.limit is not None and not value.overlaps(one.limit) for one in both):
+        return JUMP, ""
+    missing = [one for one in both if one.limit is None]
     if missing:
-        certain = next((one for one in missing if one.certain), None)
-        return (BOUNDARY, certain.reason) if certain is not None else (UNKNOWN, missing[0].reason)
-    if any(isinstance(one.slope, float) for one in (left, right)):
+        worst = max(missing, key=lambda one: one.certain)
+        return BOUNDARY if worst.certain else UNKNOWN, worst.reason
+    if any(isinstance(one.slope, float) for one in both):
         return BOUNDARY, "no finite slope"
-    unknown = next((one for one in (left, right) if one.slope is None), None)
-    if unknown is not None:
-        return UNKNOWN, unknown.reason
-    if _apart(left.slope, right.slope):
+    for one in both:
+        if one.slope is None:
+            return UNKNOWN, one.reason
+    if not left.slope.overlaps(right.slope):
         return KINK, ""
-    if all(_agree(x, y) for x, y in ((left.slope, right.slope), (value, left.limit), (value, right.limit))):
-        return SMOOTH, ""
-    return UNKNOWN, SHORT
+    pairs = ((left.slope, right.slope), (value, left.limit), (value, right.limit))
+    return (SMOOTH, "") if all(_agree(x, y) for x, y in pairs) else (UNKNOWN, SHORT)
 
 
-def _apart(one: Any, other: Any) -> bool:
-    return not one.overlaps(other)
-
-
-def _agree(one: Any, other: Any) -> bool:
-    """Whether two numbers that may be equal are so to 56 bits."""
-    if not one.overlaps(other):
-        return False
-    gap = one - other
-    return bool(ball_numbers.is_tiny(gap)) or bool(
-        abs(gap) < abs(one).max(abs(other)) * arb(2) ** -ball_numbers.GOOD_BITS
-    )
+def _agree(x: Any, y: Any) -> bool:
+    """Whether two numbers that overlap are equal to 56 bits."""
+    gap = x - y
+    return bool(ball_numbers.is_tiny(gap) or abs(gap) < abs(x).max(abs(y)) * arb(2) ** -ball_numbers.GOOD_BITS)
 
 
 class Tied(NamedTuple):
@@ -335,6 +322,5 @@ class Tied(NamedTuple):
     @property
     def worst(self) -> Sides | None:
         """The least smooth direction; None where all are smooth."""
-        directions = [*([] if self.further is None else [self.further]), *self.axes.values()]
-        rough = [one for one in directions if one.kind != SMOOTH]
+        rough = [one for one in (self.further, *self.axes.values()) if one is not None and one.kind != SMOOTH]
         return min(rough, key=lambda one: WORST_FIRST.index(one.kind), default=None)

@@ -18,7 +18,7 @@ from gradcli.checks.evaluate.ball_numbers import precision
 from gradcli.checks.evaluate.interpretation import Failure
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from gradcli.checks.derivatives.derivative_query import DerivativeQuery
     from gradcli.checks.evaluate.balls import BallField, Point
@@ -31,7 +31,6 @@ BITS = 96
 SMALLEST = 2.0**-44  # of the box: a piece that is not settled there never will be
 MOST_WORK = 1_000_000  # operations on single entries over all pieces
 LEAST = 400  # pieces, whatever they cost
-LOOKS = 4  # halvings of the box; the derivative is enclosed at the middles of the pieces
 SHOWN = 16  # open pieces that an answer lists
 
 
@@ -45,18 +44,21 @@ class Piece(NamedTuple):
     def share(self) -> float:
         return float(2.0 ** -sum(self.cuts))
 
+    def is_smallest(self) -> bool:
+        """Whether cutting it further is pointless."""
+        return min(self.cuts) > 0 and self.share ** (1 / len(self.cuts)) < SMALLEST
+
     def middle(self) -> list[float]:
         return [(low + high) / 2 for low, high in self.sides]
 
     def halves(self) -> list[Piece]:
         """Cut where it was cut least."""
-        at = min(range(len(self.cuts)), key=lambda i: self.cuts[i])
+        at = min(range(len(self.cuts)), key=self.cuts.__getitem__)
         low, high = self.sides[at]
-        cuts = (*self.cuts[:at], self.cuts[at] + 1, *self.cuts[at + 1 :])
         middle = (low + high) / 2
-        return [
-            Piece((*self.sides[:at], side, *self.sides[at + 1 :]), cuts) for side in ((low, middle), (middle, high))
-        ]
+        cuts = (*self.cuts[:at], self.cuts[at] + 1, *self.cuts[at + 1 :])
+        sides = ((*self.sides[:at], side, *self.sides[at + 1 :]) for side in ((low, middle), (middle, high)))
+        return [Piece(one, cuts) for one in sides]
 
 
 class Cover:
@@ -70,48 +72,40 @@ class Cover:
         self.field = field
         self.point = point
         self.box = box
-        self.size = 0.0  # of the derivative, the largest that was seen
-        self.bound = 0.0  # how far the claim is from the derivative, relative to that size, on settled pieces
-        self.regions: dict[tuple[int, ...], tuple[int, list[float]]] = {}  # signs: how many pieces, a point of one
+        self.size = 0.0  # which the derivative reaches for certain on some piece
+        self.bound = 0.0  # how far the claim is from the derivative on settled pieces
+        self.regions: dict[tuple[int, ...], Answer] = {}  # by signs: how many pieces, and a point of one
 
     def run(self, tolerance: float | None, pieces: int) -> Answer:
         """Cut until all is settled, something is refuted or undefined, or `pieces` or MOST_WORK are used up.
 
-        With a tolerance a piece is settled only where the claim is that close, relative to the largest derivative
-        that was seen at some points of the box.
+        With a tolerance a piece is settled only where the claim is that close, relative to the largest derivative.
         """
         most = min(pieces, max(LEAST, MOST_WORK // max(1, self.query.work(self.judged))))
         sides = tuple([self.box[name] for name in self.box for _ in self.point[name][0]])
-        whole = Piece(sides, (0,) * len(sides))
-        if tolerance is not None:
-            self._look(whole)
-        queue = deque([whole])
+        queue, count = deque([Piece(sides, (0,) * len(sides))]), 0
         stuck: list[Piece] = []
-        count = 0
-        while queue and count < most:
+        ended: Answer = {}
+        while queue and count < most and not ended:
             piece = queue.popleft()
             count += 1
             with precision(BITS):
                 state, reason = self._state(piece, tolerance)
             if state in ("refuted", "undefined"):
-                return {**self._answer(count, [*queue, *stuck]), "state": state, "at": piece.middle(), "reason": reason}
-            if state == "open":
-                if min(piece.cuts) > 0 and piece.share ** (1 / len(piece.cuts)) < SMALLEST:
-                    stuck.append(piece)
-                else:
-                    queue.extend(piece.halves())
-        left = [*stuck, *queue]
-        return {**self._answer(count, left), "state": "open" if left else "settled", "at": None, "reason": None}
-
-    def _answer(self, count: int, left: Sequence[Piece]) -> Answer:
-        order = sorted(left, key=lambda piece: (piece.share, piece.sides))
+                ended = {"state": state, "at": piece.middle(), "reason": reason}
+            elif state == "open" and piece.is_smallest():
+                stuck.append(piece)
+            elif state == "open":
+                queue.extend(piece.halves())
+        left = sorted([*stuck, *queue], key=lambda piece: (piece.share, piece.sides))
         return {
             "pieces": count,
             "settled": 1.0 - sum(piece.share for piece in left),
-            "bound": self.bound,
-            "regions": [{"pieces": n, "at": at} for n, at in self.regions.values()],
+            "bound": self.bound / self.size if self.size else 0.0,
+            "regions": list(self.regions.values()),
             "left": len(left),
-            "open": [[list(side) for side in piece.sides] for piece in order[:SHOWN]],
+            "open": [[list(side) for side in piece.sides] for piece in left[:SHOWN]],
+            **(ended or {"state": "open" if left else "settled", "at": None, "reason": None}),
         }
 
     def _state(self, piece: Piece, tolerance: float | None) -> tuple[str, str | None]:
@@ -128,34 +122,18 @@ class Cover:
             if relation(exact, other, None) == DISJOINT:
                 return "refuted", None
             bound = max(bound, float((exact - other).abs_upper()))
+            self.size = max(self.size, float(exact.abs_lower()))
         if tolerance is not None and not bound <= tolerance * self.size:
             return "open", None
-        self.bound = max(self.bound, bound / self.size if self.size else 0.0)
-        signs = tuple(lines.signs)
-        count, at = self.regions.get(signs, (0, piece.middle()))
-        self.regions[signs] = (count + 1, at)
+        self.bound = max(self.bound, bound)
+        region = self.regions.setdefault(tuple(lines.signs), {"pieces": 0, "at": piece.middle()})
+        region["pieces"] += 1
         return "settled", None
-
-    def _look(self, whole: Piece) -> None:
-        """The size of the derivative at the middles of some pieces."""
-        pieces = [whole]
-        for _ in range(LOOKS):
-            pieces = [half for piece in pieces for half in piece.halves()]
-        for piece in pieces:
-            with precision(BITS):
-                point = self._balls(Piece(tuple((x, x) for x in piece.middle()), piece.cuts))
-                lines = DirectionalJets(self.field, self.query.paths, point)
-                for i in self.query.entries:
-                    exact = lines.partial(i)
-                    if not isinstance(exact, Failure) and exact.is_finite():
-                        self.size = max(self.size, float(exact.abs_lower()))
 
     def _balls(self, piece: Piece) -> Point:
         found: dict[str, Any] = dict(self.point)
-        start = 0
+        sides = iter(piece.sides)
         for name in self.box:
             flat, shape = self.point[name]
-            sides = piece.sides[start : start + len(flat)]
-            found[name] = ([arb(low).union(arb(high)) for low, high in sides], shape)
-            start += len(flat)
+            found[name] = ([arb(low).union(arb(high)) for low, high in (next(sides) for _ in flat)], shape)
         return found
