@@ -55,9 +55,9 @@ STANDING = ("PROVED", "CERTIFIED", "AGREES", "IMPRECISE")  # verdicts on a claim
 # functions of whole arrays whose definitions are the same at every size; those of numbers are as well
 UNIFORM = frozenset(
     [
-        *("cumsum", "det", "diag", "dot", "einsum", "flip", "grad", "inner", "inv", "log_softmax", "logdet"),
-        *("logsumexp", "matmul", "mean", "norm", "outer", "prod", "slogdet", "softmax", "solve", "std", "sum"),
-        *("trace", "transpose", "var", "vdot"),
+        *("amax", "amin", "argsort", "cumsum", "det", "diag", "dot", "einsum", "flip", "grad", "inner", "inv"),
+        *("log_softmax", "logdet", "logsumexp", "matmul", "max", "mean", "min", "norm", "outer", "prod", "slogdet"),
+        *("softmax", "solve", "sort", "std", "sum", "trace", "transpose", "var", "vdot"),
     ]
 )
 FILLED = frozenset(["eye", "ones", "zeros"])  # functions of sizes
@@ -69,12 +69,14 @@ SECOND = (3, 5, 4, 7)  # sizes at which a claim that is not proved for all is ju
 class Sizes(NamedTuple):
     """What is known of a claim beyond the sizes of the point: `reason` says why it is not proved for all of them.
 
-    `sizes` are those of the point, `chosen` where they were not given.
+    `sizes` are those of the point, `chosen` where they were not given. With `ties` nothing is proved where a comparison
+    is a tie.
     """
 
     sizes: dict[str, int]
     chosen: bool
     reason: str | None
+    ties: bool = False
 
 
 class SymbolicSizes(OpenShapes):
@@ -141,15 +143,17 @@ def known_sizes(
             one, sizes = identities_at(lowered, point, claims, limits, PRIMES[larger])
             other, _ = identities_at(lowered, point, claims, limits, PRIMES[smaller])
             reasons, names = [unproved(*pair) for pair in zip(one, other, strict=True)], list(sizes)
+            ties = [not isinstance(found, str) and found.ties for found in one]
             break
         except (GradcliError, NoFormula) as problem:
             reason = reason_of(problem, dict(zip(PRIMES[larger], names, strict=False)))
-            reasons = [reason] * len(lowered.claims)
+            reasons, ties = [reason] * len(lowered.claims), [False] * len(lowered.claims)
             if not (isinstance(problem, GradcliError) and problem.diagnostics[0].code == TOO_LARGE):
                 break
     shapes = {name: leaf.node.shape for name, leaf in lowered.program.leaves.items()}
     own = {name: shapes[leaf][axis] for (leaf, axis), name in symbols.items() if name in names}
-    return [Sizes(own, len(point) == len(at), reason) for reason in reasons] if own else []
+    chosen = len(point) == len(at)
+    return [Sizes(own, chosen, *pair) for pair in zip(reasons, ties, strict=True)] if own else []
 
 
 def without_sizes(script: Script, at: Mapping[str, Any]) -> dict[str, Any]:
@@ -272,6 +276,7 @@ def reads_first_or_all(item: Syntax) -> bool:
     """Whether an index means the same at every size."""
     whole = isinstance(item, Slice) and item.lower is item.upper is None
     whole = whole and (item.step is None or unparse(item.step) == "-1")  # type: ignore[attr-defined]
+    whole = whole or (isinstance(item, Call) and item.function.id == "argsort")
     return whole or isinstance(item, NewAxis) or (isinstance(item, Number) and item.ratio[0] == 0)
 
 
@@ -310,6 +315,7 @@ class OpenSizes:
             return with_sizes(outcome, evidence, f"{outcome.message}; right {every}")
         if known.reason is None:
             defined = ", wherever both sides are defined" if outcome.evidence.get("region") else ""
+            defined = ", wherever no comparison is a tie" if known.ties else defined
             return with_sizes(outcome._replace(verdict="PROVED"), evidence, f"equal by algebra, {every}{defined}")
         evidence["reason"] = known.reason
         other = self.at_second_sizes(place)

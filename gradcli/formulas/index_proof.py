@@ -4,8 +4,12 @@ Both are read from graphs whose sizes are primes that stand for symbols. The der
 as `d x[k] / d x[i] = delta[k, i]`; no derivative rule is read. What is left of the difference once it is multiplied out
 is 0 for all sizes from 1 on, wherever both sides have a value, if no term is left.
 
-A step holds for every size, or it is not taken: no comparison is decided, no axis is cut, and a number that depends on
-sizes is a product of symbols. What is not in the tables stays an unknown function, which nothing is known of.
+A step holds for every size, or it is not taken: no axis is cut, and a number that depends on sizes is a product of
+symbols. What is not in the tables stays an unknown function, which nothing is known of.
+
+A comparison is the sign of a difference, which is 1 or -1 where it is no tie. The largest entry is sum(s[i]*x[i]), with
+an s that is 1 at one place and 0 elsewhere, and sort(x) is P@x for a permutation matrix P. Signs, s and P are
+locally constant, so their derivatives are 0.
 """
 
 from __future__ import annotations
@@ -33,12 +37,23 @@ from gradcli.formulas.index_terms import (
     merged,
     number,
     over,
+    parts_of,
     power,
     scaled,
     single,
     times,
 )
-from gradcli.formulas.normal_form import FORMS, HALF, expanded, exponential, function, multiplied, square, vanishes
+from gradcli.formulas.normal_form import (
+    FORMS,
+    HALF,
+    expanded,
+    exponential,
+    function,
+    lanes_of,
+    multiplied,
+    square,
+    vanishes,
+)
 from gradcli.graph.builder import building
 from gradcli.graph.node import CONSTANT, LEAF, reachable
 
@@ -85,11 +100,15 @@ class SymbolicNames(Names):
 
 
 class Identity(NamedTuple):
-    """Two readings of one claim: `text` is the same at every size if the program is, `difference` is to vanish."""
+    """Two readings of one claim: `text` is the same at every size if the program is, `difference` is to vanish.
+
+    With `ties` it is not read where a comparison, or the place of a largest entry, is a tie.
+    """
 
     text: str
     difference: Sum
     names: Names
+    ties: bool
 
     def holds(self) -> bool:
         """Whether no term of the difference is left."""
@@ -113,7 +132,28 @@ def identity(output: Node, target: Node | None, right: Node, symbols: Mapping[in
         if target is not None:
             left = Derivation(leaf, axes, names).of(left)
         left = expanded(turned(left, names), names)
-    return Identity(text, add(left, scaled(other, -1)), names)
+    return Identity(text, add(left, scaled(other, -1)), names, reader.ties)
+
+
+def may_hide(found: Sum) -> bool:
+    """Whether what divides in a sum, or in its derivative, may be 0 in a whole region: it contains signs or choices."""
+    for term in found:
+        for base, exponent in term.factors:
+            if not is_branch(base) and any(map(has_branches, parts_of(base))):
+                entire = exponent > 0 and exponent.denominator == 1 and getattr(base, "name", "exp") in ENTIRE
+                if not entire or any(map(may_hide, parts_of(base))):
+                    return True
+    return False
+
+
+def is_branch(base: Any) -> bool:
+    """Whether a base is a sign or a choice."""
+    return (isinstance(base, Call) and base.name == "sign") or bool(lanes_of(base))
+
+
+def has_branches(found: Sum) -> bool:
+    bases = [base for term in found for base, _ in term.factors]
+    return any(is_branch(base) or any(map(has_branches, parts_of(base))) for base in bases)
 
 
 def turned(found: Sum, names: Names) -> Sum:
@@ -139,6 +179,7 @@ class SymbolicReader(Reader):
     def __init__(self, names: SymbolicNames, called: Mapping[Node, str]) -> None:
         super().__init__(called, names)
         self.names: SymbolicNames = names
+        self.ties = False  # whether it holds only where no comparison is a tie
 
     def _rule(self, node: Node, at: At) -> Rule:
         name = node.primitive.name
@@ -170,14 +211,89 @@ class SymbolicReader(Reader):
         return (yield node.args[0], at)
 
     def _where(self, node: Node, at: At) -> Rule:
-        """`where(u == 0, 0, sqrt(u))` is sqrt(u), and `where(u > 0, 1, 0)` is `u > 0`; no other condition is read."""
+        """c*x + (1 - c)*y for a condition c that is 1 or 0; `where(u == 0, 0, sqrt(u))` is sqrt(u)."""
         condition, one, other = node.args
-        if one.constant == 1 and other.constant == 0:
-            return (yield condition, at)
         if condition.primitive.name == "equal" and one.constant == 0 and condition.args[1].constant == 0:
             if other.primitive.name == "sqrt" and other.args[0] is condition.args[0]:
                 return (yield other, at)
-        raise NoFormula("it has a condition")
+        truth = yield condition, at
+        branches = (yield one, at), (yield other, at)
+        if any(map(may_hide, branches)):
+            raise NoFormula("a branch divides by what another one may make 0")
+        return add(times(truth, branches[0]), times(negation(truth), branches[1]))
+
+    def _comparison(self, node: Node, at: At) -> Rule:
+        self.ties = True
+        one, other = (yield node.args[0], at), (yield node.args[1], at)
+        less = node.primitive.name.startswith("less")
+        return step(add(other, scaled(one, -1)) if less else add(one, scaled(other, -1)))
+
+    def _connective(self, node: Node, at: At) -> Rule:
+        one = yield node.args[0], at
+        if node.primitive.name == "not":
+            return negation(one)
+        other = yield node.args[1], at
+        both = times(one, other)
+        return both if node.primitive.name == "and" else add(one, other, scaled(both, -1))
+
+    def _equal(self, node: Node, at: At) -> Rule:
+        """`x == max(x)`: what chooses the largest entry, if there is only one."""
+        self.ties = True
+        for x, best in (node.args, node.args[::-1]):
+            best = best.args[0] if best.primitive.name == "broadcast" else best
+            shape = best.shape
+            while best.primitive.name == "reshape":
+                best = best.args[0]
+            if best.primitive.name in ("max", "min") and best.args[0] is x:
+                axes = tuple([axis % len(at) for axis in best.params["axis"]])
+                if shape == tuple([1 if axis in axes else n for axis, n in enumerate(x.shape)]):
+                    return (yield from self._chosen(best.primitive.name, x, at, axes))
+        raise NoFormula("it reads `equal`")
+
+    def _piecewise(self, node: Node, at: At) -> Rule:
+        args = []
+        for arg in node.args:
+            args.append((yield arg, at))
+        return PIECEWISE[node.primitive.name](*args)
+
+    # --- the largest entry, and entries in order -----------------------------------------------------------------
+
+    def _chosen(self, name: str, x: Node, at: At, *lanes: tuple[int, ...]) -> Rule:
+        """1 at one place of each lane of `at`, which are axes of it, and 0 at the others."""
+        own = tuple([self.names.index(n) for n in x.shape])
+        return single(Whole(name, (("lanes", lanes),), ((own, (yield x, own)),), at))
+
+    def _extreme(self, node: Node, at: At) -> Rule:
+        (x,) = node.args
+        inner, bound = self._lane(node, at)
+        axes = tuple([axis % len(inner) for axis in node.params["axis"]])
+        chosen = yield from self._chosen(node.primitive.name, x, inner, axes)
+        found = times(chosen, (yield x, inner))
+        for index in bound:
+            found = over(found, index, self.names)
+        return found
+
+    def _permuted(self, x: Node, by: Node, at: At, axis: int, inverse: bool = False) -> Rule:
+        """The entries of an array in the order of another one, or in the order of the ranks there."""
+        place = self.names.index(x.shape[axis])
+        other = (*at[:axis], place, *at[axis + 1 :])
+        rows, column = (other, at[axis]) if inverse else (at, place)
+        chosen = yield from self._chosen("sort", by, (*rows, column), (axis,), (len(at),))
+        return over(times(chosen, (yield x, other)), place, self.names)
+
+    def _sort(self, node: Node, at: At) -> Rule:
+        return (yield from self._permuted(node.args[0], node.args[0], at, node.params["axis"] % len(at)))
+
+    def _take_along(self, node: Node, at: At) -> Rule:
+        x, order = node.args
+        axis = node.params["axis"] % len(at)
+        sorts = []
+        while order.primitive.name in ("cast", "argsort"):
+            sorts += [order] if order.primitive.name == "argsort" else []
+            order = order.args[0]
+        if len(sorts) not in (1, 2) or any(one.params["axis"] % len(at) != axis for one in sorts):
+            raise NoFormula("it reads positions")
+        return (yield from self._permuted(x, order, at, axis, len(sorts) == 2))
 
     def _norm(self, node: Node, at: At) -> Rule:
         inner, bound = self._lane(node, at)
@@ -267,12 +383,44 @@ def _refused(reason: str) -> Rule:
     raise NoFormula(reason)
 
 
+def negation(truth: Sum) -> Sum:
+    return add(ONE, scaled(truth, -1))
+
+
+def step(x: Sum) -> Sum:
+    """1 where x is positive, 0 where it is negative."""
+    return scaled(add(ONE, function("sign")(x)), HALF)
+
+
+def absolute(x: Sum) -> Sum:
+    return times(x, function("sign")(x))
+
+
+def larger(x: Sum, y: Sum) -> Sum:
+    """The larger of two numbers."""
+    return scaled(add(x, y, absolute(add(x, scaled(y, -1)))), HALF)
+
+
+def smaller(x: Sum, y: Sum) -> Sum:
+    return add(x, y, scaled(larger(x, y), -1))
+
+
+PIECEWISE: dict[str, Callable[..., Sum]] = {
+    "abs": absolute,
+    "relu": lambda x: larger(x, ZERO),
+    "maximum": larger,
+    "minimum": smaller,
+    "leaky_relu": lambda x, slope: add(larger(x, ZERO), times(slope, smaller(x, ZERO))),
+    "clamp": lambda x, low, high: smaller(larger(x, low), high),
+}
+# functions whose derivatives divide by nothing that may be 0
+ENTIRE = frozenset(["exp", "sin", "cos", "sinh", "cosh", "tanh", "sigmoid", "softplus"])
+
 PLAIN = frozenset(
     ["name", "add", "sub", "neg", "mul", "div", "power", "pow", "sqrt", "rsqrt", "square", "sum", "matmul"]
     + ["permute", "broadcast", "reshape", "unslice", "data"]
 )
-# what compares entries, or hides them from a derivative
-REFUSED = frozenset(["equal", "not_equal", "and", "or", "not", "detach", "frechet", "concat"])
+REFUSED = frozenset(["not_equal", "detach", "frechet", "concat"])
 OWN: dict[str, Callable[[SymbolicReader, Node, At], Rule]] = {
     "cast": SymbolicReader._cast,
     "cumsum": SymbolicReader._cumsum,
@@ -284,6 +432,13 @@ OWN: dict[str, Callable[[SymbolicReader, Node, At], Rule]] = {
     "log_softmax": SymbolicReader._softmax,
     "solve": SymbolicReader._solve,
     "prod": SymbolicReader._prod,
+    "equal": SymbolicReader._equal,
+    "sort": SymbolicReader._sort,
+    "take_along": SymbolicReader._take_along,
+    **dict.fromkeys(("less", "less_equal", "greater", "greater_equal"), SymbolicReader._comparison),
+    **dict.fromkeys(("and", "or", "not"), SymbolicReader._connective),
+    **dict.fromkeys(("max", "min"), SymbolicReader._extreme),
+    **dict.fromkeys(PIECEWISE, SymbolicReader._piecewise),
 }
 
 
@@ -331,7 +486,7 @@ class Derivation:
 
     def _call(self, base: Call) -> Sum:
         inner = [self.of(arg) for arg in base.args]
-        if not any(inner):
+        if not any(inner) or base.name == "sign":
             return ZERO
         if base.name == "pow":
             x, n = base.args
@@ -343,6 +498,8 @@ class Derivation:
         return multiplied(DERIVATIVES[base.name](*base.args), inner[0], self.names)
 
     def _whole(self, base: Whole) -> Sum:
+        if lanes_of(base):
+            return ZERO
         moved = []
         for own, arg in base.args:
             fresh = tuple([self.names.index(i.size) for i in own])
@@ -382,8 +539,6 @@ DERIVATIVES: dict[str, Callable[[Sum], Sum]] = {  # of functions of one number t
     "log": lambda x: power(x, -1),
     "sin": function("cos"),
     "cos": lambda x: scaled(function("sin")(x), -1),
-    "abs": function("sign"),
-    "relu": lambda x: single(Call("greater", (), (x, ZERO))),
     "atan": lambda x: power(add(ONE, square(x)), -1),
     "asin": lambda x: power(add(ONE, scaled(square(x), -1)), -HALF),
     "acos": lambda x: scaled(power(add(ONE, scaled(square(x), -1)), -HALF), -1),

@@ -474,8 +474,11 @@ def _over_term(term: Term, index: Index, names: Names) -> Sum:
         base, exponent = term.factors[place]
         if isinstance(base, Delta) and exponent > 0:
             other = base.other if base.one == index else base.one
-            without = term._replace(factors=(*term.factors[:place], *term.factors[place + 1 :]))
-            return names.put((without,), {index: other})
+            bound = tuple([i for i in term.bound if i != other])
+            found = names.put(
+                (Term(term.coefficient, (*term.factors[:place], *term.factors[place + 1 :]), bound),), {index: other}
+            )
+            return found if isinstance(other, int) or bound == term.bound else over(found, other, names)
     product = _spectral([term.factors[place] for place in readers], index, names)
     if product is not None:
         return times((term._replace(factors=tuple([f for f in term.factors if index not in free_of(f[0])])),), product)
@@ -529,12 +532,13 @@ def within_limits(found: Sum) -> None:
         for term in part:
             count += 1 + len(term.factors)
             for base, _ in term.factors:
-                pending.extend((inner, depth + 1) for inner in _inner(base))
+                pending.extend((inner, depth + 1) for inner in parts_of(base))
         if count > MOST_FACTORS or deepest > DEEPEST:
             raise TooLong("it is too long to be read")
 
 
-def _inner(base: Any) -> Iterator[Sum]:
+def parts_of(base: Any) -> Iterator[Sum]:
+    """The sums inside a base."""
     if isinstance(base, Call):
         yield from base.args
     elif isinstance(base, Whole):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from gradcli.formulas.index_reading import Reader
 from gradcli.formulas.index_terms import (
     ONE,
+    ONE_HOT,
     ZERO,
     Call,
     Delta,
@@ -29,6 +30,7 @@ from gradcli.formulas.index_terms import (
     merged,
     number,
     over,
+    parts_of,
     power,
     scaled,
     single,
@@ -162,8 +164,97 @@ def _settled(term: Term, names: Names) -> Sum:
             if moved is None:
                 return ZERO
             return _settled(merged(moved.coefficient, (*moved.factors, (delta, Fraction(1))), moved.bound), names)
-    factors = [(base, Fraction(1) if isinstance(base, Delta) else exponent) for base, exponent in term.factors]
-    return (term._replace(factors=tuple(factors)),)
+    for place, (base, exponent) in enumerate(term.factors):
+        others = (*term.factors[:place], *term.factors[place + 1 :])
+        inner = _sign_in(base)
+        if inner is not None:  # u is (1 + s)/2 times what it is where the sign s is 1, and (1 - s)/2 times the other
+            cases = [(_replaced(term, _fixed(inner, side)), side) for side in (1, -1)]
+            parts = [
+                multiplied((one,), scaled(add(ONE, scaled(single(inner), side)), HALF), names) for one, side in cases
+            ]
+            return expanded(add(*parts), names)
+        if exponent > 0 and lanes_of(base):
+            chosen = _replaced(term._replace(factors=others), _choice(base))
+            if chosen.factors != others:
+                return expanded((merged(term.coefficient, (*chosen.factors, (base, exponent)), term.bound),), names)
+            for lane in lanes_of(base):
+                own = {i for axis in lane if isinstance(i := base.at[axis], Index)}
+                if own.issubset(term.bound) and not any(own.intersection(free_of(one)) for one, _ in others):
+                    bound = tuple([i for i in term.bound if i not in own])
+                    return _settled(Term(term.coefficient, others, bound), names)
+    return (merged(term.coefficient, [(base, _exponent(base, e)) for base, e in term.factors], term.bound),)
+
+
+def _exponent(base: Any, exponent: Fraction) -> Fraction:
+    """The exponent of what is 1 or -1, or 1 or 0, is 0 or 1."""
+    if _is_sign(base) and exponent.denominator == 1:
+        return exponent % 2
+    return Fraction(1) if isinstance(base, Delta) or (exponent > 0 and lanes_of(base)) else exponent
+
+
+# --- signs, and arrays that choose entries --------------------------------------------------------------------------
+
+
+def lanes_of(base: Any) -> tuple[tuple[int, ...], ...]:
+    """The groups of axes along which an array is 1 at one place and 0 at the others; a permutation matrix has two."""
+    if isinstance(base, Whole) and base.name == ONE_HOT:
+        return ((len(base.at) - 1,),)
+    return dict(base.params).get("lanes", ()) if isinstance(base, Whole) else ()
+
+
+def _is_sign(base: Any) -> bool:
+    return isinstance(base, Call) and base.name == "sign"
+
+
+def _sign_in(base: Any) -> Call | None:
+    """A sign inside a base that reads no other indices than the base does."""
+    if not isinstance(base, (Call, Group)) or "sign" not in base_key(base, {}):
+        return None
+    outside = free_of(base)
+    inner = [one for part in parts_of(base) for term in part for one, _ in term.factors]
+    for one in inner:
+        found = _sign_in(one) or (one if _is_sign(one) else None)
+        if found is not None and set(free_of(found)).issubset(outside):
+            return found
+    return None
+
+
+def _fixed(sign: Call, side: int) -> Callable[[Any], Sequence[Factor] | None]:
+    """What replaces a sign by the number that it is."""
+    own = base_key(sign, {})
+    value = () if side == 1 else ((Group(number(-1)), Fraction(1)),)
+    return lambda base: value if _is_sign(base) and base_key(base, {}) == own else None
+
+
+def _choice(base: Whole) -> Callable[[Any], Sequence[Factor] | None]:
+    """What replaces the entries that are 0, or 1, where one entry of an array that chooses is 1."""
+    own = base_key(base._replace(at=()), {})
+
+    def change(one: Any) -> Sequence[Factor] | None:
+        if isinstance(one, Whole) and base_key(one._replace(at=()), {}) == own:
+            other = {axis for axis, (i, j) in enumerate(zip(one.at, base.at, strict=True)) if i != j}
+            if any(other.issubset(lane) for lane in lanes_of(base)):
+                return [(Delta(one.at[axis], base.at[axis]), Fraction(1)) for axis in sorted(other)]
+        return None
+
+    return change
+
+
+def _replaced(term: Term, change: Callable[[Any], Sequence[Factor] | None]) -> Term:
+    """A term with other factors for some bases, inside functions and brackets as well."""
+    factors: list[Factor] = []
+    for base, exponent in term.factors:
+        new = change(base)
+        if new is not None:
+            factors += [(one, exponent) for one, _ in new]
+        elif isinstance(base, Group):
+            factors.append((Group(tuple([_replaced(part, change) for part in base.inside])), exponent))
+        elif isinstance(base, Call):
+            args = tuple([tuple([_replaced(part, change) for part in arg]) for arg in base.args])
+            factors.append((base._replace(args=args), exponent))
+        else:
+            factors.append((base, exponent))
+    return term._replace(factors=tuple(factors))
 
 
 def _factor(base: Any, exponent: Fraction, names: Names) -> Sum:
@@ -184,10 +275,24 @@ def _factor(base: Any, exponent: Fraction, names: Names) -> Sum:
         return _raised(logarithm, exponent, names)
     if base.name == "pow":
         return _power(args, exponent)
+    if base.name == "sign" and not base.params:
+        return _sign(args[0], exponent)
     if base.name == "sin" and exponent >= 2 and exponent.denominator == 1:
         square = add(ONE, scaled(single(Call("cos", (), args), 2), -1))
         return multiplied(square, _factor(base, exponent - 2, names), names)
     return single(base._replace(args=args), exponent) if exponent else ONE
+
+
+def _sign(x: Sum, exponent: Fraction) -> Sum:
+    """A sign, which is odd and does not depend on the size of a number."""
+    first = min(x, key=lambda term: (not term.factors, term_key(term, {})), default=None)
+    if first is None:
+        raise NoFormula("it compares equal values")
+    size = abs(first.coefficient)
+    side = power(number(first.coefficient / size), exponent)
+    if value_of(x) is not None:
+        return side
+    return times(side, single(Call("sign", (), (scaled(x, 1 / first.coefficient),)), exponent))
 
 
 def _exponential(term: Term) -> Any:
