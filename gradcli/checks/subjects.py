@@ -255,17 +255,14 @@ def _claim(lowered: Lowered, claim: Claim, values: Mapping[str, Floats]) -> Subj
 
 def of_rule(rule: HandRule, values: Mapping[str, Floats], seed: int) -> list[Subject]:
     """The parameters of a hand-written rule, judged on a random cotangent at the operands of its first call."""
-    generator = np.random.default_rng(seed + 1)
     point = dict(values)
     dtype = "complex128" if any(value.dtype.kind == "c" for value in values.values()) else "float64"
     for leaf, value in zip(rule.leaves, evaluated(rule.args, values, dtype), strict=True):
         point[leaf.node.params["name"]] = np.array(value)
-    cotangent = rule.cotangent
-    signs = generator.choice([-1.0, 1.0], cotangent.type.shape)
-    odd = generator.integers(16, 96, cotangent.type.shape) | 1  # over 32 never 1
-    point[cotangent.params["name"]] = np.asarray(signs * odd / 32, dtype=np.float64)
-    moving = (*(leaf.node.params["name"] for leaf in rule.leaves), cotangent.params["name"])
-    of_rule: dict[str, Any] = {"output": paired(rule.output, cotangent), "file": rule.file}
+    arriving = rule.cotangent.params["name"]
+    point[arriving] = cotangent(rule.cotangent.type.shape, seed)
+    moving = (*(leaf.node.params["name"] for leaf in rule.leaves), arriving)
+    of_rule: dict[str, Any] = {"output": paired(rule.output, rule.cotangent), "file": rule.file}
     found = []
     lines = rule.lines or (rule.span.line,) * len(rule.leaves)
     for leaf, result, line in zip(rule.leaves, rule.results, lines, strict=True):
@@ -273,6 +270,13 @@ def of_rule(rule: HandRule, values: Mapping[str, Floats], seed: int) -> list[Sub
         about = {"text": f"{rule.title} by {leaf.name}", "target": leaf.node, "domain": leaf.domain, **of_rule}
         found.append(Subject("vjp", result, point, moving, name, line, **about))
     return found
+
+
+def cotangent(shape: tuple[int, ...], seed: int) -> Floats:
+    """A random cotangent whose entries are neither 0 nor 1."""
+    generator = np.random.default_rng(seed + 1)
+    signs = generator.choice([-1.0, 1.0], shape)
+    return np.asarray(signs * (generator.integers(16, 96, shape) | 1) / 32, dtype=np.float64)
 
 
 def paired(output: Node, cotangent: Node) -> Node:

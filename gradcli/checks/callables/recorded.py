@@ -24,7 +24,7 @@ from gradcli.checks.differences.step_sequences import seeded_directions
 from gradcli.checks.oracle import oracle_client
 from gradcli.checks.oracle.oracle_client import Exact
 from gradcli.checks.scripts import Shown, verdict_on
-from gradcli.checks.subjects import Subject, combined, of_rule, paired
+from gradcli.checks.subjects import Subject, combined, cotangent, of_rule, paired
 from gradcli.diagnostics import GradcliError
 from gradcli.frameworks.box import OWN
 from gradcli.frameworks.failures import OutOfTime, describe
@@ -40,7 +40,7 @@ from gradcli.transforms import derivatives
 from gradcli.transforms.reverse import placed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -82,14 +82,9 @@ def by_recording(box: Box, found: Message, seed: int, samples: int, witnesses: t
     values and gradients must be those that the function itself gives.
     """
     other_use = {str(name): Outcome("DISAGREES", str(told), {}) for name, told in found.pop("used", {}).items()}
-    rigorous = by_program(box, found, seed, samples, witnesses)
-    return rigorous._replace(arguments={**rigorous.arguments, **other_use})
-
-
-def by_program(box: Box, found: Message, seed: int, samples: int, witnesses: tuple[str, ...]) -> Rigorous:
-    """What the oracles decide of the program in a recording."""
+    undecided = Rigorous(other_use, [], [])
     if not found:
-        return Rigorous({}, [], [])
+        return undecided
     try:
         if "unfit" in found:
             raise Unfit(str(found["unfit"]))
@@ -97,20 +92,18 @@ def by_program(box: Box, found: Message, seed: int, samples: int, witnesses: tup
         verdicts = judged(box, [*subjects, *rules], seed, samples, witnesses)
         if box.library.name != EAGER:
             verdicts = [(one, with_size(one, verdict)) for one, verdict in verdicts if stands(found, one, verdict)]
-        inside = [pair for pair in verdicts if pair[0].file is not None]
-        own = {str(one.leaf): blamed(verdict, inside) for one, verdict in verdicts if one.file is None}
-        notes, undecided = notes_on(program, found, box), [name for name in box.names if name not in own]
-        if any(one.note == NONLINEAR for one in subjects):
-            notes.append(NONLINEAR)
-        if undecided and found.get("rule"):
-            notes.append(
-                f"{', '.join(undecided)}: checked by values, since the exact oracles cannot decide below rounding"
-            )
-        return Rigorous(own, inside, notes)
     except (OutOfTime, GradcliError):
-        return Rigorous({}, [], [])
+        return undecided
     except Unfit as problem:
-        return Rigorous({}, [], [f"checked by its values alone: {problem}"] if str(problem) else [])
+        return undecided._replace(notes=[f"checked by its values alone: {problem}"] if str(problem) else [])
+    inside = [pair for pair in verdicts if pair[0].file is not None]
+    own = {str(one.leaf): blamed(verdict, inside) for one, verdict in verdicts if one.file is None}
+    notes, left = notes_on(program, found, box), [name for name in box.names if name not in own]
+    if any(one.note == NONLINEAR for one in subjects):
+        notes.append(NONLINEAR)
+    if left and found.get("rule"):
+        notes.append(f"{', '.join(left)}: checked by values, since the exact oracles cannot decide below rounding")
+    return Rigorous({**own, **other_use}, inside, notes)
 
 
 # --- recording: beside the function -----------------------------------------------------------------------------
@@ -123,29 +116,26 @@ def recording(box: Box, seed: int) -> Message:
     arguments and results are used.
     """
     used = by_usage(box, seed)
-    return {**program_of(box, seed), **({"used": used} if used else {})}
-
-
-def program_of(box: Box, seed: int) -> Message:
-    """The recording without what depends on its use."""
-    if box.library.name in (TORCH, JAX, NUMPY):
-        return of_framework(box, seed)
-    record = getattr(sys.modules.get(EAGER), "record", None)
-    if record is None or box.kind != OWN or box.float32 or not np.isfinite(box.x).all():
-        return {}
-    if any(one.array is not None and one.array.dtype != np.float64 for one in box.arguments):
-        return {}
+    found: Message = {"used": used} if used else {}
     try:
-        return (of_class if is_function_class(owner(box)) else of_function)(box, record, seed)
+        return {**found, **(of_framework if box.library.name in (TORCH, JAX, NUMPY) else of_tensors)(box, seed)}
+    except (Opaque, Unfit) as problem:
+        return {**found, "unfit": str(problem)}
     except GradcliError:
+        return found
+
+
+def of_tensors(box: Box, seed: int) -> Message:
+    """The recording of a function of gradcli's tensors, or of a `Function` of theirs."""
+    record = getattr(sys.modules.get(EAGER), "record", None)
+    if record is None or box.kind != OWN or box.float32 or not np.isfinite(box.x).all() or single(box):
         return {}
-    except Unfit as problem:
-        return {"unfit": str(problem)}
+    program = ran(box, record)
+    return (of_class if is_function_class(owner(box)) else of_function)(box, program, seed)
 
 
-def of_function(box: Box, record: Any, seed: int) -> Message:
+def of_function(box: Box, program: Any, seed: int) -> Message:
     """The recording of a function, with its gradients: those of a combination of its outputs."""
-    program = ran(box, record, lambda *moved: spread(box, box.f, moved), tensors(box))
     outputs = list(program.outputs)
     if any(node.type.kind != "float" for node in outputs):
         raise Unfit("")
@@ -154,46 +144,38 @@ def of_function(box: Box, record: Any, seed: int) -> Message:
     return message(program, outputs, dict(zip(box.names, gradients, strict=True)), seed)
 
 
-def of_class(box: Box, record: Any, seed: int) -> Message:
+def of_class(box: Box, program: Any, seed: int) -> Message:
     """The recording of a `Function`'s forward, and of its backward, which is a rule written by hand."""
-    if box.shape is None:
-        raise Unfit("")
-    program = ran(box, record, lambda *moved: spread(box, box.f, moved), tensors(box))
     rule = next((one for one in program.rules if one.name == owner(box).__name__), None)
-    if rule is None or {*box.names} - {leaf.name for leaf in rule.leaves}:
+    if box.shape is None or rule is None or {*box.names} - {leaf.name for leaf in rule.leaves}:
         raise Unfit("")
     program.rules = tuple(one for one in program.rules if one is not rule)
     name = cotangent_name(box.names)
-    cotangent = program.builder.leaf(name, rule.cotangent.type.shape)
-    program.leaves[name] = Leaf(name, cotangent, np.zeros(cotangent.type.shape))
+    arriving = program.builder.leaf(name, rule.cotangent.type.shape)
+    program.leaves[name] = Leaf(name, arriving, np.zeros(arriving.type.shape))
     operands = {leaf.node: node for leaf, node in zip(rule.leaves, rule.args, strict=True)}
-    output, *sent = placed(program.builder, [rule.output, *rule.results], {**operands, rule.cotangent: cotangent})
+    output, *sent = placed(program.builder, [rule.output, *rule.results], {**operands, rule.cotangent: arriving})
     sent_to = dict(zip([leaf.name for leaf in rule.leaves], sent, strict=True))
     recorded = message(program, [output], {name: sent_to[name] for name in box.names}, seed)
     return {**recorded, "by hand": True, "cotangents": {"0": name}}
 
 
 def of_framework(box: Box, seed: int) -> Message:
-    """The recording of a function of PyTorch or JAX with its backward."""
-    try:
-        rule = traced_rule(box, seed)
-        if rule is None:
-            return {}
-        nodes = [*rule.outputs, *rule.gradients.values()]
-        large(rule.program, nodes)
-        if max(node.type.size for node in [*nodes, *(one.node for one in rule.program.leaves.values())]) > MOST_TRACED:
-            raise Unfit(f"it has more than {MOST_TRACED:,} entries")
-        return {
-            **message(rule.program, rule.outputs, rule.gradients, seed),
-            "by hand": True,
-            "cotangents": {str(k): node.params["name"] for k, node in rule.cotangents.items()},
-            "rule": box.kind != OWN or is_rule(box.f),
-            "formats": rule.formats,
-        }
-    except (Opaque, Unfit) as problem:
-        return {"unfit": str(problem)}
-    except GradcliError:
+    """The recording of a function of NumPy, PyTorch or JAX with its backward."""
+    rule = traced_rule(box, seed)
+    if rule is None:
         return {}
+    nodes = [*rule.outputs, *rule.gradients.values()]
+    large(rule.program, nodes)
+    if max(node.type.size for node in [*nodes, *(one.node for one in rule.program.leaves.values())]) > MOST_TRACED:
+        raise Unfit(f"it has more than {MOST_TRACED:,} entries")
+    return {
+        **message(rule.program, rule.outputs, rule.gradients, seed),
+        "by hand": True,
+        "cotangents": {str(k): node.params["name"] for k, node in rule.cotangents.items()},
+        "rule": box.kind != OWN or is_rule(box.f),
+        "formats": rule.formats,
+    }
 
 
 def message(program: Program, outputs: Sequence[Node], gradients: Mapping[str, Node], seed: int) -> Message:
@@ -237,9 +219,7 @@ def read(box: Box, found: Message, seed: int) -> tuple[Program, list[Subject], l
         raise Unfit("its recording cannot be read") from None
     if unknown or gradients.keys() != {*box.names}:
         raise Unfit("its recording cannot be read")
-    values = at_point(program)
-    for name in box.names:
-        values[name] = box.x[box.slices[name]].reshape(box.shape_of(name))
+    values = at_point(program, box, box.x)
     formats = [str(name) for name in found.get("formats", ())]
     loose = bool(formats) or box.float32 or single(box)
     same_values(box, program, outputs, seed, loose)
@@ -252,7 +232,7 @@ def read(box: Box, found: Message, seed: int) -> tuple[Program, list[Subject], l
         if not arriving or {*arriving.values()} - program.leaves.keys() or not {*arriving} <= {*range(len(outputs))}:
             raise Unfit("no result of it has a gradient")
         for k, name in arriving.items():
-            values[name] = cotangent_of(outputs[k].type.shape, seed + k)
+            values[name] = cotangent(outputs[k].type.shape, seed + k)
         total = added([paired(outputs[k], program.leaves[name].node) for k, name in arriving.items()])
     else:
         total, note = summed(outputs, seed)
@@ -321,10 +301,15 @@ def with_size(one: Subject, verdict: Outcome) -> Outcome:
 
 def relative_gap(one: Subject) -> float:
     """How far what is judged lies from the derivative, beside the largest entry."""
-    assert one.output is not None and one.target is not None
-    exact, claimed = evaluated([*derivatives.grad(one.output, [one.target]), one.judged], one.values)
+    exact, claimed = evaluated(sides(one), one.values)
     size = float(np.abs(exact).max(initial=0.0))
     return float(np.abs(exact - claimed).max(initial=0.0)) / size if size else np.inf
+
+
+def sides(one: Subject) -> list[Node]:
+    """The derivative, and what is judged."""
+    assert one.output is not None and one.target is not None
+    return [*derivatives.grad(one.output, [one.target]), one.judged]
 
 
 def single(box: Box) -> bool:
@@ -364,20 +349,13 @@ def added(scalars: Sequence[Node]) -> Node:
     return total
 
 
-def cotangent_of(shape: tuple[int, ...], seed: int) -> Floats:
-    """A cotangent whose entries are neither 0 nor 1."""
-    sent = np.random.default_rng(seed + 1)
-    found: Floats = np.asarray(sent.choice([-1.0, 1.0], shape) * (sent.integers(16, 96, shape) | 1) / 32.0)
-    return found
-
-
-def ran(box: Box, record: Any, f: Callable[..., Any], example: Sequence[Any]) -> Any:
+def ran(box: Box, record: Any) -> Any:
     """The recording of a function whose arguments are the ones that are judged."""
-    names = box.names
+    names, given = box.names, box.given(box.x, False)
 
     @wraps(box.f)  # the scope in which tensors have names
     def named(*moved: Any) -> Any:
-        return f(*moved)
+        return box.spread(box.f, {**box.given(box.x, False), **dict(zip(names, moved, strict=True))})
 
     parameter = inspect.Parameter
     if not all(name.isidentifier() for name in names) or len({*names}) < len(names):
@@ -387,7 +365,7 @@ def ran(box: Box, record: Any, f: Callable[..., Any], example: Sequence[Any]) ->
     )
     try:
         with box.listener.hearing("f", False):
-            program = record(named, *example)
+            program = record(named, *(given[name] for name in names))
     except Exception as problem:  # whatever the function of a user raises on stand-ins
         raise Unfit(describe(problem)) from None
     large(program, program.outputs)
@@ -412,11 +390,8 @@ def same_values(box: Box, program: Program, outputs: Sequence[Node], seed: int, 
     ways = [np.zeros(box.x.size), *(0.01 * d for d in seeded_directions(box.x, BESIDE, seed))]
     for way in ways:
         x = box.x + way
-        values = at_point(program)
-        for name in box.names:
-            values[name] = x[box.slices[name]].reshape(box.shape_of(name))
         own = box.value(x)
-        found = np.concatenate([part.reshape(-1) for part in evaluated(outputs, values)])
+        found = np.concatenate([part.reshape(-1) for part in evaluated(outputs, at_point(program, box, x))])
         if not alike(found, own, LOOSE if loose else CLOSE):
             raise Unfit("its recording does not reproduce its values")
 
@@ -428,8 +403,7 @@ def nonlinear_at(subjects: Sequence[Subject], cotangents: Sequence[str]) -> dict
     """
     given = dict(subjects[0].values)
     for one in subjects:
-        assert one.output is not None and one.target is not None
-        pair = [*derivatives.grad(one.output, [one.target]), one.judged]
+        pair = sides(one)
         for scale in SCALES:
             values = {**given, **{name: np.asarray(scale * given[name]) for name in cotangents}}
             exact, claimed = (part.reshape(-1) for part in evaluated(pair, values))
@@ -505,18 +479,8 @@ def owner(box: Box) -> Any:
     return getattr(box.f, "__self__", None)
 
 
-def spread(box: Box, function: Callable[..., Any], moved: Sequence[Any]) -> Any:
-    """A call with tensors for the arguments that are judged, and the others as they are given."""
-    given = {**box.given(box.x, False), **dict(zip(box.names, moved, strict=True))}
-    return box.spread(function, given)
-
-
-def tensors(box: Box) -> list[Any]:
-    """The arguments that are judged, as tensors."""
-    given = box.given(box.x, False)
-    return [given[name] for name in box.names]
-
-
-def at_point(program: Program) -> dict[str, Floats]:
-    """The values of a program's inputs as they were recorded."""
-    return {name: np.asarray(leaf.default, dtype=np.float64) for name, leaf in program.leaves.items()}
+def at_point(program: Program, box: Box | None = None, x: Any = None) -> dict[str, Floats]:
+    """The values of a program's inputs as they were recorded, those that are judged of a flat point of a box."""
+    values = {name: np.asarray(leaf.default, dtype=np.float64) for name, leaf in program.leaves.items()}
+    moved = {} if box is None else {name: x[box.slices[name]].reshape(box.shape_of(name)) for name in box.names}
+    return {**values, **moved}
