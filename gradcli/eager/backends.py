@@ -188,12 +188,12 @@ for _function in (
 ):
     FUNCTIONS[_function.__name__] = _function
 
-_modules = {name: _module(name, names) for name, names in MODULES.items()}
-TOP = {name: module for name, module in _modules.items() if "." not in name}  # those directly below `torch`
-for _name, _made in _modules.items():
+MADE = {name: _module(name, names) for name, names in MODULES.items()}
+TOP = {name: module for name, module in MADE.items() if "." not in name}  # those directly below `torch`
+for _name, _made in MADE.items():
     _room, _, _own = _name.rpartition(".")
     if _room:
-        (globals() if _room == "backends" else vars(_modules[_room]))[_own] = _made
+        (globals() if _room == "backends" else vars(MADE[_room]))[_own] = _made
 
 
 def __getattr__(name: str) -> Any:

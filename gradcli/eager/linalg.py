@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.eager._core.tensor import Tensor
-from gradcli.eager._core.unsupported import missing
+from gradcli.eager._core.unsupported import room
 from gradcli.eager._engine.arguments import Order, Sizes, checked
 from gradcli.eager._engine.record import declared, fields, one_node, operation, record
 from gradcli.eager._ops import elementwise as _elementwise
@@ -232,7 +232,4 @@ _FUNCTIONS = {name: checked(one) for name, one in functions_of(sys.modules[__nam
 globals().update(_FUNCTIONS)
 __all__ = sorted(_FUNCTIONS)
 
-
-def __getattr__(name: str) -> Any:
-    known = [key for key in globals() if not key.startswith("_")]
-    raise missing("linalg", name, known)
+__getattr__, __dir__ = room("linalg", ["LinAlgError", *__all__])

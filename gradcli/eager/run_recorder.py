@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from operator import attrgetter
 from typing import Any
 
 from gradcli.eager._core import events
@@ -119,26 +120,17 @@ class EagerTensors(Tensors):
     def is_tensor(self, value: Any) -> bool:  # a stand-in of a recording has no entries
         return isinstance(value, Tensor) and not isinstance(value, Traced)
 
-    def mark(self, tensor: Any) -> int:
-        mark: int = tensor._mark
-        return mark
+    mark: Any = attrgetter("_mark")
+    requires: Any = attrgetter("_requires")
+    base: Any = attrgetter("_base")
+    grad: Any = attrgetter("_grad")
 
     def set_mark(self, tensor: Any, mark: int) -> None:
         tensor._mark = mark
 
-    def requires(self, tensor: Any) -> bool:
-        requires: bool = tensor._requires
-        return requires
-
     def place(self, tensor: Any) -> tuple[int, int] | None:
         edge = tensor._edge
         return None if edge is None else (edge[0]._seq, edge[1])
-
-    def base(self, tensor: Any) -> Any:
-        return tensor._base
-
-    def grad(self, tensor: Any) -> Any:
-        return tensor._grad
 
     def added(self, tensor: Any) -> int:
         grad = tensor._grad

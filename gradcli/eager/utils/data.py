@@ -18,7 +18,7 @@ from gradcli.eager._core.devices import cuda_is_available
 from gradcli.eager._core.modes import once, warn
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._core.unsupported import room
-from gradcli.eager._engine.arguments import constructor, options
+from gradcli.eager._engine.arguments import constructor, options, vars_of
 from gradcli.eager._ops.creation import as_tensor, multinomial, tensor
 from gradcli.eager._ops.joining import stack
 
@@ -35,6 +35,10 @@ class _Generic:
 
     def __class_getitem__(cls, item: Any) -> Any:
         return cls
+
+    if TYPE_CHECKING:  # the arguments are attributes
+
+        def __getattr__(self, name: str) -> Any: ...
 
 
 class Dataset(_Generic):
@@ -94,9 +98,7 @@ class TensorDataset(Dataset):
 class Subset(Dataset):
     """The examples of a data set at some positions."""
 
-    def __init__(self, dataset: Any, indices: Sequence[int]) -> None:
-        self.dataset = dataset
-        self.indices = indices
+    __init__ = constructor(options("dataset, indices"), vars_of)
 
     def __getitem__(self, index: int) -> Any:
         return self.dataset[self.indices[index]]
@@ -174,8 +176,7 @@ class Sampler(_Generic):
 class SequentialSampler(Sampler):
     """All positions in order."""
 
-    def __init__(self, data_source: Any) -> None:
-        self.data_source = data_source
+    __init__ = constructor(options("data_source"), vars_of)
 
     def __iter__(self) -> Iterator[int]:
         return iter(range(len(self.data_source)))
@@ -217,8 +218,7 @@ class RandomSampler(Sampler):
 class SubsetRandomSampler(Sampler):
     """Some positions in random order."""
 
-    def __init__(self, indices: Sequence[int], generator: Any = None) -> None:
-        self.indices, self.generator = indices, generator
+    __init__ = constructor(options("indices, generator=None"), vars_of)
 
     def __iter__(self) -> Iterator[int]:
         for at in (self.generator or streams.default_generator).randperm(len(self.indices)).tolist():
@@ -272,37 +272,30 @@ class DataLoader(_Generic):
     """
 
     def _start(
-        self,
-        dataset: Any,
-        batch_size: int | None,
-        shuffle: bool | None,
-        sampler: Any,
-        batch_sampler: Any,
-        num_workers: int,
-        drop_last: bool,
-        **options: Any,
+        self, dataset: Any, batch_size: Any, shuffle: Any, sampler: Any, batch_sampler: Any, drop_last: Any, **rest: Any
     ) -> None:
-        if num_workers:
-            once("workers", f"one process loads the data: num_workers={num_workers} is taken as 0")
+        ordered = shuffle or sampler is not None
+        if rest["num_workers"]:
+            once("workers", f"one process loads the data: num_workers={rest['num_workers']} is taken as 0")
         if sampler is not None and shuffle:
             raise ValueError("sampler option is mutually exclusive with shuffle")
-        if batch_sampler is not None and (batch_size != 1 or shuffle or sampler is not None or drop_last):
+        if batch_sampler is not None and (batch_size != 1 or ordered or drop_last):
             raise ValueError("batch_sampler is mutually exclusive with batch_size, shuffle, sampler and drop_last")
         if batch_size is None and drop_last:
             raise ValueError("batch_size=None disables batching, and drop_last needs it")
         if isinstance(dataset, IterableDataset):
-            if shuffle or sampler is not None or batch_sampler is not None:
+            if ordered or batch_sampler is not None:
                 raise ValueError("an IterableDataset has its own order: no shuffle, sampler or batch_sampler")
+            sampler = dataset  # which gives examples in place of positions
         elif sampler is None and batch_sampler is None:
-            sampler = RandomSampler(dataset, generator=options["generator"]) if shuffle else SequentialSampler(dataset)
+            sampler = RandomSampler(dataset, generator=rest["generator"]) if shuffle else SequentialSampler(dataset)
         if batch_sampler is not None:
             batch_size, drop_last = None, False
         elif batch_size is not None:
             batch_sampler = BatchSampler(sampler, batch_size, drop_last)
-        self.dataset, self.batch_size, self.drop_last = dataset, batch_size, drop_last
-        self.sampler, self.batch_sampler = sampler, batch_sampler
-        vars(self).update(options, num_workers=num_workers)
-        self.collate_fn = options["collate_fn"] or (default_convert if batch_sampler is None else default_collate)
+        collate = rest.pop("collate_fn") or (default_convert if batch_sampler is None else default_collate)
+        vars(self).update(rest, dataset=dataset, batch_size=batch_size, drop_last=drop_last)
+        vars(self).update(sampler=sampler, batch_sampler=batch_sampler, collate_fn=collate)
 
     __init__ = constructor(
         options(
@@ -312,28 +305,18 @@ class DataLoader(_Generic):
         ),
         _start,
     )
-    if TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any: ...
 
     def __iter__(self) -> Iterator[Any]:
         if self.pin_memory and not cuda_is_available():
             warn("pin_memory is set, but there is no GPU: memory is not pinned", UserWarning)
         _drawn(self.generator)  # the seed of the workers, which PyTorch draws although there are none
         if isinstance(self.dataset, IterableDataset):
-            batches: Any = (
-                self.dataset if self.batch_size is None else BatchSampler(self.dataset, self.batch_size, self.drop_last)
-            )
-            return map(self.collate_fn, batches)
+            return map(self.collate_fn, self.sampler if self.batch_sampler is None else self.batch_sampler)
         if self.batch_sampler is None:
             return (self.collate_fn(self.dataset[index]) for index in self.sampler)
         return (self.collate_fn([self.dataset[index] for index in batch]) for batch in self.batch_sampler)
 
     def __len__(self) -> int:
-        if isinstance(self.dataset, IterableDataset):
-            if self.batch_size is None:
-                return len(self.dataset)  # type: ignore[arg-type]
-            return len(BatchSampler(self.dataset, self.batch_size, self.drop_last))
         return len(self.sampler if self.batch_sampler is None else self.batch_sampler)
 
 
