@@ -23,33 +23,10 @@ from typing import Any
 import numpy as _np
 
 from gradcli.eager import autograd, linalg, special
+from gradcli.eager._core import dtypes as _dtypes
 from gradcli.eager._core.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled
 from gradcli.eager._core.devices import device
-from gradcli.eager._core.dtypes import (
-    bfloat16,
-    bool,  # noqa: A004 - PyTorch's names
-    cdouble,
-    cfloat,
-    complex64,
-    complex128,
-    double,
-    dtype,
-    float,  # noqa: A004
-    float16,
-    float32,
-    float64,
-    get_default_dtype,
-    half,
-    int,  # noqa: A004
-    int8,
-    int16,
-    int32,
-    int64,
-    long,
-    set_default_dtype,
-    short,
-    uint8,
-)
+from gradcli.eager._core.dtypes import dtype, get_default_dtype, set_default_dtype
 from gradcli.eager._core.modes import always as _always
 from gradcli.eager._core.modes import (
     enable_grad,
@@ -74,13 +51,10 @@ from gradcli.eager.random import default_generator as _default_generator
 __version__ = _VERSION
 _install.equip()
 
-__all__ = ["Generator", "Size", "Tensor", "autograd", "bfloat16", "bool", "cdouble", "cfloat", "complex128"]
-__all__ += ["complex64", "device", "double", "dtype", "enable_grad", "finfo", "float", "float16", "float32"]
-__all__ += ["float64", "get_default_dtype", "half", "iinfo", "inference_mode", "int", "int16", "int32", "int64"]
-__all__ += ["int8", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "is_grad_enabled"]
-__all__ += ["is_inference_mode_enabled", "is_tensor", "is_warn_always_enabled", "linalg", "long", "no_grad"]
-__all__ += ["set_default_dtype", "set_grad_enabled", "set_printoptions", "set_warn_always", "short", "special"]
-__all__ += ["uint8"]
+__all__ = ["Generator", "Size", "Tensor", "autograd", "device", "dtype", "enable_grad", "finfo", "get_default_dtype"]
+__all__ += ["iinfo", "inference_mode", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "is_grad_enabled"]
+__all__ += ["is_inference_mode_enabled", "is_tensor", "is_warn_always_enabled", "linalg", "no_grad"]
+__all__ += ["set_default_dtype", "set_grad_enabled", "set_printoptions", "set_warn_always", "special"]
 
 
 def set_warn_always(mode: Any) -> None:
@@ -100,10 +74,12 @@ def is_tensor(obj: Any) -> Any:
 
 _FUNCTIONS: dict[str, Any] = _install.functions()
 _FUNCTIONS.update(inf=_np.inf, nan=_np.nan, pi=_np.pi, e=_np.e, newaxis=None, strided="torch.strided")
+_DTYPES = {name: one for name, one in vars(_dtypes).items() if isinstance(one, dtype)}
 _HARMLESS = {**_SWITCHES, **_TOP, "default_generator": _default_generator}  # compile, set_num_threads, accelerator, ...
 globals().update(_FUNCTIONS)
 globals().update(_HARMLESS)
 globals().update(_TYPED)
+globals().update(_DTYPES)
 
 _ROOMS = {
     "amp": "gradcli.eager.amp",
@@ -124,7 +100,7 @@ _LATER = {  # functions that few programs need
 
 
 def __dir__() -> list[str]:
-    return sorted({*__all__, *_FUNCTIONS, *_HARMLESS, *_TYPED, *_ROOMS, *_LATER})
+    return sorted({*__all__, *_FUNCTIONS, *_HARMLESS, *_TYPED, *_DTYPES, *_ROOMS, *_LATER})
 
 
 def __getattr__(name: str) -> Any:

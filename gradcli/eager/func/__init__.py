@@ -18,18 +18,8 @@ if TYPE_CHECKING:
 
     from gradcli.eager.nn._module import Module
 
-__all__ = [
-    "functional_call",
-    "grad",
-    "grad_and_value",
-    "hessian",
-    "jacfwd",
-    "jacrev",
-    "jvp",
-    "stack_module_state",
-    "vjp",
-    "vmap",
-]
+__all__ = ["functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "stack_module_state"]
+__all__ += ["vjp", "vmap"]
 
 
 def functional_call(

@@ -1,7 +1,7 @@
 """Functions of layers as single nodes, windows of images, and layers, declared by their options and functions.
 
-`fused` and `by_entry` record a formula of declared operations as one node with PyTorch's name; its derivatives of every
-order are those of the operations. `layer("Softplus", softplus)` is a module whose constructor takes the options of
+`fused` records a formula of declared operations as one node with PyTorch's name; its derivatives of every order
+are those of the operations. `layer("Softplus", softplus)` is a module whose constructor takes the options of
 `softplus`, keeps them as attributes, passes them on in `forward`, and prints them; a subclass of `Layer` may have
 parameters too.
 """
@@ -13,8 +13,9 @@ import itertools
 import math
 import types
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from types import NoneType
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -30,7 +31,6 @@ from gradcli.eager.nn.parameter import Parameter
 from gradcli.primitives import catalogue
 from gradcli.primitives.broadcasting import together
 
-F = TypeVar("F", bound="Callable[..., Any]")
 Sizes = tuple[int, ...]
 Rows = tuple[Sizes, ...]
 
@@ -59,13 +59,6 @@ def dense(x: Tensor) -> Tensor:
     return x
 
 
-def by_entry(
-    function: Callable[..., Any], xs: tuple[Any, ...], node: str, *, edges: int | None = None, **params: Any
-) -> Tensor:
-    """`fused` for a function that works entry by entry: one plan serves all shapes."""
-    return record(function, xs, params, node, pointwise=True, edges=edges)
-
-
 def one_node(node: str, floating: bool = True, *, pointwise: bool = True) -> Callable[[Any], Any]:
     """Make a function of a layer from a formula of declared operations: it takes a tensor, and perhaps changes it.
 
@@ -75,7 +68,6 @@ def one_node(node: str, floating: bool = True, *, pointwise: bool = True) -> Cal
 
     def made(formula: Any) -> Any:
         names = list(inspect.signature(formula).parameters)[1:]
-        recorded: Callable[..., Tensor] = by_entry if pointwise else fused
 
         def function(input: Tensor, *args: Any, **options: Any) -> Tensor:
             options |= zip(names, args, strict=False)
@@ -83,7 +75,8 @@ def one_node(node: str, floating: bool = True, *, pointwise: bool = True) -> Cal
             label = node.format(inplace=bool(inplace))
 
             def run(x: Tensor) -> Tensor:
-                return recorded(formula, (x,), label, **options)
+                found = record(formula, (x,), options, label, pointwise=pointwise)
+                return found if pointwise else dense(found)
 
             return in_place.change(input, run) if inplace else run(input)
 
@@ -93,9 +86,7 @@ def one_node(node: str, floating: bool = True, *, pointwise: bool = True) -> Cal
     return made
 
 
-def needs_floats(function: F) -> F:
-    """The function with a check of its arguments by their annotations; NotImplementedError for whole numbers."""
-    return checked(function, floating=True)
+needs_floats = partial(checked, floating=True)  # checks arguments too; NotImplementedError for whole numbers
 
 
 def combined(operation: str, x: Any, y: Any) -> Any:
@@ -105,7 +96,7 @@ def combined(operation: str, x: Any, y: Any) -> Any:
 
 def with_number(operation: str, x: Tensor, number: float, node: str) -> Tensor:
     """An operation of a tensor and a number that is not an operand, as PyTorch's own composites have them."""
-    return by_entry(_with_number, (x,), node, operation=operation, number=number)
+    return record(_with_number, (x,), {"operation": operation, "number": number}, node, pointwise=True)
 
 
 def _with_number(x: Any, *, operation: str, number: float) -> Any:
@@ -124,31 +115,6 @@ def need_tensor(x: Any, function: str) -> Tensor:
     return x
 
 
-def refuse_grad(function: str, **weights: Tensor | None) -> None:
-    """RuntimeError where a weight of a loss requires grad: nothing flows to it."""
-    for name, x in weights.items():
-        if x is not None and x.requires_grad:
-            raise RuntimeError(f"{function} is not differentiable by its argument {name!r}, which requires grad")
-
-
-def check_reduction(reduction: str) -> None:
-    """ValueError for what is not a way to reduce the losses of the entries."""
-    if reduction not in ("mean", "sum", "none"):
-        raise ValueError(f"{reduction} is not a valid value for reduction: it is 'mean', 'sum' or 'none'")
-
-
-def reduced(loss: Tensor, reduction: str) -> Tensor:
-    """The mean, the sum, or the losses as they are, each with its own node."""
-    if reduction == "none":
-        return loss
-    return loss.mean() if reduction == "mean" else loss.sum()
-
-
-def reduced_in_graph(loss: Any, reduction: str) -> Any:
-    """`reduced` inside a formula."""
-    return loss if reduction == "none" else declared(reduction, loss)
-
-
 # --- windows of images as slices, in graph operations -----------------------------------------------------------------
 
 
@@ -165,7 +131,7 @@ def spread(value: Any, count: int, what: str) -> Sizes:
     return tuple(value)
 
 
-def places_of(kernel: Sizes, dilation: Sizes) -> Iterator[Sizes]:
+def offsets(kernel: Sizes, dilation: Sizes) -> Iterator[Sizes]:
     """Where each entry of a kernel stands in a window, in C order."""
     for place in itertools.product(*[range(n) for n in kernel]):
         yield tuple([at * gap for at, gap in zip(place, dilation, strict=True)])

@@ -16,12 +16,12 @@ from gradcli.eager import random as streams
 from gradcli.eager._core.modes import warn
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine.arguments import checked
-from gradcli.eager._engine.record import cast, declared
+from gradcli.eager._engine.record import cast, declared, record
 from gradcli.eager._ops import elementwise, reductions
 from gradcli.eager._ops import inplace as in_place
 from gradcli.eager._ops.creation import full
 from gradcli.eager._ops.table import described
-from gradcli.eager.nn._layer import Layer, by_entry, layer, layers, need_tensor, needs_floats, one_node, weighted
+from gradcli.eager.nn._layer import Layer, layer, layers, need_tensor, needs_floats, one_node, weighted
 from gradcli.eager.nn.parameter import Parameter
 from gradcli.primitives.indexing import index
 
@@ -180,7 +180,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     if weight.numel() != 1 and (input.ndim < 2 or weight.numel() != input.shape[1]):
         raise RuntimeError(f"prelu: {weight.numel()} slopes do not fit an input of shape {list(input.shape)}")
     shape = (1, -1, *(1,) * (input.ndim - 2)) if input.ndim >= 2 else (1,) * input.ndim
-    return by_entry(_prelu, (input, weight.reshape(shape)), "PreluKernelBackward0")
+    return record(_prelu, (input, weight.reshape(shape)), {}, "PreluKernelBackward0", pointwise=True)
 
 
 @one_node("GluBackward0", pointwise=False)

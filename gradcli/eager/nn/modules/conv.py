@@ -14,7 +14,7 @@ from gradcli.eager._engine.arguments import checked
 from gradcli.eager._engine.record import declared, record
 from gradcli.eager._ops.table import LAYER, described, op
 from gradcli.eager._ops.views import squeeze, unsqueeze
-from gradcli.eager.nn._layer import Affine, Sizes, combined, dense, layer, places_of, put, spread, taken, weighted
+from gradcli.eager.nn._layer import Affine, Sizes, combined, dense, layer, offsets, put, spread, taken, weighted
 from gradcli.primitives import catalogue
 
 
@@ -31,7 +31,7 @@ def _reshaped(x: Any, *shape: int) -> Any:
 def _columns(x: Any, kernel: Sizes, stride: Sizes, dilation: Sizes, out: Sizes) -> Any:
     """(N, C, *S) to (N, C, K, L): for each place of the kernel the entries below it."""
     lead = x.shape[:2]
-    parts = [_reshaped(taken(x, start, stride, out), *lead, 1, math.prod(out)) for start in places_of(kernel, dilation)]
+    parts = [_reshaped(taken(x, start, stride, out), *lead, 1, math.prod(out)) for start in offsets(kernel, dilation)]
     return parts[0] if len(parts) == 1 else x.bind(catalogue()["concat"], tuple(parts), {"axis": -2})
 
 
@@ -67,7 +67,7 @@ def _spread_out(
     product = _reshaped(declared("matmul", left, columns), groups * each, count, batch, *inner)
     full = tuple([n + 2 * edge for n, edge in zip(out, padding, strict=True)])
     whole = None
-    for at, start in enumerate(places_of(tuple(kernel), dilation)):
+    for at, start in enumerate(offsets(tuple(kernel), dilation)):
         part = taken(product, (at, 0, *(0,) * len(inner)), (1,) * (2 + len(inner)), (1, batch, *inner))
         part = put(_reshaped(part, groups * each, batch, *inner), start, stride, full)
         whole = part if whole is None else whole + part

@@ -22,31 +22,42 @@ from gradcli.eager._ops import reductions
 from gradcli.eager._ops.creation import from_numpy
 from gradcli.eager._ops.elementwise import ROWS as POINTWISE
 from gradcli.eager._ops.reductions import norm
-from gradcli.eager.nn._layer import (
-    Layer,
-    check_reduction,
-    combined,
-    fused,
-    layer,
-    layers,
-    need_tensor,
-    needs_floats,
-    reduced,
-    reduced_in_graph,
-    refuse_grad,
-    shifted,
-    with_number,
-)
+from gradcli.eager.nn._layer import Layer, combined, fused, layers, need_tensor, needs_floats, shifted, with_number
 from gradcli.primitives.positions import take_along
 
 _CLASS_KINDS = ("int64", "uint8")
+
+
+def _refuse_grad(function: str, **weights: Tensor | None) -> None:
+    """RuntimeError where a weight of a loss requires grad: nothing flows to it."""
+    for name, x in weights.items():
+        if x is not None and x.requires_grad:
+            raise RuntimeError(f"{function} is not differentiable by its argument {name!r}, which requires grad")
+
+
+def _check_reduction(reduction: str) -> None:
+    """ValueError for what is not a way to reduce the losses of the entries."""
+    if reduction not in ("mean", "sum", "none"):
+        raise ValueError(f"{reduction} is not a valid value for reduction: it is 'mean', 'sum' or 'none'")
+
+
+def _reduced(loss: Tensor, reduction: str) -> Tensor:
+    """The mean, the sum, or the losses as they are, each with its own node."""
+    if reduction == "none":
+        return loss
+    return loss.mean() if reduction == "mean" else loss.sum()
+
+
+def _reduced_in_graph(loss: Any, reduction: str) -> Any:
+    """`_reduced` inside a formula."""
+    return loss if reduction == "none" else declared(reduction, loss)
 
 
 # --- numbers ----------------------------------------------------------------------------------------------------------
 
 
 def _check(input: Tensor, target: Tensor, reduction: str) -> None:
-    check_reduction(reduction)
+    _check_reduction(reduction)
     if input.shape != target.shape:
         warn(
             f"the target has size {target.shape} and the input {input.shape}: they are broadcast, which likely gives "
@@ -75,13 +86,13 @@ def mse_loss(input: Tensor, target: Tensor, *, reduction: str = "mean") -> Tenso
 def l1_loss(input: Tensor, target: Tensor, *, reduction: str = "mean") -> Tensor:
     """The mean of absolute differences; UserWarning where the shapes differ."""
     _check(input, target, reduction)
-    return reduced((input - target).abs(), reduction)
+    return _reduced((input - target).abs(), reduction)
 
 
 def _smooth_l1(x: Any, y: Any, *, reduction: str, beta: float) -> Any:
     away = combined("sub", x, y)
     size = declared("abs", away)
-    return reduced_in_graph(declared("where", size < beta, away * away / (2 * beta), size - beta / 2), reduction)
+    return _reduced_in_graph(declared("where", size < beta, away * away / (2 * beta), size - beta / 2), reduction)
 
 
 @needs_floats
@@ -106,7 +117,7 @@ def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: fl
 def _bce(p: Any, y: Any, *weights: Any, reduction: str) -> Any:
     if not weights:
         return declared("binary_cross_entropy", p, y, reduction)
-    return reduced_in_graph(combined("mul", declared("binary_cross_entropy", p, y, "none"), weights[0]), reduction)
+    return _reduced_in_graph(combined("mul", declared("binary_cross_entropy", p, y, "none"), weights[0]), reduction)
 
 
 @checked
@@ -117,13 +128,13 @@ def binary_cross_entropy(
 
     ValueError for different shapes, RuntimeError for an input outside [0, 1].
     """
-    check_reduction(reduction)
+    _check_reduction(reduction)
     if input.shape != target.shape:
         raise ValueError(f"the target has size {target.shape}, but the input {input.shape}: they must be the same")
     numbers = known(input)
     if numbers is not None and not ((numbers >= 0) & (numbers <= 1)).all():
         raise RuntimeError("all elements of input should be between 0 and 1")
-    refuse_grad("binary_cross_entropy", weight=weight)
+    _refuse_grad("binary_cross_entropy", weight=weight)
     weights = () if weight is None else (weight,)
     return fused(_bce, (input, target, *weights), "BinaryCrossEntropyBackward0", edges=2, reduction=reduction)
 
@@ -135,7 +146,7 @@ def _bce_with_logits(z: Any, y: Any, *more: Any, reduction: str, given: tuple[bo
     if positive is not None:
         likelihood = likelihood * (combined("mul", y, positive - 1) + 1)
     loss = (1 - y) * z - likelihood
-    return reduced_in_graph(loss if weight is None else combined("mul", loss, weight), reduction)
+    return _reduced_in_graph(loss if weight is None else combined("mul", loss, weight), reduction)
 
 
 @checked
@@ -148,10 +159,10 @@ def binary_cross_entropy_with_logits(
     pos_weight: Tensor | None = None,
 ) -> Tensor:
     """Binary cross entropy of sigmoid(input), without overflow. ValueError for different shapes."""
-    check_reduction(reduction)
+    _check_reduction(reduction)
     if input.shape != target.shape:
         raise ValueError(f"the target size {target.shape} must be the same as the input size {input.shape}")
-    refuse_grad("binary_cross_entropy_with_logits", weight=weight, pos_weight=pos_weight)
+    _refuse_grad("binary_cross_entropy_with_logits", weight=weight, pos_weight=pos_weight)
     more = tuple([x for x in (weight, pos_weight) if x is not None])
     given = (weight is not None, pos_weight is not None)
     name = "BinaryCrossEntropyWithLogitsBackward0"
@@ -170,13 +181,13 @@ def kl_div(input: Tensor, target: Tensor, *, reduction: str = "mean", log_target
             UserWarning,
         )
     if reduction != "batchmean":
-        check_reduction(reduction)
+        _check_reduction(reduction)
     if log_target:
         loss = target.exp() * (target - input)
     else:
         loss = POINTWISE["xlogy"](target, target) - target * input
     if reduction != "batchmean":
-        return reduced(loss, reduction)
+        return _reduced(loss, reduction)
     return loss.sum() / input.shape[0] if input.ndim else loss.sum()
 
 
@@ -235,9 +246,9 @@ def nll_loss(
     >>> nll_loss(torch.tensor([[-1.0, -2.0], [-3.0, -4.0]]), torch.tensor([0, 1]))
     tensor(2.5000)
     """
-    check_reduction(reduction)
+    _check_reduction(reduction)
     ignore = ignore_index if _ignores(input, target, weight, ignore_index) else None
-    refuse_grad("nll_loss", weight=weight)
+    _refuse_grad("nll_loss", weight=weight)
     given = () if weight is None else (weight,)
     more: dict[str, Any] = {"ignore": ignore, "reduction": reduction, "edges": 1, "keep_dtype": (1,)}
     if input.ndim in (1, 2, 4):
@@ -303,7 +314,7 @@ def cross_entropy(
     tensor(1.3863)
     """
     need_tensor(input, "cross_entropy"), need_tensor(target, "cross_entropy")
-    check_reduction(reduction)
+    _check_reduction(reduction)
     if not 0.0 <= label_smoothing <= 1.0:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0, but it is {label_smoothing}")
     axis = 0 if input.ndim == 1 else 1
@@ -397,12 +408,12 @@ def triplet_margin_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """How much nearer than the margin the negative example is, compared with the positive one."""
-    check_reduction(reduction)
+    _check_reduction(reduction)
     near, far = pairwise_distance(anchor, positive, p, eps), pairwise_distance(anchor, negative, p, eps)
     if swap:
         far = far.minimum(pairwise_distance(positive, negative, p, eps))
     away = shifted(near, margin) - far
-    return reduced(away.clamp_min(0), reduction)
+    return _reduced(away.clamp_min(0), reduction)
 
 
 _norm = partial(declared, "norm")
@@ -439,12 +450,11 @@ class _Loss(Layer):
     _shown = ""
 
 
-CrossEntropyLoss = layer("CrossEntropyLoss", cross_entropy, inputs=2, base=_Loss)
-TripletMarginLoss = layer("TripletMarginLoss", triplet_margin_loss, inputs=3, base=_Loss)
-_of_two = partial(layers, inputs=2)
+_losses, _distances = partial(layers, base=_Loss), partial(layers, inputs=2, shown="")
 globals().update(
-    _of_two({"MSELoss": mse_loss, "L1Loss": l1_loss, "SmoothL1Loss": smooth_l1_loss, "NLLLoss": nll_loss}, base=_Loss),
-    **_of_two({"HuberLoss": huber_loss, "KLDivLoss": kl_div, "BCELoss": binary_cross_entropy}, base=_Loss),
-    **_of_two({"BCEWithLogitsLoss": binary_cross_entropy_with_logits}, base=_Loss),
-    **_of_two({"CosineSimilarity": cosine_similarity, "PairwiseDistance": pairwise_distance}, shown=""),
+    _losses({"MSELoss": mse_loss, "L1Loss": l1_loss, "SmoothL1Loss": smooth_l1_loss, "KLDivLoss": kl_div}, inputs=2),
+    **_losses({"HuberLoss": huber_loss, "NLLLoss": nll_loss, "CrossEntropyLoss": cross_entropy}, inputs=2),
+    **_losses({"BCELoss": binary_cross_entropy, "BCEWithLogitsLoss": binary_cross_entropy_with_logits}, inputs=2),
+    **_losses({"TripletMarginLoss": triplet_margin_loss}, inputs=3),
+    **_distances({"CosineSimilarity": cosine_similarity, "PairwiseDistance": pairwise_distance}),
 )

@@ -20,20 +20,7 @@ from gradcli.eager._engine.rule_node import FixedNode
 from gradcli.eager._ops.reductions import mean
 from gradcli.eager._ops.table import described
 from gradcli.eager._ops.views import squeeze, unsqueeze
-from gradcli.eager.nn._layer import (
-    Layer,
-    Rows,
-    Sizes,
-    combined,
-    fused,
-    layer,
-    one_node,
-    picked,
-    places_of,
-    put,
-    spread,
-    taken,
-)
+from gradcli.eager.nn._layer import Layer, Sizes, combined, fused, layer, offsets, one_node, picked, put, spread, taken
 from gradcli.primitives import catalogue
 from gradcli.primitives.broadcasting import stretch
 
@@ -86,7 +73,7 @@ def _edged(x: Any, windows: _Windows) -> Any:
 
 def _parts(x: Any, windows: _Windows) -> list[Any]:
     """For each place in a window the entries at that place in all windows."""
-    return [taken(x, start, windows.stride, windows.out) for start in places_of(windows.kernel, windows.dilation)]
+    return [taken(x, start, windows.stride, windows.out) for start in offsets(windows.kernel, windows.dilation)]
 
 
 def _largest_of(parts: Sequence[Any]) -> Any:
@@ -298,7 +285,7 @@ def interpolate(
     return fused(picked, (input,), f"UpsampleNearest{axes}DBackward0", rows=tuple(rows))
 
 
-def _between(x: Any, *shares: Any, below: Rows, above: Rows) -> Any:
+def _between(x: Any, *shares: Any, below: Any, above: Any) -> Any:
     """Along each of the last axes a mean of two entries, by shares of the upper one: the last axis first."""
     count = len(below)
     for i in range(count - 1, -1, -1):
