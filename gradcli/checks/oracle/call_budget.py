@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from contextlib import contextmanager
 from importlib import import_module
+from random import seed
 from typing import TYPE_CHECKING, Any
 
 from gradcli.checks.evaluate.interpretation import Unsupported
@@ -44,7 +45,10 @@ class CallBudget:
     @contextmanager
     def counted(self) -> Iterator[None]:
         """Run what is inside within the budget; raises Unsupported over it, UsedBefore near it in a used process."""
-        prepare()
+        import_module("sympy.core.cache").clear_cache()
+        dummy = import_module("sympy.core.symbol").Dummy
+        dummy._base_dummy_index, dummy._count = FIRST_DUMMY, 0
+        seed(0)  # SymPy asks its assumptions in a shuffled order
         self.count = depth = 0
 
         def profile(frame: FrameType, event: str, argument: Any) -> None:
@@ -74,10 +78,3 @@ class CallBudget:
                 raise UsedBefore
             if self.count > self.most:
                 raise Unsupported(f"SymPy needs more than {self.most:,} calls") from None
-
-
-def prepare() -> None:
-    """Empty SymPy's caches, and let its dummies be numbered from the same number."""
-    import_module("sympy.core.cache").clear_cache()
-    dummy = import_module("sympy.core.symbol").Dummy
-    dummy._base_dummy_index, dummy._count = FIRST_DUMMY, 0

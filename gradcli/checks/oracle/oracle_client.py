@@ -44,23 +44,12 @@ MOST_NODES = 40_000  # of a graph that is sent to the oracle
 LONGEST = 86_400.0  # seconds; the system cannot wait for an infinite time
 
 
-class Deadline:
-    """The end of the time for one check. What ends earlier is counted in operations, so no verdict depends on it."""
-
-    def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
-        self.end = monotonic() + min(seconds, LONGEST)
-
-    def left(self) -> float:
-        """How long the next question may take."""
-        return max(0.0, self.end - monotonic())
-
-
 class Exact:
     """The oracle, holding some nodes of a script; without `proving` no proof is tried.
 
     A question raises NoAnswer where the time of the check is over, or the oracle is lost twice: the check is then
-    INCONCLUSIVE. `within` is the deadline of the check that the nodes serve.
+    INCONCLUSIVE. Nodes that serve the check of others have its `end`. What else ends a question is a count of
+    operations, so no verdict depends on the clock.
     """
 
     def __init__(
@@ -69,7 +58,7 @@ class Exact:
         nodes: Sequence[Node],
         seconds: float,
         proving: bool = True,
-        within: Deadline | None = None,
+        end: float | None = None,
     ) -> None:
         self.oracle = oracle
         self.proving = proving
@@ -87,17 +76,18 @@ class Exact:
         for node, row in self.rows.items():
             self.by_row.setdefault(row, node)
         self.seconds = seconds
-        self.within = within
-        self.deadline = within or Deadline(seconds)
+        self.fixed = end is not None
+        self.end = monotonic() + min(seconds, LONGEST) if end is None else end
 
     def begin(self) -> None:
         """Send these nodes with the next question, and start the clock of the next check."""
         self.oracle.load(self.table.flat)
-        self.deadline = self.within or Deadline(self.seconds)
+        if not self.fixed:
+            self.end = monotonic() + min(self.seconds, LONGEST)
 
     def beside(self, nodes: Sequence[Node]) -> Exact:
         """The oracle, holding other nodes for a while, within the time of the same check."""
-        return Exact(self.oracle, nodes, self.seconds, self.proving, self.deadline)
+        return Exact(self.oracle, nodes, self.seconds, self.proving, self.end)
 
     @contextmanager
     def meanwhile(self, nodes: Sequence[Node]) -> Iterator[Exact]:
@@ -114,9 +104,9 @@ class Exact:
         if self.refused is not None:
             return self.refused
         try:
-            return self.oracle.ask(question, self.deadline.left(), **self._plain(about))
+            return self.oracle.ask(question, max(0.0, self.end - monotonic()), **self._plain(about))
         except TimeOver:
-            raise TimeOver(f"{self.deadline.seconds:g} s ran out; a longer --timeout may help") from None
+            raise TimeOver(f"{self.seconds:g} s ran out; a longer --timeout may help") from None
 
     def values(self, nodes: Sequence[Node], values: Values) -> Answer:
         """The enclosures of some nodes: `entries`, one list for each."""
@@ -239,33 +229,25 @@ class Oracle:
         """The program that the next questions are about; it is sent with the next question."""
         self._wanted = flat
 
-    @property
-    def holds(self) -> bool:
-        """Whether the process still has the program, and what was derived from it."""
-        alive = self._process is not None and self._process.poll() is None
-        return alive and self._held is not None and self._held is self._wanted
-
     def ask(self, op: str, timeout: float, **question: Any) -> Answer:
         """The answer to one question; raises NoAnswer where two processes died over it, or the time is over.
 
         Raises GradcliError GC999 where no process could ever be started.
         """
         with self._lock:
-            try:
-                return self._asked(op, timeout, question)
-            except Lost:
-                self.close()
-            try:
-                return self._asked(op, timeout, question)
-            except Lost as reason:
-                self.close()
-                if not self._answered:
-                    raise error(
-                        "GC999",
-                        f"the process for exact arithmetic could not be started ({reason})",
-                        help="for the reason, run: python -c 'import gradcli.checks.oracle.oracle_server'",
-                    ) from None
-                raise NoAnswer(f"the process for exact arithmetic ended twice on the same question: {reason}") from None
+            for _ in range(2):
+                try:
+                    return self._asked(op, timeout, question)
+                except Lost as problem:
+                    self.close()
+                    reason = str(problem)
+        if not self._answered:
+            raise error(
+                "GC999",
+                f"the process for exact arithmetic could not be started ({reason})",
+                help="for the reason, run: python -c 'import gradcli.checks.oracle.oracle_server'",
+            )
+        raise NoAnswer(f"the process for exact arithmetic ended twice on the same question: {reason}")
 
     def warm(self) -> None:
         """Start the process now, so that its imports run beside the caller's work; not while another thread uses it."""
@@ -291,7 +273,7 @@ class Oracle:
     def _asked(self, op: str, timeout: float, question: dict[str, Any]) -> Answer:
         """The answer to a question about the program that is wanted, which is sent first where it is not loaded."""
         self.warm()
-        if self._wanted is not None and not self.holds:
+        if self._wanted is not None and self._wanted is not self._held:
             self._exchange("load", timeout, {"flat": self._wanted})
             self._held = self._wanted
             self._programs += 1

@@ -16,7 +16,6 @@ from importlib import import_module
 from json import dumps, loads
 from math import isfinite
 from queue import SimpleQueue
-from random import seed
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +24,7 @@ from flint import arb
 from gradcli.checks.derivatives.claim_comparison import ClaimComparison, compared, nearest, speaks
 from gradcli.checks.derivatives.derivative_query import DerivativeQuery, PointEvaluation, entries_of, field_of
 from gradcli.checks.evaluate import ball_numbers, balls
-from gradcli.checks.evaluate.balls import EXACT, Literals
+from gradcli.checks.evaluate.balls import Literals
 from gradcli.checks.evaluate.evaluation import work_of
 from gradcli.checks.evaluate.interpretation import Failure, Undecided, UndefinedAt, Unsupported
 from gradcli.checks.oracle.call_budget import CallBudget, UsedBefore
@@ -53,28 +52,24 @@ def room(name: str) -> Any:
     return import_module(f"gradcli.checks.{name}")
 
 
-class LoadedProgram:
-    """A program, and what has been derived from it."""
+class Session:
+    """The program of the script that is checked, or one beside it, and what has been derived from it."""
 
-    def __init__(self, nodes: list[Node]) -> None:
+    def __init__(self) -> None:
+        self.hold([])
+        self.sympy = CallBudget()
+        self.shortening = CallBudget(MOST_SHORTENING)
+
+    def hold(self, nodes: list[Node]) -> None:
+        """Take a program in place of the one before."""
         self.nodes = nodes
         self.rows = {node: row for row, node in enumerate(nodes)}
         self.queries: dict[Any, DerivativeQuery] = {}
         self.signs: dict[Any, Sequence[int]] = {}
         self.failed: dict[str, dict[Any, Any]] = {}  # values that proofs could not read, by the point
 
-
-class Session:
-    """The program of the script that is checked, or one beside it; questions are about it."""
-
-    def __init__(self) -> None:
-        self.program = LoadedProgram([])
-        self.sympy = CallBudget()
-        self.shortening = CallBudget(MOST_SHORTENING)
-
     def answer(self, request: Request) -> Answer:
         """The answer to one request; what an oracle cannot do is an answer too."""
-        seed(0)  # SymPy asks its assumptions in a shuffled order
         operation: Callable[..., Answer] = getattr(self, f"on_{request.pop('op')}")
         try:
             return operation(**request)
@@ -92,8 +87,8 @@ class Session:
             return _problem("unsupported", f"{type(reason).__name__}: {reason}")
 
     def on_load(self, flat: Any) -> Answer:
-        """Take a program in place of the one before."""
-        self.program = LoadedProgram(restore_nodes(flat, catalogue())[1])
+        """The program that the next questions are about."""
+        self.hold(restore_nodes(flat, catalogue())[1])
         return {"nodes": len(self.nodes)}
 
     def on_values(self, rows: Sequence[int], point: Any) -> Answer:
@@ -119,9 +114,6 @@ class Session:
         here = _point(point)
         ways = [{int(i): speed for i, speed in way} for way in directions]
         given, answer = judging.given(here, ways)
-        plain = answer["given"] is not None and answer["tie"] is None and not judging.query.wholesale
-        if plain and point == derivative["point"]:
-            self.program.signs[id(judging.query), dumps(point), EXACT] = given.signs
         answer["value"] = self._entry(answer.pop("ball"))
         tie = answer["tie"]
         if tie is not None:
@@ -185,7 +177,7 @@ class Session:
         if "left" in nodes:
             rows["differ"] = lambda: self._differ(nodes["left"], judged, here)
         else:
-            rows["failed"] = self.program.failed.setdefault(dumps(point), {})
+            rows["failed"] = self.failed.setdefault(dumps(point), {})
         answer: Answer = ask(**nodes, right=judged, point=here, **rows)
         return answer
 
@@ -219,7 +211,7 @@ class Session:
         output, target, moving, entries, _ = (derivative[key] for key in DERIVATIVE)
         seed, inner, plane = derivative.get("seed", 0), derivative.get("inner"), derivative.get("plane", False)
         key = (output, target, tuple(moving), None if entries is None else tuple(entries), seed, plane)
-        known = self.program.queries
+        known = self.queries
         if key not in known:
             both = None if inner is None else (self.nodes[inner[0]], self.nodes[inner[1]])
             known[key] = DerivativeQuery(self.nodes[output], self.nodes[target], moving, entries, seed, both, plane)
@@ -228,18 +220,14 @@ class Session:
     def _signs(self, query: DerivativeQuery, derivative: Any, literals: Literals) -> Sequence[int]:
         """What decides branches at the point of a derivative: its region."""
         key = id(query), dumps(derivative["point"]), literals
-        known = self.program.signs
+        known = self.signs
         if key not in known:
             judging = ClaimComparison(query, query.target, literals=literals)
             known[key] = judging.region(_point(derivative["point"]))
         return known[key]
 
-    @property
-    def nodes(self) -> list[Node]:
-        return self.program.nodes
-
     def _row(self, node: Node | None) -> int | None:
-        return None if node is None else self.program.rows.get(node)
+        return None if node is None else self.rows.get(node)
 
     def _plain(self, answer: Answer) -> Answer:
         """A comparison with the row of its failure in place of the node."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import sympy
@@ -56,7 +57,7 @@ class SympyField(SymbolicField):
         self.one = sympy.Integer(1)
         self.values: dict[Any, Any] = {}
         self.ties: list[Any] = []  # expressions that decided a branch and are 0 at the point
-        self.sp = Namespace(self.sign)
+        self.sp = SimpleNamespace(**vars(sympy), sign_at_point=self.sign)  # what `symbolic` rules call `sp`
 
     def symbol(self, name: str, value: Any) -> Any:
         """The symbol of a name, and its value at the point: a number of Python or of SymPy."""
@@ -122,16 +123,6 @@ class SympyField(SymbolicField):
         if not isinstance(entry, (bool, int, Failure)) and tree_size(entry) > MOST_OPERATIONS:
             raise Unsupported(f"more than {MOST_OPERATIONS:,} operations in SymPy")
         return entry
-
-
-class Namespace:
-    """What `symbolic` rules call `sp`: SymPy's names, and the sign of an expression at the point of the check."""
-
-    def __init__(self, sign: Callable[[Any], int]) -> None:
-        self.sign_at_point = sign
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(sympy, name)
 
 
 def derivative(output: Node, target: Node, entry: int, point: Point) -> Answer:
