@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from scipy import optimize, special
+from scipy import linalg, optimize, special
 
 from gradcli import check_callable
 
@@ -295,6 +295,45 @@ RULES = {
         [lambda x: scipy_gradient(x, 0.0)],
         (V,),
     ),
+    "covariances": Rule(
+        lambda z: np.sum(np.cov(z) ** 2) + np.cov(z[0], bias=True) + np.corrcoef(z)[0, 1],
+        lambda z: covariance_gradient(z, 3),
+        [lambda z: covariance_gradient(z, 4)],
+        (W3,),
+    ),
+    "slopes and quantiles": Rule(
+        lambda x: np.sum(np.gradient(x, 0.5) ** 2) + np.quantile(x, 0.25) + 2 * np.percentile(x, 100),
+        lambda x: slopes_gradient(x, 0.75),
+        [lambda x: slopes_gradient(x, 0.25)],
+        (V,),
+    ),
+    **{
+        f"a factor of SciPy, {name}": Rule(
+            f, cholesky_gradient, [lambda s: cholesky_gradient(s, 1.0)], (np.array([[2.0, 0.5], [0.5, 1.25]]),)
+        )
+        for name, f in {
+            "solved with": lambda s: (
+                np.log(np.diag(linalg.cho_factor(s, lower=True, check_finite=False)[0])).sum()
+                + 0.5 * V[:2] @ linalg.cho_solve(linalg.cho_factor(s, lower=True), V[:2])
+            ),
+            "triangular": lambda s: (
+                np.log(np.diag(linalg.cholesky(s, lower=True))).sum()
+                + 0.5 * np.sum(linalg.solve_triangular(linalg.cholesky(s, lower=True), V[:2], lower=True) ** 2)
+            ),
+        }.items()
+    },
+    "a factor above the diagonal": Rule(
+        lambda s: np.sum(linalg.cholesky(s) * W3[:2, :2]) + V[:2] @ linalg.cho_solve(linalg.cho_factor(s), V[1:3]),
+        lambda s: above_gradient(s),
+        [lambda s: above_gradient(s, False)],
+        (np.array([[2.0, 0.5], [0.5, 1.25]]),),
+    ),
+    "inverses of SciPy": Rule(
+        lambda m: linalg.det(m) + np.sum(linalg.inv(m)) + V[:2] @ linalg.solve(m, V[2:]),
+        lambda m: inverse_gradient(m, m),
+        [lambda m: inverse_gradient(m, m.T)],
+        (np.array([[2.0, 0.1], [0.5, 1.2]]),),
+    ),
     "the function of Rosenbrock": Rule(optimize.rosen, optimize.rosen_der, [lambda x: -optimize.rosen_der(x)], (V,)),
     "value and gradient": Rule(
         lambda x: (np.linalg.norm(x) ** 3, 3 * np.linalg.norm(x) * x),
@@ -315,6 +354,40 @@ def averages_gradient(z: Any, less: float) -> Any:
 def convolution_gradient(x: Any, k: Any) -> Any:
     same = np.convolve(2 * np.convolve(x, V[:3], "same"), k[::-1], "same")
     return same + np.full(4, V[:3].sum() * (x / x)[0]) + np.convolve(X[:, 0], V[:2], "valid")
+
+
+def covariance_gradient(z: Any, less: int) -> Any:
+    apart = z - z.mean(1, keepdims=True)
+    found = 4 * (apart @ apart.T / 3) @ apart / less
+    found[0] += 2 * apart[0] / 4
+    a, b = apart[:2]
+    u, v = a / np.linalg.norm(a), b / np.linalg.norm(b)
+    found[0] += (v - u @ v * u) / np.linalg.norm(a)
+    found[1] += (u - u @ v * v) / np.linalg.norm(b)
+    return found
+
+
+def slopes_gradient(x: Any, share: float) -> Any:
+    g = np.gradient(x, 0.5)
+    sent = np.array([[-2.0, 2, 0, 0], [-1, 0, 1, 0], [0, -1, 0, 1], [0, 0, -2, 2]])
+    order = np.sort(x)
+    return 2 * g @ sent + (1 - share) * (x == order[0]) + share * (x == order[1]) + 2 * (x == order[3])
+
+
+def above_gradient(s: Any, whole: bool = True) -> Any:
+    a, b = np.sqrt(s[0, 0]), s[0, 1]
+    d = np.sqrt(s[1, 1] - b**2 / s[0, 0])
+    w = W3[:2, :2]
+    corner = w[0, 0] / (2 * a) - w[0, 1] * b / (2 * a**3) + w[1, 1] * b**2 / (2 * d * s[0, 0] ** 2)
+    side = (w[0, 1] / a - w[1, 1] * b / (d * s[0, 0])) / (2 if whole else 1)
+    sent = -np.outer(np.linalg.solve(s, V[:2]), np.linalg.solve(s, V[1:3]))
+    return np.array([[corner, side], [side, w[1, 1] / (2 * d)]]) + (sent + sent.T) / 2
+
+
+def inverse_gradient(m: Any, wrong: Any) -> Any:
+    i = np.linalg.inv(m)
+    rows = i.T @ np.ones((2, 2)) @ i.T + np.outer(np.linalg.solve(wrong.T, V[:2]), i @ V[2:])
+    return np.linalg.det(m) * i.T - rows
 
 
 def slopes(x: Any, divided: bool) -> Any:

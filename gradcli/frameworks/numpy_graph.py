@@ -287,10 +287,23 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Any:
     return full[first : first + count]
 
 
+def corrcoef(x: Any, rowvar: bool = True) -> Any:
+    found = cov(x, rowvar)
+    spread = np.sqrt(np.diag(found))
+    return found / np.outer(spread, spread)
+
+
 def correlate(a: Any, v: Any, mode: str = "valid") -> Any:
     if len(v) > len(a):
         raise Opaque("it calls correlate in a way that is not supported")
     return convolve(a, v[::-1], mode)
+
+
+def cov(x: Any, rowvar: bool = True, bias: bool = False, ddof: int | None = None) -> Any:
+    rows = np.atleast_2d(recorded(x))
+    rows = rows if rowvar or np.ndim(x) < 2 else rows.T
+    apart = rows - np.mean(rows, axis=1, keepdims=True)
+    return np.squeeze(apart @ apart.T / (rows.shape[1] - (int(not bias) if ddof is None else ddof)))
 
 
 def diff(x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
@@ -302,6 +315,15 @@ def diff(x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
         if part is not None
     ]
     return by_name("diff", [np.concatenate(parts, axis=axis)], {"n": n, "axis": axis})
+
+
+def gradient(x: Any, spacing: Any = 1.0, axis: int | None = None) -> Any:
+    x = recorded(x)
+    if np.ndim(spacing) or (axis is None and x.ndim != 1):
+        raise Opaque("it calls gradient in a way that is not supported")
+    x = np.moveaxis(x, axis or 0, 0)
+    parts = [(x[1:2] - x[:1]) / spacing, (x[2:] - x[:-2]) / (2 * spacing), (x[-1:] - x[-2:-1]) / spacing]
+    return np.moveaxis(np.concatenate(parts), 0, axis or 0)
 
 
 def interp(x: Any, xp: Any, fp: Any) -> Any:
@@ -328,6 +350,19 @@ def ptp(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
     return np.max(x, axis=axis, keepdims=keepdims) - np.min(x, axis=axis, keepdims=keepdims)
 
 
+def quantile(x: Any, q: float, axis: int | None = None) -> Any:
+    if np.ndim(q):
+        raise Opaque("it calls quantile in a way that is not supported")
+    rows = np.moveaxis(np.sort(recorded(x), axis=axis), 0 if axis is None else axis, 0)
+    place = q * (len(rows) - 1)
+    below = min(int(place), len(rows) - 2)
+    return rows[below] + (rows[below + 1] - rows[below]) * (place - below)
+
+
+def percentile(x: Any, q: float, axis: int | None = None) -> Any:
+    return quantile(x, q / 100, axis)
+
+
 def select(condlist: Any, choicelist: Any, default: Any = 0.0) -> Any:
     value = default
     for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
@@ -336,8 +371,53 @@ def select(condlist: Any, choicelist: Any, default: Any = 0.0) -> Any:
 
 
 WRITTEN: dict[str, Callable[..., Any]] = {
-    one.__name__: one for one in (average, convolve, correlate, diff, interp, linspace, polyval, ptp, select)
+    one.__name__: one
+    for one in (
+        *(average, convolve, corrcoef, correlate, cov, diff, gradient, interp, linspace, percentile, polyval, ptp),
+        *(quantile, select),
+    )
 }
+
+
+# --- scipy.linalg ---------------------------------------------------------------------------------------------------
+
+
+def cholesky(a: Any, lower: bool = False) -> Any:
+    found = np.linalg.cholesky(recorded(a))
+    return found if lower else found.T
+
+
+def cho_factor(a: Any, lower: bool = False) -> Any:
+    return cholesky(a, lower), lower
+
+
+def cho_solve(c_and_lower: Any, b: Any) -> Any:
+    factor, lower = c_and_lower
+    factor = np.tril(recorded(factor)) if lower else np.triu(recorded(factor)).T
+    return np.linalg.solve(factor @ factor.T, recorded(b))
+
+
+def solve_triangular(a: Any, b: Any, trans: Any = 0, lower: bool = False) -> Any:
+    factor = np.tril(recorded(a)) if lower else np.triu(recorded(a))
+    return np.linalg.solve(factor if trans in (0, "N") else factor.T, recorded(b))
+
+
+def solve(a: Any, b: Any) -> Any:
+    return np.linalg.solve(recorded(a), recorded(b))
+
+
+def inv(a: Any) -> Any:
+    return np.linalg.inv(recorded(a))
+
+
+def det(a: Any) -> Any:
+    return np.linalg.det(recorded(a))
+
+
+OF_LINALG: dict[str, Callable[..., Any]] = {
+    one.__name__: one for one in (cholesky, cho_factor, cho_solve, det, inv, solve, solve_triangular)
+}
+WITHOUT_EFFECT = ("check_finite", "overwrite_a", "overwrite_b")  # options of them that no value depends on
 
 
 # --- operands -----------------------------------------------------------------------------------------------------
@@ -437,10 +517,10 @@ def as_recorded(value: Any) -> Any:
     """A name of a module as a recorded function sees it: itself, or what takes recorded arrays in its place."""
     name = getattr(value, "__name__", None)
     if isinstance(value, ModuleType):
-        return Module(value) if name in ("numpy", "math", "scipy", "scipy.special") else value
+        return Module(value) if name in ("numpy", "math", "scipy", "scipy.special", "scipy.linalg") else value
     if not callable(value) or not isinstance(name, str):
         return value
-    for module in map(sys.modules.get, ("numpy", "math", "scipy.special")):
+    for module in map(sys.modules.get, ("numpy", "math", "scipy.special", "scipy.linalg")):
         if module is not None and is_replaced(module, name) and value is getattr(module, name, None):
             return replacement(module, name)
     if getattr(value, "__module__", None) == "scipy._lib._array_api" and name in ("array_namespace", "xp_promote"):
@@ -472,7 +552,8 @@ def is_replaced(module: Any, name: str) -> bool:
     """Whether a function does not ask its arguments what to do: it makes an array, or is one of `math` or SciPy."""
     if module is np:
         return name in MAKERS
-    return name in (OF_SPECIAL if module is not math else functions()) and hasattr(module, name)
+    known = {"math": functions(), "scipy.special": OF_SPECIAL, "scipy.linalg": OF_LINALG}.get(module.__name__, ())
+    return name in known and hasattr(module, name)
 
 
 def replacement(module: Any, name: str) -> Callable[..., Any]:
@@ -484,6 +565,10 @@ def replacement(module: Any, name: str) -> Callable[..., Any]:
             return own(*args, **named)
         if module is math:
             return Symbol(entrywise(name, args)) if any(map(holds, args)) else own(*args, **named)
+        if name in OF_LINALG and module is not np:
+            if not any(map(holds, args)):
+                return own(*args, **named)
+            return OF_LINALG[name](*args, **{key: one for key, one in named.items() if key not in WITHOUT_EFFECT})
         if module is not np:
             return called(name, own, args, {"axis": None, **named}) if any(map(holds, args)) else own(*args, **named)
         if name == "full":
