@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import gradcli
 from gradcli.checks import check_script
-from gradcli.checks.diagnosis import formula_text, source_edits
+from gradcli.checks.diagnosis import formula_text
 from gradcli.execution.evaluate import Tape
 from gradcli.formulas.index_reading import RULES
 from gradcli.graph.builder import Builder, building
@@ -60,24 +60,24 @@ DAMAGED = [
 
 @pytest.mark.parametrize("text", DAMAGED)
 def test_a_damaged_formula_is_never_shown(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source_edits, "formula_texts", lambda *_: iter([text]))
+    monkeypatch.setattr(formula_text, "formula_texts", lambda *_: iter([text]))
     assert shown("def f(x): return 3*x**2\nx**3", "x", {"x": 2.0}) is None
 
 
 def test_the_first_formula_that_holds_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source_edits, "formula_texts", lambda *_: iter([*DAMAGED, "3*x**2", "x**2*3"]))
+    monkeypatch.setattr(formula_text, "formula_texts", lambda *_: iter([*DAMAGED, "3*x**2", "x**2*3"]))
     assert shown("x**3", "x", {"x": 2.0}) == "3*x**2"
 
 
 def test_a_name_of_the_script_is_no_library_function(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source_edits, "formula_texts", lambda *_: iter(["exp(x)"]))
+    monkeypatch.setattr(formula_text, "formula_texts", lambda *_: iter(["exp(x)"]))
     assert shown("exp(x)", "x", {"x": 2.0}) == "exp(x)"
     assert shown("def exp(u): return u**2\nexp(x)", "x", {"x": 2.0}) is None
 
 
 def test_symmetric_matrices_do_not_excuse_a_missing_transpose(monkeypatch: pytest.MonkeyPatch) -> None:
     at = {"A": [[2.0, 1.0], [1.0, 3.0]], "x": [1.0, 2.0]}
-    monkeypatch.setattr(source_edits, "formula_texts", lambda *_: iter(["2*A @ x"]))
+    monkeypatch.setattr(formula_text, "formula_texts", lambda *_: iter(["2*A @ x"]))
     assert shown("x @ A @ x", "x", at) is None
 
 

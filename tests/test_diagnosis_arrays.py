@@ -28,6 +28,10 @@ NAMES: dict[str, tuple[str, ...]] = {
     "wrong sign": ("wrong sign",),
 }
 SLICE = 4
+CHOLESKY = (
+    "X = [[2.1, 0.3], [0.3, 1.7]]\nconst C = [[0.7, 0], [-0.2, 1.1]]\nL = cholesky(X)\nP = L.T @ C\n"
+    "B = inv(L).T @ {} @ inv(L)\nassert grad(sum(C*L), X) == {}"
+)
 
 
 def diagnosed(script: str) -> list[dict[str, Any]] | None:
@@ -80,6 +84,18 @@ def test_the_planted_mistake_is_found_in_all_cases() -> None:
         ("x = 0.7\nr = 2.5\nassert grad(r*sin(x), x)/r == sin(x)", "not differentiated", "sin"),
         ("z = [0.2, 0.5]\np = z**2\nassert jacobian(p, z) == diag(z)", "power factor forgotten", "2"),
         ("x = -0.7\nassert sqrt(x**2) == x", "wrong sign", "minus"),
+        (CHOLESKY.format("tril(P)", "(B + B.T)/2"), "half forgotten", "the diagonal of L.T @ ct is halved"),
+        (CHOLESKY.format("P", "(B + B.T)/2"), "triangle forgotten", "only the lower triangle"),
+        (
+            "x = [5.3, -7.1, 4.4]\ny = [2.1, 1.9, -1.3]\nq = sum(x - trunc(x/y)*y)\nassert grad(q, y) == -floor(x/y)",
+            "mistake in the claim",
+            "`floor(x/y)` is trunc of the same",
+        ),
+        (
+            "x = [0.5, -1.1, 0.3]\nq = sum(tanh(0.7979*x))\nassert grad(q, x) == 0.7979*(1 - tanh(1.2533*x)**2)",
+            "mistake in the claim",
+            "`1.2533` is 0.7979",
+        ),
     ],
 )
 def test_readings_of_other_claims(script: str, name: str, text: str) -> None:
@@ -99,17 +115,22 @@ def test_readings_are_the_same_each_time() -> None:
     assert diagnosed(script)
 
 
-MATRIX = {"X": [[1.0, 2.0, 0.3], [-1.0, 0.5, 0.7], [0.2, 1.1, -0.9]]}
+TENSOR = [[[1.0, 2.0], [0.3, -1.1]], [[0.4, 0.9], [-0.6, 1.7]]]
+MATRIX = {"T": TENSOR, "X": [[1.0, 2.0, 0.3], [-1.0, 0.5, 0.7], [0.2, 1.1, -0.9]]}
 ENTRIES: list[tuple[str, str, str]] = [
     ("sum(X**2)", "0*X + 2*sum(X, axis=0)", "a gradient summed over axis 0 that should not be"),
     ("sum(X**2)", "flip(2*X)", "entries in reverse order along every axis: a kernel flipped?"),
     ("sum(X**2)", "2*X[::-1]", "entries in reverse order along axis 0"),
+    ("sum(T**2)", "2*flip(T, axis=(1, 2))", "entries in reverse order along the last two axes: a kernel flipped?"),
+    ("sum(T**2)", "2*swapaxes(T, 1, 2)", "entries with the last two axes exchanged"),
 ]
 
 
 @pytest.mark.parametrize(("formula", "claim", "told"), ENTRIES)
 def test_entries_that_stand_elsewhere_are_read(formula: str, claim: str, told: str) -> None:
-    (found,) = (one for one in check_script(formula, at=MATRIX, claims={"X": claim}).checks if one.kind == "claim")
+    leaf = "T" if "T" in formula else "X"
+    report = check_script(formula, at={leaf: MATRIX[leaf]}, claims={leaf: claim})
+    (found,) = (one for one in report.checks if one.kind == "claim")
     readings: Any = found.evidence["diagnosis"]
     assert found.verdict == "DISAGREES" and readings[0]["text"].endswith(told)
 

@@ -4,12 +4,13 @@ Nothing here judges. It explains what the oracles have refuted, and so it may re
 
 | module | what it tries |
 |---|---|
-| `ratios` | zero, a constant factor, a sign, leaves exchanged, a transpose |
-| `error_model` | the table of mistakes in one rule |
+| `ratios` | patterns of numbers: zero, a factor, a sign, leaves exchanged, a transpose, entries in another order |
+| `error_model` | the table of mistakes in one rule: a row says where one happens, what stands there, how it is told |
 | `rederivation` | the derivation with each of them in it: which gives exactly the claim |
-| `source_edits` | the one change of the claim's own formula that makes it right |
-| `blame` | which operation of the engine, or which hand-written rule, is wrong |
+| `source_edits` | the table of changes of the claim's own formula: which one makes it right |
+| `formula_text` | the right formula as text, read back and confirmed before it is shown |
 | `explanation` | all of these in their order, and what is right for special arrays or on one side only |
 
-`diagnosis_context` gives them both sides and points.
+`explanation` begins; `diagnosis_context` gives the searches both sides and points. Where the engine's own gradient was
+refuted, `explanation` names the operation, or the hand-written rule, that is wrong.
 """

@@ -15,6 +15,8 @@ from gradcli.execution.evaluate import Tape
 from gradcli.graph.loop import written_nodes
 from gradcli.graph.node import LEAF, Node, reachable
 from gradcli.graph.unroll import unrolled
+from gradcli.primitives.broadcasting import stretch
+from gradcli.primitives.movement import reshape
 from gradcli.transforms import derivatives
 
 if TYPE_CHECKING:
@@ -45,52 +47,51 @@ class Sides(NamedTuple):
 
 
 class Judgement:
-    """Both sides of a refuted claim, and what else its readings are made from. The builder must be open."""
+    """Both sides of a refuted claim, and what else its readings are made from. The builder must be open.
 
-    def __init__(self, case: Case, known: Sequence[Values]) -> None:
+    `places` are the given point and others where the leaves have moved; `derived` is the derivative that the right
+    side is or contains, its kind, and of what by what it is taken; `note` is why not every mistake was tried.
+    """
+
+    def __init__(self, case: Case) -> None:
         self.case = case
         self.builder = case.subject.judged.builder
-        self.known = list(known)
-        self.note: str | None = None  # why not every mistake was tried
+        self.note: str | None = None
         subject = case.subject
         self.claimed = subject.judged
         right = subject.left or subject.engine
-        if right is None:
-            right = derivatives.grad(case.output, [case.target])[0]
-        self.right: Node = right
+        self.right: Node = derivatives.grad(case.output, [case.target])[0] if right is None else right
         self.derived: tuple[Node, str, Node, Node] | None = None
         if subject.output is None:
             self._find_derived()
-        self.names = self._moving()
+        elif subject.target is not None:
+            self.derived = self.right, "grad", subject.output, subject.target
+        used = leaf_names([self.right, self.claimed])
+        own = [] if case.own_leaf is None else [case.own_leaf]
+        self.names = [name for name in dict.fromkeys((*own, *subject.moving)) if name in used]
         self._both = evaluator([self.right, self.claimed])
         self.places = self._moved(self.names)
 
-    def doubtful(self, exact: Sequence[Floats]) -> bool:
+    def doubtful(self, known: Sequence[Values], exact: Sequence[Floats]) -> bool:
         """Whether the engine's value is not the exact one at a known point: then nothing is to be learnt from it."""
-        at = evaluator([self.right])
-        for value, place in zip(exact, self.known, strict=False):
-            found = at(place)[0]
+        for value, place in zip(exact, known, strict=False):
+            found = self._both(place)[0]
             if value.shape == found.shape:
-                known = ~np.isnan(value)
-                scale = float(np.abs(value[known]).max(initial=0.0))
-                if not (np.abs(found - value)[known] <= TRUSTED * scale).all():
+                there = ~np.isnan(value)
+                scale = float(np.abs(value[there]).max(initial=0.0))
+                if not (np.abs(found - value)[there] <= TRUSTED * scale).all():
                     return True
         return False
 
     def sides(self) -> Sides | None:
         """The derivation of the right side, its loops written out; None where it has no derivative or is too long."""
-        subject = self.case.subject
-        if subject.output is not None and subject.target is not None:
-            made = self._of_gradient(subject.output, subject.target)
-        elif self.derived is not None:
-            node, name, output, target = self.derived
-            if name == "grad":
-                made = self._through(node, output, target)
-            elif name in ("jacobian", "hessian") and node is self.right:
-                rows = output if name == "jacobian" else derivatives.grad(output, [target])[0]
-                made = self._of_jacobian(rows, target)
-            else:
-                return None
+        if self.derived is None:
+            return None
+        node, kind, output, target = self.derived
+        if kind == "grad":
+            made = self._through(node, output, target)
+        elif kind in ("jacobian", "hessian") and node is self.right:
+            made = self._of_jacobian(output if kind == "jacobian" else derivatives.grad(output, [target])[0], target)
         else:
             return None
         if written_nodes(reachable([made.output])) > MOST_STEPS:
@@ -112,14 +113,14 @@ class Judgement:
 
     def values(self, nodes: Sequence[Node]) -> dict[Node, Floats] | None:
         """The values of nodes at the moved points, which are the first axis; None where they cannot be computed."""
-        return at_places(nodes, self.batch(self.places, ()), len(self.places))
+        return at_places(nodes, self.batch(), len(self.places))
 
-    def batch(self, chosen: Sequence[Values], inputs: Sequence[Node]) -> dict[str, Floats]:
-        """Points as one batch, each with several random values of the inputs."""
-        turns = (DIRECTIONS + 2 * (len(chosen) == 1)) if inputs else 1
-        found = {name: np.stack([place[name] for place in chosen for _ in range(turns)]) for name in chosen[0]}
+    def batch(self, inputs: Sequence[Node] = ()) -> dict[str, Floats]:
+        """The moved points as one batch, each with several random values of the inputs."""
+        turns = (DIRECTIONS + 2 * (len(self.places) == 1)) if inputs else 1
+        found = {name: np.stack([at[name] for at in self.places for _ in range(turns)]) for name in self.case.values}
         for position, leaf in enumerate(inputs):
-            found[leaf.params["name"]] = drawn(leaf, self.case.seed + position, len(chosen) * turns)
+            found[leaf.params["name"]] = drawn(leaf, self.case.seed + position, len(self.places) * turns)
         return found
 
     def changed(
@@ -130,7 +131,7 @@ class Judgement:
         `above` are the dependents of the part among the nodes that have `values` at the moved points, which are the
         first axis; `instead` may have axes in front of that, and so have the results.
         """
-        inputs = {**self.batch(self.places, ()), "~part": instead}
+        inputs = {**self.batch(), "~part": instead}
         made = {part: input_like(part, "~part", part.serial)}
         for node in above:
             for arg in node.args:
@@ -145,24 +146,6 @@ class Judgement:
         except GradcliError:
             return None
         return [np.broadcast_to(found.get(root, values[root]), (*lead, *root.shape)) for root in roots]
-
-    # --- inner ----------------------------------------------------------------------------------------------
-
-    def _find_derived(self) -> None:
-        """The derivative in an equality; its side is the right one."""
-        for side, other in ((self.right, self.claimed), (self.claimed, self.right)):
-            order = reachable([side])
-            found = next((node for node in reversed(order) if node in self.case.subject.derived), None)
-            if found is not None:
-                self.right, self.claimed = side, other
-                self.derived = (found, *self.case.subject.derived[found])
-                return
-
-    def _moving(self) -> list[str]:
-        case = self.case
-        used = leaf_names([self.right, self.claimed])
-        own = [] if case.own_leaf is None else [case.own_leaf]
-        return [name for name in dict.fromkeys((*own, *case.subject.moving)) if name in used]
 
     def holds_elsewhere(self, factor: Fraction) -> bool:
         """Whether the right side is this multiple of the claim at moved data too.
@@ -198,35 +181,31 @@ class Judgement:
                 break
         return found
 
-    def _of_gradient(self, output: Node, target: Node) -> Sides:
-        builder = self.builder
-        shape = target.type.shape
-        direction = builder.fresh_leaf(target.type) if shape else builder.constant(1)
-        right, claimed = paired(direction, self.right), paired(direction, self.claimed)
-        return Sides(output, target, direction, right, claimed, (direction,) if shape else ())
+    def _find_derived(self) -> None:
+        """The derivative in an equality; its side is the right one."""
+        for side, other in ((self.right, self.claimed), (self.claimed, self.right)):
+            order = reachable([side])
+            found = next((node for node in reversed(order) if node in self.case.subject.derived), None)
+            if found is not None:
+                self.right, self.claimed = side, other
+                self.derived = (found, *self.case.subject.derived[found])
+                return
 
     def _of_jacobian(self, rows: Node, target: Node) -> Sides:
         """A Jacobian along a random row and a random column: the gradient of a combination of its rows."""
-        builder = self.builder
-        left, right = builder.fresh_leaf(rows.type), builder.fresh_leaf(target.type)
-        rank = len(rows.shape)
+        left, right = self.builder.fresh_leaf(rows.type), self.builder.fresh_leaf(target.type)
         shape = (*rows.shape, *target.shape)
-        column = builder.call("reshape", left, shape=(*rows.shape, *(1,) * len(target.shape)))
-        row = builder.call("reshape", right, shape=((1,) * rank + target.shape))
-        weight = builder.call(
-            "mul", builder.call("broadcast", column, shape=shape), builder.call("broadcast", row, shape=shape)
-        )
-        output = paired(rows, left)
-        return Sides(output, target, right, paired(self.right, weight), paired(self.claimed, weight), (left, right))
+        column = stretch(reshape(left, shape=(*rows.shape, *(1,) * len(target.shape))), shape)
+        weight = column * stretch(reshape(right, shape=(*(1,) * len(rows.shape), *target.shape)), shape)
+        sides = paired(self.right, weight), paired(self.claimed, weight)
+        return Sides(paired(rows, left), target, right, *sides, (left, right))
 
     def _through(self, node: Node, output: Node, target: Node) -> Sides:
-        """A gradient inside another expression: the direction is what the expression makes of the gradient."""
-        builder = self.builder
-        weight = builder.fresh_leaf(self.right.type) if self.right.shape else builder.constant(1)
-        direction = derivatives.vjp([self.right], [weight], [node])[0]
-        inputs = (weight,) if self.right.shape else ()
+        """A gradient, or one inside another expression: the direction is what the expression makes of the gradient."""
+        weight = self.builder.fresh_leaf(self.right.type) if self.right.shape else self.builder.constant(1)
+        direction = weight if node is self.right else derivatives.vjp([self.right], [weight], [node])[0]
         right, claimed = paired(self.right, weight), paired(self.claimed, weight)
-        return Sides(output, target, direction, right, claimed, inputs)
+        return Sides(output, target, direction, right, claimed, (weight,) if self.right.shape else ())
 
 
 def all_dependents(order: Sequence[Node]) -> dict[Node, list[Node]]:
@@ -256,9 +235,5 @@ def at_places(nodes: Sequence[Node], places: Values, count: int) -> dict[Node, F
             found = Tape(wanted).run({k: v for k, v in places.items() if k in used}, backend="numpy")
     except GradcliError:
         return None
-    table: dict[Node, Floats] = {}
-    for node, value in zip(wanted, found, strict=True):
-        made = np.asarray(value, dtype=np.float64)
-        shape = (count, *node.type.shape)
-        table[node] = made if made.shape == shape else np.broadcast_to(made, shape)
-    return table
+    made = [np.broadcast_to(np.asarray(x, np.float64), (count, *n.shape)) for n, x in zip(wanted, found, strict=True)]
+    return dict(zip(wanted, made, strict=True))

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gradcli.primitives.broadcasting import stretch
+from gradcli.primitives.axes import stretched_back
 from gradcli.primitives.exponential import exp, log
-from gradcli.primitives.movement import reshape, slice_, sum_
+from gradcli.primitives.linalg import inv
+from gradcli.primitives.movement import slice_
 from gradcli.primitives.powers import pow_, sqrt
+from gradcli.primitives.triangles import tril
 from gradcli.transforms import derivatives
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from gradcli.graph.node import Node
 
@@ -110,6 +112,7 @@ FAMILIES: tuple[tuple[str, ...], ...] = (
     ("sin", "cos", "tan", "sinh", "cosh", "tanh", "exp", "erf", "sigmoid"),
     ("asin", "acos", "atan", "asinh", "acosh", "atanh"),
     ("exp", "log", "sqrt", "sigmoid", "tanh", "softplus", "log1p", "expm1", "exp2", "log2", "log10", "erf"),
+    ("floor", "ceil", "round", "trunc"),
 )
 
 
@@ -155,79 +158,109 @@ ARGUED = Slip("not differentiated", "the argument is used in place of the deriva
 ARGUMENT = Slip("inner argument", "the derivative was taken at {target} instead of {arg}", 2)
 
 
+# --- mistakes in operations that mix or move entries -----------------------------------------------------------
+
 MATRICES = ("inv", "det", "logdet", "solve", "expm", "cholesky", "matmul", "logabsdet")
-SOFTMAX = "softmax was differentiated without its Jacobian"
+SOFTMAXES = ("softmax", "log_softmax")
+NO_JACOBIAN, WITHOUT = "softmax without its Jacobian", "softmax was differentiated without its Jacobian"
+
+# the operations; the name of the mistake, how it is told, its cost, and what is sent to the argument instead: any
+# number of ways, of which those of another shape than the argument are none
+ARRAYS: tuple[tuple[tuple[str, ...], str, str, int, Callable[[Edge], Iterable[Node]]], ...] = (
+    (SOFTMAXES, NO_JACOBIAN, WITHOUT, 1, lambda e: [e.cotangent]),
+    (SOFTMAXES, NO_JACOBIAN, "the Jacobian of softmax is not diagonal", 1,
+     lambda e: [e.cotangent * weights(e) * (1 - weights(e))]),
+    (SOFTMAXES, NO_JACOBIAN, "the sum over the outputs is missing", 1, lambda e: [e.cotangent * weights(e)]),
+    (("log_softmax",), NO_JACOBIAN, WITHOUT, 1, lambda e: [e.cotangent / weights(e)]),
+    (("logsumexp",), "factor dropped", "the division by the sum is missing: the derivative is softmax", 1,
+     lambda e: [exp(e.arg) * spread(e, e.cotangent)]),
+    (("logsumexp",), "another function", "it is not the gradient of the maximum", 2,
+     lambda e: [is_largest(e) * spread(e, e.cotangent)]),
+    (("norm",), "another function", "it is the gradient of the square of the norm", 1,
+     lambda e: [2 * (e.arg * spread(e, e.cotangent))]),
+    (("norm",), "factor dropped", "the division by the norm is missing", 1,
+     lambda e: [e.arg * spread(e, e.cotangent)]),
+    (("broadcast",), "missing sum", "the sum over the broadcast axis is missing", 1, lambda e: one_copy(e)),
+    (("broadcast",), "mean for a sum", "the copies are added up, not averaged", 3,
+     lambda e: [e.sent / (e.cotangent.type.size // e.arg.type.size)]),
+    (("permute",), "transposed operand", "the transpose is missing in the backward pass", 1, lambda e: [e.cotangent]),
+    (("matmul",), "chain factor dropped", "the operand {other} is missing in the backward pass", 1,
+     lambda e: [e.cotangent]),
+    (("matmul",), "transposed operand", "the operand {other} must be transposed in the backward pass", 1,
+     lambda e: products(e)),
+    (("cumsum",), "sum not reversed", "the cumulative sum runs in reverse in the backward pass", 2,
+     lambda e: [e.node.primitive(e.cotangent, **e.node.params)]),
+    (("cumsum",), "chain factor dropped", "the cumulative sum is missing in the backward pass", 1,
+     lambda e: [e.cotangent]),
+    (("cholesky",), "half forgotten", "the diagonal of L.T @ ct is halved in the backward pass", 1,
+     lambda e: [beside_inverses(e, tril(e.node.mT @ e.cotangent, k=0))]),
+    (("cholesky",), "triangle forgotten", "only the lower triangle of L.T @ ct counts in the backward pass", 1,
+     lambda e: [beside_inverses(e, e.node.mT @ e.cotangent)]),
+    (("cholesky",), "factor dropped", "the factor L.T before the cotangent is missing", 1,
+     lambda e: [beside_inverses(e, half_lower(e.cotangent))]),
+    (("cholesky",), "transposed operand", "L must be transposed before the cotangent", 1,
+     lambda e: [beside_inverses(e, half_lower(e.node @ e.cotangent))]),
+    (MATRICES, "transposed operand", "the contribution is transposed", 2,
+     lambda e: [e.sent.mT] if e.sent.type.rank > 1 and e.sent.shape[-1] > 1 else []),
+)  # fmt: skip
 
 
 def of_arrays(edge: Edge) -> Iterator[tuple[Slip, Node]]:
     """Wrong contributions of an edge, for operations that mix or move entries, with their rows."""
-    node, arg, ct, sent = edge.node, edge.arg, edge.cotangent, edge.sent
-    name = node.primitive.name
-    if name in ("softmax", "log_softmax"):
-        yield Slip("softmax without its Jacobian", SOFTMAX), ct
-        out = node if name == "softmax" else exp(node)
-        yield Slip("softmax without its Jacobian", "the Jacobian of softmax is not diagonal"), ct * out * (1 - out)
-        yield Slip("softmax without its Jacobian", "the sum over the outputs is missing"), ct * out
-        if name == "log_softmax":
-            yield Slip("softmax without its Jacobian", SOFTMAX), ct / out
-    if name == "logsumexp" and arg.type.rank == ct.type.rank + 1:
-        axis = node.params["axis"][0] if isinstance(node.params["axis"], tuple) else node.params["axis"]
-        told = "the division by the sum is missing: the derivative is softmax"
-        kept = tuple(1 if i == axis % arg.type.rank else n for i, n in enumerate(arg.shape))
-        yield Slip("factor dropped", told), exp(arg) * stretch(reshape(ct, shape=kept), arg.shape)
-    if name == "logsumexp" and ct.shape == ():
-        top = stretch(arg.builder.call("max", arg, axis=tuple(range(-len(arg.shape), 0))), arg.shape)
-        chosen = arg.builder.call("cast", arg.builder.call("equal", arg, top), kind="float")
-        yield Slip("another function", "it is not the gradient of the maximum", 2), chosen * stretch(ct, arg.shape)
-    if name == "norm" and ct.shape == ():
-        along = arg * stretch(ct, arg.shape)
-        yield Slip("another function", "it is the gradient of the square of the norm"), 2 * along
-        yield Slip("factor dropped", "the division by the norm is missing"), along
-    if name == "broadcast":
-        yield from _missing_sum(edge)
-    if name == "permute" and ct.shape == arg.shape:
-        yield Slip("transposed operand", "the transpose is missing in the backward pass"), ct
-    if name == "matmul":
-        yield from _matrices(edge)
-    if name == "cumsum":
-        back = node.primitive(ct, **node.params)
-        yield Slip("sum not reversed", "the cumulative sum runs in reverse in the backward pass", 2), back
-        yield Slip("chain factor dropped", "the cumulative sum is missing in the backward pass"), ct
-    if name in MATRICES and sent.type.rank > 1 and sent.shape[-1] == sent.shape[-2] > 1:
-        yield Slip("transposed operand", "the contribution is transposed", 2), sent.mT
+    for operations, name, told, cost, wrong in ARRAYS:
+        if edge.node.primitive.name in operations:
+            for sent in wrong(edge):
+                if sent.shape == edge.arg.shape:
+                    yield Slip(name, told, cost), sent
 
 
-def _missing_sum(edge: Edge) -> Iterator[tuple[Slip, Node]]:
-    """One slice of the cotangent, or their average, where the sum over the stretched axes belongs."""
-    ct, arg = edge.cotangent, edge.arg
+def weights(edge: Edge) -> Node:
+    """The softmax of the argument of a softmax or its logarithm."""
+    return edge.node if edge.node.primitive.name == "softmax" else exp(edge.node)
+
+
+def spread(edge: Edge, reduced: Node) -> Node:
+    """What is of the shape of a reduction, repeated along the axes that were reduced."""
+    found: Node = stretched_back(reduced, edge.arg.shape, edge.node.params["axis"])
+    return found
+
+
+def is_largest(edge: Edge) -> Node:
+    """1 where an entry is the largest of those that are reduced, 0 elsewhere."""
+    arg = edge.arg
+    top = spread(edge, arg.builder.call("max", arg, axis=edge.node.params["axis"]))
+    return arg.builder.call("cast", arg.builder.call("equal", arg, top), kind="float")
+
+
+def one_copy(edge: Edge) -> Iterator[Node]:
+    """The cotangent of the first copy of a broadcast argument, and that of the last."""
+    arg, ct = edge.arg, edge.cotangent
     axes = [i for i, (n, m) in enumerate(zip(arg.shape, ct.shape, strict=True)) if n != m]
-    if not axes:
-        return
-    told = "the sum over the broadcast axis is missing"
     for last in (False, True):
         start = tuple(n - 1 if last and i in axes else 0 for i, n in enumerate(ct.shape))
-        size = tuple(1 if i in axes else n for i, n in enumerate(ct.shape))
-        one = slice_(ct, start=start, step=(1,) * len(size), size=size)
-        yield Slip("missing sum", told), one
-    total = reshape(sum_(ct, axis=tuple(i - len(ct.shape) for i in axes)), shape=arg.shape)
-    mean = total / (ct.type.size // arg.type.size)
-    yield Slip("mean for a sum", "the copies are added up, not averaged", 3), mean
+        yield slice_(ct, start=start, step=(1,) * len(start), size=arg.shape)
 
 
-def _matrices(edge: Edge) -> Iterator[tuple[Slip, Node]]:
+def products(edge: Edge) -> Iterator[Node]:
     """Products with an operand that should be transposed, or is and should not be."""
     one, other = edge.node.args
     ct = edge.cotangent
-    told = "the operand {other} must be transposed in the backward pass"
-    if ct.shape == edge.arg.shape:
-        yield Slip("chain factor dropped", "the operand {other} is missing in the backward pass"), ct
-    row = Slip("transposed operand", told)
     if edge.position == 0:
         tries = [(ct, other), (other, ct), (other.mT, ct), (ct.mT, other)]
     else:
         tries = [(one, ct), (ct, one), (ct, one.mT), (one, ct.mT)]
     for left, right in tries:
         if len(left.shape) == len(right.shape) == 2 and left.shape[1] == right.shape[0]:
-            made = left @ right
-            if made.shape == edge.arg.shape:
-                yield row, made
+            yield left @ right
+
+
+def half_lower(x: Node) -> Node:
+    """The lower triangle with half of the diagonal."""
+    found: Node = (tril(x, k=0) + tril(x, k=-1)) / 2
+    return found
+
+
+def beside_inverses(edge: Edge, inner: Node) -> Node:
+    """The backward pass of a Cholesky factor L: inner(L.T @ ct) between the inverses of L.T and L."""
+    inverted: Node = inv(edge.node)
+    return inverted.mT @ inner @ inverted

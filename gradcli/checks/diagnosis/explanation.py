@@ -9,19 +9,20 @@ their values, what its rule passes on is compared with the exact derivative. The
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gradcli.checks.decide.floats import evaluated, evaluator
+from gradcli.checks.decide.floats import evaluated
 from gradcli.checks.decide.sample_points import scattered
 from gradcli.checks.diagnosis import ratios
-from gradcli.checks.diagnosis.diagnosis_context import Judgement, all_dependents, drawn
-from gradcli.checks.diagnosis.formula_text import room_to_build
+from gradcli.checks.diagnosis.diagnosis_context import Judgement, all_dependents, at_places, drawn
+from gradcli.checks.diagnosis.formula_text import correction, room_to_build
 from gradcli.checks.diagnosis.ratios import MOST, Comparison, Reading, span_of
 from gradcli.checks.diagnosis.rederivation import MOST_NEW, single_mistakes
-from gradcli.checks.diagnosis.source_edits import CLOSE, by_edits, correction
+from gradcli.checks.diagnosis.source_edits import CLOSE, by_edits
 from gradcli.checks.formatting import called, cut, node_text
 from gradcli.checks.subjects import paired
 from gradcli.diagnostics import GradcliError
@@ -31,8 +32,6 @@ from gradcli.transforms.reverse import placed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-
-    from numpy.typing import NDArray
 
     from gradcli.checks.decide.case import Case, Floats, Values
     from gradcli.graph.node import Node
@@ -53,69 +52,57 @@ def explain(
     `exact` and `claimed` are the values at the `known` points. Nothing is read where the exact values are all 0. A
     search that fails is told as such: the verdict that it was to explain stands without it.
     """
+    pairs = [*map(Comparison, exact, claimed)]
     try:
         with called(case.subject.names), np.errstate(all="ignore"):
-            return blamed(case) if case.subject.kind == "gradient" else _readings(case, known, exact, claimed, sizes)
-    except (ArithmeticError, ValueError, LookupError) as failed:
-        return [
-            Reading("unexplained", f"unexplained: the search for a mistake failed ({type(failed).__name__}: {failed})")
-        ]
-
-
-def _readings(
-    case: Case, known: Sequence[Values], exact: Sequence[Floats], claimed: Sequence[Floats], sizes: Sequence[int]
-) -> list[Reading]:
-    try:
-        with room_to_build(case.subject, 4 * MOST_NEW):
-            judged = Judgement(case, known)
-            found = _explained(judged, exact, claimed, sizes)
-            right = correction(case, judged.right) if found and case.subject.output is not None else None
-            return [_finished(one, judged, right) for one in found]
+            if case.subject.kind == "gradient":
+                return blamed(case)
+            with room_to_build(case.subject, 4 * MOST_NEW):
+                judged = Judgement(case)
+                if judged.doubtful(known, exact):
+                    return ratios.readings(pairs, sizes)
+                found = _explained(judged, pairs, sizes)[:MOST]
+                right = correction(case, judged.right) if found and case.subject.output is not None else None
+                return [_finished(one, judged, right) for one in found]
     except GradcliError:  # a limit of the script: what is known by now is told
-        return ratios.readings([*map(Comparison, exact, claimed)], sizes)
+        return ratios.readings(pairs, sizes)
+    except (ArithmeticError, ValueError, LookupError) as failed:
+        text = f"unexplained: the search for a mistake failed ({type(failed).__name__}: {failed})"
+        return [Reading("unexplained", text)]
 
 
-def _explained(
-    judged: Judgement, exact: Sequence[Floats], claimed: Sequence[Floats], sizes: Sequence[int]
-) -> list[Reading]:
-    if judged.doubtful(exact):
-        return ratios.readings([*map(Comparison, exact, claimed)], sizes)
-    cheap = by_ratios(judged, exact, claimed, sizes)
-    if cheap is None:
-        return []
-    if any(one.name == "zero" for one in cheap):
-        return cheap
+def _explained(judged: Judgement, pairs: Sequence[Comparison], sizes: Sequence[int]) -> list[Reading]:
+    """The readings of the first searches that find some."""
+    cheap = by_ratios(judged, pairs, sizes)
+    if cheap is None or any(one.name == "zero" for one in cheap):
+        return cheap or []
     branch = by_branch(judged)
-    if branch is not None:
-        return [branch]
+    if branch:
+        return branch
     factors = [one for one in cheap if one.name == "constant factor"]
     held = [one for one in factors if not judged.holds_elsewhere(Fraction(one.factor or 1))]
     cheap = [one for one in cheap if one not in held]
-    found = single_mistakes(judged)
-    if held:  # the factor of a part would be a number that is another one for other data, too
-        found = [one for one in found if one.name != "factor of a part"]
     whole = next((one for one in cheap if one.factor is not None), None)
-    if whole is not None:
+    found = single_mistakes(judged)
+    if held or whole is not None:  # a factor at held data would be another number for other data
         found = [one for one in found if one.name != "factor of a part"]
-        if found:  # a factor of the whole and the mistake behind it are one reading
-            text = f"{whole.text}; {found[0].text.removeprefix('consistent with ')}"
-            merged = found[0]._replace(name=whole.name, text=text, factor=whole.factor, cause=found[0].name)
-            return [*(merged if one is whole else one for one in cheap), *found[1:]][:MOST]
+    if found and whole is not None:  # a factor of the whole and the mistake behind it are one reading
+        text = f"{whole.text}; {found[0].text.removeprefix('consistent with ')}"
+        merged = found[0]._replace(name=whole.name, text=text, factor=whole.factor, cause=found[0].name)
+        return [*(merged if one is whole else one for one in cheap), *found[1:]]
     found = [*cheap, *found]
-    if not found and near(exact, claimed):  # nearer than formulas are told apart
+    if not found and near(pairs):  # nearer than formulas are told apart
         return compared(judged)
-    found = found or by_edits(judged) or by_statistics(judged) or by_structure(judged) or compared(judged)
-    found = found or by_edits(judged, rare=True)
-    if not found:
-        text = "unexplained: none of the mistakes that were tried gives the claim"
-        found = [Reading("unexplained", text + (f" ({judged.note})" if judged.note else ""))]
-    return found[:MOST]
+    for search in SEARCHES:
+        found = found or search(judged)
+    text = "unexplained: none of the mistakes that were tried gives the claim"
+    return found or [Reading("unexplained", text + (f" ({judged.note})" if judged.note else ""))]
 
 
-def near(exact: Sequence[Floats], claimed: Sequence[Floats]) -> bool:
+def near(pairs: Sequence[Comparison]) -> bool:
     """Whether a claim differs from the derivative by less than the slack of the searches for a mistake."""
-    gaps = (np.abs(one - other).max() <= CLOSE * np.abs(one).max() for one, other in zip(exact, claimed, strict=True))
-    return all(gaps) and bool(exact)
+    gaps = [np.abs(one.right - one.claimed).max() <= CLOSE * np.abs(one.right).max() for one in pairs]
+    return bool(gaps) and all(gaps)
 
 
 def _finished(reading: Reading, judged: Judgement, right: str | None) -> Reading:
@@ -131,27 +118,23 @@ def _finished(reading: Reading, judged: Judgement, right: str | None) -> Reading
     return reading
 
 
-def by_ratios(
-    judged: Judgement, exact: Sequence[Floats], claimed: Sequence[Floats], sizes: Sequence[int]
-) -> list[Reading] | None:
+def by_ratios(judged: Judgement, pairs: Sequence[Comparison], sizes: Sequence[int]) -> list[Reading] | None:
     """What the cheap ratios show at the moved points, or at those of the check; None where everything is 0."""
     subject = judged.case.subject
-    whole = [value for value in exact if value.shape == judged.right.shape]
-    known = len(whole) == len(exact) and bool(exact)
     twins = judged.others()
-    nodes = [judged.right, judged.claimed, *twins.values()]
-    columns = list(map(evaluator(nodes), judged.places))
-    right, wrong = [column[0] for column in columns], [column[1] for column in columns]
-    others = {name: [column[2 + k] for column in columns] for k, name in enumerate(twins)}
-    if not any((value != 0).any() for value in (*right, *exact)):
+    values = judged.values([judged.right, judged.claimed, *twins.values()])
+    if values is None:
+        return ratios.readings(pairs, sizes)
+    moved = [*map(Comparison, values[judged.right], values[judged.claimed])]
+    if not any(one.right.any() for one in (*moved, *pairs)):
         return None
     what = "gradient" if subject.output is not None else "value"
     words = "cotangents: what is returned here belongs to" if subject.kind == "vjp" else ratios.LEAVES
-    found = ratios.readings([*map(Comparison, right, wrong)], sizes, others, what, words)
-    if len(right) * right[0].size < ENOUGH and len(exact) < 2:
+    found = ratios.readings(moved, sizes, {name: [*values[node]] for name, node in twins.items()}, what, words)
+    if values[judged.right].size < ENOUGH and len(pairs) < 2:
         return [one for one in found if one.factor is None or one.factor == "-1"]
-    if not found and known and len(exact) * exact[0].size >= ENOUGH:
-        found = ratios.readings([*map(Comparison, exact, claimed)], sizes, what=what)
+    if not found and pairs and len(pairs) * pairs[0].right.size >= ENOUGH:
+        found = ratios.readings(pairs, sizes, what=what)
     return found
 
 
@@ -168,17 +151,15 @@ def compared(judged: Judgement) -> list[Reading]:
     values = judged.values([*nodes, *parts])
     if values is None:
         return []
-    both = [np.isfinite(values[node]).reshape(len(values[node]), -1).all(axis=1) for node in nodes]
-    sound = np.all(both, axis=0)
+    sound = np.all([np.isfinite(values[x]).reshape(len(values[x]), -1).all(axis=1) for x in nodes], axis=0)
     if sound.sum() < 2:
         return []
     right, claimed, *rest = (values[node][sound] for node in (*nodes, *parts))
-    near = ratios.rounded(right, claimed)
-    if near is not None:
-        return [near]
-    pairs = [*map(Comparison, right, claimed)]
-    against = ratios.against(right, claimed, dict(zip(parts, rest, strict=True)))[:2]
-    return ratios.of_entries(pairs) or against
+    rounded = ratios.rounded(right, claimed)
+    if rounded is not None:
+        return [rounded]
+    among = ratios.of_entries([*map(Comparison, right, claimed)])
+    return among or ratios.of_factors(right, claimed, dict(zip(parts, rest, strict=True)))
 
 
 # --- right for special arrays, or on one side of a kink ------------------------------------------------------------
@@ -203,68 +184,72 @@ def by_statistics(judged: Judgement) -> list[Reading]:
         return []
     fixed = [*sums, *(node for node in order if node in live and node.primitive.name in ("max", "min"))]
     (changed,) = placed(judged.builder, [output], {one: judged.builder.call("detach", one) for one in fixed})
-    at = evaluator([derivatives.grad(changed, [target])[0], judged.claimed])
-    for place in judged.places:
-        wrong, claimed = at(place)
-        scale = max(np.abs(wrong).max(initial=0.0), np.abs(claimed).max(initial=0.0))
-        if not scale or not (np.abs(wrong - claimed) <= CLOSE * scale).all():
-            return []
+    wrong = derivatives.grad(changed, [target])[0]
+    values = judged.values([wrong, judged.claimed])
+    if values is None or not agree(values[wrong], values[judged.claimed]):
+        return []
     what = node_text(next(iter(sums)), 40)
     told = f"consistent with statistics taken for constants: no derivative goes through `{what}`"
     told += " and the other sums" if len(sums) > 1 else ""
     return [Reading("constant statistics", told, node=what, span=span_of(next(iter(sums))))]
 
 
-SHAPES: tuple[tuple[str, str, bool, Callable[[Floats], Floats]], ...] = (  # whether it is one of square matrices only
-    ("symmetric matrix", "is symmetric", True, lambda x: (x + x.T) / 2),
-    ("diagonal matrix", "is diagonal", True, lambda x: np.diag(np.diag(x))),
-    ("reversed array", "is the same read backwards: is a flip missing, or one too many?", False,
-     lambda x: (x + np.flip(x, tuple(range(-min(x.ndim, 2), 0)))) / 2),
-)  # fmt: skip
+def agree(one: Floats, other: Floats) -> bool:
+    """Whether two arrays are the same up to rounding, and not 0, at every place; places are the first axis."""
+    one, other = one.reshape(len(one), -1), other.reshape(len(other), -1)
+    scale = np.maximum(np.abs(one), np.abs(other)).max(axis=1, initial=0.0)
+    return bool(scale.all() and (np.abs(one - other) <= CLOSE * scale[:, None]).all())
+
+
+def _is_matrix(x: Node) -> bool:
+    return x.type.rank == 2 and x.shape[0] == x.shape[1]
+
+
+def _is_kernel(x: Node) -> bool:
+    return not x.args and max(x.shape[-2:]) > 2
+
+
+def _flipped(*axes: int) -> Callable[[Floats], Floats]:
+    return lambda x: (x + np.flip(x, tuple(axis for axis in axes if axis >= 1 - x.ndim))) / 2
+
+
+BACKWARDS = "is the same read backwards: is a flip missing, or one too many?"
+SHAPES: tuple[tuple[str, str, Callable[[Node], bool], Callable[[Floats], Floats]], ...] = (  # of which arrays, and how
+    ("symmetric matrix", "is symmetric", _is_matrix, lambda x: (x + np.swapaxes(x, -1, -2)) / 2),
+    ("diagonal matrix", "is diagonal", _is_matrix, lambda x: x * np.eye(x.shape[-1])),
+    ("reversed array", BACKWARDS, _is_kernel, _flipped(-1, -2)),
+    ("reversed array", f"along its last axis {BACKWARDS}", _is_kernel, _flipped(-1)),
+)
 
 
 def by_structure(judged: Judgement) -> list[Reading]:
     """The array that a claim takes for a special one: at most one reading."""
     order = reachable([judged.right, judged.claimed])
+    output = judged.case.subject.output
+    paired_with = output.args[0].args if output is not None and output.args else ()
     arrays = [node for node in order if node.type.kind == "float" and node.type.size > 1]
     arrays = [node for node in arrays if node not in (judged.right, judged.claimed)]
     arrays = [node for node in arrays if node.args or node.primitive is LEAF]
     arrays.sort(key=lambda node: (len(node.args) > 0, node.serial))  # inputs first
-    matrices = [node for node in arrays if node.type.rank == 2 and node.shape[0] == node.shape[1]]
-    output = judged.case.subject.output
-    paired_with = output.args[0].args if output is not None and output.args else ()  # the cotangent is no kernel
-    kernels = [node for node in arrays if not node.args and min(node.shape[-2:]) > 2 and node not in paired_with]
     values = judged.values(order) if arrays else None
     if values is None:
         return []
     above = all_dependents(order)
-    for name, words, square, change in SHAPES:
-        for array in (matrices if square else kernels)[:MOST_ARRAYS]:
-            if _agree(judged, array, change, above[array], values):
+    sides = [judged.right, judged.claimed]
+    for name, words, possible, change in SHAPES:
+        candidates = [one for one in arrays if possible(one)]
+        if possible is _is_kernel:  # a cotangent is none
+            candidates = [one for one in candidates if one not in paired_with]
+        for array in candidates[:MOST_ARRAYS]:
+            own, changed = values[array], change(values[array])
+            if not np.isfinite(own).all() or any(map(np.array_equal, changed, own)):
+                continue
+            both = judged.changed(sides, array, changed, above[array], values)
+            if both is not None and agree(*both):
                 what = node_text(array, 40)
                 told = f"consistent with one array mistaken for another: the claim is right where `{what}` {words}"
                 return [Reading(name, told, node=what, span=span_of(array) if array.args else None)]
     return []
-
-
-def _agree(
-    judged: Judgement,
-    array: Node,
-    change: Callable[[Floats], Floats],
-    above: Sequence[Node],
-    values: Mapping[Node, Floats],
-) -> bool:
-    """Whether both sides are equal at every place once an array has been changed, and it was another one before."""
-    own = values[array]
-    changed = np.stack([change(value) for value in own])
-    if not np.isfinite(own).all() or any(map(np.array_equal, changed, own)):
-        return False
-    sides = judged.changed([judged.right, judged.claimed], array, changed, above, values)
-    if sides is None:
-        return False
-    right, claimed = (side.reshape(len(changed), -1) for side in sides)
-    scale = np.maximum(np.abs(right), np.abs(claimed)).max(axis=1, initial=0.0)
-    return bool(scale.all() and (np.abs(right - claimed) <= CLOSE * scale[:, None]).all())
 
 
 DRAWN = 24
@@ -272,40 +257,41 @@ AROUND = 4.0  # sizes of an entry: as far as they are drawn, to lie on both side
 MOST_SURFACES = 12
 
 
-def by_branch(judged: Judgement) -> Reading | None:
-    """The surface on one side of which the claim is right, and on the other side wrong."""
-    surfaces = list({surface.zero: surface for surface in judged.case.subject.surfaces}.values())[:MOST_SURFACES]
-    if not surfaces or not judged.names:
-        return None
-    same: list[NDArray[np.bool_]] = []
-    known: list[list[Floats]] = []
-    at = evaluator([judged.right, judged.claimed, *(surface.zero for surface in surfaces)])
+def by_branch(judged: Judgement) -> list[Reading]:
+    """The surface on one side of which the claim is right, and on the other side wrong: at most one reading."""
     case = judged.case
-    for place in islice(scattered(case.values, judged.names, case.domains, AROUND, case.seed), DRAWN):
-        gradient, claim, *found = at(place)
-        if np.isfinite(gradient).all() and np.isfinite(claim).all():
-            scale = np.maximum(np.abs(gradient).max(initial=0.0), np.abs(claim).max(initial=0.0))
-            same.append(np.abs(gradient - claim) <= CLOSE * scale)
-            known.append(found)
-    for position, surface in enumerate(surfaces):
-        sides: dict[int, list[bool]] = {1: [], -1: []}
-        for agree, found in zip(same, known, strict=True):
-            side = np.sign(found[position])
-            if side.shape == agree.shape:
-                for one, good in zip(side.reshape(-1), agree.reshape(-1), strict=True):
-                    sides.get(int(one) if one == one else 0, []).append(bool(good))
-            elif not side.shape or (side == side.reshape(-1)[0]).all():
-                one = side.reshape(-1)[0]
-                sides.get(int(one) if one == one else 0, []).append(bool(agree.all()))
-        if any(len(seen) < ENOUGH for seen in sides.values()):
-            continue
-        for sign, words in ((1, (">", "<")), (-1, ("<", ">"))):
-            if all(sides[sign]) and not any(sides[-sign]):
+    surfaces = list({surface.zero: surface for surface in case.subject.surfaces}.values())[:MOST_SURFACES]
+    if not surfaces or not judged.names:
+        return []
+    places = [*islice(scattered(case.values, judged.names, case.domains, AROUND, case.seed), DRAWN)]
+    nodes = [judged.right, judged.claimed, *(surface.zero for surface in surfaces)]
+    values = at_places(nodes, {name: np.stack([one[name] for one in places]) for name in case.values}, DRAWN)
+    if values is None:
+        return []
+    right, claimed = values[judged.right], values[judged.claimed]
+    scale = np.maximum(np.abs(right), np.abs(claimed)).reshape(DRAWN, -1).max(axis=1, initial=0.0)
+    same = np.abs(right - claimed) <= CLOSE * scale.reshape(-1, *(1,) * (right.ndim - 1))
+    sound = np.isfinite(scale)
+    for surface in surfaces:
+        side, good = np.sign(values[surface.zero])[sound], same[sound]
+        if side.shape != good.shape:  # all entries of a point together, where they are on one side
+            side, good = (one.reshape(len(one), -1) for one in (side, good))
+            one_side = (side == side[:, :1]).all(axis=1)
+            side, good = side[one_side, 0], good[one_side].all(axis=1)
+        above, below = good[side > 0], good[side < 0]
+        for ours, theirs, words in ((above, below, "><"), (below, above, "<>")):
+            if min(ours.size, theirs.size) >= ENOUGH and ours.all() and not theirs.any():
                 text = node_text(surface.zero)
                 told = f"consistent with a forgotten branch: the claim is right where {text} {words[0]} 0, "
                 told += f"and wrong where {text} {words[1]} 0"
-                return Reading("right on one branch", told, node=text, span=span_of(surface.node))
-    return None
+                return [Reading("right on one branch", told, node=text, span=span_of(surface.node))]
+    return []
+
+
+# what is tried where ratios and the derivation with one mistake explain nothing, until one finds a reading
+SEARCHES: tuple[Callable[[Judgement], list[Reading]], ...] = (
+    by_edits, by_statistics, by_structure, compared, partial(by_edits, rare=True),
+)  # fmt: skip
 
 
 # --- a wrong rule of the engine ---------------------------------------------------------------------------------------

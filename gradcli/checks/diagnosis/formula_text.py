@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from gradcli.checks.decide.floats import evaluated, evaluator
+from gradcli.checks.decide.case import RIGHT
+from gradcli.checks.decide.floats import LIMIT_ULPS, evaluated, evaluator, ulps
 from gradcli.checks.decide.sample_points import scattered
 from gradcli.checks.formatting import called, node_text
 from gradcli.diagnostics import GradcliError
@@ -24,12 +25,19 @@ from gradcli.lowering import lower
 from gradcli.primitives.broadcasting import stretch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from typing import Any
 
     from gradcli.checks.decide.case import Case, Values
     from gradcli.checks.subjects import Subject
 
 TRIES = 8  # points that are made to compare a text with what it stands for
+LONGEST = 600  # characters of a formula that is worth reading
+MOST_STEPS = 200  # nodes of a gradient that is written down: of a longer one no text is that short
+BESIDE = 2  # points near the given one at which a formula must hold
+MOST_ENTRIES = 64  # of a leaf: of a larger one evenly spaced entries are compared in balls, all of them in floats
+FEWEST_ENTRIES, MOST_WORK = 2, 60_000  # so many, or as many as there are entries of all nodes for: a count, no clock
+POOR = "  # right, but it loses digits in floating point here"
 CLOSE, TINY = 1e-7, 1e-12  # relative to the largest entry, and what beside an exact 0 is a rounding error, for floats
 
 
@@ -153,3 +161,65 @@ def script_text(case: Case, names: Names, node: Node, longest: int = 80) -> str 
         if made is not None and agreement(made, node)(case.values):
             return text
     return None
+
+
+# --- the right formula -----------------------------------------------------------------------------------------------
+
+
+def correction(case: Case, gradient: Node) -> str | None:
+    """The first text for the right gradient that holds; the builder of the case must be open."""
+    if len(reachable([gradient])) > MOST_STEPS:
+        return None
+    names = readable(case)
+    for text in formula_texts(gradient, {node: name for name, node in names.nodes.items()}):
+        if len(text) <= LONGEST:
+            shown = holding(case, text, gradient, names)
+            if shown is not None:
+                return shown
+    return None
+
+
+def holding(case: Case, text: str, gradient: Node, names: Names) -> str | None:
+    """The text, if it is a formula for the gradient; with a remark where its floats are poor."""
+    made = read_back(case, names, text, gradient)
+    if made is None:
+        return None
+    agrees = agreement(made, gradient)
+    moved = list(islice(filter(agrees, moved_points(case)), BESIDE))
+    if len(moved) < BESIDE or not agrees(case.values):
+        return None
+    answers = compared(case, made, [case.values, *moved])
+    if answers is None:
+        return None
+    return text + (POOR if poor(made, case, answers[0]) else "")
+
+
+def compared(case: Case, made: Node, places: Sequence[Values]) -> list[Any] | None:
+    """The comparisons of a formula with the exact derivative at some points; None where one does not confirm it."""
+    subject = case.subject
+    size = case.target.type.size
+    nodes = [made, case.output, case.target, *(subject.inner or ())]
+    work = sum(node.type.size for node in reachable(nodes))
+    count = max(FEWEST_ENTRIES, min(MOST_ENTRIES, MOST_WORK // work))
+    entries = None if size <= count else sorted({int(i) for i in np.linspace(0, size - 1, count)})
+    answers = []
+    with case.exact.meanwhile(nodes) as exact:
+        for place in places:
+            name = exact.derive(case.output, case.target, subject.moving, place, entries, case.seed, subject.inner)
+            answer = exact.compare(made, [place], name=name)
+            if "problem" in answer:
+                return None
+            found = answer["points"][0]
+            if not found["region"] or not found["relations"] or not set(found["relations"]) <= RIGHT:
+                return None
+            answers.append(found)
+    return answers
+
+
+def poor(made: Node, case: Case, answer: Any) -> bool:
+    """Whether the floats of a formula are far from the exact values at the point of the check."""
+    floats = case.floats([made], case.values)[0].reshape(-1)
+    pairs = zip(answer["entries"], answer["exact"], strict=True)
+    return any(
+        exact is not None and ulps(float(floats[entry]), exact, case.dtype) > LIMIT_ULPS for entry, exact in pairs
+    )

@@ -94,15 +94,20 @@ TRANSPOSED = Hypothesis("transposed", "a transpose: the right {what} is the clai
 
 def of_arrays(shape: Sequence[int]) -> Iterator[Hypothesis]:
     """Entries of an array in another order, added up along an axis, or without their decimals."""
+    rank = len(shape)
+    ways: list[tuple[str, Callable[[Floats], Floats]]] = []
     for axis, size in enumerate(shape):
-        ways: list[tuple[str, Callable[[Floats], Floats]]] = []
         if size > 1:
             ways.append((f"in reverse order along axis {axis}", partial(np.flip, axis=axis)))
-        if axis == 0 and len(shape) > 1:
-            ways.append(("in reverse order along every axis: a kernel flipped?", np.flip))
         for shift in (1, -1) if size > 2 else ():
             ways.append((f"shifted by one along axis {axis}", partial(np.roll, shift=shift, axis=axis)))
-        yield from (Hypothesis("wrong order", f"a wrong order: entries {told}", undone(way)) for told, way in ways)
+    if rank > 1:
+        ways.append(("in reverse order along every axis: a kernel flipped?", np.flip))
+    if rank > 2:
+        last = (rank - 2, rank - 1)
+        ways.append(("in reverse order along the last two axes: a kernel flipped?", partial(np.flip, axis=last)))
+        ways.append(("with the last two axes exchanged", lambda x: np.swapaxes(x, -1, -2)))
+    yield from (Hypothesis("wrong order", f"a wrong order: entries {told}", undone(way)) for told, way in ways)
     for axis, size in enumerate(shape):
         for word, mixed in (("summed", np.sum), ("averaged", np.mean)) if size > 1 else ():
             told = f"a gradient {word} over axis {axis} that should not be"
@@ -177,30 +182,7 @@ LISTED = 4
 DIGITS = 4  # a claim that is right to so many digits, and no further, holds a rounded constant
 DIGITS_OF_DOUBLES = 15  # and so right is a claim that no float tells from what is right
 LONGEST = 100  # text of a subexpression that is worth reading
-MOST_TOGETHER = 100_000  # numbers that are compared at once
-
-
-def against(right: Floats, claimed: Floats, values: Mapping[Node, Floats]) -> list[Reading]:
-    """Readings from subexpressions, the shortest first; places are the first axis of everything."""
-    parts: dict[Node | Pair, Floats] = {}
-    for node, value in values.items():  # of numbers, or of arrays like the gradient
-        lifted = value if value.shape == right.shape else value.reshape(-1, *(1,) * (right.ndim - 1))
-        if node.primitive is not DATA and np.isfinite(lifted).all() and (lifted != 0).any():
-            parts[node] = lifted
-    found = _tried(right, claimed, parts)
-    if not found:
-        varied = [node for node, value in parts.items() if isinstance(node, Node) and (value != value[:1]).any()]
-        short = varied[:PAIRED]
-        pairs: dict[Node | Pair, Floats] = {}
-        with np.errstate(all="ignore"):
-            for i, x in enumerate(short):
-                for y in short[i:]:
-                    pairs[Pair(x, "*", y)] = parts[x] * parts[y]
-                for y in short:
-                    if x is not y:
-                        pairs[Pair(x, "/", y)] = parts[x] / parts[y]
-        found = _tried(right, claimed, {pair: value for pair, value in pairs.items() if np.isfinite(value).all()})
-    return found
+MOST_NUMBERS = 10_000_000  # entries of all candidates
 
 
 class Pair(NamedTuple):
@@ -211,69 +193,69 @@ class Pair(NamedTuple):
     right: Node
 
 
-def _text(part: Node | Pair) -> str:
-    if isinstance(part, Pair):
-        return f"{_bracketed(part.left)}{part.sign}{_bracketed(part.right)}"
-    return node_text(part, LONGEST)
+def of_factors(right: Floats, claimed: Floats, values: Mapping[Node, Floats]) -> list[Reading]:
+    """The shortest subexpression that a claim lacks as a factor, and the shortest that it has too many.
 
-
-def _bracketed(node: Node) -> str:
-    text = node_text(node, 50)
-    return text if text.isidentifier() else f"({text})"
-
-
-def _tried(right: Floats, claimed: Floats, parts: Mapping[Node | Pair, Floats]) -> list[Reading]:
-    found: list[tuple[int, Reading]] = []
+    Products and quotients of two are tried where no single one fits. Points are the first axis of everything.
+    """
+    parts: list[tuple[Node | Pair, Floats]] = []
+    for node, value in values.items():  # of numbers, or of arrays like the gradient
+        lifted = value if value.shape == right.shape else value.reshape(-1, *(1,) * (right.ndim - 1))
+        if node.primitive is not DATA and np.isfinite(lifted).all() and (lifted != 0).any():
+            parts.append((node, lifted))
     with np.errstate(all="ignore"):
-        ratio = right / claimed
-        counts = ~((right == 0) & (claimed == 0))
-        for (part, value), lacks, extra in _simple_factors(ratio, counts, parts):
+        found = _factors(right, claimed, parts)
+        if not found:
+            short = [(x, value) for x, value in parts if isinstance(x, Node) and varies(value)][:PAIRED]
+            pairs: list[tuple[Node | Pair, Floats]] = []
+            for i, (x, ours) in enumerate(short):
+                pairs += [(Pair(x, "*", y), ours * theirs) for y, theirs in short[i:]]
+                pairs += [(Pair(x, "/", y), ours / theirs) for y, theirs in short if x is not y]
+            found = _factors(right, claimed, [(pair, value) for pair, value in pairs if np.isfinite(value).all()])
+    return found
+
+
+def _factors(right: Floats, claimed: Floats, parts: Sequence[tuple[Node | Pair, Floats]]) -> list[Reading]:
+    found: list[tuple[int, Reading]] = []
+    counts = ~((right == 0) & (claimed == 0))
+    ways = (("missing", "lacks the", right / claimed), ("extra", "has an extra", claimed / right))
+    for part, value in parts[: MOST_NUMBERS // right.size]:
+        for name, words, ratio in ways:
+            factor = _simple(ratio / value, counts)
+            if factor is None or (name == "extra" and isinstance(part, Pair) and part.sign == "/"):
+                continue  # what has an extra quotient lacks the other one
             text = _text(part)
-            weight = len(text) + (0 if (value != value[:1]).any() else 20)  # what does not vary explains little
-            for name, words, factor in (("missing", "lacks the", lacks), ("extra", "has an extra", extra)):
-                if factor is None or "..." in text or (text == "1" and factor == 1):
-                    continue  # what cannot be written down is no reading, and what is right lacks nothing
-                factor = factor if name == "missing" else 1 / factor
-                part_of = f"{'-' if factor < 0 else ''}`{text}`" if abs(factor) == 1 else f"{factor} times `{text}`"
-                told = f"consistent with a factor: the claim {words} factor {part_of}"
-                found.append((weight, Reading(f"{name} factor", told, node=text)))
-    found.sort(key=lambda one: one[0])
+            if "..." in text or (text == "1" and factor == 1):
+                continue  # what cannot be written down is no reading, and what is right lacks nothing
+            told = f"{'-' if factor < 0 else ''}`{text}`" if abs(factor) == 1 else f"{factor} times `{text}`"
+            told = f"consistent with a factor: the claim {words} factor {told}"
+            weight = len(text) + (0 if varies(value) else 20)  # what does not vary explains little
+            found.append((weight, Reading(f"{name} factor", told, node=text)))
     shortest: dict[str, Reading] = {}
-    for _, reading in found:  # whatever else lacks the same factor is equal to it at all points
+    for _, reading in sorted(found, key=lambda one: one[0]):  # what lacks the same factor is equal to it at all points
         shortest.setdefault(reading.name, reading)
     return list(shortest.values())
 
 
-def _simple_factors(
-    ratio: Floats, counts: NDArray[np.bool_], parts: Mapping[Node | Pair, Floats]
-) -> Iterator[tuple[tuple[Node | Pair, Floats], Fraction | None, Fraction | None]]:
-    """Parts with the simple numbers that ratio/part and ratio*part are; not those that give none."""
-    items = list(parts.items())
-    rows = max(1, MOST_TOGETHER // max(ratio.size, 1))
-    for start in range(0, len(items), rows):
-        some = items[start : start + rows]
-        values = np.stack([np.broadcast_to(value, ratio.shape) for _, value in some])
-        factors = _simple(ratio / values, counts), _simple(ratio * values, counts)
-        for item, lacks, extra in zip(some, *factors, strict=True):
-            if isinstance(item[0], Pair) and item[0].sign == "/":
-                extra = None  # the other quotient lacks it
-            if lacks is not None or extra is not None:
-                yield item, lacks, extra
+def varies(value: Floats) -> bool:
+    """Whether a value is another one at another point."""
+    return bool((value != value[:1]).any())
 
 
-def _simple(quotients: Floats, counts: NDArray[np.bool_]) -> list[Fraction | None]:
-    """The simple number that each quotient, of which there is one a row, is everywhere where it counts."""
-    if not quotients.size:
-        return [None] * len(quotients)
-    flat = quotients.reshape(len(quotients), -1)
-    counted = np.broadcast_to(counts, quotients.shape).reshape(flat.shape)
-    first = flat[np.arange(len(flat)), counted.argmax(axis=1)]
-    same = (np.abs(flat - first[:, None]) <= EQUAL * np.abs(first)[:, None]) | ~counted  # never of what is not finite
-    found: list[Fraction | None] = [None] * len(flat)
-    for row in np.flatnonzero(same.all(axis=1) & counted.any(axis=1) & np.isfinite(first)).tolist():
-        number = float(first[row])
-        found[row] = next((n for n in SIMPLE if abs(float(n) - number) <= EQUAL * abs(number)), None)
-    return found
+def _text(part: Node | Pair) -> str:
+    if not isinstance(part, Pair):
+        return node_text(part, LONGEST)
+    left, right = (node_text(node, 50) for node in (part.left, part.right))
+    left, right = (text if text.isidentifier() else f"({text})" for text in (left, right))
+    return f"{left}{part.sign}{right}"
+
+
+def _simple(quotient: Floats, counts: NDArray[np.bool_]) -> Fraction | None:
+    """The simple number that a quotient is wherever it counts."""
+    seen = quotient[counts]
+    if not seen.size or not (np.abs(seen - seen[0]) <= EQUAL * abs(seen[0])).all():  # so it is where it is not finite
+        return None
+    return next((n for n in SIMPLE if abs(float(n) - seen[0]) <= EQUAL * abs(seen[0])), None)
 
 
 # --- entries ------------------------------------------------------------------------------------------------
@@ -309,7 +291,7 @@ def _some(pairs: Sequence[Comparison], wrong: NDArray[np.bool_]) -> Reading:
     """Entries that are wrong, where the others are right."""
     with np.errstate(all="ignore"):
         ratio = np.array([(one.right / one.claimed)[wrong] for one in pairs])
-    (factor,) = _simple(ratio[None], np.ones(ratio.shape, bool))
+    factor = _simple(ratio, np.ones(ratio.shape, bool))
     zero = not any(one.claimed[wrong].any() for one in pairs)
     how = "is zero" if zero else "has a wrong sign" if factor == -1 else "is wrong"
     text = f"consistent with a mistake in some entries: the claim is right except {_where(wrong)}, where it {how}"

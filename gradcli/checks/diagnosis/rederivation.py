@@ -9,6 +9,7 @@ claim in floats is dropped if balls refute it.
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -53,40 +54,34 @@ NAMED = 2  # places that a mistake may be at; the evidence has them all
 CONFIRMED_AT = 3  # points
 
 
-class Mistake(NamedTuple):
-    """What stands at a node by mistake, and what is right there: a cotangent on an edge, or the tangent of a node.
+class Part(NamedTuple):
+    """What one edge of a derivation, or a node with all its edges, contributes to the result: `sent` * `tangent`.
 
-    It changes the directional derivative by (wrong - right) * beside.
+    `wrong` is what stands in place of `sent` by some mistake: it changes the result by (wrong - sent) * tangent.
+    `whole` says whether a wrong factor of the contribution itself is looked for.
     """
-
-    slip: Slip
-    node: Node
-    edge: Edge | None
-    wrong: Node
-    right: Node
-    beside: Node
-
-
-class Passed(NamedTuple):
-    """What one edge, or all edges that leave a node, contribute to the result."""
 
     edge: Edge | None
     node: Node
     sent: Node
     tangent: Node
+    wrong: Sequence[tuple[Slip, Node]]
+    whole: bool = True
 
 
 class Found(NamedTuple):
-    """A mistake that produces the claim, with its place."""
+    """A mistake that produces the claim, with its place, and what it sends: a node, or so many times the right one.
 
-    name: str
-    told: str
-    cost: int
+    `places` are where else a mistake has the same effect, by the name that it has there; `cause` is another name for
+    the same wrong formula.
+    """
+
+    slip: Slip
     node: Node
-    slip: Mistake | Passed
-    factor: Fraction | None = None
-    places: tuple[tuple[str, Node], ...] = ()  # where else a mistake has the same effect, by the name that it has there
-    cause: str | None = None  # another name for the same wrong formula
+    part: Part
+    wrong: Node | Fraction
+    places: tuple[tuple[str, Node], ...] = ()
+    cause: str | None = None
 
 
 def single_mistakes(judged: Judgement) -> list[Reading]:
@@ -97,10 +92,11 @@ def single_mistakes(judged: Judgement) -> list[Reading]:
     sides = judged.sides()
     if sides is None:
         return []
-    made = Derivation(judged.builder, sides.output, sides.target, sides.direction, MOST_NEW)
-    found = MistakeSearch(made, sides, judged.batch(judged.places, sides.inputs)).likeliest()
+    made = Derivation(judged.builder, sides, MOST_NEW)
+    found = MistakeSearch(made, sides, judged.batch(sides.inputs)).likeliest()
     if not made.complete:
-        judged.note = f"only the first {len(made.passed) + len(made.mistakes):,} mistakes were tried"
+        count = sum(one.whole + len(one.wrong) for one in made.parts)
+        judged.note = f"only the first {count:,} mistakes were tried"
     return [written(one, sure, judged.case) for one, sure in confirmed(judged, sides, found)]
 
 
@@ -109,8 +105,12 @@ def confirmed(judged: Judgement, sides: Sides, found: Sequence[Found]) -> list[t
     good: list[tuple[Found, bool]] = []
     if not found:
         return good
-    case, builder = judged.case, judged.builder
-    results = [builder.call("add", sides.right, change(builder, one.slip, one.factor)) for one in found]
+    case = judged.case
+    results = []
+    for one in found:
+        sent, wrong = one.part.sent, one.wrong
+        change = wrong - sent if isinstance(wrong, Node) else sent * (wrong - 1)
+        results.append(sides.right + paired(one.part.tangent, change))
     places = [dict(place) for place in judged.places[:CONFIRMED_AT]]
     for position, leaf in enumerate(sides.inputs):
         for place, value in zip(places, drawn(leaf, case.seed + 7 + position, len(places)), strict=True):
@@ -128,91 +128,22 @@ def written(found: Found, sure: bool, case: Case) -> Reading:
     """A mistake as a reading: where, and what."""
     places = dict.fromkeys(f"`{node_text(node, 40)}`" for node in (found.node, *(node for _, node in found.places)))
     more = f" (or at {counted(len(places) - NAMED, 'other place')})" if len(places) > NAMED else ""
-    text = f"consistent with a mistake at {' or '.join([*places][:NAMED])}{more}: {found.told}"
+    text = f"consistent with a mistake at {' or '.join([*places][:NAMED])}{more}: {found.slip.told}"
     also = [{"name": name, "node": node_text(node), "span": span_of(node)} for name, node in found.places]
     return Reading(
-        found.name,
+        found.slip.name,
         text,
         node=node_text(found.node),
         span=span_of(found.node),
-        rule=rule_of(found, case),
+        rule=rule_of(found.part.edge, case),
         cause=found.cause,
         confirmed=sure,
         places=also or None,
     )
 
 
-def part(one: Passed, factor: Fraction, made: Derivation) -> Found:
-    """A part of the derivative with another factor, as people say it."""
-    edge, arg = one.edge, f"`{node_text(one.node, 40)}`"
-    if edge is None:
-        if factor == 0:
-            return Found("held constant", f"{arg} was held constant", 1, one.node, one, factor)
-        if factor == -1:
-            return Found("wrong sign", f"the sign of the part through {arg} is wrong", 3, one.node, one, factor)
-        return Found("factor of a part", _missing(factor, arg), 3, one.node, one, factor)
-    node, position = edge.node, edge.position
-    operation = node.primitive.name
-    other = node.args[1 - position].constant if operation in ("mul", "div") else None
-    if factor == 0:
-        several = sum(1 for way in made.passed if way.edge is not None and way.edge.node is node) > 1
-        if several and operation in RULES:
-            text = f"the term of {arg} in the {RULES[operation]} rule is missing"
-            return Found("product term dropped", text, 1, node, one, factor)
-        if operation in ("add", "sub", "concat"):
-            return Found("term dropped", f"the derivative of the term {arg} is missing", 1, node, one, factor)
-        return Found("held constant", f"`{node_text(node, 40)}` was held constant", 3, node, one, factor)
-    if factor == -1:
-        brings = operation in SIGNED or (operation in ("sub", "div") and position == 1)
-        brings = brings or (operation == "power" and node.params["n"] < 0)
-        brings = brings or (isinstance(other, int | Fraction) and other < 0)
-        name = "quotient sign" if operation == "div" and position else "wrong sign"
-        return Found(
-            name, f"the derivative with respect to {arg} has the wrong sign", 1 if brings else 2, node, one, factor
-        )
-    if isinstance(other, int | Fraction) and other != 0 and not (operation == "div" and position):
-        inverse = operation == "div"
-        if factor == (other if inverse else 1 / Fraction(other)):
-            name = "mean factor forgotten" if inverse and _counts(node, other) else "constant factor"
-            if node not in made.outer:
-                name = "chain factor dropped"
-            told = f"the factor {'1/' if inverse else ''}{other} is missing"
-            return Found(name, told, 1, node, one, factor)
-    return Found("factor of a part", _missing(factor, arg), 3, node, one, factor)
-
-
-def _missing(factor: Fraction, part: str) -> str:
-    """A factor that a part of the derivative should not have, or lacks."""
-    if 0 < abs(factor) < 1:
-        return f"the factor {1 / factor} is missing in the part through {part}"
-    return f"the part through {part} has an extra factor {factor}"
-
-
-def _counts(node: Node, number: Any) -> bool:
-    """Whether a number is the count of the entries that a sum below has added up."""
-    top = node.args[0]
-    return top.primitive.name == "sum" and top.args[0].type.size == number * top.type.size
-
-
-def describe(one: Mistake) -> str:
-    """The sentence of a mistake."""
-    edge = one.edge
-    if edge is None:
-        return one.slip.told
-    right = str(edge.partial) if not isinstance(edge.partial, Node) else node_text(edge.partial, 40)
-    return one.slip.told.format(
-        node=f"`{node_text(edge.node, 40)}`",
-        arg=f"`{node_text(edge.arg, 40)}`",
-        other=f"`{node_text(edge.other, 40)}`",
-        target=f"`{node_text(edge.target, 40)}`",
-        right=f"`{right}`",
-        n=edge.n,
-    )
-
-
-def rule_of(found: Found, case: Case, longest: int = 80) -> str | None:
-    """The right local rule at the node of a mistake; None where no short text for it is known."""
-    edge = found.slip.edge
+def rule_of(edge: Edge | None, case: Case, longest: int = 80) -> str | None:
+    """The right local rule at an edge; None where no short text for it is known."""
     if edge is None or edge.partial is None or edge.arg.primitive is CONSTANT:
         return None
     partial = edge.partial
@@ -223,17 +154,67 @@ def rule_of(found: Found, case: Case, longest: int = 80) -> str | None:
     return f"the derivative of `{whole}` by `{by}` is `{right}`"
 
 
+def told(slip: Slip, edge: Edge | None) -> Slip:
+    """A mistake of the error model, with the names of its place in the sentence."""
+    if edge is None:
+        return slip
+    nodes = {"node": edge.node, "arg": edge.arg, "other": edge.other, "target": edge.target, "right": edge.partial}
+    texts = {name: f"`{node_text(x, 40) if isinstance(x, Node) else x}`" for name, x in nodes.items()}
+    return slip._replace(told=slip.told.format(**texts, n=edge.n))
+
+
+def of_factor(part: Part, factor: Fraction, made: Derivation) -> Slip:
+    """The mistake that a wrong factor of a part of the derivative is, as people say it."""
+    edge, arg = part.edge, f"`{node_text(part.edge.arg if part.edge else part.node, 40)}`"
+    text = f"the part through {arg} has an extra factor {factor}"
+    if 0 < abs(factor) < 1:
+        text = f"the factor {1 / factor} is missing in the part through {arg}"
+    other = Slip("factor of a part", text, 3)
+    if edge is None:
+        if factor == 0:
+            return Slip("held constant", f"{arg} was held constant", 1)
+        return Slip("wrong sign", f"the sign of the part through {arg} is wrong", 3) if factor == -1 else other
+    node, position, operation = edge.node, edge.position, edge.node.primitive.name
+    number = node.args[1 - position].constant if operation in ("mul", "div") else None
+    number = number if isinstance(number, int | Fraction) else 0
+    divisor = operation == "div" and position == 1
+    if factor == 0:
+        several = sum(one.edge is not None and one.edge.node is node for one in made.parts) > 1
+        if several and operation in RULES:
+            return Slip("product term dropped", f"the term of {arg} in the {RULES[operation]} rule is missing", 1)
+        if operation in ("add", "sub", "concat"):
+            return Slip("term dropped", f"the derivative of the term {arg} is missing", 1)
+        return Slip("held constant", f"`{node_text(node, 40)}` was held constant", 3)
+    if factor == -1:
+        brings = operation in SIGNED or divisor or (operation == "sub" and position == 1) or number < 0
+        brings = brings or (operation == "power" and node.params["n"] < 0)
+        text = f"the derivative with respect to {arg} has the wrong sign"
+        return Slip("quotient sign" if divisor else "wrong sign", text, 1 if brings else 2)
+    if number and not divisor and factor == (number if operation == "div" else 1 / Fraction(number)):
+        name = "mean factor forgotten" if operation == "div" and _counts(node, number) else "constant factor"
+        name = name if node in made.outer else "chain factor dropped"
+        return Slip(name, f"the factor {'1/' if operation == 'div' else ''}{number} is missing", 1)
+    return other
+
+
+def _counts(node: Node, number: Any) -> bool:
+    """Whether a number is the count of the entries that a sum below has added up."""
+    top = node.args[0]
+    return top.primitive.name == "sum" and top.args[0].type.size == number * top.type.size
+
+
 class MistakeSearch:
     """The directional derivatives at all places, and what each mistake of a derivation makes of them."""
 
     def __init__(self, made: Derivation, sides: Sides, places: Places) -> None:
         self.made = made
-        nodes = needed(made)
+        nodes = dict.fromkeys(node for one in made.parts for node in (one.sent, one.tangent))
+        nodes |= dict.fromkeys(node for one in made.parts for _, node in one.wrong)
         count = max((len(value) for value in places.values()), default=1)
         sizes = np.cumsum([node.type.size * count for node in nodes])
         kept = int(np.searchsorted(sizes, MOST_ENTRIES, side="right"))
         made.complete = made.complete and kept == len(nodes)
-        self.values = at_places([sides.right, sides.claimed, *nodes[:kept]], places, count) or {}
+        self.values = at_places([sides.right, sides.claimed, *islice(nodes, kept)], places, count) or {}
         right, claimed = (self.values.get(node, np.zeros(0)) for node in (sides.right, sides.claimed))
         scale = np.maximum(np.abs(right), np.abs(claimed))
         self.good = np.isfinite(right) & np.isfinite(claimed) & (scale > 0)
@@ -245,18 +226,20 @@ class MistakeSearch:
         if len(self.gap) < 2 or not (np.abs(self.gap) > SMALL * self.scale).any():
             return []
         with np.errstate(all="ignore"):
-            ordered = sorted([*self.passed(), *self.mistakes()], key=lambda one: (one.cost, -one.node.serial))
+            found = [*self.factors(), *self.mistakes()]
+        ordered = sorted(found, key=lambda one: (one.slip.cost, -one.node.serial))
         kept: dict[Any, Found] = {}
         for one in ordered:
-            if one.cost <= ordered[0].cost + MARGIN:
-                kept.setdefault((one.name, one.node), one)
+            if one.slip.cost <= ordered[0].slip.cost + MARGIN:
+                kept.setdefault((one.slip.name, one.node), one)
         return list(kept.values())[:MOST]
 
-    def product(self, one: Node, other: Node, away: Node | None = None) -> Floats | None:
-        """The sums of products of entries at each place; 0 times anything is 0. `away` is subtracted."""
-        if one not in self.values or other not in self.values or (away is not None and away not in self.values):
+    def product(self, part: Part, wrong: Node | None = None) -> Floats | None:
+        """What a part contributes at each place, or by how much a mistake changes it; 0 times anything is 0."""
+        if any(node not in self.values for node in (part.sent, part.tangent, wrong or part.sent)):
             return None
-        first, second = self.values[one] if away is None else self.values[one] - self.values[away], self.values[other]
+        first, second = self.values[part.sent], self.values[part.tangent]
+        first = first if wrong is None else self.values[wrong] - first
         found = first * second
         if not np.isfinite(found).all():
             found = np.where((first == 0) | (second == 0), 0.0, found)
@@ -289,33 +272,33 @@ class MistakeSearch:
             return None
         return simple if self.meets(float(simple - 1) * flow) else None
 
-    def passed(self) -> list[Found]:
-        """Parts of the derivative that are missing or have a wrong sign or factor: the likeliest for each part."""
+    def factors(self) -> list[Found]:
+        """Parts of the derivative that are missing or have a wrong sign or factor: the likeliest for each factor."""
         groups: dict[Fraction, list[Found]] = {}
-        for one in self.made.passed:
-            if one.edge is not None and one.edge.arg is self.made.target and one.edge.node.primitive.name == "name":
-                continue
-            factor = self.factor(self.product(one.sent, one.tangent))
+        for one in self.made.parts:
+            renamed = one.edge is not None and one.edge.arg is self.made.target and one.node.primitive.name == "name"
+            factor = self.factor(self.product(one)) if one.whole and not renamed else None
             if factor is not None:
-                groups.setdefault(factor, []).append(part(one, factor, self.made))
+                groups.setdefault(factor, []).append(Found(of_factor(one, factor, self.made), one.node, one, factor))
         found = []
         for ways in groups.values():
-            best = min(ways, key=lambda way: (way.cost, -way.node.serial))
-            ordered = sorted(ways, key=lambda way: way.cost)
-            same = [(way.name, way.node) for way in ordered if way.node is not best.node]
+            best = min(ways, key=lambda way: (way.slip.cost, -way.node.serial))
+            ordered = sorted(ways, key=lambda way: way.slip.cost)
+            same = [(way.slip.name, way.node) for way in ordered if way.node is not best.node]
             found.append(best._replace(places=tuple(dict.fromkeys(same))[: MOST_PLACES - 1]))
         return found
 
     def mistakes(self) -> list[Found]:
         """Mistakes in a local rule, and derivatives of nodes that are missing or were put together wrongly."""
         found: dict[tuple[Node, Node], Found] = {}
-        for one in sorted(self.made.mistakes, key=lambda one: one.slip.cost):
-            if self.meets(self.product(one.wrong, one.beside, one.right)):
-                same = (one.node, one.wrong)
+        tried = [(slip, wrong, part) for part in self.made.parts for slip, wrong in part.wrong]
+        for slip, wrong, part in sorted(tried, key=lambda one: one[0].cost):
+            if self.meets(self.product(part, wrong)):
+                same = (part.node, wrong)
                 if same not in found:
-                    found[same] = Found(one.slip.name, describe(one), one.slip.cost, one.node, one)
-                elif found[same].name != one.slip.name:
-                    found[same] = found[same]._replace(cause=one.slip.name)
+                    found[same] = Found(told(slip, part.edge), part.node, part, wrong)
+                elif found[same].slip.name != slip.name:
+                    found[same] = found[same]._replace(cause=slip.name)
         return list(found.values())
 
 
@@ -330,28 +313,28 @@ UNSQUARED = Slip("denominator not squared", "the denominator of the quotient rul
 
 
 class Derivation:
-    """The derivation of `output` by `target` along `direction`, and the mistakes that could have been made in it.
+    """The derivation of a scalar along a direction, in parts, with the mistakes that could have been made in each.
 
-    `complete` is False where there were more mistakes than `most` new nodes could hold.
+    `outer` are the nodes that the output is a combination of. `complete` is False where there were more mistakes than
+    `most` new nodes could hold.
     """
 
-    def __init__(self, builder: Builder, output: Node, target: Node, direction: Node, most: int) -> None:
+    def __init__(self, builder: Builder, sides: Sides, most: int) -> None:
         self.builder = builder
-        self.target = target
-        self.direction = direction
-        self.mistakes: list[Mistake] = []
-        self.passed: list[Passed] = []
+        self.target = sides.target
+        self.direction = sides.direction
+        self.parts: list[Part] = []
         self.complete = True
         self._end = builder.count + most
         self._flows: dict[Node, Flow] = {}
         self._edges: list[tuple[Edge, Node | None]] = []
-        self.outer: set[Node] = {output}  # nodes that the output is a combination of
-        one = builder.constant(1, output.shape)
-        sweep(builder, [(output, (one, None))], [target], observer=self._observe)
-        self._tangents(output)
-        self._slips()
-
-    # --- inner ----------------------------------------------------------------------------------------------
+        self.outer: set[Node] = {sides.output}
+        one = builder.constant(1, sides.output.shape)
+        sweep(builder, [(sides.output, (one, None))], [self.target], observer=self._observe)
+        order = [node for node in between([sides.output], [self.target]) if node.type.kind == "float"]
+        found = push(builder, order, {self.target: self.direction}, stops=[self.target])
+        self.tangents = {node: t for node, t in zip(order, found, strict=True) if t is not None}
+        self._find_parts()
 
     def _observe(self, node: Node, flow: Flow, sent: list[tuple[Node, Flow]]) -> None:
         self._flows[node] = flow
@@ -379,12 +362,7 @@ class Derivation:
                     partial = error_model.partial_of(node, arg)
                 self._edges.append((Edge(node, position, arg, passed, partial, made, self.target), below))
 
-    def _tangents(self, output: Node) -> None:
-        order = [node for node in between([output], [self.target]) if node.type.kind == "float"]
-        found = push(self.builder, order, {self.target: self.direction}, stops=[self.target])
-        self.tangents = {node: t for node, t in zip(order, found, strict=True) if t is not None}
-
-    def _slips(self) -> None:
+    def _find_parts(self) -> None:
         uses: dict[Node, int] = {}
         for edge, _ in self._edges:
             uses[edge.arg] = uses.get(edge.arg, 0) + 1
@@ -392,22 +370,18 @@ class Derivation:
             tangent = self.tangents.get(edge.arg)
             if tangent is None:
                 continue
-            self.passed.append(Passed(edge, edge.arg, edge.sent, tangent))
-            for slip, sent in self._wrong(edge, mask):
-                if sent is not edge.sent and sent.shape == edge.arg.shape:
-                    self.mistakes.append(Mistake(slip, edge.node, edge, sent, edge.sent, tangent))
+            wrong = [(slip, sent) for slip, sent in self._wrong(edge, mask) if sent is not edge.sent]
+            wrong = [(slip, sent) for slip, sent in wrong if sent.shape == edge.arg.shape]
+            self.parts.append(Part(edge, edge.node, edge.sent, tangent, wrong))
             if self.builder.count > self._end:
                 self.complete = False
                 return
-        for node, (ct, mask) in self._flows.items():
+        for node, flow in self._flows.items():
             tangent = self.tangents.get(node)
-            if tangent is None:
-                continue
-            cotangent = clean(self.builder, (ct, mask))
-            if uses.get(node, 0) > 1:
-                self.passed.append(Passed(None, node, cotangent, tangent))
-            for slip, instead in self._instead(node, tangent):
-                self.mistakes.append(Mistake(slip, node, None, instead, tangent, cotangent))
+            if tangent is not None:
+                cotangent = clean(self.builder, flow)
+                instead = list(self._instead(node, tangent))
+                self.parts.append(Part(None, node, tangent, cotangent, instead, whole=uses.get(node, 0) > 1))
 
     def _wrong(self, edge: Edge, mask: Node | None) -> Iterator[tuple[Slip, Node]]:
         builder, node = self.builder, edge.node
@@ -434,17 +408,3 @@ class Derivation:
         one, other = (self.tangents.get(arg) for arg in node.args)
         if one is not None and other is not None and node.args[0] is not node.args[1]:
             yield (PRODUCTS, one * other) if name == "mul" else (QUOTIENTS, one / other)
-
-
-def needed(found: Derivation) -> list[Node]:
-    """The nodes whose values tell what every mistake would change, each once."""
-    nodes = [node for one in found.passed for node in (one.sent, one.tangent)]
-    nodes += [node for one in found.mistakes for node in (one.wrong, one.right, one.beside)]
-    return list(dict.fromkeys(nodes))
-
-
-def change(builder: Builder, found: Mistake | Passed, factor: Any = None) -> Node:
-    """By how much a mistake changes the directional derivative, as a node; `factor` for what is passed on, times it."""
-    if isinstance(found, Passed):
-        return paired(found.tangent, builder.call("mul", found.sent, factor - 1))
-    return paired(found.beside, found.wrong - found.right)
