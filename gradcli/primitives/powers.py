@@ -67,7 +67,7 @@ def _cbrt_symbolic(sp: Any, x: Any) -> Any:
 
 def _cbrt_ball(fl: Any, x: Any) -> Any:
     side = fl.sign(x)
-    return side * ((side * x).log() / 3).exp() if side else fl.integer(0)
+    return side * fl.cube_root(side * x) if side else fl.integer(0)
 
 
 cbrt = elementwise(
@@ -115,11 +115,11 @@ def _pow_ball(fl: Any, x: Any, y: Any) -> Any:
             return fl.whole_power(x, exponent) if exponent >= 0 else 1 / fl.whole_power(x, -exponent)
     side = fl.sign(x)
     if side > 0:
-        return (y * x.log()).exp()
+        return fl.positive_power(x, y)
     if side < 0:
         if not y.is_integer():
             fl.undefined("a power of a negative number whose exponent is not whole")
-        value = (y * (-x).log()).exp()
+        value = fl.positive_power(-x, y)
         return value if (y / 2).is_integer() else -value
     if fl.sign(y) < 0:
         fl.undefined("a negative power of 0")
@@ -190,17 +190,18 @@ def _pow_derivative_ball(fl: Any, x: Any, y: Any, *, k: int, m: int) -> Any:
     """From x*D(k+1, m) = (y - k)*D(k, m) + m*D(k, m-1), which is x*d/dx(x**y) = y*x**y differentiated."""
     if m == 0 and any((y - i).is_zero() for i in range(k)):
         return fl.integer(0)
-    if fl.sign(x) == 0:
+    power = fl.rule(pow_)
+    if fl.vanishes(x):
         if m == 0:
             factor = fl.integer(1)
             for i in range(k):
                 factor = factor * (y - i)
-            return factor * _pow_ball(fl, x, y - k)
+            return factor * power(fl, x, y - k)
         if fl.sign(y - k) < (1 if k else 0):
             fl.undefined("an infinite derivative of x**y at x = 0")
         return fl.integer(0)
-    power = _pow_ball(fl, x, y)
-    row = [power] + [power * x.log() ** j for j in range(1, m + 1)]
+    row = [power(fl, x, y)]
+    row += [row[0] * x.log() ** j for j in range(1, m + 1)]
     for i in range(k):
         row = [((y - i) * row[j] + (j * row[j - 1] if j else 0)) / x for j in range(m + 1)]
     return row[m]
@@ -277,7 +278,7 @@ div_no_nan: Primitive = elementwise(
     "x/y, and 0 where y is 0.",
     impl=_div_no_nan_value,
     symbolic=lambda sp, x, y: x / y if sp.sign_at_point(y) else sp.Integer(0),
-    ball=lambda fl, x, y: x / y if fl.sign(y) else fl.integer(0),
+    ball=lambda fl, x, y: fl.integer(0) if fl.vanishes(y) else x / y,
     partials=lambda x, y, *, out: (div_no_nan(1, y), -div_no_nan(out, y)),
     internal=True,
     domain=[REAL, REAL],

@@ -209,14 +209,14 @@ def _cotangent_polynomial(n: int) -> list[int]:
 
 
 def _polygamma_ball(fl: Any, x: Any, *, n: int) -> Any:
-    """By Hurwitz' zeta, to the right of 0 by the recurrence psi_n(x) = psi_n(x + 1) - (-1)**n n! / x**(n + 1)."""
+    """By Hurwitz' zeta right of 0, else by the recurrence psi_n(x) = psi_n(x + 1) - (-1)**n n! / x**(n + 1)."""
     _guard_pole(fl, x)
     scale = factorial(n) * (-1) ** (n + 1)
     total = fl.integer(0)
-    while fl.sign(x) < 0:
+    while fl.sign(fl.at_point(x)) <= 0:
         total = total + 1 / x ** (n + 1)
         x = x + 1
-    return scale * (total + fl.integer(n + 1).zeta(x))
+    return scale * (total + fl.zeta(n + 1, x))
 
 
 def polygamma_call(n: Any, x: Any) -> Any:

@@ -135,7 +135,7 @@ atan2 = elementwise(
     "The angle of the point (x, y), given y first.",
     impl=lambda xp, y, x: xp.arctan2(y, x),
     symbolic=lambda sp, y, x: sp.atan2(y, x) if sp.sign_at_point(x * x + y * y) else sp.Integer(0),
-    ball=lambda fl, y, x: y.atan2(y, x),
+    ball=lambda fl, y, x: fl.angle(y, x),
     partials=_atan2_partials,
     aliases=("arctan2",),
     domain=[REAL, REAL],

@@ -19,7 +19,7 @@ from gradcli.checks.algebra import exponentials
 from gradcli.checks.algebra.differential_field import MOST_BITS, Form, Generator, NotFound, Spent, as_number, leading
 from gradcli.checks.algebra.exponentials import HALF, exp, general_power, log, power
 from gradcli.checks.algebra.real_forms import sign_of
-from gradcli.checks.evaluate.interpretation import Entries, Failure, SymbolicField, Undecided, UndefinedAt, last_unit
+from gradcli.checks.evaluate.interpretation import Failure, SymbolicField, Undecided, UndefinedAt, last_unit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -126,14 +126,11 @@ class FormField(SymbolicField):
 
     # --- steps ------------------------------------------------------------------------------------------
 
-    def computed(self, node: Node, rule: Callable[..., Any], xs: tuple[Any, ...]) -> Any:
-        if self.operations >= MOST_OPERATIONS:
-            raise Spent(f"more than {MOST_OPERATIONS:,} operations")
-        return super().computed(node, rule, xs)
-
-    def checked(self, node: Node, entry: Any, xs: Sequence[Entries]) -> Any:
+    def accepted(self, node: Node, made: Any, operands: Sequence[Any]) -> Any:
         self.operations += 1
-        return entry
+        if self.operations > MOST_OPERATIONS:
+            raise Spent(f"more than {MOST_OPERATIONS:,} operations")
+        return super().accepted(node, made, operands)
 
 
 MOST_SHIFT = 40

@@ -16,9 +16,9 @@ from flint import arb
 from gradcli.checks.derivatives.jets import SMOOTH, DependencyCone, DirectionalJets, Sides, Tied, sides
 from gradcli.checks.evaluate import ball_numbers, balls
 from gradcli.checks.evaluate.balls import EXACT
+from gradcli.checks.evaluate.complex_field import ComplexField
 from gradcli.checks.evaluate.evaluation import steps_of, work_of
 from gradcli.checks.evaluate.interpretation import Failure, Unsupported
-from gradcli.checks.expansions.series_fields import ComplexField
 from gradcli.graph.node import LEAF, reachable
 
 if TYPE_CHECKING:

@@ -18,7 +18,6 @@ from gradcli.checks.evaluate.evaluation import MOST_ENTRIES, Reading, steps_of, 
 from gradcli.checks.evaluate.interpretation import Entries, Failure, Unbounded, Undecided, Unsupported
 from gradcli.checks.expansions.log_puiseux import STEP, Expansion, Huge
 from gradcli.checks.expansions.power_series import Series, capacity
-from gradcli.checks.expansions.series_fields import SeriesField
 from gradcli.graph.node import Node, reachable
 
 if TYPE_CHECKING:
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 
     from gradcli.checks.evaluate.balls import BallField, Point
     from gradcli.checks.evaluate.evaluation import Steps
-    from gradcli.checks.expansions.series_fields import SeriesField
 
     Direction = Mapping[int, Any]  # position among the entries of the targets -> how fast it moves
 
@@ -67,7 +65,7 @@ class DependencyCone:
 class DirectionalReading(Reading):
     """The entries of a program along a direction, beside those at the point."""
 
-    def __init__(self, field: SeriesField, base: Mapping[Node, Entries], moved: Mapping[Node, Entries]) -> None:
+    def __init__(self, field: BallField, base: Mapping[Node, Entries], moved: Mapping[Node, Entries]) -> None:
         super().__init__(field, {}, base)
         self.known.update(moved)
         self.base = base
@@ -92,7 +90,7 @@ class DirectionalReading(Reading):
                 known[node] = still
 
     def turn(self) -> DirectionalReading:
-        return DirectionalReading(cast("SeriesField", self.field), {}, {})
+        return DirectionalReading(cast("BallField", self.field), {}, {})
 
     def each(self, node: Node, rule: Callable[..., Any], xs: list[Entries]) -> list[Any]:
         apply = self.field.apply
@@ -155,11 +153,14 @@ class DirectionalJets:
             if isinstance(center[i], Failure):
                 return [center[i], center[i]], []
             center[i] = move(center[i], speed)
-        field = SeriesField.beside(self.field, self.base.known)
-        field.finite = finite
-        moved = self.paths.split(self.field.joined(center, self.entries))
+        field = self.field
+        moved = self.paths.split(field.joined(center, self.entries))
         walk = DirectionalReading(field, self.base.known, moved)
-        walk.again(self.paths.walk)
+        field.base, field.signs, field.finite = self.base.known, [], finite
+        try:
+            walk.again(self.paths.walk)
+        finally:
+            field.base, field.finite = {}, False
         return field.parts(walk.known[self.paths.outputs[0]].flat), field.signs
 
     def moved_value(self, moves: Mapping[int, Any]) -> tuple[Any, list[int]]:
@@ -268,7 +269,7 @@ def _read(found: Any) -> Side:
     if isinstance(found, Failure):
         return Side(None, None, found.reason, found.kind == "undefined")
     if isinstance(found, Huge):
-        return _unbounded(found.side)
+        return _unbounded(found.sign())
     if not isinstance(found, Expansion):
         return Side(found, arb(0))
     grown, limit, gone = found.split()

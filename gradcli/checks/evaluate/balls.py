@@ -1,14 +1,16 @@
-"""Rigorous enclosures of the values of a program; only `ball` and `entries` rules are read.
+"""Rigorous enclosures of the values of a program, and of how they move; only `ball` and `entries` rules are read.
 
-Every entry is a ball of python-flint's arb: it surely contains the exact value. Literals are exact decimals, leaves are
-the doubles that they are. What has no real value is a `Failure` in place of an entry, so a branch that is not
-taken does no harm. The precision is global to the process: only the oracle's own process imports this module.
+Every entry is a ball of python-flint's arb, which surely contains the exact value, or a series with such coefficients.
+Literals are exact decimals, leaves are the doubles that they are. What has no real value is a `Failure` in place of an
+entry, so a branch that is not taken does no harm. The precision is global to the process: only the oracle's own process
+imports this module.
 """
 
 from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import lru_cache
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -28,28 +30,31 @@ from gradcli.checks.evaluate.evaluation import Reading, work_of
 from gradcli.checks.evaluate.interpretation import (
     FEW_DIGITS,
     Entries,
+    Failed,
     Failure,
     Field,
     Undecided,
     UndefinedAt,
     last_unit,
 )
+from gradcli.checks.expansions.complex_numbers import angle, at_point
+from gradcli.checks.expansions.log_puiseux import Expansion
+from gradcli.checks.expansions.power_series import Series, replaced
 from gradcli.checks.formatting import node_text
 from gradcli.graph.node import reachable
 from gradcli.graph.text import operand_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from gradcli.checks.evaluate.interpretation import Entries
     from gradcli.graph.domain import Interval
     from gradcli.graph.node import Node
     from gradcli.graph.primitive import Primitive
 
-    Matrix = Any  # python-flint's
     Point = Mapping[str, tuple[Sequence[float], tuple[int, ...]]]
 
 SHOWN = 6  # digits of a number in a message
+THIRD = Fraction(1, 3)
 SMALL = 64  # products of so few entries are as fast one by one
 
 
@@ -57,57 +62,32 @@ def product(otherwise: Callable[..., Any]) -> Callable[..., Any]:
     """The rule of a matrix product; `otherwise` is the declaration's, for what is not a matrix of numbers."""
 
     def entries(f: Any, x: Entries, y: Entries) -> Any:
-        rows, inner, columns = x.shape[-2], x.shape[-1], y.shape[-1]
-        kinds = {type(entry) for one in (x, y) for entry in one.flat}
-        moving = kinds - {arb}
-        if rows * inner * columns < SMALL or not all(hasattr(kind, "s") for kind in moving) or len(moving) > 1:
+        rows, inner, columns = *x.shape[-2:], y.shape[-1]
+        moving = [entry for one in (x, y) for entry in one.flat if type(entry) is not arb]
+        small = rows * inner * columns < SMALL
+        if small or not all(type(entry) is Series for entry in moving) or len({one.s.prec for one in moving}) > 1:
             return otherwise(f, x, y)
-        lengths = {entry.s.prec for one in (x, y) for entry in one.flat if type(entry) is not arb}
-        if len(lengths) > 1:
-            return otherwise(f, x, y)
-        terms = lengths.pop() if lengths else 1
+        order = moving[0].s.prec if moving else 1
         flat: list[Any] = []
-        for block in range(len(x.flat) // (rows * inner)):
-            left = coefficients(x.flat[block * rows * inner : (block + 1) * rows * inner], rows, inner, terms)
-            right = coefficients(y.flat[block * inner * columns : (block + 1) * inner * columns], inner, columns, terms)
-            found = [whole(left, right, k) for k in range(terms)]
-            if moving:
-                kind = next(iter(moving))
-                lists = [made.entries() if made is not None else None for made in found]
-                for i in range(rows * columns):
-                    own = [arb(0) if one is None else one[i] for one in lists]
-                    flat.append(kind(arb_series(own, terms)))
-            else:
-                assert found[0] is not None
-                flat += found[0].entries()
+        for left, right in zip(coefficients(x), coefficients(y), strict=True):
+            pairs = [[(i, k - i) for i in range(k + 1) if i < len(left) and k - i < len(right)] for k in range(order)]
+            found = [sum((left[i] * right[j] for i, j in pair), arb_mat(rows, columns)).entries() for pair in pairs]
+            flat += [Series(arb_series(list(own), order)) if moving else own[0] for own in zip(*found, strict=True)]
         return f.array(flat, (*x.shape[:-1], columns))
 
     return entries
 
 
-def coefficients(flat: Sequence[Any], rows: int, columns: int, terms: int) -> list[Matrix | None]:
-    """The matrices of the coefficients of each power; None for one that is 0."""
-    found: list[Matrix | None] = []
-    for k in range(terms):
-        if k and all(type(x) is arb for x in flat):
-            found.append(None)
-            continue
-        own = [(x if k == 0 else 0) if type(x) is arb else x.s[k] for x in flat]
-        found.append(arb_mat(rows, columns, own))
-    return found
+def coefficients(x: Entries) -> Iterator[list[Any]]:
+    """Of each matrix of a stack those of its coefficients, by powers: just one where no entry moves."""
+    rows, columns = x.shape[-2:]
+    for start in range(0, len(x.flat), rows * columns):
+        flat = x.flat[start : start + rows * columns]
+        terms = [[entry] if type(entry) is arb else [entry.s[k] for k in range(entry.s.prec)] for entry in flat]
+        yield [arb_mat(rows, columns, list(power)) for power in zip_longest(*terms, fillvalue=0)]
 
 
-def whole(left: Sequence[Matrix | None], right: Sequence[Matrix | None], k: int) -> Matrix | None:
-    """The coefficient of power k of a product."""
-    total: Matrix | None = None
-    for i in range(k + 1):
-        one, other = left[i], right[k - i]
-        if one is not None and other is not None:
-            total = one * other if total is None else total + one * other
-    return total
-
-
-MOST_CONSTANTS = 4096  # of a field
+MOST_CONSTANTS = 4096  # that a field remembers, for it serves program after program
 NOISE = 2.0**-24  # of the largest carry: a ball around 0 of this size is noise, and no number that has been lost
 
 
@@ -126,13 +106,19 @@ class Literals(NamedTuple):
 
 
 EXACT = Literals()
+NAMED = {"pi": arb.pi, "e": arb.const_e, "inf": arb.pos_inf, "-inf": arb.neg_inf}
 
 
 class BallField(Field):
-    """Arithmetic on balls, and what `ball` rules call `fl`: numbers, signs, and a way to say "undefined"."""
+    """Arithmetic on balls, and on what moves along a direction: what `ball` rules call `fl`.
 
-    plain = frozenset((arb,))
+    An entry that does not depend on the direction stays a ball; one that does is a power series, or on one side of a
+    point an expansion. `signs` collects what decided branches: the region that a result is true in.
+    """
+
+    plain = frozenset((arb, Series))
     plane = False  # whether entries are complex
+    finite = False  # whether entries move by a finite step: then the signs of balls decide branches too
 
     def __init__(self, literals: Literals = EXACT) -> None:
         super().__init__()
@@ -140,7 +126,8 @@ class BallField(Field):
         self.rounded = literals.wide or literals.printed
         self.zero = arb(0)
         self.one = arb(1)
-        self._constants: dict[Any, Any] = {}
+        self.signs: list[int] = []
+        self._constants = lru_cache(MOST_CONSTANTS)(self._constant)
 
     # --- numbers ----------------------------------------------------------------------------------------
 
@@ -157,29 +144,17 @@ class BallField(Field):
         return arb.pi()
 
     def constant(self, value: Any) -> Any:
-        known = self._constants.get(value)
-        if known is None:
-            if len(self._constants) >= MOST_CONSTANTS:  # a field serves program after program
-                self._constants.clear()
-            known = self._constants[value] = self._constant(value)
-        return known
+        return self._constants(value)
 
     def _constant(self, value: Any) -> Any:
         if isinstance(value, str):
-            named: dict[str, Callable[[], Any]] = {
-                "pi": arb.pi,
-                "e": arb.const_e,
-                "inf": arb.pos_inf,
-                "-inf": arb.neg_inf,
-            }
-            return named[value]() if value in named else Failure("undefined", None, f"the constant {value}")
+            return NAMED[value]() if value in NAMED else Failure("undefined", None, f"the constant {value}")
         exact = self.number(value)
         unit = last_unit(value) if self.literals.wide else None
         if unit is not None:
             unit = max(unit, abs(Fraction(value)) * Fraction(self.literals.rounding))
-        if unit is None and self.literals.printed:
-            unit = last_unit(value, FEW_DIGITS)
-            unit = None if unit is None else unit / 2
+        elif self.literals.printed and (unit := last_unit(value, FEW_DIGITS)) is not None:
+            unit /= 2
         return exact if unit is None else exact + arb(0, 1) * self.number(unit)
 
     def datum(self, value: Any) -> Any:
@@ -210,13 +185,40 @@ class BallField(Field):
     # --- decisions --------------------------------------------------------------------------------------
 
     def sign(self, x: Any) -> int:
-        """-1, 0 or 1; raises Undecided where the ball holds numbers of several signs. The only comparison of balls."""
+        """-1, 0 or 1; raises Undecided where the ball holds numbers of several signs, Tie where only the sides tell."""
         if isinstance(x, Failure):
-            raise Undecided(x.reason)
-        return sign(x)
+            raise Failed(x)
+        moving = type(x) is not arb
+        found: int = x.sign() if moving else sign(x)
+        if moving or self.finite:
+            self.signs.append(found)
+        return found
+
+    def vanishes(self, x: Any) -> bool:
+        """Whether an entry is 0."""
+        return self.sign(x) == 0
+
+    def index(self, x: Any) -> int:
+        if isinstance(x, Failure):
+            raise Failed(x)
+        if not x.is_integer():
+            raise UndefinedAt("an index that is not a whole number")
+        return int(x.unique_fmpz())
 
     def undefined(self, reason: str) -> Any:
         raise UndefinedAt(reason)
+
+    # --- functions that differ by the kind of number ------------------------------------------------------
+
+    def sqrt(self, x: Any) -> Any:
+        return x.sqrt()
+
+    def log(self, x: Any) -> Any:
+        return x.log()
+
+    def at_point(self, x: Any) -> Any:
+        """The value at the point of what moves, or its limit there."""
+        return at_point(x)
 
     def whole_power(self, x: Any, n: int) -> Any:
         """x**n; python-flint's own has no value on a ball with 0 in its middle."""
@@ -225,16 +227,36 @@ class BallField(Field):
         half = self.whole_power(x, n // 2) if n > 1 else arb(1)
         return half * half * x if n % 2 else half * half
 
-    def sqrt(self, x: Any) -> Any:
-        return x if isinstance(x, Failure) else x.sqrt()
+    def positive_power(self, x: Any, y: Any) -> Any:
+        """x**y for x > 0."""
+        return x.power(y) if isinstance(x, Expansion) and type(y) is arb else (y * x.log()).exp()
 
-    def log(self, x: Any) -> Any:
-        return x if isinstance(x, Failure) else x.log()
+    def cube_root(self, x: Any) -> Any:
+        """Of x > 0."""
+        return x.raised(THIRD) if isinstance(x, Expansion) else (x.log() / 3).exp()
 
-    def index(self, x: Any) -> int:
-        if isinstance(x, Failure) or not x.is_integer():
-            raise UndefinedAt("an index that is not a whole number")
-        return int(x.unique_fmpz())
+    def angle(self, y: Any, x: Any) -> Any:
+        """Of the point (x, y)."""
+        return angle(y, x, self.sign)
+
+    def zeta(self, s: int, x: Any) -> Any:
+        """Hurwitz' zeta function, the sum of 1/(x + k)**s over k = 0, 1, 2, ..."""
+        return arb(s).zeta(x) if type(x) is arb else x.hurwitz(s)
+
+    # --- what is held at its value ------------------------------------------------------------------------
+
+    def detached(self, node: Node, x: Entries) -> Entries:
+        return self.base.get(node.args[0], x)
+
+    def straight_through(self, node: Node, value: Entries, surrogate: Entries) -> Entries:
+        at, before = (self.base.get(arg, now) for arg, now in zip(node.args, (value, surrogate), strict=True))
+        flat = []
+        for here, then, now in zip(at.flat, before.flat, surrogate.flat, strict=True):
+            if isinstance(now, Series) and type(here) is arb:
+                flat.append(Series(replaced(now.s, here)))
+            else:
+                flat.append(here if now is then else here + (now - then))
+        return Entries(flat, value.shape)
 
     # --- loops ------------------------------------------------------------------------------------------
 
@@ -244,17 +266,16 @@ class BallField(Field):
         The digits that a turn takes do not depend on how many there are.
         """
         bits: int = ctx.prec
-        found = list(zip_longest(*[self.digits_of(x) for one in state for x in one.flat]))
-        lost = least = bits
-        for same_order in found:  # values, then slopes
+        least, lost = bits, False
+        for same_order in zip_longest(*[self.digits_of(x) for one in state for x in one.flat]):  # values, then slopes
             known = [x for x in same_order if x is not None and not x.is_exact()]
-            good = [x.rel_accuracy_bits() for x in known]
-            if min(good, default=1) <= 0:
-                noise = NOISE * max(float(abs(x.mid())) for x in known)
-                if any(g <= 0 and x.rad() > noise for x, g in zip(known, good, strict=True)):
-                    lost = 0
-            least = min([least, *(g for g in good if g > 0)])
-        gone = lost == 0 and done < count
+            noise = NOISE * max([float(abs(x.mid())) for x in known], default=0.0)
+            for x in known:
+                good = x.rel_accuracy_bits()
+                if good > 0:
+                    least = min(least, good)
+                lost = lost or (good <= 0 and bool(x.rad() > noise))
+        gone = lost and done < count
         if gone or (done == count and least < GOOD_BITS + SPARE):
             used = bits if gone else bits - least
             wanted = int(SPARE_BITS + 1.1 * used * count / done)
@@ -262,7 +283,9 @@ class BallField(Field):
         return gone
 
     def digits_of(self, x: Any) -> Sequence[Any]:
-        """The balls that an entry is made of."""
+        """The balls that an entry is made of: its value, then its slope."""
+        if isinstance(x, Series):
+            return [x.s[k] for k in range(min(2, x.s.length()))]
         return [x] if type(x) is arb else []
 
     # --- steps ------------------------------------------------------------------------------------------
@@ -279,46 +302,41 @@ class BallField(Field):
 
         return rule_of(node)
 
-    def computed(self, node: Node, rule: Callable[..., Any], xs: tuple[Any, ...]) -> Any:
-        try:
-            made = rule(self, *xs, **node.params)
-        except Exception as reason:
-            return self.failure_of(node, reason)
-        return self.finite_or_failure(node, made, xs)
-
-    def finite_or_failure(self, node: Node, made: Any, xs: tuple[Any, ...]) -> Any:
-        """A result for single entries, or a Failure where it is not finite."""
-        return made if type(made) is not arb or made.is_finite() else self._not_finite(node, made, xs)
-
     def failure_of(self, node: Node, reason: Exception) -> Failure:
         if isinstance(reason, (ZeroDivisionError, OverflowError, ValueError)):
             return Failure("undecided", node, str(reason))
         return super().failure_of(node, reason)
 
-    def checked(self, node: Node, entry: Any, xs: Sequence[Entries]) -> Any:
-        if type(entry) is not arb or entry.is_finite():
-            return entry
-        if entry.is_nan() and all(type(x) is arb and x.is_exact() for one in xs for x in one.flat):
-            return Failure("undefined", node, f"{node.primitive.name} has no value here")
-        return Failure("undecided", node, f"{node.primitive.name} needs more digits")
-
-    def _not_finite(self, node: Node, made: Any, xs: Sequence[Any]) -> Any:
-        """Why a result is not a finite ball: an operand outside the domain, too few bits, or a number too large."""
-        name = node.primitive.name
-        balls = [x for x in xs if type(x) is arb]
-        for position, (x, domain) in enumerate(zip(balls, node.primitive.domain, strict=False)):
+    def accepted(self, node: Node, made: Any, operands: Sequence[Any]) -> Any:
+        """A result; where it is not finite, why: outside the domain, a tie, too few bits, or too large."""
+        kind, primitive = type(made), node.primitive
+        if (kind is not arb and kind is not Series) or made.is_finite():
+            return made
+        name, value = primitive.name, at_point(made)
+        balls = [at_point(x) for x in operands if type(x) in (arb, Series)]
+        exact = all(x.is_exact() for x in balls)
+        if value.is_finite():
+            return Failure("tie", node, f"{name} has no derivative here") if exact else _few_bits(node)
+        for position, (x, domain) in enumerate(zip(balls, primitive.domain, strict=False)):
             if is_outside(x, domain):
                 which = f"{operand_texts([node_text(arg) for arg in node.args])[position]} = " if len(balls) > 1 else ""
                 return Failure("undefined", node, f"{name} is undefined at {which}{digits(x, SHOWN)}")
-        infinite = [x for x in balls if not x.is_finite()]
-        if infinite:
-            return Failure("range", node, f"{name} of an infinite value") if made.is_nan() else made
-        if not all(x.is_exact() for x in balls):
-            return Failure("undecided", node, f"{name} needs more digits")
-        if made.is_nan():
-            at = ", ".join(digits(x, SHOWN) for x in balls)
-            return Failure("undefined", node, f"{name} is undefined at {at}")
-        return Failure("range", node, f"{name} is too large a number")
+        if not all(x.is_finite() for x in balls):
+            return Failure("range", node, f"{name} of an infinite value") if value.is_nan() else value
+        if not exact:
+            return _few_bits(node)
+        if not value.is_nan():
+            return Failure("range", node, f"{name} is too large a number")
+        at = (
+            f"is undefined at {', '.join(digits(x, SHOWN) for x in balls)}"
+            if primitive.pointwise
+            else "has no value here"
+        )
+        return Failure("undefined", node, f"{name} {at}")
+
+
+def _few_bits(node: Node) -> Failure:
+    return Failure("undecided", node, f"{node.primitive.name} needs more digits")
 
 
 # --- balls -------------------------------------------------------------------------------------------------

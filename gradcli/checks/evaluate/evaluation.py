@@ -120,6 +120,12 @@ class Reading:
         row = tuple([known[arg].flat[0] for arg in args])
         return Entries([field.apply(node, rule, row)], node.type.shape)
 
+    def chosen(self, node: Node) -> Entries:
+        """The entries of `where`: a failure counts only where it is chosen."""
+        rows = zip(*[self.known[arg].flat for arg in node.args], strict=True)
+        flat = [condition if type(condition) is Failure else x if condition else y for condition, x, y in rows]
+        return Entries(flat, node.type.shape)
+
     def moved(self, node: Node) -> Entries:
         """Entries that only change their places."""
         xs = [self.known[arg] for arg in node.args]
@@ -143,7 +149,7 @@ class Reading:
         inner.entries = self.entries
         inner.follow(steps_of(steps))
         self.entries = inner.entries
-        return _outside(node, inner.known[result], xs)
+        return _outside(node, steps, inner.known[result])
 
     def each(self, node: Node, rule: Callable[..., Any], xs: list[Entries]) -> list[Any]:
         """A rule for single entries, on each of many."""
@@ -158,11 +164,13 @@ class Reading:
         except Exception as reason:
             return Entries([self.field.failure_of(node, reason)] * size_of(shape), shape)
         found = made if isinstance(made, Entries) else Entries([made], shape)
-        return Entries([self.field.checked(node, entry, xs) for entry in found.flat], shape)
+        operands = [entry for x in xs for entry in x.flat]
+        return Entries([self.field.accepted(node, entry, operands) for entry in found.flat], shape)
 
 
 OPERATORS = {"add": add, "sub": sub, "mul": mul}
-OWN_STEPS: Mapping[str, Step] = {"detach": Reading.detached, "ste": Reading.straight_through}
+HELD: Mapping[str, Step] = {"detach": Reading.detached, "ste": Reading.straight_through}
+OWN_STEPS: Mapping[str, Step] = {**HELD, "where": Reading.chosen}
 
 
 def step_of(node: Node) -> Step:
@@ -270,11 +278,9 @@ class Turns:
         return Entries([bool(value) if node.type.kind == "bool" else field.constant(value)], ())
 
     def __call__(self, reading: Reading, node: Node) -> Entries:
-        found = reading.waiting.pop(node, None)
-        if found is None:
+        if node not in reading.waiting:
             reading.waiting.update(self._walked(reading))
-            found = reading.waiting.pop(node)
-        return found
+        return reading.waiting.pop(node)
 
     def _walked(self, reading: Reading) -> dict[Node, Entries]:
         """The entries of every reader."""
@@ -292,12 +298,13 @@ class Turns:
         walk, base, point = _Walk(self, reading, args), None, None
         if self.holds and field.hold:
             raise Unsupported("a detached value in a loop")
-        if self.holds and field.holding and field.base:  # in the walk beside itself there is none
+        if self.holds and field.base:  # in the walk beside itself there is none
             point = field.base
             if any(arg not in point for arg in self.readers[0].args):
                 raise Unsupported("a detached value in a loop within a definition")
             base = _Walk(self, reading, [point[arg] for arg in self.readers[0].args])
-        stored: dict[Node, list[Any]] = {node: [] for node in self.stored}
+        stored: dict[Node, dict[int, list[Any]]] = {node: {} for node in self.stored}
+        count = len(self.order)
         try:
             for done, number in enumerate(self.order, 1):
                 if base is not None:
@@ -305,26 +312,23 @@ class Turns:
                     base.step(number)
                     field.base = base.inner.known
                 walk.step(number)
-                for node, entries in stored.items():
-                    entries.extend(walk.inner.known[node].flat)
-                if done % LOOK == 0 and field.is_lost(walk.state, done, len(self.order)):
+                for node, rows in stored.items():
+                    rows[number] = walk.inner.known[node].flat
+                if (done % LOOK == 0 or done == count) and field.is_lost(walk.state, done, count):
                     turn = self.body.first + number + 1
                     lost = Failure("undecided", None, f"all digits are lost in turn {turn}")
                     return {node: Entries([lost] * node.type.size, node.shape) for node in self.readers}
         finally:
             if base is not None:
                 field.base = point
-        field.is_lost(walk.state, len(self.order), len(self.order))
-        if self.order.step < 0:
-            for node, entries in stored.items():
-                size = node.type.size
-                starts = range(len(entries) - size, -1, -size) if size else ()
-                entries[:] = [entry for start in starts for entry in entries[start : start + size]]
         state = dict(zip(self.carries, walk.state, strict=True))
         answers = {}
         for node in self.readers:
-            at = node.params.get("at")
-            flat = state[node.params["carry"]].flat if at is None else stored[self.body.steps[at]]
+            if "carry" in node.params:
+                flat = state[node.params["carry"]].flat
+            else:
+                rows = stored[self.body.steps[node.params["at"]]]
+                flat = [entry for number in sorted(rows) for entry in rows[number]]
             answers[node] = Entries([walk.outside(entry, node) for entry in flat] if walk.failed else flat, node.shape)
         return answers
 
@@ -411,14 +415,13 @@ def _holds(node: Node) -> bool:
     """Whether a node holds a value at the point, or a turn of its loop does."""
     if is_reader(node):
         return any(map(_holds, node.params["body"].steps))
-    return node.primitive.name in OWN_STEPS
+    return node.primitive.name in HELD
 
 
-def _outside(node: Node, found: Entries, xs: Sequence[Entries]) -> Entries:
-    """The entries of a definition's result; what failed inside it failed at the node that it defines."""
-    failed = [x for x in found.flat if isinstance(x, Failure)]
-    if not failed:
+def _outside(node: Node, inner: Sequence[Node], found: Entries) -> Entries:
+    """The entries of a definition's result; what failed at a node inside it failed at the node that it defines."""
+    if not any(type(x) is Failure for x in found.flat):
         return found
-    passed = {id(x) for one in xs for x in one.flat if isinstance(x, Failure)}
-    own = {id(x): Failure(x.kind, node, x.reason) for x in failed if id(x) not in passed}
-    return Entries([own.get(id(x), x) for x in found.flat], found.shape)
+    own = [type(x) is Failure and x.node in inner for x in found.flat]
+    flat = [Failure(x.kind, node, x.reason) if mine else x for x, mine in zip(found.flat, own, strict=True)]
+    return Entries(flat, found.shape)

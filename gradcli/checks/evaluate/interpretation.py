@@ -7,6 +7,8 @@ field supplies the arithmetic, `checks.evaluate.evaluation` walks through the pr
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import count
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from gradcli.execution.namespaces import namespace
@@ -27,28 +29,25 @@ MOST_TURNS = 64  # of a loop that is read in symbols
 
 
 class NoValue(Exception):
-    """An operation has no value; `kind` is that of the `Failure` in its place, `unnamed` its text where it has none."""
+    """An operation has no value; `kind` is that of the `Failure` in its place."""
 
     kind = "undefined"
-    unnamed = ""
-
-
-class Undecided(NoValue):
-    """A sign that the present precision does not decide."""
-
-    kind = "undecided"
-    unnamed = "a sign in {}"
 
 
 class UndefinedAt(NoValue):
     """An operation has no real value for these operands."""
 
 
+class Undecided(NoValue):
+    """A sign that the present precision does not decide."""
+
+    kind = "undecided"
+
+
 class Tie(NoValue):
     """At the point itself something vanishes exactly that decides a branch or lies on an edge: see both sides."""
 
     kind = "tie"
-    unnamed = "{}"
 
 
 class TooShort(NoValue):
@@ -115,15 +114,20 @@ class Field:
 
     zero: Any
     one: Any
+    base: Mapping[Node, Entries] = MappingProxyType({})  # values at the point, for what is held there
+    hold = False  # whether what is held becomes a symbol, named by its node
     rounded = False  # whether a literal stands for all numbers that round to it
-    holding = False  # whether `base` has the values at the point, for what is held there
     most_turns: int | None = None  # of a loop: expressions grow with every turn, numbers do not
     plain: frozenset[type] = frozenset()  # of entries whose operators are the rules of +, - and *
-    hold = False  # whether what is held becomes a symbol, named by its node
 
     def __init__(self) -> None:
         self._positions: dict[Any, list[int]] = {}
         self._definitions: dict[Any, Definition] = {}
+
+    @property
+    def namespace(self) -> Any:
+        """The first argument of rules for single entries."""
+        return self
 
     # --- what a field decides -------------------------------------------------------------------------
 
@@ -141,18 +145,27 @@ class Field:
         return None
 
     def apply(self, node: Node, rule: Callable[..., Any], xs: tuple[Any, ...]) -> Any:
-        """One entry of a node, or a Failure: of an argument that counts, else what `computed` gives."""
-        if node.primitive.name == "where":
-            chosen = xs[0]
-            return chosen if isinstance(chosen, Failure) else xs[1] if chosen else xs[2]
+        """One entry of a node, or a Failure."""
         for x in xs:
             if type(x) is Failure:
                 return x
-        return self.computed(node, rule, xs)
+        try:
+            made = rule(self.namespace, *xs, **node.params)
+        except Exception as reason:
+            return self.failure_of(node, reason)
+        return self.accepted(node, made, xs)
 
-    def computed(self, node: Node, rule: Callable[..., Any], xs: tuple[Any, ...]) -> Any:
-        """One entry of a node whose arguments have values, or a Failure."""
-        raise Unsupported(node.primitive.name)
+    def accepted(self, node: Node, made: Any, operands: Sequence[Any]) -> Any:
+        """An entry that a rule gave for some entries, or a Failure where it is no value."""
+        return made
+
+    def failure_of(self, node: Node, reason: Exception) -> Failure:
+        """The entry that stands for an operation that could not go on; raises what is no answer but a fault."""
+        if isinstance(reason, Failed):
+            return reason.failure
+        if isinstance(reason, NoValue):
+            return Failure(reason.kind, node, str(reason) or node.primitive.name)
+        raise reason
 
     def constant(self, value: Any) -> Any:
         """An entry from a constant of a program: an int, a Fraction, or a name such as "pi"."""
@@ -174,21 +187,9 @@ class Field:
         """An entry as a position."""
         return int(x)
 
-    def checked(self, node: Node, entry: Any, xs: Sequence[Entries]) -> Any:
-        """An entry that a rule for whole arrays gave, or a Failure where the field does not accept it."""
-        return entry
-
     def is_lost(self, state: Sequence[Entries], done: int, count: int) -> bool:
         """Whether the carries of a loop have lost all their digits after so many of its turns."""
         return False
-
-    def failure_of(self, node: Node, reason: Exception) -> Failure:
-        """The entry that stands for an operation that could not go on; raises what is no answer but a fault."""
-        if isinstance(reason, Failed):
-            return reason.failure
-        if isinstance(reason, NoValue):
-            return Failure(reason.kind, node, str(reason) or reason.unnamed.format(node.primitive.name))
-        raise reason
 
     # --- for `entries` rules ----------------------------------------------------------------------------
 
@@ -243,14 +244,13 @@ class Field:
     def _along(self, shape: Shape, index: Entries, axis: int) -> list[int]:
         """The flat place of each entry that an index array names in an array of this shape."""
         xp = namespace("numpy")
-        at = len(shape) + axis
         chosen = [self.index(i) for i in index.flat]
-        if any(not -shape[at] <= i < shape[at] for i in chosen):
-            raise UndefinedAt(f"an index out of range for an axis of {shape[at]} entries")
-        rows = xp.asarray([i % shape[at] for i in chosen], dtype="int64").reshape(index.shape)
-        grid = list(xp.indices(index.shape))
-        grid[at] = rows
-        return [int(i) for i in xp.ravel_multi_index(tuple(grid), shape).reshape(-1)]
+        length = shape[len(shape) + axis]
+        if any(not -length <= i < length for i in chosen):
+            raise UndefinedAt(f"an index out of range for an axis of {length} entries")
+        places = xp.arange(size_of(shape)).reshape(shape)
+        rows = xp.asarray([i % length for i in chosen], dtype="int64").reshape(index.shape)
+        return [int(i) for i in xp.take_along_axis(places, rows, axis=axis).reshape(-1)]
 
     # --- composites without a rule of their own ----------------------------------------------------------
 
@@ -300,16 +300,17 @@ class SymbolicField(Field):
     def rule(self, primitive: Primitive) -> Callable[..., Any] | None:
         return primitive.symbolic
 
-    def computed(self, node: Node, rule: Callable[..., Any], xs: tuple[Any, ...]) -> Any:
-        try:
-            made = rule(self.sp, *xs, **node.params)
-        except (Undecided, UndefinedAt) as reason:
-            return Failure(reason.kind, node, str(reason))
-        except ZeroDivisionError as reason:
+    @property
+    def namespace(self) -> Any:
+        return self.sp
+
+    def accepted(self, node: Node, made: Any, operands: Sequence[Any]) -> Any:
+        return Failure("undefined", node, f"{node.primitive.name} has no value here") if made is None else made
+
+    def failure_of(self, node: Node, reason: Exception) -> Failure:
+        if isinstance(reason, ZeroDivisionError):
             return Failure("undefined", node, str(reason))
-        if made is None:
-            return Failure("undefined", node, f"{node.primitive.name} has no value here")
-        return self.checked(node, made, ())
+        return super().failure_of(node, reason)
 
 
 # --- decimals: which are rounded constants, and by how much they may be off ------------------------------------------
@@ -325,14 +326,10 @@ def last_unit(value: int | Fraction, least: int = MANY_DIGITS) -> Fraction | Non
     (None, Fraction(1, 1000000000000000))
     """
     number = Fraction(value)
-    bottom, twos, fives = number.denominator, 0, 0
-    while bottom % 2 == 0:
-        bottom //= 2
-        twos += 1
-    while bottom % 5 == 0:
-        bottom //= 5
-        fives += 1
-    if bottom != 1 or (fives == 0 and abs(number) <= 2**53) or (fives == 0 and twos > 0 and least == MANY_DIGITS):
+    twos = (number.denominator & -number.denominator).bit_length() - 1
+    rest = number.denominator >> twos
+    fives = next(k for k in count() if 5**k >= rest)
+    if 5**fives != rest or (fives == 0 and (abs(number) <= 2**53 or (twos > 0 and least == MANY_DIGITS))):
         return None  # no decimal, or a number that people write exactly: a whole or a binary fraction
     places = max(twos, fives)
     text = str(abs(number * 10**places).numerator)

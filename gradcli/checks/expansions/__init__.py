@@ -1,4 +1,4 @@
-"""Functions of a step as expansions with enclosed coefficients: power series, and log-Puiseux ones on one side.
+"""Numbers that move with a step: power series, log-Puiseux expansions on one side of a point, and complex ones of both.
 
-A complex number is two of these. `series_fields` lets primitives' own rules run on them. No derivative rule is read.
+`elementary` is what they have in common. Their coefficients are enclosures, and no derivative rule is read.
 """

@@ -7,12 +7,14 @@ point on the cut only its sides tell. No rule is read.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from flint import arb, fmpz
 
 from gradcli.checks.evaluate import ball_numbers
 from gradcli.checks.evaluate.interpretation import Tie, Undecided, UndefinedAt
+from gradcli.checks.expansions.elementary import FORMULAS, Moving
 from gradcli.checks.expansions.log_puiseux import Expansion
 from gradcli.checks.expansions.power_series import Series
 
@@ -50,7 +52,7 @@ def angle(y: Any, x: Any, sign: Callable[[Any], int] = sign) -> Any:
     return sign(y) * (arb.pi() / 2) - (x / y).atan()
 
 
-class Complex:
+class Complex(Moving):
     """A complex entry x + i*y. It is real all along, `pure`, where y is exactly 0."""
 
     __slots__ = ("x", "y")
@@ -106,18 +108,8 @@ class Complex:
             return Complex(self.x + other.x, self.y + other.y)
         return Complex(self.x + other, self.y) if isinstance(other, NUMBERS) else NotImplemented
 
-    __radd__ = __add__
-
     def __neg__(self) -> Complex:
         return Complex(-self.x, -self.y)
-
-    def __sub__(self, other: Any) -> Any:
-        if isinstance(other, Complex):
-            return Complex(self.x - other.x, self.y - other.y)
-        return Complex(self.x - other, self.y) if isinstance(other, NUMBERS) else NotImplemented
-
-    def __rsub__(self, other: Any) -> Any:
-        return -self + other if isinstance(other, NUMBERS) else NotImplemented
 
     def __mul__(self, other: Any) -> Any:
         if isinstance(other, Complex):
@@ -125,23 +117,10 @@ class Complex:
             return Complex(x * u - y * v, x * v + y * u)
         return Complex(self.x * other, self.y * other) if isinstance(other, NUMBERS) else NotImplemented
 
-    __rmul__ = __mul__
-
-    def __pow__(self, exponent: int) -> Any:
-        found = Complex(arb(1))
-        for _ in range(exponent):
-            found = found * self
-        return found if exponent >= 0 else NotImplemented
-
     def __truediv__(self, other: Any) -> Any:
         if isinstance(other, Complex):
             return self * other.inverse()
-        if not isinstance(other, NUMBERS):
-            return NotImplemented
-        return self * Complex(arb(other) if isinstance(other, (int, fmpz)) else other).inverse()
-
-    def __rtruediv__(self, other: Any) -> Any:
-        return self.inverse() * other if isinstance(other, NUMBERS) else NotImplemented
+        return Complex(self.x / other, self.y / other) if isinstance(other, NUMBERS) else NotImplemented
 
     def inverse(self) -> Complex:
         """1 over it."""
@@ -174,14 +153,16 @@ class Complex:
         """z/|z|, and 0 where z is 0 all along."""
         return self if self.is_zero() else self / self.size()
 
-    # --- exponentials, logarithms, powers ---------------------------------------------------------------------
+    # --- functions --------------------------------------------------------------------------------------------
 
-    def exp(self) -> Complex:
-        grown = self.x.exp()
-        return Complex(grown) if self.pure else Complex(grown * self.y.cos(), grown * self.y.sin())
-
-    def expm1(self) -> Any:
-        return Complex(self.x.expm1()) if self.pure else self.exp() - 1
+    def __getattr__(self, name: str) -> Callable[[], Any]:
+        """A function that is entire, or whose cuts are off the real axis: of real numbers it is real."""
+        formula = FUNCTIONS.get(name)
+        if formula is None:
+            raise AttributeError(name)
+        if self.pure and name in REAL:
+            return lambda: Complex(getattr(self.x, name)())
+        return partial(formula, self)
 
     def log(self) -> Complex:
         if self.is_zero():
@@ -213,57 +194,38 @@ class Complex:
             return self
         return (exponent * self.log()).exp()
 
-    # --- circular and hyperbolic functions --------------------------------------------------------------------
-
-    def sin(self) -> Complex:
-        if self.pure:
-            return Complex(self.x.sin())
-        return Complex(self.x.sin() * self.y.cosh(), self.x.cos() * self.y.sinh())
-
-    def cos(self) -> Complex:
-        if self.pure:
-            return Complex(self.x.cos())
-        return Complex(self.x.cos() * self.y.cosh(), -(self.x.sin() * self.y.sinh()))
-
-    def tan(self) -> Any:
-        return self.sin() / self.cos()
-
-    def sinh(self) -> Any:
-        return -self.turned().sin().turned()
-
-    def cosh(self) -> Any:
-        return self.turned().cos()
-
-    def tanh(self) -> Any:
-        return -self.turned().tan().turned()
-
-    def asinh(self) -> Any:
-        return Complex(self.x.asinh()) if self.pure else (self + (self * self + 1).sqrt()).log()
-
     def asin(self) -> Any:
-        if self.pure and decided(1 - abs(middle(self.x))) == 1:
+        if self.pure and decided(1 - abs(at_point(self.x))) == 1:
             return Complex(self.x.asin())
-        found = -(self.turned() + (1 - self * self).sqrt()).log().turned()
-        return found.conjugate() if self.beyond_one() else found
-
-    def acos(self) -> Any:
-        return arb.pi() / 2 - self.asin()
-
-    def acosh(self) -> Any:
-        return (self + (self + 1).sqrt() * (self - 1).sqrt()).log()
+        value = -(self.turned() + (1 - self * self).sqrt()).log().turned()
+        return value.conjugate() if self.beyond_one() else value
 
     def atanh(self) -> Any:
-        found = ((1 + self).log() - (1 - self).log()) / 2
-        return found.conjugate() if self.beyond_one() else found
+        value = FORMULAS["atanh"](self)
+        return value.conjugate() if self.beyond_one() else value
 
     def beyond_one(self) -> bool:
         """Whether it is real and above 1: a cut, where the value is the limit from above as in C, and 1 - z below 0."""
         return self.pure and decided(self.x - 1) == 1
 
-    def atan(self) -> Any:
-        return Complex(self.x.atan()) if self.pure else -self.turned().atanh().turned()
+
+FUNCTIONS: dict[str, Callable[[Any], Any]] = {
+    "exp": lambda z: z.x.exp() * Complex(z.y.cos(), z.y.sin()),
+    "expm1": FORMULAS["expm1"],
+    "sin": lambda z: Complex(z.x.sin() * z.y.cosh(), z.x.cos() * z.y.sinh()),
+    "cos": lambda z: Complex(z.x.cos() * z.y.cosh(), -(z.x.sin() * z.y.sinh())),
+    "tan": FORMULAS["tan"],
+    "sinh": lambda z: -z.turned().sin().turned(),
+    "cosh": lambda z: z.turned().cos(),
+    "tanh": lambda z: -z.turned().tan().turned(),
+    "asinh": lambda z: (z + (z * z + 1).sqrt()).log(),
+    "acosh": lambda z: (z + (z + 1).sqrt() * (z - 1).sqrt()).log(),
+    "acos": lambda z: arb.pi() / 2 - z.asin(),
+    "atan": lambda z: -z.turned().atanh().turned(),
+}
+REAL = FUNCTIONS.keys() - {"acosh", "acos"}  # of all real numbers
 
 
-def middle(x: Any) -> Any:
+def at_point(x: Any) -> Any:
     """The value of a real entry at the point, or its limit there."""
     return x if type(x) is arb else x.constant

@@ -10,13 +10,17 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flint import arb, arb_series, fmpq, fmpz
 
 from gradcli.checks.evaluate import ball_numbers
 from gradcli.checks.evaluate.interpretation import TooShort, Unbounded, UndefinedAt
+from gradcli.checks.expansions.elementary import FORMULAS, Moving
 from gradcli.checks.expansions.power_series import Series, capacity
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 Key = tuple[Fraction, Fraction, Fraction]
 
@@ -32,20 +36,11 @@ LOGARITHM = key(0, 1)
 LOGLOG = key(0, 0, 1)
 FLAT = key(10**6)  # of what is smaller than every power
 POWERS = 10  # of what vanishes, in a composition
-LOCAL = frozenset(  # functions that are read only where their arguments have limits
-    (
-        *("erfinv", "erfcinv", "rgamma", "polygamma", "bessel_j", "bessel_i"),
-        *("gamma_lower", "gamma_upper", "beta_lower"),
-    )
-)
-
-
 NUMBERS = (int, fmpz, fmpq, arb)
 MOST_TERMS = 40
-MOST_POWER = 64  # that is written as a product
 
 
-class Expansion:
+class Expansion(Moving):
     """An expansion: its terms by key, and the key of the remainder (None: there is none)."""
 
     __slots__ = ("rest", "terms")
@@ -67,8 +62,7 @@ class Expansion:
 
     def first(self) -> Key:
         """A key that no term and no remainder is before."""
-        keys = [*self.terms, *([] if self.rest is None else [self.rest])]
-        return min(keys) if keys else FLAT
+        return min([*self.terms, FLAT if self.rest is None else self.rest])
 
     def lead(self) -> tuple[Key, Any]:
         """The largest term; raises TooShort where none is known, Undecided where it may be 0."""
@@ -80,17 +74,11 @@ class Expansion:
 
     def sign(self) -> int:
         """The sign right near the point."""
-        if self.is_zero():
-            return 0
-        return ball_numbers.sign(self.lead()[1])
+        return 0 if self.is_zero() else ball_numbers.sign(self.lead()[1])
 
     def is_zero(self) -> bool:
         """Whether it is 0 all along."""
         return not self.terms and self.rest is None
-
-    def is_integer(self) -> bool:
-        """Whether it is one whole number all along: nothing that moves is."""
-        return False
 
     def is_finite(self) -> bool:
         return all(c.is_finite() for c in self.terms.values())
@@ -123,18 +111,8 @@ class Expansion:
             terms[key] = terms[key] + c if key in terms else c
         return Expansion(terms, _nearer(self.rest, other.rest))
 
-    __radd__ = __add__
-
     def __neg__(self) -> Expansion:
         return Expansion({key: -c for key, c in self.terms.items()}, self.rest)
-
-    def __sub__(self, other: Any) -> Any:
-        return (
-            arb(0) if other is self else self + -other if isinstance(other, (Expansion, *NUMBERS)) else NotImplemented
-        )
-
-    def __rsub__(self, other: Any) -> Any:
-        return -self + other if isinstance(other, NUMBERS) else NotImplemented
 
     def __mul__(self, other: Any) -> Any:
         if isinstance(other, NUMBERS):
@@ -149,23 +127,12 @@ class Expansion:
         rests = [_sum(a.first(), b.rest) for a, b in ((self, other), (other, self)) if b.rest is not None]
         return Expansion(terms, min(rests, default=None))
 
-    __rmul__ = __mul__
-
-    def __pow__(self, exponent: int) -> Any:
-        found: Any = arb(1)
-        for _ in range(exponent):
-            found = self * found
-        return found if exponent >= 0 else NotImplemented
-
     def __truediv__(self, other: Any) -> Any:
         if isinstance(other, NUMBERS):
             if other == 0:
                 raise UndefinedAt("division by 0")
             return Expansion({key: c / other for key, c in self.terms.items()}, self.rest)
         return self * other.inverse() if isinstance(other, (Expansion, Huge)) else NotImplemented
-
-    def __rtruediv__(self, other: Any) -> Any:
-        return self.inverse() * other if isinstance(other, NUMBERS) else NotImplemented
 
     def inverse(self) -> Any:
         """1 over it."""
@@ -204,10 +171,9 @@ class Expansion:
         for k in range(1, around.prec):
             power = power * self
             found = found + power * around[k]
-        first = self.first()
-        if first != FLAT or self.terms or self.rest is not None:
-            found = Expansion(found.terms, _nearer(found.rest, _times(first, Fraction(around.prec))))
-        return found
+        if self.is_zero():
+            return found
+        return Expansion(found.terms, _nearer(found.rest, _times(self.first(), Fraction(around.prec))))
 
     def sqrt(self) -> Any:
         return self if self.is_zero() else self.raised(Fraction(1, 2))
@@ -224,9 +190,6 @@ class Expansion:
         grown = Expansion({LOGARITHM: -power, LOGLOG: -turned, ONE: c.log()})
         return grown + more.composed(around)
 
-    def log1p(self) -> Any:
-        return (self + 1).log()
-
     def exp(self) -> Any:
         grown, constant, gone = self.split()
         with capacity(POWERS):
@@ -242,15 +205,8 @@ class Expansion:
             raise Unbounded("a power whose exponent is not a simple fraction")
         return around * Expansion({(-power, -turned, Fraction(0)): arb(1)})
 
-    def expm1(self) -> Any:
-        return self.exp() - 1
-
     def power(self, exponent: Any) -> Any:
-        """A power that does not move, of what is not negative near the point."""
-        if exponent.is_integer() and abs(whole := int(exponent.unique_fmpz())) <= MOST_POWER:
-            return self**whole if whole >= 0 else (self**-whole).inverse()
-        if self.sign() < 0:
-            raise UndefinedAt("a fractional power of a negative number on one side of the point")
+        """A power that does not move, of what is positive near the point."""
         found = rational(exponent)
         if found is not None:
             return self.raised(found)
@@ -263,79 +219,28 @@ class Expansion:
 
     # --- functions ----------------------------------------------------------------------------------------
 
-    def __getattr__(self, name: str) -> Any:
-        if name not in LOCAL:
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        formula = ANYWHERE.get(name)
+        if formula is not None:
+            return partial(formula, self)
+        if name not in LOCAL and name not in FAR:
             raise AttributeError(name)
         return partial(self.local, name)
 
-    def local(self, method: str, *args: Any) -> Any:
-        """A function that is analytic at the limit, by its own series there."""
+    def local(self, name: str, *args: Any) -> Any:
+        """A function that is analytic at the limit, by its series there; at infinity by a formula, if there is one."""
         grown, constant, gone = self.split()
         if grown.terms:
-            raise Unbounded(f"{method} of an unbounded argument")
+            if name not in FAR:
+                raise Unbounded(f"{name} of an unbounded argument")
+            return FAR[name](self)
         with capacity(POWERS):
-            found = getattr(Series(arb_series([constant, 1], POWERS)), method)(*args)
-            return gone.composed(found.s)
+            around = getattr(Series(arb_series([constant, 1], POWERS)), name)(*args)
+            return gone.composed(around.s)
 
-    def grows(self) -> int:
-        """1 or -1 where it grows beyond all bounds, else 0."""
-        grown, _, _ = self.split()
-        side: int = grown.sign() if grown.terms else 0
-        return side
-
-    def sin(self) -> Any:
-        return Expansion({}, ONE) if self.grows() else self.local("sin")
-
-    def cos(self) -> Any:
-        return Expansion({}, ONE) if self.grows() else self.local("cos")
-
-    def tan(self) -> Any:
-        return self.sin() / self.cos()
-
-    def atan(self) -> Any:
-        side = self.grows()
-        return side * (arb.pi() / 2) - self.inverse().local("atan") if side else self.local("atan")
-
-    def asin(self) -> Any:
-        return arb.pi() / 2 - self.acos()
-
-    def acos(self) -> Any:
-        return 2 * ((1 - self) / (1 + self)).sqrt().atan()
-
-    def sinh(self) -> Any:
-        return (self.exp() - (-self).exp()) / 2 if self.grows() else self.local("sinh")
-
-    def cosh(self) -> Any:
-        return (self.exp() + (-self).exp()) / 2 if self.grows() else self.local("cosh")
-
-    def tanh(self) -> Any:
-        side = self.grows()
-        if not side:
-            return self.local("tanh")
-        shrunk = (self * (-2 * side)).exp()
-        return side * ((1 - shrunk) / (1 + shrunk))
-
-    def asinh(self) -> Any:
-        side = self.grows()
-        return side * (side * self + (self * self + 1).sqrt()).log() if side else self.local("asinh")
-
-    def acosh(self) -> Any:
-        return (self + (self * self - 1).sqrt()).log()
-
-    def atanh(self) -> Any:
-        return ((1 + self).log() - (1 - self).log()) / 2
-
-    def erf(self) -> Any:
-        side = self.grows()
-        return side - side * self.gaussian_tail() if side else self.local("erf")
-
-    def erfc(self) -> Any:
-        side = self.grows()
-        return (1 - side) + side * self.gaussian_tail() if side else self.local("erfc")
-
-    def gaussian_tail(self) -> Any:
-        """What is left of the error function far out: less than exp(-self**2)."""
-        return Expansion({}, (-(self * self)).exp().first())
+    def side(self) -> int:
+        """The sign where it grows beyond all bounds."""
+        return self.sign()
 
     def gamma(self) -> Any:
         return self.rgamma().inverse()
@@ -344,20 +249,13 @@ class Expansion:
         return self.gamma().log()
 
     def digamma(self) -> Any:
-        """By the derivative of 1/gamma."""
-        grown, constant, gone = self.split()
-        if grown.terms:
-            raise Unbounded("digamma of an unbounded argument")
-        with capacity(POWERS + 1):
-            around = arb_series([constant, 1], POWERS + 1).rgamma()
-        return -gone.composed(around.derivative()) / gone.composed(around)
-
-    def sinc_pi(self) -> Any:
-        return (self * arb.pi()).sin() / (self * arb.pi()) if self.grows() else self.local("sinc_pi")
+        """At a pole by psi(x) = psi(x + 1) - 1/x."""
+        pole = self.constant <= 0 and self.constant.is_integer()
+        return (self + 1).digamma() - self.inverse() if pole else self.local("digamma")
 
     def floor(self) -> Any:
-        _, constant, gone = self.split()
-        if self.grows():
+        grown, constant, gone = self.split()
+        if grown.terms:
             raise Unbounded("the integer part of an unbounded argument")
         whole = constant.floor()
         if not whole.is_exact():
@@ -386,16 +284,16 @@ class Expansion:
         return cls(terms, (Fraction(s.prec, root), Fraction(0), Fraction(0)))
 
 
-class Huge:
+class Huge(Moving):
     """What grows faster than every power: about exp(g) for an expansion g that grows beyond all bounds, with a sign."""
 
-    __slots__ = ("g", "side")
+    __slots__ = ("g", "signed")
 
-    def __init__(self, g: Expansion, side: int = 1) -> None:
+    def __init__(self, g: Expansion, signed: int = 1) -> None:
         self.g = g
-        self.side = side
+        self.signed = signed
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Callable[..., Any]:
         if name.startswith("_"):  # python-flint asks any object for these
             raise AttributeError(name)
         raise Unbounded(f"{name} of an argument that grows faster than every power")
@@ -405,36 +303,28 @@ class Huge:
             raise Unbounded("a sum of terms that grow faster than every power")
         return self
 
-    __radd__ = __sub__ = __add__
-
     def __neg__(self) -> Huge:
-        return Huge(self.g, -self.side)
-
-    def __rsub__(self, other: Any) -> Any:
-        return -self
+        return Huge(self.g, -self.signed)
 
     def __mul__(self, other: Any) -> Any:
         if isinstance(other, NUMBERS):
-            return arb(0) if other == 0 else Huge(self.g, self.side * ball_numbers.sign(arb(other)))
+            return arb(0) if other == 0 else Huge(self.g, self.signed * ball_numbers.sign(arb(other)))
+        if isinstance(other, Huge):
+            return Huge(self.g + other.g, self.signed * other.signed)
         if not isinstance(other, Expansion):
-            raise Unbounded("a product of factors that grow faster than every power")
-        side = other.sign()
-        return Huge(self.g + (side * other).log(), self.side * side)
-
-    __rmul__ = __mul__
+            return NotImplemented
+        sign = other.sign()
+        return Huge(self.g + (sign * other).log(), self.signed * sign)
 
     def __truediv__(self, other: Any) -> Any:
-        return self * (arb(1) / other) if isinstance(other, (Expansion, *NUMBERS)) else NotImplemented
-
-    def __rtruediv__(self, other: Any) -> Any:
-        return self.inverse() * other
+        return self * (arb(1) / other)
 
     def inverse(self) -> Expansion:
         """1 over it: smaller than every power."""
         return flat()
 
     def log(self) -> Any:
-        if self.side < 0:
+        if self.signed < 0:
             raise UndefinedAt("the logarithm of a negative number on one side of the point")
         return self.g + flat()
 
@@ -446,16 +336,34 @@ class Huge:
 
     def sign(self) -> int:
         """The sign right near the point."""
-        return self.side
+        return self.signed
 
-    def is_integer(self) -> bool:
-        return False
 
-    def is_zero(self) -> bool:
-        return False
+def gaussian_tail(x: Expansion) -> Expansion:
+    """What is left of the error function far out: less than exp(-x**2)."""
+    return Expansion({}, (-(x * x)).exp().first())
 
-    def is_finite(self) -> bool:
-        return True
+
+LOCAL = frozenset(  # functions that are read only where their arguments have limits
+    (
+        *("erfinv", "erfcinv", "rgamma", "hurwitz", "bessel_j", "bessel_i"),
+        *("gamma_lower", "gamma_upper", "beta_lower"),
+    )
+)
+FAR: dict[str, Callable[[Any], Any]] = {  # functions of what grows beyond all bounds; else they are read as the others
+    **{name: FORMULAS[name] for name in ("sinh", "cosh", "tanh", "asinh")},
+    "sin": lambda x: Expansion({}, ONE),
+    "cos": lambda x: Expansion({}, ONE),
+    "atan": lambda x: x.side() * (arb.pi() / 2) - x.inverse().atan(),
+    "erf": lambda x: x.side() - x.side() * gaussian_tail(x),
+    "erfc": lambda x: (1 - x.side()) + x.side() * gaussian_tail(x),
+    "sinc_pi": lambda x: (x * arb.pi()).sin() / (x * arb.pi()),
+}
+ANYWHERE: dict[str, Callable[[Any], Any]] = {  # formulas that hold at edges and at infinity too
+    **{name: FORMULAS[name] for name in ("tan", "expm1", "log1p", "acosh", "atanh")},
+    "asin": lambda x: arb.pi() / 2 - x.acos(),
+    "acos": lambda x: 2 * ((1 - x) / (1 + x)).sqrt().atan(),
+}
 
 
 def flat() -> Expansion:

@@ -8,13 +8,14 @@ that would lose digits the constant term is taken from the function on balls.
 
 from __future__ import annotations
 
-from math import comb
+from math import comb, perm
 from typing import TYPE_CHECKING, Any
 
 from flint import arb, arb_series, ctx, fmpz
 
 from gradcli.checks.evaluate import ball_numbers
 from gradcli.checks.evaluate.interpretation import Tie, Undecided, UndefinedAt
+from gradcli.checks.expansions.elementary import FORMULAS, Moving
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,28 +49,24 @@ def step_of(s: Any) -> Any:
     return replaced(s, arb(0))
 
 
-def is_left(s: Any) -> bool:
-    """Whether a series starts left of 0, as far as its middle tells: it chooses between two true formulas."""
-    return bool(s[0].mid() < 0)
-
-
 NUMBERS = (int, fmpz, arb)
-LIKE_FLINT = frozenset(("exp", "sin", "cos", "tan", "atan", "erf", "erfi", "erfc", "gamma", "rgamma", "lgamma"))
+FLINT = frozenset(  # functions of python-flint's series that are sound as they are, digits included
+    (
+        *("exp", "sin", "cos", "tan", "atan", "erf", "erfi", "erfc", "gamma", "rgamma", "lgamma"),
+        *("sqrt", "asin", "acos"),
+    )
+)
+EDGES = {"sqrt": 0, "asin": 1, "acos": 1}  # sizes of constant terms for which only the sides tell
+INCOMPLETE = frozenset(("gamma_lower", "gamma_upper", "beta_lower"))  # the last but one argument is the series
 
 
-class Series:
+class Series(Moving):
     """A function of the step along a direction, near the point: a truncated power series of python-flint in `s`."""
 
     __slots__ = ("s",)
 
     def __init__(self, s: Any) -> None:
         self.s = s
-
-    def __getattr__(self, name: str) -> Any:
-        """A method that python-flint's own does well, digits included."""
-        if name not in LIKE_FLINT:
-            raise AttributeError(name)
-        return lambda: Series(getattr(self.s, name)())
 
     # --- what is known ----------------------------------------------------------------------------------------
 
@@ -92,13 +89,9 @@ class Series:
             raise Tie
         return ball_numbers.sign(constant)
 
-    def is_integer(self) -> bool:
-        """Whether it is one whole number all along: nothing that moves is."""
-        return False
-
-    def is_zero(self) -> bool:
-        """Whether it is 0 all along: nothing that moves is."""
-        return False
+    def side(self) -> int:
+        """The sign as far as the middle tells: it chooses between two true formulas."""
+        return -1 if self.s[0].mid() < 0 else 1
 
     # --- ring operations: sound as they are -------------------------------------------------------------------
 
@@ -115,9 +108,6 @@ class Series:
         if isinstance(other, Series):
             return Series(self.s - other.s)
         return Series(self.s - other) if isinstance(other, NUMBERS) else NotImplemented
-
-    def __rsub__(self, other: Any) -> Any:
-        return Series(other - self.s) if isinstance(other, NUMBERS) else NotImplemented
 
     def __neg__(self) -> Series:
         return Series(-self.s)
@@ -154,12 +144,24 @@ class Series:
             raise UndefinedAt("division by 0")
         return self.s
 
-    # --- roots and whole numbers ------------------------------------------------------------------------------
+    # --- functions --------------------------------------------------------------------------------------------
 
-    def sqrt(self) -> Series:
-        if self.s[0].is_zero():
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        """A function by python-flint's own, or by a formula that loses no digits but those of the value."""
+        if name in FLINT:
+            return lambda: self._own(name)
+        if name in FORMULAS:
+            return lambda: Series(replaced(FORMULAS[name](self).s, getattr(self.s[0], name)()))
+        if name in INCOMPLETE:
+            return lambda *args: Series(
+                replaced(getattr(arb_series, name)(*args[:-1], self.s, args[-1]), getattr(self.s[0], name)(*args))
+            )
+        raise AttributeError(name)
+
+    def _own(self, name: str) -> Series:
+        if name in EDGES and abs(self.s[0]) == EDGES[name]:
             raise Tie
-        return Series(self.s.sqrt())
+        return Series(getattr(self.s, name)())
 
     def floor(self) -> Any:
         """The whole number below, where it is one and the same around the point."""
@@ -169,32 +171,10 @@ class Series:
             raise Tie
         return whole
 
-    # --- exponentials and logarithms --------------------------------------------------------------------------
-
-    def expm1(self) -> Any:
-        return Series(replaced(self.s.exp() - 1, self.s[0].expm1()))
-
     def log(self) -> Any:
         if self.s[0].is_zero():
             raise UndefinedAt("the logarithm of 0")
         return Series(self.s.log())
-
-    def log1p(self) -> Any:
-        return Series(replaced((self.s + 1).log(), self.s[0].log1p()))
-
-    # --- circular functions -----------------------------------------------------------------------------------
-
-    def asin(self) -> Series:
-        self._off_the_edges()
-        return Series(self.s.asin())
-
-    def acos(self) -> Series:
-        self._off_the_edges()
-        return Series(self.s.acos())
-
-    def _off_the_edges(self) -> None:
-        if abs(self.s[0]) == 1:
-            raise Tie
 
     def sinc_pi(self) -> Any:
         if self.s[0].is_zero():
@@ -203,82 +183,46 @@ class Series:
             raise Undecided("a number that may be 0")
         return Series(replaced(self.s.sin_pi() / (self.s * arb.pi()), self.s[0].sinc_pi()))
 
-    # --- hyperbolic functions ---------------------------------------------------------------------------------
-
-    def sinh(self) -> Any:
-        grown = self.s.exp()
-        return Series(replaced((grown - 1 / grown) / 2, self.s[0].sinh()))
-
-    def cosh(self: Any) -> Any:
-        half = (self / 2).sinh().s
-        return Series(replaced(2 * half * half + 1, self.s[0].cosh()))
-
-    def tanh(self) -> Any:
-        s = -self.s if is_left(self.s) else self.s
-        shrunk = (-2 * s).exp()
-        value = (1 - shrunk) / (1 + shrunk)
-        return Series(replaced(-value if is_left(self.s) else value, self.s[0].tanh()))
-
-    def asinh(self) -> Any:
-        s = -self.s if is_left(self.s) else self.s
-        value = (s + (s * s + 1).sqrt()).log()
-        return Series(replaced(-value if is_left(self.s) else value, self.s[0].asinh()))
-
-    def acosh(self: Any) -> Any:
-        found = (self + ((self - 1) * (self + 1)).sqrt()).log()
-        return Series(replaced(found.s, self.s[0].acosh()))
-
-    def atanh(self) -> Any:
-        s = self.s
-        if abs(s[0]) == 1:
-            raise UndefinedAt("atanh of 1 or -1")
-        return Series(replaced(((1 + s).log() - (1 - s).log()) / 2, s[0].atanh()))
-
-    # --- the error and the gamma function ---------------------------------------------------------------------
-
     def erfinv(self) -> Any:
-        value = self.s[0].erfinv()
-        return Series(inverse(lambda y: y.erf(), value, self.s))
+        return self.by_inverse("erf", self.s[0].erfinv())
 
     def erfcinv(self) -> Any:
-        value = self.s[0].erfcinv()
-        return Series(inverse(lambda y: y.erfc(), value, self.s))
+        return self.by_inverse("erfc", self.s[0].erfcinv())
+
+    def by_inverse(self, forward: str, value: Any) -> Series:
+        """The inverse of a function of python-flint's series, given its value at the constant term."""
+        terms = self.s.prec
+        if terms < 2:
+            return Series(arb_series([value], terms))
+        with capacity(terms):
+            back = step_of(getattr(arb_series([value, 1], terms), forward)()).reversion()
+        return Series(replaced(back(step_of(self.s)), value))
 
     def digamma(self) -> Any:
-        constant = self.s[0]
-        if constant > 0:
-            return Series(composed(lambda x: x.lgamma().derivative(), self.s, 1))
-        found = composed(lambda x: -x.rgamma().derivative() / x.rgamma(), self.s, 1)
-        return Series(replaced(found, constant.digamma()))
+        constant, terms = self.s[0], self.s.prec
+        with capacity(terms + 1):
+            around = arb_series([constant, 1], terms + 1)
+            if constant > 0:
+                local = around.lgamma().derivative()
+            else:
+                local = -around.rgamma().derivative() / around.rgamma()
+        return Series(replaced(local(step_of(self.s)), constant.digamma()))
+
+    def hurwitz(self, order: int) -> Any:
+        """Hurwitz' zeta function of a whole order above 1, right of 0."""
+        value = self.s[0]
+        return self.by_derivatives(lambda k: (-1) ** k * perm(order + k - 1, k) * arb(order + k).zeta(value))
 
     def bessel_j(self, n: int) -> Any:
-        constant = self.s[0]
-        return Series(from_derivatives(lambda k: bessel_derivative(constant.bessel_j, n, k, -1), self.s))
+        return self.by_derivatives(lambda k: bessel_derivative(self.s[0].bessel_j, n, k, -1))
 
     def bessel_i(self, n: int) -> Any:
-        constant = self.s[0]
-        return Series(from_derivatives(lambda k: bessel_derivative(constant.bessel_i, n, k, 1), self.s))
+        return self.by_derivatives(lambda k: bessel_derivative(self.s[0].bessel_i, n, k, 1))
 
-    def gamma_lower(self, a: Any, regularized: int) -> Any:
-        return Series(replaced(arb_series.gamma_lower(a, self.s, regularized), self.s[0].gamma_lower(a, regularized)))
-
-    def gamma_upper(self, a: Any, regularized: int) -> Any:
-        return Series(replaced(arb_series.gamma_upper(a, self.s, regularized), self.s[0].gamma_upper(a, regularized)))
-
-    def beta_lower(self, a: Any, b: Any, regularized: int) -> Any:
-        found = arb_series.beta_lower(a, b, self.s, regularized)
-        return Series(replaced(found, self.s[0].beta_lower(a, b, regularized)))
-
-    def polygamma(self, n: int) -> Any:
-        """The n-th derivative of digamma, right of 0."""
-
-        def derivative(x: Any) -> Any:
-            found = x.lgamma()
-            for _ in range(n + 1):
-                found = found.derivative()
-            return found
-
-        return Series(composed(derivative, self.s, n + 1))
+    def by_derivatives(self, derivative: Callable[[int], Any]) -> Series:
+        """A function by Taylor's formula, from its k-th derivative at the constant term."""
+        coefficients = [derivative(k) / arb.fac_ui(k) for k in range(self.s.prec)]
+        return Series(arb_series(coefficients, self.s.prec)(step_of(self.s)))
 
 
 def sine_quotient(z: Any) -> Any:
@@ -288,12 +232,6 @@ def sine_quotient(z: Any) -> Any:
         term = term * z * z / -(2 * k * (2 * k + 1))
         total = total + term
     return total
-
-
-def from_derivatives(orders: Callable[[int], Any], s: Any) -> Any:
-    """f(s) by Taylor's formula, where `orders(k)` is the k-th derivative of f at the constant term of s."""
-    coefficients = [orders(k) / arb.fac_ui(k) for k in range(s.prec)]
-    return arb_series(coefficients, s.prec)(step_of(s))
 
 
 def bessel_derivative(function: Callable[[int], Any], n: int, k: int, side: int) -> Any:
@@ -306,20 +244,3 @@ def bessel_derivative(function: Callable[[int], Any], n: int, k: int, side: int)
             value = -value
         total = total + comb(k, j) * side**j * value
     return total / arb(2) ** k
-
-
-def composed(f: Callable[[Any], Any], s: Any, extra: int) -> Any:
-    """f(s), from f's own series around the constant term; f loses `extra` coefficients."""
-    with capacity(s.prec + extra):
-        local = f(arb_series([s[0], 1], s.prec + extra))
-    return local(step_of(s))
-
-
-def inverse(forward: Callable[[Any], Any], value: Any, s: Any) -> Any:
-    """The inverse function of `forward` on a series, given its value at the constant term."""
-    if s.prec < 2:
-        return arb_series([value], s.prec)
-    with capacity(s.prec):
-        around = forward(arb_series([value, 1], s.prec))
-        back = step_of(around).reversion()
-    return replaced(back(step_of(s)), value)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from types import SimpleNamespace
+from types import NoneType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import sympy
@@ -119,10 +119,10 @@ class SympyField(SymbolicField):
             self.ties.append(x)
         return int(bool(value > 0)) - int(bool(value < 0))
 
-    def checked(self, node: Node, entry: Any, xs: Sequence[Entries]) -> Any:
-        if not isinstance(entry, (bool, int, Failure)) and tree_size(entry) > MOST_OPERATIONS:
+    def accepted(self, node: Node, made: Any, operands: Sequence[Any]) -> Any:
+        if not isinstance(made, (bool, int, Failure, NoneType)) and tree_size(made) > MOST_OPERATIONS:
             raise Unsupported(f"more than {MOST_OPERATIONS:,} operations in SymPy")
-        return entry
+        return super().accepted(node, made, operands)
 
 
 def derivative(output: Node, target: Node, entry: int, point: Point) -> Answer:
