@@ -169,7 +169,7 @@ def test_a_recording_is_proved_from_outside(
 def test_arrays_cross_the_pipe_as_they_are() -> None:
     from io import BytesIO
 
-    from gradcli.checks.callables import runner
+    from gradcli import child_process
 
     sent = {
         "x": np.array([[1.5, np.nan, -0.0], [np.inf, 5e-324, -1e308]]),
@@ -179,17 +179,17 @@ def test_arrays_cross_the_pipe_as_they_are() -> None:
         "text": "a\nb",
     }
     stream = BytesIO()
-    runner.send(stream, sent)
-    runner.send(stream, {"next": 1})
+    child_process.send(stream, sent)
+    child_process.send(stream, {"next": 1})
     stream.write(b"Fatal Python error: Segmentation fault\n")
     stream.seek(0)
-    found, rest = runner.receive(stream), []
+    found, rest = child_process.receive(stream), []
     assert found is not None and found.keys() == sent.keys() and found["text"] == "a\nb"
     for name in ("x", "n", "none", "number"):
         assert found[name].dtype == sent[name].dtype and found[name].shape == sent[name].shape
         assert found[name].tobytes() == sent[name].tobytes()
-    assert runner.receive(stream) == {"next": 1}
-    assert runner.receive(stream, rest) is None and rest == [b"Fatal Python error: Segmentation fault\n"]
+    assert child_process.receive(stream) == {"next": 1}
+    assert child_process.receive(stream, rest) is None and rest == [b"Fatal Python error: Segmentation fault\n"]
     for line in (
         b'{"x": {"dtype": "<f8", "shape": [3], "data": "AAAA"}}\n',
         b'{"x": {"dtype": "O", "shape": [1], "data": ""}}\n',
@@ -199,6 +199,6 @@ def test_arrays_cross_the_pipe_as_they_are() -> None:
         b"[1]\n",
         b"[" * 100_000 + b"\n",
     ):
-        assert runner.receive(BytesIO(line)) is None
+        assert child_process.receive(BytesIO(line)) is None
     with pytest.raises(TypeError):
-        runner.send(BytesIO(), {"x": np.array([{}], dtype=object)})
+        child_process.send(BytesIO(), {"x": np.array([{}], dtype=object)})

@@ -144,9 +144,7 @@ def test_no_answer_in_time(oracle: Oracle) -> None:
 
 def test_a_process_that_cannot_start_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """Weaker verdicts from differences alone must not hide a broken installation."""
-    monkeypatch.setattr(
-        "gradcli.checks.oracle.child_process.CODE", "import a_module_that_does_not_exist_{module}  # {paths}"
-    )
+    monkeypatch.setattr("gradcli.child_process.CODE", "import a_module_that_does_not_exist_{module}  # {paths}")
     made = Oracle()
     with pytest.raises(GradcliError, match="GC999"):
         check_script("x**2", at={"x": 1.0}, oracle=made)

@@ -177,7 +177,7 @@ def test_an_oracle_takes_over_the_limit_of_its_worker() -> None:
 
 
 def test_cpu_time_ends_what_nobody_can_end() -> None:
-    code = "from gradcli.checks.oracle.child_process import *; extend_cpu_limit(0.1); import tests.fake_worker as w; w.spin()"
+    code = "from gradcli.child_process import *; extend_cpu_limit(0.1); import tests.fake_worker as w; w.spin()"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, timeout=60, check=False)
     assert done.returncode == -signal.SIGXCPU
 
@@ -311,9 +311,7 @@ def test_what_depends_on_the_machine_is_said(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_failure_of_gradcli_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "TypeError" in json.loads(answered("x.grad", 0, b"x", {"no_such_option": 1}))["failure"]
-    monkeypatch.setattr(
-        "gradcli.checks.oracle.child_process.CODE", "import a_module_that_does_not_exist_{module}  # {paths}"
-    )
+    monkeypatch.setattr("gradcli.child_process.CODE", "import a_module_that_does_not_exist_{module}  # {paths}")
     monkeypatch.setattr("gradcli.checks.oracle.oracle_client._shared", [Oracle()])
     assert "GC999" in json.loads(answered("x.grad", 0, b"x = 2; x**2", {}))["failure"]
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gradcli.checks.callables.api import check_callable
-from gradcli.checks.callables.runner import packed
+from gradcli.child_process import packed
 from gradcli.diagnostics import GradcliError
 from gradcli.frameworks.box import boxed, opened
 from gradcli.frameworks.call_arguments import numbers, parameters

@@ -20,15 +20,15 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.batch.discovery.cases import block_limits
 from gradcli.batch.workers.transport import report_to_json
-from gradcli.checks.oracle.child_process import (
+from gradcli.checks.oracle.oracle_client import shared
+from gradcli.checks.report import Report, refused, timed
+from gradcli.child_process import (
     MIB,
     end_with_parent,
     extend_cpu_limit,
     limit_memory,
     resident,
 )
-from gradcli.checks.oracle.oracle_client import shared
-from gradcli.checks.report import Report, refused, timed
 from gradcli.data.loading import recorded, using
 from gradcli.diagnostics import GradcliError
 from gradcli.language.limits import limits_of

@@ -22,8 +22,8 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradcli.batch.workers.transport import report_from_json
-from gradcli.checks.oracle.child_process import start, whole_lines
 from gradcli.checks.report import Check, Report, summarised
+from gradcli.child_process import start, whole_lines
 from gradcli.diagnostics import error
 from gradcli.language.directives import longest_timeout
 

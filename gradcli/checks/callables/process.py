@@ -21,10 +21,10 @@ import numpy as np
 
 from gradcli.checks.callables import runner
 from gradcli.checks.callables.api import About, Options, failed, report_on
-from gradcli.checks.callables.runner import FIELDS, RUNNING, file_of, receive, send
-from gradcli.checks.oracle.child_process import start
+from gradcli.checks.callables.runner import FIELDS, RUNNING, file_of
 from gradcli.checks.report import Check, Report, summarised, timed
 from gradcli.checks.witnesses import parse_witnesses
+from gradcli.child_process import receive, send, start
 from gradcli.diagnostics import Diagnostic, GradcliError, error, visible
 from gradcli.frameworks.box import Box
 from gradcli.frameworks.call_arguments import Argument

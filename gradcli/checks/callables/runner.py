@@ -1,6 +1,6 @@
 """The process in which a user's code runs: it receives calls through a pipe and returns values and gradients.
 
-Messages are lines of JSON with arrays of numbers in them. Nothing is pickled; what this process sends is never run.
+Nothing is pickled; what this process sends is never run.
 
 This is the only module here that loads a user's file. It may crash, hang or be killed at any time: `process` starts
 it, follows its messages, and ends it. It judges nothing.
@@ -16,13 +16,10 @@ import os
 import signal
 import sys
 import warnings
-from base64 import b64decode, b64encode
-from json import dumps, loads
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-import numpy as np
-
+from gradcli.child_process import receive, send
 from gradcli.diagnostics import GradcliError, did_you_mean, error, visible
 from gradcli.frameworks.box import boxed, line_of, opened
 from gradcli.frameworks.call_arguments import takes_cotangent
@@ -39,8 +36,6 @@ if TYPE_CHECKING:
     Message = dict[str, Any]
 
 LOADING, RUNNING = "load", "run"
-KINDS = "fciub"  # numbers and truth values
-MOST_LINES = 1_000
 MOST_FILES = 1 << 12  # numbers of open files that a process which has just begun may have
 
 
@@ -236,49 +231,3 @@ def answer(box: Box, question: Message) -> Message:
         return {"failed": vars(problem)}
     except KeyboardInterrupt:
         return {"failed": vars(Failed(box.role, "KeyboardInterrupt was raised"))}
-
-
-# --- messages ---------------------------------------------------------------------------------------------------------
-
-
-def send(stream: IO[bytes], message: Message) -> None:
-    """Write one message, which may hold arrays of numbers. Raises OSError where the reader has ended."""
-    stream.write(dumps(message, default=packed).encode() + b"\n")
-    stream.flush()
-
-
-def receive(stream: IO[bytes], rest: list[bytes] | None = None) -> Message | None:
-    """The next message; None where there are no more. Lines that are none, such as a crash's, are left in `rest`."""
-    while line := stream.readline():
-        try:
-            message = loads(line, object_hook=with_array) if line.endswith(b"\n") else None
-        except (ValueError, TypeError, RecursionError):
-            message = None
-        if isinstance(message, dict):
-            return message
-        if rest is not None and len(rest) < MOST_LINES:
-            rest.append(line)
-    return None
-
-
-def packed(array: Any) -> Message:
-    """An array of numbers as JSON. Raises TypeError for anything else.
-
-    >>> with_array(packed(np.array([1.5, np.nan])))
-    array([1.5, nan])
-    """
-    array = np.asarray(array)
-    if array.dtype.kind not in KINDS:
-        raise TypeError(f"an array of {array.dtype} holds no numbers")
-    data = b64encode(np.ascontiguousarray(array).tobytes()).decode()
-    return {"dtype": array.dtype.str, "shape": list(array.shape), "data": data}
-
-
-def with_array(value: Message) -> Any:
-    """The array of its JSON, any other object as it is. Raises TypeError or ValueError for an array without numbers."""
-    if value.keys() != {"dtype", "shape", "data"}:
-        return value
-    dtype = np.dtype(str(value["dtype"]))
-    if dtype.kind not in KINDS:
-        raise TypeError(f"an array of {dtype} holds no numbers")
-    return np.ndarray(tuple(map(int, value["shape"])), dtype, b64decode(value["data"])).copy()

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from gradcli.checks.oracle.child_process import resident, start, whole_lines
+from gradcli.child_process import resident, start, whole_lines
 from gradcli.diagnostics import error
 from gradcli.graph.flat import Table
 from gradcli.graph.loop import nodes_in

@@ -28,7 +28,7 @@ from gradcli.checks.evaluate.balls import Literals
 from gradcli.checks.evaluate.evaluation import work_of
 from gradcli.checks.evaluate.interpretation import Failure, Undecided, UndefinedAt, Unsupported
 from gradcli.checks.oracle.call_budget import CallBudget, UsedBefore
-from gradcli.checks.oracle.child_process import cpu_limit, end_with_parent, extend_cpu_limit, limit_memory
+from gradcli.child_process import cpu_limit, end_with_parent, extend_cpu_limit, limit_memory
 from gradcli.graph.flat import restore_nodes
 from gradcli.graph.node import is_reader, reachable
 from gradcli.primitives import catalogue

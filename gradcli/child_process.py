@@ -1,6 +1,7 @@
-"""A Python process that runs the `main` of a module, with pipes for JSON lines, and the limits that it sets itself.
+"""A Python process that runs the `main` of a module: its pipes and messages, and the limits that it sets itself.
 
-The process finds modules where this one does, but never in the current folder for being there.
+The process finds modules where this one does, but never in the current folder for being there. Messages are lines of
+JSON, in which arrays of numbers are objects of three fields. Nothing is pickled.
 """
 
 from __future__ import annotations
@@ -8,9 +9,11 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from base64 import b64decode, b64encode
 from contextlib import suppress
 from importlib import import_module
 from itertools import takewhile
+from json import dumps, loads
 from select import select
 from time import process_time
 from typing import TYPE_CHECKING, Any
@@ -19,6 +22,9 @@ from weakref import finalize
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Iterable, Iterator
+    from typing import IO
+
+    Message = dict[str, Any]
 
 
 CODE = (  # graphs and forms are many small objects without cycles: garbage is collected seldom
@@ -73,13 +79,69 @@ def whole_lines(stream: Iterable[str]) -> Iterator[str]:
     return takewhile(lambda line: line.endswith("\n"), stream)
 
 
+# --- messages ---------------------------------------------------------------------------------------------------------
+
+KINDS = "fciub"  # numbers and truth values
+MOST_LINES = 1_000
+
+
+def send(stream: IO[bytes], message: Message) -> None:
+    """Write one message, which may hold arrays of numbers. Raises OSError where the reader has ended."""
+    stream.write(dumps(message, default=packed).encode() + b"\n")
+    stream.flush()
+
+
+def receive(stream: IO[bytes], rest: list[bytes] | None = None) -> Message | None:
+    """The next message; None where there are no more. Lines that are none, such as a crash's, are left in `rest`."""
+    while line := stream.readline():
+        try:
+            message = loads(line, object_hook=with_array) if line.endswith(b"\n") else None
+        except (ValueError, TypeError, RecursionError):
+            message = None
+        if isinstance(message, dict):
+            return message
+        if rest is not None and len(rest) < MOST_LINES:
+            rest.append(line)
+    return None
+
+
+def packed(array: Any) -> Message:
+    """An array of numbers as JSON. Raises TypeError for anything else.
+
+    >>> import numpy as np
+    >>> with_array(packed(np.array([1.5, np.nan])))
+    array([1.5, nan])
+    """
+    import numpy as np  # the oracle's process sends no arrays
+
+    array = np.asarray(array)
+    if array.dtype.kind not in KINDS:
+        raise TypeError(f"an array of {array.dtype} holds no numbers")
+    data = b64encode(np.ascontiguousarray(array).tobytes()).decode()
+    return {"dtype": array.dtype.str, "shape": list(array.shape), "data": data}
+
+
+def with_array(value: Message) -> Any:
+    """The array of its JSON, any other object as it is. Raises TypeError or ValueError for an array without numbers."""
+    if value.keys() != {"dtype", "shape", "data"}:
+        return value
+    import numpy as np
+
+    dtype = np.dtype(str(value["dtype"]))
+    if dtype.kind not in KINDS:
+        raise TypeError(f"an array of {dtype} holds no numbers")
+    return np.ndarray(tuple(map(int, value["shape"])), dtype, b64decode(value["data"])).copy()
+
+
+# --- limits ---------------------------------------------------------------------------------------------------------
+
 MIB = 2**20
 
 
 def end_with_parent() -> None:
     """Let the kernel kill this process when its parent ends, in whatever way; on Linux.
 
-    The last argument of the command line is the reading end of a pipe that nobody writes to (`child.start`): the parent
+    The last argument of the command line is the reading end of a pipe that nobody writes to (`start`): the parent
     holds the other end. When that is closed the kernel sends the signal for input, which is made SIGKILL here. Unlike
     PR_SET_PDEATHSIG this depends on the parent's process, not on the thread that started this one.
     """
