@@ -10,7 +10,6 @@ whether the function jumps, has a kink, grows without a bound, or is smooth as f
 from __future__ import annotations
 
 import math
-from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 
     Box = Mapping[str, tuple[float, float]]
     Values = Mapping[str, Any]
-    At = Callable[[list[float]], dict[str, Any]]
+    Line = Callable[[float], dict[str, Any]]  # the point at a place on a line
     Judge = Callable[[Subject], Outcome]
 
 GOOD = ("PROVED", "CERTIFIED", "IMPRECISE", "AGREES")
@@ -134,72 +133,73 @@ class BoxCheck:
         assert subject.output is not None and subject.target is not None
         self.exact, self.subject, self.outcome, self.sides, self.judge = exact, subject, outcome, sides, judge
         self.output, self.target = subject.output, subject.target
+        self.size = sum(subject.values[name].size for name in sides)
         self.evidence: dict[str, Any] = {"box": {name: list(ends) for name, ends in sides.items()}}
 
     def verdict(self) -> Outcome:
         """The outcome at the point with what holds on the box, or what was found elsewhere in it."""
-        several = sum(self.subject.values[name].size for name in self.sides) > 1
-        answer = self.cover([self.sides], pieces=FIRST_PIECES if several else MOST_PIECES)
-        if several and answer.get("state") == "open":
-            for one, line, entry in islice(self.on_lines(answer["open"]), MOST_BRACKETS):
-                found = self.at_bracket(one, line, entry)
-                if found.verdict in ROUGH:
-                    return self.elsewhere(found, one, line)
+        answer = self.cover([self.sides], pieces=FIRST_PIECES if self.size > 1 else MOST_PIECES)
+        if self.size > 1 and answer.get("state") == "open":
+            found = self.singular_on_lines(answer["open"])
+            if found is not None:
+                return found
             answer = self.cover([self.sides])
         if "problem" in answer:
             return self.left_open(f"the box could not be subdivided: {answer['reason']}")
         self.evidence["pieces"] = answer["pieces"]
-        parts, across, proved = [self.sides], "", True
+        parts, joins = [self.sides], list[Bracket]()
         if answer["state"] == "open":
             for piece in answer["open"]:
-                place = [shortest_inside(*ends) for ends in piece]
-                found = self.judged_at(place)
+                place = self.at([shortest_inside(*ends) for ends in piece])
+                found = self.judge(self.subject.at(place))
                 if found.verdict in ROUGH:
-                    return self.moved(found, "at", self.at(place))
-            smooth: list[Bracket] = []
-            for ends in merged([piece[0] for piece in answer["open"]]) if self.may_be_smooth(answer) else ():
-                for one in self.brackets(*ends, self.at):
-                    found = self.at_bracket(one, self.at)
-                    if found.verdict not in GOOD:
-                        return self.elsewhere(found, one, self.at)
-                    proved = proved and (one.low < one.high or found.verdict == "PROVED")
-                    smooth.append(one)
-            if smooth:
-                ((name, ends),) = self.sides.items()
-                parts = [{name: part} for part in parts_between(*ends, smooth)]
-                answer = self.cover(parts)
-                places = [shortest_inside(one.low, one.high) for one in smooth]
-                self.evidence |= {"smooth_across": places, "pieces": answer.get("pieces", 0)}
-                across = f"; smooth across {name} = {', '.join(f'{x:g}' for x in places)}"
+                    return self.moved(found, "at", place)
+            if self.size == 1 and answer["left"] == len(answer["open"]):
+                joins = [one for ends in merged([piece[0] for piece in answer["open"]]) for one in self.brackets(*ends)]
+        proved = True
+        for one in joins:
+            found = self.at_bracket(one, self.on_axis)
+            if found.verdict not in GOOD:
+                return self.near_bracket(found, one, self.on_axis)
+            proved = proved and (one.low < one.high or found.verdict == "PROVED")
+        across = ""
+        if joins:
+            ((name, ends),) = self.sides.items()
+            parts = [{name: part} for part in parts_between(*ends, joins)]
+            answer = self.cover(parts)
+            places = [shortest_inside(one.low, one.high) for one in joins]
+            self.evidence |= {"smooth_across": places, "pieces": answer.get("pieces", 0)}
+            across = f"; smooth across {name} = {', '.join(f'{x:g}' for x in places)}"
         if answer["state"] in ("refuted", "undefined"):
-            return self.moved(self.judged_at(answer["at"]), "at", self.at(answer["at"]))
+            place = self.at(answer["at"])
+            return self.moved(self.judge(self.subject.at(place)), "at", place)
         if answer["state"] == "open":
             left = f"{answer['left']:,} pieces are undecided after {answer['pieces']:,} subdivisions, "
             left += f"{100 * (1 - answer['settled']):.3g} % of the box"
             return self.left_open(f"{left}: {pieces_text([*self.sides], answer['open'])}")
-        ends_of = ", ".join(f"{name} in [{low:g}, {high:g}]" for name, (low, high) in self.sides.items())
-        outcome, where = self.outcome, f"on the whole box {ends_of}"
-        if outcome.verdict != "AGREES" and self.proved_everywhere(answer["regions"]):
-            evidence = {**outcome.evidence, **self.evidence, "regions": len(answer["regions"])}
+        return self.settled(parts, answer["regions"], proved, across)
+
+    def settled(self, parts: Sequence[Box], regions: list[Any], proved: bool, across: str) -> Outcome:
+        """The verdict on a box all pieces of which are settled: by a proof on each region, else to a bound."""
+        outcome = self.outcome
+        where = ", ".join(f"{name} in [{low:g}, {high:g}]" for name, (low, high) in self.sides.items())
+        where = f"on the whole box {where}"
+        if outcome.verdict != "AGREES" and self.proved_everywhere(regions):
+            evidence = {**outcome.evidence, **self.evidence, "regions": len(regions)}
             verdict = "IMPRECISE" if outcome.verdict == "IMPRECISE" else "PROVED" if proved else "CERTIFIED"
             return outcome._replace(verdict=verdict, message=f"equal by algebra {where}{across}", evidence=evidence)
         answer = self.cover(parts, TOLERANCE)
-        if answer.get("state") == "settled":
-            self.evidence |= {"pieces": answer["pieces"], "bound_on_the_box": answer["bound"]}
-            close = f"the claim is within {answer['bound']:.1e} of the derivative, relative to its largest size there"
-            evidence = {**outcome.evidence, **self.evidence}
-            return outcome._replace(message=f"{outcome.message}; {where} {close}{across}", evidence=evidence)
-        share = 100 * answer.get("settled", 0.0)
-        return self.left_open(f"no proof, and enclosures to {TOLERANCE:g} cover only {share:.3g} % of the box")
+        if answer.get("state") != "settled":
+            share = 100 * answer.get("settled", 0.0)
+            return self.left_open(f"no proof, and enclosures to {TOLERANCE:g} cover only {share:.3g} % of the box")
+        self.evidence |= {"pieces": answer["pieces"], "bound_on_the_box": answer["bound"]}
+        close = f"the claim is within {answer['bound']:.1e} of the derivative, relative to its largest size there"
+        message = f"{outcome.message}; {where} {close}{across}"
+        return outcome._replace(message=message, evidence={**outcome.evidence, **self.evidence})
 
-    def may_be_smooth(self, answer: Any) -> bool:
-        """Whether all open pieces of an interval are known, and few: then their singularities are looked at."""
-        (size, *others) = [self.subject.values[name].size for name in self.sides]
-        return size == 1 and not others and answer["left"] == len(answer["open"])
+    # --- points, and what is reported of them ---------------------------------------------------------------------
 
-    # --- points, and what is said of them -------------------------------------------------------------------------
-
-    def at(self, place: list[float]) -> dict[str, Any]:
+    def at(self, place: Sequence[float]) -> dict[str, Any]:
         """The point with these entries of the leaves that have a box."""
         values, start = dict(self.subject.values), 0
         for name in self.sides:
@@ -208,12 +208,13 @@ class BoxCheck:
             start += size
         return values
 
-    def judged_at(self, place: list[float]) -> Outcome:
-        return self.judge(self.subject.at(self.at(place)))
+    def on_axis(self, x: float) -> dict[str, Any]:
+        """The point at a place of a box that is one interval."""
+        return self.at([x])
 
-    def elsewhere(self, found: Outcome, one: Bracket, line: At) -> Outcome:
+    def near_bracket(self, found: Outcome, one: Bracket, line: Line) -> Outcome:
         """What was found at a bracket on a line."""
-        return self.moved(found, "at" if one.low == one.high else "near", line([shortest_inside(one.low, one.high)]))
+        return self.moved(found, "at" if one.low == one.high else "near", line(shortest_inside(one.low, one.high)))
 
     def moved(self, found: Outcome, word: str, values: Values) -> Outcome:
         """What was found at or near another point of the box."""
@@ -229,26 +230,19 @@ class BoxCheck:
         message = f"{self.outcome.verdict} at the point, but not decided on the box: {reason}"
         return Outcome("INCONCLUSIVE", message, {**self.outcome.evidence, **self.evidence})
 
-    # --- what the oracle knows of it ------------------------------------------------------------------------------
+    # --- questions to the oracle ----------------------------------------------------------------------------------
+
+    def derivative(self, values: Values) -> dict[str, Any]:
+        """The name of the derivative in the region of a point."""
+        return self.exact.derive(self.output, self.target, self.subject.moving, values)
 
     def cover(self, parts: Sequence[Box], tolerance: float | None = None, pieces: int = MOST_PIECES) -> Any:
         """What balls say of the subject on parts of the box: settled, open, refuted or undefined; see `subdivision`."""
         self.exact.begin()
-        subject, answers = self.subject, []
-        for part in parts:
-            name = self.exact.derive(self.output, self.target, subject.moving, subject.values)
-            about = {"box": {leaf: list(ends) for leaf, ends in part.items()}, "tolerance": tolerance, "pieces": pieces}
-            answers.append(
-                self.exact.ask("cover", derivative=name, right=subject.judged, point=subject.values, **about)
-            )
-            if answers[-1].get("state") != "settled":
-                break
-        last = answers[-1]
-        if "problem" in last or len(answers) == 1:
-            return last
-        regions = [region for one in answers for region in one["regions"]]
-        total, bound = sum(one["pieces"] for one in answers), max(one["bound"] for one in answers)
-        return {**last, "pieces": total, "regions": regions, "bound": bound}
+        subject = self.subject
+        about = {"derivative": self.derivative(subject.values), "right": subject.judged, "point": subject.values}
+        sides = [{name: list(ends) for name, ends in part.items()} for part in parts]
+        return self.exact.ask("cover", parts=sides, tolerance=tolerance, pieces=pieces, **about)
 
     def proved_everywhere(self, regions: list[Any]) -> bool:
         """Whether a proof holds on every region of the box, and reaches through it."""
@@ -259,36 +253,47 @@ class BoxCheck:
         )
         return len(regions) <= MOST_REGIONS and all(one.get("proved") and one.get("everywhere") for one in proofs)
 
+    def signs(self, nodes: Sequence[Node], values: Values) -> list[Any]:
+        """The signs of the entries of nodes: -1, 0, 1, or None where they are not known."""
+        answer = self.exact.values(nodes, values)
+        if "problem" in answer:
+            return [[None] * node.type.size for node in nodes]
+        return [[entry.get("sign") for entry in row] for row in answer["entries"]]
+
     # --- zeros of kinks and divisors ------------------------------------------------------------------------------
 
-    def on_lines(self, pieces: Sequence[Any]) -> Iterator[tuple[Bracket, At, int]]:
-        """Brackets on lines through the point or an open piece, along an entry of the leaf of the derivative.
+    def singular_on_lines(self, pieces: Sequence[Any]) -> Outcome | None:
+        """What is found on lines through the point and through open pieces, along an entry of the checked leaf."""
+        own, count = self.target.name or "", 0
+        if own not in self.sides:
+            return None
+        order = list(self.sides)
+        start = sum(self.subject.values[name].size for name in order[: order.index(own)])
+        middle = [float(x) for name in self.sides for x in self.subject.values[name].reshape(-1)]
+        for through in (middle, *[[shortest_inside(*side) for side in pieces[place]] for place in (0, -1)]):
+            for entry in range(min(self.target.type.size, MOST_LINES)):
 
-        With each there is what makes a point of a place on the line, and the entry.
-        """
-        own = [float(x) for name in self.sides for x in self.subject.values[name].reshape(-1)]
-        start = 0
-        for name, (low, high) in self.sides.items():
-            size = self.subject.values[name].size
-            for through in (own, *[[shortest_inside(*side) for side in pieces[place]] for place in (0, -1)]):
-                for entry in range(min(size, MOST_LINES) if name == self.target.name else 0):
+                def line(x: float, through: list[float] = through, place: int = start + entry) -> dict[str, Any]:
+                    return self.at([*through[:place], x, *through[place + 1 :]])
 
-                    def line(x: list[float], middle: list[float] = through, place: int = start + entry) -> Any:
-                        return self.at([*middle[:place], *x, *middle[place + 1 :]])
+                for one in self.brackets(*self.sides[own], line):
+                    found = self.at_bracket(one, line, entry)
+                    count += 1
+                    if found.verdict in ROUGH:
+                        return self.near_bracket(found, one, line)
+                    if count == MOST_BRACKETS:
+                        return None
+        return None
 
-                    for one in self.brackets(low, high, line):
-                        yield one, line, entry
-            start += size
-
-    def brackets(self, low: float, high: float, at: At) -> list[Bracket]:
+    def brackets(self, low: float, high: float, line: Line | None = None) -> list[Bracket]:
         """Where arguments of kinks and divisors change their sign between two floats, in ascending order."""
-        found = []
+        found, line = [], line or self.on_axis
         nodes = self.candidates()
-        below, above = (self.signs(list(nodes), at([end])) for end in (low, high))
+        below, above = (self.signs(list(nodes), line(end)) for end in (low, high))
         for (node, surface), left, right in zip(nodes.items(), below, above, strict=True):
             for entry, signs in enumerate(zip(left, right, strict=True)):
                 if None not in signs and signs[0] * signs[1] < 0:
-                    narrow = self.bisected(node, entry, low, high, signs[0], at)
+                    narrow = self.bisected(node, entry, low, high, signs[0], line)
                     if narrow is not None:
                         found.append(Bracket(node, surface, *narrow))
         return sorted(found, key=lambda one: one.low)
@@ -312,22 +317,15 @@ class BoxCheck:
         small = [one for one in found.items() if one[0].type.size <= MOST_ENTRIES and one[0] in self.exact.rows]
         return dict(small[:MOST_CANDIDATES])
 
-    def signs(self, nodes: Sequence[Node], values: dict[str, Any]) -> list[Any]:
-        """The signs of the entries of nodes: -1, 0, 1, or None where they are not known."""
-        answer = self.exact.values(nodes, values)
-        if "problem" in answer:
-            return [[None] * node.type.size for node in nodes]
-        return [[entry.get("sign") for entry in row] for row in answer["entries"]]
-
     def bisected(
-        self, node: Node, entry: int, low: float, high: float, sign: int, at: At
+        self, node: Node, entry: int, low: float, high: float, sign: int, line: Line
     ) -> tuple[float, float] | None:
         """The neighbouring floats between which an entry changes its sign, or twice the float at which it is 0."""
         for _ in range(MOST_STEPS):
             middle = low + (high - low) / 2
             if not low < middle < high:
                 return low, high
-            there = self.signs([node], at([middle]))[0][entry]
+            there = self.signs([node], line(middle))[0][entry]
             if there is None:
                 return None
             if there == 0:
@@ -335,50 +333,58 @@ class BoxCheck:
             low, high = (middle, high) if there == sign else (low, middle)
         return None
 
-    def at_bracket(self, one: Bracket, at: At, entry: int = 0) -> Outcome:
+    def at_bracket(self, one: Bracket, line: Line, entry: int = 0) -> Outcome:
         """What happens at a float, or between two neighbours: KINK, BOUNDARY, DISCONTINUOUS, or AGREES if smooth.
 
-        `entry` is the one of the derivative along the line of `at`. What stays as it is from some floats off to the
-        next float is taken for its limit, and what is in between is open.
+        `entry` is the one of the derivative along the line. What stays as it is from some floats off to the next float
+        is taken for its limit, and what is in between is open.
         """
         if one.low == one.high:
-            return self.judge(self.subject.at(at([one.low])))
+            return self.judge(self.subject.at(line(one.low)))
         low, high = self.sides.get(self.target.name or "") or next(iter(self.sides.values()))
-        slopes, heights = [], []
         far = (MANY_FLOATS - 1) * (one.high - one.low) / 2
-        for place in (at([x]) for x in (max(low, one.low - far), one.low, one.high, min(high, one.high + far))):
-            name = self.exact.derive(self.output, self.target, self.subject.moving, place)  # each in its own region
-            answer = self.exact.compare(self.subject.judged, [place], name=name)
-            slopes.append(answer.get("points", [{}])[0].get("exact", {entry: None})[entry])
-            height = self.exact.values([self.output], place)
-            (value,) = height.get("entries", [[{}]])[0]
-            heights.append(float(value["digits"]) if value.get("digits") in ("inf", "-inf") else value.get("value"))
+        places = (max(low, one.low - far), one.low, one.high, min(high, one.high + far))
+        slopes, heights = zip(*(self.slope_and_value(line(x), entry) for x in places), strict=True)
         if None in slopes or None in heights:
             return Outcome("INCONCLUSIVE", f"undecided around {node_text(one.zero)} = 0", {})
-        far_left, left, right, far_right = slopes
+        node = one.zero if one.surface is None else one.surface.node
         what = on(one.surface) if one.surface is not None else f"{node_text(one.zero)} = 0"
         if one.zero.primitive.name in POLES:
             what = f"a pole of {node_text(one.zero)}"
-        largest, gap = max(abs(left), abs(right)), one.high - one.low
-        grown = largest > STEADY[1] * max(abs(far_left), abs(far_right))
-        bent = abs(right - left)
-        varied = max(abs(far_right - far_left), abs(far_left - left), abs(far_right - right))
-        step = 0.0 if heights[1] == heights[2] else abs(heights[2] - heights[1])
-        if largest > GROWTH * max(abs(far_left), abs(far_right)):
-            verdict, told = "BOUNDARY", f"slopes {left:.6g} below it, {right:.6g} above it, no finite derivative"
-        elif step == math.inf or step > 4 * largest * gap + ROUNDING * max(abs(heights[1]), abs(heights[2])):
-            verdict, told = "DISCONTINUOUS", f"the value jumps from {heights[1]:.6g} to {heights[2]:.6g}"
-        elif bent <= max(STEADY[0] * varied, ROUNDING * largest):
-            return Outcome("AGREES", "smooth as far as floats show", {})
-        elif grown or bent < varied / STEADY[1]:
-            return Outcome("INCONCLUSIVE", f"undecided around {what}", {})
-        else:
-            verdict, told = "KINK", f"slopes {left:.6g} from below, {right:.6g} from above"
-        node = one.zero if one.surface is None else one.surface.node
-        message = f"{what}: {told}"
-        sides = {"left": [left], "right": [right], "between": [one.low, one.high], "basis": "series"}
+        verdict, reason = between(slopes, heights, one.high - one.low)
+        if verdict in ("INCONCLUSIVE", "AGREES"):
+            return Outcome(verdict, reason or f"undecided around {what}", {})
+        message = f"{what}: {reason}"
+        sides = {"left": [slopes[1]], "right": [slopes[2]], "between": [one.low, one.high], "basis": "series"}
         evidence = {**sides, "operation": node.primitive.name, "node": node_text(node), "where": what}
         return Outcome(verdict, message, evidence, (Diagnostic("GC410", message, node.span, severity="note"),))
+
+    def slope_and_value(self, place: Values, entry: int) -> tuple[Any, Any]:
+        """An entry of the derivative and the value at a point; None for what is not known."""
+        answer = self.exact.compare(self.subject.judged, [place], name=self.derivative(place))  # each in its own region
+        slope = answer.get("points", [{}])[0].get("exact", {entry: None})[entry]
+        (value,) = self.exact.values([self.output], place).get("entries", [[{}]])[0]
+        return slope, float(value["digits"]) if value.get("digits") in ("inf", "-inf") else value.get("value")
+
+
+def between(slopes: Sequence[float], heights: Sequence[float], gap: float) -> tuple[str, str]:
+    """The verdict on what is between two neighbouring floats, so far apart, and why.
+
+    The slopes and values are those some floats below, at both floats, and some floats above.
+    """
+    far_left, left, right, far_right = slopes
+    largest, far, bent = max(abs(left), abs(right)), max(abs(far_left), abs(far_right)), abs(right - left)
+    varied = max(abs(far_right - far_left), abs(far_left - left), abs(far_right - right))
+    step = 0.0 if heights[1] == heights[2] else abs(heights[2] - heights[1])
+    if largest > GROWTH * far:
+        return "BOUNDARY", f"slopes {left:.6g} below it, {right:.6g} above it, no finite derivative"
+    if step == math.inf or step > 4 * largest * gap + ROUNDING * max(abs(heights[1]), abs(heights[2])):
+        return "DISCONTINUOUS", f"the value jumps from {heights[1]:.6g} to {heights[2]:.6g}"
+    if bent <= max(STEADY[0] * varied, ROUNDING * largest):
+        return "AGREES", "smooth as far as floats show"
+    if largest > STEADY[1] * far or bent < varied / STEADY[1]:
+        return "INCONCLUSIVE", ""
+    return "KINK", f"slopes {left:.6g} from below, {right:.6g} from above"
 
 
 def shortest_inside(low: float, high: float) -> float:

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import re
 from functools import cached_property
-from itertools import islice
+from itertools import islice, repeat, zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from gradcli.checks.decide import sample_points
 from gradcli.checks.decide.floats import evaluated, evaluator
-from gradcli.checks.evaluate.interpretation import rounded_constants
 from gradcli.checks.formatting import node_text, point_text, position, shortened_list
 from gradcli.checks.oracle.oracle_client import leaf_names
 from gradcli.diagnostics import Diagnostic
-from gradcli.graph.node import LEAF, reachable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -36,7 +34,6 @@ if TYPE_CHECKING:
     Evidence = dict[str, Any]
     Answer = Mapping[str, Any]
 
-PRINTED_RELATIVE = 0.01  # half a unit of the third digit: how far a rounded number may be off
 RIGHT = frozenset("=~")  # relations of an exact to a claimed entry: equal, or within the tolerance
 OPEN = "?"  # the relation that is not decided
 FAR = 1e-6  # a float value so far from the enclosed one is that of another function
@@ -72,6 +69,10 @@ class Case:
         self.plane = dtype == "complex128"
         self.backend = backend
         self.values = subject.values
+        self.output: Any = subject.output  # None, as the target, of an equality
+        self.target: Any = subject.target
+        self.own_leaf: str | None = getattr(subject.target, "name", None)  # None where the target is no leaf
+        self.oracle = "balls" if self.output is None else "series"  # which encloses the exact side
         self.tried: dict[str, str] = {}  # oracle -> what came of it
         self.evidence: Evidence = {"oracles": self.tried}
         if self.plane:
@@ -88,16 +89,6 @@ class Case:
         self.at_one_point = self.number or subject.rtol is not None  # a bare number or a tolerance speaks of no other
 
     @property
-    def output(self) -> Node:
-        assert self.subject.output is not None
-        return self.subject.output
-
-    @property
-    def target(self) -> Node:
-        assert self.subject.target is not None
-        return self.subject.target
-
-    @property
     def sides(self) -> list[Node]:
         """The nodes that are compared or differentiated: of an equality the left and the right side."""
         subject = self.subject
@@ -109,23 +100,9 @@ class Case:
         return [(self.values, self.given), *self.nearby]
 
     @property
-    def own_leaf(self) -> str | None:
-        """The name of the checked leaf; None where the target is an intermediate value."""
-        target = self.subject.target
-        return None if target is None or target.primitive is not LEAF else str(target.params["name"])
-
-    @property
     def domains(self) -> dict[str, Interval | None]:
         """The domain of the checked leaf, which alone has one."""
         return {} if self.own_leaf is None else {self.own_leaf: self.subject.domain}
-
-    def moving_beside(self) -> list[str]:
-        """The other leaves that may move and that the output depends on; none beside a target that is not a leaf."""
-        if self.own_leaf is None:
-            return []
-        names = leaf_names([self.output]) & set(self.subject.moving)
-        order = (node.params["name"] for node in reachable([self.output]) if node.primitive is LEAF)
-        return [name for name in order if name in names and name != self.own_leaf]
 
     # --- the value itself ---------------------------------------------------------------------------------
 
@@ -193,13 +170,11 @@ class Case:
 
     @cached_property
     def name(self) -> dict[str, Any] | None:
-        """The derivative with respect to all entries; None for an equality, and where the oracle does not hold the
-        graph.
-        """
-        return None if self.subject.output is None or self.exact.refused is not None else self.derivative()
+        """The derivative by all entries, for the oracle; None for an equality, or where it does not hold the graph."""
+        return None if self.output is None or self.exact.refused is not None else self.derivative()
 
     def derivative(self, entries: Sequence[int] | None = None) -> dict[str, Any]:
-        """The name of the derivative with respect to these entries of the target, or by all, for the oracle."""
+        """The name of the derivative by these entries of the target, or by all, for the oracle."""
         one = self.subject
         return self.exact.derive(
             self.output, self.target, one.moving, self.values, entries, self.seed, one.inner, self.plane
@@ -226,20 +201,16 @@ class Case:
         """The entries of what is judged in floats: of complex ones dL/dx and dL/dy in turn."""
         return parts_of(self.floats([self.subject.judged], values)[0])
 
-    def rounded_constants(self) -> list[str]:
-        """The literals of many digits on either side."""
-        return rounded_constants(self.sides)
-
     def where(self, entry: int) -> str:
         """The place of an entry for a sentence: "[1, 2]", or " by imag(z[1])" for a part of a complex one."""
         name = self.entry(entry)
-        return name if not self.plane else f" ({name})" if self.subject.target is None else f" by {name}"
+        return name if not self.plane else f" ({name})" if self.target is None else f" by {name}"
 
     def entry(self, entry: int) -> str:
         """The place of an entry for evidence: "[1, 2]", "real(z[1])", or "imaginary part[1]" of an equality."""
         if not self.plane:
             return position(entry, self.subject.judged.type.shape)
-        if self.subject.target is None:
+        if self.target is None:
             return f"{('real', 'imaginary')[entry % 2]} part{position(entry // 2, self.subject.judged.type.shape)}"
         return self.part(entry)
 
@@ -248,21 +219,25 @@ class Case:
         name = f"{self.own_leaf or self.subject.text}{position(entry // 2, self.target.type.shape)}"
         return f"{('real', 'imag')[entry % 2]}({name})"
 
-    def beside(self, most: int | None = None) -> list[dict[str, Floats]]:
-        """Points near the given one where only the checked leaf has moved.
+    def beside(self, names: Sequence[str | None], most: int | None = None) -> list[dict[str, Floats]]:
+        """Points near the given one where one of some leaves has moved, each in its turn.
 
         At most so many, or three times as many as are wanted.
         """
-        name = self.own_leaf
-        if name is None or self.at_one_point or not self.samples:
+        if self.at_one_point or not self.samples:
             return []
-        near = sample_points.nearby(self.values[name], self.subject.domain, self.samples, self.seed)
-        return [{**self.values, name: moved} for moved in islice(near, most or 3 * self.samples)]
+        near = [
+            zip(repeat(name), sample_points.nearby(self.values[name], self.domains.get(name), self.samples, self.seed))
+            for name in names
+            if name is not None
+        ]
+        turns = (pair for pairs in zip_longest(*near) for pair in pairs if pair is not None)
+        return [{**self.values, name: moved} for name, moved in islice(turns, most or 3 * self.samples)]
 
     def counterexample(self, values: Values, answer: Answer) -> tuple[str, Evidence, Answer]:
         """Where it was, the counterexample as evidence, and the entry of an answer that refutes."""
         first: Answer = next(one for one in answer["details"] if one["relation"] == "!")
-        if self.plane and self.subject.target is None and first["entry"] % 2:
+        if self.plane and self.target is None and first["entry"] % 2:
             first = {**first, **{side: negated(first[side]) for side in ("exact", "claimed")}}
         where = self.where(first["entry"])
         found = {
@@ -295,39 +270,24 @@ def speaks(answer: Answer) -> bool:
     return usable(answer) and ("!" in answer["relations"] or OPEN not in answer["relations"])
 
 
-def rescued(answer: Answer, slack: float = 1e-9) -> bool:
-    """Whether both sides are equal to within what rounded constants explain."""
-    for relation, exact, claimed in zip(answer["relations"], answer["exact"], answer["claimed"], strict=True):
-        if relation in RIGHT:
-            continue
-        if relation != "?" or exact is None or claimed is None:
-            return False
-        if not abs(exact - claimed) <= slack * max(abs(exact), abs(claimed)):
-            return False
-    return True
+def digits_of(answer: Answer, side: str) -> list[Any]:
+    """The digits of the first entries of a side ("exact" or "claimed"), and how many are left out."""
+    left = len(answer["entries"]) - len(answer["details"])
+    return [*(one[side] for one in by_entry(answer)), *([f"... {left:,} more"] if left else [])]
 
 
-def exact_digits(answer: Answer) -> list[Any]:
-    """The digits of the exact entries, in their order."""
-    shown = sorted(answer["details"], key=lambda one: one["entry"])
-    return [*(one["exact"] for one in shown), *more_entries(answer)]
+def by_entry(answer: Answer) -> list[Answer]:
+    """The entries of a comparison that are shown, in their order."""
+    return sorted(answer["details"], key=lambda one: one["entry"])
 
 
 def three_numbers(case: Case) -> Evidence:
     """E, R and F at the given point, for the first entries: digits of the balls, and the floats."""
-    answer = case.given
-    shown = sorted(answer["details"], key=lambda one: one["entry"])
-    made = case.judged_floats(case.values)
-    more = more_entries(answer)
+    shown, made = by_entry(case.given), case.judged_floats(case.values)
+    floats = [{**one, "float": repr(float(made[one["entry"]]))} for one in shown]
     return {
         **({"parts": [case.part(one["entry"]) for one in shown]} if case.plane else {}),
-        "exact": [*(one["exact"] for one in shown), *more],
-        "judged": [*(one["claimed"] for one in shown), *more],
-        "float": [*(repr(float(made[one["entry"]])) for one in shown), *more],
+        "exact": digits_of(case.given, "exact"),
+        "judged": digits_of(case.given, "claimed"),
+        "float": digits_of({**case.given, "details": floats}, "float"),
     }
-
-
-def more_entries(answer: Answer) -> list[str]:
-    """A note on how many entries are left out; empty where none is."""
-    left = len(answer["entries"]) - len(answer["details"])
-    return [f"... {left:,} more"] if left else []

@@ -103,15 +103,20 @@ def moving(output: Node, targets: Sequence[Node], values: Values) -> tuple[Calla
     return f, np.stack([flat.real, flat.imag], axis=1).reshape(-1) if plane else flat
 
 
+def kind_of(dtype: str) -> Any:
+    """The limits of the real floats of a type of values."""
+    return np.finfo(np.float32 if dtype == "float32" else np.float64)
+
+
 def ulps(found: float, exact: float, dtype: str = "float64", size: float | None = None) -> float:
     """How many spacings of floats at `exact` (or at `size`) lie between two numbers; inf for one that is not finite."""
     if found == exact:
         return 0.0
     if not np.isfinite(found):
         return float("inf")
-    kind = np.float32 if dtype == "float32" else np.float64
+    kind = kind_of(dtype)
     with np.errstate(all="ignore"):
-        spacing = float(np.spacing(min(kind(abs(exact) if size is None else size), np.finfo(kind).max)))
+        spacing = float(np.spacing(min(kind.dtype.type(abs(exact) if size is None else size), kind.max)))
         return abs(found - exact) / max(spacing, 5e-324)
 
 

@@ -28,9 +28,8 @@ if TYPE_CHECKING:
 
 
 def at_a_tie(case: Case, tie: Answer) -> Outcome | None:
-    """The verdict where expansions on both sides say that the output is rough, or nothing; None where it is smooth."""
+    """The verdict where expansions on both sides show a kink or a jump, or nothing; None where the output is smooth."""
     node, relations = case.exact.node(tie["row"]), case.given["relations"]
-    surface = responsible(case, node)
     if tie["kind"] == "unknown":
         return open_tie(case, tie["reason"], node)
     if tie["kind"] == "smooth":
@@ -40,14 +39,26 @@ def at_a_tie(case: Case, tie: Answer) -> Outcome | None:
         case.smooth_tie = set(relations) <= RIGHT
         wrong = case.subject.kind == "gradient" and "!" in relations and not {"E", "R"} & set(relations)
         return off_a_smooth_tie(case, tie, node) if wrong else None
-    seen, returned = seen_by_series(case, tie)
     if "!" in relations and tie["kind"] == "KINK":
         return refuted(case)
     case.tried["series"] = "one-sided slopes enclosed"
-    basis: Evidence = {"basis": "series", **({"turn": tie["turn"]} if tie["turn"] else {})}
+    seen, returned = seen_by_series(case, tie)
+    evidence: Evidence = {"basis": "series", **({"turn": tie["turn"]} if tie["turn"] else {})}
     if case.plane:
-        basis["parts"] = [case.part(i) for i in tie["axes"]]
-    return rough_at(node, surface, seen, returned, basis, tie["reason"])
+        evidence["parts"] = [case.part(i) for i in tie["axes"]]
+    if node is None:
+        return nonsmooth_outcome(seen, returned, tie["reason"], evidence, tie["reason"])
+    surface, name = responsible(case, node), node_text(node)
+    evidence |= {"operation": node.primitive.name, "node": name}
+    kink = "no derivative" if surface is None else "a kink"
+    what = {"KINK": f" has {kink}", "BOUNDARY": " has no finite derivative"}.get(seen.verdict, "")
+    message = (f"{name}{what} here" if what else name) if surface is None else f"{name}{what} ({on(surface)})"
+    if surface is not None:
+        evidence |= {"where": on(surface), "convention": describe(surface)[1]}
+    if tie["turn"]:
+        message += f", in {tie['turn']}"
+    found = nonsmooth_outcome(seen, returned, message, evidence, tie["reason"])
+    return found._replace(diagnostics=(Diagnostic("GC410", message, node.span, severity="note"),))
 
 
 def seen_by_series(case: Case, tie: Answer) -> tuple[Behaviour, list[float]]:
@@ -58,7 +69,7 @@ def seen_by_series(case: Case, tie: Answer) -> tuple[Behaviour, list[float]]:
     return seen, [float(made[i]) for i in tie["axes"]]
 
 
-def responsible(case: Case, node: Node | None) -> Surface | None:
+def responsible(case: Case, node: Node) -> Surface | None:
     """The declared kink of a node that the point lies on, or nearest to."""
     found = [] if case.plane else [surface for surface in case.subject.surfaces if surface.node is node]
     if len(found) < 2:
@@ -74,26 +85,7 @@ def open_tie(case: Case, reason: str, node: Node | None = None) -> Outcome:
     return Outcome("INCONCLUSIVE", f"the behaviour near the point is undecided{where}: {reason}", {"open": reason})
 
 
-def rough_at(
-    node: Node | None, surface: Surface | None, seen: Behaviour, returned: Sequence[float], basis: Evidence, reason: str
-) -> Outcome:
-    """KINK, BOUNDARY or DISCONTINUOUS, with the operation and the surface that it is on."""
-    if node is None:
-        return rough_outcome(seen, returned, reason, basis, reason)
-    name = node_text(node)
-    evidence = {**basis, "operation": node.primitive.name, "node": name}
-    kink = "no derivative" if surface is None else "a kink"
-    what = {"KINK": f" has {kink}", "BOUNDARY": " has no finite derivative"}.get(seen.verdict, "")
-    message = (f"{name}{what} here" if what else name) if surface is None else f"{name}{what} ({on(surface)})"
-    if surface is not None:
-        evidence |= {"where": on(surface), "convention": describe(surface)[1]}
-    if "turn" in basis:
-        message += f", in {basis['turn']}"
-    found = rough_outcome(seen, returned, message, evidence, reason)
-    return found._replace(diagnostics=(Diagnostic("GC410", message, node.span, severity="note"),))
-
-
-def rough_outcome(
+def nonsmooth_outcome(
     seen: Behaviour, returned: Sequence[float], message: str, evidence: Evidence, reason: str = ""
 ) -> Outcome:
     """KINK, BOUNDARY or DISCONTINUOUS, with the slopes; the message says where that is."""
@@ -133,12 +125,9 @@ def slopes(seen: Behaviour) -> str:
     """The slopes of the first entry whose sides differ."""
     if not seen.left:
         return "differ along a direction that changes many entries"
-    left, right = seen.left[0], seen.right[0]
-    for one, other in zip(seen.left, seen.right, strict=True):
-        if one != other:
-            left, right = one, other
-            break
-    told = ["undefined" if side is None else f"{side + 0.0:.6g}" for side in (left, right)]
+    first = seen.left[0], seen.right[0]
+    apart = next((pair for pair in zip(seen.left, seen.right, strict=True) if pair[0] != pair[1]), first)
+    told = ["undefined" if side is None else f"{side + 0.0:.6g}" for side in apart]
     return f"{told[0]} from below, {told[1]} from above"
 
 

@@ -16,24 +16,22 @@ import numpy as np
 from gradcli.checks.decide.case import Outcome, parts_of
 from gradcli.checks.decide.floats import evaluated, moving
 from gradcli.checks.decide.kinks import on
-from gradcli.checks.decide.nonsmooth import rough_outcome
+from gradcli.checks.decide.nonsmooth import nonsmooth_outcome
 from gradcli.checks.decide.precision import float_tie
 from gradcli.checks.decide.refutation import disagrees
 from gradcli.checks.diagnosis.ratios import Comparison, Reading, of_entries, readings
 from gradcli.checks.differences import both_sides, step_sequences
 from gradcli.checks.differences.step_sequences import STILL, UNMOVED, bent, suspicious, vertical
 from gradcli.checks.differences.survey import COMBINED, Survey, contradicted, together
-from gradcli.checks.formatting import counted, point_text, position
-from gradcli.checks.oracle.oracle_client import leaf_names
+from gradcli.checks.formatting import counted, position
 from gradcli.checks.witnesses import of_black_box
 from gradcli.frameworks.failures import OutOfTime
-from gradcli.graph.node import reachable
 from gradcli.results.curves import StepSequence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from gradcli.checks.decide.case import Answer, Case, Evidence, Values
+    from gradcli.checks.decide.case import Case, Evidence, Values
     from gradcli.checks.differences.step_sequences import Floats
     from gradcli.checks.differences.survey import Finding, Group
     from gradcli.frameworks.box import Box
@@ -55,8 +53,6 @@ SHARP = 1e-5  # the largest slope has to be known at least so well
 
 def by_differences(case: Case) -> Outcome:
     """The verdict on a gradient in a script: AGREES, or INCONCLUSIVE."""
-    if case.target not in reachable([case.output]):
-        return independent(case)
     survey = surveyed(case, case.values)
     survey.look()
     role = "the gradient" if case.subject.kind == "gradient" else "the claim"
@@ -93,30 +89,11 @@ def surveyed(case: Case, values: Values) -> Survey:
 
 def beside(case: Case) -> list[Survey]:
     """Surveys of points near the given one, along one direction each."""
-    nearby = [values for values, _ in case.nearby] or case.beside()[: case.samples]
+    nearby = [values for values, _ in case.nearby] or case.beside([case.own_leaf], case.samples)
     found = [surveyed(case, values) for values in nearby]
     for one in found:
         one.look_along(one.directions(1))
     return found
-
-
-def independent(case: Case) -> Outcome:
-    """The output does not depend on the target: the gradient is zero."""
-    if case.plane:
-        zero = not leaf_names([case.subject.judged]) and not case.judged_floats(case.values).any()
-        answer: Answer = {"entries": [[{"sign": 0}]] if zero else [[]]}
-    else:
-        answer = case.exact.values([case.subject.judged], case.values)
-    entries = answer.get("entries", [[]])[0]
-    if entries and all(entry.get("sign") == 0 for entry in entries):
-        return Outcome("PROVED", "the output does not depend on this name: the gradient is zero", {"independent": True})
-    wrong = next((i for i, entry in enumerate(entries) if entry.get("sign") in (-1, 1)), None)
-    if wrong is None:
-        return Outcome("INCONCLUSIVE", answer.get("reason", "the claim could not be evaluated"), {})
-    where = position(wrong, case.subject.judged.type.shape)
-    found = {"at": point_text(case.values, case.exact.used), "entry": where, "exact": "0"}
-    evidence: Evidence = {"counterexample": {**found, "claimed": entries[wrong]["digits"]}}
-    return Outcome("DISAGREES", f"the output does not depend on this name: the gradient{where} is 0", evidence)
 
 
 # --- what differences say -----------------------------------------------------------------------------------------
@@ -170,7 +147,7 @@ class ByDifferences:
         return self.contradicted([one])
 
     def unseen(self) -> Outcome:
-        """INCONCLUSIVE: nothing could be compared."""
+        """INCONCLUSIVE, since no slope could be compared."""
         reason = "time ran out before the first comparison"
         silent = next((one for one in self.found if one.state in ("silent", "still")), None)
         if silent is not None:
@@ -252,7 +229,7 @@ class ByDifferences:
         return f"{row} with respect to {by}" if row else by
 
     def gap_text(self, one: Finding) -> str:
-        """What a finding is about, and both numbers."""
+        """What a finding is about, what is claimed, and what differences give."""
         return f"{self.label(one)}: {self.both_numbers(one)}"
 
     def both_numbers(self, one: Finding, where: str = "") -> str:
@@ -261,7 +238,7 @@ class ByDifferences:
         return f"{self.role} gives {one.claimed!r}{where}, finite differences give {value!r} +- {bound:.1g}"
 
     def covered(self) -> str:
-        """How much of the array was looked at, and what was not; nothing where each entry had steps of its own."""
+        """How much of the array was checked, and how much was not; "" where each entry had steps of its own."""
         survey = self.survey
         size = self.part.stop - self.part.start
         seen = {one.entry for one in self.own}
@@ -294,7 +271,7 @@ class ByDifferences:
         return found, f"{found:.1g} of the largest entry{told}"
 
     def relative(self, one: Finding, largest: float) -> float:
-        """The bound of a finding beside its slope, or beside the largest slope where it is itself nothing."""
+        """The bound of a finding relative to its slope, or to the largest slope where its own is negligible."""
         size = self.survey.scale_of(one)
         own, bound = abs(one.claimed) * size, one.seen.estimate.bound * size
         if not largest > 0:
@@ -483,7 +460,7 @@ class BlackBox(ByDifferences):
             what = f"{below} from below, {seen.value:.6g} at the point, {above} from above"
         elif self.shape and (label := next(apart, None)):
             what += f" with respect to {label}"
-        return rough_outcome(seen, returned, what, {"bound": seen.bound, "entries": labels})
+        return nonsmooth_outcome(seen, returned, what, {"bound": seen.bound, "entries": labels})
 
     def invisible(self, one: Finding) -> bool:
         """Whether a finding says nothing for a reason that may be a kink."""

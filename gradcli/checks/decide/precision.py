@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gradcli.checks.decide.case import Outcome
-from gradcli.checks.decide.floats import LIMIT_ULPS, evaluated, ulps
+from gradcli.checks.decide.floats import LIMIT_ULPS, evaluated, kind_of, ulps
 from gradcli.checks.decide.kinks import moving_with, on
 from gradcli.checks.evaluate.evaluation import work_of
 from gradcli.checks.formatting import node_text
@@ -21,7 +21,7 @@ from gradcli.diagnostics import Diagnostic
 from gradcli.graph.node import reachable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from gradcli.checks.decide.case import Case, Evidence, Values
     from gradcli.checks.decide.kinks import Surface
@@ -33,19 +33,26 @@ if TYPE_CHECKING:
 ROUNDED = 4  # times that the data are rounded otherwise
 TOLERATED = 16.0  # times the change that this makes
 MOST_NODES = 2000
-FAR = 1e-12  # relative error of a node's float that loses the digits of the result
 MOST_ENTRIES = 20_000
 SECONDS = 20.0  # a safety net: budgets of operations end long before it
 DIGITS = tuple("0123456789")
 MOST_WORK = 200_000  # operations on single entries: of a longer loop nothing is known
 
 
+class Worst(NamedTuple):
+    """The float that is farthest off its exact value, in ulp; the exact value is its digits where no double is near."""
+
+    ulps: float
+    values: Values
+    entry: int = 0
+    made: float = 0.0
+    exact: float | str = 0.0
+
+
 def float_quality(case: Case, found: Sequence[tuple[Values, Any]]) -> Outcome | None:
     """IMPRECISE where a float value is far from the exact one; else the figure goes into the evidence."""
     rtol = case.subject.rtol or 0.0
-    worst, float_at, entry_at, normwise = 0.0, 0.0, 0, 0.0
-    exact_at: float | str = 0.0
-    at: Values = case.values
+    worst, normwise = Worst(0.0, case.values), 0.0
     small: list[tuple[Values, dict[int, float]]] = []  # entries that are far off beside themselves, and by how much
     for values, answer in found:
         far: dict[int, float] = {}
@@ -59,35 +66,43 @@ def float_quality(case: Case, found: Sequence[tuple[Values, Any]]) -> Outcome | 
             off = ulps(value, exact, case.dtype, whole)
             if off > LIMIT_ULPS:
                 far[entry] = abs(value - exact)
-            if off > worst:
-                worst, exact_at, float_at, entry_at, at = off, exact, value, entry, values
+            if off > worst.ulps:
+                worst = Worst(off, values, entry, value, exact)
             normwise = max(normwise, ulps(value, exact, case.dtype, largest))
         small += [(values, far)] if far else []
-        for entry, digits in answer.get("beyond", ()) if np.isfinite(worst) else ():
-            worst, normwise = np.inf, np.inf
-            exact_at, float_at, entry_at, at = digits, float(made[entry]), entry, values
-    case.evidence |= {"ulps": worst, "ulps_of_the_largest_entry": normwise, "ulps_limit": LIMIT_ULPS}
-    if worst <= LIMIT_ULPS:
+        for entry, digits in answer.get("beyond", ()) if np.isfinite(worst.ulps) else ():
+            worst, normwise = Worst(np.inf, values, entry, float(made[entry]), digits), np.inf
+    case.evidence |= {"ulps": worst.ulps, "ulps_of_the_largest_entry": normwise, "ulps_limit": LIMIT_ULPS}
+    if worst.ulps <= LIMIT_ULPS:
         return None
     if normwise <= LIMIT_ULPS and all(ill_conditioned(case, values, far) for values, far in small):
-        told = f"an entry is off by {worst:.3g} ulp, {normwise:.3g} ulp of the largest entry: rounding the data "
+        told = f"an entry is off by {worst.ulps:.3g} ulp, {normwise:.3g} ulp of the largest entry: rounding the data "
         case.evidence["ill_conditioned"] = told + "changes it as much"
         return None
-    where = case.where(entry_at)
-    what = f"is off by {worst:.3g} ulp"
-    largest_float = float(np.finfo(np.float32 if case.dtype == "float32" else np.float64).max)
-    beyond = isinstance(exact_at, str) or abs(exact_at) > largest_float
+    return imprecise(case, worst, normwise)
+
+
+def imprecise(case: Case, worst: Worst, normwise: float) -> Outcome:
+    """IMPRECISE: how far the float is off, where the digits are lost, and what to write instead."""
+    where, largest = case.where(worst.entry), float(kind_of(case.dtype).max)
+    what = f"is off by {worst.ulps:.3g} ulp"
+    beyond = isinstance(worst.exact, str) or abs(worst.exact) > largest
     if beyond:
-        what = f"is out of range: {case.dtype} ends at {largest_float:.2g}"
-    elif not np.isfinite(float_at):
+        what = f"is out of range: {case.dtype} ends at {largest:.2g}"
+    elif not np.isfinite(worst.made):
         what = "is not finite"
-    elif worst > 2**52:
+    elif worst.ulps > 2**52:
         what = "has no correct digit"
-    evidence: Evidence = {"entry": case.entry(entry_at), "float_value": float_at, "exact_value": exact_at}
-    if where and np.isfinite(normwise) and worst <= 2**52:
+    if where and np.isfinite(normwise) and worst.ulps <= 2**52:
         what += f" ({normwise:.3g} ulp of the largest entry)"
-    message = f"the rule is right, but {float_at!r}{where} {what}; exact: {exact_at}"
-    if at is case.values and not case.smooth_tie:
+    message = f"the rule is right, but {worst.made!r}{where} {what}; exact: {worst.exact}"
+    evidence: Evidence = {
+        "entry": case.entry(worst.entry),
+        "float_value": worst.made,
+        "exact_value": worst.exact,
+        "digits_lost": digits_lost(worst.ulps, case.dtype),
+    }
+    if worst.values is case.values and not case.smooth_tie:
         near, told = float_kink(case)
         evidence |= near
         message += told
@@ -97,17 +112,14 @@ def float_quality(case: Case, found: Sequence[tuple[Values, Any]]) -> Outcome | 
         evidence["node"] = node_text(node)
         message += f"; digits are lost in {node_text(node)}"
         diagnostics = (Diagnostic("GC409", f"digits are lost in {node_text(node)}", node.span, severity="note"),)
-    evidence["digits_lost"] = digits_lost(worst, case.dtype)
-    better = []
-    if not (isinstance(exact_at, str) or beyond or case.plane):
-        from gradcli.checks.decide import rewrites  # most floats are good: start-up time is a feature
+    if not (isinstance(worst.exact, str) or beyond or case.plane):
+        from gradcli.checks.decide.rewrites import better  # most floats are good: start-up time is a feature
 
-        better = rewrites.better(case, at, entry_at, exact_at, worst)
-    if better:
-        evidence["rewrite"] = [one.evidence() for one in better]
-        best = better[0]
-        way = best.new if best.old == evidence.get("node") else best.text
-        message += f"; better: {way} (off by {best.ulps:.3g} ulp)"
+        ways = better(case, worst.values, worst.entry, worst.exact, worst.ulps)
+        for best in ways[:1]:
+            evidence["rewrite"] = [one.evidence() for one in ways]
+            text = best.new if best.old == evidence.get("node") else best.text
+            message += f"; better: {text} (off by {best.ulps:.3g} ulp)"
     return Outcome("IMPRECISE", message, evidence, diagnostics)
 
 
@@ -119,7 +131,7 @@ def ill_conditioned(case: Case, values: Values, gaps: Mapping[int, float]) -> bo
     """
     if case.subject.judged.type.size < 2 or case.plane:
         return False
-    unit = float(np.finfo(np.float32 if case.dtype == "float32" else np.float64).eps)
+    unit = float(kind_of(case.dtype).eps)
     generator = np.random.default_rng(case.seed)
     moving = [name for name, x in values.items() if name in case.subject.moving or (x != np.round(x)).any()]
     answers = []
@@ -173,8 +185,7 @@ def blamed(case: Case) -> Node | None:
     if case.plane or len(order) > MOST_NODES or sum(n.type.size for n in order) > MOST_ENTRIES:
         return None
     answer = case.exact.values(order, case.values)
-    floats = evaluated(order, case.values)
-    return first_bad(order, bad_nodes(order, floats, answer.get("entries", ()), lambda x, y: abs(x - y) > FAR * abs(y)))
+    return first_bad(order, bad_nodes(order, evaluated(order, case.values), answer.get("entries", ())))
 
 
 # --- exact values beside floats ---------------------------------------------------------------------------------------
@@ -225,31 +236,22 @@ def lost_digits(outputs: Sequence[Node], floats: Mapping[Node, Any], point: Mapp
     return Lost(found, first, "" if first is None else node_text(first))
 
 
-def far_off(made: float, exact: float) -> bool:
-    return ulps(made, exact) > LIMIT_ULPS
-
-
-def bad_nodes(
-    order: Sequence[Node],
-    floats: Sequence[Any],
-    rows: Sequence[Sequence[Entry]],
-    far: Callable[[float, float], bool] = far_off,
-) -> set[Node]:
+def bad_nodes(order: Sequence[Node], floats: Sequence[Any], rows: Sequence[Sequence[Entry]]) -> set[Node]:
     """The nodes with an entry whose float is far from the exact value, as far as that is known."""
     found = set()
     for node, value, row in zip(order, floats, rows, strict=False):
         entries = np.broadcast_to(np.asarray(value, dtype=np.float64), node.type.shape).reshape(-1).tolist()
-        if any(is_bad(made, entry, far) for made, entry in zip(entries, row, strict=True)):
+        if any(is_bad(made, entry) for made, entry in zip(entries, row, strict=True)):
             found.add(node)
     return found
 
 
-def is_bad(made: float, entry: Entry, far: Callable[[float, float], bool] = far_off) -> bool:
+def is_bad(made: float, entry: Entry) -> bool:
     """Whether a float is far from the exact value; False where that is unknown."""
     exact = entry.get("value")
     if exact is None:  # or a number too large for every double
         return bool(entry.get("digits", "").strip("-").startswith(DIGITS))
-    return not np.isfinite(made) or far(made, exact)
+    return not np.isfinite(made) or ulps(made, exact) > LIMIT_ULPS
 
 
 def first_bad(order: Sequence[Node], bad: set[Node]) -> Node | None:

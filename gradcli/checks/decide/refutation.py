@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.checks.decide import sample_points
-from gradcli.checks.decide.case import OPEN, PRINTED_RELATIVE, RIGHT, Outcome, exact_digits, rescued, usable
+from gradcli.checks.decide.case import OPEN, RIGHT, Outcome, digits_of, usable
 from gradcli.checks.decide.floats import LIMIT_ULPS, ulps
 from gradcli.checks.decide.precision import float_kink
+from gradcli.checks.evaluate.interpretation import rounded_constants
 from gradcli.checks.formatting import distinct_digits
 from gradcli.checks.oracle.oracle_client import leaf_names
 from gradcli.diagnostics import Diagnostic, Span
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 MOST_MATRIX = 400  # entries of a matrix that is moved off its symmetry
 SHOWN_MATRIX = 9  # of one that is written out in a message
 BRANCH = "branch"
+PRINTED = 0.01  # half a unit of the third digit: how far a rounded number may be off
 NEAR = 1e-12  # relative: of what is left open by a branch
 DECIMALS = "its decimals, which float64 cannot hold exactly"
 
@@ -49,12 +51,12 @@ def refuted(case: Case) -> Outcome | None:
         ways.add(way)
     else:
         if not by_luck(case):
-            return to_the_digits(case, ways, exact_digits(wrong[0][1]))
+            return to_the_digits(case, ways, digits_of(wrong[0][1], "exact"))
         values, answer = wrong[0]
     values, answer = shortened(case, values, answer)
     where, evidence, first = case.counterexample(values, answer)
     exact, claimed = distinct_digits(first["exact"], first["claimed"])
-    if case.subject.output is None:
+    if case.output is None:
         message = f"the left side{where} is {exact}, the right side is {claimed}"
         message += "" if values is case.values else " at a point near the given one, where it holds"
     else:
@@ -89,7 +91,7 @@ def readings(case: Case, refuting: Values) -> list[Reading]:
 
     if case.plane:
         return []
-    if case.subject.output is None:
+    if case.output is None:
         return explain(case, [refuting])
     judged, entries = case.subject.judged.type, case.given["entries"]
     shape = judged.shape if len(entries) == judged.size else (len(entries),)
@@ -108,9 +110,9 @@ def readings(case: Case, refuting: Values) -> list[Reading]:
 
 def near_enough(case: Case, answer: Answer) -> Outcome | None:
     """AGREES for a bare number that is right to its digits, or to the accuracy of floats."""
-    evidence: Evidence = {"basis": "digits", "exact": exact_digits(answer)}
+    evidence: Evidence = {"basis": "digits", "exact": digits_of(answer, "exact")}
     printed = case.compare([case.values], wide=True, printed=True)
-    if "problem" not in printed and rescued(printed["points"][0], PRINTED_RELATIVE):
+    if "problem" not in printed and rescued(printed["points"][0], PRINTED):
         return Outcome("AGREES", "the number is right to the digits given at this point", evidence)
     if None in answer["exact"] or None in answer["claimed"]:
         return None
@@ -138,7 +140,19 @@ def reading(case: Case, values: Values, answer: Answer) -> str | None:
         undecided |= not decimal and (not point["region"] or set(point["relations"]) <= RIGHT | {OPEN})
     disjoint = "".join(OPEN if relation == "!" else "=" for relation in answer["relations"])
     near = rescued({**answer, "relations": disjoint}, NEAR)
-    return BRANCH if undecided and near and case.rounded_constants() else None
+    return BRANCH if undecided and near and rounded_constants(case.sides) else None
+
+
+def rescued(answer: Answer, slack: float = 1e-9) -> bool:
+    """Whether both sides are equal to within what rounded constants explain."""
+    for relation, exact, claimed in zip(answer["relations"], answer["exact"], answer["claimed"], strict=True):
+        if relation in RIGHT:
+            continue
+        if relation != "?" or exact is None or claimed is None:
+            return False
+        if not abs(exact - claimed) <= slack * max(abs(exact), abs(claimed)):
+            return False
+    return True
 
 
 def to_the_digits(case: Case, readings: set[str], exact: list[Any]) -> Outcome:
@@ -147,18 +161,18 @@ def to_the_digits(case: Case, readings: set[str], exact: list[Any]) -> Outcome:
     if readings == {BRANCH}:
         reason = "a rounded constant decides which branch is taken at the point"
         return Outcome("INCONCLUSIVE", f"equal to 12 digits, and {reason}", {"open": reason, **evidence})
-    constants = case.rounded_constants()[:3]
+    constants = rounded_constants(case.sides)
     if "decimals" not in readings and constants:
-        which = f"the constant{'' if len(case.rounded_constants()) == 1 else 's'} {', '.join(constants)}"
-        evidence |= {"constants": constants, "reading": "rounded"}
+        which = f"the constant{'' if len(constants) == 1 else 's'} {', '.join(constants[:3])}"
+        evidence |= {"constants": constants[:3], "reading": "rounded"}
         return Outcome("CERTIFIED", f"equal within the digits of {which}", evidence)
     how = "equal only if decimals are read exactly as written, not as float64"
     return Outcome("CERTIFIED", f"equal within the digits of {DECIMALS}", {"reading": how, **evidence})
 
 
 def by_luck(case: Case) -> bool:
-    """Whether an intermediate target's claim is right at its decimals only: beside them it is wrong for certain."""
-    if case.own_leaf is not None or case.number or case.plane or case.subject.target is None:
+    """Whether a claim about an intermediate value holds at the decimals of the point only, and not beside them."""
+    if case.own_leaf is not None or case.number or case.plane or case.target is None:
         return False
     names = leaf_names([case.target]) & set(case.subject.moving)
     places = [
@@ -175,7 +189,7 @@ def differ(answer: Answer) -> bool:
 
 
 def shortened(case: Case, values: Values, answer: Answer) -> tuple[Values, Answer]:
-    """The counterexample with fewer digits in the checked leaf, where it is still refuted by wide constants too."""
+    """The counterexample with fewer digits in the checked leaf, where one exists that no rounded constant explains."""
     name = case.own_leaf
     if name is None or not case.samples or case.plane:
         return values, answer
@@ -191,7 +205,7 @@ def shortened(case: Case, values: Values, answer: Answer) -> tuple[Values, Answe
 
 
 def off_structure(case: Case, proof: Mapping[str, Any], right: Outcome) -> Outcome:
-    """A right claim, with a warning where it is wrong once a symmetric or diagonal matrix is none anymore.
+    """A right claim, with a warning where it is wrong for matrices that are not symmetric or diagonal as the given one.
 
     A proof does not use the symmetry, and holds without it.
     """

@@ -1,6 +1,6 @@
-"""Points to check at: sampled in domains, beside a given point, or shortened to few digits.
+"""Points to check at: sampled in domains, near a given point, or shortened to few digits.
 
-Everything is deterministic: the seed is a hash of the case unless it is given. Data never move.
+Everything is deterministic: the seed is a hash of the script and its point unless it is given. Data never move.
 """
 
 from __future__ import annotations
@@ -73,17 +73,16 @@ def _draw(generator: np.random.Generator, leaf: Leaf, low: float, high: float, d
 
 
 def _inside(domain: Interval | None, low: float, high: float) -> tuple[float, float]:
-    """The part of a range that lies in a domain; a range of the domain's own size where they do not meet."""
+    """The part of a range that lies in a domain; where they do not meet, the domain, or as much of it as the range."""
     if domain is None:
         return low, high
-    below, above = max(low, domain.low), min(high, domain.high)
-    if below < above:
-        return below, above
-    if np.isfinite(domain.low) and np.isfinite(domain.high):
-        return domain.low, domain.high
-    return (
-        (domain.low, domain.low + high - low) if np.isfinite(domain.low) else (domain.high - (high - low), domain.high)
-    )
+    width = high - low
+    low, high = max(low, domain.low), min(high, domain.high)
+    if low < high:
+        return low, high
+    if np.isfinite(domain.low):
+        return domain.low, domain.high if np.isfinite(domain.high) else domain.low + width
+    return domain.high - width, domain.high
 
 
 def inside(domain: Interval | None, x: Floats) -> bool:
@@ -92,7 +91,7 @@ def inside(domain: Interval | None, x: Floats) -> bool:
 
 
 def nearby(x: Floats, domain: Interval | None, count: int, seed: int) -> Iterator[Floats]:
-    """Points beside the value of a leaf, nearer and nearer; a symmetric or diagonal matrix stays one."""
+    """Values ever nearer to that of a leaf; a symmetric or diagonal matrix stays one."""
     if x.dtype.kind == "c":
         for parts in nearby(np.stack([x.real, x.imag]).reshape(-1), domain, count, seed):
             real, imaginary = parts.reshape(2, *x.shape)
@@ -148,7 +147,7 @@ def structure(x: Floats) -> tuple[bool, bool]:
 
 
 def off_structure(x: Floats, domain: Interval | None, seed: int) -> Iterator[tuple[str, Floats]]:
-    """Values beside a symmetric or diagonal matrix that are none, with the word for what they are not."""
+    """Matrices near a symmetric or diagonal one that are not symmetric, or not diagonal, each with that word."""
     symmetric, diagonal = structure(x)
     if not symmetric:
         return

@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.checks.decide import sample_points
-from gradcli.checks.decide.case import RIGHT, Case, Outcome, exact_digits, speaks, three_numbers
+from gradcli.checks.decide.case import RIGHT, Case, Outcome, digits_of, speaks, three_numbers
 from gradcli.checks.decide.precision import float_quality
 from gradcli.checks.decide.refutation import off_structure, refuted
 from gradcli.checks.evaluate.evaluation import steps
-from gradcli.checks.formatting import counted, plain, shortened_list
+from gradcli.checks.formatting import counted, plain, point_text, position, shortened_list
 from gradcli.checks.oracle.oracle_client import TimeOver, leaf_names
 from gradcli.graph.node import is_reader, reachable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gradcli.checks.decide.case import Evidence, Floats
+    from gradcli.checks.decide.case import Answer, Evidence
     from gradcli.checks.oracle.oracle_client import Exact, NoAnswer
     from gradcli.checks.subjects import Subject
 
@@ -61,22 +61,19 @@ def unanswered(reason: NoAnswer) -> Outcome:
 
 def by_enclosures(case: Case) -> Outcome | None:
     """The verdict from enclosures of both sides; None where they leave it open."""
-    found = compare_sides(case) if case.subject.output is None else compare_derivative(case)
+    found = compare_sides(case) if case.output is None else compare_derivative(case)
     if found is not None or case.given is None:
         return found
     found = refuted(case)
     if found is None:
         return right(case)
-    if case.subject.output is None:
-        case.tried["balls"] = "the enclosures of both sides are disjoint"
-    else:
-        case.tried["series"] = "the enclosures of derivative and claim are disjoint"
+    case.tried[case.oracle] = "the enclosures of both sides are disjoint"
     return found
 
 
 def by_floats(case: Case) -> Outcome:
     """The verdict from floats alone."""
-    if case.subject.output is None:
+    if case.output is None:
         return equal_in_floats(case)
     from gradcli.checks.decide.numerical import by_differences  # enclosures decide nearly all: start-up time counts
 
@@ -91,17 +88,11 @@ def compare_sides(case: Case) -> Outcome | None:
 
     A verdict where a side has no value.
     """
-    left, right = sides = case.sides
-    found = None if case.plane else case.value([left, right])
+    found = None if case.plane else case.value(case.sides)
     if found is not None:
         return found
-    places: list[dict[str, Floats]] = []
-    used = leaf_names(sides)
-    names = [name for name in case.subject.moving if name in used]
-    for turn in range(case.samples if names and not case.at_one_point else 0):
-        name = names[turn % len(names)]
-        near = sample_points.nearby(case.values[name], None, 1, case.seed + turn)
-        places += [{**case.values, name: moved} for moved, _ in zip(near, range(1), strict=False)]
+    used = leaf_names(case.sides)
+    places = case.beside([name for name in case.subject.moving if name in used], case.samples)
     answer = case.compare([case.values, *places])
     if "problem" in answer:
         case.tried["balls"] = answer["reason"]
@@ -116,10 +107,10 @@ def compare_derivative(case: Case) -> Outcome | None:
 
     A verdict where that shows a missing value or a point at which the output is not smooth.
     """
+    if case.target not in reachable([case.output]):
+        return (None if case.plane else case.value([case.output])) or independent(case)
     if case.exact.refused is not None:
         return case.value_in_floats([case.output], case.exact.refused["reason"])
-    if case.plane and case.target not in reachable([case.output]):
-        return None
     size = case.target.type.size
     order = reachable([case.output, case.subject.judged])
     work = sum(steps(node) if is_reader(node) else node.type.size for node in order)
@@ -127,7 +118,7 @@ def compare_derivative(case: Case) -> Outcome | None:
     if size > MOST_ENTRIES or (work > MOST_WORK and any(map(is_reader, order))):
         near = []
     else:
-        near = case.beside(most=wanted if size > MANY_ENTRIES else None)
+        near = case.beside([case.own_leaf], wanted if size > MANY_ENTRIES else None)
     beside = [{case.own_leaf: values[case.own_leaf]} for values in near if case.own_leaf is not None]
     about = {"beside": beside, "wanted": wanted, "directions": joint(case), "rtol": case.subject.rtol}
     answer = case.exact.ask("judge", right=case.subject.judged, point=case.values, derivative=case.name, **about)
@@ -157,12 +148,32 @@ def compare_derivative(case: Case) -> Outcome | None:
 
 def joint(case: Case) -> list[list[tuple[int, float]]]:
     """Directions in which the target and all other leaves move, for the oracle to examine at a tie."""
-    sizes = [case.target.type.size, *(case.values[name].size for name in case.moving_beside())]
-    count = sum(sizes) * (2 if case.plane else 1)
+    others = leaf_names([case.output]) & set(case.subject.moving) - {case.own_leaf} if case.own_leaf is not None else ()
+    count = case.target.type.size + sum(case.values[name].size for name in others)
+    count *= 2 if case.plane else 1
     if not 1 < count <= MOST_JOINT:
         return []
     ways = sample_points.speeds(Random(case.seed), (JOINT, count))
     return [[(i, round(64 * float(speed)) / 64) for i, speed in enumerate(way)] for way in ways]
+
+
+def independent(case: Case) -> Outcome:
+    """The verdict where the output does not depend on the target: the gradient is 0."""
+    if case.plane:
+        zero = not leaf_names([case.subject.judged]) and not case.judged_floats(case.values).any()
+        answer: Answer = {"entries": [[{"sign": 0}]] if zero else [[]]}
+    else:
+        answer = case.exact.values([case.subject.judged], case.values)
+    entries = answer.get("entries", [[]])[0]
+    if entries and all(entry.get("sign") == 0 for entry in entries):
+        return Outcome("PROVED", "the output does not depend on this name: the gradient is zero", {"independent": True})
+    wrong = next((i for i, entry in enumerate(entries) if entry.get("sign") in (-1, 1)), None)
+    if wrong is None:
+        return Outcome("INCONCLUSIVE", answer.get("reason", "the claim could not be evaluated"), {})
+    where = position(wrong, case.subject.judged.type.shape)
+    found = {"at": point_text(case.values, case.exact.used), "entry": where, "exact": "0"}
+    evidence: Evidence = {"counterexample": {**found, "claimed": entries[wrong]["digits"]}}
+    return Outcome("DISAGREES", f"the output does not depend on this name: the gradient{where} is 0", evidence)
 
 
 def without_value(case: Case) -> Outcome | None:
@@ -180,7 +191,7 @@ def without_value(case: Case) -> Outcome | None:
     message = f"{whose} has no value here, although the derivative is {given['details'][0]['exact']}"
     found = case.undefined(failed[0]) if failed else Outcome("UNDEFINED", "", {})
     reason = f": {failed[0]['reason']}" if failed else ""
-    return found._replace(message=message + reason, evidence={**found.evidence, "exact": exact_digits(given)})
+    return found._replace(message=message + reason, evidence={**found.evidence, "exact": digits_of(given, "exact")})
 
 
 # --- what the comparison says -------------------------------------------------------------------------------------
@@ -193,14 +204,11 @@ def right(case: Case) -> Outcome | None:
     proof = proof_of(case)
     proved = bool(proof.get("proved"))
     points = counted(1 + len(case.nearby), "point")
-    if case.subject.output is None:
-        case.tried["balls"] = f"both sides agree at {points}" if agree else WIDE
-    else:
-        case.tried["series"] = "derivative enclosed" if agree else WIDE
+    case.tried[case.oracle] = f"both sides agree at {points}" if agree else WIDE
     if not proved and not agree:
         return None
     found = None
-    if case.subject.output is not None:
+    if case.output is not None:
         if agree:
             case.evidence |= three_numbers(case)
             case.evidence["agree_bits"] = min(answer["agreed"] for _, answer in case.compared)
@@ -218,12 +226,12 @@ def proof_of(case: Case) -> Mapping[str, Any]:
     What is only within a tolerance is not to be proved.
     """
     subject, given = case.subject, case.given
-    few = len(given["entries"]) <= PROVED_ENTRIES or subject.output is None
+    few = len(given["entries"]) <= PROVED_ENTRIES or case.output is None
     if case.plane or not few or "~" in given["relations"]:
         return {}
     question: dict[str, Any] = {"left": subject.left}
-    if subject.output is not None:
-        question = {"output": subject.output, "target": subject.target, "entries": given["entries"]}
+    if case.output is not None:
+        question = {"output": case.output, "target": case.target, "entries": given["entries"]}
     proof: Mapping[str, Any] = case.exact.prove(subject.judged, case.values, moving=subject.moving, **question)
     if proof.get("proved"):
         case.tried["algebra"] = f"proved ({proof['how']})"
@@ -245,7 +253,7 @@ def equal_by_algebra(proof: Mapping[str, Any]) -> Outcome:
 
 def certified(case: Case, points: str) -> Outcome:
     """Both sides agree, without a proof."""
-    given, rtol, derivative = case.given, case.subject.rtol, case.subject.output is not None
+    given, rtol, derivative = case.given, case.subject.rtol, case.output is not None
     evidence: Evidence = {"points": len(case.compared)}
     message = "the exact derivative is enclosed" if derivative else "both sides are enclosed and agree"
     message += f" at {points}"

@@ -18,7 +18,7 @@ from gradcli.checks.evaluate.ball_numbers import precision
 from gradcli.checks.evaluate.interpretation import Failure
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from gradcli.checks.derivatives.derivative_query import DerivativeQuery
     from gradcli.checks.evaluate.balls import BallField, Point
@@ -62,16 +62,16 @@ class Piece(NamedTuple):
 
 
 class Cover:
-    """The pieces of a box, which has one interval for all entries of a leaf, and what became of them."""
+    """The pieces of a box, and what became of them; its `parts` have one interval for all entries of a leaf each."""
 
     def __init__(
-        self, query: DerivativeQuery, judged: Node, field: BallField, point: Point, box: Mapping[str, Side]
+        self, query: DerivativeQuery, judged: Node, field: BallField, point: Point, parts: Sequence[Mapping[str, Side]]
     ) -> None:
         self.query = query
         self.judged = judged
         self.field = field
         self.point = point
-        self.box = box
+        self.parts = parts
         self.size = 0.0  # which the derivative reaches for certain on some piece
         self.bound = 0.0  # how far the claim is from the derivative on settled pieces
         self.regions: dict[tuple[int, ...], Answer] = {}  # by signs: how many pieces, and a point of one
@@ -82,8 +82,8 @@ class Cover:
         With a tolerance a piece is settled only where the claim is that close, relative to the largest derivative.
         """
         most = min(pieces, max(LEAST, MOST_WORK // max(1, self.query.work(self.judged))))
-        sides = tuple([self.box[name] for name in self.box for _ in self.point[name][0]])
-        queue, count = deque([Piece(sides, (0,) * len(sides))]), 0
+        sides = [tuple([part[name] for name in part for _ in self.point[name][0]]) for part in self.parts]
+        queue, count = deque([Piece(one, (0,) * len(one)) for one in sides]), 0
         stuck: list[Piece] = []
         ended: Answer = {}
         while queue and count < most and not ended:
@@ -100,7 +100,7 @@ class Cover:
         left = sorted([*stuck, *queue], key=lambda piece: (piece.share, piece.sides))
         return {
             "pieces": count,
-            "settled": 1.0 - sum(piece.share for piece in left),
+            "settled": 1.0 - sum(piece.share for piece in left) / len(self.parts),
             "bound": self.bound / self.size if self.size else 0.0,
             "regions": list(self.regions.values()),
             "left": len(left),
@@ -133,7 +133,7 @@ class Cover:
     def _balls(self, piece: Piece) -> Point:
         found: dict[str, Any] = dict(self.point)
         sides = iter(piece.sides)
-        for name in self.box:
+        for name in self.parts[0]:
             flat, shape = self.point[name]
             found[name] = ([arb(low).union(arb(high)) for low, high in (next(sides) for _ in flat)], shape)
         return found

@@ -34,7 +34,7 @@ from gradcli.graph.node import is_reader, reachable
 from gradcli.primitives import catalogue
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from gradcli.graph.node import Node
 
@@ -160,9 +160,9 @@ class Session:
             answers.append(self._plain(compared(exact, claimed, entries, rtol, work)))
         return {"points": answers}
 
-    def on_cover(self, derivative: Any, right: int, point: Any, box: Mapping[str, Any], **limits: Any) -> Answer:
-        """What is known of a judged derivative on a box."""
-        sides = {name: (low, high) for name, (low, high) in box.items()}
+    def on_cover(self, derivative: Any, right: int, point: Any, parts: Sequence[Any], **limits: Any) -> Answer:
+        """What is known of a judged derivative on the parts of a box."""
+        sides = [{name: (low, high) for name, (low, high) in part.items()} for part in parts]
         boxes = room("derivatives.subdivision")
         field, query = field_of(boxes.BITS), self._query(derivative)
         answer: Answer = boxes.Cover(query, self.nodes[right], field, _point(point), sides).run(**limits)
