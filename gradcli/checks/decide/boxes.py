@@ -54,7 +54,7 @@ ROUNDING = 2.0**-48
 
 
 class Bracket(NamedTuple):
-    """A node that vanishes, and the floats between which it does: one and the same where it is 0 there."""
+    """A node that changes its sign between two neighbouring floats, or is 0 at a float, which is then both ends."""
 
     zero: Node
     surface: Surface | None
@@ -97,7 +97,7 @@ def outside(box: Box, values: Values) -> None:
 
 
 def dodged(subject: Subject, outcome: Outcome, seed: int, samples: int, judge: Judge) -> tuple[Subject, Outcome]:
-    """The verdict at a point near a kink, if there is a smooth one; else the old one."""
+    """The subject at a smooth point near a kink, and its verdict there; unchanged where none is found."""
     if outcome.verdict not in ("KINK", "BOUNDARY", "DISCONTINUOUS") or subject.target is None:
         return subject, outcome
     name = next((name for name in (subject.leaf, subject.text) if name in subject.values), None)
@@ -117,7 +117,7 @@ def dodged(subject: Subject, outcome: Outcome, seed: int, samples: int, judge: J
 
 
 def on_box(exact: Exact, subject: Subject, outcome: Outcome, box: Box, judge: Judge) -> Outcome:
-    """The verdict on a box, of a subject that has one at its point; `judge` has those at other points."""
+    """The verdict on a box, given the one at the point of the subject; `judge` gives those at other points."""
     names = [name for name in box if name in subject.values and name in leaf_names(subject.nodes())]
     if outcome.verdict not in GOOD or subject.output is None or subject.target is None or not names:
         return outcome
@@ -226,7 +226,7 @@ class BoxCheck:
         return found._replace(message=f"in the box, {word} {where}: {found.message}", evidence=evidence, inside=False)
 
     def left_open(self, reason: str) -> Outcome:
-        """A box that is not settled: the verdict at the point stands in the message."""
+        """INCONCLUSIVE on a box that is not settled; the message begins with the verdict at the point."""
         message = f"{self.outcome.verdict} at the point, but not decided on the box: {reason}"
         return Outcome("INCONCLUSIVE", message, {**self.outcome.evidence, **self.evidence})
 
@@ -245,7 +245,7 @@ class BoxCheck:
         return self.exact.ask("cover", parts=sides, tolerance=tolerance, pieces=pieces, **about)
 
     def proved_everywhere(self, regions: list[Any]) -> bool:
-        """Whether a proof holds on every region of the box, and reaches through it."""
+        """Whether there is a proof for every region of the box that holds throughout the region."""
         about = {"output": self.output, "target": self.target, "moving": self.subject.moving}
         entries = list(range(self.target.type.size))
         proofs = (
@@ -336,8 +336,8 @@ class BoxCheck:
     def at_bracket(self, one: Bracket, line: Line, entry: int = 0) -> Outcome:
         """What happens at a float, or between two neighbours: KINK, BOUNDARY, DISCONTINUOUS, or AGREES if smooth.
 
-        `entry` is the one of the derivative along the line. What stays as it is from some floats off to the next float
-        is taken for its limit, and what is in between is open.
+        `entry` is the one of the derivative along the line. Slopes and values that change little from some floats away
+        to the nearest one are taken for their limits.
         """
         if one.low == one.high:
             return self.judge(self.subject.at(line(one.low)))
@@ -368,9 +368,9 @@ class BoxCheck:
 
 
 def between(slopes: Sequence[float], heights: Sequence[float], gap: float) -> tuple[str, str]:
-    """The verdict on what is between two neighbouring floats, so far apart, and why.
+    """The verdict on the gap between two neighbouring floats, which are `gap` apart, and the reason for it.
 
-    The slopes and values are those some floats below, at both floats, and some floats above.
+    The slopes and values are those some floats below, at the two floats, and some floats above.
     """
     far_left, left, right, far_right = slopes
     largest, far, bent = max(abs(left), abs(right)), max(abs(far_left), abs(far_right)), abs(right - left)
@@ -420,7 +420,7 @@ def merged(pieces: list[Any]) -> list[tuple[float, float]]:
 
 
 def parts_between(low: float, high: float, found: Sequence[Bracket]) -> Iterator[tuple[float, float]]:
-    """The intervals around brackets that hold every other float of an interval."""
+    """The parts of an interval between brackets, which together hold all its floats but zeros at a float."""
     start = low
     for one in found:
         below, above = one.low, one.high

@@ -66,7 +66,7 @@ def evaluator(
 
 
 def moving(output: Node, targets: Sequence[Node], values: Values) -> tuple[Callable[[Floats], Floats], Floats]:
-    """A scalar node as a function of the entries of other nodes, everything else held; and where it stands.
+    """A scalar node as a function of the entries of other nodes, with all else fixed; and these entries at the point.
 
     The function takes points of shape [n, entries] and gives n values. Detached values stay as they are. Where values
     are complex, every entry is two, its real and its imaginary part, and the function is the real part of the node.
@@ -104,7 +104,7 @@ def moving(output: Node, targets: Sequence[Node], values: Values) -> tuple[Calla
 
 
 def kind_of(dtype: str) -> Any:
-    """The limits of the real floats of a type of values."""
+    """The largest number, the precision and other limits of the real floats of a dtype."""
     return np.finfo(np.float32 if dtype == "float32" else np.float64)
 
 
@@ -121,9 +121,9 @@ def ulps(found: float, exact: float, dtype: str = "float64", size: float | None 
 
 
 def hold(output: Node, targets: Sequence[Node]) -> tuple[Node, list[Node], dict[str, tuple[Node, ...]]]:
-    """The output as a function of some nodes, these as its inputs, and further inputs for what is held.
+    """The output as a function of some nodes, these as its inputs, and further inputs for what stays fixed.
 
-    A held input has the value of a node, or the difference of two.
+    The value of a fixed input is that of a node, or the difference of two.
     """
     replaced: dict[Node, Node] = {
         target: input_like(target, f"~target{target.serial}", target.serial)
@@ -151,10 +151,10 @@ def hold(output: Node, targets: Sequence[Node]) -> tuple[Node, list[Node], dict[
 
 
 def input_like(like: Node, name: str, serial: int) -> Node:
-    """An input for the values of a node, in its place in the order."""
+    """An input of the type of a node, at its position in the order."""
     return Node(LEAF, (), {"name": name}, like.type, serial, like.span, like.builder)
 
 
 def step_like(like: Node, primitive: Primitive, args: tuple[Node, ...], params: dict[str, object]) -> Node:
-    """A step on other arguments, in the place of a node in the order."""
+    """An operation of the type of a node, at its position in the order."""
     return Node(primitive, args, params, like.type, like.serial, like.span, like.builder)

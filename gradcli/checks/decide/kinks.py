@@ -1,7 +1,7 @@
-"""Where a program is not smooth, and what one-sided differences see there.
+"""Where a program may not be smooth.
 
-Where an operation is not smooth stands in its declaration, as a surface that is zero there. Surfaces are decided by
-balls, so a tie is exact. No rule is read.
+The declaration of an operation names the surfaces on which it is not smooth, each by an expression that is zero there.
+Balls decide whether a point lies on one, so a tie is exact. No derivative rule is read.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Decides whether a point that may not be smooth is a KINK, a BOUNDARY or DISCONTINUOUS, or smooth after all.
 
 Ties are exact, and slopes and jumps are coefficients of expansions on both sides. What these leave open is
-INCONCLUSIVE: no step of a difference reaches a logarithm of a logarithm.
+INCONCLUSIVE, since finite differences could not decide it either.
 """
 
 from __future__ import annotations

@@ -75,6 +75,7 @@ def by_differences(case: Case) -> Outcome:
 
 
 def name_of(case: Case) -> str:
+    """What a report calls that which the gradient is taken by."""
     return case.own_leaf or case.subject.text
 
 
@@ -378,7 +379,7 @@ class BlackBox(ByDifferences):
         return Outcome("INCONCLUSIVE", f"{self.gap_text(one)}, too close to tell them apart", self.worst(self.found))
 
     def imprecise(self, one: Finding) -> Outcome:
-        """Right to many digits, but not to all."""
+        """IMPRECISE: the claim is right to many digits, but not to all."""
         digits = max(1, math.floor(-math.log10(max(relative_gap(one), 1e-16))))
         told = f"{self.label(one)} agrees to {digits} digits only: rounding, or a constant with too few digits"
         return Outcome("IMPRECISE", told, self.worst([one]))
@@ -463,7 +464,7 @@ class BlackBox(ByDifferences):
         return nonsmooth_outcome(seen, returned, what, {"bound": seen.bound, "entries": labels})
 
     def invisible(self, one: Finding) -> bool:
-        """Whether a finding says nothing for a reason that may be a kink."""
+        """Whether a finding has no slope, and a kink may be the reason."""
         if one.state == "not finite":
             return one.seen.estimate.reason is not None
         return one.state == "silent" and not (self.survey.noise[one.row] > 0 and one.seen.errors.size)
@@ -520,7 +521,7 @@ class BlackBox(ByDifferences):
 
 
 def relative_gap(one: Finding) -> float:
-    """How far the claim is off, beside the slope by differences."""
+    """How far the claim is off, relative to the slope by differences."""
     return one.gap / max(abs(one.seen.estimate.value), 1e-300)
 
 
@@ -534,7 +535,7 @@ def entries_bend(seen: both_sides.Behaviour, suspects: Sequence[Finding]) -> boo
 
 
 def seen_by_differences(slopes: Floats, bounds: Floats, claimed: Floats) -> Comparison:
-    """What differences saw of a gradient beside the claim."""
+    """A gradient as differences see it, with its error bounds, beside the claim."""
     return Comparison(slopes, claimed, 4.0 * bounds + 1e-9 * np.abs(slopes))
 
 
@@ -568,7 +569,7 @@ def _missing_factor(known: Comparison, arrays: Mapping[str, Floats], jacobian: b
 
 
 def _factors(name: str, array: Floats) -> Iterator[tuple[str, Floats]]:
-    """What is forgotten or written twice: an array, its square, its complements, their inverses, of either sign."""
+    """Factors that are often forgotten or written twice: an array, its square, 1 minus these, inverses, either sign."""
     with np.errstate(all="ignore"):
         powers = {name: array, f"{name}**2": array**2, f"(1 - {name})": 1 - array, f"(1 - {name}**2)": 1 - array**2}
         for text, factor in powers.items():

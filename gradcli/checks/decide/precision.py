@@ -151,7 +151,7 @@ def ill_conditioned(case: Case, values: Values, gaps: Mapping[int, float]) -> bo
 
 
 def float_tie(case: Case) -> Surface | None:
-    """A kink on which the point lies in floats only: 0.1 on that of abs(x - 0.1), where the literal is the decimal."""
+    """A kink that the point lies on in floats: 0.1 on that of abs(x - 0.1), where the literal is the exact decimal."""
     near = [] if case.plane else moving_with(case.subject.surfaces, case.target)
     values = case.floats([surface.zero for surface in near], case.values)
     return next((one for one, value in zip(near, values, strict=True) if (value == 0).any()), None)

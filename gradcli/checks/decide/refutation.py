@@ -45,7 +45,7 @@ def refuted(case: Case) -> Outcome | None:
         return near
     ways: set[str] = set()
     for values, answer in wrong:
-        way = reading(case, values, answer)
+        way = equal_after_all(case, values, answer)
         if way is None:
             break
         ways.add(way)
@@ -123,11 +123,11 @@ def near_enough(case: Case, answer: Answer) -> Outcome | None:
     return Outcome("AGREES", message, {**evidence, "basis": "numerical", "ulps": worst, "points": 1})
 
 
-def reading(case: Case, values: Values, answer: Answer) -> str | None:
-    """How both sides can be equal after all: rounded "constants", or "decimals" as written; None if they cannot.
+def equal_after_all(case: Case, values: Values, answer: Answer) -> str | None:
+    """What makes both sides equal after all: rounded "constants", or "decimals" as written; None if nothing does.
 
-    "branch" where a rounded constant leaves open which branch is taken, in some entries, and where both sides differ
-    they are equal to 12 digits: such a point neither refutes nor explains.
+    "branch" where a rounded constant leaves the branch of some entries open, and the entries that differ are equal to
+    12 digits: such a point neither refutes nor explains.
     """
     undecided = False
     for decimal in (False,) if case.plane else (False, True):

@@ -1,7 +1,7 @@
-"""Rewrites of a right rule with poor floats, which are proved equal and were measured to be better.
+"""Better formulas for programs that lose digits: rewrites that are proved equal and measured to be more accurate.
 
-Each part of the program that a rule matches is rewritten, the gradient is made again and its float is compared with the
-exact value. What is not better, or cannot be proved equal, is not shown.
+Each part of the program that a formula matches is rewritten, the gradient is derived again, and its float is compared
+with the exact value. What is not better, or cannot be proved equal, is not shown.
 """
 
 from __future__ import annotations
@@ -95,26 +95,27 @@ def plain(node: Node) -> Node:
     return node
 
 
-def named(node: Node, *names: str) -> bool:
+def is_a(node: Node, *names: str) -> bool:
+    """Whether the operation of a node has one of some names."""
     return node.primitive.name in names
 
 
 def terms(node: Node) -> list[tuple[Node, int]]:
     """The two terms of a sum or difference with their signs; none for anything else."""
     node = plain(node)
-    if named(node, "add", "sub"):
+    if is_a(node, "add", "sub"):
         one, other = map(plain, node.args)
-        found = [(one, 1), (other, 1 if named(node, "add") else -1)]
-        return [(plain(t.args[0]), -sign) if named(t, "neg") else (t, sign) for t, sign in found]
+        found = [(one, 1), (other, 1 if is_a(node, "add") else -1)]
+        return [(plain(t.args[0]), -sign) if is_a(t, "neg") else (t, sign) for t, sign in found]
     return []
 
 
 def of_square(node: Node) -> Node | None:
     """x where a node is the square of x."""
     node = plain(node)
-    if named(node, "power") and node.params["n"] == 2:
+    if is_a(node, "power") and node.params["n"] == 2:
         return plain(node.args[0])
-    if named(node, "mul") and plain(node.args[0]) is plain(node.args[1]):
+    if is_a(node, "mul") and plain(node.args[0]) is plain(node.args[1]):
         return plain(node.args[0])
     return None
 
@@ -149,7 +150,7 @@ def signed(node: Node) -> list[tuple[Node, int]]:
 def minus(node: Node) -> Node:
     """-x, without a second sign."""
     node = plain(node)
-    return plain(node.args[0]) if named(node, "neg") else -node
+    return plain(node.args[0]) if is_a(node, "neg") else -node
 
 
 def lifted(value: Any, like: Node) -> Node:
@@ -177,8 +178,8 @@ def matched(pattern: Node, node: Node, bound: Bound) -> Iterator[Bound]:
     elif (square := of_square(pattern)) is not None:
         if (other := of_square(node)) is not None:
             yield from matched(square, other, bound)
-    elif named(node, pattern.primitive.name, *(("power",) if named(pattern, "pow") else ())):
-        exponent = (lifted(node.params["n"], node),) if named(node, "power") else ()
+    elif is_a(node, pattern.primitive.name, *(("power",) if is_a(pattern, "pow") else ())):
+        exponent = (lifted(node.params["n"], node),) if is_a(node, "power") else ()
         axis = {"axis": node.params["axis"]} if "axis" in node.params else {}
         ways = [{**bound, **axis}] if not axis or bound.get("axis") in (None, axis["axis"]) else []
         for one, other in zip(pattern.args, (*node.args, *exponent), strict=True):
@@ -213,15 +214,15 @@ def built(pattern: Node, bound: Bound, like: Node) -> Node:
             made[node] = bound[node.params["name"]]
         elif not args:
             made[node] = lifted(node.params["value"], like)
-        elif named(node, "power") and node.args[0].params.get("name") == "n":
+        elif is_a(node, "power") and node.args[0].params.get("name") == "n":
             made[node] = lifted(args[0].constant ** node.params["n"], like)
-        elif named(node, "sub"):
+        elif is_a(node, "sub"):
             made[node] = lifted(difference(*args), like)
-        elif named(node, "add") and named(args[1], "neg"):
+        elif is_a(node, "add") and is_a(args[1], "neg"):
             made[node] = args[0] - args[1].args[0]
-        elif named(node, "neg"):
+        elif is_a(node, "neg"):
             made[node] = minus(args[0])
-        elif named(node, "reshape", "broadcast"):
+        elif is_a(node, "reshape", "broadcast"):
             made[node] = stretch(args[0], bound["v"].shape)
         else:
             params = {**node.params, "axis": bound["axis"]} if "axis" in node.params else node.params
@@ -232,7 +233,7 @@ def built(pattern: Node, bound: Bound, like: Node) -> Node:
 def by_formulas(group: str, node: Node) -> Node | None:
     """A node as the first formula of a group that it matches has it; the terms of a difference may be exchanged."""
     for left, right in parsed(group):
-        if named(left, "sub"):
+        if is_a(left, "sub"):
             ways = [(side, bound) for side in (1, -1) for bound in sum_matched(left, node, {}, side)]
         else:
             ways = [(1, bound) for bound in matched(left, node, {})]
@@ -253,16 +254,16 @@ def parsed(group: str) -> list[list[Node]]:
 # --- softmax: entries may be taken of it ----------------------------------------------------------------------------
 
 
-def unmoved(node: Node) -> tuple[Node, list[Node]]:
+def without_selection(node: Node) -> tuple[Node, list[Node]]:
     """What a node takes entries from, and the operations that take them."""
     moves = []
-    while named(node, "slice", "reshape", "name"):
+    while is_a(node, "slice", "reshape", "name"):
         moves.append(node)
         node = node.args[0]
     return node, moves
 
 
-def moved(node: Node, moves: list[Node]) -> Node:
+def same_selection(node: Node, moves: list[Node]) -> Node:
     """The same entries of another array."""
     for move in reversed(moves):
         node = move.builder.apply(move.primitive, (node,), dict(move.params))
@@ -271,28 +272,28 @@ def moved(node: Node, moves: list[Node]) -> Node:
 
 def log_of_softmax(node: Node) -> Node | None:
     """log(softmax(x)) as log_softmax(x)."""
-    if not named(node, "log"):
+    if not is_a(node, "log"):
         return None
-    inside, moves = unmoved(plain(node.args[0]))
-    return moved(log_softmax(inside.args[0], **inside.params), moves) if named(inside, "softmax") else None
+    inside, moves = without_selection(plain(node.args[0]))
+    return same_selection(log_softmax(inside.args[0], **inside.params), moves) if is_a(inside, "softmax") else None
 
 
-def share(node: Node) -> Node | None:
+def softmax_quotient(node: Node) -> Node | None:
     """exp(x) divided by its sum over the last axis as softmax(x)."""
-    if not named(node, "div"):
+    if not is_a(node, "div"):
         return None
     below = node.args[1]
-    while named(below, "broadcast", "reshape", "name"):
+    while is_a(below, "broadcast", "reshape", "name"):
         below = below.args[0]
-    whole, moves = unmoved(plain(node.args[0]))
-    if not (named(whole, "exp") and named(below, "sum") and plain(below.args[0]) is whole):
+    whole, moves = without_selection(plain(node.args[0]))
+    if not (is_a(whole, "exp") and is_a(below, "sum") and plain(below.args[0]) is whole):
         return None
-    return moved(softmax(whole.args[0], axis=below.params["axis"]), moves)
+    return same_selection(softmax(whole.args[0], axis=below.params["axis"]), moves)
 
 
 RULES: tuple[Callable[[Node], Node | None], ...] = (
     *(partial(by_formulas, group) for group in FORMULAS.strip().split("\n\n")),
-    *(log_of_softmax, share),
+    *(log_of_softmax, softmax_quotient),
 )
 MOST_STEPS = 600
 LONGEST = 120  # characters of a rewrite
