@@ -15,7 +15,8 @@ import pytest
 
 from gradcli import cli
 from gradcli.checks import Check, check_script
-from gradcli.checks.inline_results import updated, written
+from gradcli.checks.inline_results import written
+from gradcli.commands._expectations import updated
 from gradcli.diagnostics import GradcliError
 from gradcli.language import Source, parse
 from gradcli.language.inline_expectations import read_numbers

@@ -18,7 +18,7 @@ from gradcli.checks.report import VERDICTS, Check
 from gradcli.diagnostics import Diagnostic, GradcliError, did_you_mean, visible
 from gradcli.language.directives import MARK as DIRECTIVE
 from gradcli.language.directives import output_line
-from gradcli.language.inline_expectations import DIGESTS, MARK, read_expected
+from gradcli.language.inline_expectations import DIGESTS, MARK
 from gradcli.language.limits import limits_of
 from gradcli.language.parser import parse
 from gradcli.language.source import Source
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from gradcli.checks.report import Check, Report
     from gradcli.checks.subjects import Settings, Subject
     from gradcli.graph.node import Node
     from gradcli.language.inline_expectations import Expected
@@ -231,8 +230,8 @@ MOST_ENTRIES = 40  # of an array that is recorded entry by entry; a larger one b
 def with_blanks(source: Source, limits: LimitsLike = None) -> tuple[Source, int]:
     """A script with a line behind its last statement for every result to be recorded, in place of those there.
 
-    Returns it with the number of its last statement's line. `updated` fills in the values. Raises GradcliError for a
-    script that cannot be read.
+    Returns it with the number of its last statement's line; a check of it computes the values. Raises GradcliError for
+    a script that cannot be read.
     """
     script = parse(source, limits_of(limits))
     last = script.statements[-1].span.end_line
@@ -275,37 +274,3 @@ def sized(title: str, size: int) -> list[tuple[str, str]]:
     if size > MOST_ENTRIES:
         return [(f"{digest}({title})", "0") for digest in DIGESTS]
     return [(title, "0")] if size else []
-
-
-def updated(source: Source, report: Report, *, last: int = 0) -> str:
-    """The text of a script with the computed value in each line that expects another one; nothing else changes.
-
-    Lines behind line `last`, if it is given, get the computed value whatever they expect, and those go for which there
-    is none.
-
-    >>> report = check_script("x = 3; x**2\\n#> value = 8\\n#> check x = PROVED")  # doctest: +SKIP
-    >>> updated(Source("x = 3; x**2\\n#> value = 8\\n#> check x = PROVED"), report)  # doctest: +SKIP
-    'x = 3; x**2\\n#> value = 9\\n#> check x = PROVED'
-    """
-    lines = source.lines()
-    for one in report.checks:
-        line = one.line or 0
-        frozen = 0 < last < line <= len(lines)
-        wrong = one.verdict == "DISAGREES" and not one.passed
-        if one.kind == "expectation" and 0 < line <= len(lines) and (frozen or wrong):
-            lines[line - 1] = refilled(lines[line - 1], one, frozen)
-    return "".join(lines)
-
-
-def refilled(text: str, check: Check, frozen: bool) -> str:
-    """An expected result with the computed value; the line as it is where it is not the one that was checked."""
-    computed: Any = check.evidence.get("computed")
-    comment = text.lstrip(" \t")
-    column = len(text) - len(comment) + 1
-    expected, _ = read_expected(comment.rstrip("\r\n"), 1, column) if comment.startswith(MARK) else (None, [])
-    if expected is None or expected.text != check.evidence.get("expected"):
-        return text
-    if not isinstance(computed, str) or computed.startswith("an array"):
-        return "" if frozen else text
-    start, end = expected.columns
-    return text[: start - 1] + computed + text[end - 1 :]

@@ -59,6 +59,7 @@ ROOMS: dict[str, str] = {
     "deriving": "gradcli.calculator.closed_forms.deriving",
     "formats": "gradcli.rendering.graphs.formats",
     "formulas": "gradcli.rendering.documents.formulas",
+    "inline_expectations": "gradcli.language.inline_expectations",
     "inline_results": "gradcli.checks.inline_results",
     "limits": "gradcli.language.limits",
     "listings": "gradcli.rendering.documents.listings",

@@ -9,11 +9,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from gradcli.checks import inline_results, report
+    from gradcli.checks import report
     from gradcli.commands._shared import Output
-    from gradcli.language import source
+    from gradcli.language import inline_expectations, source
 else:
-    inline_results, report, source = room("inline_results"), room("report"), room("source")
+    inline_expectations, report, source = room("inline_expectations"), room("report"), room("source")
 
 BYTE_ORDER_MARK = "\ufeff"
 
@@ -30,7 +30,7 @@ def refreshed(output: Output, checked: Any, diff: bool) -> Any:
     if all(one.passed for one in checked.checks if one.kind == "expectation"):
         return checked
     mark, before = text_of(checked.file)
-    after = source.Source(inline_results.updated(source.Source(before), checked))
+    after = source.Source(updated(source.Source(before), checked))
     if after.text == before:
         return checked
     if diff:
@@ -47,6 +47,37 @@ def refreshed(output: Output, checked: Any, diff: bool) -> Any:
         for one in checked.checks
     ]
     return report.with_checks(checked, checks)
+
+
+def updated(script: source.Source, checked: Any, *, last: int = 0) -> str:
+    """The text of a script with the computed value in each line that expects another one; nothing else changes.
+
+    Lines behind line `last`, if it is given, get the computed value whatever they expect, and those go for which there
+    is none.
+    """
+    lines = script.lines()
+    for one in checked.checks:
+        line = one.line or 0
+        frozen = 0 < last < line <= len(lines)
+        wrong = one.verdict == "DISAGREES" and not one.passed
+        if one.kind == "expectation" and 0 < line <= len(lines) and (frozen or wrong):
+            lines[line - 1] = refilled(lines[line - 1], one, frozen)
+    return "".join(lines)
+
+
+def refilled(text: str, check: Any, frozen: bool) -> str:
+    """An expected result with the computed value; the line as it is where it is not the one that was checked."""
+    computed: Any = check.evidence.get("computed")
+    comment = text.lstrip(" \t")
+    if not comment.startswith(inline_expectations.MARK):
+        return text
+    expected, _ = inline_expectations.read_expected(comment.rstrip("\r\n"), 1, len(text) - len(comment) + 1)
+    if expected is None or expected.text != check.evidence.get("expected"):
+        return text
+    if not isinstance(computed, str) or computed.startswith("an array"):
+        return "" if frozen else text
+    start, end = expected.columns
+    return text[: start - 1] + computed + text[end - 1 :]
 
 
 def text_of(path: str) -> tuple[str, str]:

@@ -6,7 +6,7 @@ from gradcli.commands import check as checking
 from gradcli.commands import room
 from gradcli.commands._acceptance import counted
 from gradcli.commands._declaration import Declaration, Operand, Option
-from gradcli.commands._expectations import text_of
+from gradcli.commands._expectations import text_of, updated
 from gradcli.commands._shared import EVALUATION, allowed, is_file, load, presentation
 from gradcli.diagnostics import Diagnostic, error, visible
 
@@ -68,7 +68,7 @@ def freeze(
             refused += 1
             output.note(refusal(path, wrong[0], len(wrong)))
             continue
-        after = inline_results.updated(blanks, report, last=last)
+        after = updated(blanks, report, last=last)
         if stdout:
             output.line(after.removesuffix("\n"))
         elif after != script.text:
