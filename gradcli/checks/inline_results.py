@@ -175,14 +175,8 @@ def numbers(
         floor = (rtol + ULPS * float(np.finfo(np.float64).eps)) * float(terms)  # of a sum: terms may cancel
         floor = floor if np.isfinite(floor) else 0.0
     wanted = np.asarray(expected.value)
-    at = point_text(values, used)
-    evidence = {
-        "expected": expected.text,
-        "computed": written(array),
-        "at": at,
-        "tolerance": rtol,
-        "basis": "numerical",
-    }
+    evidence: dict[str, Any] = {"expected": expected.text, "computed": written(array), "at": point_text(values, used)}
+    evidence |= {"tolerance": rtol, "basis": "numerical"}
     if wanted.shape != array.shape:
         told = f"expected {shape_text(wanted)}, but it is {shape_text(array)}"
         return "DISAGREES", told, evidence
