@@ -97,12 +97,8 @@ MODULES: dict[str, dict[str, Any]] = {
     "xpu": _ABSENT,
 }
 # settings that a pair of functions sets and gets, with their value at first
-SETTINGS: dict[str, Any] = {
-    "float32_matmul_precision": "highest",
-    "num_threads": os.cpu_count() or 1,
-}
+SETTINGS: dict[str, Any] = {"float32_matmul_precision": "highest", "num_threads": os.cpu_count() or 1}
 PRECISIONS = ("highest", "high", "medium")
-FUNCTIONS: dict[str, Any] = {}
 _values = dict(SETTINGS)
 _deterministic = [False]
 
@@ -180,13 +176,10 @@ def get_default_device() -> device:
     return CPU
 
 
+_functions = (compile, use_deterministic_algorithms, are_deterministic_algorithms_enabled)
+FUNCTIONS: dict[str, Any] = {one.__name__: one for one in (*_functions, set_default_device, get_default_device)}
 for _name in SETTINGS:
-    FUNCTIONS.update(_pair(_name))
-for _function in (
-    *(compile, use_deterministic_algorithms, are_deterministic_algorithms_enabled),
-    *(set_default_device, get_default_device),
-):
-    FUNCTIONS[_function.__name__] = _function
+    FUNCTIONS |= _pair(_name)
 
 MADE = {name: _module(name, names) for name, names in MODULES.items()}
 TOP = {name: module for name, module in MADE.items() if "." not in name}  # those directly below `torch`

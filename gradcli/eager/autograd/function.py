@@ -59,15 +59,6 @@ class Context:
         node = self._node()
         return self._to_save if node is None or self._to_save else node.saved_tensors
 
-    @property
-    def next_functions(self) -> tuple[Any, ...]:
-        """The `next_functions` of the node."""
-        return self._node().next_functions  # type: ignore[no-any-return]
-
-    def name(self) -> str:
-        """The name of the node."""
-        return self._node().name()  # type: ignore[no-any-return]
-
 
 class FunctionNode(Node):
     """The node of a Function's result."""

@@ -140,9 +140,6 @@ def _moved(x: Tensor, source: int, to: int) -> Tensor:
     return x if (source - to) % x.ndim == 0 else movedim(x, source, to)
 
 
-# --- graphs with a batch axis --------------------------------------------------------------------------------------
-
-
 def evaluated(nodes: Sequence[Node], kinds: Sequence[Any], given: Sequence[Given], size: int) -> list[Tensor]:
     """The values of nodes as tensors with a batch axis of this size in front, with one common node."""
     used = set(reachable(nodes))

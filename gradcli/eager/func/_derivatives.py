@@ -167,9 +167,6 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
     return call.value(), moved, *call.aux()
 
 
-# --- whole matrices ---------------------------------------------------------------------------------------------------
-
-
 def _matrix(
     func: Callable[..., Any], argnums: Argnums, has_aux: bool, table: Callable[[Linearized], list[list[Tensor]]]
 ) -> Callable[..., Any]:

@@ -154,9 +154,6 @@ def _two_loops(grad: Array, history: History, scale: float) -> Array:
     return direction
 
 
-# --- line search --------------------------------------------------------------------------------------------------
-
-
 class _Point(NamedTuple):
     """A point on the line: its distance, the value there, the gradient, and its slope along the line."""
 

@@ -123,9 +123,6 @@ def _for_each(name: str, value: Any, count: int) -> list[Any]:
     return values
 
 
-# --- factors of the rate -------------------------------------------------------------------------------------------
-
-
 class LambdaLR(LRScheduler):
     """The first rates times a function of the epoch, or one function for each group. The state has no functions."""
 
@@ -227,9 +224,6 @@ class CosineAnnealingLR(LRScheduler):
         return [share / before * (rate - low) + low for rate in self._now()]
 
 
-# --- one cycle over a run ------------------------------------------------------------------------------------------
-
-
 class OneCycleLR(LRScheduler):
     """Rates that rise to `max_lr` and fall far below the first ones, with momentum that moves the opposite way (Smith
     and Topin, 2019). Call `step` once for each batch.
@@ -299,9 +293,6 @@ class OneCycleLR(LRScheduler):
             elif momentum:
                 group["momentum"] = momentum[0]
         return found
-
-
-# --- a metric that no longer improves ------------------------------------------------------------------------------
 
 
 class ReduceLROnPlateau(LRScheduler):

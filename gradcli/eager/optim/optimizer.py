@@ -78,14 +78,9 @@ def root(x: Array) -> Array:
 
 
 # hyperparameters that are at least zero, and what an error calls them
-_AT_LEAST_ZERO = {
-    "lr": "learning rate",
-    "eps": "epsilon value",
-    **{
-        name: f"{name} value"
-        for name in ("weight_decay", "momentum", "alpha", "rho", "lr_decay", "initial_accumulator_value")
-    },
-}
+_AT_LEAST_ZERO = {"lr": "learning rate", "eps": "epsilon value"}
+for _name in ("weight_decay", "momentum", "alpha", "rho", "lr_decay", "initial_accumulator_value"):
+    _AT_LEAST_ZERO[_name] = f"{_name} value"
 
 
 class Optimizer:

@@ -128,10 +128,8 @@ def default_collate(batch: Any) -> Any:
     TypeError for what cannot be put together.
     """
     first = batch[0]
-    if isinstance(first, Tensor):
-        return stack(batch)
-    if isinstance(first, np.ndarray):
-        return stack([Tensor(one) for one in batch])
+    if isinstance(first, (Tensor, np.ndarray)):
+        return stack([default_convert(one) for one in batch])
     if isinstance(first, float):
         return Tensor(np.array(batch, np.float64))
     if isinstance(first, (int, np.integer)):

@@ -272,9 +272,6 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     return in_place.change(input, lambda x: x * factor, (factor,)) if inplace else input * factor
 
 
-# --- layers --------------------------------------------------------------------------------------------------
-
-
 class _Dropout(Layer):
     _shown = "p={self.p}, inplace={self.inplace}"
 

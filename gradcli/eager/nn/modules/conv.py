@@ -28,20 +28,16 @@ def _reshaped(x: Any, *shape: int) -> Any:
     return declared("reshape", x, shape=tuple(shape))
 
 
-def _columns(x: Any, kernel: Sizes, stride: Sizes, dilation: Sizes, out: Sizes) -> Any:
-    """(N, C, *S) to (N, C, K, L): for each place of the kernel the entries below it."""
-    lead = x.shape[:2]
-    parts = [_reshaped(taken(x, start, stride, out), *lead, 1, math.prod(out)) for start in offsets(kernel, dilation)]
-    return parts[0] if len(parts) == 1 else x.bind(catalogue()["concat"], tuple(parts), {"axis": -2})
-
-
 def _convolved(
     x: Any, weight: Any, bias: Any, *, stride: Sizes, padding: Sizes, dilation: Sizes, out: Sizes, groups: int
 ) -> Any:
     (batch, channels), (filters, _, *kernel) = x.shape[:2], weight.shape
     full = tuple([n + 2 * edge for n, edge in zip(x.shape[2:], padding, strict=True)])
-    columns = _columns(put(x, padding, (1,) * len(full), full), tuple(kernel), stride, dilation, out)
     rows, length = channels // groups * math.prod(kernel), math.prod(out)
+    whole = put(x, padding, (1,) * len(full), full)
+    starts = offsets(tuple(kernel), dilation)  # for each place of the kernel the entries below it
+    parts = [_reshaped(taken(whole, start, stride, out), batch, channels, 1, length) for start in starts]
+    columns = parts[0] if len(parts) == 1 else x.bind(catalogue()["concat"], tuple(parts), {"axis": -2})
     if groups == 1:
         product = declared("matmul", _reshaped(weight, filters, rows), _reshaped(columns, batch, rows, length))
     else:
@@ -204,9 +200,6 @@ def _conv_transpose(axes: int) -> Any:
 
 
 conv_transpose1d, conv_transpose2d, conv_transpose3d = _conv_transpose(1), _conv_transpose(2), _conv_transpose(3)
-
-
-# --- layers ------------------------------------------------------------------------------------------------------
 
 
 class _ConvNd(Affine):

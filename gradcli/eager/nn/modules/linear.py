@@ -81,9 +81,6 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     return result if bias is None else result + bias
 
 
-# --- layers -----------------------------------------------------------------------------------------------------------
-
-
 class Identity(Module):
     """Returns its input; arguments of the constructor are ignored."""
 

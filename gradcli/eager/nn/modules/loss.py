@@ -443,9 +443,6 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     return (directions[0] * directions[1]).sum(dim)
 
 
-# --- layers -------------------------------------------------------------------------------------------------------
-
-
 class _Loss(Layer):
     _shown = ""
 

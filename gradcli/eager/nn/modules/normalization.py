@@ -181,9 +181,6 @@ def rms_norm(
     return scaled if weight is None else scaled * weight
 
 
-# --- layers -----------------------------------------------------------------------------------------------------------
-
-
 class _Norm(Layer):
     """A weight and a bias of the size that `_size` names, either of which may be missing."""
 

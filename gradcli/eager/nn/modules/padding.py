@@ -77,9 +77,6 @@ def _copied_around(x: Tensor, pad: tuple[int, ...], mode: str) -> Tensor:
     return fused(picked, (x,), name, rows=tuple(rows))
 
 
-# --- layers ----------------------------------------------------------------------------------------------------------
-
-
 class _Pad(Layer):
     """A frame: (left, right, top, bottom, ...), or one width for all, around the last `_axes`."""
 

@@ -190,9 +190,6 @@ def avg_pool1d(
     return squeeze(avg_pool2d(unsqueeze(input, -2), kernel, by, edge, ceil_mode, count_include_pad), -2)
 
 
-# --- as many windows as requested ------------------------------------------------------------------------------------
-
-
 def _cells(sizes: Sizes, out: Sizes) -> list[tuple[Sizes, Sizes]]:
     """Start and size of each window, in C order."""
     ranges = [
@@ -232,9 +229,6 @@ def adaptive_avg_pool1d(input: Tensor, output_size: Wished) -> Tensor:
     if input.ndim not in (2, 3):
         raise RuntimeError(f"adaptive_avg_pool1d(): Expected 2D or 3D tensor, but got {list(input.shape)}")
     return squeeze(adaptive_avg_pool2d(unsqueeze(input, -2), _in_rows(output_size, 1, 0)[0]), -2)
-
-
-# --- images resized by interpolation, or with channels as pixels -----------------------------------------------------
 
 
 @checked
@@ -347,9 +341,6 @@ def unfold(
     """The windows of images (N, C, H, W) as columns (N, C KH KW, L)."""
     windows = _windows("unfold", input, 2, kernel_size, stride, padding, dilation)
     return fused(_unfolded, (input,), "Im2ColBackward0", windows=windows)
-
-
-# --- layers ----------------------------------------------------------------------------------------------------------
 
 
 class _Pool(Layer):

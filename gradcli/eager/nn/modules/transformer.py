@@ -108,9 +108,6 @@ def _attention_mask(mask: Tensor | None, kind: Any) -> Tensor | None:
     return where(mask, float("-inf"), Tensor(np.zeros(mask._raw.shape, kind)))
 
 
-# --- attention in several heads ---------------------------------------------------------------------------------------
-
-
 class _OutProjection(Linear):
     """A `Linear` by the name that PyTorch prints inside attention."""
 
