@@ -51,9 +51,7 @@ class Distribution:
 
     def rsample(self, sample_shape: Any = ()) -> Any:
         """A draw through which gradients flow."""
-        raise NotImplementedError(
-            f"{type(self).__name__} has no reparameterised samples, so rsample() is not available"
-        )
+        raise NotImplementedError(f"{type(self).__name__} has no reparameterised samples: rsample() is not available")
 
     def sample(self, sample_shape: Any = ()) -> Any:
         """A draw without a gradient."""
@@ -71,10 +69,7 @@ class Distribution:
             raise ValueError("The value argument to log_prob must be a Tensor")
         for n, m in zip(reversed(value.shape), reversed(self._batch_shape), strict=False):
             if n != m and 1 not in (n, m):
-                raise ValueError(
-                    f"Value is not broadcastable with batch_shape+event_shape: {tuple(value.shape)} vs "
-                    f"{tuple(self._batch_shape)}."
-                )
+                raise ValueError(f"Value of {tuple(value.shape)} is not broadcastable with {tuple(self._batch_shape)}")
         if not holds(value).all():
             raise ValueError(f"Expected value argument to be within the support of {self!r}, but found {value}")
 

@@ -124,9 +124,7 @@ class FunctionNode(Node):
         if len(values) > count and all(value is None for value in values[count:]):
             values = values[:count]
         if len(values) != count:
-            raise RuntimeError(
-                f"{self.name()} returned an incorrect number of gradients (expected {count}, got {len(values)})"
-            )
+            raise RuntimeError(f"{self.name()} returned an incorrect number of gradients: {len(values)}, not {count}")
         found = []
         for value, slot in zip(values, self.slots, strict=True):
             if slot is None:
@@ -147,10 +145,7 @@ class FunctionNode(Node):
         except ValueError:
             fits = False
         if not fits:
-            raise RuntimeError(
-                f"{self.name()} returned a gradient of shape {list(value.shape)}, but expected one expandable to "
-                f"{list(shape)}"
-            )
+            raise RuntimeError(f"{self.name()} returned a gradient of {list(value.shape)}, expected {list(shape)}")
         if value._raw.size < math.prod(shape):
             value = expand(value, shape)
         fitted = fitted_tensor(value, shape, kind)
@@ -221,9 +216,7 @@ class Function:
         warn(f"{type(self)} should not be instantiated: call {type(self).__name__}.apply(...)", DeprecationWarning)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        raise RuntimeError(
-            f"{type(self).__name__} is a Function: call {type(self).__name__}.apply(...), not an instance"
-        )
+        raise RuntimeError(f"an instance of a Function cannot be called: call {type(self).__name__}.apply(...)")
 
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:

@@ -68,10 +68,7 @@ def grad(
     if materialize_grads:
         found = [zeros_like(x) if value is None else value for x, value in zip(targets, found, strict=True)]
     elif not allow_unused and any(value is None for value in found):
-        raise RuntimeError(
-            "one of the tensors was not used in the graph; pass allow_unused=True if this is intended; its "
-            "gradient is then None"
-        )
+        raise RuntimeError("one of the tensors was not used in the graph; with allow_unused=True its gradient is None")
     return tuple(found)
 
 
@@ -180,10 +177,7 @@ class Linearized:
 
     def _filled(self, found: Sequence[Any], like: Sequence[Tensor], create: bool) -> list[Tensor]:
         if self.strict and any(one is None or (create and not one.requires_grad) for one in found):
-            raise RuntimeError(
-                f"while computing {self.strict}, a derivative was found to be independent of an input, which "
-                "strict=True refuses"
-            )
+            raise RuntimeError(f"{self.strict}: a derivative is independent of an input, which strict=True refuses")
         return [zeros_like(x) if one is None else self.outside(one) for one, x in zip(found, like, strict=True)]
 
     def _placed(self, nodes: Sequence[Node | None], like: Sequence[Tensor]) -> list[Tensor]:
@@ -248,10 +242,7 @@ class _Run(Linearized):
         super().__init__(run, _tensors(inputs, "inputs", name), create_graph, name if strict else "")
         for i, out in enumerate(self.outputs if strict else ()):
             if not out.requires_grad:
-                raise RuntimeError(
-                    f"output {i} of the function does not require gradients: it does not depend on the inputs in a "
-                    "differentiable way, which strict=True refuses"
-                )
+                raise RuntimeError(f"output {i} does not require gradients by the inputs, which strict=True refuses")
 
     def outside(self, value: Any) -> Any:
         """A value of the function as the caller may use it: with its graph where `create_graph` is on."""

@@ -137,9 +137,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
             raise RuntimeError(f"{len(cts)} cotangents do not match {len(outputs)} outputs")
         for ct, out in zip(cts, outputs, strict=True):
             if tuple(ct.shape) != tuple(out.shape):
-                raise RuntimeError(
-                    f"a cotangent of shape {list(ct.shape)} does not match an output of shape {list(out.shape)}"
-                )
+                raise RuntimeError(f"a cotangent of {list(ct.shape)} does not match an output of {list(out.shape)}")
         return call.gathered(call.run.back(cts))
 
     return call.value(), back, *call.aux()
@@ -160,9 +158,7 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
     directions = flatten(tangents)[0]
     for x, t in zip(call.points, directions, strict=True):
         if tuple(x.shape) != tuple(t.shape):
-            raise RuntimeError(
-                f"jvp: a tangent of shape {list(t.shape)} does not match a primal of shape {list(x.shape)}"
-            )
+            raise RuntimeError(f"jvp: a tangent of {list(t.shape)} does not match a primal of {list(x.shape)}")
     moved = call.rebuild(call.run.along(directions))
     return call.value(), moved, *call.aux()
 

@@ -68,10 +68,7 @@ class BackwardHooks:
         def keep(grads: tuple[Any, ...]) -> None:
             self.grad_outputs = _placed(grads, places, len(outputs))
             if not self.has_node:
-                warn(
-                    "a full backward hook fires for the outputs only, because no input of the module requires grad",
-                    UserWarning,
-                )
+                warn("a full backward hook fires for outputs only: no input of the module requires grad")
                 self._call((None,) * self.count)
 
         node.register_prehook(keep)
@@ -374,9 +371,7 @@ class Module:
         kinds = [dtypes.meant(one) for one in (*args, kwargs.get("dtype"))]
         wanted = next((one for one in kinds if isinstance(one, dtypes.dtype)), None)
         if wanted is not None and wanted.kind < 2:
-            raise TypeError(
-                f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={wanted}"
-            )
+            raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, not {wanted}")
         if wanted is not None and wanted.kind == 3:
             warn("some modules do not work as expected with complex parameters", UserWarning)
         others = [one for one, kind in zip(args, kinds, strict=False) if not isinstance(kind, dtypes.dtype)]

@@ -49,10 +49,7 @@ class LRScheduler:
             if last_epoch == -1:
                 group.setdefault("initial_lr", group["lr"])
             elif "initial_lr" not in group:
-                raise KeyError(
-                    f"param 'initial_lr' is not specified in param_groups[{i}] when resuming scheduler with "
-                    f"last_epoch >= 0: load the optimizer's state first, or begin with last_epoch=-1"
-                )
+                raise KeyError(f"param 'initial_lr' is not in param_groups[{i}]: load the optimizer's state first")
         self.base_lrs = [group["initial_lr"] for group in optimizer.param_groups]
         if optimizer._watched is None:
             optimizer._watched = optimizer._steps
@@ -82,11 +79,7 @@ class LRScheduler:
     def step(self) -> None:
         """Go to the next epoch. UserWarning where the optimizer has not made a step yet."""
         if self._step_count == 1 and self.optimizer._steps == self.optimizer._watched:
-            warn(
-                "lr_scheduler.step() was called before optimizer.step(): the first learning rate is skipped. Call "
-                "optimizer.step() first",
-                UserWarning,
-            )
+            warn("lr_scheduler.step() was called before optimizer.step(): swap them, or the first rate is skipped")
         self._step_count += 1
         self.last_epoch += 1
         for group, rate in zip(self.optimizer.param_groups, self.get_lr(), strict=True):
@@ -377,15 +370,9 @@ class SequentialLR(LRScheduler):
             if not hasattr(one, "optimizer"):
                 raise TypeError(f"SequentialLR at index {i} should have `optimizer` as its attribute.")
             if isinstance(one, ReduceLROnPlateau) or optimizer is not one.optimizer:
-                raise ValueError(
-                    "SequentialLR takes schedulers of its own optimizer that need no metric, which "
-                    f"{type(one).__name__} at index {i} is not"
-                )
+                raise ValueError(f"{type(one).__name__} at index {i} is of another optimizer, or needs a metric")
         if len(milestones) != len(schedulers) - 1:
-            raise ValueError(
-                f"SequentialLR takes one scheduler more than milestone points, but got {len(schedulers)} schedulers "
-                f"and {len(milestones)} milestones"
-            )
+            raise ValueError(f"{len(schedulers)} schedulers need one of milestones fewer, but got {len(milestones)}")
         self._schedulers, self._milestones, self.optimizer = schedulers, milestones, optimizer
         self._begin(last_epoch)
 

@@ -120,9 +120,7 @@ class Optimizer:
         self._steps = 0
         self._watched: int | None = None  # how many steps there were when the first scheduler was made
         if isinstance(params, Tensor):
-            raise TypeError(
-                "an optimizer takes an iterable of tensors or dicts, but this is one tensor: put it in a list"
-            )
+            raise TypeError("params must be an iterable of tensors or dicts, not one tensor: put it in a list")
         groups: list[Any] = list(params)
         if not groups:
             raise ValueError("optimizer got an empty parameter list")

@@ -80,10 +80,7 @@ class _Frame:
         if number.index not in self.recomputed:
             self._run()
         if number.index not in self.recomputed:
-            raise CheckpointError(
-                "checkpoint: the second run of the function saved fewer tensors than the first; it must compute the "
-                "same both times"
-            )
+            raise CheckpointError("checkpoint: the second run of the function saved fewer tensors than the first")
         x = self.recomputed.pop(number.index)
         if x._raw.shape != number.shape or x._raw.dtype != number.kind:
             raise CheckpointError(

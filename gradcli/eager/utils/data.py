@@ -143,9 +143,7 @@ def default_collate(batch: Any) -> Any:
             raise RuntimeError("each element in list of batch should be of equal size")
         columns = [default_collate(column) for column in zip(*batch, strict=True)]
         return type(first)(*columns) if hasattr(first, "_fields") else columns
-    raise TypeError(
-        f"default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {type(first)}"
-    )
+    raise TypeError(f"default_collate: batch must contain tensors, arrays, numbers, dicts or lists, not {type(first)}")
 
 
 def _drawn(generator: Any) -> int:

@@ -259,11 +259,7 @@ class _Layers(_Recurrent):
         if type(dropout) not in (int, float) or not 0 <= dropout <= 1:
             raise ValueError("dropout should be a number in range [0, 1] representing the probability of a zero")
         if dropout > 0 and num_layers == 1:
-            warn(
-                "dropout option adds dropout after all but last recurrent layer, so non-zero dropout expects "
-                f"num_layers greater than 1, but got dropout={dropout} and num_layers=1",
-                UserWarning,
-            )
+            warn(f"dropout={dropout} needs num_layers greater than 1: it follows all but the last recurrent layer")
         if not isinstance(hidden_size, int):
             raise TypeError(f"hidden_size should be of type int, got: {type(hidden_size).__name__}")
         for name, value in (("hidden_size", hidden_size), ("num_layers", num_layers)):
@@ -327,9 +323,7 @@ class _Layers(_Recurrent):
 
     def _run(self, x: Tensor, states: State, sizes: list[int] | None = None) -> tuple[Tensor, State]:
         if x.shape[-1] != self.input_size:
-            raise RuntimeError(
-                f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got {x.shape[-1]}"
-            )
+            raise RuntimeError(f"input.size(-1) must be equal to input_size {self.input_size}, not {x.shape[-1]}")
         step = _KINDS[self.mode][2]
         ends: list[list[Tensor]] = [[] for _ in states]
         given = [one.unbind(0) for one in states]

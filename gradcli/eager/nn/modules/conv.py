@@ -94,10 +94,7 @@ def _fitting(
     first, second, channels = *weight.shape[:2], input.shape[1]
     wanted = first if transposed else second * groups
     if first % groups or channels != wanted:
-        raise RuntimeError(
-            f"Given groups={groups}, weight of size {list(weight.shape)}, expected the input to have {wanted} "
-            f"channels, but got {channels} channels instead"
-        )
+        raise RuntimeError(f"weight {list(weight.shape)} needs an input of {wanted} channels, not {channels}")
     filters = second * groups if transposed else first
     if bias is not None and tuple(bias.shape) != (filters,):
         raise RuntimeError(f"{name}: the bias must have one entry for each of the {filters} filters")
@@ -140,10 +137,7 @@ def _conv(axes: int, images: str) -> Any:
             raise RuntimeError("negative padding is not supported")
         sizes = [n + 2 * edge for n, edge in zip(input.shape[2:], padding, strict=True)]
         if any(n < need for n, need in zip(sizes, reach, strict=True)):
-            raise RuntimeError(
-                f"Calculated padded input size per channel: {sizes}. Kernel size: {list(reach)}. Kernel size can't be "
-                "greater than actual input size"
-            )
+            raise RuntimeError(f"Kernel size can't be greater than actual input size: {list(reach)}, {sizes}")
         out = tuple([(n - need) // by + 1 for n, need, by in zip(sizes, reach, stride, strict=True)])
         xs = (input, weight, 0 if bias is None else bias)
         params = {"stride": stride, "padding": padding, "dilation": dilation, "out": out, "groups": groups}

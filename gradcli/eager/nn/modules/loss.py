@@ -59,11 +59,7 @@ def _reduced_in_graph(loss: Any, reduction: str) -> Any:
 def _check(input: Tensor, target: Tensor, reduction: str) -> None:
     _check_reduction(reduction)
     if input.shape != target.shape:
-        warn(
-            f"the target has size {target.shape} and the input {input.shape}: they are broadcast, which likely gives "
-            "a wrong loss",
-            UserWarning,
-        )
+        warn(f"target of size {target.shape} and input of {input.shape} are broadcast, likely to a wrong loss")
 
 
 _mse, _huber = partial(declared, "mse_loss"), partial(declared, "huber_loss")
@@ -176,10 +172,7 @@ def kl_div(input: Tensor, target: Tensor, *, reduction: str = "mean", log_target
     UserWarning for reduction="mean", which also divides by the number of classes: "batchmean" does not.
     """
     if reduction == "mean":
-        warn(
-            "reduction='mean' of kl_div divides by the number of classes too; 'batchmean' is the divergence",
-            UserWarning,
-        )
+        warn("reduction='mean' of kl_div divides by the number of classes too; 'batchmean' does not")
     if reduction != "batchmean":
         _check_reduction(reduction)
     if log_target:

@@ -42,9 +42,7 @@ def _windows(
 ) -> _Windows:
     """The windows on a tensor. RuntimeError for sizes that do not fit or leave no entry."""
     if input.ndim not in (axes + 1, axes + 2):
-        raise RuntimeError(
-            f"Expected {axes + 1}D or {axes + 2}D input to {name}, but got input of size: {list(input.shape)}"
-        )
+        raise RuntimeError(f"Expected {axes + 1}D or {axes + 2}D input to {name}, but got size {list(input.shape)}")
     if input.dtype.kind < 2:
         raise NotImplementedError(f'"{name}" is not implemented for {input.dtype}')
     kernel, padding = spread(kernel, axes, "kernel_size"), spread(padding, axes, "padding")
@@ -112,9 +110,7 @@ def _max_pool(axes: int, images: str) -> Any:
         return_indices: bool = False,
     ) -> Any:
         if return_indices:
-            raise RuntimeError(
-                "max_pool: return_indices is not supported: the gradient says where the largest entries are"
-            )
+            raise RuntimeError("max_pool: return_indices is not supported: the gradient marks the largest entries")
         windows = _windows(name, input, axes, kernel_size, stride, padding, dilation, ceil_mode)
         if axes == 1:
             rows = _in_rows(kernel_size, stride, padding, dilation)

@@ -68,9 +68,7 @@ def scaled_dot_product_attention(
     if min(query.ndim, key.ndim, value.ndim) < 2:
         raise RuntimeError("scaled_dot_product_attention: all inputs need 2 dimensions at least")
     if query.dtype is not key.dtype or query.dtype is not value.dtype:
-        raise RuntimeError(
-            f"Expected query, key, and value to have the same dtype, but got {query.dtype}, {key.dtype}, {value.dtype}"
-        )
+        raise RuntimeError(f"query, key, value need the same dtype, but have {query.dtype}, {key.dtype}, {value.dtype}")
     by = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     kind = query.dtype.np
     if attn_mask is not None and attn_mask.dtype.kind == 1:
@@ -161,9 +159,7 @@ class MultiheadAttention(Layer):
     ) -> tuple[Tensor, Tensor | None]:
         """The averages (L, N, E) and the weights (N, L, S). AssertionError for sizes that do not fit."""
         if query.ndim not in (2, 3):
-            raise AssertionError(
-                f"query should be unbatched 2D or batched 3D tensor but received {query.ndim}-D query tensor"
-            )
+            raise AssertionError(f"query should be unbatched 2D or batched 3D tensor but is {query.ndim}-D")
         single = query.ndim == 2
         query, key, value = self._steps_first(query, key, value)
         length, batch, size = query.shape

@@ -46,9 +46,7 @@ def pad_sequence(sequences: Sequence[Tensor], batch_first: bool = False, padding
     padded = full((*shape, *sequences[0].shape[1:]), padding_value, dtype=sequences[0].dtype)
     for i, one in enumerate(sequences):
         if one.shape[1:] != sequences[0].shape[1:]:
-            raise RuntimeError(
-                f"the sizes {list(one.shape)} and {list(sequences[0].shape)} differ after the first dimension"
-            )
+            raise RuntimeError(f"sizes {list(one.shape)} and {list(sequences[0].shape)} differ after the first axis")
         padded[(i, slice(len(one))) if batch_first else (slice(len(one)), i)] = one
     return padded
 
