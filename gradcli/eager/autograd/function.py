@@ -174,12 +174,8 @@ def attach(node: FunctionNode, outputs: list[Any], answers: list[Any]) -> None:
     saved: list[Any] = []
     for one in context._to_save:
         at = next((i for i, out in enumerate(answers) if one is out), None)
-        if one is None:
-            saved.append(None)
-        elif at is None:
-            saved.append(kept(one))
-        else:  # a node never holds its own output
-            saved.append(kept_result(one, node, at))
+        # a node never holds its own output
+        saved.append(None if one is None else kept(one) if at is None else kept_result(one, node, at))
     context._to_save = ()
     node.saved = tuple(saved)
     node.vers = versions(node.saved)

@@ -129,13 +129,7 @@ def gradcheck(
 
 
 def _check(
-    func: Callable[..., Any],
-    xs: tuple[Any, ...],
-    limits: Any,
-    nondet: float,
-    reverse: bool,
-    forward: bool,
-    formats: bool,
+    func: Callable[..., Any], xs: Any, limits: Any, nondet: float, reverse: bool, forward: bool, formats: bool
 ) -> None:
     moving = [(i, x) for i, x in enumerate(xs) if isinstance(x, Tensor) and x.requires_grad]
     if not moving:

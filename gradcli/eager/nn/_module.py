@@ -132,17 +132,9 @@ class Module:
     _modules: dict[str, Module | None]
 
     def __init__(self) -> None:
-        for name, value in {
-            "training": True,
-            "_parameters": {},
-            "_buffers": {},
-            "_non_persistent": set(),
-            "_modules": {},
-            "_forward_pre_hooks": OrderedDict(),
-            "_forward_hooks": OrderedDict(),
-            "_backward_hooks": OrderedDict(),
-        }.items():
-            object.__setattr__(self, name, value)
+        own: dict[str, Any] = vars(self)
+        own.update(training=True, _parameters={}, _buffers={}, _non_persistent=set(), _modules={})
+        own |= {f"_{name}_hooks": OrderedDict() for name in ("forward_pre", "forward", "backward")}
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What a call computes; written by the subclass, NotImplementedError here."""
@@ -503,11 +495,9 @@ def _loaded(path: str, owner: Module, name: str, value: Any, given: Any, assign:
     return []
 
 
-_TABLES |= {
-    "_parameters": (Parameter, "torch.nn.Parameter", "register_parameter"),
-    "_modules": (Module, "torch.nn.Module", "add_module"),
-    "_buffers": ((), "torch.Tensor", "register_buffer"),  # a tensor becomes one by `register_buffer` only
-}
+_TABLES["_parameters"] = (Parameter, "torch.nn.Parameter", "register_parameter")
+_TABLES["_modules"] = (Module, "torch.nn.Module", "add_module")
+_TABLES["_buffers"] = ((), "torch.Tensor", "register_buffer")  # a tensor becomes one by `register_buffer` only
 
 
 # --- modules that hold others -----------------------------------------------------------------------------------------

@@ -72,13 +72,7 @@ def _spread_out(
 
 
 def _fitting(
-    name: str,
-    axes: int,
-    xs: tuple[Tensor, Tensor, Tensor | None],
-    groups: int,
-    transposed: bool,
-    stride: Any,
-    dilation: Any,
+    name: str, axes: int, xs: tuple[Tensor, Tensor, Any], groups: int, transposed: bool, stride: Any, dilation: Any
 ) -> tuple[Sizes, Sizes]:
     """Stride and dilation for each axis. RuntimeError for ranks, dtypes and sizes that do not fit."""
     input, weight, bias = xs
