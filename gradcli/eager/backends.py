@@ -74,20 +74,10 @@ MODULES: dict[str, dict[str, Any]] = {
         "is_built": _NO,
         **dict.fromkeys(("enable_flash_sdp", "enable_mem_efficient_sdp", "enable_math_sdp"), _NONE),
     },
-    "backends.cuda.matmul": {
-        "allow_tf32": False,
-        "allow_fp16_reduced_precision_reduction": True,
-        "allow_bf16_reduced_precision_reduction": True,
-    },
-    "backends.cudnn": {
-        "enabled": True,
-        "benchmark": False,
-        "deterministic": False,
-        "allow_tf32": True,
-        "is_available": _NO,
-        "version": _NONE,
-        "flags": lambda *args, **kwargs: nullcontext(),
-    },
+    "backends.cuda.matmul": {f"allow_{kind}_reduced_precision_reduction": True for kind in ("fp16", "bf16")}
+    | {"allow_tf32": False},
+    "backends.cudnn": {"enabled": True, "benchmark": False, "deterministic": False, "allow_tf32": True}
+    | {"is_available": _NO, "version": _NONE, "flags": _always(nullcontext())},
     "backends.mps": {"is_available": _NO, "is_built": _NO},
     "compiler": {"disable": _unchanged, "is_compiling": _NO, "reset": _NONE},
     "cuda": _CUDA,
