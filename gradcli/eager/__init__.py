@@ -1,5 +1,7 @@
 """`import gradcli.eager as torch`: define-by-run tensors with PyTorch's semantics, over gradcli's own rules.
 
+Examples in the documentation of functions and classes begin after this import.
+
 NumPy's floating-point warnings are off in every thread that uses tensors, the importing one included: overflow and
 division by zero give inf and NaN in silence, as they do in PyTorch. (Switching them per operation would cost more than
 the operation.)

@@ -319,7 +319,6 @@ def record(f: Callable[..., Any], *example: Tensor, runs: int = MOST_RUNS, value
     is recorded. RuntimeError for what reads entries: `item()`, random numbers, shapes that depend on data, NumPy in a
     forward or backward.
 
-    >>> import gradcli.eager as torch
     >>> from gradcli.execution.evaluate import evaluate
     >>> program = torch.record(lambda x: x * 2 if x > 0 else -x, torch.tensor(3.0))
     >>> evaluate(program, {"x": 3.0}), evaluate(program, {"x": -5.0})

@@ -86,7 +86,6 @@ class GradScaler:
 
     With `enabled=False`, or for a GPU that is not there (UserWarning), everything passes unchanged.
 
-    >>> import gradcli.eager as torch
     >>> w = torch.ones(1, requires_grad=True)
     >>> optimizer, scaler = torch.optim.SGD([w], lr=0.25), GradScaler("cpu")
     >>> scaler.scale((w * w).sum()).backward()

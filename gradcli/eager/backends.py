@@ -4,7 +4,6 @@ gradcli computes in one way, so a flag keeps what is assigned to it, a decorator
 about other hardware is answered with no. `torch.backends` is this module; the other modules and functions are made from
 the tables below.
 
->>> import gradcli.eager as torch
 >>> torch.backends.cudnn.benchmark = True
 >>> torch.backends.cudnn.benchmark, torch.backends.mps.is_available()
 (True, False)

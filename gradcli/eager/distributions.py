@@ -98,7 +98,6 @@ def _is_number(x: Any) -> Any:
 class Normal(Distribution):
     """The normal law with mean `loc` and standard deviation `scale`.
 
-    >>> import gradcli.eager as torch
     >>> Normal(0.0, 1.0).log_prob(torch.tensor(0.0))
     tensor(-0.9189)
     """
@@ -166,7 +165,6 @@ class _ProbsOrLogits(Distribution):
 class Bernoulli(_ProbsOrLogits):
     """The law of 0 and 1: `probs` is the probability of 1, `logits` is log(probs / (1 - probs)).
 
-    >>> import gradcli.eager as torch
     >>> Bernoulli(0.25).log_prob(torch.tensor(1.0)).exp()
     tensor(0.2500)
     """
@@ -210,7 +208,6 @@ class Bernoulli(_ProbsOrLogits):
 class Categorical(_ProbsOrLogits):
     """The law of whole numbers from 0 on, with probabilities in the last axis (`probs`, or `logits` up to a constant).
 
-    >>> import gradcli.eager as torch
     >>> Categorical(torch.tensor([1.0, 3.0])).log_prob(torch.tensor(1)).exp()
     tensor(0.7500)
     """
@@ -282,7 +279,6 @@ _RULES: dict[Any, Any] = {Normal: _of_normal, Categorical: _of_categorical, Bern
 def kl_divergence(p: Distribution, q: Distribution) -> Any:
     """The divergence of p from q. NotImplementedError unless both are of one class of those above.
 
-    >>> import gradcli.eager as torch
     >>> kl_divergence(Normal(0.0, 1.0), Normal(1.0, 1.0))
     tensor(0.5000)
     """

@@ -57,7 +57,6 @@ def save(
     a folder that does not exist; AttributeError for what is not a file.
 
     >>> import io
-    >>> import gradcli.eager as torch
     >>> file = io.BytesIO()
     >>> torch.save({"weight": torch.ones(2), "epoch": 3}, file)
     >>> _ = file.seek(0)

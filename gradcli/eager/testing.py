@@ -30,7 +30,6 @@ def assert_close(
 
     ValueError where only one of `rtol` and `atol` is given.
 
-    >>> import gradcli.eager as torch
     >>> assert_close(torch.ones(2), torch.ones(2) + 1e-7)
     """
     if (rtol is None) != (atol is None):

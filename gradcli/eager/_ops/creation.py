@@ -427,7 +427,6 @@ TYPED: dict[str, Any] = {
 class Variable(metaclass=_Maker):
     """The old name of tensors.
 
-    >>> import gradcli.eager as torch
     >>> torch.autograd.Variable(torch.ones(2), requires_grad=True)
     tensor([1., 1.], requires_grad=True)
     """

@@ -296,7 +296,6 @@ def jacobian(
     With several inputs or outputs, tuples of them. Raises RuntimeError with `strict` where an output does not depend on
     an input, TypeError for inputs or outputs that are not tensors.
 
-    >>> import gradcli.eager as torch
     >>> jacobian(lambda x: x**2, torch.tensor([1.0, 3.0]))
     tensor([[2., 0.],
             [0., 6.]])
@@ -337,7 +336,6 @@ def hessian(
 ) -> Any:
     """The second derivatives of a scalar function. Raises RuntimeError for a function of several numbers.
 
-    >>> import gradcli.eager as torch
     >>> hessian(lambda x: (x**3).sum(), torch.tensor([1.0, 3.0]))
     tensor([[ 6.,  0.],
             [ 0., 18.]])
@@ -366,7 +364,6 @@ def jvp(
 
     Raises RuntimeError where `v` does not fit the inputs, or is left out although there are several numbers.
 
-    >>> import gradcli.eager as torch
     >>> jvp(lambda x: x**2, torch.tensor([1.0, 3.0]), torch.tensor([1.0, 10.0]))
     (tensor([1., 9.]), tensor([ 2., 60.]))
     """

@@ -84,7 +84,6 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
 
     The gradient has the shape of its argument. Raises RuntimeError unless `func` returns a tensor with one number.
 
-    >>> import gradcli.eager as torch
     >>> grad_and_value(lambda x: x**3)(torch.tensor(2.0))
     (tensor(12.), tensor(8.))
     """
@@ -106,7 +105,6 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
 def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
     """A function that returns the gradient of `func` by `argnums`; nested calls give higher derivatives.
 
-    >>> import gradcli.eager as torch
     >>> grad(grad(torch.sin))(torch.tensor(1.0))
     tensor(-0.8415)
     """
@@ -123,7 +121,6 @@ def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) 
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """The value of `func` at `primals`, and a function from cotangents of the outputs to gradients of the primals.
 
-    >>> import gradcli.eager as torch
     >>> value, back = vjp(torch.sin, torch.tensor([0.0, 1.0]))
     >>> back(torch.ones(2))
     (tensor([1.0000, 0.5403]),)
@@ -146,7 +143,6 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
 def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> Any:
     """The value of `func`, and its derivative along `tangents`. Raises RuntimeError if their shapes do not fit.
 
-    >>> import gradcli.eager as torch
     >>> jvp(torch.sin, (torch.tensor(0.0),), (torch.tensor(2.0),))
     (tensor(0.), tensor(2.))
     """
@@ -182,7 +178,6 @@ def jacrev(
 ) -> Callable[..., Any]:
     """A function that returns the Jacobian of `func`, by rows; its shape is output, then argument.
 
-    >>> import gradcli.eager as torch
     >>> jacrev(torch.sin)(torch.tensor([0.0, 1.0]))
     tensor([[1.0000, 0.0000],
             [0.0000, 0.5403]])
@@ -195,7 +190,6 @@ def jacfwd(
 ) -> Callable[..., Any]:
     """A function that returns the Jacobian of `func`, by columns; its shape is output, then argument.
 
-    >>> import gradcli.eager as torch
     >>> jacfwd(lambda x: x.sum() * x)(torch.tensor([1.0, 2.0]))
     tensor([[4., 1.],
             [2., 5.]])
@@ -206,7 +200,6 @@ def jacfwd(
 def hessian(func: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
     """A function that returns the second derivatives of `func`, of the shape of the argument twice.
 
-    >>> import gradcli.eager as torch
     >>> hessian(lambda x: (x**3).sum())(torch.tensor([1.0, 2.0]))
     tensor([[ 6.,  0.],
             [ 0., 12.]])

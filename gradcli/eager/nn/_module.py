@@ -112,7 +112,6 @@ class IncompatibleKeys(NamedTuple):
 class Module:
     """Base of layers and models. A subclass calls `super().__init__()`, assigns its parts, and defines `forward`.
 
-    >>> import gradcli.eager as torch
     >>> class Scale(Module):
     ...     def __init__(self):
     ...         super().__init__()
@@ -573,9 +572,7 @@ class _Listed(_Holder):
 class Sequential(_Listed):
     """Modules called one after the other.
 
-    >>> import gradcli.eager as torch
-    >>> from gradcli.eager import nn
-    >>> nn.Sequential(nn.ReLU(), nn.Flatten(0))(torch.tensor([[-1.0, 2.0]]))
+    >>> Sequential(torch.nn.ReLU(), torch.nn.Flatten(0))(torch.tensor([[-1.0, 2.0]]))
     tensor([0., 2.])
     """
 

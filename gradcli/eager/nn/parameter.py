@@ -14,7 +14,6 @@ class Parameter(Tensor):
 
     RuntimeError for formats that cannot require grad.
 
-    >>> import gradcli.eager as torch
     >>> Parameter(torch.ones(2))
     Parameter containing:
     tensor([1., 1.], requires_grad=True)

@@ -142,9 +142,7 @@ class _ByFactor(LRScheduler):
 class StepLR(_ByFactor):
     """The rates times gamma after every `step_size` epochs.
 
-    >>> import gradcli.eager as torch
-    >>> from gradcli.eager import optim
-    >>> optimizer = optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0)
+    >>> optimizer = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0)
     >>> schedule = StepLR(optimizer, step_size=1, gamma=0.5)
     >>> optimizer.step(); schedule.step(); schedule.get_last_lr()
     [0.5]
@@ -224,9 +222,7 @@ class OneCycleLR(LRScheduler):
     ValueError for options outside their range, for a run longer than `total_steps` (or `epochs * steps_per_epoch`),
     and with `cycle_momentum` for an optimizer without momentum.
 
-    >>> import gradcli.eager as torch
-    >>> from gradcli.eager import optim
-    >>> optimizer = optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0, momentum=0.9)
+    >>> optimizer = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0, momentum=0.9)
     >>> schedule = OneCycleLR(optimizer, max_lr=0.5, total_steps=10)
     >>> round(schedule.get_last_lr()[0], 6), optimizer.param_groups[0]["momentum"]
     (0.02, 0.95)
@@ -291,9 +287,7 @@ class OneCycleLR(LRScheduler):
 class ReduceLROnPlateau(LRScheduler):
     """The rates times a factor where a metric has not become better for some epochs.
 
-    >>> import gradcli.eager as torch
-    >>> from gradcli.eager import optim
-    >>> optimizer = optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0)
+    >>> optimizer = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0)
     >>> schedule = ReduceLROnPlateau(optimizer, factor=0.5, patience=0)
     >>> for loss in (3.0, 2.0, 2.0): schedule.step(loss)
     >>> schedule.get_last_lr()
@@ -347,11 +341,9 @@ class SequentialLR(LRScheduler):
 
     ValueError unless there is one milestone fewer than schedulers, all of them of this optimizer.
 
-    >>> import gradcli.eager as torch
-    >>> from gradcli.eager import optim
-    >>> optimizer = optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0)
-    >>> warm = optim.lr_scheduler.LinearLR(optimizer, 0.5, 0.5, 2)
-    >>> falling = optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
+    >>> optimizer = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0)
+    >>> warm = torch.optim.lr_scheduler.LinearLR(optimizer, 0.5, 0.5, 2)
+    >>> falling = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
     >>> schedule, rates = SequentialLR(optimizer, [warm, falling], [2]), []
     >>> for epoch in range(4):
     ...     rates += schedule.get_last_lr()

@@ -252,7 +252,6 @@ class Optimizer:
 class SGD(Optimizer):
     """Gradient descent: x - lr*g, with momentum (Nesterov's too), weight decay and dampening.
 
-    >>> import gradcli.eager as torch
     >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
     >>> optimizer = SGD([x], lr=0.5)
     >>> (x * x).sum().backward()
@@ -299,7 +298,6 @@ class SGD(Optimizer):
 class Adam(Optimizer):
     """Steps by the averages of gradients and of their squares (Kingma and Ba, 2015); `amsgrad` keeps the largest.
 
-    >>> import gradcli.eager as torch
     >>> x = torch.tensor([1.0], requires_grad=True)
     >>> optimizer = Adam([x], lr=0.1)
     >>> (x * x).sum().backward()

@@ -34,7 +34,6 @@ def checkpoint(
     `use_reentrant` should be given, as PyTorch wants it (UserWarning); it and `preserve_rng_state` change nothing here:
     the second run has the random numbers of the first.
 
-    >>> import gradcli.eager as torch
     >>> x = torch.tensor(0.5, requires_grad=True)
     >>> checkpoint(lambda x: x.exp().sin(), x, use_reentrant=False).backward()
     >>> x.grad

@@ -78,7 +78,6 @@ class ConcatDataset(Dataset):
 class TensorDataset(Dataset):
     """Tensors side by side: an example is their parts at one position. AssertionError for different sizes.
 
-    >>> import gradcli.eager as torch
     >>> TensorDataset(torch.tensor([1.0, 2.0]), torch.tensor([3, 4]))[1]
     (tensor(2.), tensor(4))
     """
@@ -262,7 +261,6 @@ class BatchSampler(Sampler):
 class DataLoader(_Generic):
     """Batches of a data set; with `shuffle` in another random order each time.
 
-    >>> import gradcli.eager as torch
     >>> [batch.tolist() for batch in DataLoader(torch.arange(5), batch_size=2)]
     [[0, 1], [2, 3], [4]]
     """

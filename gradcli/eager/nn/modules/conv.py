@@ -141,7 +141,6 @@ def _conv(axes: int, images: str) -> Any:
 
     `padding` is a number of zeros at both ends, 'valid' or 'same'. RuntimeError for sizes that do not fit.
 
-    >>> import gradcli.eager as torch
     >>> ones = (1,) * {axes - 1}
     >>> x, filters = torch.tensor([1.0, 2.0, 4.0]), torch.tensor([1.0, -1.0])
     >>> {name}(x.view(1, 1, *ones, 3), filters.view(1, 1, *ones, 2)).flatten()

@@ -14,7 +14,6 @@ from gradcli.eager.nn.parameter import UninitializedBuffer, UninitializedParamet
 class _Lazy(Module):
     """A layer made without `size`, the size of its input; its parameters have no shape until it is called.
 
-    >>> import gradcli.eager as torch
     >>> layer = torch.nn.LazyLinear(2)
     >>> layer.weight
     <UninitializedParameter>

@@ -68,7 +68,6 @@ _mse, _huber = partial(declared, "mse_loss"), partial(declared, "huber_loss")
 def mse_loss(input: Tensor, target: Tensor, *, reduction: str = "mean") -> Tensor:
     """The mean of squared differences; UserWarning where the shapes differ.
 
-    >>> import gradcli.eager as torch
     >>> mse_loss(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0]))
     tensor(2.)
     """
@@ -235,7 +234,6 @@ def nll_loss(
     `weight` has one entry for each class, and a mean is divided by the weights that count; targets that are
     `ignore_index` do not. IndexError for a class that does not exist, ValueError for sizes that do not fit.
 
-    >>> import gradcli.eager as torch
     >>> nll_loss(torch.tensor([[-1.0, -2.0], [-3.0, -4.0]]), torch.tensor([0, 1]))
     tensor(2.5000)
     """
@@ -302,7 +300,6 @@ def cross_entropy(
     Built from the nodes that PyTorch builds it from: `NllLossBackward0` of `LogSoftmaxBackward0`. Errors as in
     `nll_loss`.
 
-    >>> import gradcli.eager as torch
     >>> cross_entropy(torch.zeros(2, 4), torch.tensor([0, 3]))
     tensor(1.3863)
     """

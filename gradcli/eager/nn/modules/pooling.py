@@ -128,7 +128,6 @@ def _max_pool(axes: int, images: str) -> Any:
 
     doc = f"""The largest entry of each window of {images}; the gradient goes to it, to the first of several.
 
-    >>> import gradcli.eager as torch
     >>> {name}(torch.arange(16.0).reshape(1, {"1, 4, 4" if axes == 2 else "16"}), 2).flatten()
     tensor({"[ 5.,  7., 13., 15.]" if axes == 2 else "[ 1.,  3.,  5.,  7.,  9., 11., 13., 15.]"})
     """
@@ -242,7 +241,6 @@ def interpolate(
     """Images of another size: each pixel is the nearest one, or with "linear" (of rows) and "bilinear" a mean of those
     around it; `align_corners` puts the corners on each other. RuntimeError for other modes.
 
-    >>> import gradcli.eager as torch
     >>> interpolate(torch.tensor([[[0.0, 4.0]]]), scale_factor=2, mode="linear")
     tensor([[[0., 1., 3., 4.]]])
     """

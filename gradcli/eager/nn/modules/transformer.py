@@ -242,7 +242,6 @@ class TransformerEncoderLayer(Layer):
     RuntimeError for an activation by another name than relu or gelu; any function will do. Errors of the sizes as in
     `MultiheadAttention`.
 
-    >>> import gradcli.eager as torch
     >>> layer = TransformerEncoderLayer(d_model=4, nhead=2, dim_feedforward=8, batch_first=True)
     >>> layer(torch.ones(3, 5, 4)).shape
     torch.Size([3, 5, 4])

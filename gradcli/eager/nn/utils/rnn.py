@@ -33,7 +33,6 @@ def pad_sequence(sequences: Sequence[Tensor], batch_first: bool = False, padding
 
     RuntimeError for no sequences, and for other axes that differ.
 
-    >>> import gradcli.eager as torch
     >>> pad_sequence([torch.ones(3), torch.ones(1)], batch_first=True)
     tensor([[1., 1., 1.],
             [1., 0., 0.]])
@@ -58,7 +57,6 @@ def pack_padded_sequence(
 
     RuntimeError for lengths that are not positive, of another number, too large, or not sorted with `enforce_sorted`.
 
-    >>> import gradcli.eager as torch
     >>> pack_padded_sequence(torch.tensor([[1, 4], [2, 5], [3, 0]]), [3, 2]).data
     tensor([1, 4, 2, 5, 3])
     """
