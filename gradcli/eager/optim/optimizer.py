@@ -216,12 +216,8 @@ class Optimizer:
         for group in self.param_groups:
             for x in group["params"]:
                 numbers.setdefault(id(x), len(numbers))
-        return {
-            "state": {numbers.get(id(x), x): value for x, value in self.state.items()},
-            "param_groups": [
-                {**group, "params": [numbers[id(x)] for x in group["params"]]} for group in self.param_groups
-            ],
-        }
+        groups = [{**group, "params": [numbers[id(x)] for x in group["params"]]} for group in self.param_groups]
+        return {"state": {numbers.get(id(x), x): value for x, value in self.state.items()}, "param_groups": groups}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Continue from the state of an optimizer with the same groups. ValueError where the groups differ."""
