@@ -88,7 +88,7 @@ def _fitting(
     first, second, channels = *weight.shape[:2], input.shape[1]
     wanted = first if transposed else second * groups
     if first % groups or channels != wanted:
-        raise RuntimeError(f"weight {list(weight.shape)} needs an input of {wanted} channels, not {channels}")
+        raise RuntimeError(f"weight {list(weight.shape)}: expected input to have {wanted} channels, but got {channels}")
     filters = second * groups if transposed else first
     if bias is not None and tuple(bias.shape) != (filters,):
         raise RuntimeError(f"{name}: the bias must have one entry for each of the {filters} filters")
