@@ -102,12 +102,8 @@ class GradScaler:
         self._enabled, self._state = enabled, {"scale": init_scale, **state, "_growth_tracker": 0}
         self._finite: dict[int, bool] = {}  # by optimizer, whether the gradients that were scaled back are finite
 
-    __init__ = constructor(
-        options(
-            "device='cuda', init_scale=65536.0, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000, enabled=True"
-        ),
-        _start,
-    )
+    _options = options("device='cuda', init_scale=65536.0, growth_factor=2.0, backoff_factor=0.5")
+    __init__ = constructor([*_options, *options("growth_interval=2000, enabled=True")], _start)
 
     def scale(self, outputs: Any) -> Any:
         """A tensor, or the tensors of a list or tuple, times the scale."""
