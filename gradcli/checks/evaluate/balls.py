@@ -137,8 +137,7 @@ class BallField(Field):
             return arb(fmpz(value))
         return arb(fmpq(value.numerator, value.denominator))
 
-    def integer(self, value: int) -> Any:
-        return arb(fmpz(value))
+    integer = number
 
     def pi(self) -> Any:
         return arb.pi()
@@ -188,11 +187,10 @@ class BallField(Field):
         """-1, 0 or 1; raises Undecided where the ball holds numbers of several signs, Tie where only the sides tell."""
         if isinstance(x, Failure):
             raise Failed(x)
-        moving = type(x) is not arb
-        found: int = x.sign() if moving else sign(x)
-        if moving or self.finite:
-            self.signs.append(found)
-        return found
+        side = sign(x)
+        if self.finite or type(x) is not arb:
+            self.signs.append(side)
+        return side
 
     def vanishes(self, x: Any) -> bool:
         """Whether an entry is 0."""
@@ -327,12 +325,8 @@ class BallField(Field):
             return _few_bits(node)
         if not value.is_nan():
             return Failure("range", node, f"{name} is too large a number")
-        at = (
-            f"is undefined at {', '.join(digits(x, SHOWN) for x in balls)}"
-            if primitive.pointwise
-            else "has no value here"
-        )
-        return Failure("undefined", node, f"{name} {at}")
+        at = f"is undefined at {', '.join(digits(x, SHOWN) for x in balls)}"
+        return Failure("undefined", node, f"{name} {at if primitive.pointwise else 'has no value here'}")
 
 
 def _few_bits(node: Node) -> Failure:
@@ -344,17 +338,12 @@ def _few_bits(node: Node) -> Failure:
 
 def is_outside(x: Any, domain: Interval) -> bool:
     """Whether a ball lies outside an interval for certain."""
+    edges = ((domain.low, domain.low_open, 1), (domain.high, domain.high_open, -1))
     try:
-        if math.isfinite(domain.low):
-            below = sign(x - arb(domain.low))
-            if below < 0 or (below == 0 and domain.low_open):
-                return True
-        if math.isfinite(domain.high):
-            above = sign(x - arb(domain.high))
-            return above > 0 or (above == 0 and domain.high_open)
+        inside = [side * sign(x - arb(edge)) >= int(is_open) for edge, is_open, side in edges if math.isfinite(edge)]
     except Undecided:
         return False
-    return False
+    return not all(inside)
 
 
 # --- values of programs --------------------------------------------------------------------------------------

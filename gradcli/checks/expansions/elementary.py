@@ -15,29 +15,22 @@ class Moving:
 
     __slots__ = ()
 
-    if TYPE_CHECKING:
-
-        def __add__(self, other: Any) -> Any: ...
-        def __mul__(self, other: Any) -> Any: ...
-        def __neg__(self) -> Any: ...
-        def inverse(self) -> Any: ...
-
-    def __radd__(self, other: Any) -> Any:
+    def __radd__(self: Any, other: Any) -> Any:
         return self + other
 
-    def __sub__(self, other: Any) -> Any:
+    def __sub__(self: Any, other: Any) -> Any:
         return self * 0 if other is self else self + -other
 
-    def __rsub__(self, other: Any) -> Any:
+    def __rsub__(self: Any, other: Any) -> Any:
         return -self + other
 
-    def __rmul__(self, other: Any) -> Any:
+    def __rmul__(self: Any, other: Any) -> Any:
         return self * other
 
-    def __rtruediv__(self, other: Any) -> Any:
+    def __rtruediv__(self: Any, other: Any) -> Any:
         return self.inverse() * other
 
-    def __pow__(self, exponent: int) -> Any:
+    def __pow__(self: Any, exponent: int) -> Any:
         power: Any = arb(1)
         for _ in range(exponent):
             power = self * power

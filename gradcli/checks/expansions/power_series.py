@@ -8,6 +8,7 @@ that would lose digits the constant term is taken from the function on balls.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from math import comb, perm
 from typing import TYPE_CHECKING, Any
 
@@ -18,23 +19,17 @@ from gradcli.checks.evaluate.interpretation import Tie, Undecided, UndefinedAt
 from gradcli.checks.expansions.elementary import FORMULAS, Moving
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 
-class capacity:
+@contextmanager
+def capacity(coefficients: int) -> Iterator[None]:
     """Compute series to so many coefficients, then to as many as before."""
-
-    __slots__ = ("before", "coefficients")
-
-    def __init__(self, coefficients: int) -> None:
-        self.coefficients = coefficients
-
-    def __enter__(self) -> None:
-        self.before = ctx.cap
-        ctx.cap = self.coefficients
-
-    def __exit__(self, *_: object) -> None:
-        ctx.cap = self.before
+    before, ctx.cap = ctx.cap, coefficients
+    try:
+        yield
+    finally:
+        ctx.cap = before
 
 
 def replaced(s: Any, constant: Any) -> Any:
