@@ -298,7 +298,7 @@ class BallField(Field):
     def matrix_rule(self, node: Node) -> Callable[..., Any] | None:
         from gradcli.checks.derivatives.matrices import rule_of
 
-        return rule_of(node)
+        return rule_of(node, closed=not self.plane)
 
     def failure_of(self, node: Node, reason: Exception) -> Failure:
         if isinstance(reason, (ZeroDivisionError, OverflowError, ValueError)):

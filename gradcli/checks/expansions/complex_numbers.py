@@ -14,9 +14,8 @@ from flint import arb, fmpz
 
 from gradcli.checks.evaluate.ball_numbers import sign
 from gradcli.checks.evaluate.interpretation import Tie, Undecided, UndefinedAt
-from gradcli.checks.expansions.elementary import FORMULAS, Moving
 from gradcli.checks.expansions.log_puiseux import Expansion
-from gradcli.checks.expansions.power_series import Series
+from gradcli.checks.expansions.power_series import FORMULAS, Moving, Series
 
 if TYPE_CHECKING:
     from collections.abc import Callable

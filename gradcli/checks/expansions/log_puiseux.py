@@ -16,8 +16,7 @@ from flint import arb, arb_series, fmpq, fmpz
 
 from gradcli.checks.evaluate import ball_numbers
 from gradcli.checks.evaluate.interpretation import TooShort, Unbounded, UndefinedAt
-from gradcli.checks.expansions.elementary import FORMULAS, Moving
-from gradcli.checks.expansions.power_series import Series, capacity
+from gradcli.checks.expansions.power_series import FORMULAS, Moving, Series, capacity
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Truncated power series with balls as coefficients.
+"""Truncated power series with balls as coefficients, and what they have in common with other numbers that move.
 
 A `Series` is a function along a direction, in powers of the step t. It wraps python-flint's `arb_series`, whose
 division, roots and powers are unsound where a constant term vanishes exactly: here that is decided first. Where it
@@ -16,10 +16,63 @@ from flint import arb, arb_series, ctx, fmpz
 
 from gradcli.checks.evaluate import ball_numbers
 from gradcli.checks.evaluate.interpretation import Tie, Undecided, UndefinedAt
-from gradcli.checks.expansions.elementary import FORMULAS, Moving
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+
+class Moving:
+    """A number that moves with a step; its class has +, *, -x and `inverse`. Nothing that moves is one number."""
+
+    __slots__ = ()
+
+    def __radd__(self: Any, other: Any) -> Any:
+        return self + other
+
+    def __sub__(self: Any, other: Any) -> Any:
+        return self * 0 if other is self else self + -other
+
+    def __rsub__(self: Any, other: Any) -> Any:
+        return -self + other
+
+    def __rmul__(self: Any, other: Any) -> Any:
+        return self * other
+
+    def __rtruediv__(self: Any, other: Any) -> Any:
+        return self.inverse() * other
+
+    def __pow__(self: Any, exponent: int) -> Any:
+        power: Any = arb(1)
+        for _ in range(exponent):
+            power = self * power
+        return power if exponent >= 0 else NotImplemented
+
+    def is_integer(self) -> bool:
+        """Whether it is one whole number all along."""
+        return False
+
+    def is_zero(self) -> bool:
+        """Whether it is 0 all along."""
+        return False
+
+    def is_finite(self) -> bool:
+        return True
+
+
+FORMULAS: dict[str, Callable[[Any], Any]] = {  # `side` is the sign of a number, or either one near 0
+    "tan": lambda x: x.sin() / x.cos(),
+    "expm1": lambda x: x.exp() - 1,
+    "log1p": lambda x: (x + 1).log(),
+    "sinh": lambda x: (x.exp() - (-x).exp()) / 2,
+    "cosh": lambda x: 2 * (x / 2).sinh() ** 2 + 1,
+    "tanh": lambda x: x.side() * (2 / (1 + (-2 * x.side() * x).exp()) - 1),
+    "asinh": lambda x: x.side() * (x.side() * x + (x * x + 1).sqrt()).log(),
+    "acosh": lambda x: (x + ((x - 1) * (x + 1)).sqrt()).log(),
+    "atanh": lambda x: ((1 + x).log() - (1 - x).log()) / 2,
+}
+
+
+# --- truncated power series ---------------------------------------------------------------------------------------
 
 
 @contextmanager
