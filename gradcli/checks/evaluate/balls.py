@@ -39,13 +39,14 @@ from gradcli.checks.evaluate.interpretation import (
 )
 from gradcli.checks.expansions.complex_numbers import angle, at_point
 from gradcli.checks.expansions.log_puiseux import Expansion
-from gradcli.checks.expansions.power_series import Series, replaced
+from gradcli.checks.expansions.power_series import Series, coefficients, replaced
 from gradcli.checks.formatting import node_text
 from gradcli.graph.node import reachable
 from gradcli.graph.text import operand_texts
+from gradcli.primitives.exact_matrices import matrices
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from gradcli.graph.domain import Interval
     from gradcli.graph.node import Node
@@ -69,22 +70,13 @@ def product(otherwise: Callable[..., Any]) -> Callable[..., Any]:
             return otherwise(f, x, y)
         order = moving[0].s.prec if moving else 1
         flat: list[Any] = []
-        for left, right in zip(coefficients(x), coefficients(y), strict=True):
+        for left, right in zip(*[map(coefficients, matrices(one)) for one in (x, y)], strict=True):
             pairs = [[(i, k - i) for i in range(k + 1) if i < len(left) and k - i < len(right)] for k in range(order)]
             found = [sum((left[i] * right[j] for i, j in pair), arb_mat(rows, columns)).entries() for pair in pairs]
             flat += [Series(arb_series(list(own), order)) if moving else own[0] for own in zip(*found, strict=True)]
         return f.array(flat, (*x.shape[:-1], columns))
 
     return entries
-
-
-def coefficients(x: Entries) -> Iterator[list[Any]]:
-    """Of each matrix of a stack those of its coefficients, by powers: just one where no entry moves."""
-    rows, columns = x.shape[-2:]
-    for start in range(0, len(x.flat), rows * columns):
-        flat = x.flat[start : start + rows * columns]
-        terms = [[entry] if type(entry) is arb else [entry.s[k] for k in range(entry.s.prec)] for entry in flat]
-        yield [arb_mat(rows, columns, list(power)) for power in zip_longest(*terms, fillvalue=0)]
 
 
 MOST_CONSTANTS = 4096  # that a field remembers, for it serves program after program

@@ -12,13 +12,13 @@ from contextlib import contextmanager
 from math import comb, perm
 from typing import TYPE_CHECKING, Any
 
-from flint import arb, arb_series, ctx, fmpz
+from flint import arb, arb_mat, arb_series, ctx, fmpz
 
 from gradcli.checks.evaluate import ball_numbers
 from gradcli.checks.evaluate.interpretation import Tie, Undecided, UndefinedAt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
 
 class Moving:
@@ -292,3 +292,11 @@ def bessel_derivative(function: Callable[[int], Any], n: int, k: int, side: int)
             value = -value
         total = total + comb(k, j) * side**j * value
     return total / arb(2) ** k
+
+
+def coefficients(a: Sequence[Sequence[Any]]) -> list[Any]:
+    """The coefficients of a matrix of series and balls, each a matrix of python-flint: one where nothing moves."""
+    terms = min((x.s.prec for row in a for x in row if isinstance(x, Series)), default=1)
+    still = [[x if type(x) is arb else x.constant for x in row] for row in a]
+    moved = ([[0 if type(x) is arb else x.s[k] for x in row] for row in a] for k in range(1, terms))
+    return [arb_mat(rows) for rows in (still, *moved)]
