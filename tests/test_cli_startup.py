@@ -89,6 +89,14 @@ def test_diagnosis_is_loaded_for_what_is_wrong_only(tmp_path: Path) -> None:
     assert "gradcli.checks.decide.verdict" in loaded
     assert not [name for name in loaded if name.startswith(rooms)]
     assert "sympy" not in loaded and "flint" not in loaded  # they are in the process for exact arithmetic
+    assert "hashlib" not in loaded  # with OpenSSL
+
+
+def test_the_process_for_exact_arithmetic_loads_neither_the_language_nor_arrays() -> None:
+    code = "import gradcli.checks.oracle.oracle_server, gradcli.checks.algebra.proof, sys; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    rooms = ("gradcli.language", "gradcli.lowering", "numpy", "sympy")
+    assert not [name for name in done.stdout.split() if name.startswith(rooms)]
 
 
 @pytest.mark.peers

@@ -1,9 +1,9 @@
 """What is judged in a script: a scalar, a target, and a claimed gradient each, with the settings that apply to it.
 
 Every leaf of every output, every claim, and every parameter of every hand-written rule is one subject. An output that
-is an array is judged through a fixed combination of its entries. This is the one module here that asks for the engine's
-derivatives; the oracles do not know it. Settings stand in comments, `# gradcli: rtol=1e-6`: a directive of the line
-counts before one of the file, and that before the caller; what the caller requires holds too.
+is an array is judged through a fixed combination of its entries. The engine's derivatives are taken here, where no
+oracle reads them. Settings stand in comments, `# gradcli: rtol=1e-6`: a directive of the line takes precedence over one
+of the file, and that over the caller's; what the caller requires always holds.
 """
 
 from __future__ import annotations
