@@ -172,9 +172,8 @@ class ByDifferences:
         if against:
             evidence["beside"] = f"differs at {len(against)} of {len(beside)} points nearby: is there a branch?"
         covered = self.covered()
-        message = f"finite differences agree at {counted(points, 'point')} to {bound_told}" + (
-            f" ({covered})" if covered else ""
-        )
+        message = f"finite differences agree at {counted(points, 'point')} to {bound_told}"
+        message += f" ({covered})" if covered else ""
         special = next((one for one, state in around if one.lacks and state == "differs"), None)
         if special is not None and not against and self.refutes:
             worst = max(special.joint, key=lambda one: one.ratio)
@@ -497,27 +496,19 @@ class BlackBox(ByDifferences):
         rows = [k for k, row in enumerate(self.row_names) if row != COMBINED]
         if len(rows) < self.box.size:
             return None
-        seen = {(one.row, one.entry): one for one in survey.entries}
+        seen = {(one.row, one.entry): one for one in survey.entries if one.state not in ("silent", "still")}
         cells = [(k, i) for k in rows for i in range(part.start, part.stop)]
-        if any(cell not in seen or seen[cell].state in ("silent", "still") for cell in cells):
+        if not seen.keys() >= {*cells}:
             return None
-        shape = self.box.shape_of(name)
-        if len(rows) > 1:
-            shape = (len(rows), part.stop - part.start)
-        order = [seen[cell].seen.estimate for cell in cells]
-        slopes = np.array([one.value for one in order]).reshape(shape)
-        bounds = np.array([one.bound for one in order]).reshape(shape)
+        shape = (len(rows), part.stop - part.start) if len(rows) > 1 else self.box.shape_of(name)
+        slopes, bounds = np.array([seen[cell].seen.estimate[:2] for cell in cells]).T.reshape(2, *shape)
         return seen_by_differences(slopes, bounds, survey.claims[rows][:, part].reshape(shape))
 
     def elsewhere(self) -> list[Comparison]:
         """The slopes along one direction each at points near the given one, where this argument has moved."""
-        found = []
-        for survey in self.beside():
-            for one in survey.joint:
-                if one.state not in ("silent", "still", "not finite"):
-                    value, bound, _ = one.seen.estimate
-                    found.append(seen_by_differences(*map(np.asarray, (value, bound, one.claimed))))
-        return found
+        joint = [one for survey in self.beside() for one in survey.joint]
+        known = [one for one in joint if one.state not in ("silent", "still", "not finite")]
+        return [seen_by_differences(*map(np.asarray, (*one.seen.estimate[:2], one.claimed))) for one in known]
 
 
 def relative_gap(one: Finding) -> float:

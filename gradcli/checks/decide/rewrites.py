@@ -6,6 +6,7 @@ with the exact value. What is not better, or cannot be proved equal, is not show
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import suppress
 from fractions import Fraction
 from functools import cache, partial
@@ -122,21 +123,12 @@ def of_square(node: Node) -> Node | None:
 
 def difference(one: Node, other: Node) -> Any:
     """one - other, without the terms that both have."""
-    one, other = plain(one), plain(other)
-    if one is other:
-        return 0
-    ours, theirs = signed(one), signed(other)
-    for term in list(ours):
-        if term in theirs:
-            ours.remove(term)
-            theirs.remove(term)
-    if len(ours) == len(signed(one)):
-        return one - other
-    total: Any = 0
-    for (part, sign), side in [*((t, 1) for t in ours), *((t, -1) for t in theirs)]:
-        value: Any = part if sign * side > 0 else -part
-        total = value if isinstance(total, int) else total + value
-    return total
+    ours, theirs = Counter(signed(plain(one))), Counter(signed(plain(other)))
+    if not ours & theirs:
+        return plain(one) - plain(other)
+    left = [*(ours - theirs).elements(), *((term, -sign) for term, sign in (theirs - ours).elements())]
+    parts = [term if sign > 0 else -term for term, sign in left]
+    return sum(parts[1:], parts[0]) if parts else 0
 
 
 def signed(node: Node) -> list[tuple[Node, int]]:
