@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 
 import gradcli.eager as torch
 from gradcli.eager._core.modes import line_of, state
-from gradcli.eager._engine import numpy_kernels
 
 nn, F = torch.nn, torch.nn.functional
 USES = 5
@@ -153,17 +151,6 @@ def test_windows_in_one_step_give_what_slices_give(name: str, monkeypatch: pytes
 
 
 # --- kernels -----------------------------------------------------------------------------------------------------------
-
-ODD = np.array([0.0, -0.0, np.nan, np.inf, -np.inf, 1.0, 1.0, -2.0, 3.0], np.float32)
-
-
-@pytest.mark.parametrize("kind", [np.float32, np.float64, np.int64])
-@pytest.mark.parametrize("width", [1, 2, 4, 9, 16, 40])
-def test_place_of_largest(width: int, kind: Any) -> None:
-    draw = np.random.default_rng(width)
-    x = draw.choice(ODD if kind != np.int64 else np.arange(5), (2000, width)).astype(kind)
-    assert np.array_equal(numpy_kernels.place_of_largest(np.argmax, x, -1), x.argmax(-1))
-    assert np.array_equal(numpy_kernels.place_of_largest(np.argmax, x, 0), x.argmax(0))
 
 
 # --- steps of optimizers -----------------------------------------------------------------------------------------------

@@ -244,7 +244,7 @@ def test_the_first_use_of_operations_in_eight_threads(name: str) -> None:
     """Plans, recipes and classes are made anew in each round."""
 
     def fresh() -> Callable[[int], Any]:
-        for table in (plan._plans, fastpath._recipes, node._classes):
+        for table in (plan._plans, fastpath.recipes, node._classes):
             table.clear()
         record.fields.cache_clear()
         return EAGER[name]

@@ -7,33 +7,37 @@ becomes an operation with this rule.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from gradcli.diagnostics import Span
 from gradcli.eager import random as streams
 from gradcli.eager._core import dtypes, events, tracer
-from gradcli.eager._core.modes import Place, enable_grad, line_of, no_grad, ours, place, state
+from gradcli.eager._core.modes import enable_grad, line_of, no_grad, ours, place, state
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._core.tracer import Hidden, Traced, refused
-from gradcli.eager._engine.record import APART, WHOLE, kind_of
+from gradcli.eager._engine.record import kind_of, manner
 from gradcli.eager._engine.record import record as run
 from gradcli.eager._ops.joining import cat
 from gradcli.eager.autograd.function import Context, FunctionNode, class_of
 from gradcli.execution.evaluate import Tape
 from gradcli.graph.builder import Builder
 from gradcli.graph.node import LEAF, Node, reachable
-from gradcli.graph.primitive import Primitive
 from gradcli.graph.program import HandRule, Leaf, Program, cotangent_name
 from gradcli.graph.types import Type
 from gradcli.primitives import catalogue
 from gradcli.primitives.broadcasting import stretch
 from gradcli.transforms.handwritten import by_hand
 from gradcli.transforms.reverse import between, placed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from gradcli.eager._core.modes import Place
+    from gradcli.graph.primitive import Primitive
 
 HELD = by_hand("held", "A value that derivatives take for a constant, and oracles do not.", 0, lambda value, xs, ct: ())
 KINDS = {"f": "float", "i": "int", "u": "int", "b": "bool"}
@@ -120,18 +124,14 @@ class Trace:
     # --- operations -------------------------------------------------------------------------------------------
 
     def operation(
-        self, function: Any, xs: tuple[Any, ...], params: dict[str, Any], name: str, options: dict[str, Any]
+        self, function: Any, xs: tuple[Any, ...], params: dict[str, Any], name: str, options: dict[str, Any], **how: Any
     ) -> Traced:
         """The stand-in of `function(*xs, **params)`; its shape and dtype come from a run on zeros."""
         like = tuple([Tensor(x._raw.like) if isinstance(x, Traced) else x for x in xs])
         with no_grad():
-            out = run(function, like, params, name, **options)._array
-        known = getattr(function, "name", "")
-        names = ("pointwise", "keep_dtype", "keep_integer")
-        pointwise, keep_dtype, keep_integer = (options.get(one) for one in names)
-        pointwise = bool(getattr(function, "pointwise", False)) if pointwise is None else pointwise
-        keep_dtype = APART.get(known, ()) if keep_dtype is None else keep_dtype
-        kind = KINDS[kind_of(like, keep_dtype, known in WHOLE if keep_integer is None else keep_integer).kind]
+            out = run(function, like, params, name, **options, **how)._array
+        pointwise, keep_integer, keep_dtype = manner(function, **how)
+        kind = KINDS[kind_of(like, keep_dtype, keep_integer).kind]
         nodes = []
         for i, x in enumerate(xs):
             wanted = None if i in keep_dtype else kind
@@ -319,6 +319,7 @@ def record(f: Callable[..., Any], *example: Tensor, runs: int = MOST_RUNS, value
     is recorded. RuntimeError for what reads entries: `item()`, random numbers, shapes that depend on data, NumPy in a
     forward or backward.
 
+    >>> import gradcli.eager as torch
     >>> from gradcli.execution.evaluate import evaluate
     >>> program = torch.record(lambda x: x * 2 if x > 0 else -x, torch.tensor(3.0))
     >>> evaluate(program, {"x": 3.0}), evaluate(program, {"x": -5.0})

@@ -56,26 +56,16 @@ def inspect(node: Node, cts: list[Any], results: list[Any]) -> None:
     """Check the gradients that a node returned: RuntimeError for NaN, UserWarning for the first infinity."""
     if not sweeps.check_nan:
         return
-    for at, value in enumerate(results):
-        raw = value._raw if isinstance(value, Tensor) else value
+    before, after = ([x._raw if isinstance(x, Tensor) else x for x in values] for values in (cts, results))
+    for at, raw in enumerate(after):
         if raw is None or raw.dtype.kind not in "fc":
             continue
+        where = f"values in its {at}th output; the operation that it belongs to is at {_origin(node)}"
         if np.isnan(raw).any():
             warn(f"the gradient of {node.name()} is NaN; its operation is at {_origin(node)}", UserWarning)
-            raise RuntimeError(
-                f"{node.name()} returned nan values in its {at}th output; the operation that it belongs to is at "
-                f"{_origin(node)}"
-            )
-        if np.isinf(raw).any() and not any(ct is not None and np.isinf(_array(ct)).any() for ct in cts):
-            warn(
-                f"{node.name()} returned infinite values in its {at}th output; the operation that it belongs to is at "
-                f"{_origin(node)}",
-                UserWarning,
-            )
-
-
-def _array(value: Any) -> Any:
-    return value._raw if isinstance(value, Tensor) else value
+            raise RuntimeError(f"{node.name()} returned nan {where}")
+        if np.isinf(raw).any() and not any(ct is not None and np.isinf(ct).any() for ct in before):
+            warn(f"{node.name()} returned infinite {where}", UserWarning)
 
 
 def _origin(node: Node) -> str:

@@ -73,7 +73,7 @@ FLOATS = (float32.np, float64.np)
 
 def of(array_type: Any) -> dtype:
     """The format of a NumPy array; TypeError for one that tensors do not have."""
-    found = _BY_NUMPY.get(np.dtype(array_type))
+    found = _BY_NUMPY.get(array_type) or _BY_NUMPY.get(np.dtype(array_type))
     if found is None:
         names = ", ".join(kind.name for kind in _BY_NUMPY.values())
         raise TypeError(f"there are no tensors of {array_type}, only of {names}")

@@ -68,13 +68,8 @@ def set_printoptions(
     """
     global _current
     base = _current if profile is None else _PROFILES.get(profile, _current)
-    _current = PrintOptions(
-        base.precision if precision is None else precision,
-        base.threshold if threshold is None else threshold,
-        base.edgeitems if edgeitems is None else edgeitems,
-        base.linewidth if linewidth is None else linewidth,
-        sci_mode,
-    )
+    given: Any = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
+    _current = base._replace(sci_mode=sci_mode, **{name: new for name, new in given.items() if new is not None})
 
 
 def tensor_text(
@@ -181,25 +176,17 @@ def _element(values: list[Any], floating: bool, options: PrintOptions) -> tuple[
         return lambda value: plain(value).rjust(width), width
     finite = [value for value in values if value and isfinite(value)]
     digits = options.precision
-    whole = all(value.is_integer() for value in finite)
-    if finite and _scientific(finite, options.sci_mode):
+    smallest, largest = (extreme(map(abs, finite), default=1) for extreme in (min, max))
+    # 1 / tiny may overflow to infinity, which is "more than 1000 times" all the same
+    wide = largest > 1e8 or smallest < 1e-4 or largest / smallest > 1000
+    if finite and (wide if options.sci_mode is None else options.sci_mode):
         plain = f"{{:.{digits}e}}".format
-    elif whole:
-        plain = _whole
+    elif all(value.is_integer() for value in finite):
+        plain = lambda value: f"{value:.0f}{'.' if isfinite(value) else ''}"  # noqa: E731
     else:
         plain = f"{{:.{digits}f}}".format
     width = max((len(plain(value)) for value in finite), default=1)
     return lambda value: plain(value).rjust(width), width
-
-
-def _scientific(finite: list[float], asked: bool | None) -> bool:
-    smallest, largest = min(map(abs, finite)), max(map(abs, finite))
-    # 1 / tiny may overflow to infinity, which is "more than 1000 times" all the same
-    return asked if asked is not None else largest > 1e8 or smallest < 1e-4 or largest / smallest > 1000
-
-
-def _whole(value: float) -> str:
-    return f"{value:.0f}." if isfinite(value) else f"{value:.0f}"
 
 
 def _nested(

@@ -160,6 +160,8 @@ _KINDS: dict[str, tuple[Test, str]] = {
 }
 _TESTS: dict[str, Test] = {name: test for name, (test, _) in _KINDS.items()}
 _TESTS.update({f"{name} | None": (lambda x, test=test: x is None or test(x)) for name, (test, _) in _KINDS.items()})  # type: ignore[misc]
+_PLAIN = frozenset((int, float, bool, str, type(None)))  # types that say all of a value
+_BY_TYPE = (None, _is_tensor, _KINDS["Operand"][0])  # tests of the type alone
 _NUMERIC = ("int", "float", "int | None", "float | None", "Number", "Number | None", "Dims")
 _LOOSE = ("inplace", "training")  # PyTorch takes the truth value of anything
 
@@ -191,8 +193,15 @@ def checked(function: Any, method: bool = False, floating: bool = False, call: A
     least = code.co_argcount - len(rule.__defaults__ or ())
     most = 1000 if code.co_flags & _VARARGS else code.co_argcount
 
+    passed: set[Any] = set()  # types of arguments that were right, where they say all
+
     def called(*args: Any, **kwargs: Any) -> Any:
-        check(args)
+        types = tuple(map(type, args))
+        if types not in passed:
+            check(args)
+            pairs = zip(types, tests)  # noqa: B905 - not all are given
+            if others is None and not floating and all(one in _PLAIN or test in _BY_TYPE for one, test in pairs):
+                passed.add(types)
         if kwargs:
             kwargs = named(kwargs)
         for at in plain:

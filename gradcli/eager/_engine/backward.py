@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import weakref
 from heapq import heappop, heappush
+from sys import getrefcount
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
@@ -57,16 +58,6 @@ def hand_over(x: Tensor, old: Any, new: Any) -> None:
             new[0].rare.retained[new[1]] = held
 
 
-def replaced(hooks: dict[int, Any], value: Tensor, what: str) -> Any:
-    """Call hooks on a gradient one after the other; each may replace it. Returns the last replacement, or None."""
-    found = None
-    for hook in list(hooks.values()):
-        changed = hook(value)
-        if changed is not None:
-            found = value = _fitting(changed, value, f"a hook on {what}")
-    return found
-
-
 def answered(answer: Any, values: Sequence[Tensor | None], what: str) -> list[Tensor | None]:
     """The gradients that a hook returned in place of others.
 
@@ -94,8 +85,27 @@ def _fitting(answer: Any, value: Tensor | None, what: str) -> Tensor:
 _adding = RLock()  # threads may send gradients to one leaf, as Hogwild training does: none is lost
 
 
-def add_raw(leaf: Tensor, raw: Any) -> None:
-    """Add a raw array into `.grad`, which has memory of its own."""
+_LARGE = 1024  # below this many entries a copy is cheaper than asking
+
+
+def _alone(held: list[Any]) -> bool:
+    """Whether nothing but this list refers to the array at its end, and to its memory, in which it lies row by row.
+
+    Neither gets a name here, which would be one more reference.
+    """
+    if held[-1].__class__ is not np.ndarray or held[-1].size <= _LARGE or getrefcount(held[-1]) > 2:
+        return False
+    if not held[-1].flags.c_contiguous or not held[-1].flags.writeable:
+        return False
+    if held[-1].base is None:
+        return True
+    if held[-1].base.__class__ is not np.ndarray or getrefcount(held[-1].base) > 2:
+        return False
+    return held[-1].base.base is None and bool(held[-1].base.size == held[-1].size)
+
+
+def add_raw(leaf: Tensor, raw: Any, alone: bool = False) -> None:
+    """Add a raw array into `.grad`, which has memory of its own: a copy, or the array if nothing else refers to it."""
     with _adding:
         known = leaf._grad
         if known is not None:
@@ -108,7 +118,7 @@ def add_raw(leaf: Tensor, raw: Any) -> None:
             known._added += 1
             return
         grad = object.__new__(Tensor)
-        grad._raw = np.array(raw, order="C") if isinstance(raw, np.ndarray) else raw
+        grad._raw = raw if alone or not isinstance(raw, np.ndarray) else np.array(raw, order="C")
         grad._node = grad._count = None
         grad._requires = False
         grad._added = 1
@@ -193,12 +203,16 @@ def sweep(sources: Sequence[Any], seeds: Sequence[Any], retain: bool, watch: Wat
                 else:
                     nodes[s], cts[s] = source, value
                     heappush(heap, -s)
-            elif not s and id(source) in leaves:
-                leaves[id(source)][1] = leaves[id(source)][1] + value
+            elif not s:
+                known = leaves.get(id(source))
+                leaves[id(source)] = [source, value if known is None or known[1] is None else known[1] + value]
             else:
                 _arrive(source, value, heap, nodes, cts, leaves)
+    results = value = known = None
     while leaves:  # what has been copied is let go
-        add_raw(*leaves.pop(next(iter(leaves))))
+        entry = leaves.pop(next(iter(leaves)))
+        alone = _alone(entry)
+        add_raw(entry[0], entry[1], alone)
 
 
 def _arrive(
@@ -254,15 +268,11 @@ class Watch:
                         if not source._seq:
                             self.missing[id(source)] = self.missing.get(id(source), 0) + 1
                         stack.append(_vertex(source))
-        if targets is not None:
-            self._prune()
-
-    def _prune(self) -> None:
-        """Which nodes have to run: those on a path to a target."""
-        self.needed = needed = set()
-        for node in sorted(self.nodes.values(), key=lambda node: node._seq):
-            if any(map(self._leads, node.ins)):
-                needed.add(id(node))
+        if targets is not None:  # those on a path to a target have to run
+            self.needed = needed = set()
+            for node in sorted(self.nodes.values(), key=lambda node: node._seq):
+                if any(map(self._leads, node.ins)):
+                    needed.add(id(node))
 
     def _leads(self, source: Any) -> bool:
         """Whether a target is reached through an edge."""
@@ -358,8 +368,12 @@ class Watch:
             self._through(extra.hooks, [], "a hook of AccumulateGrad", (self._tensor(value),))
 
     def _hooked(self, value: Any, hooks: dict[int, Any], what: str) -> Any:
-        changed = replaced(hooks, self._tensor(value), what)
-        return value if changed is None else self._raw(changed)
+        for hook in list(hooks.values()):
+            before = self._tensor(value)
+            changed = hook(before)
+            if changed is not None:
+                value = self._raw(_fitting(changed, before, f"a hook on {what}"))
+        return value
 
     def _tensors(self, values: list[Any]) -> tuple[Tensor | None, ...]:
         return tuple([None if value is None else self._tensor(value) for value in values])

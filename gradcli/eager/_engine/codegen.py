@@ -63,7 +63,9 @@ class Steps:
 _REDUCTIONS = {"sum": numpy_kernels.sums, "max": numpy_kernels.largest}
 # kernels that get the general function as their first argument
 _ALONG = {"take_along_axis": numpy_kernels.taken_along, "put_along_add": numpy_kernels.put_along}
-_ALONG["argmax"] = numpy_kernels.place_of_largest
+
+
+_REPEATED = ("broadcast", CONSTANT.name)  # what may be left to the operations that use it
 
 
 class _Opaque(Exception):
@@ -209,6 +211,7 @@ class Script:
         self.known: dict[int, str] = {}
         self.parts: list[str] = []  # of the text that is being written: what may occur several times
         self.shared = 0  # names given to such parts
+        self.turned: set[Node] = set()  # products that are to lie column by column
         self.backward = False  # whether these are gradients: their sums may be taken in any order
 
     def name(self, value: Any) -> str:
@@ -230,8 +233,10 @@ class Script:
         if primitive.name == "cast" and node.params["kind"] == "float":
             return f"{args[0]}.astype({self.name(self.kind)})"
         if primitive.name == "matmul" and all(len(arg.shape) == 2 for arg in node.args):
-            product = numpy_kernels.product(node.shape[0], node.args[0].shape[1], node.shape[1])
-            return f"{self.name(product)}({args[0]}, {args[1]})"
+            product = self.name(numpy_kernels.product(node.shape[0], node.args[0].shape[1], node.shape[1]))
+            if node in self.turned:
+                return f"{product}({args[1]}.T, {args[0]}.T).T"
+            return f"{product}({args[0]}, {args[1]})"
         pointwise = primitive.pointwise
         shapes = [None if pointwise else arg.shape for arg in node.args]
         params = node.params if pointwise else {**node.params, "ranks": tuple([len(arg.shape) for arg in node.args])}
@@ -258,16 +263,28 @@ class Script:
         return generated.function(f"def {title}({arguments}):\n{body}\n", scope, title)
 
 
-def _chosen(script: Script, node: Node, names: dict[Node, str]) -> str | None:
-    """A product with a step function, or with a number or 0, as a choice: relu and clamp go back so."""
-    if node.primitive.name != "mul" or script.kind.kind != "f":
+def _joined(script: Script, node: Node, names: dict[Node, str], users: dict[Node, list[Node]]) -> str | None:
+    """Two operations as one: a product with a step function, or with a number or 0, is a choice (relu and clamp go back
+    so); in a gradient, the sums of products along rows are products of rows, and what is repeated is scaled before.
+    """
+    if node.primitive.name not in ("mul", "sum") or script.kind.char not in "fd":
         return None
-    for step, other in (node.args, reversed(node.args)):
-        if step.primitive.name == "step" and other.primitive.name != "step":
-            return f"{script.name(numpy_kernels.held_back)}({names[other]}, {names[step.args[0]]} <= 0)"
-        if step.primitive.name == "where" and _is_number(step.args[2], 0) and step.args[1].primitive is CONSTANT:
-            factor = "" if _is_number(step.args[1], 1) else f" * {script.number(step.args[1])}"
-            return f"{script.name(numpy_kernels.passed)}({names[other]}{factor}, {names[step.args[0]]})"
+    for one, other in (node.args, reversed(node.args)) if len(node.args) == 2 else ((None, node.args[0]),):
+        inner = other.args if script.backward and other.primitive.name == "mul" and len(users[other]) == 1 else ()
+        if one is None:
+            short = node.params["axis"] == (-1,) and other.shape[-1] <= numpy_kernels.ROW
+            if inner and short and not any(x.primitive.name in _REPEATED for x in inner):
+                return f"{script.name(np.vecdot)}({names[inner[0]]}, {names[inner[1]]})"
+        elif inner and one.primitive.name == "broadcast" and names[one] == names[one.args[0]]:
+            for x, number in (inner, reversed(inner)):
+                if number.primitive is CONSTANT and names[other].startswith("("):
+                    return f"(({names[one]} * {names[number]}) * {names[x]})"
+        elif one.primitive.name == "step" and other.primitive.name != "step":
+            through = f"{script.name(np.logical_not)}({names[one.args[0]]} <= 0)"
+            return f"{script.name(numpy_kernels.passed)}({names[other]}, {through})"
+        elif one.primitive.name == "where" and _is_number(one.args[2], 0) and one.args[1].primitive is CONSTANT:
+            factor = "" if _is_number(one.args[1], 1) else f" * {script.number(one.args[1])}"
+            return f"{script.name(numpy_kernels.passed)}({names[other]}{factor}, {names[one.args[0]]})"
     return None
 
 
@@ -312,7 +329,7 @@ def straight(script: Script, given: dict[Node, str], order: Sequence[Node], outp
         if left:
             names[node] = names[node.args[0]]
             continue
-        text = _chosen(script, node, names)
+        text = _joined(script, node, names, users)
         if text is None:
             text = script.operation(node, [names[arg] for arg in node.args])
         if node not in last and len(users[node]) == 1 and node.primitive.pointwise and len(text) < 200:

@@ -7,6 +7,7 @@ are needed (is anything unusual on, are the operands plain tensors of one float 
 
 from __future__ import annotations
 
+from functools import cache
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +15,9 @@ import numpy as np
 
 from gradcli.eager._core.dtypes import FLOATS
 from gradcli.eager._core.modes import SPECIAL, ours, outside, sequence, state
-from gradcli.eager._core.node import Saved, class_named, saved_result, versions
+from gradcli.eager._core.node import Saved, class_named, versions
 from gradcli.eager._core.tensor import Counter, Tensor
-from gradcli.eager._engine.codegen import Script
+from gradcli.eager._engine.codegen import Script, straight
 from gradcli.eager._engine.plan import MOST_NODES, Cache, limited, plan_of
 from gradcli.eager._engine.rule_node import RuleNode, source_of
 from gradcli.execution import generated
@@ -28,30 +29,43 @@ if TYPE_CHECKING:
 
 F32, F64 = FLOATS
 
-# what is the same for every recorded result: the parts of a node that do not depend on the operation
-NODE = """
-            n._seq = next(sequence)
-            n.extra = None
-            f = _getframe(1)
-            if ours[f.f_globals.get("__name__")]:
-                n.place = outside(f)
-            else:
-                n._code = f.f_code
-                n._at = f.f_lasti
-            r._node = n
-            r._requires = True"""
-
 SOURCE = "None if m else source_of({x}) if {x}._special else ({x}._node or {x}) if {x}._requires else None"
 
+# what is the same for every result, and for one that is recorded
 RESULT = """
-            r = new(Tensor)
-            r._raw = out
-            r._count = None
-            {sources}
-            if {none}:
-                r._node = None
-                r._requires = False
-                return r"""
+r = new(Tensor)
+r._raw = out
+r._count = None
+{sources}
+if {none}:
+    r._node = None
+    r._requires = False
+    return r"""
+
+NODE = """
+n = {made}()
+n.ins = ({ins},)
+n.vjp = {vjp}
+n.broadcast_to = {broadcast_to}
+{kept}
+n.vers = {vers}
+n._seq = next(sequence)
+n.extra = None
+f = _getframe(1)
+if ours[f.f_globals.get("__name__")]:
+    n.place = outside(f)
+else:
+    n._code = f.f_code
+    n._at = f.f_lasti
+r._node = n
+r._requires = True
+return r"""
+
+
+def _deep(depth: int, text: str, **parts: Any) -> str:
+    """A part of a function's text so many levels deep."""
+    return text.format(**parts).replace("\n", "\n" + depth * "    ")
+
 
 ONE = (
     """
@@ -64,17 +78,18 @@ def {name}(input):
         if not double and d is not F32:
             return long_way(input)
         out = {text}"""
-    + RESULT.format(sources=f"s = {SOURCE.format(x='input')}", none="s is None").replace("\n    ", "\n")
+    + _deep(2, RESULT, sources=f"s = {SOURCE.format(x='input')}", none="s is None")
+    + _deep(
+        2,
+        NODE,
+        made="Made",
+        ins="s",
+        vjp="(vjps64 if double else vjps32)[1]",
+        broadcast_to=None,
+        kept="{kept}",
+        vers="{vers}",
+    )
     + """
-        n = Made()
-        n.ins = (s,)
-        n.vjp = (vjps64[1] or made64(1)) if double else (vjps32[1] or made32(1))
-        n.broadcast_to = None
-        {kept}
-        n.vers = {vers}"""
-    + NODE.replace("\n    ", "\n")
-    + """
-        return r
     return long_way(input)
 """
 )
@@ -96,174 +111,68 @@ def {name}({signature}):
             try:
                 out = {text}
             except (ValueError, TypeError):
-                return long_way({call})
-            broadcast_to = None if a.shape == b.shape else ((a.shape, d), (b.shape, d))"""
-    + RESULT.format(
-        sources=f"s = {SOURCE.format(x='input')}\n            t = {SOURCE.format(x='other')}",
+                return long_way({call})"""
+    + _deep(
+        3,
+        RESULT,
+        sources=f"s = {SOURCE.format(x='input')}\nt = {SOURCE.format(x='other')}",
         none="s is None and t is None",
     )
+    + _deep(
+        3,
+        NODE,
+        made="Made",
+        ins="s, t",
+        vjp="(vjps64 if double else vjps32)[1 if t is None else 2 if s is None else 3]",
+        broadcast_to="None if a.shape == b.shape else ((a.shape, d), (b.shape, d))",
+        kept="if t is None: {kept1}\nelif s is None: {kept2}\nelse: {kept3}",
+        vers="{vers}",
+    )
     + """
-            n = Made()
-            n.ins = (s, t)
-            if t is None:
-                i = 1
-                {kept1}
-            elif s is None:
-                i = 2
-                {kept2}
-            else:
-                i = 3
-                {kept3}
-            n.broadcast_to = broadcast_to
-            n.vers = {vers}
-        elif other.__class__ is float or other.__class__ is int:
+        if other.__class__ is float or other.__class__ is int:
             y = (numbers64 if double else numbers32)[other]
             b = y._raw
             out = {text}"""
-    + RESULT.format(sources=f"s = {SOURCE.format(x='input')}", none="s is None")
+    + _deep(3, RESULT, sources=f"s = {SOURCE.format(x='input')}", none="s is None")
+    + _deep(
+        3,
+        NODE,
+        made="OfNumber",
+        ins="{edges}",
+        vjp="(vjps64 if double else vjps32)[{number}]",
+        broadcast_to=None,
+        kept="{kept1n}",
+        vers="{vers1n}",
+    )
     + """
-            i = {number}
-            n = OfNumber()
-            n.ins = {edges}
-            {kept1n}
-            n.broadcast_to = None
-            n.vers = {vers1n}
-        else:
-            return long_way({call})
-        n.vjp = (vjps64[i] or made64(i)) if double else (vjps32[i] or made32(i))"""
-    + NODE.replace("\n    ", "\n")
-    + """
-        return r
     return long_way({call})
 """
 )
 
+# of a recipe, whose ways are functions for the operands that need a gradient
+FOLLOW = """
+def follow(recipe, {xs}):
+    if {special}:
+        if {inference}:
+            return None
+    m = state.mode
+    {sources}
+    i = {mask}
+    return (recipe.ways.get(i) or recipe.make(i))({given})
+"""
 
 MOST_OPERANDS = 8  # operations on more of them take the long way
-_recipes = Cache(MOST_NODES)
-
-# what generated functions name
-_SHARED: dict[str, Any] = {
-    **{one.__name__: one for one in (Counter, Saved, Tensor, _getframe, outside, source_of, versions)},
-    "ours": ours,
-    "sequence": sequence,
-    "state": state,
-    "new": object.__new__,
-    "F32": F32,
-    "F64": F64,
-    "__name__": "gradcli.eager.generated",
-}
-
-
-class Recipe:
-    """One operation on tensors of known shapes and formats."""
-
-    def __init__(
-        self, plan: Plan, kind: np.dtype[Any], name: str, shown: tuple[int, ...], view: bool, arrays: Sequence[Any]
-    ) -> None:
-        self.plan, self.kind, self.size, self.shown, self.view = plan, kind, plan.size, shown, view
-        self.made = class_named(RuleNode, name)
-        self.arrays = [(array.shape, array.dtype) for array in arrays]
-        self.value = plan.forward.function(kind)
-        self.moving = [k for k, moves in enumerate(plan.differentiable) if moves]
-        self.vjps: dict[int, Any] = {}
-
-    def follow(self, *xs: Any) -> Tensor | None:
-        """The result on such tensors; None where one was made in inference mode."""
-        for x in xs:
-            if x._special and x._inference:
-                return None
-        if self.view:
-            (out,) = self.value(*[x._raw if x._raw.__class__ is np.ndarray else x._array for x in xs])
-        else:
-            arrays = [x._raw for x in xs]
-            (out,) = self.value(*arrays)
-            if out.base is not None or id(out) in map(id, arrays):
-                out = out.copy()
-        r: Tensor = object.__new__(Tensor)
-        r._raw = out
-        r._count = r._node = None
-        r._requires = False
-        if state.mode:
-            return r
-        mask, sources = 0, [None] * len(xs)
-        for k in self.moving:
-            x = xs[k]
-            source = source_of(x) if x._special else (x._node or x) if x._requires else None
-            if source is not None:
-                sources[k] = source
-                mask |= 1 << k
-        if not mask:
-            return r
-        n = self.made()
-        n.vjp, n.broadcast_to = self.vjps.get(mask) or self.make(mask)
-        n.ins = tuple([sources[k] for k in self.shown])
-        saved = [xs[k] for k in n.vjp.reads]
-        if n.vjp.needs_out:
-            r._count = Counter()
-            saved.append(saved_result(out, r._count))
-        n.saved = tuple(saved)
-        n.vers = versions(n.saved)
-        n._code, n._at = outside(_getframe(2)) or (None, 0)
-        n._seq = next(sequence)
-        n.extra = None
-        r._node = n
-        r._requires = True
-        return r
-
-    def make(self, bits: int) -> Any:
-        """For a mask of operands that need a gradient: the derivative, and what has to be fitted."""
-        mask = tuple([bool(bits >> k & 1) for k in range(len(self.arrays))])
-        vjp = self.plan.vjp(mask, self.kind, self.shown)
-        broadcast_to = None
-        if vjp.lacking or self.plan.pointwise:
-            shape = np.broadcast_shapes(*[known for known, _ in self.arrays]) if self.plan.pointwise else None
-            if vjp.lacking or any(mask[k] and self.arrays[k][0] != shape for k in self.shown):
-                broadcast_to = tuple([self.arrays[k] if mask[k] else None for k in self.shown])
-        return limited(self.vjps, bits, (vjp, broadcast_to))
-
-
-def key_of(signature: Any, xs: Sequence[Any]) -> Any:
-    """By what a recipe is found; None where an operand is not a tensor, and for many operands."""
-    if len(xs) > MOST_OPERANDS:
-        return None
-    try:
-        return (signature, *[part for x in xs for part in (x._raw.shape, x._raw.dtype)])
-    except AttributeError:
-        return None
-
-
-def find(key: Any) -> Recipe | None:
-    """The recipe of this key, if an operation was done so before."""
-    return _recipes.get(key)
-
-
-def keep(
-    key: Any, plan: Plan, kind: np.dtype[Any], name: str, shown: tuple[int, ...], view: bool, arrays: Sequence[Any]
-) -> None:
-    """Remember how an operation was done."""
-    _recipes.keep(key, Recipe(plan, kind, name, shown, view, arrays))
-
-
-def again(signature: Any, *xs: Any) -> Tensor | None:
-    """The result of an operation on these tensors, if there is a recipe and nothing unusual is on.
-
-    For callers that try this before they check their operands: a recipe exists only for what passed the checks.
-    """
-    if state.mode == SPECIAL:
-        return None
-    recipe: Recipe | None = _recipes.get(key_of(signature, xs))
-    return None if recipe is None else recipe.follow(*xs)
-
-
+recipes = Cache(MOST_NODES)
 _MANY = 4096
 
 
 class Number:
-    """A plain number in a format, as an array without axes."""
+    """A plain number in a format, as an array without axes, or an array that a node saved; read as a tensor is."""
 
     __slots__ = ("_raw",)
     _count = None
+    _special = _inference = _requires = False
+    _array = property(lambda self: self._raw)
 
     def __init__(self, raw: Any) -> None:
         self._raw = raw
@@ -285,7 +194,109 @@ class Numbers(dict[Any, Number]):
         return found
 
 
-_SHARED["numbers32"], _SHARED["numbers64"] = Numbers(F32), Numbers(F64)
+NUMBERS = {F32: Numbers(F32), F64: Numbers(F64)}
+# what generated functions name
+_SHARED: dict[str, Any] = {
+    one.__name__: one for one in (Counter, Number, Saved, Tensor, _getframe, outside, source_of, versions)
+}
+_SHARED.update(ours=ours, sequence=sequence, state=state, new=object.__new__, F32=F32, F64=F64)
+_SHARED.update(numbers32=NUMBERS[F32], numbers64=NUMBERS[F64], __name__="gradcli.eager.generated")
+
+
+@cache
+def _follower(count: int, moves: tuple[bool, ...]) -> Any:
+    """The function that follows recipes of so many operands, some of which may need a gradient."""
+    xs, moving = [f"x{k}" for k in range(count)], [k for k in range(count) if moves[k]]
+    text = FOLLOW.format(
+        xs=", ".join(xs),
+        special=" or ".join(f"{x}._special" for x in xs),
+        inference=" or ".join(f"{x}._inference" for x in xs),
+        sources="; ".join(f"s{k} = {SOURCE.format(x=xs[k])}" for k in moving) or "pass",
+        mask=" + ".join(f"(s{k} is not None) * {2**k}" for k in moving) or "0",
+        given=", ".join([*xs, *[f"s{k}" for k in moving]]),
+    )
+    return generated.function(text, _SHARED, "follow")
+
+
+class Recipe:
+    """One operation on tensors of known shapes and formats.
+
+    `follow(recipe, *xs)` is its result on such tensors, None where one was made in inference mode. What is done is one
+    function for each set of operands that need a gradient (`ways`, by a mask of bits).
+    """
+
+    def __init__(
+        self, plan: Plan, kind: np.dtype[Any], name: str, shown: tuple[int, ...], view: bool, arrays: Sequence[Any]
+    ) -> None:
+        self.plan, self.kind, self.size, self.shown, self.view = plan, kind, plan.size, shown, view
+        self.made = class_named(RuleNode, name)
+        self.types = [(array.shape, array.dtype) for array in arrays]
+        self.turned = tuple([k for k, array in enumerate(arrays) if array.flags.f_contiguous and array.ndim == 2])
+        self.ways: dict[int, Any] = {}
+        self.follow = _follower(len(arrays), plan.differentiable)
+
+    def make(self, bits: int) -> Any:
+        """The function of the operands, and of where the gradients of those in a mask go."""
+        plan, every = self.plan, range(len(self.types))
+        mask = tuple([bool(bits >> k & 1) for k in every])
+        back = plan.backward(mask) if bits else None
+        script = Script(self.kind)
+        script.lines = [f"v{k} = x{k}.{'_array' if self.view else '_raw'}" for k in every]
+        known = dict(zip(plan.leaves, [f"v{k}" for k in every], strict=True))
+        out, *kept = straight(script, known, plan.forward.order, [plan.out, *(back.kept if back else ())])
+        script.lines.append(f"out = {out}")
+        if not self.view:
+            same = " or ".join(f"out is v{k}" for k in every)
+            script.lines.append(f"if out.base is not None or {same}: out = out.copy()")
+        end = _deep(1, RESULT, sources="", none=not bits)
+        if back:
+            vjp = plan.vjp(mask, self.kind, self.shown, turned=self.turned)
+            shape = np.broadcast_shapes(*[one for one, _ in self.types]) if plan.pointwise else plan.out.shape
+            script.names.update(vjp=vjp, broadcast_to=vjp.fitted_to(self.types, shape), Made=self.made)
+            operands = [f"x{k}" for k in back.reads]
+            end += _deep(
+                1,
+                NODE,
+                made="Made",
+                ins=", ".join(f"s{k}" if mask[k] else "None" for k in self.shown),
+                vjp="vjp",
+                broadcast_to="broadcast_to",
+                kept=_kept([*operands, *["r"] * back.needs_out, *[f"Number({one})" for one in kept]]),
+                vers=_versions(operands),
+            )
+        script.names.update(_SHARED)
+        given = ", ".join([*[f"x{k}" for k in every], *[f"s{k}" for k in every if plan.differentiable[k]]])
+        return limited(self.ways, bits, script.function("way", given, end))
+
+
+def key_of(signature: Any, xs: Sequence[Any]) -> Any:
+    """By what a recipe is found; None where an operand is not a tensor, and for many operands."""
+    if len(xs) > MOST_OPERANDS:
+        return None
+    try:
+        return (signature, *[part for x in xs for part in (x._raw.shape, x._raw.dtype)])
+    except AttributeError:
+        return None
+
+
+def with_numbers(xs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Operands with plain numbers in the format of the first tensor of floats."""
+    for x in xs:
+        if isinstance(x, Tensor) and x._raw.dtype in NUMBERS:
+            known = NUMBERS[x._raw.dtype]
+            return tuple([known[x] if type(x) is float or (type(x) is int and abs(x) < _MANY) else x for x in xs])
+    return xs
+
+
+def again(signature: Any, *xs: Any) -> Tensor | None:
+    """The result of an operation on these tensors, if there is a recipe and nothing unusual is on.
+
+    For callers that try this before they check their operands: a recipe exists only for what passed the checks.
+    """
+    if state.mode == SPECIAL:
+        return None
+    recipe: Recipe | None = recipes.get(key_of(signature, xs))
+    return None if recipe is None else recipe.follow(recipe, *xs)
 
 
 def _expression(scripts: list[Script], function: Any, args: tuple[str, ...]) -> str:
@@ -304,43 +315,49 @@ def _kept(parts: list[str]) -> str:
     return f"{result}n.saved = ({''.join(['s, ' if part == 'r' else f'{part}, ' for part in parts])})"
 
 
-def _made(name: str, arguments: str, write: Callable[[list[Script]], str], scope: dict[str, Any]) -> Any:
-    """A function that is written out when it is first called."""
+def _versions(operands: list[str]) -> str:
+    """The versions of saved operands: None where none was ever changed in place."""
+    calm = " and ".join(f"((c := {operand}._count) is None or not c.value)" for operand in operands)
+    return f"None if {calm} else versions(n.saved)" if operands else "None"
+
+
+class Vjps(dict[int, Any]):
+    """Derivatives of one operation by the mask of operands that need a gradient.
+
+    At 0 stands that of the first operand for a node which has no edge for the second one.
+    """
+
+    def __init__(self, function: Any, count: int, kind: np.dtype[Any]) -> None:
+        super().__init__()
+        self.function, self.count, self.kind = function, count, kind
+
+    def __missing__(self, mask: int) -> Any:
+        plan = plan_of(self.function, (), ("float",) * self.count, {}, True)
+        moves = tuple([bool((mask or 1) >> i & 1) for i in range(self.count)])
+        found = self[mask] = plan.vjp(moves, self.kind, tuple(range(self.count)) if mask else (0,))
+        return found
+
+
+def _made(
+    name: str, function: Any, arguments: str, count: int, write: Callable[[list[Script]], str], **scope: Any
+) -> Any:
+    """A function of operands that is written out when it is first called."""
 
     def build() -> Any:
         scripts = [Script(F32, "k"), Script(F64, "q")]
         text = write(scripts)
         for script in scripts:
             scope.update(script.names)
-        function.__code__ = generated.function(text, scope, name).__code__
-        return function
+        made.__code__ = generated.function(text, scope, name).__code__
+        return made
 
     parameters = arguments.replace("alpha=alpha", "*, alpha=1")
-    scope.update(_SHARED, build=build)
+    scope.update(_SHARED, build=build, vjps32=Vjps(function, count, F32), vjps64=Vjps(function, count, F64))
     text = f"def {name}({parameters}):\n    return build()({arguments})\n"
-    function: Any = generated.function(text, scope, name)
-    scope[name] = function
-    function.__kwdefaults__ = {"alpha": 1} if "alpha" in arguments else None
-    return function
-
-
-def _vjps(function: Any, count: int) -> dict[str, Any]:
-    """For both formats a list of derivatives, by the mask of operands that need a gradient, and what makes one.
-
-    At 0 stands that of the first operand for a node which has no edge for the second one.
-    """
-    found: dict[str, Any] = {}
-    for bits, kind in ((32, F32), (64, F64)):
-        known: list[Any] = [None] * 2**count
-
-        def make(mask: int, known: list[Any] = known, kind: Any = kind) -> Any:
-            plan = plan_of(function, (), ("float",) * count, {}, True)
-            moves = tuple([bool((mask or 1) >> i & 1) for i in range(count)])
-            known[mask] = plan.vjp(moves, kind, tuple(range(count)) if mask else (0,))
-            return known[mask]
-
-        found[f"vjps{bits}"], found[f"made{bits}"] = known, make
-    return found
+    made: Any = generated.function(text, scope, name)
+    scope[name] = made
+    made.__kwdefaults__ = {"alpha": 1} if "alpha" in arguments else None
+    return made
 
 
 def unary(name: str, primitive: Any, node: str, long_way: Callable[..., Any]) -> Any:
@@ -348,20 +365,12 @@ def unary(name: str, primitive: Any, node: str, long_way: Callable[..., Any]) ->
 
     def write(scripts: list[Script]) -> str:
         back = plan_of(primitive, (), ("float",), {}, True).backward((True,))
-        return ONE.format(
-            name=name,
-            text=_expression(scripts, primitive, ("a",)),
-            kept=_kept([*(["input"] if back.reads else []), *(["r"] if back.needs_out else [])]),
-            vers=f"None if {_calm('input')} else versions(n.saved)" if back.reads else "None",
-        )
+        operands = ["input"] * len(back.reads)
+        kept = _kept([*operands, *["r"] * back.needs_out])
+        text = _expression(scripts, primitive, ("a",))
+        return ONE.format(name=name, text=text, kept=kept, vers=_versions(operands))
 
-    scope = {"long_way": long_way, "Made": class_named(RuleNode, node), **_vjps(primitive, 1)}
-    return _made(name, "input", write, scope)
-
-
-def _calm(operand: str) -> str:
-    """Whether an operand was never changed in place."""
-    return f"((c := {operand}._count) is None or not c.value)"
+    return _made(name, primitive, "input", 1, write, long_way=long_way, Made=class_named(RuleNode, node))
 
 
 def binary(
@@ -371,30 +380,29 @@ def binary(
 
     `of_number`: the name of the node for a number, where that node has one edge.
     """
+    call = "input, other, alpha=alpha" if scaled else "input, other"
 
     def write(scripts: list[Script]) -> str:
         plan = plan_of(primitive, (), ("float", "float"), {}, True)
         texts: dict[str, str] = {}
         for mask in (1, 2, 3):
             back = plan.backward((bool(mask & 1), bool(mask & 2)))
-            parts = [("input", "other")[i] for i in back.reads] + (["r"] if back.needs_out else [])
+            parts = [("input", "other")[i] for i in back.reads] + ["r"] * back.needs_out
             texts[f"kept{mask}"] = _kept(parts)
             if mask == 1:
                 texts["kept1n"] = _kept(["y" if part == "other" else part for part in parts])
-        calm = f"{_calm('input')} and {_calm('other')}"
         return TWO.format(
             name=name,
             signature="input, other, *, alpha=1" if scaled else "input, other",
             guard=" and alpha == 1" if scaled else "",
-            call="input, other, alpha=alpha" if scaled else "input, other",
+            call=call,
             text=_expression(scripts, primitive, ("a", "b")),
             number=0 if of_number else 1,
-            edges="(s,)" if of_number else "(s, None)",
-            vers="None" if texts["kept3"] == _kept([]) else f"None if {calm} else versions(n.saved)",
-            vers1n=f"None if {_calm('input')} else versions(n.saved)" if "input" in texts["kept1n"] else "None",
+            edges="s" if of_number else "s, None",
+            vers="None" if texts["kept3"] == _kept([]) else _versions(["input", "other"]),
+            vers1n=_versions(["input"] if "input" in texts["kept1n"] else []),
             **texts,
         )
 
-    scope = {"long_way": long_way, "Made": class_named(RuleNode, node), **_vjps(primitive, 2)}
-    scope["OfNumber"] = class_named(RuleNode, of_number or node)
-    return _made(name, "input, other, alpha=alpha" if scaled else "input, other", write, scope)
+    classes = {"Made": class_named(RuleNode, node), "OfNumber": class_named(RuleNode, of_number or node)}
+    return _made(name, primitive, call, 2, write, long_way=long_way, **classes)

@@ -15,10 +15,8 @@ import numpy as np
 from gradcli.execution.compiler.thread_pool import on_one_thread
 
 _SHORT = 64  # an axis up to so long is searched across, not along
-_FEW = 16  # an axis up to so long is gone through entry by entry
-_LARGE = 4096  # entries from which on a detour pays
 _BLOCK = 256  # rows that are added up one after the other
-_ROW = 1024  # a row up to so long is added up by a product with ones
+ROW = 1024  # a row up to so long is added up by a product with ones
 _SHARED = 9216  # entries of a matrix from which OpenBLAS shares its product with a vector among threads
 _sum: Any = np.add.reduce
 _maximum: Any = np.maximum.reduce
@@ -30,20 +28,6 @@ def largest(x: Any, axis: Any, keepdims: bool = False) -> Any:
         found = _maximum(np.ascontiguousarray(x.reshape(-1, x.shape[-1]).T), axis=0)
         return found.reshape(*x.shape[:-1], 1) if keepdims else found.reshape(x.shape[:-1])
     return _maximum(x, axis=axis, keepdims=keepdims)
-
-
-def place_of_largest(general: Any, x: Any, axis: Any) -> Any:
-    """Where the largest entry along a short last axis stands, no number before all others: rows go in step."""
-    if axis != -1 or x.dtype.kind != "f" or not 1 < x.shape[-1] <= _FEW or x.size < _LARGE:
-        return general(x, axis=axis)
-    best, found = x[..., 0].copy(), np.zeros(x.shape[:-1], np.int8)
-    for k in range(1, x.shape[-1]):
-        here = np.ascontiguousarray(x[..., k])
-        larger = np.logical_not(here <= best)
-        larger &= best == best  # what is not a number stays
-        np.maximum(best, here, out=best)
-        np.maximum(found, np.multiply(larger, k, dtype=np.int8), out=found)
-    return found.astype(np.int64)
 
 
 _WHOLE: dict[int, Any] = {2: np.dtype(np.int16), 4: np.dtype(np.int32), 8: np.dtype(np.int64)}
@@ -58,15 +42,7 @@ def passed(ct: Any, through: Any) -> Any:
         return ct if through else ct.dtype.type(0)
     if not isinstance(through, np.ndarray) or through.shape != ct.shape:
         return np.where(through, ct, ct.dtype.type(0))
-    kind = _WHOLE[ct.itemsize]
-    found = through.view(np.int8).astype(kind)
-    found *= ct.view(kind)
-    return found.view(ct.dtype)
-
-
-def held_back(ct: Any, below: Any) -> Any:
-    """A gradient where `below` does not hold, else zero: how a product with a step function goes back."""
-    return passed(ct, np.logical_not(below))
+    return np.multiply(ct.view(_WHOLE[ct.itemsize]), through).view(ct.dtype)
 
 
 def is_small_product(rows: int, inner: int, columns: int) -> bool:
@@ -125,7 +101,7 @@ def _rows_of(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, tuple[
     while first and first - 1 in reduced:
         first -= 1
     inner, rows = math.prod(shape[first:]), math.prod(shape[:first])
-    if not 1 < inner <= _ROW or rows < 2 or inner * rows < _BLOCK:
+    if not 1 < inner <= ROW or rows < 2 or inner * rows < _BLOCK:
         return None
     return inner, shape[:first], tuple(sorted(axis for axis in reduced if axis < first))
 

@@ -10,6 +10,7 @@ operands may then be changed in place, and nothing is computed twice. A test com
 from __future__ import annotations
 
 from functools import cached_property
+from math import prod
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -56,19 +57,15 @@ class Cache(dict[Any, Any]):
         self.total += value.size
 
 
-def _softmax_rule(ct: Any, out: Any, *, axis: tuple[int, ...]) -> Any:
-    return out * (ct - stretched_back(catalogue()["sum"](ct * out, axis=axis), out.shape, axis))
-
-
-def _log_softmax_rule(ct: Any, out: Any, *, axis: tuple[int, ...]) -> Any:
-    return ct - catalogue()["exp"](out) * stretched_back(catalogue()["sum"](ct, axis=axis), out.shape, axis)
+def _sums(x: Any, axis: tuple[int, ...]) -> Any:
+    return stretched_back(catalogue()["sum"](x, axis=axis), x.shape, axis)
 
 
 # by operation its gradient, written with the result: PyTorch saves that, not the operand
 _FROM_RESULT: dict[str, Callable[..., Any]] = {
     "sigmoid": lambda ct, out: ct * (out * (1 - out)),
-    "softmax": _softmax_rule,
-    "log_softmax": _log_softmax_rule,
+    "softmax": lambda ct, out, axis: out * (ct - _sums(ct * out, axis)),
+    "log_softmax": lambda ct, out, axis: ct - catalogue()["exp"](out) * _sums(ct, axis),
 }
 Array = Any
 T = TypeVar("T")
@@ -87,9 +84,13 @@ def limited(known: dict[Any, T], key: Any, value: T) -> T:
 
 
 class Backward:
-    """The gradients of an operation for some of its operands, and what has to be saved for them."""
+    """The gradients of an operation for some of its operands, and what has to be saved for them.
 
-    __slots__ = ("needs_out", "positions", "reads", "steps")
+    `steps` gives them from operands and result, for gradients of gradients. On arrays, `quick` also reads what the
+    forward reduced to few entries (`kept`: means, positions of extremes) instead of computing it again.
+    """
+
+    __slots__ = ("forward", "kept", "needs_out", "positions", "quick", "reads", "steps")
 
     def __init__(self, plan: Plan, mask: tuple[bool, ...]) -> None:
         wanted = [i for i, needed in enumerate(mask) if needed]
@@ -113,6 +114,10 @@ class Backward:
         if self.needs_out:
             inputs.append(plan.out)
         self.steps = Steps(inputs, results)
+        found = between(results, {*inputs, *plan.reduced})
+        self.kept = [node for node in found if node in plan.reduced and node not in inputs]
+        self.quick = Steps([*inputs, *self.kept], results) if self.kept else self.steps
+        self.forward = Steps(plan.leaves, [plan.out, *self.kept]) if self.kept else plan.forward
 
 
 class Vjp:
@@ -122,7 +127,13 @@ class Vjp:
     """
 
     def __init__(
-        self, plan: Plan, mask: tuple[bool, ...], kind: np.dtype[Any], shown: tuple[int, ...], mixed: bool
+        self,
+        plan: Plan,
+        mask: tuple[bool, ...],
+        kind: np.dtype[Any],
+        shown: tuple[int, ...],
+        mixed: bool,
+        turned: tuple[int, ...],
     ) -> None:
         self.backward = plan.backward(mask)
         self.kind = kind
@@ -135,8 +146,16 @@ class Vjp:
         self.reads = self.backward.reads
         self.needs_out = self.backward.needs_out
         at = {i: place for place, i in enumerate(self.backward.positions)}
+        self.turned = {self.backward.steps.outputs[at[i]] for i in turned if i in at}
         self.where = [at.get(i, -1) for i in shown]
         self.lacking = any(mask[i] and at < 0 for i, at in zip(shown, self.where, strict=True))
+
+    def fitted_to(self, types: Sequence[Any], shape: tuple[int, ...]) -> tuple[Any, ...] | None:
+        """For each edge the shape and format that its gradient has to be fitted to; None where all have theirs."""
+        apart = self.zeros and any(self.mask[i] and types[i][0] != shape for i in self.shown)
+        if not (self.mixed or self.lacking or apart):
+            return None
+        return tuple([types[i] if self.mask[i] else None for i in self.shown])
 
     def suited(self, value: Array) -> Array:
         """A saved array in the format of the computation, if it is one of floating-point numbers."""
@@ -145,14 +164,14 @@ class Vjp:
     @cached_property
     def back(self) -> Any:
         """The function `back(node, ct)`, written when it is first needed."""
-        steps = self.backward.steps
+        steps = self.backward.quick
         script = Script(self.kind)
-        script.backward = True
+        script.backward, script.turned = True, self.turned
         count = len(steps.inputs) - 1
         if count:
             script.lines.append("saved = node.saved")
             script.lines += [f"s{i} = saved[{i}]" for i in range(count)]
-            script.lines += _unchanged(count)
+            script.lines += _unchanged(count - len(self.backward.kept))
             if self.mixed:
                 suited = script.name(self.suited)
                 script.lines += [f"v{i} = {suited}(s{i}._raw)" for i in range(count)]
@@ -184,6 +203,18 @@ def _unchanged(count: int) -> list[str]:
     ]
 
 
+def _reduced(order: Sequence[Node], out: Node) -> set[Node]:
+    """What is computed from a quarter of the entries or fewer to which something was reduced, but for the result."""
+    sizes = {node: prod(node.shape) for node in order}
+    found: set[Node] = set()
+    for node in order:
+        largest = max([sizes[arg] for arg in node.args], default=0)
+        few = 4 * sizes[node] <= largest and node.primitive.name != "slice"  # which takes no time
+        if node is not out and (few or (sizes[node] <= largest and not found.isdisjoint(node.args))):
+            found.add(node)
+    return found
+
+
 class Plan:
     """One operation on operands of known types."""
 
@@ -203,15 +234,17 @@ class Plan:
             if node in moving and node.primitive.kind != "nondifferentiable":
                 moving.update(node.args)
         self.differentiable = tuple([leaf in moving for leaf in self.leaves])
+        self.reduced = set() if pointwise else _reduced(order, self.out)
         self.backwards: dict[tuple[bool, ...], Backward] = {}
         self.tangents: dict[tuple[bool, ...], Steps | None] = {}
         self.vjps: dict[Any, Vjp] = {}
         self.used = 0
 
-    def value(self, kind: np.dtype[Any], arrays: Sequence[Array]) -> Array:
-        """The result on raw arrays of one format."""
+    def value(self, kind: np.dtype[Any], arrays: Sequence[Array], mask: tuple[bool, ...]) -> list[Array]:
+        """The result on raw arrays of one format, and what is kept for the gradients of the operands in a mask."""
         self.used += 1
-        return self.forward.function(kind)(*arrays)[0]
+        steps = self.backward(mask).forward if True in mask else self.forward
+        return steps.function(kind)(*arrays)
 
     def backward(self, mask: tuple[bool, ...]) -> Backward:
         """The plan of the gradients for the operands in this mask; made once."""
@@ -228,10 +261,17 @@ class Plan:
         stop = [] if self.out in self.leaves else [self.out]
         return limited(self.tangents, mask, None if found is None else Steps([*self.leaves, *stop, *tangents], [found]))
 
-    def vjp(self, mask: tuple[bool, ...], kind: np.dtype[Any], shown: tuple[int, ...], mixed: bool = False) -> Vjp:
-        """How its nodes go back; made once."""
-        key = (mask, kind, shown, mixed)
-        return self.vjps.get(key) or limited(self.vjps, key, Vjp(self, mask, kind, shown, mixed))
+    def vjp(
+        self,
+        mask: tuple[bool, ...],
+        kind: np.dtype[Any],
+        shown: tuple[int, ...],
+        mixed: bool = False,
+        turned: tuple[int, ...] = (),
+    ) -> Vjp:
+        """How its nodes go back; made once. `turned`: operands that lie column by column, as their gradients will."""
+        key = (mask, kind, shown, mixed, turned)
+        return self.vjps.get(key) or limited(self.vjps, key, Vjp(self, *key))
 
 
 def plan_of(

@@ -20,17 +20,19 @@ import numpy as np
 
 from gradcli.diagnostics import GradcliError
 from gradcli.eager._core import devices, dtypes, events, tracer
-from gradcli.eager._core.modes import PLAIN, SILENT, SPECIAL, place, sequence, state
+from gradcli.eager._core.modes import PLAIN, SILENT, SPECIAL, place, recording, sequence, state
 from gradcli.eager._core.node import Node, class_named, versions
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine import fastpath
-from gradcli.eager._engine.plan import WARM, Plan, plan_of
+from gradcli.eager._engine.plan import WARM, plan_of
 from gradcli.eager._engine.rule_node import RuleNode, kept, kept_result, number, source_of
 from gradcli.graph.operand import Closed
 from gradcli.primitives import catalogue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from gradcli.eager._engine.plan import Vjp
 
     Gradient = Callable[..., tuple[Tensor | None, ...]]
 
@@ -59,6 +61,21 @@ def kind_of(xs: tuple[Any, ...], keep_dtype: tuple[int, ...], keep_integer: bool
     without = [dtypes.of(x.dtype) for x in arrays if not x.ndim]
     found = dtypes.common(with_axes, without, list(map(dtypes.of_number, numbers)))
     return found.np if keep_integer or found.kind >= 2 else dtypes.get_default_dtype().np
+
+
+def manner(
+    function: Any, pointwise: bool | None = None, keep_integer: bool | None = None, keep_dtype: Any = None
+) -> tuple[bool, bool, tuple[int, ...]]:
+    """Whether a function works entry by entry, whether whole numbers stay whole, and which operands keep their format.
+
+    What is not given is known of a declared operation.
+    """
+    known = getattr(function, "name", "")
+    return (
+        bool(getattr(function, "pointwise", False)) if pointwise is None else pointwise,
+        known in WHOLE if keep_integer is None else keep_integer,
+        APART.get(known, ()) if keep_dtype is None else keep_dtype,
+    )
 
 
 INDEX_ERRORS = {"GC303", "GC305"}
@@ -100,28 +117,29 @@ def record(
     params: dict[str, Any],
     name: str,
     *,
-    pointwise: bool | None = None,
-    keep_integer: bool | None = None,
-    keep_dtype: tuple[int, ...] | None = None,
     edges: int | tuple[int, ...] | None = None,
     view: bool = False,
+    **how: Any,
 ) -> Tensor:
     """The result of `function(*xs, **params)`, a function of operands such as a primitive.
 
-    `keep_integer`: whole numbers stay whole. `keep_dtype`: operands that keep their own format. `edges`: which
-    operands, or how many of them, the node shows. `view`: the result may share memory. Raises RuntimeError or
-    IndexError where operands do not fit.
+    `edges`: which operands, or how many of them, the node shows. `view`: the result may share memory. `how` it is
+    computed is said in `manner`. Raises RuntimeError or IndexError where operands do not fit.
     """
-    key = None
+    key, operands = None, xs
     if state.mode != SPECIAL or state.recorder_only:
-        key = fastpath.key_of((function, name, edges, view, *params.values()), xs)
-        recipe = fastpath.find(key)
+        signature = (function, name, edges, view, *params.values())
+        key = fastpath.key_of(signature, xs)
+        if key is None:
+            operands = fastpath.with_numbers(xs)
+            key = fastpath.key_of(signature, operands)
+        recipe = fastpath.recipes.get(key)
         if recipe is not None:
             recorder_only = state.recorder_only
             if recorder_only:  # as if nobody recorded it
                 state.mode = PLAIN if state._grad else SILENT
             try:
-                found = recipe.follow(*xs)
+                found: Tensor | None = recipe.follow(recipe, *operands)
             finally:
                 if recorder_only:
                     state.mode = SPECIAL
@@ -130,29 +148,24 @@ def record(
                     events.current.operation(name, xs, found)
                 return found
     if tracer.current is not None and tracer.traced(xs):
-        options = {
-            "pointwise": pointwise,
-            "keep_integer": keep_integer,
-            "keep_dtype": keep_dtype,
-            "edges": edges,
-            "view": view,
-        }
-        return tracer.current.operation(function, xs, params, name, options)  # type: ignore[no-any-return]
-    known = getattr(function, "name", "")
-    if pointwise is None:
-        pointwise = bool(getattr(function, "pointwise", False))
-    if keep_dtype is None:
-        keep_dtype = APART.get(known, ())
+        return tracer.current.operation(function, xs, params, name, {"edges": edges, "view": view}, **how)  # type: ignore[no-any-return]
+    pointwise, keep_integer, keep_dtype = manner(function, **how)
     if name.startswith(("Sub", "Rsub", "Neg")) and any(
         isinstance(x, bool) or (isinstance(x, Tensor) and x._raw.dtype.kind == "b") for x in xs
     ):
         raise RuntimeError("the `-` operator is not supported for bool tensors: use `^` or `~`, or .int() first")
-    kind = kind_of(xs, keep_dtype, known in WHOLE if keep_integer is None else keep_integer)
+    kind = kind_of(xs, keep_dtype, keep_integer)
     arrays, mixed = _arrays(xs, keep_dtype, kind, pointwise, view)
     kinds = tuple([_KINDS[array.dtype.kind] for array in arrays])
     try:
         plan = plan_of(function, () if pointwise else tuple([x.shape for x in arrays]), kinds, params, pointwise)
-        out = plan.value(kind, arrays)
+        recorded = recording() and kind.kind in "fc"
+        sources = [
+            source_of(x) if recorded and moves and isinstance(x, Tensor) and x._raw.dtype.kind in "fc" else None
+            for x, moves in zip(xs, plan.differentiable, strict=True)
+        ]
+        mask = tuple([source is not None for source in sources])
+        out, *more = plan.value(kind, arrays, mask)
     except GradcliError as wrong:
         first = wrong.diagnostics[0]
         told = re.sub(r"\b[fib]\d+\[", "[", first.message)  # the formats of the program, not of the tensors
@@ -163,17 +176,20 @@ def record(
         raise RuntimeError("ZeroDivisionError: integer division by zero")
     if out.dtype != kind and out.dtype.kind in "fc" and kind.kind in "fc":
         out = out.astype(kind)
-    elif kind.kind in "iu" and out.dtype.kind == "f" and (known in WHOLE or keep_integer):
+    elif kind.kind in "iu" and out.dtype.kind == "f" and keep_integer:
         out = out.astype(kind)  # an operation that keeps whole numbers, computed in floats
     if not view and isinstance(out, np.ndarray) and (out.base is not None or any(out is array for array in arrays)):
         out = out.copy()
+    shown = edges if isinstance(edges, tuple) else tuple(range(len(xs) if edges is None else edges))
     if key is not None and not mixed and plan.used >= WARM and out.dtype == kind and kind.kind == "f":
-        if pointwise or all(isinstance(x._raw, np.ndarray) for x in xs):
-            shown = edges if isinstance(edges, tuple) else tuple(range(len(xs) if edges is None else edges))
-            fastpath.keep(key, plan, kind, name, shown, view, arrays)
+        if pointwise or all(isinstance(x._raw, np.ndarray) for x in operands):
+            fastpath.recipes.keep(key, fastpath.Recipe(plan, kind, name, shown, view, arrays))
     result = Tensor(out)
-    if state._grad and not state._inference and out.dtype.kind in "fc":
-        attach(result, xs, arrays, plan, name, kind, edges, mixed)
+    if True in mask and out.dtype.kind in "fc":
+        vjp = plan.vjp(mask, kind, shown, mixed or out.dtype != kind)
+        node = class_named(RuleNode, name)()
+        node.ins = tuple([sources[i] for i in shown])
+        _attach(result, node, xs, arrays, more, vjp)
     if state.dual is not None and not view:  # the tangent of a view is a view
         state.dual.passed(plan, xs, arrays, kind, result)
     if events.current is not None:
@@ -211,28 +227,8 @@ def number_in(kind: np.dtype[Any], x: Any) -> Any:
         return np.asarray(x).astype(kind)[()]
 
 
-def attach(
-    result: Tensor,
-    xs: tuple[Any, ...],
-    arrays: list[Any],
-    plan: Plan,
-    name: str,
-    kind: np.dtype[Any],
-    edges: int | tuple[int, ...] | None,
-    mixed: bool,
-) -> None:
-    """Give a result its node where an operand needs a gradient; RuntimeError for an inference tensor to be saved."""
-    sources = [
-        source_of(x) if moves and isinstance(x, Tensor) and x._raw.dtype.kind in "fc" else None
-        for x, moves in zip(xs, plan.differentiable, strict=True)
-    ]
-    mask = tuple([source is not None for source in sources])
-    if True not in mask:
-        return
-    shown = edges if isinstance(edges, tuple) else tuple(range(len(xs) if edges is None else edges))
-    vjp = plan.vjp(mask, kind, shown, mixed or result._raw.dtype != kind)
-    node: RuleNode = class_named(RuleNode, name)()
-    node.ins = tuple([sources[i] for i in shown])
+def _attach(result: Tensor, node: RuleNode, xs: tuple[Any, ...], arrays: list[Any], more: list[Any], vjp: Vjp) -> None:
+    """Give a result its node, which saves `more` arrays too; RuntimeError for an inference tensor to be saved."""
     node.place = place()
     node._seq = next(sequence)
     node.extra = None
@@ -240,24 +236,18 @@ def attach(
     saved = []
     for i in vjp.reads:
         x = xs[i]
-        if isinstance(x, Tensor):
-            if x._inference:
-                raise RuntimeError(
-                    f"inference tensors cannot be saved for backward, and {name} has to save one; clone() it outside "
-                    "inference_mode"
-                )
-            saved.append(kept(x))
-        else:
-            saved.append(kept(number(arrays[i])))
+        if isinstance(x, Tensor) and x._inference:
+            raise RuntimeError(
+                f"inference tensors cannot be saved for backward, and {type(node).__name__} has to save one; clone() "
+                "it outside inference_mode"
+            )
+        saved.append(kept(x if isinstance(x, Tensor) else number(arrays[i])))
     if vjp.needs_out:
         saved.append(kept_result(result, node))
-    node.saved = tuple(saved)
+    node.saved = (*saved, *[kept(number(array)) for array in more])
     node.vers = versions(node.saved)
-    shape = result._raw.shape
-    if mixed or vjp.lacking or (plan.pointwise and any(mask[i] and xs[i]._raw.shape != shape for i in shown)):
-        node.broadcast_to = tuple([(xs[i]._raw.shape, xs[i]._raw.dtype) if mask[i] else None for i in shown])
-    else:
-        node.broadcast_to = None
+    types = [(x._raw.shape, x._raw.dtype) if isinstance(x, Tensor) else None for x in xs]
+    node.broadcast_to = vjp.fitted_to(types, result._raw.shape)
     result._requires = True
     result._node = node
 
@@ -362,7 +352,7 @@ def fitted(value: Tensor, shape: tuple[int, ...], kind: Any) -> Tensor:
         if 0 < value._raw.size < math.prod(shape):
             expanded: Tensor = value.expand(shape)
             return expanded
-        value = record(_summed, (value,), {"shape": shape}, "SumBackward1", pointwise=False)
+        value = record(_summed, (value,), {"shape": shape}, "SumBackward1")
     return value
 
 

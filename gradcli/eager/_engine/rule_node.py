@@ -88,8 +88,9 @@ class RuleNode(Node):
         turned = vjp.kind.kind == "c"
         if turned:
             ct = ct.conj()
-        values = [ct, *[self.tensor_saved(i) for i in range(len(self.saved or ()))]]
-        results = vjp.backward.steps.on_operands(vjp.kind, values, number, self._applied)
+        steps = vjp.backward.steps
+        values = [ct, *[self.tensor_saved(i) for i in range(len(steps.inputs) - 1)]]
+        results = steps.on_operands(vjp.kind, values, number, self._applied)
         if turned:
             results = [result.conj() for result in results]
         found = [None if at < 0 else results[at] for at in vjp.where]

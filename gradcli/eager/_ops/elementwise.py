@@ -7,7 +7,7 @@ An operation that is declared is a name in `ROWS`; one that is a formula of decl
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,12 +16,16 @@ from gradcli.eager._core.events import noted
 from gradcli.eager._core.modes import recording
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine import fastpath
-from gradcli.eager._engine.arguments import Operand, need_kind
-from gradcli.eager._engine.record import GradientNode, apply, cast, declared, kind_of, noded, record
+from gradcli.eager._engine.arguments import need_kind
+from gradcli.eager._engine.record import GradientNode, apply, cast, declared, kind_of, noded, operation, record
 from gradcli.eager._engine.rule_node import source_of
 from gradcli.eager._ops.complex_numbers import abs_
 from gradcli.eager._ops.table import FUNCTION, as_tensor_or_number, described, formula, op, rows
 from gradcli.primitives import catalogue
+
+if TYPE_CHECKING:
+    from gradcli.eager._engine.arguments import Operand
+
 
 # --- rows of declared operations ------------------------------------------------------------------------------
 
@@ -309,11 +313,7 @@ def bounded(x: Tensor, low: Operand, high: Operand, name: str, edges: Any, keep_
         for one, other, infinite, held in ((high, low, np.inf, _at_least), (low, high, -np.inf, _at_most)):
             if not isinstance(one, Tensor) and one == infinite and (isinstance(other, Tensor) or np.isfinite(other)):
                 return record(held, (x, other), {}, name, pointwise=True, edges=edges, keep_integer=keep_integer)
-    return record(_clamped, (x, low, high), {}, name, pointwise=True, edges=edges, keep_integer=keep_integer)
-
-
-def _clamped(x: Any, low: Any, high: Any) -> Any:
-    return catalogue()["clamp"](x, low, high)
+    return record(operation("clamp"), (x, low, high), {}, name, pointwise=True, edges=edges, keep_integer=keep_integer)
 
 
 def _at_least(x: Any, low: Any) -> Any:

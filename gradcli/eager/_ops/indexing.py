@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from gradcli.eager._core.events import noted
 from gradcli.eager._core.modes import no_grad
 from gradcli.eager._core.node import class_named
 from gradcli.eager._core.tensor import Tensor
-from gradcli.eager._core.tracer import Traced, known
+from gradcli.eager._core.tracer import Traced
 from gradcli.eager._engine.record import cast, declared, record, with_gradient
 from gradcli.eager._engine.rule_node import FixedNode, RuleNode, fitted_tensor
 from gradcli.eager._ops.elementwise import where
@@ -22,6 +21,10 @@ from gradcli.eager._ops.table import METHOD, op
 from gradcli.eager._ops.views import axis_of, expand, length_of, reshape, unsqueeze, viewed
 from gradcli.primitives import catalogue
 from gradcli.primitives.indexing import index as graph_index
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 
 _INDEX_KINDS = (np.dtype(np.int64), np.dtype(np.int32), np.dtype(np.bool_))
 
@@ -153,6 +156,8 @@ def getitem(x: Tensor, index: Any) -> Tensor:
                     f"the shape of the mask {list(array.shape)} at index {axis} does not match the shape of the "
                     f"indexed tensor {list(x.shape)}"
                 )
+            if array.dtype != np.bool_ and not isinstance(item, Traced):
+                _need_bounds(array, axis, x.shape[axis], -x.shape[axis], IndexError)
             axis += array.ndim if array.dtype == np.bool_ else 1
             for one in np.nonzero(array) if array.dtype == np.bool_ else (array,):
                 layout.append("at")
@@ -160,24 +165,14 @@ def getitem(x: Tensor, index: Any) -> Tensor:
                     arrays.append(cast(item, dtypes.int64))
                     continue
                 arrays.append(Tensor(np.asarray(one).astype(np.int64)))
-    _check_bounds(x, layout, arrays)
     apart = tuple(range(1, len(arrays) + 1))
     params = {"layout": tuple(layout)}
-    return record(
-        _gathered, (x, *arrays), params, "IndexBackward0", keep_integer=True, keep_dtype=apart, edges=1, pointwise=False
-    )
+    return record(_gathered, (x, *arrays), params, "IndexBackward0", keep_integer=True, keep_dtype=apart, edges=1)
 
 
-def _check_bounds(x: Tensor, layout: list[Any], arrays: list[Tensor]) -> None:
-    axis, waiting = 0, iter(arrays)
-    for kind in layout:
-        if kind == "new":
-            continue
-        if kind == "at":
-            array, size = known(next(waiting)), x.shape[axis]
-            if array is not None and array.size and (array.min() < -size or array.max() >= size):
-                raise IndexError(f"an index is out of bounds for dimension {axis} with size {size}")
-        axis += 1
+def _need_bounds(array: Any, dim: int, size: int, least: int, error: type[Exception]) -> None:
+    if array.size and (array.min() < least or array.max() >= size):
+        raise error(f"an index is out of bounds for dimension {dim} with size {size}")
 
 
 def _gathered(x: Any, *arrays: Any, layout: tuple[Any, ...]) -> Any:
@@ -230,7 +225,7 @@ def picked(x: Tensor, positions: Any, name: str) -> Tensor:
     """The entries at positions of the flattened tensor, in the shape of the positions."""
     at = Tensor(np.ascontiguousarray(positions, np.int64).reshape(-1))
     params = {"shape": tuple(positions.shape)}
-    return record(_picked, (x, at), params, name, keep_integer=True, keep_dtype=(1,), edges=1, pointwise=False)
+    return record(_picked, (x, at), params, name, keep_integer=True, keep_dtype=(1,), edges=1)
 
 
 def flat(x: Any) -> Any:
@@ -257,8 +252,7 @@ def along(x: Tensor, dim: int, index: Tensor, name: str = "scatter") -> Any:
     array, size = index._array, length_of(x, dim)
     if array.ndim != x.ndim:
         raise RuntimeError("Index tensor must have the same number of dimensions as the tensor")
-    if array.size and (array.min() < 0 or array.max() >= size):
-        raise RuntimeError(f"an index is out of bounds for dimension {dim} with size {size}")
+    _need_bounds(array, dim, size, 0, RuntimeError)
     if not x.ndim:
         return numbers(x)
     places = list(np.indices(array.shape, sparse=True))
@@ -333,7 +327,7 @@ def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     if len(equal) == 1:
         return picked(input, at, "MedianBackward0")
     xs = (input, Tensor(np.array([at])), Tensor(equal))
-    how: dict[str, Any] = {"keep_integer": True, "keep_dtype": (1, 2), "edges": 1, "pointwise": False}
+    how: dict[str, Any] = {"keep_integer": True, "keep_dtype": (1, 2), "edges": 1}
     return record(_shared, xs, {}, "MedianBackward0", **how)
 
 
@@ -367,22 +361,18 @@ def placed(x: Tensor, positions: Any, source: Any, name: str, edges: int = 2) ->
         ) from None
     hit = Tensor((last >= 0).reshape(x._raw.shape))
     if not isinstance(source, Tensor):
-        return record(_filled, (x, hit, source), {}, name, keep_integer=True, keep_dtype=(1,), edges=1, pointwise=True)
+        return record(catalogue()["where"], (hit, source, x), {}, name, edges=(2,))
     xs = (x, source, hit, Tensor(np.maximum(last, 0)))
     if tracer.current is None and np.count_nonzero(hit._raw) < positions.size:  # all of one place get its gradient
         with no_grad():
-            found = record(_placed, xs, {}, name, keep_integer=True, keep_dtype=(2, 3), edges=edges, pointwise=False)
+            found = record(_placed, xs, {}, name, keep_integer=True, keep_dtype=(2, 3), edges=edges)
 
         def gradient(ct: Tensor) -> tuple[Tensor, Tensor]:
             taken = picked(ct, positions, "IndexBackward0")
             return where(hit, 0.0, ct), fitted_tensor(taken, given, source._raw.dtype)
 
         return with_gradient(found, (x, source), name, gradient)
-    return record(_placed, xs, {}, name, keep_integer=True, keep_dtype=(2, 3), edges=edges, pointwise=False)
-
-
-def _filled(x: Any, hit: Any, value: Any) -> Any:
-    return catalogue()["where"](hit, value, x)
+    return record(_placed, xs, {}, name, keep_integer=True, keep_dtype=(2, 3), edges=edges)
 
 
 def _placed(x: Any, source: Any, hit: Any, at: Any) -> Any:
@@ -394,9 +384,7 @@ def added_at(x: Tensor, positions: Any, source: Tensor, name: str, alpha: float 
     """x with the entries of `source` added at some positions; one that is named twice gets both."""
     at = Tensor(np.ascontiguousarray(positions, np.int64).reshape(-1))
     params = {"alpha": alpha}
-    return record(
-        _added_at, (x, source, at), params, name, keep_integer=True, keep_dtype=(2,), edges=2, pointwise=False
-    )
+    return record(_added_at, (x, source, at), params, name, keep_integer=True, keep_dtype=(2,), edges=2)
 
 
 def _added_at(x: Any, source: Any, at: Any, *, alpha: float) -> Any:
@@ -430,8 +418,7 @@ def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
 def _rows(x: Tensor, dim: int, index: Tensor) -> Any:
     """The positions of some parts along an axis; IndexError outside."""
     array, count = index._array, length_of(x, dim)
-    if array.size and (array.min() < 0 or array.max() >= count):
-        raise IndexError(f"an index is out of bounds for dimension {dim} with size {count}")
+    _need_bounds(array, dim, count, 0, IndexError)
     return np.take(numbers(x), array.reshape(-1), axis=dim) if x.ndim else numbers(x)
 
 

@@ -7,8 +7,7 @@ over the new history when someone asks, through `AsStridedBackward0`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from gradcli.eager._core import events, modes, tracer
 from gradcli.eager._core.modes import PLAIN, SPECIAL, place, recording, state
 from gradcli.eager._core.node import Saved, saved_result
 from gradcli.eager._core.tensor import Tensor
-from gradcli.eager._engine.arguments import Operand, checked
+from gradcli.eager._engine.arguments import checked
 from gradcli.eager._engine.backward import hand_over
 from gradcli.eager._engine.plan import plan_of
 from gradcli.eager._engine.record import GradientNode, cast, copied, noded, record
@@ -26,6 +25,11 @@ from gradcli.eager._ops import indexing
 from gradcli.eager._ops.elementwise import where
 from gradcli.eager._ops.table import METHOD, described, op
 from gradcli.eager._ops.views import follow
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gradcli.eager._engine.arguments import Operand
 
 
 def change(x: Tensor, function: Callable[[Tensor], Tensor], others: tuple[Any, ...] = ()) -> Tensor:
@@ -103,7 +107,10 @@ def refuse_made(x: Tensor) -> None:
 
 
 def rewrite(x: Tensor, result: Tensor) -> None:
-    """Give x the history of the tensor that was computed for it, and its base too."""
+    """Give x the history of the tensor that was computed for it, and its base too.
+
+    The gradient of what is outside a view goes to the old base, that of what is inside to the new entries.
+    """
     edge = result._current_edge()
     assert edge is not None
     base = x._base
@@ -129,7 +136,13 @@ def rewrite(x: Tensor, result: Tensor) -> None:
     plan = plan_of(follow, (hit.shape,), ("bool",), {"path": x._path}, False)
     plan.forward.function(hit.dtype)(hit)[0][...] = True
     old = source_of(base)
-    noded((base,), GradientNode, "CopySlices", (old, written), gradient=_back_of_slices(old, Tensor(hit), x._path))
+    inside, path = Tensor(hit), {"path": x._path}
+
+    def gradient(ct: Tensor) -> tuple[Tensor | None, Tensor]:
+        inner = record(follow, (ct,), path, "AsStridedBackward0", keep_integer=True)
+        return None if old is None else where(inside, 0.0, ct), inner
+
+    noded((base,), GradientNode, "CopySlices", (old, written), gradient=gradient)
     if events.current is not None:
         events.current.of_node(base)
     x._renew()
@@ -142,22 +155,10 @@ def renew(view: Tensor) -> None:
     refuse_made(view)
     view._seen = view._counter.value
     with modes.enable_grad():
-        fresh = record(
-            follow, (base,), {"path": view._path}, "AsStridedBackward0", view=True, keep_integer=True, pointwise=False
-        )
+        fresh = record(follow, (base,), {"path": view._path}, "AsStridedBackward0", view=True, keep_integer=True)
     view._edge, view._requires = fresh._edge, fresh._requires
     if events.current is not None:
         events.current.same(view, fresh)
-
-
-def _back_of_slices(base: Any, hit: Tensor, path: tuple[Any, ...]) -> Callable[[Tensor], tuple[Tensor | None, Tensor]]:
-    """How `CopySlices` goes back: what is outside the view goes to the old base, what is inside to the new entries."""
-
-    def gradient(ct: Tensor) -> tuple[Tensor | None, Tensor]:
-        inner = record(follow, (ct,), {"path": path}, "AsStridedBackward0", keep_integer=True, pointwise=False)
-        return None if base is None else where(hit, 0.0, ct), inner
-
-    return gradient
 
 
 class OverwriteNode(GradientNode):

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gradcli.eager._core import events
 from gradcli.eager._core.modes import recording
 from gradcli.eager._core.tensor import Tensor
-from gradcli.eager._engine.arguments import Dims, Sizes, Tensors, sizes
+from gradcli.eager._engine.arguments import sizes
 from gradcli.eager._engine.record import GradientNode, declared, noded, operation, record
 from gradcli.eager._engine.rule_node import source_of
 from gradcli.eager._ops.elementwise import sub
@@ -20,6 +19,12 @@ from gradcli.eager._ops.indexing import Shape, fixed, flat, narrow, numbers, pic
 from gradcli.eager._ops.table import FUNCTION, METHOD, described, formula, op
 from gradcli.eager._ops.views import axis_of, clone, expand, length_of, permute, reshape, unsqueeze, view, viewed
 from gradcli.primitives import catalogue
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gradcli.eager._engine.arguments import Dims, Sizes, Tensors
+
 
 _TOGETHER = 256  # joined at once: the gradient of each part needs the sizes of all parts before it
 
@@ -320,7 +325,7 @@ def diag_embed(input: Tensor, offset: int = 0) -> Tensor:
     shape = (*input.shape[:-1], size, size)
     positions = np.diagonal(np.arange(np.prod(shape, dtype=np.int64)).reshape(shape), offset, -2, -1)
     at = Tensor(np.ascontiguousarray(positions).reshape(-1))
-    how: dict[str, Any] = {"keep_integer": True, "keep_dtype": (1,), "edges": 1, "pointwise": False}
+    how: dict[str, Any] = {"keep_integer": True, "keep_dtype": (1,), "edges": 1}
     return fixed(record(_embedded, (input, at), {"shape": shape}, "DiagEmbedBackward0", **how))
 
 

@@ -18,7 +18,7 @@ from gradcli.eager._ops.elementwise import mul
 from gradcli.eager._ops.joining import diagonal
 from gradcli.eager._ops.reductions import graph_norm
 from gradcli.eager._ops.reductions import sum as summed
-from gradcli.eager._ops.table import FUNCTION, formula, op
+from gradcli.eager._ops.table import FUNCTION, formula, op, rows
 from gradcli.eager._ops.views import axis_of, expand, permute, reshape, squeeze, unsafe_view, unsqueeze, view
 from gradcli.primitives import catalogue
 from gradcli.primitives.broadcasting import stretch
@@ -58,28 +58,19 @@ def mm(input: Tensor, mat2: Tensor) -> Tensor:
     return _product("mm", input, mat2) if known is None else known
 
 
-@op(fast=True)
-def mv(input: Tensor, vec: Tensor) -> Tensor:
-    """A matrix times a vector."""
-    return _product("mv", input, vec)
-
-
-@op(fast=True)
-def dot(input: Tensor, tensor: Tensor) -> Tensor:
-    """The sum of the products of two vectors."""
-    return _product("dot", input, tensor)
-
-
-@op(fast=True)
-def vdot(input: Tensor, other: Tensor) -> Tensor:
-    """The sum of the products of two vectors, the first conjugated."""
-    return renamed(dot(conj(input), other), "VdotBackward0")
-
-
-@op(fast=True)
-def bmm(input: Tensor, mat2: Tensor) -> Tensor:
-    """The products of two stacks of matrices."""
-    return _product("bmm", input, mat2)
+ROWS: dict[str, Any] = rows(
+    op,
+    {
+        "mv": ("A matrix times a vector.", lambda input, vec: _product("mv", input, vec)),
+        "dot": ("The sum of the products of two vectors.", lambda input, tensor: _product("dot", input, tensor)),
+        "bmm": ("The products of two stacks of matrices.", lambda input, mat2: _product("bmm", input, mat2)),
+        "vdot": (
+            "The sum of the products of two vectors, the first conjugated.",
+            lambda input, other: renamed(_product("dot", conj(input), other), "VdotBackward0"),
+        ),
+    },
+    fast=True,
+)
 
 
 @op(fast=True)
@@ -93,9 +84,9 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
     if 0 in ranks:
         raise RuntimeError("both arguments of matmul need to be at least 1D")
     if ranks == (1, 1):
-        return dot(input, other)
+        return _product("dot", input, other)
     if ranks == (2, 1):
-        return mv(input, other)
+        return _product("mv", input, other)
     if ranks == (1, 2):
         return renamed(squeeze(mm(unsqueeze(input, 0), other), 0), "SqueezeBackward4")
     if ranks == (2, 2):
@@ -112,7 +103,7 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
     count = math.prod(stacks)
     left = reshape(expand(input, (*stacks, *input.shape[-2:])), (count, *input.shape[-2:]))
     right = reshape(expand(other, (*stacks, *other.shape[-2:])), (count, *other.shape[-2:]))
-    return unsafe_view(bmm(left, right), (*stacks, input.shape[-2], other.shape[-1]))
+    return unsafe_view(_product("bmm", left, right), (*stacks, input.shape[-2], other.shape[-1]))
 
 
 Shape = tuple[int, ...]
@@ -133,7 +124,7 @@ def _added(name: str, ranks: tuple[int, int], xs: tuple[Tensor, Tensor, Tensor],
         raise RuntimeError(f"{name}() needs tensors of {ranks[0]} and {ranks[1]} dimensions after the first")
     if one.dtype is not other.dtype or input.dtype is not one.dtype:
         raise RuntimeError(f"{name}() needs one dtype, not {input.dtype}, {one.dtype} and {other.dtype}")
-    return record(_added_product, xs, factors, f"{name.capitalize()}Backward0", keep_integer=True, pointwise=False)
+    return record(_added_product, xs, factors, f"{name.capitalize()}Backward0", keep_integer=True)
 
 
 @op(inplace=True)
@@ -179,7 +170,8 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     count = math.prod(a.shape[i] for i in left)
     one, other = permute(a, (*free_a, *left)), permute(b, (*right, *free_b))
     if not free_a and not free_b:
-        return reshape(dot(reshape(one, (count,)), reshape(other, (count,))) if one.ndim > 1 else dot(one, other), ())
+        rows = [x if x.ndim == 1 else reshape(x, (count,)) for x in (one, other)]
+        return reshape(_product("dot", *rows), ())
     return reshape(mm(reshape(one, (-1, count)), reshape(other, (count, -1))), shape)
 
 
@@ -298,4 +290,4 @@ def _pair(left: Tensor, right: Tensor, out: list[int]) -> Tensor:
     other = reshape(permute(right, [*both, *out, *only_right, *only_left]), (lead, size, columns))
     order = [*both, *only_left, *out, *only_right]
     shape = [1 if i in out else max(left.shape[i], right.shape[i]) for i in order]
-    return permute(view(bmm(one, other), tuple(shape)), [order.index(i) for i in range(rank)])
+    return permute(view(_product("bmm", one, other), tuple(shape)), [order.index(i) for i in range(rank)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,13 +10,15 @@ from gradcli.eager._core import dtypes, tracer
 from gradcli.eager._core.events import noted
 from gradcli.eager._core.modes import warn
 from gradcli.eager._core.tensor import Tensor
-from gradcli.eager._engine.arguments import Dims, Number, Operand, Order, Sizes, Spread
 from gradcli.eager._engine.record import cast, declared, fields, one_node, operation, record
 from gradcli.eager._ops.complex_numbers import abs_
 from gradcli.eager._ops.elementwise import ROWS
 from gradcli.eager._ops.table import FUNCTION, LINALG, described, formula, op
 from gradcli.eager._ops.views import axis_of, length_of
 from gradcli.primitives import catalogue
+
+if TYPE_CHECKING:
+    from gradcli.eager._engine.arguments import Dims, Number, Operand, Order, Sizes, Spread
 
 Axes = int | tuple[int, ...] | None
 
@@ -86,7 +88,7 @@ def _spread_of(name: str, summary: str) -> Any:
         if _count(input, dim) <= ddof:
             warn(f"{name}(): degrees of freedom is <= 0: no more entries than the correction", UserWarning)
             params = {"axis": axes_of(dim), "keepdims": keepdim}
-            return record(_undefined, (input,), params, node, pointwise=False)
+            return record(_undefined, (input,), params, node)
         return reduced(name, input, dim, keepdim, node, ddof=ddof)
 
     return op()(described(function, name, summary))
@@ -178,7 +180,7 @@ amax, amin = _shared("amax", "largest"), _shared("amin", "smallest")
 def chosen(x: Tensor, at: Tensor, dim: int, node: str, keepdim: bool = True) -> Any:
     """The entries at positions along an axis, which has size 1 or more in `at`; the gradient goes to them alone."""
     if not x.ndim:
-        found = record(itself, (x,), {}, node, keep_integer=True, pointwise=False)
+        found = record(itself, (x,), {}, node, keep_integer=True)
         return found_at(node, found, noted("indices", (x,), Tensor(np.int64(0))))
     params = {"axis": axis_of(dim, x.ndim), "kept": keepdim}
     found = record(_taken, (x, at), params, node, keep_integer=True, keep_dtype=(1,), edges=1)
@@ -242,7 +244,7 @@ def order_along(x: Tensor, dim: int, descending: bool) -> Tensor:
     if tracer.current is not None and tracer.traced((x,)):
         keys = record(catalogue()["neg"], (x,), {}, "NegBackward0") if descending else x
         axis = dim - x._raw.ndim if dim >= 0 else dim
-        return record(catalogue()["argsort"], (keys,), {"axis": axis}, "argsort", pointwise=False)
+        return record(catalogue()["argsort"], (keys,), {"axis": axis}, "argsort")
     array = np.atleast_1d(x._array)
     if descending:  # NaN first, and equal entries as they stood
         order = np.argsort(np.flip(array, dim), axis=dim, kind="stable")
@@ -256,7 +258,7 @@ def _positions(name: str, x: Tensor, dim: int | None, keepdims: bool) -> Tensor:
     """The position of the largest or smallest entry: an operation of its own while a function is recorded."""
     if tracer.current is not None and tracer.traced((x,)):
         params = {"axis": dim, "keepdims": keepdims}
-        return record(operation(name), (x,), params, name, keep_integer=True, pointwise=False)
+        return record(operation(name), (x,), params, name, keep_integer=True)
     if not x._raw.size and dim is None:
         raise IndexError(f"{name}(): Expected reduction dim to be specified for input.numel() == 0")
     return Tensor(np.asarray(getattr(np, name)(x._array, axis=dim, keepdims=keepdims)))
@@ -271,7 +273,7 @@ def vector_norm(x: Tensor, ord: Number = 2, dim: Dims = None, keepdim: bool = Fa
     if x.dtype.kind == 3:
         x = abs_(x)
     params = {"ord": float(ord), "axis": axes_of(dim), "keepdims": keepdim}
-    return record(graph_norm, (x,), params, "LinalgVectorNormBackward0", pointwise=False)
+    return record(graph_norm, (x,), params, "LinalgVectorNormBackward0")
 
 
 def graph_norm(x: Any, *, ord: float, axis: Any, keepdims: bool) -> Any:

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gradcli.eager._core.modes import PLAIN, once, recording, state
 from gradcli.eager._core.tensor import Tensor
-from gradcli.eager._engine.arguments import Dims, Sizes, sizes
+from gradcli.eager._engine.arguments import sizes
 from gradcli.eager._engine.record import copied, record
 from gradcli.eager._ops.table import FUNCTION, METHOD, op, rows
 from gradcli.primitives import catalogue
 from gradcli.primitives.broadcasting import stretch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gradcli.eager._engine.arguments import Dims, Sizes
 
 Shape = tuple[int, ...]
 
 
 def viewed(x: Tensor, function: Callable[..., Any], params: dict[str, Any], node: str) -> Tensor:
     """The result of a movement that shares the memory of x where NumPy can share it."""
-    result = record(function, (x,), params, node, view=True, keep_integer=True, pointwise=False)
+    result = record(function, (x,), params, node, view=True, keep_integer=True)
     out, memory = result._array, x._raw
     if out.base is not memory and (out.base is None or out.base is not memory.base):
         if out.size and not np.may_share_memory(out, memory):

@@ -36,7 +36,13 @@ Rows = tuple[Sizes, ...]
 
 
 def fused(
-    function: Any, xs: tuple[Any, ...], node: str, *, edges: int | None = None, keep_dtype: Sizes = (), **params: Any
+    function: Callable[..., Any],
+    xs: tuple[Any, ...],
+    node: str,
+    *,
+    edges: int | None = None,
+    keep_dtype: tuple[int, ...] = (),
+    **params: Any,
 ) -> Tensor:
     """One node for `function(*xs, **params)`.
 

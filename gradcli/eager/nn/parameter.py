@@ -14,6 +14,7 @@ class Parameter(Tensor):
 
     RuntimeError for formats that cannot require grad.
 
+    >>> import gradcli.eager as torch
     >>> Parameter(torch.ones(2))
     Parameter containing:
     tensor([1., 1.], requires_grad=True)
@@ -48,7 +49,10 @@ class UninitializedTensor(Tensor):
 
     @property
     def _raw(self) -> Any:
-        raise ValueError("an uninitialized parameter or buffer has no entries: call its lazy module once with an input")
+        raise ValueError(
+            "an uninitialized parameter or buffer of a lazy module was used: call the module once with an input, so "
+            "that its shape is known"
+        )
 
     @property
     def dtype(self) -> dtypes.dtype:
