@@ -84,6 +84,13 @@ def test_the_planted_mistake_is_found_in_all_cases() -> None:
         ("x = 0.7\nr = 2.5\nassert grad(r*sin(x), x)/r == sin(x)", "not differentiated", "sin"),
         ("z = [0.2, 0.5]\np = z**2\nassert jacobian(p, z) == diag(z)", "power factor forgotten", "2"),
         ("x = -0.7\nassert sqrt(x**2) == x", "wrong sign", "minus"),
+        ("x = 0.7\ny = 1.3\nassert (x + y)**2 == x**2 + y**2", "missing term", "lacks the term 2 times `x*y`"),
+        (
+            "X = [[1, 0.2], [1, 1.1], [1, 1.9]]\nconst y = [1, 2, 4]\nb = [0.1, 0.6]\nm = exp(X @ b)\n"
+            "assert grad(sum(y*log(m) - m), b) == X.T @ (y - X @ b)",
+            "mistake in the claim",
+            "`X @ b` is the argument of exp",
+        ),
         (CHOLESKY.format("tril(P)", "(B + B.T)/2"), "half forgotten", "the diagonal of L.T @ ct is halved"),
         (CHOLESKY.format("P", "(B + B.T)/2"), "triangle forgotten", "only the lower triangle"),
         (

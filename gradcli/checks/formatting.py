@@ -106,6 +106,8 @@ def down_to(names: Collection[Node], node: Node) -> list[Node]:
 def node_text(node: Node, longest: int = 60) -> str:
     """The formula of a node down to what has a name; of a large graph only the name of the operation, and its line."""
     names = _NAMES.get() or {}
+    if node in names and not node.args:
+        return names[node]
     order = down_to(names, node)
     if len(order) > MOST_NODES:
         return node.primitive.name + ("" if node.span is None else f" in line {node.span.line}")

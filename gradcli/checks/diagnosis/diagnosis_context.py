@@ -111,14 +111,15 @@ class Judgement:
         }
         return dict(zip(twins, derivatives.grad(subject.output, list(twins.values())), strict=True)) if twins else {}
 
-    def values(self, nodes: Sequence[Node]) -> dict[Node, Floats] | None:
-        """The values of nodes at the moved points, which are the first axis; None where they cannot be computed."""
-        return at_places(nodes, self.batch(), len(self.places))
+    def values(self, nodes: Sequence[Node], places: Sequence[Values] = ()) -> dict[Node, Floats] | None:
+        """The values of nodes at the moved points, or others, as first axis; None where they cannot be computed."""
+        places = places or self.places
+        return at_places(nodes, {name: np.stack([at[name] for at in places]) for name in places[0]}, len(places))
 
-    def batch(self, inputs: Sequence[Node] = ()) -> dict[str, Floats]:
+    def batch(self, inputs: Sequence[Node]) -> dict[str, Floats]:
         """The moved points as one batch, each with several random values of the inputs."""
         turns = (DIRECTIONS + 2 * (len(self.places) == 1)) if inputs else 1
-        found = {name: np.stack([at[name] for at in self.places for _ in range(turns)]) for name in self.case.values}
+        found = {name: np.repeat([at[name] for at in self.places], turns, axis=0) for name in self.case.values}
         for position, leaf in enumerate(inputs):
             found[leaf.params["name"]] = drawn(leaf, self.case.seed + position, len(self.places) * turns)
         return found
@@ -131,7 +132,7 @@ class Judgement:
         `above` are the dependents of the part among the nodes that have `values` at the moved points, which are the
         first axis; `instead` may have axes in front of that, and so have the results.
         """
-        inputs = {**self.batch(), "~part": instead}
+        inputs = {**self.batch(()), "~part": instead}
         made = {part: input_like(part, "~part", part.serial)}
         for node in above:
             for arg in node.args:
@@ -155,12 +156,11 @@ class Judgement:
         if self.case.number or self.case.subject.rtol is not None:
             return True
         wide = sorted(leaf_names([self.right, self.claimed]) - {*self.names})
-        for place in self._moved([*self.names, *wide])[1:]:
-            right, claimed = self._both(place)
-            scale = float(np.abs(right).max(initial=0.0))
-            if not (np.abs(right - float(factor) * claimed) <= TRUSTED * scale).all():
-                return False
-        return True
+        values = self.values([self.right, self.claimed], self._moved([*self.names, *wide])) or {}
+        return all(
+            bool((np.abs(right - float(factor) * claimed) <= TRUSTED * np.abs(right).max(initial=0.0)).all())
+            for right, claimed in zip(values.get(self.right, ()), values.get(self.claimed, ()), strict=True)
+        )
 
     def _moved(self, names: Sequence[str]) -> list[Values]:
         """The given point, and others where all these leaves have moved; a bare number stays where it is."""

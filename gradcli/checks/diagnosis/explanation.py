@@ -18,7 +18,7 @@ import numpy as np
 from gradcli.checks.decide.floats import evaluated
 from gradcli.checks.decide.sample_points import scattered
 from gradcli.checks.diagnosis import ratios
-from gradcli.checks.diagnosis.diagnosis_context import Judgement, all_dependents, at_places, drawn
+from gradcli.checks.diagnosis.diagnosis_context import Judgement, all_dependents, drawn
 from gradcli.checks.diagnosis.formula_text import correction, room_to_build
 from gradcli.checks.diagnosis.ratios import MOST, Comparison, Reading, span_of
 from gradcli.checks.diagnosis.rederivation import MOST_NEW, single_mistakes
@@ -53,8 +53,12 @@ def explain(
     search that fails is told as such: the verdict that it was to explain stands without it.
     """
     pairs = [*map(Comparison, exact, claimed)]
+    names = dict(case.subject.names)
+    if case.subject.kind == "vjp":  # operands are called as the rule calls them
+        leaves = [node for node in reachable(case.subject.nodes()) if node.primitive is LEAF]
+        names |= {node: node.params["name"].rpartition(".")[2] for node in leaves}
     try:
-        with called(case.subject.names), np.errstate(all="ignore"):
+        with called(names), np.errstate(all="ignore"):
             if case.subject.kind == "gradient":
                 return blamed(case)
             with room_to_build(case.subject, 4 * MOST_NEW):
@@ -63,7 +67,7 @@ def explain(
                     return ratios.readings(pairs, sizes)
                 found = _explained(judged, pairs, sizes)[:MOST]
                 right = correction(case, judged.right) if found and case.subject.output is not None else None
-                return [_finished(one, judged, right) for one in found]
+                return [one._replace(correction=right) for one in found]
     except GradcliError:  # a limit of the script: what is known by now is told
         return ratios.readings(pairs, sizes)
     except (ArithmeticError, ValueError, LookupError) as failed:
@@ -103,19 +107,6 @@ def near(pairs: Sequence[Comparison]) -> bool:
     """Whether a claim differs from the derivative by less than the slack of the searches for a mistake."""
     gaps = [np.abs(one.right - one.claimed).max() <= CLOSE * np.abs(one.right).max() for one in pairs]
     return bool(gaps) and all(gaps)
-
-
-def _finished(reading: Reading, judged: Judgement, right: str | None) -> Reading:
-    """A reading with the right formula, and with the operands of a hand-written rule called as the rule calls them."""
-    subject = judged.case.subject
-    reading = reading._replace(correction=right)
-    if subject.kind == "vjp":
-        names = [node.params["name"] for node in reachable(subject.nodes()) if node.primitive is LEAF]
-        for name in sorted((name for name in names if "." in name), key=len, reverse=True):
-            own = name.rpartition(".")[2]
-            changed = {field: getattr(reading, field) for field in ("text", "node", "rule")}
-            reading = reading._replace(**{k: v and v.replace(name, own) for k, v in changed.items()})
-    return reading
 
 
 def by_ratios(judged: Judgement, pairs: Sequence[Comparison], sizes: Sequence[int]) -> list[Reading] | None:
@@ -159,7 +150,7 @@ def compared(judged: Judgement) -> list[Reading]:
     if rounded is not None:
         return [rounded]
     among = ratios.of_entries([*map(Comparison, right, claimed)])
-    return among or ratios.of_factors(right, claimed, dict(zip(parts, rest, strict=True)))
+    return among or ratios.of_parts(right, claimed, dict(zip(parts, rest, strict=True)))
 
 
 # --- right for special arrays, or on one side of a kink ------------------------------------------------------------
@@ -265,7 +256,7 @@ def by_branch(judged: Judgement) -> list[Reading]:
         return []
     places = [*islice(scattered(case.values, judged.names, case.domains, AROUND, case.seed), DRAWN)]
     nodes = [judged.right, judged.claimed, *(surface.zero for surface in surfaces)]
-    values = at_places(nodes, {name: np.stack([one[name] for one in places]) for name in case.values}, DRAWN)
+    values = judged.values(nodes, places)
     if values is None:
         return []
     right, claimed = values[judged.right], values[judged.claimed]
@@ -308,7 +299,6 @@ class Alone(NamedTuple):
     leaf: Node
     sent: Node  # what the rule passes on to the leaf
     values: Mapping[str, Floats]
-    by_hand: bool
 
 
 def blamed(case: Case) -> list[Reading]:
@@ -323,37 +313,43 @@ def blamed(case: Case) -> list[Reading]:
             alone = [one for node in reversed(order) if node in active for one in _alone(node, active, known, case)]
     except GradcliError:
         return []
-    return _first_wrong(case, alone)
+    with case.exact.meanwhile([node for one in alone for node in (one.scalar, one.leaf, one.sent)]) as exact:
+        for one in alone:
+            entry: Any = exact.derive(one.scalar, one.leaf, [one.leaf.params["name"]], one.values)
+            answer = exact.compare(one.sent, [one.values], name=entry)
+            if "problem" in answer or "!" not in answer["points"][0].get("relations", ""):
+                continue
+            first = next(entry for entry in answer["points"][0]["details"] if entry["relation"] == "!")
+            name, node = one.node.primitive.name, node_text(one.node, 40)
+            if _is_by_hand(one.node):
+                node = f"{name}({', '.join(node_text(arg, 20) for arg in one.node.args[1:])})"
+            text = f"the rule of {name} is wrong at `{node}`: for the same cotangent it gives {cut(first['claimed'])} "
+            text += f"for `{node_text(one.argument, 40)}`, not {cut(first['exact'])}"
+            return [Reading("wrong rule", text, node=node, span=span_of(one.node), confirmed=True)]
+    return []
 
 
 def _alone(node: Node, active: set[Node], known: Mapping[Node, Floats], case: Case) -> list[Alone]:
     """The rule of one operation, for each argument that it passes something on to."""
-    if node.primitive in (LEAF, CONSTANT, DATA) or node.primitive.kind == "nondifferentiable" or not node.args:
-        return []
+    if node.primitive.kind == "nondifferentiable" or not node.args or (is_reader(node) and _holds_by_hand(node)):
+        return []  # a hand-written rule inside a loop has a check of its own
     builder = node.builder
-    by_hand = _is_by_hand(node)
-    if is_reader(node) and _holds_by_hand(node):
-        return []  # a hand-written rule has a check of its own
-    operands = node.args[1:] if by_hand else node.args
-    moved = [
-        arg for arg in dict.fromkeys(operands) if arg.type.kind == "float" and arg.primitive not in (CONSTANT, DATA)
-    ]
+    operands = node.args[1:] if _is_by_hand(node) else node.args
+    moved = [x for x in dict.fromkeys(operands) if x.type.kind == "float" and x.primitive not in (CONSTANT, DATA)]
     leaves = {arg: builder.fresh_leaf(arg.type) for arg in moved}
-    values = {leaf.params["name"]: known[arg] for arg, leaf in leaves.items()}
     args = [leaves.get(arg, arg) for arg in operands]
-    if by_hand:
+    if _is_by_hand(node):
         args = [*placed(builder, [node.args[0]], leaves), *args]
     again = builder.apply(node.primitive, tuple(args), dict(node.params))
     if again.primitive is not node.primitive:
         return []
     cotangent = builder.fresh_leaf(node.type)
+    values = {leaf.params["name"]: known[arg] for arg, leaf in leaves.items()}
     values[cotangent.params["name"]] = np.asarray(drawn(cotangent, case.seed, 1)[0])
-    scalar = paired(again, cotangent)
     wanted = {arg: leaf for arg, leaf in leaves.items() if arg in active}
     sent = derivatives.vjp([again], [cotangent], list(wanted.values()))
-    used = {**case.values, **values}
-    pairs = zip(wanted.items(), sent, strict=True)
-    return [Alone(node, arg, scalar, leaf, one, used, by_hand) for (arg, leaf), one in pairs]
+    scalar, used = paired(again, cotangent), {**case.values, **values}
+    return [Alone(node, arg, scalar, leaf, x, used) for (arg, leaf), x in zip(wanted.items(), sent, strict=True)]
 
 
 def _is_by_hand(node: Node) -> bool:
@@ -365,21 +361,3 @@ def _holds_by_hand(reader: Node) -> bool:
     """Whether a turn of a loop calls an operation with a hand-written rule."""
     inside = [step for step in reader.params["body"].steps if step.args]
     return any(_is_by_hand(step) or (is_reader(step) and _holds_by_hand(step)) for step in inside)
-
-
-def _first_wrong(case: Case, alone: list[Alone]) -> list[Reading]:
-    nodes = [node for one in alone for node in (one.scalar, one.leaf, one.sent)]
-    with case.exact.meanwhile(nodes) as exact:
-        for one in alone if nodes else ():
-            name: Any = exact.derive(one.scalar, one.leaf, [one.leaf.params["name"]], one.values)
-            answer = exact.compare(one.sent, [one.values], name=name)
-            if "problem" in answer or "!" not in answer["points"][0].get("relations", ""):
-                continue
-            first = next(entry for entry in answer["points"][0]["details"] if entry["relation"] == "!")
-            name, argument, node = one.node.primitive.name, node_text(one.argument, 40), node_text(one.node, 40)
-            if one.by_hand:
-                node = f"{name}({', '.join(node_text(arg, 20) for arg in one.node.args[1:])})"
-            text = f"the rule of {name} is wrong at `{node}`: for the same cotangent it gives "
-            text += f"{cut(first['claimed'])} for `{argument}`, not {cut(first['exact'])}"
-            return [Reading("wrong rule", text, node=node, span=span_of(one.node), confirmed=True)]
-    return []

@@ -119,12 +119,6 @@ def words(text: str) -> set[str]:
     }
 
 
-def moved_points(case: Case) -> Iterator[Values]:
-    """Points where every leaf has moved by itself, so that no symmetry and no equal entries are left."""
-    names = [name for name, value in case.values.items() if value.dtype.kind == "f"]
-    return islice(scattered(case.values, names, case.domains, 0.25, case.seed + 1), TRIES)
-
-
 def agreement(one: Node, other: Node) -> Callable[[Values], bool]:
     """Whether two nodes have the same finite floats up to rounding, as a function of the point."""
     both = evaluator([one, other])
@@ -167,31 +161,26 @@ def script_text(case: Case, names: Names, node: Node, longest: int = 80) -> str 
 
 
 def correction(case: Case, gradient: Node) -> str | None:
-    """The first text for the right gradient that holds; the builder of the case must be open."""
+    """The first text for the right gradient that holds, with a remark where its floats are poor.
+
+    The builder of the case must be open.
+    """
     if len(reachable([gradient])) > MOST_STEPS:
         return None
     names = readable(case)
+    floats = [name for name, value in case.values.items() if value.dtype.kind == "f"]
     for text in formula_texts(gradient, {node: name for name, node in names.nodes.items()}):
-        if len(text) <= LONGEST:
-            shown = holding(case, text, gradient, names)
-            if shown is not None:
-                return shown
+        made = read_back(case, names, text, gradient) if len(text) <= LONGEST else None
+        if made is None:
+            continue
+        agrees = agreement(made, gradient)
+        # each leaf moves by itself, so that no symmetry and no equal entries are left
+        moved = islice(scattered(case.values, floats, case.domains, 0.25, case.seed + 1), TRIES)
+        places = [case.values, *islice(filter(agrees, moved), BESIDE)]
+        answers = compared(case, made, places) if len(places) > BESIDE and agrees(case.values) else None
+        if answers is not None:
+            return text + (POOR if poor(made, case, answers[0]) else "")
     return None
-
-
-def holding(case: Case, text: str, gradient: Node, names: Names) -> str | None:
-    """The text, if it is a formula for the gradient; with a remark where its floats are poor."""
-    made = read_back(case, names, text, gradient)
-    if made is None:
-        return None
-    agrees = agreement(made, gradient)
-    moved = list(islice(filter(agrees, moved_points(case)), BESIDE))
-    if len(moved) < BESIDE or not agrees(case.values):
-        return None
-    answers = compared(case, made, [case.values, *moved])
-    if answers is None:
-        return None
-    return text + (POOR if poor(made, case, answers[0]) else "")
 
 
 def compared(case: Case, made: Node, places: Sequence[Values]) -> list[Any] | None:

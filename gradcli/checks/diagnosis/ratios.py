@@ -69,52 +69,9 @@ class Comparison:
         return other.shape == self.right.shape and not bool(self.misses(other).any())
 
 
-class Hypothesis(NamedTuple):
-    """A mistake in a claim as a whole: its name, a sentence, and whether right and claimed numbers show it."""
-
-    name: str
-    told: str  # after "consistent with"; {what} is a gradient, a Jacobian or a value
-    shows: Callable[[Comparison], bool]
-    factor: str | None = None
-
-    def read(self, pairs: Sequence[Comparison], what: str = "gradient") -> list[Reading]:
-        """The reading, where all pairs show the mistake."""
-        told = f"consistent with {self.told.format(what=what)}"
-        return [Reading(self.name, told, self.factor)] if all(map(self.shows, pairs)) else []
-
-
-def undone(change: Callable[[Floats], Floats]) -> Callable[[Comparison], bool]:
-    """Whether a change of the claim makes it right."""
-    return lambda one: one.fits(change(one.claimed))
-
-
-SIGN = Hypothesis("wrong sign", "a wrong sign: the right {what} is minus the claim", undone(np.negative), "-1")
-TRANSPOSED = Hypothesis("transposed", "a transpose: the right {what} is the claim's transpose", undone(np.transpose))
-
-
-def of_arrays(shape: Sequence[int]) -> Iterator[Hypothesis]:
-    """Entries of an array in another order, added up along an axis, or without their decimals."""
-    rank = len(shape)
-    ways: list[tuple[str, Callable[[Floats], Floats]]] = []
-    for axis, size in enumerate(shape):
-        if size > 1:
-            ways.append((f"in reverse order along axis {axis}", partial(np.flip, axis=axis)))
-        for shift in (1, -1) if size > 2 else ():
-            ways.append((f"shifted by one along axis {axis}", partial(np.roll, shift=shift, axis=axis)))
-    if rank > 1:
-        ways.append(("in reverse order along every axis: a kernel flipped?", np.flip))
-    if rank > 2:
-        last = (rank - 2, rank - 1)
-        ways.append(("in reverse order along the last two axes: a kernel flipped?", partial(np.flip, axis=last)))
-        ways.append(("with the last two axes exchanged", lambda x: np.swapaxes(x, -1, -2)))
-    yield from (Hypothesis("wrong order", f"a wrong order: entries {told}", undone(way)) for told, way in ways)
-    for axis, size in enumerate(shape):
-        for word, mixed in (("summed", np.sum), ("averaged", np.mean)) if size > 1 else ():
-            told = f"a gradient {word} over axis {axis} that should not be"
-            yield Hypothesis("wrong axis", told, partial(_mixed, mixed=mixed, axis=axis))
-    for word, cut in (("cut off", np.trunc), ("rounded", np.round)) if shape else ():
-        told = f"decimals that were {word}: is the array of an integer type?"
-        yield Hypothesis("whole numbers", told, partial(_cut, cut=cut))
+def undone(pairs: Sequence[Comparison], change: Callable[[Floats], Floats]) -> bool:
+    """Whether a change of the claims makes all of them right."""
+    return all(one.fits(change(one.claimed)) for one in pairs)
 
 
 def readings(
@@ -137,11 +94,19 @@ def readings(
         return found
     if not any(one.claimed.any() for one in pairs):
         return [Reading("zero", f"the claim is zero, but the {'value' if what == 'value' else 'derivative'} is not")]
-    found += SIGN.read(pairs, what)
-    factor = None if found else constant_factor(pairs, sizes, largest)
-    if factor is not None:
-        found.append(_factor(factor, sizes, what))
-    found += TRANSPOSED.read(pairs, what)
+    factor = constant_factor(pairs, sizes, largest)
+    if undone(pairs, np.negative):
+        text = f"consistent with a wrong sign: the right {what} is minus the claim"
+        found.append(Reading("wrong sign", text, "-1"))
+    elif factor is not None:
+        text = f"consistent with a constant factor: the right {what} is {factor} "
+        text += f"{'times' if factor.denominator == 1 else 'of'} the claim"
+        counts = [n for n in dict.fromkeys(sizes) if n > 2 and (abs(factor) == n or factor.denominator == n)]
+        text += f" (there are {counts[0]} entries: should it be a mean or a sum?)" if counts else ""
+        found.append(Reading("constant factor", text, str(factor)))
+    if undone(pairs, np.transpose):
+        text = f"consistent with a transpose: the right {what} is the claim's transpose"
+        found.append(Reading("transposed", text))
     for name, gradients in (others or {}).items():
         near = [Comparison(other, one.claimed).fits(one.claimed) for other, one in zip(gradients, pairs, strict=False)]
         if near and all(near):
@@ -166,15 +131,6 @@ def constant_factor(pairs: Sequence[Comparison], sizes: Sequence[int], largest: 
     return None
 
 
-def _factor(factor: Fraction, sizes: Sequence[int], what: str) -> Reading:
-    times = "times" if factor.denominator == 1 else "of"
-    text = f"consistent with a constant factor: the right {what} is {factor} {times} the claim"
-    counts = [n for n in dict.fromkeys(sizes) if n > 2 and (abs(factor) == n or factor.denominator == n)]
-    if counts:
-        text += f" (there are {counts[0]} entries: should it be a mean or a sum?)"
-    return Reading("constant factor", text, str(factor))
-
-
 EQUAL = 1e-9
 SIMPLE = [Fraction(n) ** e * s for n in (1, 2, 3, 4, 5, 6, 8, 10) for e in (1, -1) for s in (1, -1)]
 PAIRED = 24  # short subexpressions whose products and quotients are tried too
@@ -193,8 +149,8 @@ class Pair(NamedTuple):
     right: Node
 
 
-def of_factors(right: Floats, claimed: Floats, values: Mapping[Node, Floats]) -> list[Reading]:
-    """The shortest subexpression that a claim lacks as a factor, and the shortest that it has too many.
+def of_parts(right: Floats, claimed: Floats, values: Mapping[Node, Floats]) -> list[Reading]:
+    """The shortest subexpression that a claim lacks as a factor or as a term, and the shortest factor too many.
 
     Products and quotients of two are tried where no single one fits. Points are the first axis of everything.
     """
@@ -204,33 +160,36 @@ def of_factors(right: Floats, claimed: Floats, values: Mapping[Node, Floats]) ->
         if node.primitive is not DATA and np.isfinite(lifted).all() and (lifted != 0).any():
             parts.append((node, lifted))
     with np.errstate(all="ignore"):
-        found = _factors(right, claimed, parts)
+        found = _tried(right, claimed, parts)
         if not found:
             short = [(x, value) for x, value in parts if isinstance(x, Node) and varies(value)][:PAIRED]
             pairs: list[tuple[Node | Pair, Floats]] = []
             for i, (x, ours) in enumerate(short):
                 pairs += [(Pair(x, "*", y), ours * theirs) for y, theirs in short[i:]]
                 pairs += [(Pair(x, "/", y), ours / theirs) for y, theirs in short if x is not y]
-            found = _factors(right, claimed, [(pair, value) for pair, value in pairs if np.isfinite(value).all()])
+            found = _tried(right, claimed, [(pair, value) for pair, value in pairs if np.isfinite(value).all()])
     return found
 
 
-def _factors(right: Floats, claimed: Floats, parts: Sequence[tuple[Node | Pair, Floats]]) -> list[Reading]:
+def _tried(right: Floats, claimed: Floats, parts: Sequence[tuple[Node | Pair, Floats]]) -> list[Reading]:
     found: list[tuple[int, Reading]] = []
     counts = ~((right == 0) & (claimed == 0))
-    ways = (("missing", "lacks the", right / claimed), ("extra", "has an extra", claimed / right))
+    ways = (
+        ("missing factor", "a factor: the claim lacks the factor", right / claimed),
+        ("extra factor", "a factor: the claim has an extra factor", claimed / right),
+        ("missing term", "a term: the claim lacks the term", right - claimed),
+    )
     for part, value in parts[: MOST_NUMBERS // right.size]:
-        for name, words, ratio in ways:
-            factor = _simple(ratio / value, counts)
-            if factor is None or (name == "extra" and isinstance(part, Pair) and part.sign == "/"):
+        for name, words, number in ways:
+            factor = _simple(number / value, counts)
+            if factor is None or (name == "extra factor" and isinstance(part, Pair) and part.sign == "/"):
                 continue  # what has an extra quotient lacks the other one
-            text = _text(part)
-            if "..." in text or (text == "1" and factor == 1):
+            text, moves = _text(part), varies(value)
+            if "..." in text or (text == "1" and factor == 1) or (name == "missing term" and not moves):
                 continue  # what cannot be written down is no reading, and what is right lacks nothing
             told = f"{'-' if factor < 0 else ''}`{text}`" if abs(factor) == 1 else f"{factor} times `{text}`"
-            told = f"consistent with a factor: the claim {words} factor {told}"
-            weight = len(text) + (0 if varies(value) else 20)  # what does not vary explains little
-            found.append((weight, Reading(f"{name} factor", told, node=text)))
+            weight = len(text) + (0 if moves else 20)  # what does not vary explains little
+            found.append((weight, Reading(name, f"consistent with {words} {told}", node=text)))
     shortest: dict[str, Reading] = {}
     for _, reading in sorted(found, key=lambda one: one[0]):  # what lacks the same factor is equal to it at all points
         shortest.setdefault(reading.name, reading)
@@ -264,9 +223,17 @@ def _simple(quotient: Floats, counts: NDArray[np.bool_]) -> Fraction | None:
 def of_entries(pairs: Sequence[Comparison], what: str = "gradient") -> list[Reading]:
     """The reading of an array in which entries stand elsewhere, were added up or cut off, or some are wrong."""
     shape = pairs[0].right.shape if what != "Jacobian" else ()
-    found = next((found for one in of_arrays(shape) if (found := one.read(pairs))), None)
-    if found:
-        return found
+    for told, change in orders(shape):
+        if undone(pairs, change):
+            return [Reading("wrong order", f"consistent with a wrong order: entries {told}")]
+    for axis, size in enumerate(shape):
+        for word, mix in (("summed", np.sum), ("averaged", np.mean)) if size > 1 else ():
+            if all(_mixed(one, mix, axis) for one in pairs):
+                return [Reading("wrong axis", f"consistent with a gradient {word} over axis {axis} that should not be")]
+    for word, cut in (("cut off", np.trunc), ("rounded", np.round)) if shape else ():
+        if all((one.claimed == cut(one.right)).all() and np.abs(one.claimed).max() >= 1 for one in pairs):
+            told = f"consistent with decimals that were {word}: is the array of an integer type?"
+            return [Reading("whole numbers", told)]
     wrong = np.any([one.misses(one.claimed) for one in pairs], axis=0)
     if not wrong.all():
         return [_some(pairs, wrong)] if wrong.any() else []
@@ -277,8 +244,19 @@ def of_entries(pairs: Sequence[Comparison], what: str = "gradient") -> list[Read
     return []
 
 
-def _cut(one: Comparison, cut: Callable[[Floats], Floats]) -> bool:
-    return bool((one.claimed == cut(one.right)).all() and np.abs(one.claimed).max() >= 1)
+def orders(shape: Sequence[int]) -> Iterator[tuple[str, Callable[[Floats], Floats]]]:
+    """Other orders of the entries of an array, each with the way back."""
+    for axis, size in enumerate(shape):
+        if size > 1:
+            yield f"in reverse order along axis {axis}", partial(np.flip, axis=axis)
+        for shift in (1, -1) if size > 2 else ():
+            yield f"shifted by one along axis {axis}", partial(np.roll, shift=shift, axis=axis)
+    if len(shape) > 1:
+        yield "in reverse order along every axis: a kernel flipped?", np.flip
+    if len(shape) > 2:
+        last = (len(shape) - 2, len(shape) - 1)
+        yield "in reverse order along the last two axes: a kernel flipped?", partial(np.flip, axis=last)
+        yield "with the last two axes exchanged", lambda x: np.swapaxes(x, -1, -2)
 
 
 def _mixed(one: Comparison, mixed: Callable[..., Floats], axis: int) -> bool:

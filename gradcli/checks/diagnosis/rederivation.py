@@ -338,29 +338,23 @@ class Derivation:
 
     def _observe(self, node: Node, flow: Flow, sent: list[tuple[Node, Flow]]) -> None:
         self._flows[node] = flow
-        ct, mask = flow
-        if node in self.outer and node.primitive.name in OUTER:
+        primitive = node.primitive
+        if node in self.outer and primitive.name in OUTER:
             self.outer.update(node.args)
-        if node.primitive.kind == "elementwise":
-            assert node.primitive.partials is not None
-            partials = node.primitive.partials(*node.args, out=node, **node.params)
-            going = {arg for arg, _ in sent}
-            for position, (arg, partial) in enumerate(zip(node.args, partials, strict=True)):
-                if arg in going and partial is not None and not is_zero(partial):
-                    own = clean(self.builder, (chain(self.builder, partial, ct), mask))
-                    self._edges.append((Edge(node, position, arg, ct, partial, own, self.target), mask))
-            return
+        partials: Sequence[Any] = [None] * len(node.args)
+        if primitive.kind == "elementwise":
+            assert primitive.partials is not None
+            partials = primitive.partials(*node.args, out=node, **node.params)
+        elif primitive.kind == "composite" and primitive.pointwise and len(node.args) == 1:
+            partials = [error_model.partial_of(node, node.args[0])]
+        arrives = flow[0] if primitive.pointwise else clean(self.builder, flow)
         pending = list(sent)
-        for position, arg in enumerate(node.args):
-            if pending and pending[0][0] is arg:
-                _, (own, below) = pending.pop(0)
-                made = clean(self.builder, (own, below))
-                passed, partial = ct, None
-                if not node.primitive.pointwise:
-                    passed = clean(self.builder, flow)
-                elif node.primitive.kind == "composite" and len(node.args) == 1:
-                    partial = error_model.partial_of(node, arg)
-                self._edges.append((Edge(node, position, arg, passed, partial, made, self.target), below))
+        for position, (arg, partial) in enumerate(zip(node.args, partials, strict=True)):
+            constant = primitive.kind == "elementwise" and (partial is None or is_zero(partial))
+            if pending and pending[0][0] is arg and not constant:
+                _, below = pending.pop(0)
+                own = clean(self.builder, below)
+                self._edges.append((Edge(node, position, arg, arrives, partial, own, self.target), below[1]))
 
     def _find_parts(self) -> None:
         uses: dict[Node, int] = {}

@@ -14,6 +14,7 @@ from gradcli.checks.diagnosis.ratios import Reading, span_of
 from gradcli.checks.formatting import node_text
 from gradcli.graph.node import CONSTANT, LEAF, Node, reachable
 from gradcli.primitives.axes import reversed_along, stretched_back
+from gradcli.primitives.exponential import exp, log
 from gradcli.primitives.movement import sum_
 from gradcli.primitives.powers import sqrt
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 MOST_STEPS = 150
-MOST_WORK = 12_000  # steps of all the formulas that are tried
+MOST_WORK = 15_000  # steps of all the formulas that are tried
 LONGEST = 50  # characters of what to write instead
 CLOSE = 1e-9
 ENOUGH = 3  # numbers that must be equal
@@ -102,6 +103,8 @@ WAYS: tuple[tuple[Callable[[Node], bool], Callable[[Node], Node], str, int, bool
     (_is_variable, lambda x: x**2, "is squared", 2, False),
     (_is_variable, sqrt, "is under a root", 3, False),
     (_is_variable, lambda x: 1 / x, "divides", 3, False),
+    (_is_variable, exp, "is the argument of exp", 3, False),
+    (_is_variable, log, "is the argument of log", 3, False),
     (_of("exp", square=True), lambda x: x.builder.call("expm", x.args[0]), "is the matrix exponential, expm", 1, False),
     (lambda x: _of("power", square=True)(x) and x.params["n"] == 2, lambda x: x.args[0] @ x.args[0],
      "is a product of matrices", 1, False),
