@@ -100,23 +100,20 @@ def check_script(
     script_source = source if isinstance(source, Source) else Source(source)
     asked = Settings(samples, timeout, dtype, seed, frozenset([require] if require else ()), allow_kink)
     ready = prepared(script_source, at, wrt, claims, limits_of(limits), asked, backend, box)
-    if isinstance(ready, Check):
-        return summarised("", [ready], file=script_source.path)
+    if isinstance(ready, Report):
+        return ready
     lowered, notes, settings, told, sides, values, wanted, stated = ready
     dtype = settings.dtype
     in_plane = dtype == "complex128"
     shown = Shown(told, dtype, backend, chosen, steps and not in_plane)
     outcomes: list[tuple[Subject, Outcome]] = []
-    if values is None:
-        found = [complex_check(name, script_source) for name in lowered.wrt]
-        return summarised(lowered.text, found, notes, script_source.path)
     if wanted:
         exact = Exact(oracle, [node for subject in wanted for node in subject.nodes()], timeout, prove)
         sizes = open_sizes(exact, ready, at, claims, limits_of(limits), shown) if prove and not in_plane else None
         for subject in wanted:
             own = subject.settings or settings
             exact.seconds = own.timeout
-            subject, outcome = verdict_on(exact, subject, own.samples, shown, {} if in_plane else sides, dodge)
+            subject, outcome = verdict_on(exact, subject, own.samples, shown, sides, dodge)
             if sizes is not None and subject.kind == "claim":
                 outcome = sizes.beyond(outcome)
             if beat is not None:
@@ -204,14 +201,14 @@ def verdict_on(
 
 
 class Prepared(NamedTuple):
-    """A script lowered for a point, with all that its checks need; `values` is None where a leaf is complex."""
+    """A script lowered for a point, with all that its checks need."""
 
     lowered: Lowered
     notes: tuple[Diagnostic, ...]
     settings: Settings
     seed: int
     box: Box
-    values: dict[str, Floats] | None
+    values: dict[str, Floats]
     subjects: list[Subject]
     stated: list[inline_results.Stated]
 
@@ -225,16 +222,16 @@ def prepared(
     asked: Settings,
     backend: str,
     box: Mapping[str, tuple[float, float]] | None = None,
-) -> Prepared | Check:
-    """A script with a value for every leaf and what is to be judged, or the check of a script that expects an error.
+) -> Prepared | Report:
+    """A script with a value for every leaf and what is to be judged; the report, where nothing can be judged.
+
+    That is so where the script expects an error, and gets it, and where a leaf is complex without --dtype complex128.
 
     `asked` are the settings of the caller; those of the file come on top. Raises GradcliError for a script that cannot
     be read or evaluated, unless its first line expects exactly that error.
     """
     if claims is not None and not hasattr(claims, "items"):
         raise error("GC725", f"{visible(repr(claims))} names no leaves", help='write claims={"x": "2*x"}')
-    wanted: list[Subject] = []
-    stated: list[inline_results.Stated] = []
     try:
         point, notes = read_point(at, limits)
         lowered = lower(parse(source, limits), at=point, wrt=wrt, limits=limits, claims=claims, loops="node")
@@ -243,21 +240,25 @@ def prepared(
             namespace(backend, settings.dtype)
         text = inline_results.text_without(lowered.script)
         seed = sample_points.seed_of(text, lowered.values) if settings.seed is None else settings.seed
-        sides = room("decide.boxes").checked_box(box, lowered.program.leaves) if box else {}
-        sides = {name: (low, high) for name, (low, high) in sides.items()}
+        sides: Box = room("decide.boxes").checked_box(box, lowered.program.leaves) if box else {}
+        notes = (*lowered.notes, *notes)
         in_plane = settings.dtype == "complex128"
-        values = place(lowered, seed, {} if in_plane else sides, settings.dtype)
-        if values is not None:  # what no point can be asked about is an error
-            Tape(lowered.program).run(values, backend="numpy", dtype=settings.dtype if in_plane else "float64")
-            wanted = subjects(lowered, values, seed)
-            settle_settings(lowered, wanted, settings)
-            stated = inline_results.found(lowered, wanted, wrt)
+        sides = {} if in_plane else {name: (low, high) for name, (low, high) in sides.items()}
+        values = place(lowered, seed, sides, settings.dtype)
+        if values is None:
+            found = [complex_check(name, source) for name in lowered.wrt]
+            return summarised(lowered.text, found, notes, source.path)
+        # what no point can be asked about is an error
+        Tape(lowered.program).run(values, backend="numpy", dtype=settings.dtype if in_plane else "float64")
+        wanted = subjects(lowered, values, seed)
+        settle_settings(lowered, wanted, settings)
+        stated = inline_results.found(lowered, wanted, wrt)
     except GradcliError as problem:
         expected = expected_error(source, problem.with_source(source))
         if expected is not None:
-            return expected
+            return summarised("", [expected], file=source.path)
         raise problem.with_source(source) from None
-    return Prepared(lowered, (*lowered.notes, *notes), settings, seed, sides, values, wanted, stated)
+    return Prepared(lowered, notes, settings, seed, sides, values, wanted, stated)
 
 
 def check_names(
@@ -274,10 +275,8 @@ def check_names(
     namespace(backend, dtype)
     asked = Settings(0, 0.0, dtype, None, frozenset(), False)
     ready = prepared(source, (), None, None, limits_of(limits), asked, backend)
-    if isinstance(ready, Check):
-        return [(ready.id, ready.line)]
-    if ready.values is None:
-        return [(one.id, one.line) for one in (complex_check(name, source) for name in ready.lowered.wrt)]
+    if isinstance(ready, Report):
+        return [(one.id, one.line) for one in ready.checks]
     lines = [one.line for one in ready.subjects] + [one.expected.line for one in ready.stated]
     return list(zip(check_ids(ready.subjects) + inline_results.result_ids(ready.stated), lines, strict=True))
 
