@@ -73,7 +73,7 @@ class Judgement:
         self.places = self._moved(self.names)
 
     def doubtful(self, known: Sequence[Values], exact: Sequence[Floats]) -> bool:
-        """Whether the engine's value is not the exact one at a known point: then nothing is to be learnt from it."""
+        """Whether the engine's value is not the exact one at a known point, so that floats explain nothing."""
         for value, place in zip(exact, known, strict=False):
             found = self._both(place)[0]
             if value.shape == found.shape:

@@ -1,7 +1,7 @@
 """The error model: mistakes of hand derivations in one rule, of scalars and of arrays, as a table.
 
-A row says at which operations a mistake happens, how it is told, how likely it is, and what then stands for the partial
-derivative. `rederivation` tries the rows; an oracle never sees them.
+A row says at which operations a mistake happens, the sentence about it, how likely it is, and what then stands for the
+partial derivative. `rederivation` tries the rows; no oracle reads them.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Edge(NamedTuple):
 
 
 class Slip(NamedTuple):
-    """A mistake: its name, how it is told (with the fields node, arg, other, right, n), and its cost.
+    """A mistake: its name, the sentence (with the fields node, arg, other, right, target, n), and its cost.
 
     The likelier the mistake, the smaller the cost.
     """
@@ -59,7 +59,7 @@ class Slip(NamedTuple):
 
 # --- mistakes in one partial derivative ----------------------------------------------------------------------
 
-# the operation and the position of the argument; the name of the mistake, how it is told, its cost, the wrong partial
+# the operation and the position of the argument; the name of the mistake, the sentence, its cost, the wrong partial
 ROWS: tuple[tuple[str, int, str, str, int, Rule], ...] = (
     ("power", 0, "power factor forgotten", "the factor {n} of the power rule is missing", 1,
      lambda e: e.arg ** (e.n - 1)),
@@ -164,8 +164,8 @@ MATRICES = ("inv", "det", "logdet", "solve", "expm", "cholesky", "matmul", "loga
 SOFTMAXES = ("softmax", "log_softmax")
 NO_JACOBIAN, WITHOUT = "softmax without its Jacobian", "softmax was differentiated without its Jacobian"
 
-# the operations; the name of the mistake, how it is told, its cost, and what is sent to the argument instead: any
-# number of ways, of which those of another shape than the argument are none
+# the operations; the name of the mistake, the sentence, its cost, and what is sent to the argument instead, in one or
+# several ways (those of another shape than the argument are left out)
 ARRAYS: tuple[tuple[tuple[str, ...], str, str, int, Callable[[Edge], Iterable[Node]]], ...] = (
     (SOFTMAXES, NO_JACOBIAN, WITHOUT, 1, lambda e: [e.cotangent]),
     (SOFTMAXES, NO_JACOBIAN, "the Jacobian of softmax is not diagonal", 1,

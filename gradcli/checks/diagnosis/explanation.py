@@ -1,9 +1,9 @@
 """Explains a refuted claim: readings of its error, in the order in which a person would try them.
 
-First what ratios show at once, then the derivation with one mutation, then differences, branches and single entries.
-Where nothing fits, the report says so. A reading is consistent with the claim at all points, never more. Where the
-engine's own gradient was refuted, each operation is examined alone, from the output backwards: on inputs of its own at
-their values, what its rule passes on is compared with the exact derivative. The first that differs is to blame.
+First the patterns of numbers, then branches, then the derivation with one mistake in it, then SEARCHES until one finds
+a reading. Where nothing fits, the report says so. A reading is consistent with the claim at all points, never more.
+Where the engine's own gradient was refuted, each operation is examined alone, from the output backwards: what its rule
+passes on is compared with the exact derivative at the values of its inputs. The first that differs is to blame.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from gradcli.checks.decide.case import Case, Floats, Values
     from gradcli.graph.node import Node
 
-MOST_PARTS = 600  # subexpressions that a ratio or difference is compared with
+MOST_PARTS = 600  # subexpressions that ratios and differences are compared with
 ENOUGH = 3  # numbers that a ratio must be the same for, and comparisons on each side of a surface
 
 
@@ -49,8 +49,8 @@ def explain(
 ) -> list[Reading]:
     """At most three readings of a wrong value or gradient; one that says so where nothing explains it.
 
-    `exact` and `claimed` are the values at the `known` points. Nothing is read where the exact values are all 0. A
-    search that fails is told as such: the verdict that it was to explain stands without it.
+    `exact` and `claimed` are the values at the `known` points. There is no reading where the exact values are all 0. If
+    a search fails, the reading says so, and the verdict stands without it.
     """
     pairs = [*map(Comparison, exact, claimed)]
     names = dict(case.subject.names)
@@ -68,7 +68,7 @@ def explain(
                 found = _explained(judged, pairs, sizes)[:MOST]
                 right = correction(case, judged.right) if found and case.subject.output is not None else None
                 return [one._replace(correction=right) for one in found]
-    except GradcliError:  # a limit of the script: what is known by now is told
+    except GradcliError:  # a limit of the script
         return ratios.readings(pairs, sizes)
     except (ArithmeticError, ValueError, LookupError) as failed:
         text = f"unexplained: the search for a mistake failed ({type(failed).__name__}: {failed})"
@@ -110,7 +110,7 @@ def near(pairs: Sequence[Comparison]) -> bool:
 
 
 def by_ratios(judged: Judgement, pairs: Sequence[Comparison], sizes: Sequence[int]) -> list[Reading] | None:
-    """What the cheap ratios show at the moved points, or at those of the check; None where everything is 0."""
+    """Patterns of the numbers at the moved points, or at those of the check; None where everything is 0."""
     subject = judged.case.subject
     twins = judged.others()
     values = judged.values([judged.right, judged.claimed, *twins.values()])
@@ -130,7 +130,7 @@ def by_ratios(judged: Judgement, pairs: Sequence[Comparison], sizes: Sequence[in
 
 
 def compared(judged: Judgement) -> list[Reading]:
-    """What single entries, ratios and differences show."""
+    """What single entries show, and ratios and differences beside the subexpressions."""
     case, nodes = judged.case, [judged.right, judged.claimed]
     shape = judged.right.type.shape
     inputs = [*nodes, *([] if case.subject.output is None else [case.output])]

@@ -1,6 +1,6 @@
 """Texts in the script language, read back as nodes on the leaves of a case.
 
-What a report proposes to write is parsed like a script and compared with what it stands for, before it is shown.
+A formula that a report proposes is parsed like a script and compared with what it stands for before it is shown.
 """
 
 from __future__ import annotations

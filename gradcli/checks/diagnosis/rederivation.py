@@ -1,4 +1,4 @@
-"""Finds the single mistake in a rule that gives exactly the claim, and describes it.
+"""Derives the gradient once more with a single mistake in it, and names the mistake that gives exactly the claim.
 
 The directional derivative is derived edge by edge, with every mistake of the error model as a graph: the cotangent that
 arrives, what is passed on, how the argument moves along the direction, and what would be passed on by mistake. So one
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.floating[Any]]
     Places = Mapping[str, Floats]  # leaves at several points, which are the first axis
 
-MARGIN = 1  # mistakes that are less likely than the likeliest by more than this are not told
+MARGIN = 1  # mistakes whose cost is larger than the smallest by more than this are left out
 RULES = {"mul": "product", "matmul": "product", "div": "quotient", "pow": "power"}
 SIGNED = ("neg", "cos", "acos", "rsqrt", "erfc")  # operations whose derivative brings a sign
 MOST_NEW = 24_000  # nodes that mistakes may take
@@ -87,7 +87,7 @@ class Found(NamedTuple):
 def single_mistakes(judged: Judgement) -> list[Reading]:
     """The single mistakes in the derivation whose result is the claim at every point, as far as balls do not refute it.
 
-    Where not every mistake could be tried, the note of what is judged says so.
+    Where not every mistake could be tried, `judged.note` says so.
     """
     sides = judged.sides()
     if sides is None:
@@ -125,7 +125,7 @@ def confirmed(judged: Judgement, sides: Sides, found: Sequence[Found]) -> list[t
 
 
 def written(found: Found, sure: bool, case: Case) -> Reading:
-    """A mistake as a reading: where, and what."""
+    """A reading that says where the mistake is and what it is."""
     places = dict.fromkeys(f"`{node_text(node, 40)}`" for node in (found.node, *(node for _, node in found.places)))
     more = f" (or at {counted(len(places) - NAMED, 'other place')})" if len(places) > NAMED else ""
     text = f"consistent with a mistake at {' or '.join([*places][:NAMED])}{more}: {found.slip.told}"
@@ -155,7 +155,7 @@ def rule_of(edge: Edge | None, case: Case, longest: int = 80) -> str | None:
 
 
 def told(slip: Slip, edge: Edge | None) -> Slip:
-    """A mistake of the error model, with the names of its place in the sentence."""
+    """A mistake of the error model, with the formulas of its place filled into the sentence."""
     if edge is None:
         return slip
     nodes = {"node": edge.node, "arg": edge.arg, "other": edge.other, "target": edge.target, "right": edge.partial}
@@ -164,7 +164,7 @@ def told(slip: Slip, edge: Edge | None) -> Slip:
 
 
 def of_factor(part: Part, factor: Fraction, made: Derivation) -> Slip:
-    """The mistake that a wrong factor of a part of the derivative is, as people say it."""
+    """What a wrong factor of a part of the derivative means: a dropped term, a wrong sign, a forgotten constant."""
     edge, arg = part.edge, f"`{node_text(part.edge.arg if part.edge else part.node, 40)}`"
     text = f"the part through {arg} has an extra factor {factor}"
     if 0 < abs(factor) < 1:
@@ -234,10 +234,13 @@ class MistakeSearch:
                 kept.setdefault((one.slip.name, one.node), one)
         return list(kept.values())[:MOST]
 
-    def product(self, part: Part, wrong: Node | None = None) -> Floats | None:
-        """What a part contributes at each place, or by how much a mistake changes it; 0 times anything is 0."""
+    def product(self, part: Part, wrong: Node | None = None) -> Floats:
+        """What a part contributes at each place, or by how much a mistake changes it; NaN where that is not known.
+
+        0 times anything is 0.
+        """
         if any(node not in self.values for node in (part.sent, part.tangent, wrong or part.sent)):
-            return None
+            return np.full(len(self.good), np.nan)
         first, second = self.values[part.sent], self.values[part.tangent]
         first = first if wrong is None else self.values[wrong] - first
         found = first * second
@@ -246,20 +249,16 @@ class MistakeSearch:
         total: Floats = found if found.ndim == 1 else found.reshape(len(found), -1).sum(axis=1)
         return total
 
-    def meets(self, change: Floats | None) -> bool:
+    def meets(self, change: Floats) -> bool:
         """Whether a change of the right derivative gives the claim, at every good place."""
-        if change is None:
-            return False
         change = change[self.good]
         off = np.abs(self.gap - change)
         if not (off <= self.most).all():  # so it is where the change is not finite
             return False
         return bool((off <= CLOSE * np.maximum(self.scale, np.abs(change))).all())
 
-    def factor(self, flow: Floats | None) -> Fraction | None:
+    def factor(self, flow: Floats) -> Fraction | None:
         """The simple factor of a part of the derivative that gives the claim at every place, other than 1."""
-        if flow is None:
-            return None
         seen = flow[self.good]
         if not np.isfinite(seen).all() or not seen.any():
             return None

@@ -33,7 +33,7 @@ UNNAMED = ("name", "broadcast", "reshape", "unslice")  # what nobody writes down
 
 
 class Edit(NamedTuple):
-    """A part of the claim, what should stand there, how it is told, and the likelihood of the slip: small is likely."""
+    """A part of the claim, what should stand there, the sentence about it, and its cost: the likelier, the smaller."""
 
     part: Node
     instead: Node
