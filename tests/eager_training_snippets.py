@@ -312,7 +312,7 @@ for i in range({steps}):
     losses.append(float(o.step(closure).detach()))
 text = repr(o)
 groups = [sorted((name, str(value)) for name, value in one.items()) for one in o.state_dict()['param_groups']]
-kept = [[(name, value) for name, value in one.items() if name not in ('old_dirs', 'old_stps', 'ro', 'H_diag', 'al')] for one in o.state_dict()['state'].values()]
+kept = [[(name, value) for name, value in one.items() if name not in ('old_dirs', 'old_stps', 'ro', 'H_diag', 'al', 'history')] for one in o.state_dict()['state'].values()]
 """
 OPTIM = {rule: TRAINING.format(rule=rule, steps=5 if "LBFGS" in rule else 50) for rule in _RULES}
 _SCHEDULES = [

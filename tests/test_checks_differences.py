@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from gradcli.checks.differences import both_sides, step_sequences
+from gradcli.checks.differences import step_sequences
 from gradcli.checks.differences.step_sequences import Estimate
 from gradcli.graph.domain import Closed, Interval, Open
 
@@ -95,7 +95,7 @@ def test_directions() -> None:
     [(np.abs, -1, 1), (lambda x: np.maximum(x, 0), 0, 1), (lambda x: x * np.abs(x), 0, 0), (np.exp, 1, 1)],
 )
 def test_both_sides(f: Scalar, left: float, right: float) -> None:
-    seen = both_sides.sides(lambda p: f(p[:, 0]), np.zeros(1), [np.ones(1)])[0]
+    seen = step_sequences.sides(lambda p: f(p[:, 0]), np.zeros(1), [np.ones(1)])[0]
     assert seen.left is not None
     assert seen.right is not None
     assert abs(seen.left.slope - left) <= seen.left.slope_bound + 1e-7
@@ -103,11 +103,11 @@ def test_both_sides(f: Scalar, left: float, right: float) -> None:
 
 
 def test_edges_and_jumps() -> None:
-    root = both_sides.sides(lambda p: np.sqrt(p[:, 0]), np.zeros(1), [np.ones(1)])[0]
+    root = step_sequences.sides(lambda p: np.sqrt(p[:, 0]), np.zeros(1), [np.ones(1)])[0]
     assert root.left is None
     assert root.right is not None
     assert root.right.slope == np.inf
-    step = both_sides.sides(lambda p: (p[:, 0] > 0) * 2.0, np.zeros(1), [np.ones(1)])[0]
+    step = step_sequences.sides(lambda p: (p[:, 0] > 0) * 2.0, np.zeros(1), [np.ones(1)])[0]
     assert step.right is not None
     assert abs(step.right.limit - 2) < 1e-9
     assert step.value == 0

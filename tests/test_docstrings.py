@@ -23,8 +23,10 @@ ROOMS_THAT_SHOW_HOW = (
 
 
 def examples_of(module: str) -> list[doctest.DocTest]:
+    """The examples of a module; those of tensors take `torch` as imported, as PyTorch's do."""
     found = importlib.import_module(module)
-    return [test for test in doctest.DocTestFinder(exclude_empty=True).find(found) if test.examples]
+    more = {"torch": importlib.import_module("gradcli.eager")} if module.startswith("gradcli.eager") else {}
+    return [test for test in doctest.DocTestFinder(exclude_empty=True).find(found, extraglobs=more) if test.examples]
 
 
 @pytest.mark.parametrize("module", MODULES)

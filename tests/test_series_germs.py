@@ -80,6 +80,9 @@ TIES = [
     ("where(x > 0, x*erfc(log(abs(log(x)))), 0)", 0.0, "unknown", [0, None]),
     ("where(x > 0, x**(x**x), 0)", 0.0, "KINK", [0, 1]),
     ("where(x > 0, x**(x**(x**x)), 1)", 0.0, "BOUNDARY", [0, -INF]),
+    ("where(x > 0, 1/(1 + exp(1/x)**2), 0)", 0.0, "smooth", [0, 0]),
+    ("where(x > 0, x*(exp(1/x)*exp(2/x))**-0.5 + x, 0)", 0.0, "KINK", [0, 1]),
+    ("where(x > 0, x**2*polygamma(1, x), 1)", 0.0, "smooth", [0, 0]),
 ]  # fmt: skip
 
 

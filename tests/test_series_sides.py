@@ -11,7 +11,7 @@ import pytest
 
 from gradcli.checks import Check, check_script
 from gradcli.checks.derivatives.jets import Sides, sides
-from gradcli.checks.differences import both_sides
+from gradcli.checks.differences.step_sequences import behaviour
 from gradcli.checks.evaluate import ball_numbers
 from tests.series_lines import lines
 
@@ -194,5 +194,5 @@ def test_differences_see_a_kink_beside_the_point_as_what_it_is(name: str, x: flo
         "clip": lambda p: np.clip(p[:, 0], 0, 1),
     }
     at_it = "DISCONTINUOUS" if name == "step" else "KINK"
-    assert both_sides.behaviour(functions[name], np.array([x]), [0], False, 0).verdict == "smooth"
-    assert both_sides.behaviour(functions[name], np.array([1.0]), [0], False, 0).verdict == at_it
+    assert behaviour(functions[name], np.array([x]), [0], False, 0).verdict == "smooth"
+    assert behaviour(functions[name], np.array([1.0]), [0], False, 0).verdict == at_it

@@ -1,5 +1,7 @@
 """`import gradcli.eager as torch`: define-by-run tensors with PyTorch's semantics, over gradcli's own rules.
 
+Examples in the documentation of functions and classes begin after this import.
+
 NumPy's floating-point warnings are off in every thread that uses tensors, the importing one included: overflow and
 division by zero give inf and NaN in silence, as they do in PyTorch. (Switching them per operation would cost more than
 the operation.)
@@ -24,18 +26,11 @@ import numpy as _np
 
 from gradcli.eager import autograd, linalg, special
 from gradcli.eager._core import dtypes as _dtypes
+from gradcli.eager._core import modes as _modes
 from gradcli.eager._core.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled
 from gradcli.eager._core.devices import device
 from gradcli.eager._core.dtypes import dtype, get_default_dtype, set_default_dtype
-from gradcli.eager._core.modes import always as _always
-from gradcli.eager._core.modes import (
-    enable_grad,
-    inference_mode,
-    is_grad_enabled,
-    is_inference_mode_enabled,
-    no_grad,
-    set_grad_enabled,
-)
+from gradcli.eager._core.modes import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
 from gradcli.eager._core.printing import set_printoptions
 from gradcli.eager._core.tensor import Size, Tensor
 from gradcli.eager._core.unsupported import VERSION as _VERSION
@@ -50,6 +45,7 @@ from gradcli.eager.random import default_generator as _default_generator
 
 __version__ = _VERSION
 _install.equip()
+is_inference_mode_enabled = _modes.is_inference_mode_enabled
 
 __all__ = ["Generator", "Size", "Tensor", "autograd", "device", "dtype", "enable_grad", "finfo", "get_default_dtype"]
 __all__ += ["iinfo", "inference_mode", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "is_grad_enabled"]
@@ -59,12 +55,12 @@ __all__ += ["set_default_dtype", "set_grad_enabled", "set_printoptions", "set_wa
 
 def set_warn_always(mode: Any) -> None:
     """Whether warnings that come once in a process come each time."""
-    _always[0] = mode is not False and mode != 0
+    _modes.always[0] = mode is not False and mode != 0
 
 
 def is_warn_always_enabled() -> Any:
     """Whether warnings that come once in a process come each time."""
-    return _always[0]
+    return _modes.always[0]
 
 
 def is_tensor(obj: Any) -> Any:
@@ -81,16 +77,7 @@ globals().update(_HARMLESS)
 globals().update(_TYPED)
 globals().update(_DTYPES)
 
-_ROOMS = {
-    "amp": "gradcli.eager.amp",
-    "distributions": "gradcli.eager.distributions",
-    "testing": "gradcli.eager.testing",
-    "func": "gradcli.eager.func",
-    "nn": "gradcli.eager.nn",
-    "optim": "gradcli.eager.optim",
-    "serialization": "gradcli.eager.serialization",
-    "utils": "gradcli.eager.utils",
-}
+_ROOMS = ("amp", "distributions", "func", "nn", "optim", "serialization", "testing", "utils")
 _LATER = {  # functions that few programs need
     "record": "gradcli.eager._trace",
     "vmap": "gradcli.eager.func",
@@ -105,7 +92,7 @@ def __dir__() -> list[str]:
 
 def __getattr__(name: str) -> Any:
     if name in _ROOMS:  # loaded when they are requested
-        return _import_module(_ROOMS[name])
+        return _import_module(f"{__name__}.{name}")
     if name in _LATER:
         return getattr(_import_module(_LATER[name]), name)
     raise _missing("", name, __dir__())

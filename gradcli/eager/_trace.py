@@ -7,16 +7,17 @@ becomes an operation with this rule.
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gradcli.diagnostics import Span
 from gradcli.eager import random as streams
 from gradcli.eager._core import dtypes, events, tracer
-from gradcli.eager._core.modes import enable_grad, line_of, no_grad, ours, place, state
+from gradcli.eager._core.modes import Place, enable_grad, line_of, no_grad, ours, place, state
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._core.tracer import Hidden, Traced, refused
 from gradcli.eager._engine.record import kind_of, manner
@@ -26,18 +27,13 @@ from gradcli.eager.autograd.function import Context, FunctionNode, class_of
 from gradcli.execution.evaluate import Tape
 from gradcli.graph.builder import Builder
 from gradcli.graph.node import LEAF, Node, reachable
+from gradcli.graph.primitive import Primitive
 from gradcli.graph.program import HandRule, Leaf, Program, cotangent_name
 from gradcli.graph.types import Type
 from gradcli.primitives import catalogue
 from gradcli.primitives.broadcasting import stretch
 from gradcli.transforms.handwritten import by_hand
 from gradcli.transforms.reverse import between, placed
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from gradcli.eager._core.modes import Place
-    from gradcli.graph.primitive import Primitive
 
 HELD = by_hand("held", "A value that derivatives take for a constant, and oracles do not.", 0, lambda value, xs, ct: ())
 KINDS = {"f": "float", "i": "int", "u": "int", "b": "bool"}
@@ -319,7 +315,6 @@ def record(f: Callable[..., Any], *example: Tensor, runs: int = MOST_RUNS, value
     is recorded. RuntimeError for what reads entries: `item()`, random numbers, shapes that depend on data, NumPy in a
     forward or backward.
 
-    >>> import gradcli.eager as torch
     >>> from gradcli.execution.evaluate import evaluate
     >>> program = torch.record(lambda x: x * 2 if x > 0 else -x, torch.tensor(3.0))
     >>> evaluate(program, {"x": 3.0}), evaluate(program, {"x": -5.0})

@@ -17,6 +17,7 @@ from gradcli.eager._core.devices import cuda_is_available, device
 from gradcli.eager._core.events import per_thread
 from gradcli.eager._core.modes import once, warn
 from gradcli.eager._core.unsupported import room
+from gradcli.eager._engine.arguments import constructor, options
 
 Optimizer = Any  # of `optim`, which stands on this module
 __all__ = ["GradScaler", "autocast"]
@@ -78,15 +79,11 @@ def get_autocast_dtype(device_type: str) -> dtypes.dtype:
     return _TARGETS[device(device_type).type]
 
 
-_STATE = ("scale", "growth_factor", "backoff_factor", "growth_interval", "_growth_tracker")
-
-
 class GradScaler:
     """Scales losses, so that small gradients survive in half precision, and the gradients back before a step.
 
     With `enabled=False`, or for a GPU that is not there (UserWarning), everything passes unchanged.
 
-    >>> import gradcli.eager as torch
     >>> w = torch.ones(1, requires_grad=True)
     >>> optimizer, scaler = torch.optim.SGD([w], lr=0.25), GradScaler("cpu")
     >>> scaler.scale((w * w).sum()).backward()
@@ -96,23 +93,17 @@ class GradScaler:
     (tensor([0.5000], requires_grad=True), 65536.0)
     """
 
-    def __init__(
-        self,
-        device: str = "cuda",
-        init_scale: float = 2.0**16,
-        growth_factor: float = 2.0,
-        backoff_factor: float = 0.5,
-        growth_interval: int = 2000,
-        enabled: bool = True,
-    ) -> None:
+    def _start(self, device: str, init_scale: float, enabled: bool, **state: Any) -> None:
         if enabled and device == "cuda" and not cuda_is_available():
             warn("GradScaler is enabled, but CUDA is not available: it is disabled", UserWarning)
             enabled = False
-        if enabled and not backoff_factor < 1 < growth_factor:
+        if enabled and not state["backoff_factor"] < 1 < state["growth_factor"]:
             raise AssertionError("the growth factor must be > 1.0, and the backoff factor < 1.0")
-        self._enabled = enabled
-        self._state = dict(zip(_STATE, (init_scale, growth_factor, backoff_factor, growth_interval, 0), strict=True))
+        self._enabled, self._state = enabled, {"scale": init_scale, **state, "_growth_tracker": 0}
         self._finite: dict[int, bool] = {}  # by optimizer, whether the gradients that were scaled back are finite
+
+    _options = options("device='cuda', init_scale=65536.0, growth_factor=2.0, backoff_factor=0.5")
+    __init__ = constructor([*_options, *options("growth_interval=2000, enabled=True")], _start)
 
     def scale(self, outputs: Any) -> Any:
         """A tensor, or the tensors of a list or tuple, times the scale."""
@@ -165,7 +156,7 @@ class GradScaler:
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Continue from a `state_dict()`."""
         if self._enabled:
-            self._state = {name: state_dict[name] for name in _STATE}
+            self._state = {name: state_dict[name] for name in self._state}
 
 
 def deprecated(kind: str) -> dict[str, Any]:

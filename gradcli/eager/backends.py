@@ -4,7 +4,6 @@ gradcli computes in one way, so a flag keeps what is assigned to it, a decorator
 about other hardware is answered with no. `torch.backends` is this module; the other modules and functions are made from
 the tables below.
 
->>> import gradcli.eager as torch
 >>> torch.backends.cudnn.benchmark = True
 >>> torch.backends.cudnn.benchmark, torch.backends.mps.is_available()
 (True, False)
@@ -74,20 +73,10 @@ MODULES: dict[str, dict[str, Any]] = {
         "is_built": _NO,
         **dict.fromkeys(("enable_flash_sdp", "enable_mem_efficient_sdp", "enable_math_sdp"), _NONE),
     },
-    "backends.cuda.matmul": {
-        "allow_tf32": False,
-        "allow_fp16_reduced_precision_reduction": True,
-        "allow_bf16_reduced_precision_reduction": True,
-    },
-    "backends.cudnn": {
-        "enabled": True,
-        "benchmark": False,
-        "deterministic": False,
-        "allow_tf32": True,
-        "is_available": _NO,
-        "version": _NONE,
-        "flags": lambda *args, **kwargs: nullcontext(),
-    },
+    "backends.cuda.matmul": {f"allow_{kind}_reduced_precision_reduction": True for kind in ("fp16", "bf16")}
+    | {"allow_tf32": False},
+    "backends.cudnn": {"enabled": True, "benchmark": False, "deterministic": False, "allow_tf32": True}
+    | {"is_available": _NO, "version": _NONE, "flags": _always(nullcontext())},
     "backends.mps": {"is_available": _NO, "is_built": _NO},
     "compiler": {"disable": _unchanged, "is_compiling": _NO, "reset": _NONE},
     "cuda": _CUDA,
@@ -97,12 +86,8 @@ MODULES: dict[str, dict[str, Any]] = {
     "xpu": _ABSENT,
 }
 # settings that a pair of functions sets and gets, with their value at first
-SETTINGS: dict[str, Any] = {
-    "float32_matmul_precision": "highest",
-    "num_threads": os.cpu_count() or 1,
-}
+SETTINGS: dict[str, Any] = {"float32_matmul_precision": "highest", "num_threads": os.cpu_count() or 1}
 PRECISIONS = ("highest", "high", "medium")
-FUNCTIONS: dict[str, Any] = {}
 _values = dict(SETTINGS)
 _deterministic = [False]
 
@@ -180,13 +165,10 @@ def get_default_device() -> device:
     return CPU
 
 
+_functions = (compile, use_deterministic_algorithms, are_deterministic_algorithms_enabled)
+FUNCTIONS: dict[str, Any] = {one.__name__: one for one in (*_functions, set_default_device, get_default_device)}
 for _name in SETTINGS:
-    FUNCTIONS.update(_pair(_name))
-for _function in (
-    *(compile, use_deterministic_algorithms, are_deterministic_algorithms_enabled),
-    *(set_default_device, get_default_device),
-):
-    FUNCTIONS[_function.__name__] = _function
+    FUNCTIONS |= _pair(_name)
 
 MADE = {name: _module(name, names) for name, names in MODULES.items()}
 TOP = {name: module for name, module in MADE.items() if "." not in name}  # those directly below `torch`

@@ -51,9 +51,7 @@ class Distribution:
 
     def rsample(self, sample_shape: Any = ()) -> Any:
         """A draw through which gradients flow."""
-        raise NotImplementedError(
-            f"{type(self).__name__} has no reparameterised samples, so rsample() is not available"
-        )
+        raise NotImplementedError(f"{type(self).__name__} has no reparameterised samples: rsample() is not available")
 
     def sample(self, sample_shape: Any = ()) -> Any:
         """A draw without a gradient."""
@@ -71,10 +69,7 @@ class Distribution:
             raise ValueError("The value argument to log_prob must be a Tensor")
         for n, m in zip(reversed(value.shape), reversed(self._batch_shape), strict=False):
             if n != m and 1 not in (n, m):
-                raise ValueError(
-                    f"Value is not broadcastable with batch_shape+event_shape: {tuple(value.shape)} vs "
-                    f"{tuple(self._batch_shape)}."
-                )
+                raise ValueError(f"Value of {tuple(value.shape)} is not broadcastable with {tuple(self._batch_shape)}")
         if not holds(value).all():
             raise ValueError(f"Expected value argument to be within the support of {self!r}, but found {value}")
 
@@ -103,7 +98,6 @@ def _is_number(x: Any) -> Any:
 class Normal(Distribution):
     """The normal law with mean `loc` and standard deviation `scale`.
 
-    >>> import gradcli.eager as torch
     >>> Normal(0.0, 1.0).log_prob(torch.tensor(0.0))
     tensor(-0.9189)
     """
@@ -171,7 +165,6 @@ class _ProbsOrLogits(Distribution):
 class Bernoulli(_ProbsOrLogits):
     """The law of 0 and 1: `probs` is the probability of 1, `logits` is log(probs / (1 - probs)).
 
-    >>> import gradcli.eager as torch
     >>> Bernoulli(0.25).log_prob(torch.tensor(1.0)).exp()
     tensor(0.2500)
     """
@@ -215,7 +208,6 @@ class Bernoulli(_ProbsOrLogits):
 class Categorical(_ProbsOrLogits):
     """The law of whole numbers from 0 on, with probabilities in the last axis (`probs`, or `logits` up to a constant).
 
-    >>> import gradcli.eager as torch
     >>> Categorical(torch.tensor([1.0, 3.0])).log_prob(torch.tensor(1)).exp()
     tensor(0.7500)
     """
@@ -287,7 +279,6 @@ _RULES: dict[Any, Any] = {Normal: _of_normal, Categorical: _of_categorical, Bern
 def kl_divergence(p: Distribution, q: Distribution) -> Any:
     """The divergence of p from q. NotImplementedError unless both are of one class of those above.
 
-    >>> import gradcli.eager as torch
     >>> kl_divergence(Normal(0.0, 1.0), Normal(1.0, 1.0))
     tensor(0.5000)
     """

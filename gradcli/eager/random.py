@@ -13,9 +13,8 @@ from __future__ import annotations
 
 import math
 import os
-from functools import wraps
 from threading import RLock
-from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -24,7 +23,7 @@ from gradcli.eager._core.devices import CPU
 from gradcli.eager._core.events import per_thread
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -135,20 +134,7 @@ class State(NamedTuple):
     spare: float | None
 
 
-P = ParamSpec("P")
-R = TypeVar("R")
-_drawing = RLock()
-
-
-def _one_at_a_time(method: Callable[P, R]) -> Callable[P, R]:
-    """A method of generators that threads call one after the other: several of them may share one generator."""
-
-    @wraps(method)
-    def alone(*args: P.args, **kwargs: P.kwargs) -> R:
-        with _drawing:
-            return method(*args, **kwargs)
-
-    return alone
+_alone = RLock()  # threads may share a generator: each number is drawn once, by whichever comes first
 
 
 class Generator:
@@ -169,7 +155,6 @@ class Generator:
         with devices.device(device) as self.device:
             self.manual_seed(seed)
 
-    @_one_at_a_time
     def manual_seed(self, seed: int) -> Generator:
         """Start the stream of `seed` (-2**63 to 2**64-1; ValueError outside) and forget a normal number kept back.
 
@@ -192,12 +177,10 @@ class Generator:
         """The seed that the stream started from."""
         return self._seed
 
-    @_one_at_a_time
     def get_state(self) -> State:
         """The state now; later draws do not change it."""
         return State(self._seed, None if self._bits is None else self._bits.state, self._spare)
 
-    @_one_at_a_time
     def set_state(self, state: State) -> Generator:
         """Continue from a state that `get_state` returned.
 
@@ -219,7 +202,6 @@ class Generator:
         """Normal numbers of mean 0 and deviation 1."""
         return self.normal(shape, 0.0, 1.0, dtype)
 
-    @_one_at_a_time
     def uniform(self, shape: Shape, low: float = 0.0, high: float = 1.0, dtype: str = "float32") -> Array:
         """Uniform numbers in [low, high)."""
         _require(dtype)
@@ -243,7 +225,6 @@ class Generator:
         values[values == values.dtype.type(high)] = low
         return values.reshape(shape)
 
-    @_one_at_a_time
     def normal(
         self, shape: Shape, mean: float = 0.0, std: float = 1.0, dtype: str = "float32", *, contiguous: bool = True
     ) -> Array:
@@ -268,14 +249,12 @@ class Generator:
             values = fma32(values, np.float32(std), np.float32(mean))
         return values.astype(dtype, copy=False).reshape(shape)
 
-    @_one_at_a_time
     def bernoulli(self, shape: Shape, probability: float = 0.5) -> Array:
         """True with the given probability; what dropout draws, with the probability to keep."""
         if not 0 <= probability <= 1:
             raise RuntimeError(f"bernoulli: a probability lies in [0, 1], {probability} does not")
         return (self._doubles(_count(shape)) < probability).reshape(shape)
 
-    @_one_at_a_time
     def bernoulli_each(self, probabilities: Array) -> Array:
         """True with each of the given probabilities (float32 or float64): `torch.bernoulli`."""
         if not ((probabilities >= 0) & (probabilities <= 1)).all():
@@ -284,7 +263,6 @@ class Generator:
         drawn: Array = draw(probabilities.size).reshape(probabilities.shape) < probabilities
         return drawn
 
-    @_one_at_a_time
     def randint(self, low: int, high: int, shape: Shape) -> Array:
         """Whole numbers (int64) in [low, high).
 
@@ -301,7 +279,6 @@ class Generator:
         # modulo 2**64 the sum is right whatever the sign of `low`
         return (words % np.uint64(span) + np.uint64(low % 2**64)).view(np.int64).reshape(shape)
 
-    @_one_at_a_time
     def randperm(self, count: int) -> Array:
         """The numbers 0 to count - 1 (int64) in random order, by Fisher and Yates' exchanges from the front."""
         _count((count,))
@@ -322,11 +299,12 @@ class Generator:
         return _fill(array, self.normal((array.size,), mean, std, array.dtype.name, contiguous=contiguous))
 
     def _engine(self) -> np.random.MT19937:
-        if self._bits is None:
-            self._bits = np.random.MT19937()
-            seeded: Any = np.random.RandomState(self._seed % 2**32).get_state(legacy=False)
-            self._bits.state = seeded
-        return self._bits
+        with _alone:
+            if self._bits is None:
+                self._bits = np.random.MT19937()
+                seeded: Any = np.random.RandomState(self._seed % 2**32).get_state(legacy=False)
+                self._bits.state = seeded
+            return self._bits
 
     def _words(self, count: int) -> NDArray[np.uint32]:
         return self._engine().random_raw(count).astype(np.uint32)
@@ -342,13 +320,14 @@ class Generator:
         return (self._long_words(count) & np.uint64(2**53 - 1)).astype(np.float64) * 2.0**-53
 
     def _one_normal(self) -> float:
-        if self._spare is not None:
-            value, self._spare = self._spare, None
-            return value
-        turn, distance = self._doubles(2).tolist()
-        radius, angle = math.sqrt(-2 * math.log1p(-distance)), TWO_PI * turn
-        self._spare = radius * math.sin(angle)
-        return radius * math.cos(angle)
+        with _alone:
+            if self._spare is not None:
+                value, self._spare = self._spare, None
+                return value
+            turn, distance = self._doubles(2).tolist()
+            radius, angle = math.sqrt(-2 * math.log1p(-distance)), TWO_PI * turn
+            self._spare = radius * math.sin(angle)
+            return radius * math.cos(angle)
 
     def _blocks(self, count: int, draw: Any, transform: Any, exact: bool = False) -> Array:
         """Blocks of 16 uniform numbers to normal ones; the last 16 are drawn anew when `count` is not a multiple of 16.

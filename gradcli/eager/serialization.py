@@ -57,7 +57,6 @@ def save(
     a folder that does not exist; AttributeError for what is not a file.
 
     >>> import io
-    >>> import gradcli.eager as torch
     >>> file = io.BytesIO()
     >>> torch.save({"weight": torch.ones(2), "epoch": 3}, file)
     >>> _ = file.seek(0)
@@ -150,7 +149,8 @@ class _Writer:
         if kind in _SEQUENCES.values():
             return [kind.__name__, [self._node(one, (*place, str(i)), depth + 1) for i, one in enumerate(x)]]
         if kind in _MAPPINGS.values():
-            return [kind.__name__, [self._pair(key, one, place, depth + 1) for key, one in x.items()]]
+            pairs = [[self._node(one, (*place, str(pair[0])), depth + 1) for one in pair] for pair in x.items()]
+            return [kind.__name__, pairs]
         if kind is complex:
             return ["complex", [self._node(part, place, depth) for part in (x.real, x.imag)]]
         for tag, (written, encode, _) in _TEXTS.items():
@@ -161,9 +161,6 @@ class _Writer:
             self._tensors.append((node, np.asarray(x), ".".join(place)))
             return node
         raise TypeError(_refused(x, place))
-
-    def _pair(self, key: Any, x: Any, place: tuple[str, ...], depth: int) -> list[Any]:
-        return [self._node(key, place, depth), self._node(x, (*place, str(key)), depth)]
 
     def _place(self) -> None:
         """Give every tensor an entry: those that share memory one together, with the place of each in it."""

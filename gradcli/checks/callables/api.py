@@ -139,17 +139,15 @@ def report_on(
     from gradcli.checks.callables.recorded import Rigorous, by_recording, recording
 
     seed = seed_of(about.title, arguments) if options.seed is None else options.seed
-    exact, rules, remarks = Rigorous({}, [], [])
+    exact, rules, seen = Rigorous({}, [], [])
     if not options.rtol:
         program = recording(box, seed) if record is None else record(seed)
-        exact, rules, remarks = by_recording(box, program, seed, options.samples, options.witnesses)
-    if exact.keys() >= {*box.names}:
-        verdicts = exact
-        remarks = [*remarks, *not_judged(box)]
-    else:
-        verdicts, more = examined(box, value, seed, options.samples, options.rtol)
-        verdicts, remarks = {**verdicts, **exact}, [*remarks, *more]
-    remarks = [*box.remarks(), *remarks, *nothing_sent(box, verdicts)]
+        exact, rules, seen = by_recording(box, program, seed, options.samples, options.witnesses)
+    verdicts, more = exact, list[str]()
+    if {*box.names} - exact.keys():
+        others, more = examined(box, value, seed, options.samples, options.rtol)
+        verdicts = {**others, **exact}
+    remarks = [*box.remarks(), *seen, *not_judged(box), *more, *nothing_sent(box, verdicts)]
     points = {one.name: np.asarray(one.array) for one in arguments if one.array is not None}
     where = point_text(points, box.names or list(points))
     found = [(f"callable:{name}", "callable", name, about.file, about.line, one) for name, one in verdicts.items()]

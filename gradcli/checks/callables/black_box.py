@@ -93,8 +93,7 @@ def not_judged(box: Box) -> Iterator[str]:
 
 
 def precision(box: Box) -> Iterator[str]:
-    """What is said of arguments that are not judged, and of float32."""
-    yield from not_judged(box)
+    """What is said of float32."""
     if box.dtype == SINGLE:
         yield "f returns float32: errors below 6e-08 of its value cannot be detected"
     if box.claimed == SINGLE:

@@ -21,7 +21,7 @@ import numpy as np
 
 from gradcli.checks.callables import runner
 from gradcli.checks.callables.api import About, Options, failed, report_on
-from gradcli.checks.callables.runner import FIELDS, RUNNING, file_of
+from gradcli.checks.callables.runner import FIELDS, RUNNING
 from gradcli.checks.report import Check, Report, summarised, timed
 from gradcli.checks.witnesses import parse_witnesses
 from gradcli.child_process import receive, send, start
@@ -88,7 +88,7 @@ def check_target(
     with closing(Runner(seconds)) as child:
         try:
             first = child.exchange(request)
-            report, heard = judged(child, first, arrays, options)
+            report, heard = judged(child, first, python, arrays, options)
         except Lost:
             report, heard = None, []
     if report is None:
@@ -113,8 +113,14 @@ def checked_target(text: str) -> None:
         raise error("GC731", f"cannot read {visible(place, 200)}: no such file")
 
 
+def file_of(target: str) -> str | None:
+    """The file of a target as it was written; None for a dotted name."""
+    place = target.rpartition(":")[0]
+    return place if place.endswith(".py") else None
+
+
 def judged(
-    child: Runner, first: Message, arrays: Mapping[str, NDArray[Any]], options: Options
+    child: Runner, first: Message, python: str, arrays: Mapping[str, NDArray[Any]], options: Options
 ) -> tuple[Report, list[str]]:
     """The report on a function that runs in `child`, and what its module prints; `first` is the answer to the request.
 
@@ -123,8 +129,9 @@ def judged(
     if "refusal" in first:
         raise GradcliError(*(Diagnostic(code, told, help=hint, severity=s) for code, told, hint, s in first["refusal"]))
     try:
-        file = None if first["file"] is None else str(first["file"])
-        about = About(str(first["title"]), file, None if first["line"] is None else int(first["line"]))
+        place, _, name = python.rpartition(":")
+        title = visible(f"{os.path.basename(place) if file_of(python) else place}:{name}", 200)
+        about = About(title, file_of(python), None if first["line"] is None else int(first["line"]))
         heard = [str(text) for text in first["heard"]]
         if "failure" in first:
             return failed(Failed(**first["failure"]), about), heard

@@ -1,10 +1,10 @@
-"""Rigorous verdicts for functions of gradcli's tensors whose graph can be recorded.
+"""Rigorous verdicts for functions whose graph can be recorded, of NumPy, PyTorch, JAX or gradcli's tensors.
 
-The function runs once on stand-ins, and what it computes becomes a program that every oracle can read: then its own
-gradient, or the backward of a `Function`, is judged as a script's is. A recording counts only where it gives the
-function's own values, at the point and beside it, and the function's own gradient there. The recording is a table of
-plain data (`graph/flat.py`): a function may run in another process than the one that judges it. Imports no tensors:
-its caller has imported them.
+The function runs on values that record what is done with them, and what it computes becomes a program that every oracle
+can read: its gradient, written by hand or the library's own, is then judged as a script's is. A recording counts only
+where it gives the function's own values, at the point and beside it, and the function's own gradient there. It is a
+table of plain data (`graph/flat.py`): a function may run in another process than the one that judges it. Nothing here
+imports a library of tensors: its caller has imported it.
 """
 
 from __future__ import annotations

@@ -91,9 +91,6 @@ def serve(request: dict[str, Any], requests: IO[bytes], answers: IO[bytes]) -> N
     plain = {name: complex if value.dtype.kind == "c" else float for name, value in at.items()}
     at = {name: array if array.shape else plain[name](array) for name, array in at.items()}
     wrt, seconds, dtype = request["wrt"], request["timeout"], request["dtype"]
-    file = file_of(request["python"])
-    place, _, name = request["python"].rpartition(":")
-    title = visible(f"{Path(file).name if file else place}:{name}", 200)
     send(answers, {"stage": LOADING})
     loader = Loader(Listener())
     line = None
@@ -102,7 +99,6 @@ def serve(request: dict[str, Any], requests: IO[bytes], answers: IO[bytes]) -> N
         df = loader.target(request["grad"]) if request["grad"] else None
         own = df is None and not library_of(f, list(at.values()), True).differentiates
         line = line_of(f)
-        heard = loader.listener.notes()
 
         def stage(role: str) -> None:
             send(answers, {"stage": f"{RUNNING} {role}"})
@@ -113,19 +109,13 @@ def serve(request: dict[str, Any], requests: IO[bytes], answers: IO[bytes]) -> N
         ) as box:
             given = box.arguments
             box, value = opened(box)
-            told = {"title": title, "file": file, "line": line, "heard": heard}
+            told = {"line": line, "heard": loader.listener.notes()}
             send(answers, {**told, **description(box, given), "value": value})
             while (question := receive(requests)) is not None:
                 send(answers, answer(box, question))
-    except Failed as problem:
-        send(answers, failure(problem, title, file, line, loader))
-    except KeyboardInterrupt:
-        send(answers, failure(Failed("f", "f raises KeyboardInterrupt"), title, file, None, loader))
-
-
-def failure(problem: Failed, title: str, file: str | None, line: int | None, loader: Loader) -> dict[str, Any]:
-    """The message that says that the function cannot be run."""
-    return {"failure": vars(problem), "title": title, "file": file, "line": line, "heard": loader.listener.notes()}
+    except (Failed, KeyboardInterrupt) as problem:
+        reason = problem if isinstance(problem, Failed) else Failed("f", "f raises KeyboardInterrupt")
+        send(answers, {"failure": vars(reason), "line": line, "heard": loader.listener.notes()})
 
 
 class Loader:
@@ -175,12 +165,6 @@ class Loader:
         sys.modules[name] = module
         spec.loader.exec_module(module)  # allowed: to run this file is what --python is for
         return module
-
-
-def file_of(target: str) -> str | None:
-    """The file of a target as it was written; None for a dotted name."""
-    place = target.rpartition(":")[0]
-    return place if place.endswith(".py") else None
 
 
 # --- questions and answers --------------------------------------------------------------------------------------------

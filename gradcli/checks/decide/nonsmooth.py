@@ -14,8 +14,7 @@ from gradcli.checks.decide.case import RIGHT, Outcome
 from gradcli.checks.decide.floats import evaluated
 from gradcli.checks.decide.kinks import describe, on
 from gradcli.checks.decide.refutation import refuted
-from gradcli.checks.differences.both_sides import Behaviour
-from gradcli.checks.differences.both_sides import inside as between
+from gradcli.checks.differences.step_sequences import Behaviour
 from gradcli.checks.formatting import counted, node_text
 from gradcli.diagnostics import Diagnostic
 
@@ -95,7 +94,7 @@ def nonsmooth_outcome(
         evidence |= {"value": seen.value, "limits": list(seen.limits)}
         message = f"the value jumps here: {message}" if message else "the value jumps here"
     elif seen.verdict == "KINK":
-        inside = evidence["inside"] = between(returned, seen)
+        inside = evidence["inside"] = seen.has_between(returned)
         message += f": slopes {slopes(seen)}"
         if all(one is not None and one == other for one, other in zip(seen.left, seen.right, strict=True)):
             message += "; the partial derivatives exist, but not those in other directions"

@@ -20,7 +20,7 @@ from gradcli.checks.decide.nonsmooth import nonsmooth_outcome
 from gradcli.checks.decide.precision import float_tie
 from gradcli.checks.decide.refutation import disagrees
 from gradcli.checks.diagnosis.ratios import Comparison, Reading, of_entries, readings
-from gradcli.checks.differences import both_sides, step_sequences
+from gradcli.checks.differences import step_sequences
 from gradcli.checks.differences.step_sequences import STILL, UNMOVED, bent, suspicious, vertical
 from gradcli.checks.differences.survey import COMBINED, Survey, contradicted, together
 from gradcli.checks.formatting import counted, position
@@ -438,7 +438,7 @@ class BlackBox(ByDifferences):
             combined: Floats = survey.f(points) @ survey.weights[row]
             return combined
 
-        seen = both_sides.behaviour(output, survey.x, looked, joint=not entries, seed=survey.seed)
+        seen = step_sequences.behaviour(output, survey.x, looked, joint=not entries, seed=survey.seed)
         if seen.verdict == "BOUNDARY":
             real = None in (*seen.left, *seen.right) or any(vertical(one.seen) for one in suspects)
         else:
@@ -516,7 +516,7 @@ def relative_gap(one: Finding) -> float:
     return one.gap / max(abs(one.seen.estimate.value), 1e-300)
 
 
-def entries_bend(seen: both_sides.Behaviour, suspects: Sequence[Finding]) -> bool:
+def entries_bend(seen: step_sequences.Behaviour, suspects: Sequence[Finding]) -> bool:
     """Whether the steps of the suspects bend as far as the slopes on both sides say; directions count as they are."""
     pairs = [pair for pair in zip(seen.left, seen.right, strict=True) if None not in pair and pair[0] != pair[1]]
     own = [one for one in suspects if one.entry is not None]

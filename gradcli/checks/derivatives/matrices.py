@@ -17,7 +17,7 @@ from flint import acb_mat, arb, arb_mat, arb_series, fmpq, fmpq_mat
 from gradcli.checks.evaluate.interpretation import Failed, Failure, Tie, TooShort, Unbounded, Undecided, Unsupported
 from gradcli.checks.expansions.complex_numbers import Complex
 from gradcli.checks.expansions.log_puiseux import ONE, POWERS, STEP, Expansion
-from gradcli.checks.expansions.power_series import Series, capacity
+from gradcli.checks.expansions.power_series import Series, capacity, coefficients
 from gradcli.primitives.exact_matrices import each_matrix, product, transposed
 
 if TYPE_CHECKING:
@@ -67,14 +67,6 @@ def in_series(a: Matrix) -> tuple[Matrix, int]:
     known = [x.rest[0] * root for x in moving if x.rest is not None]
     terms = max(1, min([POWERS, *map(ceil, known)]))
     return [[Series(x.in_powers(root, terms)) if isinstance(x, Expansion) else x for x in row] for row in a], root
-
-
-def coefficients(a: Matrix) -> list[Any]:
-    """The coefficients of a matrix of series and balls, each a matrix of python-flint."""
-    terms = min((x.s.prec for row in a for x in row if isinstance(x, Series)), default=1)
-    still = [[x if type(x) is arb else x.constant for x in row] for row in a]
-    moved = ([[0 if type(x) is arb else x.s[k] for x in row] for row in a] for k in range(1, terms))
-    return [arb_mat(rows) for rows in (still, *moved)]
 
 
 def by_series(rule: Callable[[Any, Matrix], Matrix]) -> Callable[[Any, Matrix], Matrix]:

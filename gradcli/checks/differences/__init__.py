@@ -1,5 +1,5 @@
 """What values alone say of a derivative, of scripts and of black boxes alike.
 
-Begin with `step_sequences`, the difference engine; `survey` compares a whole claimed gradient with it, `both_sides`
-looks for kinks and jumps. Nothing here reads a derivative rule, and nothing gives a verdict: that is `decide`.
+Begin with `step_sequences`, the difference engine; `survey` compares a whole claimed gradient with it. Nothing here
+reads a derivative rule, and nothing gives a verdict: that is `decide`.
 """

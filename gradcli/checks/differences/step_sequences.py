@@ -1,12 +1,14 @@
 """Derivatives from values alone, with error bounds: central differences of order four for a sequence of twelve steps.
 
-The best step is judged by its neighbours and by a bound on rounding, or on the noise of f where that is coarser. A
-function that does not move is unknown, never zero; an even function is read in its own way. What the steps show of a
-claim, and whether they look like a kink, a jump or a vertical slope, is asked of the same record.
+The differences of each step are extrapolated from two step lengths (Richardson). The error of a step is how far its
+neighbours are, plus a bound on rounding, or on the noise of f where that is coarser. The derivative of a function that
+does not change is unknown, never zero; a function that is even about the point has the slope 0. The same record shows
+whether the steps contradict a claim, and whether they look like a kink, a jump or a vertical slope.
 """
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -90,19 +92,22 @@ def differences(
     `sizes` what a step may be as large as where the point's own size is too small a step. Where f is too wild for the
     steps, or they are too small for it, a second step sequence is tried.
     """
+
+    def better(i: int, first: float) -> list[Differences]:
+        """The more informative of two step sequences of each combination."""
+        (again,) = _taken(f, x, [directions[i]], [first], weights, here, noise)
+        return [max(pair, key=_quality) for pair in zip(found[i], again, strict=True)]
+
     reach = [np.inf] * len(directions) if reach is None else reach
     firsts = [first_step(x, d, r) for d, r in zip(directions, reach, strict=True)]
     found = _taken(f, x, directions, firsts, weights, here, noise)
-    for i, (d, first) in enumerate(zip(directions, firsts, strict=True)):
+    for i, first in enumerate(firsts):
         if any(map(_coarse, found[i])):
-            (finer,) = _taken(f, x, [d], [first * RATIO**-FINER], weights, here, noise)
-            found[i] = [
-                better(one, other) if _converges(other) else one for one, other in zip(found[i], finer, strict=True)
-            ]
+            finer = better(i, first * RATIO**-FINER)
+            found[i] = [new if _converges(new) else old for old, new in zip(found[i], finer, strict=True)]
         wider = 0.0 if sizes is None else _power_of_two(min(FIRST * sizes[i], 0.45 * reach[i]))
-        if wider > 8 * first > 0 and any(map(weak, found[i])):
-            (again,) = _taken(f, x, [d], [wider], weights, here, noise)
-            found[i] = [better(one, other) for one, other in zip(found[i], again, strict=True)]
+        if wider > 8 * first > 0 and any(map(_weak, found[i])):
+            found[i] = better(i, wider)
     return found
 
 
@@ -181,10 +186,10 @@ def noise_of(f: Function, x: Floats, d: Floats, here: Floats) -> Floats:
         spacing = max(scale * 2.0**-44 * 64.0**power, 4.0 * tiniest)
         rows = evaluated(f, x + spacing * np.arange(TABLE)[:, None] * d)
         for k in np.flatnonzero(unknown):
-            told = _table(rows[:, k])
-            if told is not None:
+            level = _table(rows[:, k])
+            if level is not None:
                 unknown[k] = False
-                noise[k] = told
+                noise[k] = level
         if not unknown.any():
             break
     return np.where(noise > 4.0 * EPSILON * np.abs(here), noise, 0.0)
@@ -226,7 +231,7 @@ def _read(x: Floats, d: Floats, steps: Floats, values: Floats, here: float, nois
         estimate, noise = _settled(h, used, noise)
         slopes, errors = slopes_of(h, used, noise)
     if not steps[0] > 0:
-        estimate = Estimate(float("nan"), float("inf"), "the point lies on the edge of its domain")
+        estimate = _unknown("the point lies on the edge of its domain")
     elif estimate.reason is not None and len(h) >= EVEN:
         if (used == here).all():
             still = True
@@ -242,28 +247,22 @@ def _settled(h: Floats, values: Floats, noise: float) -> tuple[Estimate, float]:
     Where f has a ripple on a slope, large steps agree on the slope without the ripple, and the smallest ones agree on
     another: what is above them does not count. Where the smallest do not agree with each other, it is noise.
     """
-    start, estimate = 0, best_step(h, values, noise)
+    estimate = best_step(h, values, noise)
     while estimate.reason is None:
-        rest, used = h[start:], values[start:]
-        slopes, errors = slopes_of(rest, used, noise)
+        slopes, errors = slopes_of(h, values, noise)
         best = int(np.argmin(errors))
-        rounding = 3.0 * np.maximum(EPSILON * np.abs(used).max(axis=1), noise) / rest
         apart = np.abs(slopes - estimate.value)[best:]
-        if (apart <= estimate.bound + UNEXPLAINED * rounding[best:]).all():
-            return estimate, noise
-        if abs(slopes[-1] - slopes[-2]) > 0.1 * float(apart[-2:].min()):
-            louder = float((apart * rest[best:]).max()) / 1.5
-            if louder <= noise:
-                break
-            noise = louder
-        else:
-            start += best + 1
-        if len(h) - start < 3:
+        if (apart <= estimate.bound + UNEXPLAINED * _rounding(h, values, noise)[best:]).all():
             break
-        estimate = best_step(h[start:], values[start:], noise)
-    else:
-        return estimate, noise
-    return Estimate(float("nan"), float("inf"), "the slope of f changes with the step"), noise
+        louder = float((apart * h[best:]).max()) / 1.5
+        noisy = abs(slopes[-1] - slopes[-2]) > 0.1 * float(apart[-2:].min())
+        if not noisy:
+            h, values = h[best + 1 :], values[best + 1 :]
+        if len(h) < 3 or (noisy and louder <= noise):
+            return _unknown("the slope of f changes with the step"), noise
+        noise = louder if noisy else noise
+        estimate = best_step(h, values, noise)
+    return estimate, noise
 
 
 def best_step(h: Floats, values: Floats, noise: float = 0.0) -> Estimate:
@@ -272,14 +271,14 @@ def best_step(h: Floats, values: Floats, noise: float = 0.0) -> Estimate:
     Where noise is coarser than rounding, steps on which nothing but noise moves do not count.
     """
     if len(h) < 3:
-        return Estimate(float("nan"), float("inf"), "f has too few finite values near the point")
+        return _unknown("f has too few finite values near the point")
     if noise > COARSE * EPSILON * float(np.abs(values).max()):
         clear = np.abs(values[:, 2] - values[:, 1]) > 2.0 * noise
         if clear.sum() < 3:
-            return Estimate(float("nan"), float("inf"), "the noise of f is larger than its change here")
+            return _unknown("the noise of f is larger than its change here")
         h, values = h[clear], values[clear]
     if np.unique(values).size < DISTINCT or int((values[:, 1] == values[:, 2]).sum()) >= 2:
-        return Estimate(float("nan"), float("inf"), UNMOVED)
+        return _unknown(UNMOVED)
     slope, error = slopes_of(h, values, noise)
     best = int(np.argmin(error))
     value = float(slope[best])
@@ -297,8 +296,17 @@ def slopes_of(h: Floats, values: Floats, noise: float = 0.0) -> tuple[Floats, Fl
     counts against these, however well they agree.
     """
     slope = (8.0 * (values[:, 2] - values[:, 1]) - (values[:, 3] - values[:, 0])) / (12.0 * h)
-    rounding = 3.0 * np.maximum(EPSILON * np.abs(values).max(axis=1), noise) / h
-    return slope, outvoted(slope, beside(slope) + rounding)
+    return slope, outvoted(slope, beside(slope) + _rounding(h, values, noise))
+
+
+def _rounding(h: Floats, values: Floats, noise: float) -> Floats:
+    """How far rounding or noise may move the slope of each step."""
+    found: Floats = 3.0 * np.maximum(EPSILON * np.abs(values).max(axis=1), noise) / h
+    return found
+
+
+def _unknown(reason: str) -> Estimate:
+    return Estimate(float("nan"), float("inf"), reason)
 
 
 def beside(slope: Floats) -> Floats:
@@ -310,8 +318,8 @@ def beside(slope: Floats) -> Floats:
 def outvoted(found: Floats, error: Floats) -> Floats:
     """The errors of steps, raised to the gap where a finer step is off by more than its own error."""
     apart = np.abs(found[None, :] - found[:, None])  # [step, finer step]
-    told = np.triu(apart > DOUBT * error[None, :], 1)
-    raised: Floats = np.maximum(error, np.where(told, apart, 0.0).max(axis=1, initial=0.0))
+    against = np.triu(apart > DOUBT * error[None, :], 1)
+    raised: Floats = np.maximum(error, np.where(against, apart, 0.0).max(axis=1, initial=0.0))
     return raised
 
 
@@ -321,6 +329,17 @@ def _coarse(one: Differences) -> bool:
         return False
     size = np.maximum(EPSILON * np.abs(one.values).max(), one.noise)
     return bool(12.0 * size / one.steps[-1] < GOOD * np.abs(one.slopes[-1]))
+
+
+def _weak(one: Differences) -> bool:
+    """Whether a step sequence says nothing, or little."""
+    value, bound, reason = one.estimate
+    return reason is not None or one.still or bound > WEAK * abs(value)
+
+
+def _quality(one: Differences) -> tuple[bool, bool, float]:
+    """What orders step sequences of one slope, the most informative last."""
+    return one.estimate.reason is None, not one.still, -one.estimate.bound
 
 
 def _converges(one: Differences) -> bool:
@@ -364,22 +383,7 @@ def _table(values: Floats) -> float | None:
     return None
 
 
-# --- what the steps say of a claim ----------------------------------------------------------------------------------
-
-
-def weak(one: Differences) -> bool:
-    """Whether a step sequence says nothing, or little."""
-    value, bound, reason = one.estimate
-    return reason is not None or one.still or bound > WEAK * abs(value)
-
-
-def better(one: Differences, other: Differences) -> Differences:
-    """The more informative of two step sequences of one slope."""
-    if (one.estimate.reason is None) != (other.estimate.reason is None):
-        return one if one.estimate.reason is None else other
-    if one.still != other.still:
-        return other if one.still else one
-    return other if other.estimate.bound < one.estimate.bound else one
+# --- the steps and a claim ------------------------------------------------------------------------------------------
 
 
 def contradicts(one: Differences, claimed: float) -> bool:
@@ -468,16 +472,21 @@ def suspicious(one: Differences) -> bool:
     """Whether the slopes on both sides stay apart as far as the steps shrink, as at a kink or a jump."""
     if one.steps.size < CLEAREST:
         return False
-    floor = rounding(one) / one.steps
-    apart = np.abs((one.values[:, 2] - one.here) - (one.here - one.values[:, 1])) / one.steps
+    floor, apart = rounding(one) / one.steps, between_sides(one)
     clear = np.flatnonzero(floor <= 0.1 * apart.max())[-CLEAREST:]
     last = apart[clear]
     return last.size == CLEAREST and bool((last > floor[clear]).all() and (last[1:] > 0.7 * last[:-1]).all())
 
 
+def between_sides(one: Differences) -> Floats:
+    """How far the slopes on both sides are apart, for each step."""
+    gap: Floats = np.abs((one.values[:, 2] - one.here) - (one.here - one.values[:, 1])) / one.steps
+    return gap
+
+
 def bent(one: Differences, left: float, right: float) -> bool:
     """Whether steps over two decades, and large ones among them, see slopes as far apart as a kink has them."""
-    apart = np.abs((one.values[:, 2] - one.here) - (one.here - one.values[:, 1])) / one.steps
+    apart = between_sides(one)
     alike = np.flatnonzero(np.abs(apart - abs(right - left)) <= 0.3 * abs(right - left))
     if alike.size < CLEAREST or alike[0] >= LARGE or alike.size <= MOST * (alike[-1] - alike[0]):
         return False
@@ -501,3 +510,125 @@ def rounding(one: Differences) -> float:
     """What rounding and noise may do to a value of a step sequence."""
     largest = max(abs(one.here), float(np.abs(one.values).max(initial=0.0)))
     return ROUNDINGS * max(EPSILON * largest, one.noise)
+
+
+# --- both sides of a point ------------------------------------------------------------------------------------------
+
+SIDED = np.array([1.0, 2.0, 3.0])
+AROUND = 6  # random directions, beside the axes
+DISTANT = 64.0  # bounds: slopes of two sides that are so far apart do not approach each other slowly, as by a logarithm
+
+
+class Side(NamedTuple):
+    """One side of a point: the limit of the values there, the slope (inf where it has no bound), and error bounds."""
+
+    limit: float
+    limit_bound: float
+    slope: float
+    slope_bound: float
+
+
+class Sides(NamedTuple):
+    """The value at a point and both sides along a direction; None where f is not defined."""
+
+    value: float
+    left: Side | None
+    right: Side | None
+
+    def verdict(self) -> str:
+        """What f does along the direction."""
+        for side in (self.left, self.right):
+            if side is not None:
+                slack = 10 * side.limit_bound + 1e-6 * max(1.0, abs(self.value))
+                if abs(side.limit - self.value) > slack:
+                    return "DISCONTINUOUS"
+        left, right = self.left, self.right
+        if left is None or right is None or not math.isfinite(left.slope) or not math.isfinite(right.slope):
+            return "BOUNDARY"
+        slack = DISTANT * (left.slope_bound + right.slope_bound) + 1e-6 * max(abs(left.slope), abs(right.slope))
+        return "KINK" if abs(right.slope - left.slope) > slack else "smooth"
+
+
+class Behaviour(NamedTuple):
+    """What a function does at a point: "smooth", "KINK", "BOUNDARY" or "DISCONTINUOUS", with the slopes by entry."""
+
+    verdict: str
+    left: list[float | None]
+    right: list[float | None]
+    bound: float
+    value: float
+    limits: tuple[float | None, float | None]
+
+    def has_between(self, slopes: Sequence[float]) -> bool:
+        """Whether a slope of each entry lies between the known one-sided ones."""
+        for value, left, right in zip(slopes, self.left, self.right, strict=True):
+            if left is None or right is None or not math.isfinite(value):
+                return False
+            slack = self.bound + 1e-9 * max(abs(left), abs(right), abs(value))
+            if not min(left, right) - slack <= value <= max(left, right) + slack:
+                return False
+        return True
+
+
+def behaviour(f: Function, x: Floats, entries: Sequence[int], joint: bool, seed: int) -> Behaviour:
+    """What an f with one output does at x along the axes of some entries, and with `joint` along random directions."""
+    directions = [np.eye(1, x.size, i)[0] for i in entries]
+    if joint and x.size > 1:
+        directions += seeded_directions(x, AROUND, seed)
+    found = sides(f, x, directions)
+    verdicts = [one.verdict() for one in found]
+    worst = min(verdicts, key=("DISCONTINUOUS", "BOUNDARY", "KINK", "smooth").index)
+    shown, axes = found[verdicts.index(worst)], found[: len(entries)]
+    left, right = ([getattr(one, name) for one in axes] for name in ("left", "right"))
+    return Behaviour(
+        worst,
+        [side and side.slope for side in left],
+        [side and side.slope for side in right],
+        max((side.slope_bound for side in (*left, *right) if side is not None), default=0.0),
+        shown.value,
+        (shown.left and shown.left.limit, shown.right and shown.right.limit),
+    )
+
+
+def sides(f: Function, x: Floats, directions: Sequence[Floats]) -> list[Sides]:
+    """What an f with one output does on both sides of x along some directions: limits, slopes, jumps."""
+    steps = [first_step(x, d) * RATIO ** -np.arange(STEPS) for d in directions]
+    ways = [side * d for d in directions for side in (-1.0, 1.0)]
+    points = [x + (steps[k // 2][:, None] * SIDED).reshape(-1)[:, None] * way for k, way in enumerate(ways)]
+    values = evaluated(f, np.concatenate([x[None], *points]))[:, 0]
+    here, rest = float(values[0]), values[1:].reshape(len(directions), 2, STEPS, 3)
+    return [
+        Sides(here, _side(here, h, left, -1.0), _side(here, h, right, 1.0))
+        for h, (left, right) in zip(steps, rest, strict=True)
+    ]
+
+
+def _side(here: float, steps: Floats, values: Floats, side: float) -> Side | None:
+    valid = np.isfinite(values).all(axis=1)
+    if valid.sum() < 4:
+        return None
+    h, (f1, f2, f3) = steps[valid], values[valid].T
+    size = np.abs(values[valid]).max(axis=1)
+    limits = 3.0 * f1 - 3.0 * f2 + f3
+    limit_error = np.abs(np.diff(limits, append=limits[-1])) + 16.0 * EPSILON * size
+    limit_error[-1] += limit_error[-2]
+    at = int(np.argmin(outvoted(limits, limit_error)))
+    limit, limit_bound = float(limits[at]), float(4.0 * limit_error[at])
+    start = here if abs(limit - here) <= limit_bound + 1e-9 * abs(here) else limit
+    rough = side * (f1 - start) / h
+    if _grows(rough):
+        return Side(limit, limit_bound, float(np.copysign(np.inf, rough[-1])), 0.0)
+    slope = side * (-11.0 * start + 18.0 * f1 - 9.0 * f2 + 2.0 * f3) / (6.0 * h)
+    error = outvoted(slope, beside(slope) + 12.0 * EPSILON * np.maximum(size, abs(start)) / h)
+    best = int(np.argmin(error))
+    return Side(limit, limit_bound, float(slope[best]), float(4.0 * error[best]))
+
+
+def _grows(slope: Floats) -> bool:
+    """Whether slopes grow without bound as the steps shrink."""
+    size = np.abs(slope)
+    if size.size < 6 or not size[-1] > 0:
+        return False
+    with np.errstate(all="ignore"):
+        ratios = size[1:] / size[:-1]
+    return bool((ratios[-6:] > 1.2).all())

@@ -1,9 +1,8 @@
-"""Compares every claimed slope at a point with differences: agrees, near, differs, or unknown.
+"""Compares every claimed slope at a point with differences: agrees, near, differs, or unknown. It gives no verdict.
 
-First random directions in which everything moves, then every entry. The entries of a large array are looked at in
-groups that move together, each along a random direction of its own: entries whose terms are about as large share a
-group, so that what is wrong with one of them shows. A group that does not agree is halved down to the entry. Weighs the
-findings of one place; gives no verdict.
+First random directions in which everything moves, then every entry. The entries of a large array move in groups, each
+along a random direction of its own: entries whose terms are about as large share a group, so that what is wrong with
+one of them shows. A group that does not agree is halved down to the entry.
 """
 
 from __future__ import annotations
@@ -161,32 +160,28 @@ class Survey:
             return [size * factor for factor in (1.0, -1.0, 0.6, -0.6, 0.8)[:count]]
         return seeded_directions(self.x, count, self.seed)
 
-    def along(self, ways: Sequence[Floats]) -> list[Finding]:
-        """The findings of every row along some directions."""
+    def along(self, ways: Sequence[Floats], entries: Sequence[int] = ()) -> list[Finding]:
+        """The findings of every row along some directions; `entries` are given where each is the axis of an entry."""
         with np.errstate(all="ignore"):
             reach = [float((self.rooms[d != 0] / np.abs(d[d != 0])).min(initial=np.inf)) for d in ways]
-            claimed = [self.claims @ d for d in ways]
-            terms = [np.abs(self.claims) @ np.abs(d) for d in ways]
-        found = step_sequences.differences(self.f, self.x, ways, self.weights, self.here, self.noise, reach)
+        sizes = [self.scale(i) for i in entries] if entries else None
+        found = step_sequences.differences(self.f, self.x, ways, self.weights, self.here, self.noise, reach, sizes)
+        places: Sequence[int | None] = entries or [None] * len(ways)
         return [
-            self.finding(k, None, float(claimed[i][k]), one, float(terms[i][k]))
-            for i, rows in enumerate(found)
+            self.finding(k, i, d, one)
+            for i, d, rows in zip(places, ways, found, strict=True)
             for k, one in enumerate(rows)
         ]
 
     def by_entries(self, entries: Sequence[int]) -> list[Finding]:
         """The findings of every row by some entries."""
-        ways = [np.eye(1, self.x.size, i)[0] for i in entries]
-        reach, sizes = [float(self.rooms[i]) for i in entries], [self.scale(i) for i in entries]
-        found = step_sequences.differences(self.f, self.x, ways, self.weights, self.here, self.noise, reach, sizes)
-        return [
-            self.finding(k, i, float(self.claims[k, i]), one, 0.0)
-            for i, rows in zip(entries, found, strict=True)
-            for k, one in enumerate(rows)
-        ]
+        return self.along([np.eye(1, self.x.size, i)[0] for i in entries], entries)
 
-    def finding(self, row: int, entry: int | None, claimed: float, one: Differences, terms: float) -> Finding:
-        """How a claim stands to differences; `terms` is the size of what it adds up."""
+    def finding(self, row: int, entry: int | None, d: Floats, one: Differences) -> Finding:
+        """How a claim stands to differences along a direction."""
+        with np.errstate(all="ignore"):
+            claimed = float(self.claims[row] @ d if entry is None else self.claims[row, entry])
+            terms = float(np.abs(self.claims[row]) @ np.abs(d)) if entry is None else 0.0  # the size of what it adds up
         value, bound, reason = one.estimate
         typical = 0.0
         if one.steps.size:

@@ -28,7 +28,9 @@ TINY = fmpq(1, 2) * arb(2) ** -1074  # half of the smallest double
 
 
 def sign(x: Any) -> int:
-    """The sign of every number in a ball; raises Undecided where they differ."""
+    """The sign of every number in a ball, or of what moves around the point; raises Undecided where they differ."""
+    if type(x) is not arb:
+        return int(x.sign())
     if x.is_zero():
         return 0
     if x.is_finite() and not x.contains(0):

@@ -39,13 +39,14 @@ from gradcli.checks.evaluate.interpretation import (
 )
 from gradcli.checks.expansions.complex_numbers import angle, at_point
 from gradcli.checks.expansions.log_puiseux import Expansion
-from gradcli.checks.expansions.power_series import Series, replaced
+from gradcli.checks.expansions.power_series import Series, coefficients, replaced
 from gradcli.checks.formatting import node_text
 from gradcli.graph.node import reachable
 from gradcli.graph.text import operand_texts
+from gradcli.primitives.exact_matrices import matrices
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from gradcli.graph.domain import Interval
     from gradcli.graph.node import Node
@@ -69,22 +70,13 @@ def product(otherwise: Callable[..., Any]) -> Callable[..., Any]:
             return otherwise(f, x, y)
         order = moving[0].s.prec if moving else 1
         flat: list[Any] = []
-        for left, right in zip(coefficients(x), coefficients(y), strict=True):
+        for left, right in zip(*[map(coefficients, matrices(one)) for one in (x, y)], strict=True):
             pairs = [[(i, k - i) for i in range(k + 1) if i < len(left) and k - i < len(right)] for k in range(order)]
             found = [sum((left[i] * right[j] for i, j in pair), arb_mat(rows, columns)).entries() for pair in pairs]
             flat += [Series(arb_series(list(own), order)) if moving else own[0] for own in zip(*found, strict=True)]
         return f.array(flat, (*x.shape[:-1], columns))
 
     return entries
-
-
-def coefficients(x: Entries) -> Iterator[list[Any]]:
-    """Of each matrix of a stack those of its coefficients, by powers: just one where no entry moves."""
-    rows, columns = x.shape[-2:]
-    for start in range(0, len(x.flat), rows * columns):
-        flat = x.flat[start : start + rows * columns]
-        terms = [[entry] if type(entry) is arb else [entry.s[k] for k in range(entry.s.prec)] for entry in flat]
-        yield [arb_mat(rows, columns, list(power)) for power in zip_longest(*terms, fillvalue=0)]
 
 
 MOST_CONSTANTS = 4096  # that a field remembers, for it serves program after program
@@ -137,8 +129,7 @@ class BallField(Field):
             return arb(fmpz(value))
         return arb(fmpq(value.numerator, value.denominator))
 
-    def integer(self, value: int) -> Any:
-        return arb(fmpz(value))
+    integer = number
 
     def pi(self) -> Any:
         return arb.pi()
@@ -188,11 +179,10 @@ class BallField(Field):
         """-1, 0 or 1; raises Undecided where the ball holds numbers of several signs, Tie where only the sides tell."""
         if isinstance(x, Failure):
             raise Failed(x)
-        moving = type(x) is not arb
-        found: int = x.sign() if moving else sign(x)
-        if moving or self.finite:
-            self.signs.append(found)
-        return found
+        side = sign(x)
+        if self.finite or type(x) is not arb:
+            self.signs.append(side)
+        return side
 
     def vanishes(self, x: Any) -> bool:
         """Whether an entry is 0."""
@@ -300,7 +290,7 @@ class BallField(Field):
     def matrix_rule(self, node: Node) -> Callable[..., Any] | None:
         from gradcli.checks.derivatives.matrices import rule_of
 
-        return rule_of(node)
+        return rule_of(node, closed=not self.plane)
 
     def failure_of(self, node: Node, reason: Exception) -> Failure:
         if isinstance(reason, (ZeroDivisionError, OverflowError, ValueError)):
@@ -327,12 +317,8 @@ class BallField(Field):
             return _few_bits(node)
         if not value.is_nan():
             return Failure("range", node, f"{name} is too large a number")
-        at = (
-            f"is undefined at {', '.join(digits(x, SHOWN) for x in balls)}"
-            if primitive.pointwise
-            else "has no value here"
-        )
-        return Failure("undefined", node, f"{name} {at}")
+        at = f"is undefined at {', '.join(digits(x, SHOWN) for x in balls)}"
+        return Failure("undefined", node, f"{name} {at if primitive.pointwise else 'has no value here'}")
 
 
 def _few_bits(node: Node) -> Failure:
@@ -344,17 +330,12 @@ def _few_bits(node: Node) -> Failure:
 
 def is_outside(x: Any, domain: Interval) -> bool:
     """Whether a ball lies outside an interval for certain."""
+    edges = ((domain.low, domain.low_open, 1), (domain.high, domain.high_open, -1))
     try:
-        if math.isfinite(domain.low):
-            below = sign(x - arb(domain.low))
-            if below < 0 or (below == 0 and domain.low_open):
-                return True
-        if math.isfinite(domain.high):
-            above = sign(x - arb(domain.high))
-            return above > 0 or (above == 0 and domain.high_open)
+        inside = [side * sign(x - arb(edge)) >= int(is_open) for edge, is_open, side in edges if math.isfinite(edge)]
     except Undecided:
         return False
-    return False
+    return not all(inside)
 
 
 # --- values of programs --------------------------------------------------------------------------------------

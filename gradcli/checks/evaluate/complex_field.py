@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from flint import arb
 
-from gradcli.checks.derivatives.matrices import rule_of
 from gradcli.checks.evaluate.balls import EXACT, BallField, Literals
 from gradcli.checks.evaluate.interpretation import Failure, Unsupported
 from gradcli.checks.expansions.complex_numbers import Complex, at_point
@@ -87,9 +86,6 @@ class ComplexField(BallField):
     def vanishes(self, x: Any) -> bool:
         return self.sign(x) == 0 if not isinstance(x, Complex) or x.pure else not x.differs_from_zero()
 
-    def digits_of(self, x: Any) -> Sequence[Any]:
-        return []  # how many digits a loop of complex numbers takes is not predicted
-
     # --- steps ------------------------------------------------------------------------------------------------
 
     def rule(self, primitive: Primitive) -> Callable[..., Any] | None:
@@ -99,9 +95,6 @@ class ComplexField(BallField):
         if primitive.name in ("cholesky", "qr_q"):
             raise Unsupported(f"{primitive.name} of complex matrices")
         return super().array_rule(primitive)
-
-    def matrix_rule(self, node: Node) -> Callable[..., Any] | None:
-        return rule_of(node, closed=False)
 
     def written_out(self, node: Node) -> Definition:
         if node.primitive.name == "norm":  # that of complex entries is the norm of their sizes

@@ -1,4 +1,4 @@
-"""The walk of a program in any arithmetic: from the entries of its leaves to those of its nodes."""
+"""Evaluates programs in any arithmetic, from the entries of leaves to those of all other nodes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Reading:
         self.field = field
         self.point = point
         self.known: dict[Node, Entries] = {} if fixed is None else dict(fixed)
-        self.waiting: dict[Node, Entries] = {}  # what a walk through a loop gave its other readers
+        self.waiting: dict[Node, Entries] = {}  # of further readers of a loop that has been evaluated
         self.entries = 0
         self.in_turns = 0
 
@@ -224,17 +224,17 @@ def work_of(order: Iterable[Node]) -> int:
 
 
 def _with_loops(found: list[tuple[Node, int, Step]]) -> Steps:
-    """The same steps, where all readers of one loop share a walk."""
+    """The same steps, where all readers of one loop share one."""
     loops = readers_by_loop([node for node, _, _ in found])
     walks = {node: walk for walk in map(Turns, loops.values()) for node in walk.readers}
     return [(node, count, walks.get(node, step)) for node, count, step in found] if walks else found
 
 
 class Turns:
-    """The step of all readers of one loop among nodes that are read together: the first one walks for all of them.
+    """The step of all readers of one loop among nodes that are read together: the loop is evaluated once for all.
 
-    A turn reads what some reader needs, and its values are forgotten with the next turn. A field that holds values at
-    the point (`base`) walks beside itself: there, as in the reading at the point, nothing moves.
+    A turn computes what some reader needs, and its values are dropped after the next turn. Where the field holds values
+    at the point (`base`), the loop is evaluated at the point too, turn by turn.
     """
 
     def __init__(self, readers: Sequence[Node]) -> None:
@@ -298,7 +298,7 @@ class Turns:
         walk, base, point = _Walk(self, reading, args), None, None
         if self.holds and field.hold:
             raise Unsupported("a detached value in a loop")
-        if self.holds and field.base:  # in the walk beside itself there is none
+        if self.holds and field.base:  # there is none while the loop is evaluated at the point
             point = field.base
             if any(arg not in point for arg in self.readers[0].args):
                 raise Unsupported("a detached value in a loop within a definition")
@@ -334,7 +334,7 @@ class Turns:
 
 
 class _Walk:
-    """A walk through the turns of a loop. `state` has the needed carries, `failed` what failed in which turn."""
+    """The evaluation of a loop. `state` has the needed carries, `failed` what failed in which turn."""
 
     def __init__(self, turns: Turns, reading: Reading, args: Sequence[Entries]) -> None:
         body = turns.body

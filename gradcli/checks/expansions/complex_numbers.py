@@ -12,23 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 from flint import arb, fmpz
 
-from gradcli.checks.evaluate import ball_numbers
+from gradcli.checks.evaluate.ball_numbers import sign
 from gradcli.checks.evaluate.interpretation import Tie, Undecided, UndefinedAt
-from gradcli.checks.expansions.elementary import FORMULAS, Moving
 from gradcli.checks.expansions.log_puiseux import Expansion
-from gradcli.checks.expansions.power_series import Series
+from gradcli.checks.expansions.power_series import FORMULAS, Moving, Series
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 NUMBERS = (int, fmpz, arb, Series, Expansion)
 MOST_POWER = 64  # that is written as a product
-
-
-def sign(x: Any) -> int:
-    """The sign of a real entry; raises Tie where only the sides tell, Undecided where digits are missing."""
-    found: int = ball_numbers.sign(x) if type(x) is arb else x.sign()
-    return found
 
 
 def decided(x: Any, sign: Callable[[Any], int] = sign) -> int | None:
@@ -67,11 +60,6 @@ class Complex(Moving):
     def pure(self) -> bool:
         return bool(self.y.is_zero())
 
-    @property
-    def still(self) -> bool:
-        """Whether it is one number all along."""
-        return type(self.x) is arb and type(self.y) is arb
-
     def is_finite(self) -> bool:
         return bool(self.x.is_finite() and self.y.is_finite())
 
@@ -81,7 +69,7 @@ class Complex(Moving):
 
     def is_exact(self) -> bool:
         """Whether it is one number."""
-        return bool(self.still and self.x.is_exact() and self.y.is_exact())
+        return all(type(part) is arb and part.is_exact() for part in (self.x, self.y))
 
     def is_integer(self) -> bool:
         """Whether it is one whole number all along."""

@@ -16,8 +16,7 @@ from flint import arb, arb_series, fmpq, fmpz
 
 from gradcli.checks.evaluate import ball_numbers
 from gradcli.checks.evaluate.interpretation import TooShort, Unbounded, UndefinedAt
-from gradcli.checks.expansions.elementary import FORMULAS, Moving
-from gradcli.checks.expansions.power_series import Series, capacity
+from gradcli.checks.expansions.power_series import FORMULAS, Moving, Series, capacity
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -242,12 +241,6 @@ class Expansion(Moving):
         """The sign where it grows beyond all bounds."""
         return self.sign()
 
-    def gamma(self) -> Any:
-        return self.rgamma().inverse()
-
-    def lgamma(self) -> Any:
-        return self.gamma().log()
-
     def digamma(self) -> Any:
         """At a pole by psi(x) = psi(x + 1) - 1/x."""
         pole = self.constant <= 0 and self.constant.is_integer()
@@ -363,6 +356,8 @@ ANYWHERE: dict[str, Callable[[Any], Any]] = {  # formulas that hold at edges and
     **{name: FORMULAS[name] for name in ("tan", "expm1", "log1p", "acosh", "atanh")},
     "asin": lambda x: arb.pi() / 2 - x.acos(),
     "acos": lambda x: 2 * ((1 - x) / (1 + x)).sqrt().atan(),
+    "gamma": lambda x: x.rgamma().inverse(),
+    "lgamma": lambda x: x.gamma().log(),
 }
 
 

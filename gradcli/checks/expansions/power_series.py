@@ -1,4 +1,4 @@
-"""Truncated power series with balls as coefficients.
+"""Truncated power series with balls as coefficients, and what they have in common with other numbers that move.
 
 A `Series` is a function along a direction, in powers of the step t. It wraps python-flint's `arb_series`, whose
 division, roots and powers are unsound where a constant term vanishes exactly: here that is decided first. Where it
@@ -8,33 +8,81 @@ that would lose digits the constant term is taken from the function on balls.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from math import comb, perm
 from typing import TYPE_CHECKING, Any
 
-from flint import arb, arb_series, ctx, fmpz
+from flint import arb, arb_mat, arb_series, ctx, fmpz
 
 from gradcli.checks.evaluate import ball_numbers
 from gradcli.checks.evaluate.interpretation import Tie, Undecided, UndefinedAt
-from gradcli.checks.expansions.elementary import FORMULAS, Moving
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
 
 
-class capacity:
+class Moving:
+    """A number that moves with a step; its class has +, *, -x and `inverse`. Nothing that moves is one number."""
+
+    __slots__ = ()
+
+    def __radd__(self: Any, other: Any) -> Any:
+        return self + other
+
+    def __sub__(self: Any, other: Any) -> Any:
+        return self * 0 if other is self else self + -other
+
+    def __rsub__(self: Any, other: Any) -> Any:
+        return -self + other
+
+    def __rmul__(self: Any, other: Any) -> Any:
+        return self * other
+
+    def __rtruediv__(self: Any, other: Any) -> Any:
+        return self.inverse() * other
+
+    def __pow__(self: Any, exponent: int) -> Any:
+        power: Any = arb(1)
+        for _ in range(exponent):
+            power = self * power
+        return power if exponent >= 0 else NotImplemented
+
+    def is_integer(self) -> bool:
+        """Whether it is one whole number all along."""
+        return False
+
+    def is_zero(self) -> bool:
+        """Whether it is 0 all along."""
+        return False
+
+    def is_finite(self) -> bool:
+        return True
+
+
+FORMULAS: dict[str, Callable[[Any], Any]] = {  # `side` is the sign of a number, or either one near 0
+    "tan": lambda x: x.sin() / x.cos(),
+    "expm1": lambda x: x.exp() - 1,
+    "log1p": lambda x: (x + 1).log(),
+    "sinh": lambda x: (x.exp() - (-x).exp()) / 2,
+    "cosh": lambda x: 2 * (x / 2).sinh() ** 2 + 1,
+    "tanh": lambda x: x.side() * (2 / (1 + (-2 * x.side() * x).exp()) - 1),
+    "asinh": lambda x: x.side() * (x.side() * x + (x * x + 1).sqrt()).log(),
+    "acosh": lambda x: (x + ((x - 1) * (x + 1)).sqrt()).log(),
+    "atanh": lambda x: ((1 + x).log() - (1 - x).log()) / 2,
+}
+
+
+# --- truncated power series ---------------------------------------------------------------------------------------
+
+
+@contextmanager
+def capacity(coefficients: int) -> Iterator[None]:
     """Compute series to so many coefficients, then to as many as before."""
-
-    __slots__ = ("before", "coefficients")
-
-    def __init__(self, coefficients: int) -> None:
-        self.coefficients = coefficients
-
-    def __enter__(self) -> None:
-        self.before = ctx.cap
-        ctx.cap = self.coefficients
-
-    def __exit__(self, *_: object) -> None:
-        ctx.cap = self.before
+    before, ctx.cap = ctx.cap, coefficients
+    try:
+        yield
+    finally:
+        ctx.cap = before
 
 
 def replaced(s: Any, constant: Any) -> Any:
@@ -244,3 +292,11 @@ def bessel_derivative(function: Callable[[int], Any], n: int, k: int, side: int)
             value = -value
         total = total + comb(k, j) * side**j * value
     return total / arb(2) ** k
+
+
+def coefficients(a: Sequence[Sequence[Any]]) -> list[Any]:
+    """The coefficients of a matrix of series and balls, each a matrix of python-flint: one where nothing moves."""
+    terms = min((x.s.prec for row in a for x in row if isinstance(x, Series)), default=1)
+    still = [[x if type(x) is arb else x.constant for x in row] for row in a]
+    moved = ([[0 if type(x) is arb else x.s[k] for x in row] for row in a] for k in range(1, terms))
+    return [arb_mat(rows) for rows in (still, *moved)]

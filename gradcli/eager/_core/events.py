@@ -8,12 +8,9 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Sequence
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeVar
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 

@@ -9,15 +9,13 @@ Classes are made by name, so that `type(node).__name__` is PyTorch's. A leaf sta
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gradcli.eager._core import events
 from gradcli.eager._core.modes import Place, sequence, spoken, sweeps
 from gradcli.eager._core.tensor import Handle, Tensor
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class Saved:

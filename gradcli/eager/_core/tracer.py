@@ -6,15 +6,13 @@ reads its entries by any way that the recording does not see is a RuntimeError, 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gradcli.eager._core.events import per_thread
 from gradcli.eager._core.tensor import Tensor
-
-if TYPE_CHECKING:
-    from gradcli.graph.node import Node
+from gradcli.graph.node import Node
 
 current: Any  # the recording that is going on in this thread
 inside: int  # how many transforms of `func` are open in this thread: backward() is refused in them

@@ -5,12 +5,10 @@ It suggests what does the same, the name with the nearest spelling, or to run th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NoReturn
+from collections.abc import Callable, Iterable
+from typing import NoReturn
 
 from gradcli.diagnostics import did_you_mean
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
 
 VERSION = "2.13.0+gradcli"  # whose semantics these are; the suffix tells libraries that this is not PyTorch
 REAL = "gradcli run --on torch runs the file on an installed PyTorch"

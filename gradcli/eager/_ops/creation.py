@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,14 +13,11 @@ from gradcli.eager._core import devices, dtypes, events
 from gradcli.eager._core.events import noted
 from gradcli.eager._core.modes import warn
 from gradcli.eager._core.tensor import Tensor
-from gradcli.eager._engine.arguments import checked, sizes
+from gradcli.eager._engine.arguments import Number, Operand, Sizes, checked, sizes
 from gradcli.eager._engine.record import cast
 from gradcli.eager._engine.rule_node import renamed
 from gradcli.eager._ops.elementwise import add, mul, without_rule
 from gradcli.eager._ops.table import FUNCTION, described, op, rows
-
-if TYPE_CHECKING:
-    from gradcli.eager._engine.arguments import Number, Operand, Sizes
 
 
 def made(aliases: str = "", **columns: Any) -> Callable[[Callable[..., Any]], Callable[..., Tensor]]:
@@ -430,7 +427,6 @@ TYPED: dict[str, Any] = {
 class Variable(metaclass=_Maker):
     """The old name of tensors.
 
-    >>> import gradcli.eager as torch
     >>> torch.autograd.Variable(torch.ones(2), requires_grad=True)
     tensor([1., 1.], requires_grad=True)
     """

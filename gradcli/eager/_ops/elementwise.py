@@ -7,7 +7,7 @@ An operation that is declared is a name in `ROWS`; one that is a formula of decl
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,16 +16,12 @@ from gradcli.eager._core.events import noted
 from gradcli.eager._core.modes import recording
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine import fastpath
-from gradcli.eager._engine.arguments import need_kind
+from gradcli.eager._engine.arguments import Operand, need_kind
 from gradcli.eager._engine.record import GradientNode, apply, cast, declared, kind_of, noded, operation, record
 from gradcli.eager._engine.rule_node import source_of
 from gradcli.eager._ops.complex_numbers import abs_
 from gradcli.eager._ops.table import FUNCTION, as_tensor_or_number, described, formula, op, rows
 from gradcli.primitives import catalogue
-
-if TYPE_CHECKING:
-    from gradcli.eager._engine.arguments import Operand
-
 
 # --- rows of declared operations ------------------------------------------------------------------------------
 

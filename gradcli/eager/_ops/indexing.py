@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -21,10 +22,6 @@ from gradcli.eager._ops.table import METHOD, op
 from gradcli.eager._ops.views import axis_of, expand, length_of, reshape, unsqueeze, viewed
 from gradcli.primitives import catalogue
 from gradcli.primitives.indexing import index as graph_index
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 _INDEX_KINDS = (np.dtype(np.int64), np.dtype(np.int32), np.dtype(np.bool_))
 

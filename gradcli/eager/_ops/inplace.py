@@ -7,7 +7,8 @@ over the new history when someone asks, through `AsStridedBackward0`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from gradcli.eager._core import events, modes, tracer
 from gradcli.eager._core.modes import PLAIN, SPECIAL, place, recording, state
 from gradcli.eager._core.node import Saved, saved_result
 from gradcli.eager._core.tensor import Tensor
-from gradcli.eager._engine.arguments import checked
+from gradcli.eager._engine.arguments import Operand, checked
 from gradcli.eager._engine.backward import hand_over
 from gradcli.eager._engine.plan import plan_of
 from gradcli.eager._engine.record import GradientNode, cast, copied, noded, record
@@ -25,11 +26,6 @@ from gradcli.eager._ops import indexing
 from gradcli.eager._ops.elementwise import where
 from gradcli.eager._ops.table import METHOD, described, op
 from gradcli.eager._ops.views import follow
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from gradcli.eager._engine.arguments import Operand
 
 
 def change(x: Tensor, function: Callable[[Tensor], Tensor], others: tuple[Any, ...] = ()) -> Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from gradcli.eager._core import devices, dtypes
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine import backward as sweep
 from gradcli.eager._engine import fastpath
-from gradcli.eager._engine.arguments import checked
+from gradcli.eager._engine.arguments import Operand, checked
 from gradcli.eager._engine.record import apply, cast, fitted, with_gradient
 from gradcli.eager._engine.rule_node import OPERANDS
 from gradcli.eager._ops import (
@@ -27,9 +27,6 @@ from gradcli.eager._ops import (
 )
 from gradcli.eager._ops.table import FUNCTION, LINALG, METHOD, Op, functions_of, saved_by
 from gradcli.primitives import catalogue
-
-if TYPE_CHECKING:
-    from gradcli.eager._engine.arguments import Operand
 
 
 def backward(

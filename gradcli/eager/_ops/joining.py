@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from gradcli.eager._core import events
 from gradcli.eager._core.modes import recording
 from gradcli.eager._core.tensor import Tensor
-from gradcli.eager._engine.arguments import sizes
+from gradcli.eager._engine.arguments import Dims, Sizes, Tensors, sizes
 from gradcli.eager._engine.record import GradientNode, declared, noded, operation, record
 from gradcli.eager._engine.rule_node import source_of
 from gradcli.eager._ops.elementwise import sub
@@ -19,12 +20,6 @@ from gradcli.eager._ops.indexing import Shape, fixed, flat, narrow, numbers, pic
 from gradcli.eager._ops.table import FUNCTION, METHOD, described, formula, op
 from gradcli.eager._ops.views import axis_of, clone, expand, length_of, permute, reshape, unsqueeze, view, viewed
 from gradcli.primitives import catalogue
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from gradcli.eager._engine.arguments import Dims, Sizes, Tensors
-
 
 _TOGETHER = 256  # joined at once: the gradient of each part needs the sizes of all parts before it
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -10,15 +10,13 @@ from gradcli.eager._core import dtypes, tracer
 from gradcli.eager._core.events import noted
 from gradcli.eager._core.modes import warn
 from gradcli.eager._core.tensor import Tensor
+from gradcli.eager._engine.arguments import Dims, Number, Operand, Order, Sizes, Spread
 from gradcli.eager._engine.record import cast, declared, fields, one_node, operation, record
 from gradcli.eager._ops.complex_numbers import abs_
 from gradcli.eager._ops.elementwise import ROWS
 from gradcli.eager._ops.table import FUNCTION, LINALG, described, formula, op
 from gradcli.eager._ops.views import axis_of, length_of
 from gradcli.primitives import catalogue
-
-if TYPE_CHECKING:
-    from gradcli.eager._engine.arguments import Dims, Number, Operand, Order, Sizes, Spread
 
 Axes = int | tuple[int, ...] | None
 

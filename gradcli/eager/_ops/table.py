@@ -8,8 +8,9 @@ the `_` forms from the rows; the checks of arguments and the names of what nodes
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -17,9 +18,6 @@ from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine import fastpath
 from gradcli.eager._engine.arguments import need_kind
 from gradcli.eager._engine.record import cast, record
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 F = TypeVar("F", bound="Callable[..., Any]")
 

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from gradcli.eager._core.modes import PLAIN, once, recording, state
 from gradcli.eager._core.tensor import Tensor
-from gradcli.eager._engine.arguments import sizes
+from gradcli.eager._engine.arguments import Dims, Sizes, sizes
 from gradcli.eager._engine.record import copied, record
 from gradcli.eager._ops.table import FUNCTION, METHOD, op, rows
 from gradcli.primitives import catalogue
 from gradcli.primitives.broadcasting import stretch
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from gradcli.eager._engine.arguments import Dims, Sizes
 
 Shape = tuple[int, ...]
 

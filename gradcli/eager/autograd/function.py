@@ -59,15 +59,6 @@ class Context:
         node = self._node()
         return self._to_save if node is None or self._to_save else node.saved_tensors
 
-    @property
-    def next_functions(self) -> tuple[Any, ...]:
-        """The `next_functions` of the node."""
-        return self._node().next_functions  # type: ignore[no-any-return]
-
-    def name(self) -> str:
-        """The name of the node."""
-        return self._node().name()  # type: ignore[no-any-return]
-
 
 class FunctionNode(Node):
     """The node of a Function's result."""
@@ -133,9 +124,7 @@ class FunctionNode(Node):
         if len(values) > count and all(value is None for value in values[count:]):
             values = values[:count]
         if len(values) != count:
-            raise RuntimeError(
-                f"{self.name()} returned an incorrect number of gradients (expected {count}, got {len(values)})"
-            )
+            raise RuntimeError(f"{self.name()} returned an incorrect number of gradients: {len(values)}, not {count}")
         found = []
         for value, slot in zip(values, self.slots, strict=True):
             if slot is None:
@@ -156,10 +145,7 @@ class FunctionNode(Node):
         except ValueError:
             fits = False
         if not fits:
-            raise RuntimeError(
-                f"{self.name()} returned a gradient of shape {list(value.shape)}, but expected one expandable to "
-                f"{list(shape)}"
-            )
+            raise RuntimeError(f"{self.name()} returned a gradient of {list(value.shape)}, expected {list(shape)}")
         if value._raw.size < math.prod(shape):
             value = expand(value, shape)
         fitted = fitted_tensor(value, shape, kind)
@@ -188,12 +174,8 @@ def attach(node: FunctionNode, outputs: list[Any], answers: list[Any]) -> None:
     saved: list[Any] = []
     for one in context._to_save:
         at = next((i for i, out in enumerate(answers) if one is out), None)
-        if one is None:
-            saved.append(None)
-        elif at is None:
-            saved.append(kept(one))
-        else:  # a node never holds its own output
-            saved.append(kept_result(one, node, at))
+        # a node never holds its own output
+        saved.append(None if one is None else kept(one) if at is None else kept_result(one, node, at))
     context._to_save = ()
     node.saved = tuple(saved)
     node.vers = versions(node.saved)
@@ -230,9 +212,7 @@ class Function:
         warn(f"{type(self)} should not be instantiated: call {type(self).__name__}.apply(...)", DeprecationWarning)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        raise RuntimeError(
-            f"{type(self).__name__} is a Function: call {type(self).__name__}.apply(...), not an instance"
-        )
+        raise RuntimeError(f"an instance of a Function cannot be called: call {type(self).__name__}.apply(...)")
 
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:

@@ -68,10 +68,7 @@ def grad(
     if materialize_grads:
         found = [zeros_like(x) if value is None else value for x, value in zip(targets, found, strict=True)]
     elif not allow_unused and any(value is None for value in found):
-        raise RuntimeError(
-            "one of the tensors was not used in the graph; pass allow_unused=True if this is intended; its "
-            "gradient is then None"
-        )
+        raise RuntimeError("one of the tensors was not used in the graph; with allow_unused=True its gradient is None")
     return tuple(found)
 
 
@@ -180,10 +177,7 @@ class Linearized:
 
     def _filled(self, found: Sequence[Any], like: Sequence[Tensor], create: bool) -> list[Tensor]:
         if self.strict and any(one is None or (create and not one.requires_grad) for one in found):
-            raise RuntimeError(
-                f"while computing {self.strict}, a derivative was found to be independent of an input, which "
-                "strict=True refuses"
-            )
+            raise RuntimeError(f"{self.strict}: a derivative is independent of an input, which strict=True refuses")
         return [zeros_like(x) if one is None else self.outside(one) for one, x in zip(found, like, strict=True)]
 
     def _placed(self, nodes: Sequence[Node | None], like: Sequence[Tensor]) -> list[Tensor]:
@@ -248,10 +242,7 @@ class _Run(Linearized):
         super().__init__(run, _tensors(inputs, "inputs", name), create_graph, name if strict else "")
         for i, out in enumerate(self.outputs if strict else ()):
             if not out.requires_grad:
-                raise RuntimeError(
-                    f"output {i} of the function does not require gradients: it does not depend on the inputs in a "
-                    "differentiable way, which strict=True refuses"
-                )
+                raise RuntimeError(f"output {i} does not require gradients by the inputs, which strict=True refuses")
 
     def outside(self, value: Any) -> Any:
         """A value of the function as the caller may use it: with its graph where `create_graph` is on."""
@@ -305,7 +296,6 @@ def jacobian(
     With several inputs or outputs, tuples of them. Raises RuntimeError with `strict` where an output does not depend on
     an input, TypeError for inputs or outputs that are not tensors.
 
-    >>> import gradcli.eager as torch
     >>> jacobian(lambda x: x**2, torch.tensor([1.0, 3.0]))
     tensor([[2., 0.],
             [0., 6.]])
@@ -346,7 +336,6 @@ def hessian(
 ) -> Any:
     """The second derivatives of a scalar function. Raises RuntimeError for a function of several numbers.
 
-    >>> import gradcli.eager as torch
     >>> hessian(lambda x: (x**3).sum(), torch.tensor([1.0, 3.0]))
     tensor([[ 6.,  0.],
             [ 0., 18.]])
@@ -375,7 +364,6 @@ def jvp(
 
     Raises RuntimeError where `v` does not fit the inputs, or is left out although there are several numbers.
 
-    >>> import gradcli.eager as torch
     >>> jvp(lambda x: x**2, torch.tensor([1.0, 3.0]), torch.tensor([1.0, 10.0]))
     (tensor([1., 9.]), tensor([ 2., 60.]))
     """

@@ -14,7 +14,6 @@ from gradcli.eager._core.unsupported import room
 class saved_tensors_hooks:
     """A context: nodes keep `pack_hook(tensor)` of what they save, and read `unpack_hook` of it.
 
-    >>> import gradcli.eager as torch
     >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
     >>> with saved_tensors_hooks(lambda t: t.tolist(), torch.tensor):
     ...     y = (x * x).sum()

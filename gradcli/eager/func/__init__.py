@@ -36,7 +36,6 @@ def functional_call(
     Unknown names become attributes during the call; with `strict`, unknown and missing names raise RuntimeError. Raises
     AttributeError for an unknown module, TypeError for anything but a tensor, ValueError for a name that comes twice.
 
-    >>> import gradcli.eager as torch
     >>> layer = torch.nn.Linear(1, 1)
     >>> functional_call(layer, {"weight": torch.ones(1, 1), "bias": torch.zeros(1)}, torch.ones(1))
     tensor([1.])

@@ -44,7 +44,6 @@ def vmap(
     for arguments that do not fit, IndexError if `out_dims` does not exist, RuntimeError if `func` reads entries
     (`item()`, `if` on data) or draws random numbers, unless randomness="same".
 
-    >>> import gradcli.eager as torch
     >>> vmap(torch.dot)(torch.ones(2, 3), torch.ones(2, 3))
     tensor([3., 3.])
     """
@@ -138,9 +137,6 @@ class _Batch:
 
 def _moved(x: Tensor, source: int, to: int) -> Tensor:
     return x if (source - to) % x.ndim == 0 else movedim(x, source, to)
-
-
-# --- graphs with a batch axis --------------------------------------------------------------------------------------
 
 
 def evaluated(nodes: Sequence[Node], kinds: Sequence[Any], given: Sequence[Given], size: int) -> list[Tensor]:

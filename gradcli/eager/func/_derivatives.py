@@ -84,7 +84,6 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
 
     The gradient has the shape of its argument. Raises RuntimeError unless `func` returns a tensor with one number.
 
-    >>> import gradcli.eager as torch
     >>> grad_and_value(lambda x: x**3)(torch.tensor(2.0))
     (tensor(12.), tensor(8.))
     """
@@ -106,7 +105,6 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
 def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
     """A function that returns the gradient of `func` by `argnums`; nested calls give higher derivatives.
 
-    >>> import gradcli.eager as torch
     >>> grad(grad(torch.sin))(torch.tensor(1.0))
     tensor(-0.8415)
     """
@@ -123,7 +121,6 @@ def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) 
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """The value of `func` at `primals`, and a function from cotangents of the outputs to gradients of the primals.
 
-    >>> import gradcli.eager as torch
     >>> value, back = vjp(torch.sin, torch.tensor([0.0, 1.0]))
     >>> back(torch.ones(2))
     (tensor([1.0000, 0.5403]),)
@@ -137,9 +134,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
             raise RuntimeError(f"{len(cts)} cotangents do not match {len(outputs)} outputs")
         for ct, out in zip(cts, outputs, strict=True):
             if tuple(ct.shape) != tuple(out.shape):
-                raise RuntimeError(
-                    f"a cotangent of shape {list(ct.shape)} does not match an output of shape {list(out.shape)}"
-                )
+                raise RuntimeError(f"a cotangent of {list(ct.shape)} does not match an output of {list(out.shape)}")
         return call.gathered(call.run.back(cts))
 
     return call.value(), back, *call.aux()
@@ -148,7 +143,6 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
 def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> Any:
     """The value of `func`, and its derivative along `tangents`. Raises RuntimeError if their shapes do not fit.
 
-    >>> import gradcli.eager as torch
     >>> jvp(torch.sin, (torch.tensor(0.0),), (torch.tensor(2.0),))
     (tensor(0.), tensor(2.))
     """
@@ -160,14 +154,9 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
     directions = flatten(tangents)[0]
     for x, t in zip(call.points, directions, strict=True):
         if tuple(x.shape) != tuple(t.shape):
-            raise RuntimeError(
-                f"jvp: a tangent of shape {list(t.shape)} does not match a primal of shape {list(x.shape)}"
-            )
+            raise RuntimeError(f"jvp: a tangent of {list(t.shape)} does not match a primal of {list(x.shape)}")
     moved = call.rebuild(call.run.along(directions))
     return call.value(), moved, *call.aux()
-
-
-# --- whole matrices ---------------------------------------------------------------------------------------------------
 
 
 def _matrix(
@@ -189,7 +178,6 @@ def jacrev(
 ) -> Callable[..., Any]:
     """A function that returns the Jacobian of `func`, by rows; its shape is output, then argument.
 
-    >>> import gradcli.eager as torch
     >>> jacrev(torch.sin)(torch.tensor([0.0, 1.0]))
     tensor([[1.0000, 0.0000],
             [0.0000, 0.5403]])
@@ -202,7 +190,6 @@ def jacfwd(
 ) -> Callable[..., Any]:
     """A function that returns the Jacobian of `func`, by columns; its shape is output, then argument.
 
-    >>> import gradcli.eager as torch
     >>> jacfwd(lambda x: x.sum() * x)(torch.tensor([1.0, 2.0]))
     tensor([[4., 1.],
             [2., 5.]])
@@ -213,7 +200,6 @@ def jacfwd(
 def hessian(func: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
     """A function that returns the second derivatives of `func`, of the shape of the argument twice.
 
-    >>> import gradcli.eager as torch
     >>> hessian(lambda x: (x**3).sum())(torch.tensor([1.0, 2.0]))
     tensor([[ 6.,  0.],
             [ 0., 12.]])

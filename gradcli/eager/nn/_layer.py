@@ -36,13 +36,7 @@ Rows = tuple[Sizes, ...]
 
 
 def fused(
-    function: Callable[..., Any],
-    xs: tuple[Any, ...],
-    node: str,
-    *,
-    edges: int | None = None,
-    keep_dtype: tuple[int, ...] = (),
-    **params: Any,
+    function: Any, xs: tuple[Any, ...], node: str, *, edges: int | None = None, keep_dtype: Sizes = (), **params: Any
 ) -> Tensor:
     """One node for `function(*xs, **params)`.
 

@@ -68,10 +68,7 @@ class BackwardHooks:
         def keep(grads: tuple[Any, ...]) -> None:
             self.grad_outputs = _placed(grads, places, len(outputs))
             if not self.has_node:
-                warn(
-                    "a full backward hook fires for the outputs only, because no input of the module requires grad",
-                    UserWarning,
-                )
+                warn("a full backward hook fires for outputs only: no input of the module requires grad")
                 self._call((None,) * self.count)
 
         node.register_prehook(keep)
@@ -115,7 +112,6 @@ class IncompatibleKeys(NamedTuple):
 class Module:
     """Base of layers and models. A subclass calls `super().__init__()`, assigns its parts, and defines `forward`.
 
-    >>> import gradcli.eager as torch
     >>> class Scale(Module):
     ...     def __init__(self):
     ...         super().__init__()
@@ -135,17 +131,9 @@ class Module:
     _modules: dict[str, Module | None]
 
     def __init__(self) -> None:
-        for name, value in {
-            "training": True,
-            "_parameters": {},
-            "_buffers": {},
-            "_non_persistent": set(),
-            "_modules": {},
-            "_forward_pre_hooks": OrderedDict(),
-            "_forward_hooks": OrderedDict(),
-            "_backward_hooks": OrderedDict(),
-        }.items():
-            object.__setattr__(self, name, value)
+        own: dict[str, Any] = vars(self)
+        own.update(training=True, _parameters={}, _buffers={}, _non_persistent=set(), _modules={})
+        own |= {f"_{name}_hooks": OrderedDict() for name in ("forward_pre", "forward", "backward")}
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What a call computes; written by the subclass, NotImplementedError here."""
@@ -374,9 +362,7 @@ class Module:
         kinds = [dtypes.meant(one) for one in (*args, kwargs.get("dtype"))]
         wanted = next((one for one in kinds if isinstance(one, dtypes.dtype)), None)
         if wanted is not None and wanted.kind < 2:
-            raise TypeError(
-                f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={wanted}"
-            )
+            raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, not {wanted}")
         if wanted is not None and wanted.kind == 3:
             warn("some modules do not work as expected with complex parameters", UserWarning)
         others = [one for one, kind in zip(args, kinds, strict=False) if not isinstance(kind, dtypes.dtype)]
@@ -508,11 +494,9 @@ def _loaded(path: str, owner: Module, name: str, value: Any, given: Any, assign:
     return []
 
 
-_TABLES |= {
-    "_parameters": (Parameter, "torch.nn.Parameter", "register_parameter"),
-    "_modules": (Module, "torch.nn.Module", "add_module"),
-    "_buffers": ((), "torch.Tensor", "register_buffer"),  # a tensor becomes one by `register_buffer` only
-}
+_TABLES["_parameters"] = (Parameter, "torch.nn.Parameter", "register_parameter")
+_TABLES["_modules"] = (Module, "torch.nn.Module", "add_module")
+_TABLES["_buffers"] = ((), "torch.Tensor", "register_buffer")  # a tensor becomes one by `register_buffer` only
 
 
 # --- modules that hold others -----------------------------------------------------------------------------------------
@@ -588,9 +572,7 @@ class _Listed(_Holder):
 class Sequential(_Listed):
     """Modules called one after the other.
 
-    >>> import gradcli.eager as torch
-    >>> from gradcli.eager import nn
-    >>> nn.Sequential(nn.ReLU(), nn.Flatten(0))(torch.tensor([[-1.0, 2.0]]))
+    >>> Sequential(torch.nn.ReLU(), torch.nn.Flatten(0))(torch.tensor([[-1.0, 2.0]]))
     tensor([0., 2.])
     """
 

@@ -33,7 +33,6 @@ def _filled(tensor: Tensor, values: Any) -> Tensor:
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Tensor:
     """Uniform numbers from a to b.
 
-    >>> import gradcli.eager as torch
     >>> _ = torch.manual_seed(0)
     >>> uniform_(torch.empty(2))
     tensor([0.4963, 0.7682])

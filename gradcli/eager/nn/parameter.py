@@ -14,7 +14,6 @@ class Parameter(Tensor):
 
     RuntimeError for formats that cannot require grad.
 
-    >>> import gradcli.eager as torch
     >>> Parameter(torch.ones(2))
     Parameter containing:
     tensor([1., 1.], requires_grad=True)
@@ -49,10 +48,7 @@ class UninitializedTensor(Tensor):
 
     @property
     def _raw(self) -> Any:
-        raise ValueError(
-            "an uninitialized parameter or buffer of a lazy module was used: call the module once with an input, so "
-            "that its shape is known"
-        )
+        raise ValueError("an uninitialized parameter or buffer has no entries: call its lazy module once with an input")
 
     @property
     def dtype(self) -> dtypes.dtype:

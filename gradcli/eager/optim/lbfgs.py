@@ -21,7 +21,7 @@ from gradcli.eager._core.tensor import Tensor
 from gradcli.eager.optim.optimizer import Optimizer
 
 Array = Any
-History = deque[tuple[Array, Array, float]]  # steps, changes of the gradient, 1 / their product
+History = deque[tuple[Array, Array]]  # steps, and the changes of the gradient along them
 
 # the constants of sufficient decrease and of curvature, and the most evaluations of a line search
 _LOWER, _FLATTER, _MOST = 1e-4, 0.9, 25
@@ -95,10 +95,10 @@ class LBFGS(Optimizer):
         state.update(func_evals=evaluations + 1, n_iter=state.get("n_iter", 0))
         if np.abs(grad).max(initial=0) <= group["tolerance_grad"]:
             return first
-        direction, length, before = (_array(state.get(name)) for name in ("d", "t", "prev_flat_grad"))
-        kept = zip(*[state.get(name, []) for name in ("old_stps", "old_dirs", "ro")], strict=True)
-        history: History = deque([(_array(step), _array(change), one) for step, change, one in kept])
-        before_loss, scale = state.get("prev_loss"), state.get("H_diag", 1.0)
+        last: Any = (state[name]._array if name in state else None for name in ("d", "prev_flat_grad"))
+        direction, before = last
+        history: History = deque(state.get("history", ()), group["history_size"])
+        length, before_loss, scale = state.get("t"), state.get("prev_loss"), state.get("H_diag", 1.0)
         for i in range(group["max_iter"]):
             state["n_iter"] += 1
             if state["n_iter"] == 1:
@@ -107,9 +107,7 @@ class LBFGS(Optimizer):
                 change, step = grad - before, direction * length
                 curvature = float(change @ step)
                 if curvature > 1e-10:
-                    if len(history) == group["history_size"]:
-                        history.popleft()
-                    history.append((step, change, 1.0 / curvature))
+                    history.append((step, change))
                     scale = curvature / float(change @ change)
                 direction = _two_loops(grad, history, scale)
             length = group["lr"] if state["n_iter"] > 1 else min(1.0, 1.0 / float(np.abs(grad).sum())) * group["lr"]
@@ -131,30 +129,22 @@ class LBFGS(Optimizer):
             still = np.abs(direction * length).max(initial=0) <= tolerance
             if calls >= group["max_eval"] or small or still or abs(loss - before_loss) < tolerance:
                 break
-        steps, changes, inverse = ([row[i] for row in history] for i in range(3))
-        state.update(d=Tensor(direction), t=length)
-        state.update(old_dirs=[*map(Tensor, changes)], old_stps=[*map(Tensor, steps)], ro=inverse)
-        state.update(func_evals=evaluations + calls, H_diag=scale, prev_flat_grad=Tensor(before), prev_loss=before_loss)
+        state.update(d=Tensor(direction), t=length, history=list(history), H_diag=scale)
+        state.update(func_evals=evaluations + calls, prev_flat_grad=Tensor(before), prev_loss=before_loss)
         return first
-
-
-def _array(value: Any) -> Any:
-    return value._array if isinstance(value, Tensor) else value
 
 
 def _two_loops(grad: Array, history: History, scale: float) -> Array:
     """The direction: minus the gradient times the inverse of the curvature that the last steps show."""
     direction, shares = -grad, []
-    for step, change, inverse in reversed(history):
+    rows = [(step, change, 1.0 / float(change @ step)) for step, change in history]
+    for step, change, inverse in reversed(rows):
         shares.append(float(step @ direction) * inverse)
         direction = direction - shares[-1] * change
     direction = direction * scale
-    for step, change, inverse in history:
+    for step, change, inverse in rows:
         direction = direction + step * (shares.pop() - float(change @ direction) * inverse)
     return direction
-
-
-# --- line search --------------------------------------------------------------------------------------------------
 
 
 class _Point(NamedTuple):

@@ -49,10 +49,7 @@ class LRScheduler:
             if last_epoch == -1:
                 group.setdefault("initial_lr", group["lr"])
             elif "initial_lr" not in group:
-                raise KeyError(
-                    f"param 'initial_lr' is not specified in param_groups[{i}] when resuming scheduler with "
-                    f"last_epoch >= 0: load the optimizer's state first, or begin with last_epoch=-1"
-                )
+                raise KeyError(f"param 'initial_lr' is not in param_groups[{i}]: load the optimizer's state first")
         self.base_lrs = [group["initial_lr"] for group in optimizer.param_groups]
         if optimizer._watched is None:
             optimizer._watched = optimizer._steps
@@ -82,11 +79,7 @@ class LRScheduler:
     def step(self) -> None:
         """Go to the next epoch. UserWarning where the optimizer has not made a step yet."""
         if self._step_count == 1 and self.optimizer._steps == self.optimizer._watched:
-            warn(
-                "lr_scheduler.step() was called before optimizer.step(): the first learning rate is skipped. Call "
-                "optimizer.step() first",
-                UserWarning,
-            )
+            warn("lr_scheduler.step() was called before optimizer.step(): swap them, or the first rate is skipped")
         self._step_count += 1
         self.last_epoch += 1
         for group, rate in zip(self.optimizer.param_groups, self.get_lr(), strict=True):
@@ -123,9 +116,6 @@ def _for_each(name: str, value: Any, count: int) -> list[Any]:
     return values
 
 
-# --- factors of the rate -------------------------------------------------------------------------------------------
-
-
 class LambdaLR(LRScheduler):
     """The first rates times a function of the epoch, or one function for each group. The state has no functions."""
 
@@ -152,9 +142,7 @@ class _ByFactor(LRScheduler):
 class StepLR(_ByFactor):
     """The rates times gamma after every `step_size` epochs.
 
-    >>> import gradcli.eager as torch
-    >>> from gradcli.eager import optim
-    >>> optimizer = optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0)
+    >>> optimizer = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0)
     >>> schedule = StepLR(optimizer, step_size=1, gamma=0.5)
     >>> optimizer.step(); schedule.step(); schedule.get_last_lr()
     [0.5]
@@ -227,9 +215,6 @@ class CosineAnnealingLR(LRScheduler):
         return [share / before * (rate - low) + low for rate in self._now()]
 
 
-# --- one cycle over a run ------------------------------------------------------------------------------------------
-
-
 class OneCycleLR(LRScheduler):
     """Rates that rise to `max_lr` and fall far below the first ones, with momentum that moves the opposite way (Smith
     and Topin, 2019). Call `step` once for each batch.
@@ -237,9 +222,7 @@ class OneCycleLR(LRScheduler):
     ValueError for options outside their range, for a run longer than `total_steps` (or `epochs * steps_per_epoch`),
     and with `cycle_momentum` for an optimizer without momentum.
 
-    >>> import gradcli.eager as torch
-    >>> from gradcli.eager import optim
-    >>> optimizer = optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0, momentum=0.9)
+    >>> optimizer = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0, momentum=0.9)
     >>> schedule = OneCycleLR(optimizer, max_lr=0.5, total_steps=10)
     >>> round(schedule.get_last_lr()[0], 6), optimizer.param_groups[0]["momentum"]
     (0.02, 0.95)
@@ -301,15 +284,10 @@ class OneCycleLR(LRScheduler):
         return found
 
 
-# --- a metric that no longer improves ------------------------------------------------------------------------------
-
-
 class ReduceLROnPlateau(LRScheduler):
     """The rates times a factor where a metric has not become better for some epochs.
 
-    >>> import gradcli.eager as torch
-    >>> from gradcli.eager import optim
-    >>> optimizer = optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0)
+    >>> optimizer = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0)
     >>> schedule = ReduceLROnPlateau(optimizer, factor=0.5, patience=0)
     >>> for loss in (3.0, 2.0, 2.0): schedule.step(loss)
     >>> schedule.get_last_lr()
@@ -363,11 +341,9 @@ class SequentialLR(LRScheduler):
 
     ValueError unless there is one milestone fewer than schedulers, all of them of this optimizer.
 
-    >>> import gradcli.eager as torch
-    >>> from gradcli.eager import optim
-    >>> optimizer = optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0)
-    >>> warm = optim.lr_scheduler.LinearLR(optimizer, 0.5, 0.5, 2)
-    >>> falling = optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
+    >>> optimizer = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0)
+    >>> warm = torch.optim.lr_scheduler.LinearLR(optimizer, 0.5, 0.5, 2)
+    >>> falling = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
     >>> schedule, rates = SequentialLR(optimizer, [warm, falling], [2]), []
     >>> for epoch in range(4):
     ...     rates += schedule.get_last_lr()
@@ -386,15 +362,9 @@ class SequentialLR(LRScheduler):
             if not hasattr(one, "optimizer"):
                 raise TypeError(f"SequentialLR at index {i} should have `optimizer` as its attribute.")
             if isinstance(one, ReduceLROnPlateau) or optimizer is not one.optimizer:
-                raise ValueError(
-                    "SequentialLR takes schedulers of its own optimizer that need no metric, which "
-                    f"{type(one).__name__} at index {i} is not"
-                )
+                raise ValueError(f"{type(one).__name__} at index {i} is of another optimizer, or needs a metric")
         if len(milestones) != len(schedulers) - 1:
-            raise ValueError(
-                f"SequentialLR takes one scheduler more than milestone points, but got {len(schedulers)} schedulers "
-                f"and {len(milestones)} milestones"
-            )
+            raise ValueError(f"{len(schedulers)} schedulers need one of milestones fewer, but got {len(milestones)}")
         self._schedulers, self._milestones, self.optimizer = schedulers, milestones, optimizer
         self._begin(last_epoch)
 

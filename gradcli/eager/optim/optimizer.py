@@ -78,14 +78,9 @@ def root(x: Array) -> Array:
 
 
 # hyperparameters that are at least zero, and what an error calls them
-_AT_LEAST_ZERO = {
-    "lr": "learning rate",
-    "eps": "epsilon value",
-    **{
-        name: f"{name} value"
-        for name in ("weight_decay", "momentum", "alpha", "rho", "lr_decay", "initial_accumulator_value")
-    },
-}
+_AT_LEAST_ZERO = {"lr": "learning rate", "eps": "epsilon value"}
+for _name in ("weight_decay", "momentum", "alpha", "rho", "lr_decay", "initial_accumulator_value"):
+    _AT_LEAST_ZERO[_name] = f"{_name} value"
 
 
 class Optimizer:
@@ -125,9 +120,7 @@ class Optimizer:
         self._steps = 0
         self._watched: int | None = None  # how many steps there were when the first scheduler was made
         if isinstance(params, Tensor):
-            raise TypeError(
-                "an optimizer takes an iterable of tensors or dicts, but this is one tensor: put it in a list"
-            )
+            raise TypeError("params must be an iterable of tensors or dicts, not one tensor: put it in a list")
         groups: list[Any] = list(params)
         if not groups:
             raise ValueError("optimizer got an empty parameter list")
@@ -223,12 +216,8 @@ class Optimizer:
         for group in self.param_groups:
             for x in group["params"]:
                 numbers.setdefault(id(x), len(numbers))
-        return {
-            "state": {numbers.get(id(x), x): value for x, value in self.state.items()},
-            "param_groups": [
-                {**group, "params": [numbers[id(x)] for x in group["params"]]} for group in self.param_groups
-            ],
-        }
+        groups = [{**group, "params": [numbers[id(x)] for x in group["params"]]} for group in self.param_groups]
+        return {"state": {numbers.get(id(x), x): value for x, value in self.state.items()}, "param_groups": groups}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Continue from the state of an optimizer with the same groups. ValueError where the groups differ."""
@@ -259,7 +248,6 @@ class Optimizer:
 class SGD(Optimizer):
     """Gradient descent: x - lr*g, with momentum (Nesterov's too), weight decay and dampening.
 
-    >>> import gradcli.eager as torch
     >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
     >>> optimizer = SGD([x], lr=0.5)
     >>> (x * x).sum().backward()
@@ -306,7 +294,6 @@ class SGD(Optimizer):
 class Adam(Optimizer):
     """Steps by the averages of gradients and of their squares (Kingma and Ba, 2015); `amsgrad` keeps the largest.
 
-    >>> import gradcli.eager as torch
     >>> x = torch.tensor([1.0], requires_grad=True)
     >>> optimizer = Adam([x], lr=0.1)
     >>> (x * x).sum().backward()

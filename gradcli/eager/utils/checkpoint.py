@@ -34,7 +34,6 @@ def checkpoint(
     `use_reentrant` should be given, as PyTorch wants it (UserWarning); it and `preserve_rng_state` change nothing here:
     the second run has the random numbers of the first.
 
-    >>> import gradcli.eager as torch
     >>> x = torch.tensor(0.5, requires_grad=True)
     >>> checkpoint(lambda x: x.exp().sin(), x, use_reentrant=False).backward()
     >>> x.grad
@@ -80,10 +79,7 @@ class _Frame:
         if number.index not in self.recomputed:
             self._run()
         if number.index not in self.recomputed:
-            raise CheckpointError(
-                "checkpoint: the second run of the function saved fewer tensors than the first; it must compute the "
-                "same both times"
-            )
+            raise CheckpointError("checkpoint: the second run of the function saved fewer tensors than the first")
         x = self.recomputed.pop(number.index)
         if x._raw.shape != number.shape or x._raw.dtype != number.kind:
             raise CheckpointError(

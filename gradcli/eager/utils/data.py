@@ -78,7 +78,6 @@ class ConcatDataset(Dataset):
 class TensorDataset(Dataset):
     """Tensors side by side: an example is their parts at one position. AssertionError for different sizes.
 
-    >>> import gradcli.eager as torch
     >>> TensorDataset(torch.tensor([1.0, 2.0]), torch.tensor([3, 4]))[1]
     (tensor(2.), tensor(4))
     """
@@ -128,10 +127,8 @@ def default_collate(batch: Any) -> Any:
     TypeError for what cannot be put together.
     """
     first = batch[0]
-    if isinstance(first, Tensor):
-        return stack(batch)
-    if isinstance(first, np.ndarray):
-        return stack([Tensor(one) for one in batch])
+    if isinstance(first, (Tensor, np.ndarray)):
+        return stack([default_convert(one) for one in batch])
     if isinstance(first, float):
         return Tensor(np.array(batch, np.float64))
     if isinstance(first, (int, np.integer)):
@@ -145,9 +142,7 @@ def default_collate(batch: Any) -> Any:
             raise RuntimeError("each element in list of batch should be of equal size")
         columns = [default_collate(column) for column in zip(*batch, strict=True)]
         return type(first)(*columns) if hasattr(first, "_fields") else columns
-    raise TypeError(
-        f"default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {type(first)}"
-    )
+    raise TypeError(f"default_collate: batch must contain tensors, arrays, numbers, dicts or lists, not {type(first)}")
 
 
 def _drawn(generator: Any) -> int:
@@ -266,7 +261,6 @@ class BatchSampler(Sampler):
 class DataLoader(_Generic):
     """Batches of a data set; with `shuffle` in another random order each time.
 
-    >>> import gradcli.eager as torch
     >>> [batch.tolist() for batch in DataLoader(torch.arange(5), batch_size=2)]
     [[0, 1], [2, 3], [4]]
     """

@@ -39,9 +39,6 @@ State = tuple[Tensor, ...]
 Step = Callable[[Tensor, State, tuple[Any, Any]], State]
 
 
-# --- one step ---------------------------------------------------------------------------------------------------------
-
-
 def _parts(x: Tensor, count: int) -> tuple[Tensor, ...]:
     return split_as(x, x.shape[-1] // count, -1, "UnsafeSplitBackward0")
 
@@ -223,9 +220,6 @@ def _whole(xs: Sequence[Any], reverse: bool) -> tuple[Tensor, Tensor, Tensor]:
     return results
 
 
-# --- layers -----------------------------------------------------------------------------------------------------------
-
-
 class _Recurrent(Layer):
     """Weights for the input and for the state, which start from uniform numbers by the size of the state."""
 
@@ -247,6 +241,11 @@ class _Recurrent(Layer):
             init.uniform_(weight, -bound, bound)
 
 
+def _ordered(states: State, at: Tensor | None) -> State:
+    """The states of sequences in another order, if there is one."""
+    return states if at is None else tuple([one.index_select(1, at) for one in states])
+
+
 class _Layers(_Recurrent):
     """Layers of one kind of step, in one direction or both."""
 
@@ -260,11 +259,7 @@ class _Layers(_Recurrent):
         if type(dropout) not in (int, float) or not 0 <= dropout <= 1:
             raise ValueError("dropout should be a number in range [0, 1] representing the probability of a zero")
         if dropout > 0 and num_layers == 1:
-            warn(
-                "dropout option adds dropout after all but last recurrent layer, so non-zero dropout expects "
-                f"num_layers greater than 1, but got dropout={dropout} and num_layers=1",
-                UserWarning,
-            )
+            warn(f"dropout={dropout} needs num_layers greater than 1: it follows all but the last recurrent layer")
         if not isinstance(hidden_size, int):
             raise TypeError(f"hidden_size should be of type int, got: {type(hidden_size).__name__}")
         for name, value in (("hidden_size", hidden_size), ("num_layers", num_layers)):
@@ -288,33 +283,29 @@ class _Layers(_Recurrent):
 
         For a packed sequence the states at each step are packed too.
         """
+        output: Any
         if isinstance(input, PackedSequence):
-            return self._packed(input, hx)
+            sizes = input.batch_sizes.tolist()
+            states = self._states(input.data, sizes[0], hx, False)
+            if hx is not None:
+                states = _ordered(states, input.sorted_indices)
+            output, last = self._run(input.data, states, sizes)
+            output, last = input._replace(data=output), _ordered(last, input.unsorted_indices)
+            return output, last if len(last) > 1 else last[0]
         if input.ndim not in (2, 3):
             raise ValueError(f"{type(self).__name__}: Expected input to be 2D or 3D, got {input.ndim}D instead")
         single = input.ndim == 2
         x = input.unsqueeze(1) if single else input.transpose(0, 1) if self.batch_first else input
-        states = self._states(x, hx, single)
-        output, last = self._run(x, states)
-        if self.batch_first and not single:
-            output = renamed(output.transpose(0, 1), f"TransposeBackward{int(self.mode != 'LSTM')}")
+        output, last = self._run(x, self._states(x, x.shape[1], hx, single))
         if single:
             output, last = output.squeeze(1), tuple([one.squeeze(1) for one in last])
+        elif self.batch_first:
+            output = renamed(output.transpose(0, 1), f"TransposeBackward{int(self.mode != 'LSTM')}")
         return output, last if len(last) > 1 else last[0]
 
-    def _packed(self, input: PackedSequence, hx: Any) -> Any:
-        sizes: list[int] = input.batch_sizes.tolist()
-        states = self._states(input.data.new_zeros((1, sizes[0], self.input_size)), hx, False)
-        if hx is not None and input.sorted_indices is not None:
-            states = tuple([one.index_select(1, input.sorted_indices) for one in states])
-        output, last = self._run(input.data, states, sizes)
-        if input.unsorted_indices is not None:
-            last = tuple([one.index_select(1, input.unsorted_indices) for one in last])
-        return input._replace(data=output), last if len(last) > 1 else last[0]
-
-    def _states(self, x: Tensor, hx: Any, single: bool) -> State:
+    def _states(self, x: Tensor, batch: int, hx: Any, single: bool) -> State:
         count = _KINDS[self.mode][1]
-        shape = (self.num_layers * (1 + self.bidirectional), x.shape[1], self.hidden_size)
+        shape = (self.num_layers * (1 + self.bidirectional), batch, self.hidden_size)
         if hx is None:
             zeros: Tensor = x.new_zeros(shape)
             return (zeros,) * count
@@ -332,9 +323,7 @@ class _Layers(_Recurrent):
 
     def _run(self, x: Tensor, states: State, sizes: list[int] | None = None) -> tuple[Tensor, State]:
         if x.shape[-1] != self.input_size:
-            raise RuntimeError(
-                f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got {x.shape[-1]}"
-            )
+            raise RuntimeError(f"input.size(-1) must be equal to input_size {self.input_size}, not {x.shape[-1]}")
         step = _KINDS[self.mode][2]
         ends: list[list[Tensor]] = [[] for _ in states]
         given = [one.unbind(0) for one in states]
@@ -401,9 +390,6 @@ class GRU(_Layers):
     """Gated recurrent units over a sequence (L, N, H)."""
 
     mode = "GRU"
-
-
-# --- cells ------------------------------------------------------------------------------------------------------------
 
 
 class _Cell(_Recurrent):

@@ -21,7 +21,7 @@ from gradcli.eager._ops import elementwise, reductions
 from gradcli.eager._ops import inplace as in_place
 from gradcli.eager._ops.creation import full
 from gradcli.eager._ops.table import described
-from gradcli.eager.nn._layer import Layer, layer, layers, need_tensor, needs_floats, one_node, weighted
+from gradcli.eager.nn._layer import Layer, layer, layers, need_tensor, one_node, weighted
 from gradcli.eager.nn.parameter import Parameter
 from gradcli.primitives.indexing import index
 
@@ -31,7 +31,6 @@ _relu: Callable[[Tensor], Tensor] = elementwise.ROWS["relu"]
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """The entries that are positive, zeros for the others.
 
-    >>> import gradcli.eager as torch
     >>> relu(torch.tensor([-1.0, 2.0]))
     tensor([0., 2.])
     """
@@ -208,24 +207,16 @@ def _dim(input: Tensor, dim: int | None, name: str) -> int:
     return 0 if input.ndim in (0, 1, 3) else 1
 
 
-def _along_axis(name: str, summary: str) -> Any:
-    along = getattr(reductions, name)
-
-    def function(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
-        result: Tensor = along(input if dtype is None else cast(input, dtype), _dim(input, dim, name))
-        return result
+def _along_axis(name: str, summary: str, along: Any) -> Any:
+    def function(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
+        return along(input if dtype is None else cast(input, dtype), _dim(input, dim, name))
 
     return described(function, name, f"{summary} along an axis; UserWarning where the axis is not named.")
 
 
-softmax = _along_axis("softmax", "Exponentials divided by their sum")
-log_softmax = _along_axis("log_softmax", "The logarithm of softmax")
-
-
-@needs_floats
-def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
-    """softmax(-x)."""
-    return reductions.softmax(-(input if dtype is None else cast(input, dtype)), _dim(input, dim, "softmin"))
+softmax = _along_axis("softmax", "Exponentials divided by their sum", reductions.softmax)
+log_softmax = _along_axis("log_softmax", "The logarithm of softmax", reductions.log_softmax)
+softmin = _along_axis("softmin", "softmax(-x)", lambda x, dim: reductions.softmax(-x, dim))
 
 
 # --- dropout ---------------------------------------------------------------------------------------------------------
@@ -242,7 +233,6 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
 
     The same entries as PyTorch's after the same `manual_seed`. ValueError for p outside [0, 1].
 
-    >>> import gradcli.eager as torch
     >>> _ = torch.manual_seed(0)
     >>> dropout(torch.ones(4))
     tensor([0., 0., 2., 0.])
@@ -270,9 +260,6 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     shape = (*input.shape[:2], *(1,) * (input.ndim - 2))
     factor = dropout(Tensor(np.ones(shape, input.dtype.np)), p)
     return in_place.change(input, lambda x: x * factor, (factor,)) if inplace else input * factor
-
-
-# --- layers --------------------------------------------------------------------------------------------------
 
 
 class _Dropout(Layer):

@@ -28,20 +28,16 @@ def _reshaped(x: Any, *shape: int) -> Any:
     return declared("reshape", x, shape=tuple(shape))
 
 
-def _columns(x: Any, kernel: Sizes, stride: Sizes, dilation: Sizes, out: Sizes) -> Any:
-    """(N, C, *S) to (N, C, K, L): for each place of the kernel the entries below it."""
-    lead = x.shape[:2]
-    parts = [_reshaped(taken(x, start, stride, out), *lead, 1, math.prod(out)) for start in offsets(kernel, dilation)]
-    return parts[0] if len(parts) == 1 else x.bind(catalogue()["concat"], tuple(parts), {"axis": -2})
-
-
 def _convolved(
     x: Any, weight: Any, bias: Any, *, stride: Sizes, padding: Sizes, dilation: Sizes, out: Sizes, groups: int
 ) -> Any:
     (batch, channels), (filters, _, *kernel) = x.shape[:2], weight.shape
     full = tuple([n + 2 * edge for n, edge in zip(x.shape[2:], padding, strict=True)])
-    columns = _columns(put(x, padding, (1,) * len(full), full), tuple(kernel), stride, dilation, out)
     rows, length = channels // groups * math.prod(kernel), math.prod(out)
+    whole = put(x, padding, (1,) * len(full), full)
+    starts = offsets(tuple(kernel), dilation)  # for each place of the kernel the entries below it
+    parts = [_reshaped(taken(whole, start, stride, out), batch, channels, 1, length) for start in starts]
+    columns = parts[0] if len(parts) == 1 else x.bind(catalogue()["concat"], tuple(parts), {"axis": -2})
     if groups == 1:
         product = declared("matmul", _reshaped(weight, filters, rows), _reshaped(columns, batch, rows, length))
     else:
@@ -76,13 +72,7 @@ def _spread_out(
 
 
 def _fitting(
-    name: str,
-    axes: int,
-    xs: tuple[Tensor, Tensor, Tensor | None],
-    groups: int,
-    transposed: bool,
-    stride: Any,
-    dilation: Any,
+    name: str, axes: int, xs: tuple[Tensor, Tensor, Any], groups: int, transposed: bool, stride: Any, dilation: Any
 ) -> tuple[Sizes, Sizes]:
     """Stride and dilation for each axis. RuntimeError for ranks, dtypes and sizes that do not fit."""
     input, weight, bias = xs
@@ -98,10 +88,7 @@ def _fitting(
     first, second, channels = *weight.shape[:2], input.shape[1]
     wanted = first if transposed else second * groups
     if first % groups or channels != wanted:
-        raise RuntimeError(
-            f"Given groups={groups}, weight of size {list(weight.shape)}, expected the input to have {wanted} "
-            f"channels, but got {channels} channels instead"
-        )
+        raise RuntimeError(f"weight {list(weight.shape)}: expected input to have {wanted} channels, but got {channels}")
     filters = second * groups if transposed else first
     if bias is not None and tuple(bias.shape) != (filters,):
         raise RuntimeError(f"{name}: the bias must have one entry for each of the {filters} filters")
@@ -144,10 +131,7 @@ def _conv(axes: int, images: str) -> Any:
             raise RuntimeError("negative padding is not supported")
         sizes = [n + 2 * edge for n, edge in zip(input.shape[2:], padding, strict=True)]
         if any(n < need for n, need in zip(sizes, reach, strict=True)):
-            raise RuntimeError(
-                f"Calculated padded input size per channel: {sizes}. Kernel size: {list(reach)}. Kernel size can't be "
-                "greater than actual input size"
-            )
+            raise RuntimeError(f"Kernel size can't be greater than actual input size: {list(reach)}, {sizes}")
         out = tuple([(n - need) // by + 1 for n, need, by in zip(sizes, reach, stride, strict=True)])
         xs = (input, weight, 0 if bias is None else bias)
         params = {"stride": stride, "padding": padding, "dilation": dilation, "out": out, "groups": groups}
@@ -157,7 +141,6 @@ def _conv(axes: int, images: str) -> Any:
 
     `padding` is a number of zeros at both ends, 'valid' or 'same'. RuntimeError for sizes that do not fit.
 
-    >>> import gradcli.eager as torch
     >>> ones = (1,) * {axes - 1}
     >>> x, filters = torch.tensor([1.0, 2.0, 4.0]), torch.tensor([1.0, -1.0])
     >>> {name}(x.view(1, 1, *ones, 3), filters.view(1, 1, *ones, 2)).flatten()
@@ -204,9 +187,6 @@ def _conv_transpose(axes: int) -> Any:
 
 
 conv_transpose1d, conv_transpose2d, conv_transpose3d = _conv_transpose(1), _conv_transpose(2), _conv_transpose(3)
-
-
-# --- layers ------------------------------------------------------------------------------------------------------
 
 
 class _ConvNd(Affine):

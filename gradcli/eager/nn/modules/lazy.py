@@ -14,7 +14,6 @@ from gradcli.eager.nn.parameter import UninitializedBuffer, UninitializedParamet
 class _Lazy(Module):
     """A layer made without `size`, the size of its input; its parameters have no shape until it is called.
 
-    >>> import gradcli.eager as torch
     >>> layer = torch.nn.LazyLinear(2)
     >>> layer.weight
     <UninitializedParameter>
@@ -61,10 +60,7 @@ class _Lazy(Module):
 
     def _size_of(self, input: Tensor) -> int:
         if self.dim < -1 and input.ndim not in (-self.dim, 1 - self.dim):
-            raise RuntimeError(
-                f"Expected {-self.dim}D (unbatched) or {1 - self.dim}D (batched) input to {type(self).__name__}, "
-                f"but got input of size: {list(input.shape)}"
-            )
+            raise RuntimeError(f"Expected {-self.dim}D or {1 - self.dim}D input, but got size {list(input.shape)}")
         return int(input.shape[self.dim])
 
     def _apply_here(self, function: Callable[[Tensor], Any]) -> None:

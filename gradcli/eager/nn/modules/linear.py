@@ -55,7 +55,6 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
     The nodes are PyTorch's: `AddmmBackward0` of bias, input and `TBackward0` of the weight.
 
-    >>> import gradcli.eager as torch
     >>> linear(torch.ones(2, 3), torch.ones(1, 3), torch.tensor([0.5]))
     tensor([[3.5000],
             [3.5000]])
@@ -81,9 +80,6 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     return result if bias is None else result + bias
 
 
-# --- layers -----------------------------------------------------------------------------------------------------------
-
-
 class Identity(Module):
     """Returns its input; arguments of the constructor are ignored."""
 
@@ -98,7 +94,6 @@ class Identity(Module):
 class Linear(Affine):
     """x @ weight.T + bias; weight (out_features, in_features) and bias (out_features,).
 
-    >>> import gradcli.eager as torch
     >>> _ = torch.manual_seed(0)
     >>> Linear(1, 1).weight
     Parameter containing:

@@ -59,11 +59,7 @@ def _reduced_in_graph(loss: Any, reduction: str) -> Any:
 def _check(input: Tensor, target: Tensor, reduction: str) -> None:
     _check_reduction(reduction)
     if input.shape != target.shape:
-        warn(
-            f"the target has size {target.shape} and the input {input.shape}: they are broadcast, which likely gives "
-            "a wrong loss",
-            UserWarning,
-        )
+        warn(f"target of size {target.shape} and input of {input.shape} are broadcast, likely to a wrong loss")
 
 
 _mse, _huber = partial(declared, "mse_loss"), partial(declared, "huber_loss")
@@ -72,7 +68,6 @@ _mse, _huber = partial(declared, "mse_loss"), partial(declared, "huber_loss")
 def mse_loss(input: Tensor, target: Tensor, *, reduction: str = "mean") -> Tensor:
     """The mean of squared differences; UserWarning where the shapes differ.
 
-    >>> import gradcli.eager as torch
     >>> mse_loss(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0]))
     tensor(2.)
     """
@@ -176,10 +171,7 @@ def kl_div(input: Tensor, target: Tensor, *, reduction: str = "mean", log_target
     UserWarning for reduction="mean", which also divides by the number of classes: "batchmean" does not.
     """
     if reduction == "mean":
-        warn(
-            "reduction='mean' of kl_div divides by the number of classes too; 'batchmean' is the divergence",
-            UserWarning,
-        )
+        warn("reduction='mean' of kl_div divides by the number of classes too; 'batchmean' does not")
     if reduction != "batchmean":
         _check_reduction(reduction)
     if log_target:
@@ -242,7 +234,6 @@ def nll_loss(
     `weight` has one entry for each class, and a mean is divided by the weights that count; targets that are
     `ignore_index` do not. IndexError for a class that does not exist, ValueError for sizes that do not fit.
 
-    >>> import gradcli.eager as torch
     >>> nll_loss(torch.tensor([[-1.0, -2.0], [-3.0, -4.0]]), torch.tensor([0, 1]))
     tensor(2.5000)
     """
@@ -309,7 +300,6 @@ def cross_entropy(
     Built from the nodes that PyTorch builds it from: `NllLossBackward0` of `LogSoftmaxBackward0`. Errors as in
     `nll_loss`.
 
-    >>> import gradcli.eager as torch
     >>> cross_entropy(torch.zeros(2, 4), torch.tensor([0, 3]))
     tensor(1.3863)
     """
@@ -441,9 +431,6 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
             size.clamp_(min=eps)
         directions.append(x / size)
     return (directions[0] * directions[1]).sum(dim)
-
-
-# --- layers -------------------------------------------------------------------------------------------------------
 
 
 class _Loss(Layer):

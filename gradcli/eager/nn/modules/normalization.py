@@ -137,10 +137,7 @@ def group_norm(
     if input.ndim < 2:
         raise RuntimeError(f"group_norm expects at least 2 dimensions, but the input has {input.ndim}")
     if num_groups <= 0 or input.shape[1] % num_groups:
-        raise RuntimeError(
-            f"Expected number of channels in input to be divisible by num_groups, but got input of shape "
-            f"{list(input.shape)} and num_groups={num_groups}"
-        )
+        raise RuntimeError(f"Expected number of channels ({input.shape[1]}) to be divisible by num_groups={num_groups}")
     if math.prod(input.shape[1:]) * input.shape[0] // num_groups <= 1:
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {input.shape}")
     xs = (input, 1.0 if weight is None else weight, 0.0 if bias is None else bias)
@@ -179,9 +176,6 @@ def rms_norm(
     squares = input.pow(2).mean(axes, True)
     scaled: Tensor = input * shifted(squares, small).rsqrt()
     return scaled if weight is None else scaled * weight
-
-
-# --- layers -----------------------------------------------------------------------------------------------------------
 
 
 class _Norm(Layer):

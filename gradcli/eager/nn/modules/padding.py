@@ -33,7 +33,6 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     Negative sizes cut off. RuntimeError for sizes that do not fit, NotImplementedError for another mode, and where a
     frame of copies has not one pair of sizes for each axis of the image.
 
-    >>> import gradcli.eager as torch
     >>> pad(torch.tensor([[1.0, 2.0, 3.0]]), (2, 1), mode="reflect")
     tensor([[3., 2., 1., 2., 3., 2.]])
     """
@@ -75,9 +74,6 @@ def _copied_around(x: Tensor, pad: tuple[int, ...], mode: str) -> Tensor:
         rows.append(tuple(at.tolist()))
     name = f"{'Reflection' if mode == 'reflect' else 'Replication'}Pad{axes}DBackward0"
     return fused(picked, (x,), name, rows=tuple(rows))
-
-
-# --- layers ----------------------------------------------------------------------------------------------------------
 
 
 class _Pad(Layer):

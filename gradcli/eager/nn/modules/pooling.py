@@ -36,15 +36,17 @@ class _Windows(NamedTuple):
     out: Sizes
     full: Sizes
 
+    def on_images(self) -> _Windows:
+        """The windows of rows as those of images of one row."""
+        return _Windows(*[(0 if name == "padding" else 1, *sizes) for name, sizes in self._asdict().items()])
+
 
 def _windows(
     name: str, input: Tensor, axes: int, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil: bool = False
 ) -> _Windows:
     """The windows on a tensor. RuntimeError for sizes that do not fit or leave no entry."""
     if input.ndim not in (axes + 1, axes + 2):
-        raise RuntimeError(
-            f"Expected {axes + 1}D or {axes + 2}D input to {name}, but got input of size: {list(input.shape)}"
-        )
+        raise RuntimeError(f"Expected {axes + 1}D or {axes + 2}D input to {name}, but got size {list(input.shape)}")
     if input.dtype.kind < 2:
         raise NotImplementedError(f'"{name}" is not implemented for {input.dtype}')
     kernel, padding = spread(kernel, axes, "kernel_size"), spread(padding, axes, "padding")
@@ -112,23 +114,20 @@ def _max_pool(axes: int, images: str) -> Any:
         return_indices: bool = False,
     ) -> Any:
         if return_indices:
-            raise RuntimeError(
-                "max_pool: return_indices is not supported: the gradient says where the largest entries are"
-            )
+            raise RuntimeError("max_pool: return_indices is not supported: the gradient marks the largest entries")
         windows = _windows(name, input, axes, kernel_size, stride, padding, dilation, ceil_mode)
-        if axes == 1:
-            rows = _in_rows(kernel_size, stride, padding, dilation)
-            return squeeze(max_pool2d(unsqueeze(input, -2), *rows, ceil_mode), -2)
         frame: Any = 0.0
+        if axes == 1:
+            input, windows = unsqueeze(input, -2), windows.on_images()
         if windows.full != windows.sizes:
             outside = np.full(windows.full, -np.inf, input.dtype.np)
             outside[tuple([slice(e, e + n) for e, n in zip(windows.padding, windows.sizes, strict=True)])] = 0
             frame = Tensor(outside)
-        return fused(_max_pooled, (input, frame), "MaxPool2DWithIndicesBackward0", edges=1, windows=windows)
+        largest = fused(_max_pooled, (input, frame), "MaxPool2DWithIndicesBackward0", edges=1, windows=windows)
+        return squeeze(largest, -2) if axes == 1 else largest
 
     doc = f"""The largest entry of each window of {images}; the gradient goes to it, to the first of several.
 
-    >>> import gradcli.eager as torch
     >>> {name}(torch.arange(16.0).reshape(1, {"1, 4, 4" if axes == 2 else "16"}), 2).flatten()
     tensor({"[ 5.,  7., 13., 15.]" if axes == 2 else "[ 1.,  3.,  5.,  7.,  9., 11., 13., 15.]"})
     """
@@ -136,12 +135,6 @@ def _max_pool(axes: int, images: str) -> Any:
 
 
 max_pool1d, max_pool2d = _max_pool(1, "(N, C, L)"), _max_pool(2, "(N, C, H, W)")
-
-
-def _in_rows(kernel: Any, stride: Any, padding: Any, dilation: Any = 1) -> list[Any]:
-    """The sizes of windows on a line as those on an image of one row."""
-    rows = ((1, kernel), (1, stride), (0, padding), (1, dilation))
-    return [None if n is None else (above, n[0] if isinstance(n, (tuple, list)) and n else n) for above, n in rows]
 
 
 @checked
@@ -155,10 +148,14 @@ def avg_pool2d(
     divisor_override: int | None = None,
 ) -> Tensor:
     """The average of each window of (N, C, H, W); zeros of the padding count where `count_include_pad` is on."""
-    windows = _windows("avg_pool2d", input, 2, kernel_size, stride, padding, 1, ceil_mode)
     if divisor_override is not None:
         raise RuntimeError("avg_pool2d: divisor_override is not supported: multiply the averages instead")
-    counts = _counts(windows, count_include_pad)
+    windows = _windows("avg_pool2d", input, 2, kernel_size, stride, padding, 1, ceil_mode)
+    return _averages(input, windows, count_include_pad)
+
+
+def _averages(input: Tensor, windows: _Windows, padded: bool) -> Tensor:
+    counts = _counts(windows, padded)
     same = counts.size and (counts == counts.flat[0]).all()
     divisor = float(counts.flat[0]) if same else Tensor(counts.astype(input.dtype.np))
     return fused(_averaged, (input, divisor), "AvgPool2DBackward0", edges=1, windows=windows)
@@ -185,12 +182,8 @@ def avg_pool1d(
     count_include_pad: bool = True,
 ) -> Tensor:
     """The average of each window of (N, C, L)."""
-    _windows("avg_pool1d", input, 1, kernel_size, stride, padding, 1, ceil_mode)
-    kernel, by, edge, _ = _in_rows(kernel_size, stride, padding)
-    return squeeze(avg_pool2d(unsqueeze(input, -2), kernel, by, edge, ceil_mode, count_include_pad), -2)
-
-
-# --- as many windows as requested ------------------------------------------------------------------------------------
+    windows = _windows("avg_pool1d", input, 1, kernel_size, stride, padding, 1, ceil_mode)
+    return squeeze(_averages(unsqueeze(input, -2), windows.on_images(), count_include_pad), -2)
 
 
 def _cells(sizes: Sizes, out: Sizes) -> list[tuple[Sizes, Sizes]]:
@@ -231,10 +224,8 @@ def adaptive_avg_pool1d(input: Tensor, output_size: Wished) -> Tensor:
     """Averages over so many windows that fill (N, C, L)."""
     if input.ndim not in (2, 3):
         raise RuntimeError(f"adaptive_avg_pool1d(): Expected 2D or 3D tensor, but got {list(input.shape)}")
-    return squeeze(adaptive_avg_pool2d(unsqueeze(input, -2), _in_rows(output_size, 1, 0)[0]), -2)
-
-
-# --- images resized by interpolation, or with channels as pixels -----------------------------------------------------
+    count = output_size[0] if isinstance(output_size, (tuple, list)) and output_size else output_size
+    return squeeze(adaptive_avg_pool2d(unsqueeze(input, -2), (1, count)), -2)
 
 
 @checked
@@ -250,7 +241,6 @@ def interpolate(
     """Images of another size: each pixel is the nearest one, or with "linear" (of rows) and "bilinear" a mean of those
     around it; `align_corners` puts the corners on each other. RuntimeError for other modes.
 
-    >>> import gradcli.eager as torch
     >>> interpolate(torch.tensor([[[0.0, 4.0]]]), scale_factor=2, mode="linear")
     tensor([[[0., 1., 3., 4.]]])
     """
@@ -347,9 +337,6 @@ def unfold(
     """The windows of images (N, C, H, W) as columns (N, C KH KW, L)."""
     windows = _windows("unfold", input, 2, kernel_size, stride, padding, dilation)
     return fused(_unfolded, (input,), "Im2ColBackward0", windows=windows)
-
-
-# --- layers ----------------------------------------------------------------------------------------------------------
 
 
 class _Pool(Layer):

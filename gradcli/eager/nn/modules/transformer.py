@@ -23,6 +23,8 @@ from gradcli.eager.nn.modules.linear import Linear, linear
 from gradcli.eager.nn.modules.normalization import LayerNorm
 from gradcli.primitives.broadcasting import stretch
 
+Mask = Tensor | None
+
 
 def _attended(q: Any, k: Any, v: Any, *masks: Any, scale: float) -> Any:
     """With a mask that is added to the scores, and a column of factors of the weights: 0 where a query sees no key."""
@@ -68,9 +70,7 @@ def scaled_dot_product_attention(
     if min(query.ndim, key.ndim, value.ndim) < 2:
         raise RuntimeError("scaled_dot_product_attention: all inputs need 2 dimensions at least")
     if query.dtype is not key.dtype or query.dtype is not value.dtype:
-        raise RuntimeError(
-            f"Expected query, key, and value to have the same dtype, but got {query.dtype}, {key.dtype}, {value.dtype}"
-        )
+        raise RuntimeError(f"query, key, value need the same dtype, but have {query.dtype}, {key.dtype}, {value.dtype}")
     by = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     kind = query.dtype.np
     if attn_mask is not None and attn_mask.dtype.kind == 1:
@@ -99,16 +99,13 @@ def scaled_dot_product_attention(
     return averages
 
 
-def _attention_mask(mask: Tensor | None, kind: Any) -> Tensor | None:
+def _attention_mask(mask: Mask, kind: Any) -> Mask:
     """The mask of a module (True: may NOT be looked at) as one that is added to scores."""
     if mask is not None and mask.dtype.kind == 1:
         raise AssertionError(f"a mask must have dtype torch.bool, or a float format, but has {mask.dtype}")
     if mask is None or mask.dtype.kind > 1:
         return mask
     return where(mask, float("-inf"), Tensor(np.zeros(mask._raw.shape, kind)))
-
-
-# --- attention in several heads ---------------------------------------------------------------------------------------
 
 
 class _OutProjection(Linear):
@@ -156,17 +153,15 @@ class MultiheadAttention(Layer):
         query: Tensor,
         key: Tensor,
         value: Tensor,
-        key_padding_mask: Tensor | None = None,
+        key_padding_mask: Mask = None,
         need_weights: bool = True,
-        attn_mask: Tensor | None = None,
+        attn_mask: Mask = None,
         average_attn_weights: bool = True,
         is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
         """The averages (L, N, E) and the weights (N, L, S). AssertionError for sizes that do not fit."""
         if query.ndim not in (2, 3):
-            raise AssertionError(
-                f"query should be unbatched 2D or batched 3D tensor but received {query.ndim}-D query tensor"
-            )
+            raise AssertionError(f"query should be unbatched 2D or batched 3D tensor but is {query.ndim}-D")
         single = query.ndim == 2
         query, key, value = self._steps_first(query, key, value)
         length, batch, size = query.shape
@@ -184,9 +179,7 @@ class MultiheadAttention(Layer):
         if need_weights:
             q = q * math.sqrt(1.0 / self.head_dim)
             scores = q.bmm(k.transpose(-2, -1)) if mask is None else baddbmm(mask, q, k.transpose(-2, -1))
-            chances = scores.softmax(-1)
-            if drop:
-                chances = dropout(chances, drop)
+            chances = dropout(scores.softmax(-1), drop)
             averages = chances.bmm(v).transpose(0, 1).reshape(length * batch, size)
         else:
             if mask is not None:
@@ -221,9 +214,7 @@ class MultiheadAttention(Layer):
         rows = zip((query, key, value), split(weight, size), biases, strict=True)
         return tuple([linear(x, one, other) for x, one, other in rows])
 
-    def _mask(
-        self, mask: Tensor | None, padding: Tensor | None, sizes: tuple[int, int, int, int], kind: Any
-    ) -> Tensor | None:
+    def _mask(self, mask: Mask, padding: Mask, sizes: tuple[int, int, int, int], kind: Any) -> Mask:
         """What is added to the scores (N * heads, L, S): a mask of the steps, and one of keys that are padding."""
         batch, heads, length, rows = sizes
         mask = _attention_mask(mask, kind)
@@ -249,7 +240,6 @@ class TransformerEncoderLayer(Layer):
     RuntimeError for an activation by another name than relu or gelu; any function will do. Errors of the sizes as in
     `MultiheadAttention`.
 
-    >>> import gradcli.eager as torch
     >>> layer = TransformerEncoderLayer(d_model=4, nhead=2, dim_feedforward=8, batch_first=True)
     >>> layer(torch.ones(3, 5, 4)).shape
     torch.Size([3, 5, 4])
@@ -279,11 +269,7 @@ class TransformerEncoderLayer(Layer):
         self.activation = _ACTIVATIONS[activation] if isinstance(activation, str) else activation
 
     def forward(
-        self,
-        src: Tensor,
-        src_mask: Tensor | None = None,
-        src_key_padding_mask: Tensor | None = None,
-        is_causal: bool = False,
+        self, src: Tensor, src_mask: Mask = None, src_key_padding_mask: Mask = None, is_causal: bool = False
     ) -> Tensor:
         """The sequence after attention and network."""
         masks = (src_mask, src_key_padding_mask, is_causal)
@@ -293,7 +279,7 @@ class TransformerEncoderLayer(Layer):
         x = src + self._attended(self.norm1(src), *masks)
         return x + self._fed(self.norm2(x))
 
-    def _attended(self, x: Tensor, mask: Tensor | None, padding: Tensor | None, is_causal: bool) -> Tensor:
+    def _attended(self, x: Tensor, mask: Mask, padding: Mask, is_causal: bool) -> Tensor:
         return self.dropout1(self.self_attn(x, x, x, padding, False, mask, is_causal=is_causal)[0])
 
     def _fed(self, x: Tensor) -> Tensor:
@@ -311,11 +297,7 @@ class TransformerEncoder(Layer):
         super()._build(num_layers=num_layers, norm=norm, **switches)
 
     def forward(
-        self,
-        src: Tensor,
-        mask: Tensor | None = None,
-        src_key_padding_mask: Tensor | None = None,
-        is_causal: bool | None = None,
+        self, src: Tensor, mask: Mask = None, src_key_padding_mask: Mask = None, is_causal: bool | None = None
     ) -> Tensor:
         """The sequence after all layers."""
         for layer in self.layers:

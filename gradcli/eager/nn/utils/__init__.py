@@ -26,7 +26,6 @@ def _gradients(parameters: Any) -> list[Tensor]:
 def clip_grad_norm_(parameters: Any, max_norm: float, norm_type: float = 2.0) -> Tensor:
     """Scale gradients in place so that their norm together is at most `max_norm`; returns the norm before.
 
-    >>> import gradcli.eager as torch
     >>> x = torch.tensor([3.0, 4.0], requires_grad=True)
     >>> (x * x / 2).sum().backward()
     >>> clip_grad_norm_([x], 1.0)
@@ -53,7 +52,6 @@ def clip_grad_value_(parameters: Any, clip_value: float) -> None:
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
     """All entries in one row.
 
-    >>> import gradcli.eager as torch
     >>> parameters_to_vector([torch.ones(2), torch.zeros(1, 1)])
     tensor([1., 1., 0.])
     """

@@ -33,7 +33,6 @@ def pad_sequence(sequences: Sequence[Tensor], batch_first: bool = False, padding
 
     RuntimeError for no sequences, and for other axes that differ.
 
-    >>> import gradcli.eager as torch
     >>> pad_sequence([torch.ones(3), torch.ones(1)], batch_first=True)
     tensor([[1., 1., 1.],
             [1., 0., 0.]])
@@ -46,9 +45,7 @@ def pad_sequence(sequences: Sequence[Tensor], batch_first: bool = False, padding
     padded = full((*shape, *sequences[0].shape[1:]), padding_value, dtype=sequences[0].dtype)
     for i, one in enumerate(sequences):
         if one.shape[1:] != sequences[0].shape[1:]:
-            raise RuntimeError(
-                f"the sizes {list(one.shape)} and {list(sequences[0].shape)} differ after the first dimension"
-            )
+            raise RuntimeError(f"sizes {list(one.shape)} and {list(sequences[0].shape)} differ after the first axis")
         padded[(i, slice(len(one))) if batch_first else (slice(len(one)), i)] = one
     return padded
 
@@ -60,7 +57,6 @@ def pack_padded_sequence(
 
     RuntimeError for lengths that are not positive, of another number, too large, or not sorted with `enforce_sorted`.
 
-    >>> import gradcli.eager as torch
     >>> pack_padded_sequence(torch.tensor([[1, 4], [2, 5], [3, 0]]), [3, 2]).data
     tensor([1, 4, 2, 5, 3])
     """
