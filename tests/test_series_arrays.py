@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from flint import arb
 
 from gradcli.checks import check_script
 from gradcli.checks.derivatives.claim_comparison import Wholesale
@@ -103,3 +104,11 @@ def test_a_program_of_many_steps_is_covered_by_directions_too() -> None:
 def test_the_same_seed_gives_the_same_answer() -> None:
     one, other = (wholesale("sum(sin(w)*w)", {"w": values()}) for _ in range(2))
     assert one == other
+
+
+def test_a_gap_that_says_nothing_is_no_agreement(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Along the entries that are not 0 the enclosure is too wide; exact zeros elsewhere do not make up for it."""
+    wide, none = arb(0, 1e30), arb(0)
+    monkeypatch.setattr(Wholesale, "_gap", lambda self, way: none if self.claims[min(way)].is_zero() else wide)
+    found = wholesale("sum(relu(w)**2)", {"w": values()})
+    assert set(found["relations"]) == {"?"} and found["chance"] > 1

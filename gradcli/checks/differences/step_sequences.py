@@ -93,14 +93,30 @@ def differences(
     steps, or they are too small for it, a second step sequence is tried.
     """
 
+    def taken(directions: Sequence[Floats], firsts: Sequence[float]) -> list[list[Differences]]:
+        """The step sequences that begin with some steps, in as few batches as memory allows."""
+        found = []
+        together = max(1, BATCH // (CALLS * max(1, x.size)))
+        for start in range(0, len(directions), together):
+            some = directions[start : start + together]
+            ways = zip(firsts[start : start + together], some, strict=True)
+            steps = [off_the_grid(first * RATIO ** -np.arange(STEPS), x, d) for first, d in ways]
+            points = [x + (h[:, None] * OFFSETS).reshape(-1)[:, None] * d for h, d in zip(steps, some, strict=True)]
+            with np.errstate(all="ignore"):
+                values = (evaluated(f, np.concatenate(points)) @ weights.T).reshape(len(some), STEPS, OFFSETS.size, -1)
+            for d, h, block in zip(some, steps, values, strict=True):
+                rows = enumerate(zip(here.tolist(), noise.tolist(), strict=True))
+                found.append([_read(x, d, h, block[:, :, k], *row) for k, row in rows])
+        return found
+
     def better(i: int, first: float) -> list[Differences]:
         """The more informative of two step sequences of each combination."""
-        (again,) = _taken(f, x, [directions[i]], [first], weights, here, noise)
+        (again,) = taken([directions[i]], [first])
         return [max(pair, key=_quality) for pair in zip(found[i], again, strict=True)]
 
     reach = [np.inf] * len(directions) if reach is None else reach
     firsts = [first_step(x, d, r) for d, r in zip(directions, reach, strict=True)]
-    found = _taken(f, x, directions, firsts, weights, here, noise)
+    found = taken(directions, firsts)
     for i, first in enumerate(firsts):
         if any(map(_coarse, found[i])):
             finer = better(i, first * RATIO**-FINER)
@@ -196,30 +212,6 @@ def noise_of(f: Function, x: Floats, d: Floats, here: Floats) -> Floats:
 
 
 # --- reading the steps --------------------------------------------------------------------------------------------
-
-
-def _taken(
-    f: Function,
-    x: Floats,
-    directions: Sequence[Floats],
-    firsts: Sequence[float],
-    weights: Floats,
-    here: Floats,
-    noise: Floats,
-) -> list[list[Differences]]:
-    found = []
-    together = max(1, BATCH // (CALLS * max(1, x.size)))
-    for start in range(0, len(directions), together):
-        some = directions[start : start + together]
-        ways = zip(firsts[start : start + together], some, strict=True)
-        steps = [off_the_grid(first * RATIO ** -np.arange(STEPS), x, d) for first, d in ways]
-        points = [x + (h[:, None] * OFFSETS).reshape(-1)[:, None] * d for h, d in zip(steps, some, strict=True)]
-        outputs = evaluated(f, np.concatenate(points))
-        with np.errstate(all="ignore"):
-            values = (outputs @ weights.T).reshape(len(some), STEPS, OFFSETS.size, -1)
-        for d, h, block in zip(some, steps, values, strict=True):
-            found.append([_read(x, d, h, block[:, :, k], float(here[k]), float(noise[k])) for k in range(len(weights))])
-    return found
 
 
 def _read(x: Floats, d: Floats, steps: Floats, values: Floats, here: float, noise: float) -> Differences:
