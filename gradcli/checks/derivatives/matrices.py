@@ -211,7 +211,11 @@ def perturbed(f: Any, a: Matrix) -> tuple[list[Any], Matrix]:
     """
     parts, size = coefficients(a), len(a)
     still = parts[0].table()
-    values = [arb_mat([ball_eigenvalues(still, apart=True)])]
+    start = ball_eigenvalues(still, apart=True)
+    gaps = [[other - own for other in start] for own in start]
+    if any(gaps[i][j].contains(0) for i in range(size) for j in range(i)):
+        raise Undecided(NOT_SEPARATED)
+    values = [arb_mat([start])]
     basis = arb_mat(ball_eigenvectors(f, still))
     inverse = arb_mat(transposed(basis.table()))
     b = [inverse * part * basis for part in parts]
@@ -222,7 +226,6 @@ def perturbed(f: Any, a: Matrix) -> tuple[list[Any], Matrix]:
             known += b[m] * x[k - m]
             known -= arb_mat([[x[k - m][i, j] * values[m][0, j] for j in range(size)] for i in range(size)])
         values.append(arb_mat([[known[j, j] for j in range(size)]]))
-        gaps = [[values[0][0, j] - values[0][0, i] for j in range(size)] for i in range(size)]
         x.append(arb_mat([[0 if i == j else known[i, j] / gaps[i][j] for j in range(size)] for i in range(size)]))
     moved = [basis * one for one in x]
     columns = []
