@@ -228,7 +228,7 @@ class _Recurrent(Layer):
     _usual = {"bias": True}
 
     def _gates(self, dtype: Any, end: str, width: int, bias: bool) -> None:
-        size, rows = self.hidden_size, _KINDS[self.mode][0] * self.hidden_size
+        size, rows = self.hidden_size, _KINDS.get(self.mode, (1,))[0] * self.hidden_size
         shapes: dict[str, tuple[int, ...] | None] = {"weight_ih": (rows, width), "weight_hh": (rows, size)}
         if bias or not end:
             shapes |= dict.fromkeys(("bias_ih", "bias_hh"), (rows,) if bias else None)
@@ -256,6 +256,9 @@ class _Layers(_Recurrent):
     _usual = {"num_layers": 1, "bias": True, "batch_first": False, "dropout": 0.0, "bidirectional": False}
 
     def _build(self, hidden_size: Any, num_layers: int, dropout: Any, dtype: Any, **options: Any) -> None:
+        kind = f"RNN_{options['nonlinearity'].upper()}" if "nonlinearity" in options else self.mode
+        if kind not in _KINDS:
+            raise ValueError(f"Unknown nonlinearity {options['nonlinearity']!r}. Select from 'tanh' or 'relu'.")
         if type(dropout) not in (int, float) or not 0 <= dropout <= 1:
             raise ValueError("dropout should be a number in range [0, 1] representing the probability of a zero")
         if dropout > 0 and num_layers == 1:
@@ -267,7 +270,7 @@ class _Layers(_Recurrent):
                 raise ValueError(f"{name} must be greater than zero")
         if options["proj_size"]:
             raise RuntimeError("proj_size is not supported")
-        self.mode = self.mode  # an attribute of the layer itself, as all options are
+        self.mode = kind  # an attribute of the layer itself, as all options are
         super()._build(hidden_size=hidden_size, num_layers=num_layers, dropout=float(dropout), **options)
         for layer in range(num_layers):
             width = self.input_size if layer == 0 else hidden_size * (1 + self.bidirectional)
@@ -372,13 +375,6 @@ class RNN(_Layers):
         "bidirectional=False, proj_size=0"
     )
 
-    def _build(self, nonlinearity: str, **options: Any) -> None:  # type: ignore[override]
-        self.mode = f"RNN_{nonlinearity.upper()}"
-        if self.mode not in _KINDS:
-            raise ValueError(f"Unknown nonlinearity {nonlinearity!r}. Select from 'tanh' or 'relu'.")
-        super()._build(**options)
-        self.nonlinearity = nonlinearity
-
 
 class LSTM(_Layers):
     """Long short-term memory over a sequence (L, N, H); the state is (h, c)."""
@@ -397,13 +393,15 @@ class _Cell(_Recurrent):
 
     _options = weighted("input_size, hidden_size, bias=True")
 
-    def _build(self, input_size: int, hidden_size: int, bias: bool, dtype: Any) -> None:
-        super()._build(input_size=input_size, hidden_size=hidden_size, bias=bias)
-        self._gates(dtype, "", input_size, bias)
+    def _build(self, dtype: Any, **options: Any) -> None:
+        super()._build(**options)
+        self._gates(dtype, "", self.input_size, self.bias)
         self.reset_parameters()
 
     def forward(self, input: Tensor, hx: Any = None) -> Any:
         """The next state. ValueError and RuntimeError for sizes that do not fit."""
+        if self.mode not in _KINDS:
+            raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
         name, (_, count, step) = type(self).__name__, _KINDS[self.mode]
         given = (None,) * count if hx is None else tuple(hx) if count > 1 else (hx,)
         for what, one in (("input", input), *[("hidden", one) for one in given if one is not None]):
@@ -427,18 +425,7 @@ class RNNCell(_Cell):
 
     _options = weighted("input_size, hidden_size, bias=True, nonlinearity='tanh'")
     _usual = {"bias": True, "nonlinearity": "tanh"}
-    mode = "RNN_TANH"
-
-    def _build(self, nonlinearity: str, **options: Any) -> None:  # type: ignore[override]
-        super()._build(**options)
-        self.nonlinearity = nonlinearity
-
-    def forward(self, input: Tensor, hx: Any = None) -> Any:
-        """The next state."""
-        self.mode = f"RNN_{self.nonlinearity.upper()}"
-        if self.mode not in _KINDS:
-            raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
-        return super().forward(input, hx)
+    mode = property(lambda self: f"RNN_{self.nonlinearity.upper()}")
 
 
 class LSTMCell(_Cell):
