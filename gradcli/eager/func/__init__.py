@@ -57,14 +57,12 @@ def functional_call(
     swapped: list[tuple[dict[str, Any], str, Any]] = []
     try:
         for name, value in values.items():
-            if name not in places:
-                swapped.append(_put(module, name, value))
-                continue
-            (table, own), tied = places[name], [places[name]]
-            if tie_weights:  # all names of the tensor
-                tied = [(other, key) for other, key in places.values() if other[key] is table[own]]
+            tied = [places.get(name) or _attribute(module, name)]
+            if tie_weights and name in places:  # all names of the tensor
+                tensor = tied[0][0][tied[0][1]]
+                tied = [(table, own) for table, own in places.values() if table[own] is tensor]
             for table, own in tied:
-                swapped.append((table, own, table[own]))
+                swapped.append((table, own, table.get(own)))
                 table[own] = value
         given = args if isinstance(args, tuple) else () if args is None else (args,)
         return module(*given, **(kwargs or {}))
@@ -76,15 +74,13 @@ def functional_call(
                 table[own] = before
 
 
-def _put(module: Module, name: str, value: Tensor) -> tuple[dict[str, Any], str, Any]:
-    """Set an attribute of a module, by its dotted name; returns its dictionary, its key and the old value."""
+def _attribute(module: Module, name: str) -> tuple[dict[str, Any], str]:
+    """Where an attribute stands, by its dotted name: the dictionary and the key. TypeError for what is no tensor."""
     path, _, own = name.rpartition(".")
     table = module.get_submodule(path).__dict__
-    before = table.get(own)
-    if before is not None and not isinstance(before, Tensor):
-        raise TypeError(f"{name} is {type(before).__name__}, so a tensor cannot replace it")
-    table[own] = value
-    return table, own, before
+    if not isinstance(table.get(own), Tensor | None):
+        raise TypeError(f"{name} is {type(table[own]).__name__}, so a tensor cannot replace it")
+    return table, own
 
 
 def _places(module: Module) -> dict[str, tuple[dict[str, Any], str]]:

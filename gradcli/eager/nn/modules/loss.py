@@ -25,8 +25,6 @@ from gradcli.eager._ops.reductions import norm
 from gradcli.eager.nn._layer import Layer, combined, fused, layers, need_tensor, needs_floats, shifted, with_number
 from gradcli.primitives.positions import take_along
 
-_CLASS_KINDS = ("int64", "uint8")
-
 
 def _refuse_grad(function: str, **weights: Tensor | None) -> None:
     """RuntimeError where a weight of a loss requires grad: nothing flows to it."""
@@ -252,38 +250,28 @@ def nll_loss(
 
 
 def _ignores(input: Tensor, target: Tensor, weight: Tensor | None, ignore: int) -> bool:
-    """Whether a target is to be ignored; the errors are those of `nll_loss`."""
+    """Whether a target is to be ignored. Raises the errors of `nll_loss` for dtypes, sizes and classes."""
     scores, labels = input._raw.shape, target._raw.shape
-    rest = (*scores[:1], *scores[2:]) if len(scores) > 1 else ()
-    if labels != rest or weight is not None or target.dtype.name not in _CLASS_KINDS:
-        _check_classes(input, target, weight)
+    if not scores:
+        raise ValueError("Expected 1 or more dimensions (got 0)")
+    if target.dtype.name not in ("int64", "uint8"):
+        raise RuntimeError(f"class numbers must have dtype torch.int64 or torch.uint8, but these have {target.dtype}")
+    batch = scores[:1] if len(scores) > 1 else ()
+    if labels != (*batch, *scores[2:]):
+        error = RuntimeError if batch and labels[:1] == batch else ValueError
+        raise error(f"a target of size {list(labels)} does not fit an input of size {list(scores)}")
+    classes = scores[len(batch)]
+    if weight is not None and weight._raw.shape != (classes,):
+        raise RuntimeError(f"weight must have one entry for each of the {classes} classes, not {list(weight.shape)}")
     numbers = known(target)
     if numbers is None:
         return True
-    if not numbers.size:
-        return False
-    classes = scores[1 if len(scores) > 1 else 0]
     if in_range(numbers, classes):
         return 0 <= ignore < classes and bool((numbers == ignore).any())
     wrong = numbers[((numbers < 0) | (numbers >= classes)) & (numbers != ignore)]
     if wrong.size:
         raise IndexError(f"Target {wrong.reshape(-1)[0]} is out of bounds: there are {classes} classes")
     return True
-
-
-def _check_classes(input: Tensor, target: Tensor, weight: Tensor | None) -> None:
-    """The errors of `nll_loss` for dtypes and sizes that do not fit."""
-    if not input.ndim:
-        raise ValueError("Expected 1 or more dimensions (got 0)")
-    if target.dtype.name not in _CLASS_KINDS:
-        raise RuntimeError(f"class numbers must have dtype torch.int64 or torch.uint8, but these have {target.dtype}")
-    batch, rest = input.shape[:1] if input.ndim > 1 else (), input.shape[2:]
-    if tuple(target.shape) != (*batch, *rest):
-        error = RuntimeError if batch and tuple(target.shape[:1]) == tuple(batch) else ValueError
-        raise error(f"a target of size {list(target.shape)} does not fit an input of size {list(input.shape)}")
-    classes = input.shape[len(batch)]
-    if weight is not None and tuple(weight.shape) != (classes,):
-        raise RuntimeError(f"weight must have one entry for each of the {classes} classes, not {list(weight.shape)}")
 
 
 def cross_entropy(
