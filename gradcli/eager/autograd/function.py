@@ -117,10 +117,7 @@ class FunctionNode(Node):
     def call_backward(self, given: list[Any], create_graph: bool) -> list[Any]:
         """What backward returns for these gradients of the results, fitted to the inputs that are tensors."""
         answer = self.owner._rule()(self.context, *given)
-        return self._fitted(answer if isinstance(answer, tuple) else (answer,), create_graph)
-
-    def _fitted(self, values: tuple[Any, ...], create_graph: bool) -> list[Any]:
-        count = len(self.slots)
+        values, count = answer if isinstance(answer, tuple) else (answer,), len(self.slots)
         if len(values) > count and all(value is None for value in values[count:]):
             values = values[:count]
         if len(values) != count:

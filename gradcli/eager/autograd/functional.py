@@ -271,18 +271,6 @@ class _Run(Linearized):
         return found[0] if self.single else tuple(found)
 
 
-def _check(strategy: str, vectorize: bool, strict: bool, create_graph: bool) -> None:
-    if strategy not in ("reverse-mode", "forward-mode"):
-        raise AssertionError(f"expected strategy to be 'forward-mode' or 'reverse-mode', not {strategy!r}")
-    if strategy == "forward-mode":
-        if create_graph:
-            raise NotImplementedError("create_graph=True is not supported with strategy='forward-mode'")
-        if not vectorize:
-            raise NotImplementedError("strategy='forward-mode' needs vectorize=True")
-    if vectorize and strict:
-        raise RuntimeError("strict=True is not supported with vectorize=True")
-
-
 def jacobian(
     func: Callable[..., Any],
     inputs: Any,
@@ -300,7 +288,14 @@ def jacobian(
     tensor([[2., 0.],
             [0., 6.]])
     """
-    _check(strategy, vectorize, strict, create_graph)
+    if strategy not in ("reverse-mode", "forward-mode"):
+        raise AssertionError(f"expected strategy to be 'forward-mode' or 'reverse-mode', not {strategy!r}")
+    if strategy == "forward-mode" and create_graph:
+        raise NotImplementedError("create_graph=True is not supported with strategy='forward-mode'")
+    if strategy == "forward-mode" and not vectorize:
+        raise NotImplementedError("strategy='forward-mode' needs vectorize=True")
+    if vectorize and strict:
+        raise RuntimeError("strict=True is not supported with vectorize=True")
     run = _Run(func, inputs, create_graph, strict, "jacobian")
     table = [run.by_input(row) for row in run.jacobian(create_graph)]
     return table[0] if isinstance(run.value, Tensor) else tuple(table)
