@@ -37,6 +37,7 @@ _KINDS = {kind.name: kind for kind in vars(dtypes).values() if isinstance(kind, 
 # values that are written as text: their type, and the functions to and from text
 _TEXTS: dict[str, tuple[type, Any, Any]] = {
     "float": (float, repr, float),  # inf and NaN
+    "complex": (complex, str, complex),
     "bytes": (bytes, bytes.hex, bytes.fromhex),
     "dtype": (dtypes.dtype, lambda x: x.name, _KINDS.__getitem__),
     "device": (devices.device, str, devices.device),
@@ -151,8 +152,6 @@ class _Writer:
         if kind in _MAPPINGS.values():
             pairs = [[self._node(one, (*place, str(pair[0])), depth + 1) for one in pair] for pair in x.items()]
             return [kind.__name__, pairs]
-        if kind is complex:
-            return ["complex", [self._node(part, place, depth) for part in (x.real, x.imag)]]
         for tag, (written, encode, _) in _TEXTS.items():
             if kind is written:
                 return [tag, encode(x)]
@@ -285,8 +284,6 @@ class _Reader:
             return _MAPPINGS[tag]({self._value(key): self._value(one) for key, one in held})
         if tag in _TEXTS:
             return _TEXTS[tag][2](held)
-        if tag == "complex":
-            return complex(*[self._value(part) for part in held])
         return self._tensor(tag, held, *node[2:])
 
     def _tensor(self, tag: str, moving: bool, name: str, *part: Any) -> Any:
