@@ -127,16 +127,14 @@ def spread(value: Any, count: int, what: str) -> Sizes:
 
 def offsets(kernel: Sizes, dilation: Sizes) -> Iterator[Sizes]:
     """Where each entry of a kernel stands in a window, in C order."""
-    for place in itertools.product(*[range(n) for n in kernel]):
-        yield tuple([at * gap for at, gap in zip(place, dilation, strict=True)])
+    return itertools.product(*[range(0, n * gap, gap) for n, gap in zip(kernel, dilation, strict=True)])
 
 
 def taken(x: Any, start: Sizes, step: Sizes, size: Sizes) -> Any:
     """Slices along the last axes; the axes before them stay whole."""
     lead = len(x.shape) - len(start)
-    return catalogue()["slice"](
-        x, start=(0,) * lead + start, step=(1,) * lead + step, size=tuple(x.shape[:lead]) + size
-    )
+    size = tuple(x.shape[:lead]) + size
+    return catalogue()["slice"](x, start=(0,) * lead + start, step=(1,) * lead + step, size=size)
 
 
 def put(x: Any, start: Sizes, step: Sizes, size: Sizes) -> Any:
