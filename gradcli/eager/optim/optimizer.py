@@ -24,6 +24,7 @@ Array = Any
 State = dict[str, Any]
 Group = dict[str, Any]
 _BLOCK = 32_768  # entries: a few arrays of so many stay in the cache
+_COUNT = np.zeros((), np.float32)  # the steps that a parameter made are counted in single precision, as in PyTorch
 
 
 def kept(state: State, name: str, like: Array, start: float = 0) -> Array:
@@ -32,13 +33,6 @@ def kept(state: State, name: str, like: Array, start: float = 0) -> Array:
         full = complex(start, start) if like.dtype.kind == "c" else start
         state[name] = Tensor(np.full_like(like, full) if start else np.zeros_like(like))
     return state[name]._array
-
-
-def number(state: State) -> Array:
-    """How many steps a parameter made, which is remembered in single precision."""
-    if "step" not in state:
-        state["step"] = Tensor(np.zeros((), np.float32))
-    return state["step"]._array
 
 
 def by_blocks(rule: Callable[..., None], *arrays: Array) -> None:
@@ -190,9 +184,9 @@ class Optimizer:
 
     def _update(self, x: Array, grad: Array, state: State, group: Group) -> None:
         """Write the new value of one parameter into its memory; `grad` is not changed."""
-        array = number(state)
-        array += 1
-        step, decay, rate = float(array), group["weight_decay"], float(group["lr"])
+        count = kept(state, "step", _COUNT)
+        count += 1
+        step, decay, rate = float(count), group["weight_decay"], float(group["lr"])
         apart = rate * decay if group.get("decoupled_weight_decay") else 0.0
 
         def move(x: Array, grad: Array, *arrays: Array) -> None:
@@ -349,7 +343,7 @@ class Adagrad(Optimizer):
         super()._start(params, **defaults)
         for group in self.param_groups:
             for x in group["params"]:
-                number(self.state[x])
+                kept(self.state[x], "step", _COUNT)
                 kept(self.state[x], "sum", x._array, group["initial_accumulator_value"])
 
     def _memory(self, group: Group) -> dict[str, float]:
