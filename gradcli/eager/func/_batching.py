@@ -47,10 +47,8 @@ def vmap(
     >>> vmap(torch.dot)(torch.ones(2, 3), torch.ones(2, 3))
     tensor([3., 3.])
     """
-    if randomness not in ("error", "same", "different"):
-        raise RuntimeError(f"randomness is 'error', 'same' or 'different', not {randomness!r}")
-    if randomness == "different":
-        raise RuntimeError("randomness='different' is not supported: draw the numbers outside, and pass them in")
+    if randomness not in ("error", "same"):  # "different" is not supported
+        raise RuntimeError(f"randomness is 'error' or 'same', not {randomness!r}: draw numbers outside, pass them in")
 
     @functools.wraps(func)
     def mapped(*args: Any, **kwargs: Any) -> Any:
