@@ -15,13 +15,14 @@ from importlib import import_module
 from itertools import takewhile
 from json import dumps, loads
 from select import select
+from threading import Thread
 from time import process_time
 from typing import TYPE_CHECKING, Any
 from weakref import finalize
 
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import IO
 
     Message = dict[str, Any]
@@ -72,6 +73,29 @@ def start(
         os.close(reading)
     finalize(process, os.close, writing)
     return process
+
+
+def kill_group(process: subprocess.Popen[Any]) -> None:
+    """Kill a process that leads a group and whatever it started, even if it has ended by itself."""
+    with suppress(ProcessLookupError, PermissionError):
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
+
+
+def listen(messages: Iterable[Any], put: Callable[[Any], None]) -> Thread:
+    """The thread that hands on each message of a process, and None when there will be no more."""
+
+    def work() -> None:
+        with suppress(OSError, ValueError):  # the stream was closed
+            for message in messages:
+                put(message)
+        put(None)
+
+    thread = Thread(target=work, daemon=True)
+    thread.start()
+    return thread
 
 
 def whole_lines(stream: Iterable[str]) -> Iterator[str]:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradcli.batch.workers.transport import report_from_json
 from gradcli.checks.report import Check, Report, summarised
-from gradcli.child_process import start, whole_lines
+from gradcli.child_process import kill_group, start, whole_lines
 from gradcli.diagnostics import error
 from gradcli.language.directives import longest_timeout
 
@@ -167,11 +167,7 @@ class Worker:
     def kill(self) -> None:
         """End the process and all that it started."""
         self._outgoing.put(None)
-        with suppress(ProcessLookupError, PermissionError):
-            if hasattr(os, "killpg"):
-                os.killpg(self.process.pid, signal.SIGKILL)
-            else:
-                self.process.kill()
+        kill_group(self.process)
 
     def reap(self) -> None:
         """Wait for a process that was killed."""

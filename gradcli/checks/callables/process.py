@@ -12,6 +12,7 @@ import signal
 import subprocess
 from contextlib import closing, suppress
 from dataclasses import replace
+from functools import partial
 from queue import Empty, SimpleQueue
 from threading import Thread
 from time import monotonic
@@ -24,7 +25,7 @@ from gradcli.checks.callables.api import About, Options, failed, report_on
 from gradcli.checks.callables.runner import FIELDS, RUNNING
 from gradcli.checks.report import Check, Report, summarised, timed
 from gradcli.checks.witnesses import parse_witnesses
-from gradcli.child_process import receive, send, start
+from gradcli.child_process import kill_group, listen, receive, send, start
 from gradcli.diagnostics import Diagnostic, GradcliError, error, visible
 from gradcli.frameworks.box import Box
 from gradcli.frameworks.call_arguments import Argument
@@ -240,9 +241,10 @@ class Runner:
         self.written = b""  # the beginning of what it wrote past Python's own streams
         self.messages: SimpleQueue[Message | None] = SimpleQueue()
         self.process = start(runner.__name__, own_session=True, errors=subprocess.PIPE, encoding=None)
-        self.threads = [Thread(target=work, daemon=True) for work in (self._listen, self._read)]
-        for thread in self.threads:
-            thread.start()
+        assert self.process.stdout is not None
+        said = iter(partial(receive, self.process.stdout, self.rest), None)
+        self.threads = [listen(said, self.messages.put), Thread(target=self._read, daemon=True)]
+        self.threads[1].start()
 
     def exchange(self, message: Message) -> Message:
         """Send a message; the answer. Raises Lost where the process ended before, or was too late (`late`).
@@ -264,7 +266,7 @@ class Runner:
                 message = self.messages.get(timeout=PAUSE)
             except Empty:
                 if exited(self.process):
-                    self.kill()  # with what it forked, which may hold its pipes open
+                    kill_group(self.process)  # with what it forked, which may hold its pipes open
                     self.threads[0].join(timeout=GRACE)
                     if self.messages.empty():
                         return None
@@ -278,17 +280,9 @@ class Runner:
             if phase != self.phase:
                 self.phase, self.deadline = phase, monotonic() + self.seconds + GRACE
 
-    def kill(self) -> None:
-        """Kill the process and whatever it started, even if it has ended by itself."""
-        if hasattr(os, "killpg"):
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self.process.pid, signal.SIGKILL)
-        with suppress(OSError):
-            self.process.kill()
-
     def close(self) -> None:
-        """`kill`, and read the rest of what it wrote."""
-        self.kill()
+        """Kill the process and what it started, and read the rest of what it wrote."""
+        kill_group(self.process)
         self.process.wait()
         for thread in self.threads:
             thread.join(timeout=GRACE)
@@ -296,14 +290,6 @@ class Runner:
             if stream is not None and not any(thread.is_alive() for thread in self.threads):
                 with suppress(OSError):
                     stream.close()
-
-    def _listen(self) -> None:
-        stream = self.process.stdout
-        assert stream is not None
-        with suppress(OSError, ValueError):
-            while (message := receive(stream, self.rest)) is not None:
-                self.messages.put(message)
-        self.messages.put(None)
 
     def _read(self) -> None:
         """Read all that it writes, so that it never waits; keep the beginning."""

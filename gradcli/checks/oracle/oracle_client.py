@@ -17,13 +17,13 @@ from functools import wraps
 from json import dumps, loads
 from queue import Empty, SimpleQueue
 from subprocess import TimeoutExpired
-from threading import RLock, Thread
+from threading import RLock
 from time import monotonic
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from gradcli.child_process import resident, start, whole_lines
+from gradcli.child_process import listen, resident, start, whole_lines
 from gradcli.diagnostics import error
 from gradcli.graph.flat import Table
 from gradcli.graph.loop import nodes_in
@@ -320,15 +320,8 @@ class Oracle:
         self._process = start(
             "gradcli.checks.oracle.oracle_server", {"SYMPY_GROUND_TYPES": "python", "PYTHONHASHSEED": "0"}
         )
-        Thread(target=_listen, args=(self._process.stdout, self._answers), daemon=True).start()
-
-
-def _listen(stream: Any, answers: SimpleQueue[str | None]) -> None:
-    """Hand on each line; None when there will be no more."""
-    with suppress(OSError, ValueError):  # the stream was closed
-        for line in whole_lines(stream):
-            answers.put(line)
-    answers.put(None)
+        assert self._process.stdout is not None
+        listen(whole_lines(self._process.stdout), self._answers.put)
 
 
 _shared: list[Oracle] = []
