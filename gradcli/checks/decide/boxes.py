@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     Judge = Callable[[Subject], Outcome]
 
 GOOD = ("PROVED", "CERTIFIED", "IMPRECISE", "AGREES")
-ROUGH = ("KINK", "BOUNDARY", "DISCONTINUOUS", "UNDEFINED", "DISAGREES")
+NONSMOOTH = ("KINK", "BOUNDARY", "DISCONTINUOUS")
+DECISIVE = (*NONSMOOTH, "UNDEFINED", "DISAGREES")  # verdicts on one point that decide a box
 TOLERANCE = 1e-3
 MOST_ENTRIES = 64
 MOST_PIECES = 20_000
@@ -98,15 +99,13 @@ def outside(box: Box, values: Values) -> None:
 
 def dodged(subject: Subject, outcome: Outcome, seed: int, samples: int, judge: Judge) -> tuple[Subject, Outcome]:
     """The subject at a smooth point near a kink, and its verdict there; unchanged where none is found."""
-    if outcome.verdict not in ("KINK", "BOUNDARY", "DISCONTINUOUS") or subject.target is None:
-        return subject, outcome
     name = next((name for name in (subject.leaf, subject.text) if name in subject.values), None)
-    if name is None:
+    if outcome.verdict not in NONSMOOTH or subject.target is None or name is None:
         return subject, outcome
     for value in nearby(subject.values[name], subject.domain, max(samples, 3), seed):
         other = subject.at({**subject.values, name: value})
         found = judge(other)
-        if found.verdict not in ("KINK", "BOUNDARY", "DISCONTINUOUS", "UNDEFINED"):
+        if found.verdict not in (*NONSMOOTH, "UNDEFINED"):
             was = {"verdict": outcome.verdict, "at": {name: subject.values[name].tolist()}, "text": outcome.message}
             message = f"{found.message}; moved off a {outcome.verdict} at {name} = {subject.values[name].tolist()}"
             return other, found._replace(message=message, evidence={**found.evidence, "dodged": was})
@@ -152,7 +151,7 @@ class BoxCheck:
             for piece in answer["open"]:
                 place = self.at([shortest_inside(*ends) for ends in piece])
                 found = self.judge(self.subject.at(place))
-                if found.verdict in ROUGH:
+                if found.verdict in DECISIVE:
                     return self.moved(found, "at", place)
             if self.size == 1 and answer["left"] == len(answer["open"]):
                 joins = [one for ends in merged([piece[0] for piece in answer["open"]]) for one in self.brackets(*ends)]
@@ -220,7 +219,7 @@ class BoxCheck:
         """What was found at or near another point of the box."""
         place = {name: values[name].tolist() for name in self.sides}
         where = ", ".join(f"{name} = {value!r}" for name, value in place.items())
-        if found.verdict not in ROUGH:
+        if found.verdict not in DECISIVE:
             return self.left_open(f"{word} {where}: {found.message}")
         evidence = {**found.evidence, **self.evidence, "at": {**self.outcome.evidence.get("at", {}), **place}}
         return found._replace(message=f"in the box, {word} {where}: {found.message}", evidence=evidence, inside=False)
@@ -279,7 +278,7 @@ class BoxCheck:
                 for one in self.brackets(*self.sides[own], line):
                     found = self.at_bracket(one, line, entry)
                     count += 1
-                    if found.verdict in ROUGH:
+                    if found.verdict in DECISIVE:
                         return self.near_bracket(found, one, line)
                     if count == MOST_BRACKETS:
                         return None
