@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 SHOWN = 6  # digits of a number in a message
 THIRD = Fraction(1, 3)
-SMALL = 64  # products of so few entries are as fast one by one
+SMALL = 256  # products of so few entries are faster one by one
 
 
 def product(otherwise: Callable[..., Any]) -> Callable[..., Any]:
