@@ -195,6 +195,8 @@ def test_what_a_report_says_of_sizes() -> None:
     one, other = [check for check in report.checks if check.kind == "claim"]
     assert (one.verdict, one.message) == ("PROVED", "equal by algebra, for all m and n")
     assert one.evidence["sizes"] == {"all": True, "point": {"m": 2, "n": 3}}
+    (_, largest) = check_script("x[n] in real\nassert grad(max(x), x) == (x == max(x))", at={"x": [1, 3, 2]}).checks
+    assert largest.message == "equal by algebra, for all n, wherever no comparison is a tie"
     (_, norm) = check_script("x[n] in real\nassert grad(norm(x), x) == x/norm(x)").checks
     assert (norm.verdict, norm.message) == ("PROVED", "equal by algebra, for all n, wherever both sides are defined")
     assert other.verdict == "PROVED" and other.message == (

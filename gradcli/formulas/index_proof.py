@@ -135,13 +135,14 @@ def identity(output: Node, target: Node | None, right: Node, symbols: Mapping[in
     return Identity(text, add(left, scaled(other, -1)), names, reader.ties)
 
 
-def may_hide(found: Sum) -> bool:
-    """Whether what divides in a sum, or in its derivative, may be 0 in a whole region: it contains signs or choices."""
+def may_divide_by_zero(found: Sum) -> bool:
+    """Whether a sum, or its derivative, may divide by 0 in a whole region: by what contains signs or choices."""
     for term in found:
         for base, exponent in term.factors:
             if not is_branch(base) and any(map(has_branches, parts_of(base))):
-                entire = exponent > 0 and exponent.denominator == 1 and getattr(base, "name", "exp") in ENTIRE
-                if not entire or any(map(may_hide, parts_of(base))):
+                entire = isinstance(base, Group) or base.name in ENTIRE
+                safe = entire and exponent > 0 and exponent.denominator == 1
+                if not safe or any(map(may_divide_by_zero, parts_of(base))):
                     return True
     return False
 
@@ -211,16 +212,19 @@ class SymbolicReader(Reader):
         return (yield node.args[0], at)
 
     def _where(self, node: Node, at: At) -> Rule:
-        """c*x + (1 - c)*y for a condition c that is 1 or 0; `where(u == 0, 0, sqrt(u))` is sqrt(u)."""
+        """c*x + (1 - c)*y for a condition c that is 1 or 0; `where(u == 0, 0, sqrt(u))` is sqrt(u).
+
+        A branch that is not taken may divide by 0, if only at single points: a proof multiplies by denominators.
+        """
         condition, one, other = node.args
         if condition.primitive.name == "equal" and one.constant == 0 and condition.args[1].constant == 0:
             if other.primitive.name == "sqrt" and other.args[0] is condition.args[0]:
                 return (yield other, at)
         truth = yield condition, at
         branches = (yield one, at), (yield other, at)
-        if any(map(may_hide, branches)):
+        if any(map(may_divide_by_zero, branches)):
             raise NoFormula("a branch divides by what another one may make 0")
-        return add(times(truth, branches[0]), times(negation(truth), branches[1]))
+        return add(times(truth, branches[0]), times(add(ONE, scaled(truth, -1)), branches[1]))
 
     def _comparison(self, node: Node, at: At) -> Rule:
         self.ties = True
@@ -231,7 +235,7 @@ class SymbolicReader(Reader):
     def _connective(self, node: Node, at: At) -> Rule:
         one = yield node.args[0], at
         if node.primitive.name == "not":
-            return negation(one)
+            return add(ONE, scaled(one, -1))
         other = yield node.args[1], at
         both = times(one, other)
         return both if node.primitive.name == "and" else add(one, other, scaled(both, -1))
@@ -254,6 +258,7 @@ class SymbolicReader(Reader):
         args = []
         for arg in node.args:
             args.append((yield arg, at))
+        self.ties = self.ties or node.primitive.name == "sign"
         return PIECEWISE[node.primitive.name](*args)
 
     # --- the largest entry, and entries in order -----------------------------------------------------------------
@@ -282,7 +287,7 @@ class SymbolicReader(Reader):
         return over(times(chosen, (yield x, other)), place, self.names)
 
     def _sort(self, node: Node, at: At) -> Rule:
-        return (yield from self._permuted(node.args[0], node.args[0], at, node.params["axis"] % len(at)))
+        return self._permuted(node.args[0], node.args[0], at, node.params["axis"] % len(at))
 
     def _take_along(self, node: Node, at: At) -> Rule:
         x, order = node.args
@@ -292,8 +297,8 @@ class SymbolicReader(Reader):
             sorts += [order] if order.primitive.name == "argsort" else []
             order = order.args[0]
         if len(sorts) not in (1, 2) or any(one.params["axis"] % len(at) != axis for one in sorts):
-            raise NoFormula("it reads positions")
-        return (yield from self._permuted(x, order, at, axis, len(sorts) == 2))
+            return _refused("it reads positions")
+        return self._permuted(x, order, at, axis, len(sorts) == 2)
 
     def _norm(self, node: Node, at: At) -> Rule:
         inner, bound = self._lane(node, at)
@@ -383,10 +388,6 @@ def _refused(reason: str) -> Rule:
     raise NoFormula(reason)
 
 
-def negation(truth: Sum) -> Sum:
-    return add(ONE, scaled(truth, -1))
-
-
 def step(x: Sum) -> Sum:
     """1 where x is positive, 0 where it is negative."""
     return scaled(add(ONE, function("sign")(x)), HALF)
@@ -406,6 +407,7 @@ def smaller(x: Sum, y: Sum) -> Sum:
 
 
 PIECEWISE: dict[str, Callable[..., Sum]] = {
+    "sign": function("sign"),
     "abs": absolute,
     "relu": lambda x: larger(x, ZERO),
     "maximum": larger,

@@ -1,8 +1,8 @@
-"""Fractions of polynomials in generators, each over those before it, with the relations between them applied.
+"""The elements of a differential field: fractions of polynomials in generators, with relations applied.
 
-A generator is a symbol or a function of forms; `exponentials` and `form_field` make those of functions. A relation is a
-power of a generator that equals a form of others, as i*i = -1 or a root's power. Everything has a budget; over it an
-operation raises `NotFound`.
+A generator is a symbol or a function of forms; `exponentials` and `form_functions` make those of functions. A relation
+is a power of a generator that equals a form of others, as i*i = -1 or a root's power. Everything has a budget; over it
+an operation raises `NotFound`.
 """
 
 from __future__ import annotations
@@ -90,48 +90,31 @@ class Key:
 
 def is_number(poly: Any) -> bool:
     """Whether a polynomial is a number; flint looks at every variable for that, so longer ones never get there."""
-    return bool(poly.is_one() or (len(poly) < 2 and poly.is_constant()))
-
-
-def height(poly: Any) -> int:
-    """The bits of the largest coefficient; of many, those of the first."""
-    terms = len(poly)
-    if terms == 1 or terms > 64:
-        return int(poly.leading_coefficient().bit_length())
-    return int(max(map(fmpz.bit_length, poly.coeffs()), default=0))
+    return len(poly) < 2 and bool(poly.is_constant())
 
 
 class Generator:
     """What a generator is: its kind and, for a function, its arguments as forms.
 
     symbol and literal (with a `value`, a rational), unknown (a symbol without a value), pi, i, exp (of `unit` times the
-    argument), log, root (of a `degree`), angle (of the point x, y, from arguments y, x), function (with a `name`),
-    held (a form that counts as a constant), named (one that is not written out), inverse (one over a form, likewise).
+    argument), root (the argument to the power `unit`, a fraction 1/n), log, angle (of the point x, y, from arguments
+    y, x), other functions by their names, held (a form that counts as a constant), named (one that is not written
+    out), inverse (one over a form, likewise).
     """
 
-    __slots__ = ("args", "complex", "degree", "kind", "name", "unit", "value")
+    __slots__ = ("args", "kind", "name", "unit", "value")
 
     def __init__(
-        self,
-        kind: str,
-        args: Sequence[Form] = (),
-        *,
-        name: str = "",
-        value: fmpq | None = None,
-        unit: fmpq | None = None,
-        degree: int = 1,
-        complex: bool = False,
+        self, kind: str, args: Sequence[Form] = (), *, name: str = "", value: fmpq | None = None, unit: Any = 1
     ) -> None:
         self.kind = kind
         self.args = list(args)
         self.name = name
         self.value = value
-        self.unit = unit
-        self.degree = degree
-        self.complex = complex
+        self.unit = fmpq(unit)
 
     def key(self) -> tuple[Any, ...]:
-        """What distinguishes generators: not the unit of an exponential, and not the degree of a root."""
+        """What distinguishes generators: not their unit."""
         return (self.kind, self.name, *[arg.key() for arg in self.args])
 
 
@@ -235,8 +218,7 @@ class Form:
 SIZES = (16, 48, 128)  # generators; a small ring is the faster one
 OVERHEAD = 8  # terms that an operation counts for, whatever its length
 MOST_WORK = 1_000_000  # terms; those of a large ring count more
-LARGE = SIZES[1:]  # where denominators are generators
-MOST_APART = 400_000  # terms, likewise
+MOST_APART = 400_000  # terms, where denominators are generators
 
 
 class Tower:
@@ -256,7 +238,6 @@ class Tower:
         self.region: dict[Any, tuple[Form, int]] = {}  # what was decided by its sign, and the sign
         self.naming = True  # whether long powers are powers of generators
         self.inverting = False  # whether denominators of several terms are generators
-        self.everywhere = True  # whether the signs of a proof change only where a side is undefined, or at a branch
         self.local = False  # whether a proof reaches only as far as the region is connected
         self.refined = 0  # how often a generator was replaced by a finer one: forms made before are to be made again
         self.zero = Form(self, self.ring.constant(0), self.ring.constant(1))
@@ -277,7 +258,8 @@ class Tower:
         if index >= self.size:
             raise Full(f"more than {self.size} generators")
         self.generators.append(generator)
-        if generator.complex:
+        inherits = generator.kind in ("exp", "named", "inverse")  # other functions are of real values
+        if generator.kind == "i" or (inherits and self.is_complex(generator.args[0])):
             self.complex.add(index)
         return index
 
@@ -323,13 +305,12 @@ class Tower:
         if len(poly) == 1:
             return Form(self, poly, self.one.num)
         content, primitive = self.split(poly)
-        index = self.index(Generator("named", [primitive], complex=self.is_complex(primitive)))
-        return self.number(content) * self.gen(index)
+        return self.number(content) * self.gen(self.index(Generator("named", [primitive])))
 
     def inverted(self, form: Form) -> Form:
         """One over a form of several terms, by a generator: sums of fractions then keep their denominators apart."""
         content, primitive = self.split(form.num)
-        index = self.index(Generator("inverse", [primitive], complex=self.is_complex(primitive)))
+        index = self.index(Generator("inverse", [primitive]))
         return self.made(form.den * self.gens[index], self.ring.constant(content))
 
     def split(self, poly: Any) -> tuple[Any, Form]:
@@ -361,7 +342,7 @@ class Tower:
 
     @property
     def imaginary(self) -> int:
-        index = self.index(Generator("i", complex=True))
+        index = self.index(Generator("i"))
         self.relations.setdefault(index, (2, -self.one))
         return index
 
@@ -395,18 +376,20 @@ class Tower:
     def made(self, num: Any, den: Any) -> Form:
         """A fraction with the relations applied and common factors removed."""
         self.spend(len(num) + len(den))
+        whole = den.is_one()
         if self.relations:
             top, below = self.reduced(num)
-            bottom, above = self.reduced(den)
+            bottom, above = (den, below) if whole else self.reduced(den)
             if top is not num or bottom is not den:
-                num, den = product(top, above), product(bottom, below)
+                num, den = (top, below) if whole else (product(top, above), product(bottom, below))
+                whole = den.is_one()
         if num.is_zero():
             return self.zero
         if den.is_zero():
             raise Vanishing("division by an expression that vanishes")
         if len(num) > MOST_TERMS or len(den) > MOST_TERMS:
             raise NotFound(f"more than {MOST_TERMS:,} terms")
-        if not den.is_one():
+        if not whole:
             if len(num) * len(den) <= GCD_PAIRS:
                 num, den = self._lowest(num, den)
             if self.relations and not is_number(den):
@@ -415,9 +398,7 @@ class Tower:
                     return self.made(num, den)
             if den.leading_coefficient() < 0:
                 num, den = -num, -den
-            if height(den) > MOST_BITS:
-                raise NotFound("a number with too many digits")
-        if height(num) > MOST_BITS:
+        if max(num.leading_coefficient().bit_length(), den.leading_coefficient().bit_length()) > MOST_BITS:
             raise NotFound("a number with too many digits")
         return Form(self, num, den)
 

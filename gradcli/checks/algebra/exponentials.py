@@ -7,20 +7,13 @@ Circular functions are written with exp(i*a); every inverse one is the angle of 
 
 from __future__ import annotations
 
-from math import gcd, lcm
+from math import gcd
 from typing import TYPE_CHECKING, Any
 
 from flint import arb, fmpq
 
 from gradcli.checks.algebra.differential_field import Form, Generator, NotFound, exact_quotient, leading
-from gradcli.checks.algebra.real_forms import (
-    NotReal,
-    ball,
-    certain_sign,
-    made_real,
-    positive_factors,
-    sign_of,
-)
+from gradcli.checks.algebra.real_forms import NotReal, ball, certain_sign, made_real, positive_factors, sign_of
 from gradcli.checks.evaluate.ball_numbers import precision
 from gradcli.checks.evaluate.interpretation import Undecided
 
@@ -76,24 +69,20 @@ def _exp_term(tower: Tower, coefficient: fmpq, num: Any, den: Any) -> Form:
         if "angle" in kinds and coefficient.q == 1:  # a power of (x + i*y)/sqrt(x**2 + y**2)
             y, x = tower.generators[kinds["angle"]].args
             return ((x + tower.i * y) * power(x * x + y * y, -HALF)) ** int(coefficient.p)
-    argument = Form(tower, num, den)
-    return _exp_of(tower, argument, coefficient, tower.is_complex(argument))
+    return tower.gen(*_in_units(tower, Generator("exp", [Form(tower, num, den)], unit=abs(coefficient)), coefficient))
 
 
-def _exp_of(tower: Tower, argument: Form, coefficient: fmpq, complex_: bool) -> Form:
-    """exp(coefficient*argument) as a power of a generator."""
-    made = Generator("exp", [argument], unit=abs(coefficient), complex=complex_)
+def _in_units(tower: Tower, made: Generator, exponent: fmpq) -> tuple[int, int]:
+    """An exponential or a root as a whole power of a generator, which is replaced by a finer one where it has to be."""
     index = tower.index(made)
     unit = tower.generators[index].unit
-    assert unit is not None
-    if (coefficient / unit).q != 1:
-        finer = common_unit(unit, coefficient)
-        if max(unit / finer, abs(coefficient) / finer) > MOST_FINER:  # too fine a unit: a generator of its own
-            index = tower.index(made, (*made.key(), str(made.unit)))
-            return tower.gen(index, 1 if coefficient > 0 else -1)
-        made = Generator("exp", [argument], unit=finer, complex=complex_)
-        index, unit = tower.refine(index, made, int((unit / finer).p)), finer
-    return tower.gen(index, int((coefficient / unit).p))
+    if (exponent / unit).q != 1:
+        finer = common_unit(unit, exponent)
+        if max(unit / finer, abs(exponent) / finer) > MOST_FINER:  # too fine a unit: a generator of its own
+            return tower.index(made, (*made.key(), str(made.unit))), int((exponent / made.unit).p)
+        made.unit, times = finer, int((unit / finer).p)
+        index, unit = tower.refine(index, made, times), finer
+    return index, int((exponent / unit).p)
 
 
 def common_unit(a: fmpq, b: fmpq) -> fmpq:
@@ -114,18 +103,6 @@ def _turn(tower: Tower, coefficient: fmpq) -> Form | None:
     return eighth ** (n % 8) * sixth ** (-n % 12)
 
 
-def _fine(tower: Tower, made: Generator, degree: int) -> tuple[int, int]:
-    """The generator of a root that has at least this degree, and its degree."""
-    made.degree = degree
-    index = tower.index(made)
-    known = tower.generators[index].degree
-    if known % degree:
-        finer = lcm(known, degree)
-        again = Generator(made.kind, made.args, degree=finer, complex=made.complex)
-        return tower.refine(index, again, finer // known), finer
-    return index, known
-
-
 # --- logarithms, roots, powers ----------------------------------------------------------------------------------
 
 
@@ -142,10 +119,10 @@ def _log_factor(factor: Form) -> Form:
     single = single_generator(factor)
     if single is not None:
         kind = tower.generators[single]
-        if kind.kind == "exp" and not kind.complex:
-            return kind.args[0] * kind.unit
+        if kind.kind == "exp" and single not in tower.complex:
+            return kind.args[0].__mul__(kind.unit)
         if kind.kind == "root":
-            return log(kind.args[0]) / kind.degree
+            return log(kind.args[0]).__mul__(kind.unit)
         if kind.kind == "inverse":
             return -log(kind.args[0])
     return tower.gen(tower.index(Generator("log", [factor])))
@@ -171,23 +148,23 @@ def _root(factor: Form, exponent: fmpq) -> Form:
     single = single_generator(factor)
     if single is not None:
         kind = tower.generators[single]
-        if kind.kind == "exp" and not kind.complex:
+        if kind.kind == "exp" and single not in tower.complex:
             return exp(kind.args[0] * (kind.unit * exponent))
         if kind.kind == "root":
-            return power(kind.args[0], exponent / kind.degree)
+            return power(kind.args[0], exponent * kind.unit)
         if kind.kind == "inverse":
             return power(kind.args[0], -exponent)
+    whole = exponent.p // exponent.q
+    rest = exponent - whole
     if exponent.q > MOST_DEGREE:
-        whole = int(exponent.p // exponent.q)
-        found = _exp_of(tower, _log_factor(factor), exponent - whole, False)
-        for index in tower.used(found):
-            unit = tower.generators[index].unit
-            if unit is not None and unit.q <= MOST_FINER and index not in tower.relations:
-                tower.relations[index] = (int(unit.q), factor ** int(unit.p))
-        return factor**whole * found
-    index, degree = _fine(tower, Generator("root", [factor]), int(exponent.q))
-    tower.relations.setdefault(index, (degree, factor))
-    return tower.gen(index, int((exponent * degree).p))
+        made = Generator("exp", [_log_factor(factor)], unit=rest)
+    else:
+        made = Generator("root", [factor], unit=fmpq(1, exponent.q))
+    index, times = _in_units(tower, made, rest)
+    unit = tower.generators[index].unit
+    if unit.q <= MOST_FINER:
+        tower.relations.setdefault(index, (int(unit.q), factor ** int(unit.p)))
+    return factor ** int(whole) * tower.gen(index, times)
 
 
 def single_generator(form: Form) -> int | None:
@@ -228,7 +205,7 @@ def equal_angles(one: Form, other: Form) -> bool:
             _keep_continuous(*point.args)
     except (NotFound, NotReal, Undecided):
         return False
-    tower.local, tower.everywhere = True, False
+    tower.local = True
     return True
 
 

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import reduce
 from itertools import zip_longest
-from math import factorial
+from operator import add, mul
 from typing import TYPE_CHECKING, Any
 
 from flint import fmpq
 
-from gradcli.checks.algebra import exponentials
-from gradcli.checks.algebra.differential_field import MOST_BITS, Form, Generator, NotFound, Spent, as_number, leading
-from gradcli.checks.algebra.exponentials import HALF, exp, general_power, log, power
+from gradcli.checks.algebra.differential_field import MOST_BITS, Form, Generator, NotFound, Spent, as_number
+from gradcli.checks.algebra.exponentials import HALF, general_power, log, power
+from gradcli.checks.algebra.form_functions import function
 from gradcli.checks.algebra.real_forms import sign_of
 from gradcli.checks.evaluate.interpretation import Failure, SymbolicField, Undecided, UndefinedAt, last_unit
 
@@ -133,10 +134,6 @@ class FormField(SymbolicField):
         return super().accepted(node, made, operands)
 
 
-MOST_SHIFT = 40
-MOST_ARGUMENT = 200
-
-
 class Namespace:
     """`sp` for forms of one tower; `sign_at_point` decides branches."""
 
@@ -148,11 +145,7 @@ class Namespace:
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name.startswith("_"):
             raise AttributeError(name)
-        rule = RULES.get(name)
-        tower = self.tower
-        if rule is None:
-            return lambda *xs: function(name, *map(tower.lift, xs))
-        return lambda *xs: rule(*map(tower.lift, xs))
+        return lambda *xs: function(name, *map(self.tower.lift, xs))
 
     @property
     def pi(self) -> Form:
@@ -165,16 +158,10 @@ class Namespace:
         return fmpq(p, q)
 
     def Add(self, *xs: Any) -> Any:
-        total = xs[0]
-        for x in xs[1:]:
-            total = total + x
-        return total
+        return reduce(add, xs)
 
     def Mul(self, *xs: Any) -> Any:
-        found = xs[0]
-        for x in xs[1:]:
-            found = found * x
-        return found
+        return reduce(mul, xs)
 
     def Pow(self, x: Any, n: Any) -> Any:
         number = as_number(n)
@@ -184,110 +171,4 @@ class Namespace:
 
     def ff(self, x: Any, k: int) -> Any:
         """The falling factorial x*(x - 1)*...*(x - k + 1)."""
-        found: Any = fmpq(1)
-        for i in range(k):
-            found = (x - i) * found
-        return found
-
-    def polygamma(self, n: int, x: Any) -> Form:
-        return polygamma(n, self.tower.lift(x))
-
-
-# --- special functions ------------------------------------------------------------------------------------
-
-
-def function(name: str, *args: Form) -> Form:
-    """Any function of forms as a generator."""
-    tower = args[0].tower
-    return tower.gen(tower.index(Generator("function", args, name=name)))
-
-
-def odd(name: str) -> Callable[[Form], Form]:
-    """An odd function as a generator: one sign of its argument serves both."""
-
-    def apply(form: Form) -> Form:
-        if form.is_zero:
-            return form
-        return -function(name, -form) if leading(form.num) < 0 else function(name, form)
-
-    return apply
-
-
-def shifted(form: Form) -> tuple[Form, int]:
-    """An argument with its constant term moved into [0, 1), or (0, 1] where nothing else is left, and by how much."""
-    if not form.den.is_constant():
-        return form, 0
-    constant = fmpq(0)
-    for powers, coefficient in form.num.terms():
-        if not any(powers):
-            constant = fmpq(coefficient, leading(form.den))
-    number = form.rational()
-    whole = int((constant.p // constant.q) if number is None or constant.q != 1 else constant.p - 1)
-    if abs(whole) > (MOST_SHIFT if number is None else MOST_ARGUMENT):
-        return form, 0
-    return form - whole, whole
-
-
-def gamma(form: Form) -> Form:
-    """The gamma function, by gamma(x + 1) = x*gamma(x) of an argument in [0, 1)."""
-    base, n = shifted(form)
-    tower = form.tower
-    number = base.rational()
-    if number is not None and number == 1:
-        if n < 0:
-            raise NotFound("a pole of the gamma function")
-        return tower.number(factorial(n))
-    found = power(tower.pi, HALF) if number is not None and number == HALF else function("gamma", base)
-    for k in range(n):
-        found = found * (base + k)
-    for k in range(n, 0):
-        found = found / (base + k)
-    return found
-
-
-def polygamma(n: int, form: Form) -> Form:
-    """The n-th derivative of digamma, by its value at x + 1, which is (-1)**n n!/x**(n + 1) more."""
-    base, shift = shifted(form)
-    tower = form.tower
-    found = function("polygamma", tower.number(n), base)
-    scale = tower.number((-1) ** n * factorial(n))
-    for k in range(shift):
-        found = found + scale / (base + k) ** (n + 1)
-    for k in range(shift, 0):
-        found = found - scale / (base + k) ** (n + 1)
-    return found
-
-
-def tangent(pair: Callable[[Form], tuple[Form, Form]]) -> Callable[[Form], Form]:
-    def apply(form: Form) -> Form:
-        sine, cosine = pair(form)
-        return sine / cosine
-
-    return apply
-
-
-RULES: dict[str, Callable[..., Form]] = {
-    "exp": exp,
-    "log": log,
-    "sqrt": lambda x: power(x, HALF),
-    "sin": lambda x: exponentials.sine_cosine(x)[0],
-    "cos": lambda x: exponentials.sine_cosine(x)[1],
-    "tan": tangent(exponentials.sine_cosine),
-    "sinh": lambda x: exponentials.hyperbolic(x)[0],
-    "cosh": lambda x: exponentials.hyperbolic(x)[1],
-    "tanh": tangent(exponentials.hyperbolic),
-    "asin": exponentials.asin,
-    "acos": exponentials.acos,
-    "atan": exponentials.atan,
-    "atan2": exponentials.angle,
-    "asinh": exponentials.asinh,
-    "acosh": exponentials.acosh,
-    "atanh": exponentials.atanh,
-    "erf": odd("erf"),
-    "erfc": lambda x: 1 - odd("erf")(x),
-    "erfinv": odd("erfinv"),
-    "erfcinv": lambda x: odd("erfinv")(1 - x),
-    "gamma": gamma,
-    "loggamma": lambda x: log(gamma(x)),
-    "digamma": lambda x: polygamma(0, x),
-}
+        return reduce(mul, [x - i for i in range(k)], fmpq(1))

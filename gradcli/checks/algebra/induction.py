@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradcli.checks.algebra import proof
 from gradcli.checks.algebra.differential_field import SIZES, NotFound, Tower
-from gradcli.checks.algebra.proof import Claim, Derivation, Reader, answered, form_of, in_rings
+from gradcli.checks.algebra.form_functions import Derivation
+from gradcli.checks.algebra.proof import Claim, Options, answered, form_of, in_rings
 from gradcli.checks.evaluate.evaluation import Reading
 from gradcli.checks.evaluate.interpretation import Entries, Failure, Unsupported
 from gradcli.graph.loop import loop_key, loop_of, readers_by_loop
@@ -62,7 +63,7 @@ def prove_derivative(
         found = _Proof(claim, output, target, right, moving, entries).answer(entries)
         return {**found, "induction": True}
 
-    found, _ = in_rings(attempt, lambda size: Claim(Tower(size), point, Reader()), SIZES)
+    found, _ = in_rings(attempt, lambda size: Claim(Tower(size), point, Options()), SIZES)
     return found
 
 
@@ -163,7 +164,7 @@ class _Turn:
         self.loop = loop
         self.back = loop_of(readers[0])
         self.key = loop_key(readers[0])
-        self.claim = Claim(Tower(SIZES[1]), {}, Reader())
+        self.claim = Claim(Tower(SIZES[1]), {}, Options())
         self.field = self.claim.plain
 
     def transposed(self, ends: Mapping[int, list[Form]]) -> Transposed | None:

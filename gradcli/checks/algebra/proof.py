@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from flint import fmpq
 
 from gradcli.checks.algebra.differential_field import (
-    LARGE,
     MOST_APART,
     MOST_WORK,
     SIZES,
@@ -26,8 +25,9 @@ from gradcli.checks.algebra.differential_field import (
     Tower,
     leading,
 )
-from gradcli.checks.algebra.exponentials import HALF, angle, equal_angles, exp, general_power, log, power
-from gradcli.checks.algebra.form_field import RULES, FormField, function, gamma, polygamma
+from gradcli.checks.algebra.exponentials import HALF, equal_angles
+from gradcli.checks.algebra.form_field import FormField
+from gradcli.checks.algebra.form_functions import WRITTEN_OUT, Derivation, released
 from gradcli.checks.algebra.real_forms import NotReal, made_real
 from gradcli.checks.evaluate.evaluation import Reading
 from gradcli.checks.evaluate.interpretation import Entries, Failure, NoValue, Unsupported
@@ -44,167 +44,12 @@ if TYPE_CHECKING:
     Failed = dict[Hashable, tuple[type[Exception], str]]  # what ended the reading of a value
 
 
-class Derivation:
-    """The derivation of a tower by one of its symbols; the derivatives of generators are kept."""
-
-    def __init__(self, symbol: Form) -> None:
-        self.tower = symbol.tower
-        self.symbol = self.tower.used(symbol)[0]
-        self.known: dict[int, Form] = {}
-
-    def of(self, form: Form) -> Form:
-        """The derivative of a form; raises NotFound for a function without a rule here."""
-        form = self.tower.renewed(form)
-        top = self._polynomial(form.num)
-        if form.den.is_constant():
-            return top * self.tower.made(self.tower.one.num, form.den)
-        bottom = self._polynomial(form.den)
-        below = self.tower.made(self.tower.one.num, form.den)
-        return (top - form * bottom) * below
-
-    def _polynomial(self, poly: Any) -> Form:
-        total = self.tower.zero
-        for index, degree in enumerate(poly.degrees()):
-            if degree > 0:
-                slope = self._generator(index)
-                if not slope.is_zero:
-                    total = total + self.tower.poly(poly.derivative(index)) * slope
-        return total
-
-    def _generator(self, index: int) -> Form:
-        known = self.known.get(index)
-        if known is None:
-            known = self.known[index] = self._rule(index, self.tower.generators[index])
-        return known
-
-    def _rule(self, index: int, one: Generator) -> Form:
-        tower = self.tower
-        if one.kind in ("symbol", "unknown", "literal", "pi", "i", "held"):
-            return tower.one if index == self.symbol else tower.zero
-        slopes = [self.of(arg) for arg in one.args]
-        if all(slope.is_zero for slope in slopes):
-            return tower.zero
-        if one.kind == "named":
-            return slopes[0]
-        itself = tower.gen(index)
-        if one.kind == "inverse":
-            return -(itself * itself) * slopes[0]
-        if one.kind == "exp":
-            return itself * slopes[0] * one.unit
-        if one.kind == "log":
-            return slopes[0] / one.args[0]
-        if one.kind == "root":
-            return itself * slopes[0] / one.args[0] / one.degree
-        if one.kind == "angle":
-            y, x = one.args
-            return (x * slopes[0] - y * slopes[1]) / (x * x + y * y)
-        rule = TABLE.get(one.name)
-        if rule is None:
-            raise NotFound(f"the derivative of {one.name}")
-        return rule(itself, *one.args) * slopes[-1]
-
-
-def _next_polygamma(order: Form, x: Form) -> Form:
-    n = order.rational()
-    assert n is not None
-    return polygamma(int(n.p) + 1, x)
-
-
-def _beta_density(a: Form, b: Form, x: Form) -> Form:
-    scale = gamma(a + b) / (gamma(a) * gamma(b))
-    return general_power(x, a - 1) * general_power(1 - x, b - 1) * scale
-
-
-TABLE: dict[str, Callable[..., Form]] = {
-    "erf": lambda g, x: 2 * exp(-x * x) / power(x.tower.pi, HALF),
-    "erfinv": lambda g, x: exp(g * g) * power(x.tower.pi, HALF) / 2,
-    "lowergamma": lambda g, a, x: general_power(x, a - 1) * exp(-x),
-    "uppergamma": lambda g, a, x: -general_power(x, a - 1) * exp(-x),
-    "betainc_regularized": lambda g, a, b, start, x: _beta_density(a, b, x),
-    "gamma": lambda g, x: g * polygamma(0, x),
-    "polygamma": lambda g, n, x: _next_polygamma(n, x),
-}
-
-
-WRITTEN_OUT = ("held", "named", "inverse")
-
-
-def released(form: Form, known: dict[int, Form], naming: bool) -> Form:
-    """A form without held or named generators, but for new names of long powers where there is `naming`.
-
-    `known` maps generators to what they are written as.
-    """
-    tower = form.tower
-    before, tower.naming = tower.naming, naming
-    apart, tower.inverting = tower.inverting, tower.inverting and naming
-    try:
-        form = tower.renewed(form)
-        return _polynomial(form, form.num, known) / _polynomial(form, form.den, known)
-    finally:
-        tower.naming, tower.inverting = before, apart
-
-
-def _polynomial(form: Form, poly: Any, known: dict[int, Form]) -> Form:
-    tower = form.tower
-    used = [i for i, n in enumerate(poly.degrees()) if n > 0]
-    now = {i: _generator(form, i, known) for i in used}
-    changed = [i for i in used if not now[i].same(tower.gen(i))]
-    if not changed:
-        return tower.poly(poly)
-    parts: dict[tuple[int, ...], dict[Any, Any]] = {}
-    for powers, coefficient in poly.terms():
-        key = tuple(int(powers[i]) for i in changed)
-        rest = tuple(0 if i in changed else n for i, n in enumerate(powers))
-        parts.setdefault(key, {})[rest] = coefficient
-    total = tower.zero
-    for key, part in parts.items():
-        term = tower.poly(tower.ring.from_dict(part))
-        for i, n in zip(changed, key, strict=True):
-            term = term * now[i] ** n
-        total = total + term
-    return total
-
-
-def _generator(form: Form, index: int, known: dict[int, Form]) -> Form:
-    found = known.get(index)
-    if found is None:
-        tower = form.tower
-        one = tower.generators[index]
-        args = [released(arg, known, form.tower.naming) for arg in one.args]
-        same = all(new.same(old) for new, old in zip(args, one.args, strict=True))
-        found = known[index] = tower.gen(index) if same and one.kind not in WRITTEN_OUT else _made(one, args)
-    return found
-
-
-def _made(one: Generator, args: list[Form]) -> Form:
-    if one.kind in ("held", "named"):
-        return args[0]
-    if one.kind == "inverse":
-        return args[0].inverse()
-    if one.kind == "exp":
-        return exp(args[0] * one.unit)
-    if one.kind == "log":
-        return log(args[0])
-    if one.kind == "root":
-        return power(args[0], fmpq(1, one.degree))
-    if one.kind == "angle":
-        return angle(*args)
-    if one.name == "polygamma":
-        number = args[0].rational()
-        assert number is not None
-        return polygamma(int(number.p), args[1])
-    rule = RULES.get(one.name)
-    return function(one.name, *args) if rule is None else rule(*args)
-
-
 MOST_SYMBOLS = 24
-
-
 FAILED = (Full, NoValue, Spent, Unsupported, OverflowError)
 
 
-class Reader(NamedTuple):
-    """How a claim is read: with symbols for data too, or with denominators apart."""
+class Options(NamedTuple):
+    """How a claim is read: with symbols for `every` leaf, data too, or with denominators `apart`, as generators."""
 
     every: bool = False
     apart: bool = False
@@ -213,11 +58,11 @@ class Reader(NamedTuple):
 class Claim:
     """Forms of nodes in one tower, with symbols for the leaves that move."""
 
-    def __init__(self, tower: Tower, point: Point, reader: Reader) -> None:
+    def __init__(self, tower: Tower, point: Point, options: Options) -> None:
         self.tower = tower
         self.values = point
-        self.reader = reader
-        tower.inverting = reader.apart
+        self.options = options
+        tower.inverting = options.apart
         self.plain = FormField(tower)
         self.holding = FormField(tower, hold=True)
         self.point: dict[str, Entries] = {}
@@ -234,7 +79,7 @@ class Claim:
             if node is target:
                 self.point[name] = self.leaf(node, entries)
                 continue
-            moves = (self.reader.every or name in moving) and node.type.size <= free
+            moves = (self.options.every or name in moving) and node.type.size <= free
             free -= node.type.size if moves else 0
             if name in moving and not moves:
                 self.frozen.append(name)
@@ -311,29 +156,27 @@ def attempted(
     point: Point,
     differ: Callable[[], bool] | None = None,
 ) -> Answer:
-    """The answer of an attempt, in the first reading of the claim that gives a proof; else that of the plain one.
+    """The answer of an attempt with the first options that give a proof; else the plain one.
 
-    Where `differ` refutes the claim, no other reading is tried.
+    Where `differ` refutes the claim, no other options are tried.
     """
 
-    def tried(reader: Reader, sizes: Sequence[int]) -> tuple[Answer, Exception | None]:
-        most = MOST_APART if reader.apart else MOST_WORK
-        return in_rings(attempt, lambda size: Claim(Tower(size, most), point, reader), sizes)
+    def tried(options: Options, sizes: Sequence[int]) -> tuple[Answer, Exception | None]:
+        most = MOST_APART if options.apart else MOST_WORK
+        return in_rings(attempt, lambda size: Claim(Tower(size, most), point, options), sizes)
 
-    plain, problem = tried(Reader(), SIZES[:1])
+    plain, problem = tried(Options(), SIZES[:1])
     if not plain["proved"] and differ is not None and differ():
         return {"proved": False, "reason": "the sides differ at this point"}
     if isinstance(problem, Full):
-        plain, problem = tried(Reader(), SIZES[1:])
-    if plain["proved"]:
-        return plain
-    readers = [] if problem is None else [Reader(apart=True)]
-    readers += [] if isinstance(problem, Spent) or set(point) <= set(moving) else [Reader(every=True)]
-    for reader in readers:
-        found, _ = tried(reader, LARGE if reader.apart else SIZES)
-        if found["proved"]:
-            return found
-    return plain
+        plain, problem = tried(Options(), SIZES[1:])
+    others: list[tuple[Options, Sequence[int]]] = []
+    if problem is not None:  # over a budget
+        others.append((Options(apart=True), SIZES[1:]))
+    if not isinstance(problem, Spent) and not set(point) <= set(moving):
+        others.append((Options(every=True), SIZES))
+    answers = (tried(*other)[0] for other in others)
+    return plain if plain["proved"] else next((answer for answer in answers if answer["proved"]), plain)
 
 
 def in_rings(
@@ -362,7 +205,7 @@ def derivative_pairs(
         own = Reading(claim.plain, claim.point)[target]
         variables = [claim.holding.held(f"value{target.serial}[{i}]", x) for i, x in enumerate(own.flat)]
         fixed[target] = Entries(variables, own.shape)
-    key = (output, *fixed, claim.reader, claim.tower.size, frozenset(one.name for one in claim.tower.generators))
+    key = (output, *fixed, claim.options, claim.tower.size, frozenset(one.name for one in claim.tower.generators))
     if key in failed:
         kind, reason = failed[key]
         raise kind(reason)
@@ -393,18 +236,13 @@ def answered(claim: Claim, pairs: Pairs) -> Answer:
                 exact, claimed = released(exact, known[naming], naming), released(claimed, known[naming], naming)
                 difference = exact - claimed
         if not difference.is_zero and not equal_angles(exact, claimed):
-            return {
-                "proved": False,
-                "reason": f"the difference {text(difference)} is not identically zero",
-                "budget": False,
-            }
+            reason = f"the difference {text(difference)} is not identically zero"
+            return {"proved": False, "reason": reason, "budget": False}
     ties = [*claim.plain.ties, *claim.holding.ties]
     if ties:
         reason = f"a branch depends on an exact zero at this point: {text(ties[0])}"
         return {"proved": False, "reason": reason}
-    region = claim.region()
-    reach = {"everywhere": tower.everywhere, "local": tower.local}
-    return {"proved": True, "how": hardest, "region": region, "frozen": claim.frozen, **reach}
+    return {"proved": True, "how": hardest, "region": claim.region(), "frozen": claim.frozen, "local": tower.local}
 
 
 def form_of(tower: Tower, entry: Any) -> Form:
@@ -458,7 +296,7 @@ def always_positive(form: Form) -> bool:
     for poly in (form.num, form.den):
         strict = False
         for powers, coefficient in poly.terms():
-            free = [i for i, n in enumerate(powers) if n and not _is_positive(tower.generators[i])]
+            free = [i for i, n in enumerate(powers) if n and not _is_positive(tower, i)]
             if coefficient < 0 or any(int(powers[i]) % 2 or i in tower.complex for i in free):
                 return False
             strict = strict or not free
@@ -467,8 +305,8 @@ def always_positive(form: Form) -> bool:
     return True
 
 
-def _is_positive(one: Generator) -> bool:
-    return one.kind in ("root", "pi") or (one.kind == "exp" and not one.complex)
+def _is_positive(tower: Tower, index: int) -> bool:
+    return tower.generators[index].kind in ("root", "pi", "exp") and index not in tower.complex
 
 
 def _parts(form: Form) -> tuple[list[Term], list[Term]] | None:
@@ -529,14 +367,14 @@ def generator_text(one: Generator) -> str:
     if one.kind == "exp":
         return f"exp({whole_text(one.args[0] * one.unit)})"
     if one.kind == "root":
-        return f"sqrt({args[0]})" if one.degree == 2 else f"({args[0]})**(1/{one.degree})"
+        return f"sqrt({args[0]})" if one.unit == HALF else f"({args[0]})**({one.unit})"
     if one.kind == "angle":
         return f"atan({args[0]})" if args[1] == "1" else f"atan2({args[0]}, {args[1]})"
-    if one.kind in ("log", "function"):
-        return f"{one.name or 'log'}({', '.join(args)})"
     if one.kind == "inverse":
         return f"(1/({args[0]}))"
-    return f"({args[0]})" if one.kind == "named" else one.name or one.kind
+    if one.kind == "named":
+        return f"({args[0]})"
+    return one.name or (f"{one.kind}({', '.join(args)})" if args else one.kind)
 
 
 def _waves(form: Form) -> list[Term]:

@@ -91,41 +91,35 @@ def _generator(tower: Tower, index: int, memo: Memo) -> Any:
 def _value(one: Generator, memo: Memo) -> Any:
     if one.value is not None:
         return arb(one.value)
+    enclosure = ENCLOSURES.get(one.kind)
+    if enclosure is None:
+        raise Undecided(f"{one.name or one.kind} cannot be evaluated numerically here")
     args = [ball(arg, memo) for arg in one.args]
-    if one.kind == "exp":
-        return (args[0] * arb(one.unit)).exp()
-    if one.kind in ("held", "named"):
-        return args[0]
-    if one.kind == "inverse":
-        return 1 / args[0]
-    real = [arg if type(arg) is arb else arg.real for arg in args]
-    if one.kind == "root":
-        return real[0].sqrt() if one.degree == 2 else real[0].root(one.degree)
-    rule = FUNCTIONS.get(one.name if one.kind == "function" else one.kind)
-    if rule is None:
-        raise Undecided(f"{one.name} cannot be evaluated numerically here")
-    return rule(*real)
+    if one.kind in COMPLEX_ARGUMENTS:
+        return enclosure(one, *args)
+    return enclosure(one, *[arg if type(arg) is arb else arg.real for arg in args])
 
 
-def _polygamma(order: Any, x: Any) -> Any:
-    n = int(order.unique_fmpz())
-    return x.digamma() if n == 0 else acb(x).polygamma(n).real
-
-
-FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "pi": arb.pi,
-    "i": lambda: acb(0, 1),
-    "log": lambda x: x.log(),
-    "angle": arb.atan2,
-    "erf": lambda x: x.erf(),
-    "erfinv": lambda x: x.erfinv(),
-    "besselj": lambda n, x: x.bessel_j(n),
-    "besseli": lambda n, x: x.bessel_i(n),
-    "lowergamma": lambda a, x: x.gamma_lower(a),
-    "uppergamma": lambda a, x: x.gamma_upper(a),
-    "betainc_regularized": lambda a, b, start, x: x.beta_lower(a, b, 1),
-    "gamma": lambda x: x.gamma(),
-    "polygamma": _polygamma,
+COMPLEX_ARGUMENTS = ("exp", "held", "named", "inverse")
+ENCLOSURES: dict[str, Callable[..., Any]] = {  # of a generator, from enclosures of its arguments
+    "pi": lambda one: arb.pi(),
+    "i": lambda one: acb(0, 1),
+    "held": lambda one, x: x,
+    "named": lambda one, x: x,
+    "inverse": lambda one, x: 1 / x,
+    "exp": lambda one, x: (x * arb(one.unit)).exp(),
+    "log": lambda one, x: x.log(),
+    "root": lambda one, x: x.sqrt() if one.unit.q == 2 else x.root(int(one.unit.q)),
+    "angle": lambda one, y, x: arb.atan2(y, x),
+    "erf": lambda one, x: x.erf(),
+    "erfinv": lambda one, x: x.erfinv(),
+    "besselj": lambda one, n, x: x.bessel_j(n),
+    "besseli": lambda one, n, x: x.bessel_i(n),
+    "lowergamma": lambda one, a, x: x.gamma_lower(a),
+    "uppergamma": lambda one, a, x: x.gamma_upper(a),
+    "betainc_regularized": lambda one, a, b, start, x: x.beta_lower(a, b, 1),
+    "gamma": lambda one, x: x.gamma(),
+    "polygamma": lambda one, n, x: x.digamma() if n == 0 else acb(x).polygamma(int(n.unique_fmpz())).real,
 }
 
 
@@ -214,9 +208,9 @@ def conjugate(form: Form) -> Form:
     """The conjugate: i becomes -i, and exp(i*a) its inverse."""
     tower = form.tower
     flips = set()
-    for index in tower.used(form):
+    for index in tower.complex.intersection(tower.used(form)):
         one = tower.generators[index]
-        if index in tower.complex and one.kind != "i":
+        if one.kind != "i":
             if one.kind != "exp" or not (conjugate(one.args[0]) + one.args[0]).is_zero:
                 raise NotReal
             flips.add(index)
@@ -264,6 +258,4 @@ def half_power(tower: Tower, index: int, n: int) -> Form:
     if n % 2 == 0:
         return tower.gen(index, n // 2)
     one = tower.generators[index]
-    assert one.unit is not None
-    finer = Generator("exp", one.args, unit=one.unit / 2, complex=True)
-    return tower.gen(tower.refine(index, finer, 2), n)
+    return tower.gen(tower.refine(index, Generator("exp", one.args, unit=one.unit / 2), 2), n)

@@ -250,7 +250,7 @@ class BoxCheck:
         proofs = (
             self.exact.prove(self.subject.judged, self.at(region["at"]), entries=entries, **about) for region in regions
         )
-        return len(regions) <= MOST_REGIONS and all(one.get("proved") and one.get("everywhere") for one in proofs)
+        return len(regions) <= MOST_REGIONS and all(one.get("proved") and not one.get("local") for one in proofs)
 
     def signs(self, nodes: Sequence[Node], values: Values) -> list[Any]:
         """The signs of the entries of nodes: -1, 0, 1, or None where they are not known."""
