@@ -108,7 +108,7 @@ def digits(x: Any, count: int = DIGITS) -> str:
 
 
 def written(exact: Any, claimed: Any, code: str) -> dict[str, str]:
-    """The relation and the digits of a pair; of an unequal one as many as it takes to tell them apart."""
+    """The relation and the digits of a pair, of an unequal one as many as tell its numbers apart."""
     count = DIGITS
     while (found := (digits(exact, count), digits(claimed, count)))[0] == found[1]:
         if code != DISJOINT or count >= MOST_DIGITS:
@@ -120,7 +120,7 @@ def written(exact: Any, claimed: Any, code: str) -> dict[str, str]:
 def answered(
     codes: Mapping[int, str], exact: Balls, claimed: Balls, failure: Failure | None = None, **more: Any
 ) -> Answer:
-    """What is answered of entries: the relation of each, both sides, the worst ones in digits, and what failed.
+    """The answer about some entries: the relation of each, both sides, the worst ones in digits, and what failed.
 
     `beyond` has the exact entries that are too large for every double.
     """
@@ -175,7 +175,7 @@ def compared(
 
 
 class ClaimComparison:
-    """How a claim stands to a derivative, at one point after the other, within budgets of operations."""
+    """The comparison of a claim with a derivative at any number of points, within budgets of operations."""
 
     def __init__(
         self, query: DerivativeQuery, judged: Node, rtol: float | None = None, literals: Literals = EXACT
@@ -294,7 +294,7 @@ class Wholesale:
         self.count = count
 
     def compared(self) -> Answer:
-        """As the function `compared`, with the chance of an error."""
+        """The answer of the function `compared`, and the chance that an error went unseen."""
         for bits in ball_numbers.doubling(work=2 * self.count * self.here.query.paths.cost):
             with ball_numbers.precision(bits):
                 self.lines, self.claims = self.here.lines(bits), self.claimed(bits)
@@ -337,7 +337,7 @@ class Wholesale:
         return Joint(AGREE if chance < CHANCE else OPEN, chance)
 
     def _gap(self, way: Direction) -> Any:
-        """The exact slope along a direction less the claimed one."""
+        """The exact slope along a direction minus the claimed one."""
         slope = self.lines.slope(way)
         if is_tie(slope):
             seen = sides(self.lines, way)

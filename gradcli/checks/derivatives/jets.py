@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class DependencyCone:
-    """The nodes that lie between some targets and outputs, in order; comparisons count, for they decide.
+    """The nodes that lie between some targets and outputs, in order; comparisons are among them: they decide branches.
 
     The entries of all targets are counted one after the other.
     """
@@ -169,7 +169,7 @@ class DirectionalJets:
         return found[0], signs
 
     def holomorphic(self, k: int) -> bool | None:
-        """Whether i times the slope along 1 is that along i, by one complex entry; None where that is open."""
+        """Whether i times the slope along 1 is that along i, for one complex entry; None where it is not decided."""
         x, y, up, across = [coefficient(part, 1) for i in (2 * k, 2 * k + 1) for part in self._along({i: 1})]
         gaps = (-y - up, x - across)
         if any(isinstance(gap, Failure) for gap in gaps):
@@ -236,12 +236,12 @@ class Sides(NamedTuple):
 
     @property
     def lacks_digits(self) -> bool:
-        """Whether more bits may decide what these leave open."""
+        """Whether more bits may decide it."""
         return self.kind == UNKNOWN and self.reason == SHORT
 
     @property
     def slope(self) -> Any:
-        """The common slope of a smooth point: a ball that both sides' slopes lie in."""
+        """The common slope at a smooth point: a ball that contains the slopes of both sides."""
         return self.left.slope.union(self.right.slope)
 
 

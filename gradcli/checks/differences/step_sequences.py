@@ -61,9 +61,9 @@ class Estimate(NamedTuple):
 
 
 class Differences(NamedTuple):
-    """One output along one direction: the estimate, and what each of the steps that can be used has seen.
+    """One output along one direction: the estimate, and the slope, error and values of each step that can be used.
 
-    `still` is true where f did not move at all: then the estimate is 0 with the bound that rounding leaves.
+    `still` is true where f did not change at all: then the estimate is 0 with the bound that rounding leaves.
     """
 
     estimate: Estimate
@@ -88,9 +88,9 @@ def differences(
 ) -> list[list[Differences]]:
     """For each direction the differences of some combinations of f's outputs, a row of `weights` each.
 
-    `here` holds the combinations at x, `noise` their noise; `reach` is how far each direction leads inside the domain,
-    `sizes` what a step may be as large as where the point's own size is too small a step. Where f is too wild for the
-    steps, or they are too small for it, a second step sequence is tried.
+    `here` holds the combinations at x, `noise` their noise. `reach` is how far each direction leads inside the domain,
+    and `sizes` are the sizes of steps to try where steps of the point's own size are too small. A second step sequence
+    is taken where f varies too fast for the steps, or too little.
     """
 
     def taken(directions: Sequence[Floats], firsts: Sequence[float]) -> list[list[Differences]]:
@@ -234,10 +234,10 @@ def _read(x: Floats, d: Floats, steps: Floats, values: Floats, here: float, nois
 
 
 def _settled(h: Floats, values: Floats, noise: float) -> tuple[Estimate, float]:
-    """The slope that the smallest steps do not contradict, and the noise that explains what they see.
+    """The slope that the smallest steps do not contradict, and the noise that explains theirs.
 
-    Where f has a ripple on a slope, large steps agree on the slope without the ripple, and the smallest ones agree on
-    another: what is above them does not count. Where the smallest do not agree with each other, it is noise.
+    Where f has a ripple on a slope, large steps agree on the slope without the ripple, and the smallest ones on
+    another: then larger steps do not count. Where the smallest do not agree with each other, they show noise.
     """
     estimate = best_step(h, values, noise)
     while estimate.reason is None:
@@ -258,9 +258,9 @@ def _settled(h: Floats, values: Floats, noise: float) -> tuple[Estimate, float]:
 
 
 def best_step(h: Floats, values: Floats, noise: float = 0.0) -> Estimate:
-    """The best of some steps: `values` has a row of four for each, `noise` is the size of f's own noise.
+    """The estimate of the step with the least error: `values` has a row of four for each step.
 
-    Where noise is coarser than rounding, steps on which nothing but noise moves do not count.
+    Where the noise of f is coarser than rounding, steps on which f changes by no more than noise do not count.
     """
     if len(h) < 3:
         return _unknown("f has too few finite values near the point")
@@ -282,7 +282,7 @@ def best_step(h: Floats, values: Floats, noise: float = 0.0) -> Estimate:
 
 
 def slopes_of(h: Floats, values: Floats, noise: float = 0.0) -> tuple[Floats, Floats]:
-    """The slope that each step sees, and its error by its neighbours and by rounding or noise.
+    """The slope of each step, and its error by its neighbours and by rounding or noise.
 
     Where finer steps agree among themselves on another slope, a kink or a wave lies within the coarse steps: that
     counts against these, however well they agree.
@@ -316,7 +316,7 @@ def outvoted(found: Floats, error: Floats) -> Floats:
 
 
 def _coarse(one: Differences) -> bool:
-    """Whether a step sequence says nothing, and rounding is not why: f may be too wild for its steps."""
+    """Whether a step sequence has no estimate, and not because of rounding: f may vary too fast for its steps."""
     if one.estimate.reason is None or one.still or one.errors.size < 3:
         return False
     size = np.maximum(EPSILON * np.abs(one.values).max(), one.noise)
@@ -324,18 +324,18 @@ def _coarse(one: Differences) -> bool:
 
 
 def _weak(one: Differences) -> bool:
-    """Whether a step sequence says nothing, or little."""
+    """Whether a step sequence has no estimate, or a wide one."""
     value, bound, reason = one.estimate
     return reason is not None or one.still or bound > WEAK * abs(value)
 
 
 def _quality(one: Differences) -> tuple[bool, bool, float]:
-    """What orders step sequences of one slope, the most informative last."""
+    """A key that sorts step sequences of one slope, the most informative one last."""
     return one.estimate.reason is None, not one.still, -one.estimate.bound
 
 
 def _converges(one: Differences) -> bool:
-    """Whether the steps come nearer to each other at the rate of their formula, as where f is smooth at last."""
+    """Whether the slopes approach each other at the rate of the formula, as where f is smooth on the finer steps."""
     gaps = np.abs(np.diff(one.slopes))
     with np.errstate(all="ignore"):
         ratios = gaps[:-1] / gaps[1:]
@@ -344,7 +344,7 @@ def _converges(one: Differences) -> bool:
 
 
 def _even(h: Floats, values: Floats, here: float, noise: float) -> Estimate | None:
-    """The slope 0 of a function that is even about the point: it moves on both sides alike, less and less steeply."""
+    """The slope 0 of a function that is even about the point: it changes alike on both sides, less and less steeply."""
     floor = 16.0 * max(EPSILON * max(abs(here), float(np.abs(values).max())), noise)
     if np.abs(values[:, 1] - values[:, 2]).max() > floor or np.abs(values[:, 0] - values[:, 3]).max() > floor:
         return None
@@ -421,7 +421,7 @@ def decades(one: Differences, claimed: float, slack: float) -> float:
 
 
 def divided(one: Differences, claimed: float) -> bool:
-    """Whether some steps see the claimed slope and not the estimated one: f is another at another scale.
+    """Whether some steps have the claimed slope and not the estimated one: f differs between scales.
 
     A value that is rounded coarsely and then divided by something smooth jumps from piece to piece; each has a slope.
     """

@@ -68,7 +68,7 @@ class Group(NamedTuple):
 
 
 class Survey:
-    """Everything found at one point."""
+    """The findings at one point."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class Survey:
     # --- looking -------------------------------------------------------------------------------------------
 
     def look(self, joint: int = DIRECTIONS) -> None:
-        """Directions first, then the entries of every argument; stops where the time is over."""
+        """Take directions first, then the entries of every argument; ends early where the time is over."""
         try:
             self.joint += self.along(self.directions(joint))
             for name, part in self.slices.items():
@@ -115,7 +115,7 @@ class Survey:
         self.settle()
 
     def look_along(self, ways: Sequence[Floats]) -> None:
-        """A few directions, and nothing else."""
+        """Take a few directions, and nothing else."""
         self.joint = self.along(ways)
         self.settle()
 
@@ -145,7 +145,7 @@ class Survey:
                 waiting += [entries[entries.size // 2 :], entries[: entries.size // 2]]
 
     def group(self, found: list[Finding], entries: Any, part: slice, way: Floats) -> Group:
-        """A group that agrees, and to how much."""
+        """A group that agrees, with the errors that would have shown."""
         with np.errstate(all="ignore"):
             terms = np.abs(self.claims * way)
             slack = np.array([one.slack for one in found])
@@ -198,10 +198,10 @@ class Survey:
         return Finding(row, entry, claimed, one, state, ratio, slack)
 
     def settle(self) -> None:
-        """Judge entries that are small beside the rest of the gradient relative to its largest.
+        """Judge entries that are small beside the rest of the gradient relative to its largest entry.
 
-        An entry along which f does not move, or moves less than its noise, has a slope of almost 0 as far as the
-        other entries are steep. Where nothing moves, nothing is said.
+        An entry along which f does not change, or by less than its noise, has a slope of almost 0 where other entries
+        are steep. Where f changes along none, it stays unknown.
         """
         both = (*self.joint, *self.entries)
         moved = [abs(one.seen.estimate.value) * self.scale_of(one) for one in both
@@ -223,7 +223,7 @@ class Survey:
                         found[position] = one._replace(state="agrees", seen=one.seen._replace(estimate=estimate))
 
     def findings(self, name: str) -> tuple[list[Finding], list[Finding]]:
-        """What was found of an argument: by single entries, and all that says something of it."""
+        """The findings about an argument: those by single entries, and all."""
         part = self.slices[name]
         own = [one for one in self.entries if part.start <= (one.entry or 0) < part.stop]
         found = [*own, *(self.joint if len(self.slices) == 1 or not own else self.own.get(name, ()))]
