@@ -33,6 +33,27 @@ def test_two_leaves_never_share_a_gradient() -> None:
     assert first.tolist() == [2, 2, 2]  # the second time is in place
 
 
+def test_a_gradient_belongs_to_its_leaf_alone() -> None:
+    """What a leaf takes over is neither the seed, nor saved, nor what another leaf has; it lies row by row."""
+    rng = np.random.default_rng(3)
+    x, w = (torch.tensor(rng.standard_normal((64, 64))).requires_grad_() for _ in range(2))
+    seed = torch.tensor(rng.standard_normal((64, 64)))
+    known = [one.detach().clone() for one in (x, w, seed)]
+    for _ in range(5):  # from the third time on, the operations follow recipes
+        for f in (torch.clone, lambda x: x.t().t(), lambda x: x + w, lambda x: x * w, lambda x: x @ w.t()):
+            x.grad = w.grad = None
+            y = f(x)
+            y.backward(seed, retain_graph=True)
+            first = x.grad.clone()
+            x.grad.fill_(7.0)
+            assert w.grad is None or not (w.grad == 7).any()
+            x.grad = None
+            y.backward(seed)
+            assert torch.equal(x.grad, first) and x.grad.is_contiguous()
+            assert w.grad is None or w.grad.is_contiguous()
+    assert all(torch.equal(one, old) for one, old in zip((x, w, seed), known, strict=True))
+
+
 def test_accumulator_is_one_object_while_held() -> None:
     x = torch.ones(2, requires_grad=True)
     held = (x * 2).grad_fn.next_functions[0][0]

@@ -78,120 +78,7 @@ class Counter:
         self.place = place
 
 
-class Conversions(Operand):
-    """Conversions of tensors to numbers, lists, arrays and text; `Tensor` adds payload, flags and history."""
-
-    __slots__ = ()
-
-    def item(self: Any) -> Any:
-        """The only entry as a Python number; RuntimeError for several."""
-        if self._raw.size != 1:
-            raise RuntimeError(f"a tensor with {self._raw.size} elements cannot be converted to a Scalar")
-        if events.current is not None:
-            events.current.cut("item()", (self,), None)
-        return self._raw.item()
-
-    def tolist(self: Any) -> Any:
-        """The entries as nested lists, or a number."""
-        if events.current is not None:
-            events.current.cut("tolist()", (self,), None)
-        return self._raw.tolist()
-
-    def numpy(self: Any, *, force: bool = False) -> Any:
-        """The array itself; RuntimeError for a tensor that requires grad: `.detach().numpy()`."""
-        if self.requires_grad and not force:
-            raise RuntimeError("numpy() on a tensor that requires grad would lose its history; use detach().numpy()")
-        if events.current is not None:
-            events.current.cut("numpy()", (self,), None)
-        return self._array
-
-    def __array__(self: Any, dtype: Any = None, copy: bool | None = None) -> Any:
-        return np.array(self.numpy(), dtype=dtype, copy=copy)
-
-    def detach(self: Any) -> Tensor:
-        """The same memory and version without the history."""
-        found = Tensor(self._array, False, self._counter)
-        found._inference = self._inference
-        if events.current is not None:
-            events.current.cut("detach()", (self,), found)
-        return found
-
-    @property
-    def data(self: Any) -> Tensor:
-        """The same memory without the history and with a version of its own: changes are not noticed."""
-        found = Tensor(self._array)
-        if events.current is not None:
-            events.current.cut(".data", (self,), found)
-        return found
-
-    @data.setter
-    def data(self: Any, value: Tensor) -> None:
-        if not isinstance(value, Conversions):
-            raise TypeError(f".data is a tensor, not {type(value).__name__}")
-        if self.requires_grad and value._raw.dtype.kind not in "fc":
-            raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
-        self._raw = value._array
-        if events.current is not None:
-            events.current.refilled(self)
-
-    def data_ptr(self: Any) -> int:
-        """The address of the first entry."""
-        return int(self._array.__array_interface__["data"][0])
-
-    def __float__(self: Any) -> float:
-        return float(self._one("float"))
-
-    def __int__(self: Any) -> int:
-        return int(self._one("int"))
-
-    def __index__(self: Any) -> int:
-        if self.dtype.is_floating_point or self._raw.size != 1:
-            raise TypeError("only integer tensors of a single element can be converted to an index")
-        return int(self.item())
-
-    def _one(self: Any, what: str) -> Any:
-        if self._raw.size != 1:
-            raise ValueError(f"only one element tensors can be converted to {what}, and this has {self._raw.size}")
-        if self.requires_grad:
-            once(
-                "number", f"{what}() of a tensor that requires grad leaves the graph: use detach() or item() explicitly"
-            )
-        return self.item()
-
-    def __bool__(self: Any) -> bool:
-        if self._raw.size != 1:
-            raise RuntimeError("the truth value of a tensor with several elements is ambiguous: use any() or all()")
-        return bool(self.item())
-
-    def __len__(self: Any) -> int:
-        if not self._raw.ndim:
-            raise TypeError("a 0-d tensor has no len()")
-        return len(self._array)
-
-    def __hash__(self: Any) -> int:
-        return id(self)
-
-    def __repr__(self: Any) -> str:
-        return printing.shown(self)
-
-    def __format__(self: Any, how: str) -> str:
-        if not self._raw.ndim:
-            return format(self.item(), how)
-        if how:
-            raise TypeError("only a 0-d tensor can be formatted with a format specification")
-        return repr(self)
-
-    def __deepcopy__(self: Any, memo: dict[int, Any]) -> Tensor:
-        if not self.is_leaf:
-            raise RuntimeError("only leaf tensors can be deep-copied; use clone() or detach() for others")
-        found = Tensor(self._array.copy(), self._requires)
-        memo[id(self)] = found
-        if self._grad is not None:
-            found._grad = self._grad.__deepcopy__(memo)
-        return found
-
-
-class Tensor(Conversions):
+class Tensor(Operand):
     """An array that remembers how it was computed, if it requires a gradient."""
 
     __slots__ = ("__dict__", "__weakref__", "_count", "_node", "_raw", "_requires")
@@ -436,6 +323,115 @@ class Tensor(Conversions):
             self._post_hooks = {}
         sweeps.watched = True
         return Handle(self._post_hooks, hook)
+
+    # --- as numbers, lists, arrays and text ---------------------------------------------------------------
+
+    def item(self) -> Any:
+        """The only entry as a Python number; RuntimeError for several."""
+        if self._raw.size != 1:
+            raise RuntimeError(f"a tensor with {self._raw.size} elements cannot be converted to a Scalar")
+        if events.current is not None:
+            events.current.cut("item()", (self,), None)
+        return self._raw.item()
+
+    def tolist(self) -> Any:
+        """The entries as nested lists, or a number."""
+        if events.current is not None:
+            events.current.cut("tolist()", (self,), None)
+        return self._raw.tolist()
+
+    def numpy(self, *, force: bool = False) -> Any:
+        """The array itself; RuntimeError for a tensor that requires grad: `.detach().numpy()`."""
+        if self.requires_grad and not force:
+            raise RuntimeError("numpy() on a tensor that requires grad would lose its history; use detach().numpy()")
+        if events.current is not None:
+            events.current.cut("numpy()", (self,), None)
+        return self._array
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return np.array(self.numpy(), dtype=dtype, copy=copy)
+
+    def detach(self) -> Tensor:
+        """The same memory and version without the history."""
+        found = Tensor(self._array, False, self._counter)
+        found._inference = self._inference
+        if events.current is not None:
+            events.current.cut("detach()", (self,), found)
+        return found
+
+    @property
+    def data(self) -> Tensor:
+        """The same memory without the history and with a version of its own: changes are not noticed."""
+        found = Tensor(self._array)
+        if events.current is not None:
+            events.current.cut(".data", (self,), found)
+        return found
+
+    @data.setter
+    def data(self, value: Tensor) -> None:
+        if not isinstance(value, Tensor):
+            raise TypeError(f".data is a tensor, not {type(value).__name__}")
+        if self.requires_grad and value._raw.dtype.kind not in "fc":
+            raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
+        self._raw = value._array
+        if events.current is not None:
+            events.current.refilled(self)
+
+    def data_ptr(self) -> int:
+        """The address of the first entry."""
+        return int(self._array.__array_interface__["data"][0])
+
+    def __float__(self) -> float:
+        return float(self._one("float"))
+
+    def __int__(self) -> int:
+        return int(self._one("int"))
+
+    def __index__(self) -> int:
+        if self.dtype.is_floating_point or self._raw.size != 1:
+            raise TypeError("only integer tensors of a single element can be converted to an index")
+        return int(self.item())
+
+    def _one(self, what: str) -> Any:
+        if self._raw.size != 1:
+            raise ValueError(f"only one element tensors can be converted to {what}, and this has {self._raw.size}")
+        if self.requires_grad:
+            once(
+                "number", f"{what}() of a tensor that requires grad leaves the graph: use detach() or item() explicitly"
+            )
+        return self.item()
+
+    def __bool__(self) -> bool:
+        if self._raw.size != 1:
+            raise RuntimeError("the truth value of a tensor with several elements is ambiguous: use any() or all()")
+        return bool(self.item())
+
+    def __len__(self) -> int:
+        if not self._raw.ndim:
+            raise TypeError("a 0-d tensor has no len()")
+        return len(self._array)
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __repr__(self) -> str:
+        return printing.shown(self)
+
+    def __format__(self, how: str) -> str:
+        if not self._raw.ndim:
+            return format(self.item(), how)
+        if how:
+            raise TypeError("only a 0-d tensor can be formatted with a format specification")
+        return repr(self)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        if not self.is_leaf:
+            raise RuntimeError("only leaf tensors can be deep-copied; use clone() or detach() for others")
+        found = Tensor(self._array.copy(), self._requires)
+        memo[id(self)] = found
+        if self._grad is not None:
+            found._grad = self._grad.__deepcopy__(memo)
+        return found
 
     def __getattr__(self, name: str) -> Any:
         hint = advice("", name, dir(type(self)))

@@ -267,20 +267,18 @@ def _meant(wrong: BaseException) -> bool:
     """Whether an error was raised by a `raise` of this package, or by the call itself; not by what it computes with."""
     from opcode import opmap
 
-    if type(wrong) is TypeError:
+    trace: Any = wrong.__traceback__
+    if type(wrong) is TypeError or trace.tb_next is None:
         return True
-    trace, depth = wrong.__traceback__, 0
-    while trace is not None and trace.tb_next is not None:
-        trace, depth = trace.tb_next, depth + 1
-    if trace is None or not depth:
-        return True
-    if type(wrong).__module__.startswith("gradcli.") and not type(wrong).__module__.startswith("gradcli.eager"):
-        return False
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    home = type(wrong).__module__
     name = trace.tb_frame.f_globals.get("__name__", "")
+    if home.startswith("gradcli.") and not home.startswith("gradcli.eager"):
+        return False
     if not name.startswith("gradcli."):
         return not name.startswith("numpy")
-    instruction = trace.tb_frame.f_code.co_code[trace.tb_lasti]
-    return instruction in (opmap["RAISE_VARARGS"], opmap["RERAISE"])
+    return trace.tb_frame.f_code.co_code[trace.tb_lasti] in (opmap["RAISE_VARARGS"], opmap["RERAISE"])
 
 
 def _wrong(title: str, name: str, at: int, kind: str, x: Any) -> TypeError:

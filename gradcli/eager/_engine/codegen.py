@@ -121,19 +121,16 @@ def _called(script: Script, name: str, xs: tuple[Any, ...], options: dict[str, A
         return f"{texts[0]}.transpose({script.name(tuple(xs[1]))})"
     if name == "sum" and script.backward and options == {"axis": (-2,)} and xs[0].known and len(xs[0].known) == 2:
         return f"{script.name(numpy_kernels.column_sums)}({texts[0]})"
-    if name in _ALONG:
-        known = getattr(script.xp, name)
-        given = [x.text if isinstance(x, _Spy) else _plain(script, x) for x in xs]
-        given += [f"{key}={_plain(script, value)}" for key, value in options.items()]
-        return f"{script.name(_ALONG[name])}({script.name(known)}, {', '.join(given)})"
     if name == "cast":
         if xs[1] != "float":
             raise _Opaque
         return f"{texts[0]}.astype({script.name(script.kind)})"
-    function = getattr(script.xp, name)
+    function, given = getattr(script.xp, name), []
     if name in _REDUCTIONS and "axis" in options and set(options) <= {"axis", "keepdims"}:
         function = _REDUCTIONS[name]
-    given = [x.text if isinstance(x, _Spy) else _plain(script, x) for x in xs]
+    elif name in _ALONG:
+        function, given = _ALONG[name], [script.name(function)]
+    given += [x.text if isinstance(x, _Spy) else _plain(script, x) for x in xs]
     given += [f"{key}={_plain(script, value)}" for key, value in options.items()]
     return f"{script.name(function)}({', '.join(given)})"
 

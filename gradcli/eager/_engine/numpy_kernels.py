@@ -45,20 +45,15 @@ def passed(ct: Any, through: Any) -> Any:
     return np.multiply(ct.view(_WHOLE[ct.itemsize]), through).view(ct.dtype)
 
 
-def is_small_product(rows: int, inner: int, columns: int) -> bool:
-    """Whether OpenBLAS would share a product among threads that is too small for it.
-
-    It wakes them for 64 x 64 x 64 (a vector: 96 x 96). On a busy machine it then waits for milliseconds, a thousand
-    times as long as the product takes; from 200 x 200 x 200 on a second thread may gain more than that costs.
-    """
-    work = rows * inner * columns
-    return (2**18 if rows > 1 < columns else _SHARED) < work <= 2**23
-
-
 def product(rows: int, inner: int, columns: int) -> Any:
-    """The function that multiplies two matrices of these sizes."""
+    """The function that multiplies two matrices of these sizes; small ones on one thread.
+
+    OpenBLAS wakes others for 64 x 64 x 64 (a vector: 96 x 96). On a busy machine it then waits for milliseconds, a
+    thousand times as long as the product takes; from 200 x 200 x 200 on a second thread may gain more than that costs.
+    """
     found = np.dot if inner == 1 else np.matmul  # matmul has a slow loop for one column
-    return partial(on_one_thread, found) if is_small_product(rows, inner, columns) else found
+    small = (2**18 if rows > 1 < columns else _SHARED) < rows * inner * columns <= 2**23
+    return partial(on_one_thread, found) if small else found
 
 
 def _summed(ones: Any, x: Any) -> Any:

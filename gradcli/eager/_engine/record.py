@@ -123,8 +123,9 @@ def record(
 ) -> Tensor:
     """The result of `function(*xs, **params)`, a function of operands such as a primitive.
 
-    `edges`: which operands, or how many of them, the node shows. `view`: the result may share memory. `how` it is
-    computed is said in `manner`. Raises RuntimeError or IndexError where operands do not fit.
+    `edges`: which operands, or how many of them, the node shows; else all that do not keep their format. `view`: the
+    result may share memory. `how` it is computed is said in `manner`. Raises RuntimeError or IndexError where operands
+    do not fit.
     """
     key, operands = None, xs
     if state.mode != SPECIAL or state.recorder_only:
@@ -180,7 +181,9 @@ def record(
         out = out.astype(kind)  # an operation that keeps whole numbers, computed in floats
     if not view and isinstance(out, np.ndarray) and (out.base is not None or any(out is array for array in arrays)):
         out = out.copy()
-    shown = edges if isinstance(edges, tuple) else tuple(range(len(xs) if edges is None else edges))
+    if edges is None:
+        edges = tuple([i for i in range(len(xs)) if i not in keep_dtype])
+    shown = edges if isinstance(edges, tuple) else tuple(range(edges))
     if key is not None and not mixed and plan.used >= WARM and out.dtype == kind and kind.kind == "f":
         if pointwise or all(isinstance(x._raw, np.ndarray) for x in operands):
             fastpath.recipes.keep(key, fastpath.Recipe(plan, kind, name, shown, view, arrays))

@@ -267,7 +267,7 @@ def where(condition: Tensor, input: Operand | None = None, other: Operand | None
         return condition.nonzero(as_tuple=True)
     need_mask(condition, "where")
     xs = (condition, as_tensor_or_number(input), as_tensor_or_number(other))
-    return record(catalogue()["where"], xs, {}, "WhereBackward0", edges=(1, 2))
+    return record(catalogue()["where"], xs, {}, "WhereBackward0")
 
 
 def need_mask(mask: Tensor, name: str) -> None:
@@ -401,7 +401,7 @@ def _bitwise(name: str) -> Any:
             if tracer.traced((input, other)):
                 both, only = (record(catalogue()[one], (input, other), {}, one) for one in ("or", "and"))
                 if name == "xor":
-                    return record(catalogue()["and"], (both, inverted(only)), {}, "xor")
+                    return record(catalogue()["and"], (both, bitwise_not(only)), {}, "xor")
                 return both if name == "or" else only
         _need_bits(f"bitwise_{name}", input, other)
         right = other._array if isinstance(other, Tensor) else other
@@ -413,16 +413,11 @@ def _bitwise(name: str) -> Any:
 bitwise_and, bitwise_or, bitwise_xor = _bitwise("and"), _bitwise("or"), _bitwise("xor")
 
 
-def inverted(self: Tensor) -> Tensor:
-    """`~x`."""
-    if tracer.current is not None and tracer.traced((self,)) and self.dtype is dtypes.bool:
-        return record(catalogue()["not"], (self,), {}, "invert")
-    return noted("invert", (self,), Tensor(np.invert(self._array)))
-
-
 @op(inplace=True)
 def bitwise_not(input: Tensor) -> Tensor:
     """The opposite of each bit, or of truth values."""
+    if tracer.current is not None and tracer.traced((input,)) and input.dtype is dtypes.bool:
+        return record(catalogue()["not"], (input,), {}, "bitwise_not")
     _need_bits("bitwise_not", input)
     return noted("bitwise_not", (input,), Tensor(np.asarray(np.invert(input._array))))
 

@@ -164,7 +164,7 @@ def getitem(x: Tensor, index: Any) -> Tensor:
                 arrays.append(Tensor(np.asarray(one).astype(np.int64)))
     apart = tuple(range(1, len(arrays) + 1))
     params = {"layout": tuple(layout)}
-    return record(_gathered, (x, *arrays), params, "IndexBackward0", keep_integer=True, keep_dtype=apart, edges=1)
+    return record(_gathered, (x, *arrays), params, "IndexBackward0", keep_integer=True, keep_dtype=apart)
 
 
 def _need_bounds(array: Any, dim: int, size: int, least: int, error: type[Exception]) -> None:
@@ -222,7 +222,7 @@ def picked(x: Tensor, positions: Any, name: str) -> Tensor:
     """The entries at positions of the flattened tensor, in the shape of the positions."""
     at = Tensor(np.ascontiguousarray(positions, np.int64).reshape(-1))
     params = {"shape": tuple(positions.shape)}
-    return record(_picked, (x, at), params, name, keep_integer=True, keep_dtype=(1,), edges=1)
+    return record(_picked, (x, at), params, name, keep_integer=True, keep_dtype=(1,))
 
 
 def flat(x: Any) -> Any:
@@ -324,8 +324,7 @@ def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     if len(equal) == 1:
         return picked(input, at, "MedianBackward0")
     xs = (input, Tensor(np.array([at])), Tensor(equal))
-    how: dict[str, Any] = {"keep_integer": True, "keep_dtype": (1, 2), "edges": 1}
-    return record(_shared, xs, {}, "MedianBackward0", **how)
+    return record(_shared, xs, {}, "MedianBackward0", keep_integer=True, keep_dtype=(1, 2))
 
 
 def _middle(array: Any, axis: int) -> Any:
@@ -381,7 +380,7 @@ def added_at(x: Tensor, positions: Any, source: Tensor, name: str, alpha: float 
     """x with the entries of `source` added at some positions; one that is named twice gets both."""
     at = Tensor(np.ascontiguousarray(positions, np.int64).reshape(-1))
     params = {"alpha": alpha}
-    return record(_added_at, (x, source, at), params, name, keep_integer=True, keep_dtype=(2,), edges=2)
+    return record(_added_at, (x, source, at), params, name, keep_integer=True, keep_dtype=(2,))
 
 
 def _added_at(x: Any, source: Any, at: Any, *, alpha: float) -> Any:

@@ -231,7 +231,7 @@ def equip() -> None:
     methods.update(__rsub__=_operator(p["rsub"]), __rtruediv__=_operator(elementwise.true_divide, swapped=True))
     methods.update(__eq__=_operator(p["eq"], other_kinds=False), __ne__=_operator(p["ne"], other_kinds=True))
     methods.update({f"__{name}__": p[f"bitwise_{name}"] for name in ("and", "or", "xor")})
-    methods.update(__neg__=p["neg"], __abs__=p["abs"], __invert__=elementwise.inverted, __matmul__=matmul.matmul)
+    methods.update(__neg__=p["neg"], __abs__=p["abs"], __invert__=p["bitwise_not"], __matmul__=matmul.matmul)
     methods.update(__iter__=iterated)
     methods.update(backward=backward, register_hook=sweep.hook_on, retain_grad=sweep.retain, __reduce_ex__=reduce)
     methods.update(bind=staticmethod(apply), _entries=staticmethod(creation.entries_of))

@@ -221,8 +221,7 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
 @op(only=FUNCTION)
 def hstack(tensors: Sequence[Tensor]) -> Tensor:
     """Joined along the second axis, vectors along their only one."""
-    xs = [x if x.ndim else reshape(x, (1,)) for x in tensors]
-    return cat(xs, 0 if xs[0].ndim == 1 else 1)
+    return cat([x if x.ndim else reshape(x, (1,)) for x in tensors], int(tensors[0].ndim > 1))
 
 
 @op("row_stack", only=FUNCTION)
@@ -320,8 +319,8 @@ def diag_embed(input: Tensor, offset: int = 0) -> Tensor:
     shape = (*input.shape[:-1], size, size)
     positions = np.diagonal(np.arange(np.prod(shape, dtype=np.int64)).reshape(shape), offset, -2, -1)
     at = Tensor(np.ascontiguousarray(positions).reshape(-1))
-    how: dict[str, Any] = {"keep_integer": True, "keep_dtype": (1,), "edges": 1}
-    return fixed(record(_embedded, (input, at), {"shape": shape}, "DiagEmbedBackward0", **how))
+    found = record(_embedded, (input, at), {"shape": shape}, "DiagEmbedBackward0", keep_integer=True, keep_dtype=(1,))
+    return fixed(found)
 
 
 def _embedded(x: Any, at: Any, *, shape: Shape) -> Any:

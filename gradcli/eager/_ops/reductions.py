@@ -181,7 +181,7 @@ def chosen(x: Tensor, at: Tensor, dim: int, node: str, keepdim: bool = True) -> 
         found = record(itself, (x,), {}, node, keep_integer=True)
         return found_at(node, found, noted("indices", (x,), Tensor(np.int64(0))))
     params = {"axis": axis_of(dim, x.ndim), "kept": keepdim}
-    found = record(_taken, (x, at), params, node, keep_integer=True, keep_dtype=(1,), edges=1)
+    found = record(_taken, (x, at), params, node, keep_integer=True, keep_dtype=(1,))
     if not keepdim:
         at = at.reshape(tuple(found.shape)) if tracer.traced((at,)) else Tensor(at._array.reshape(found._raw.shape))
     return found_at(node, found, noted("indices", (x,), at))

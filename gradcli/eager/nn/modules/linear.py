@@ -141,7 +141,7 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None) -> 
     if padding_idx is not None and not -weight.shape[0] <= padding_idx < weight.shape[0]:
         raise AssertionError("padding_idx must be within num_embeddings")
     padding = None if padding_idx is None else padding_idx % weight.shape[0]
-    return fused(_rows, (weight, input), "EmbeddingBackward0", edges=1, keep_dtype=(1,), padding=padding)
+    return fused(_rows, (weight, input), "EmbeddingBackward0", keep_dtype=(1,), padding=padding)
 
 
 class Embedding(Layer, function=embedding):
