@@ -42,6 +42,7 @@ from gradcli.formulas.index_terms import (
     scaled,
     single,
     times,
+    value_of,
 )
 from gradcli.formulas.normal_form import (
     FORMS,
@@ -193,6 +194,7 @@ class SymbolicReader(Reader):
         if name in REFUSED or node.primitive.name == EIGENVECTORS:
             return _refused(f"it reads `{name}`")
         composite = node.primitive.kind == "composite" and not node.primitive.internal
+        composite = composite or node.primitive.closed is not None
         if composite and not (node.primitive.pointwise and name in FORMS):
             return self._definition(node, at)
         return self._call(node, at) if node.primitive.pointwise else self._whole(node, at)
@@ -232,6 +234,12 @@ class SymbolicReader(Reader):
         less = node.primitive.name.startswith("less")
         return step(add(other, scaled(one, -1)) if less else add(one, scaled(other, -1)))
 
+    def _step(self, node: Node, at: At) -> Rule:
+        (x,) = node.args
+        while x.primitive.name == "relu":  # which is positive where its operand is
+            (x,) = x.args
+        return step((yield x, at))
+
     def _connective(self, node: Node, at: At) -> Rule:
         one = yield node.args[0], at
         if node.primitive.name == "not":
@@ -241,9 +249,13 @@ class SymbolicReader(Reader):
         return both if node.primitive.name == "and" else add(one, other, scaled(both, -1))
 
     def _equal(self, node: Node, at: At) -> Rule:
-        """`x == max(x)`: what chooses the largest entry, if there is only one."""
+        """`x == max(x)`: what chooses the largest entry, if there is only one. A sum of squares is not 0."""
         self.ties = True
-        for x, best in (node.args, node.args[::-1]):
+        name = node.primitive.name
+        if node.args[1].constant == 0:
+            differs = yield from self._differs(node.args[0], at)
+            return differs if name == "not_equal" else negation(differs)
+        for x, best in (node.args, node.args[::-1]) if name == "equal" else ():
             best = best.args[0] if best.primitive.name == "broadcast" else best
             shape = best.shape
             while best.primitive.name == "reshape":
@@ -252,7 +264,39 @@ class SymbolicReader(Reader):
                 axes = tuple([axis % len(at) for axis in best.params["axis"]])
                 if shape == tuple([1 if axis in axes else n for axis, n in enumerate(x.shape)]):
                     return (yield from self._chosen(best.primitive.name, x, at, axes))
+        raise NoFormula(f"it reads `{name}`")
+
+    def _differs(self, node: Node, at: At) -> Rule:
+        """Whether a number differs from 0; a truth that was made a number is its own answer."""
+        found = yield node, at
+        value = value_of(found)
+        if value is not None:
+            return ONE if value else ZERO
+        while node.primitive.name in ("cast", "reshape", "broadcast"):
+            (node,) = node.args
+        if node.type.kind == "bool":
+            return found
+        if node.primitive.name == "div" and node.args[1].constant:
+            node = node.args[0]
+        if node.primitive.name == "sum" and is_square(node.args[0]):
+            return ONE
         raise NoFormula("it reads `equal`")
+
+    def _largest(self, node: Node, at: At) -> Rule:
+        self.ties = True
+        axes = (node.params["axis"] % len(at),)
+        return (yield from self._chosen(node.primitive.name.removeprefix("is_"), node.args[0], at, axes))
+
+    def _sum(self, node: Node, at: At) -> Rule:
+        """A sum; of what chooses the largest entry of each lane it is 1."""
+        (chosen,) = node.args
+        chosen = chosen.args[0] if chosen.primitive.name == "cast" else chosen
+        if chosen.primitive.name in ("is_max", "is_min"):
+            axes = [axis % len(chosen.shape) for axis in node.params["axis"]]
+            if axes == [chosen.params["axis"] % len(chosen.shape)]:
+                self.ties = True
+                return ONE
+        return (yield from super()._rule(node, at))
 
     def _piecewise(self, node: Node, at: At) -> Rule:
         args = []
@@ -383,6 +427,13 @@ def reversed_axis(node: Node) -> int | None:
     return axes[0] if len(axes) == 1 else None
 
 
+def is_square(node: Node) -> bool:
+    """Whether a node is the square of a number."""
+    if node.primitive.name == "mul":
+        return node.args[0] is node.args[1]
+    return node.primitive.name == "square" or (node.primitive.name == "power" and node.params["n"] == 2)
+
+
 def _refused(reason: str) -> Rule:
     yield from ()
     raise NoFormula(reason)
@@ -419,10 +470,10 @@ PIECEWISE: dict[str, Callable[..., Sum]] = {
 ENTIRE = frozenset(["exp", "sin", "cos", "sinh", "cosh", "tanh", "sigmoid", "softplus"])
 
 PLAIN = frozenset(
-    ["name", "add", "sub", "neg", "mul", "div", "power", "pow", "sqrt", "rsqrt", "square", "sum", "matmul"]
+    ["name", "add", "sub", "neg", "mul", "div", "power", "pow", "sqrt", "rsqrt", "square", "matmul"]
     + ["permute", "broadcast", "reshape", "unslice", "data"]
 )
-REFUSED = frozenset(["not_equal", "detach", "frechet", "concat"])
+REFUSED = frozenset(["detach", "frechet", "concat"])
 OWN: dict[str, Callable[[SymbolicReader, Node, At], Rule]] = {
     "cast": SymbolicReader._cast,
     "cumsum": SymbolicReader._cumsum,
@@ -434,8 +485,11 @@ OWN: dict[str, Callable[[SymbolicReader, Node, At], Rule]] = {
     "log_softmax": SymbolicReader._softmax,
     "solve": SymbolicReader._solve,
     "prod": SymbolicReader._prod,
-    "equal": SymbolicReader._equal,
+    **dict.fromkeys(("equal", "not_equal"), SymbolicReader._equal),
+    **dict.fromkeys(("is_max", "is_min"), SymbolicReader._largest),
     "sort": SymbolicReader._sort,
+    "sum": SymbolicReader._sum,
+    "step": SymbolicReader._step,
     "take_along": SymbolicReader._take_along,
     **dict.fromkeys(("less", "less_equal", "greater", "greater_equal"), SymbolicReader._comparison),
     **dict.fromkeys(("and", "or", "not"), SymbolicReader._connective),

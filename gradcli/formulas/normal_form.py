@@ -182,7 +182,8 @@ def _settled(term: Term, names: Names) -> Sum:
                 if own.issubset(term.bound) and not any(own.intersection(free_of(one)) for one, _ in others):
                     bound = tuple([i for i in term.bound if i not in own])
                     return _settled(Term(term.coefficient, others, bound), names)
-    return (merged(term.coefficient, [(base, _exponent(base, e)) for base, e in term.factors], term.bound),)
+    reduced = merged(term.coefficient, [(base, _exponent(base, e)) for base, e in term.factors], term.bound)
+    return (reduced,) if reduced.factors == term.factors else _settled(reduced, names)
 
 
 def _exponent(base: Any, exponent: Fraction) -> Fraction:

@@ -47,6 +47,8 @@ def judge(
     exact.begin()
     case = Case(exact, subject, seed, samples, dtype, backend)
     found = case.infinite_leaf() or by_enclosures(case) or by_floats(case)
+    if found.verdict in ("CERTIFIED", "AGREES"):
+        found = of_all_entries(case, found)
     return found._replace(evidence=plain({**case.evidence, **found.evidence}))
 
 
@@ -249,6 +251,28 @@ def equal_by_algebra(proof: Mapping[str, Any]) -> Outcome:
     near = ", in the connected region around the point" if proof.get("local") else ""
     fixed = f", with {', '.join(proof['frozen'])} fixed at their values" if proof["frozen"] else ""
     return Outcome("PROVED", f"equal by algebra{turns}{f', where {region}' if region else ''}{near}{fixed}", {})
+
+
+def of_all_entries(case: Case, found: Outcome) -> Outcome:
+    """PROVED where both sides of a claim about a large array are one formula in index notation."""
+    subject = case.subject
+    left, size = subject.output or subject.left, subject.judged.type.size
+    if left is None or size <= PROVED_ENTRIES or case.plane or "rtol" in found.evidence or not case.exact.proving:
+        return found
+    from gradcli.formulas import NoFormula  # most gradients are of few entries
+    from gradcli.formulas.index_proof import identity
+
+    try:
+        proof = identity(left, subject.target, subject.judged, {})
+        if not proof.holds():
+            return found
+    except NoFormula as problem:
+        case.evidence["not_proved"] = str(problem)
+        return found
+    case.tried["algebra"] = "proved (index notation)"
+    ties = ", wherever no comparison is a tie" if proof.ties else ""
+    values = f"; {found.message}" if found.verdict == "AGREES" else ""
+    return found._replace(verdict="PROVED", message=f"equal by algebra, in all {size:,} entries{ties}{values}")
 
 
 def certified(case: Case, points: str) -> Outcome:
