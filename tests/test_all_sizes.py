@@ -47,6 +47,7 @@ RIGHT = [
     "grad(sum(tanh(A@x)), A) == outer(1/cosh(A@x)**2, x)",
     "grad(mean(x), x) == ones(n)/n",
     "grad(sum(relu(A@x)), x) == A.T@(A@x > 0)",
+    "grad(sum(relu(A + y)**2), y) == 2*sum(relu(A + y), axis=0)",
     "grad(trace(A.T@C), A) == C",
     "grad(trace(B@B), B) == 2*B.T",
     "grad(x@y/(norm(x)*norm(y)), x) == y/(norm(x)*norm(y)) - (x@y)*x/(norm(x)**3*norm(y))",
@@ -205,6 +206,47 @@ def test_what_a_report_says_of_sizes() -> None:
     assert other.evidence["sizes"] == {
         "all": False, "point": {"m": 2, "n": 3}, "beside": {"m": 3, "n": 5}, "reason": "it calls `cumprod`"
     }  # fmt: skip
+
+
+LARGE = [
+    "x = randn(40); sum(sin(x)*x**2)",
+    "x = randn(2000); sum(relu(x)**3)",
+    "A = randn(30, 20); x = randn(20); b = randn(30); mean((A@x - b)**2) + 0.1*norm(x)",
+    "x = randn(6, 30); sum((x - mean(x, axis=1, keepdims=True))/std(x, axis=1, keepdims=True)*x)",
+    "x = randn(3, 30); sum(max(x, axis=1)*min(x, axis=1))",
+    "q = randn(9, 4); k = randn(9, 4); v = randn(9, 4); sum(softmax(q@k.T)@v)",
+    "A = randn(5, 5); logdet(A@A.T + eye(5))",
+    "x = randn(50); sum(where(x > 0.3, x**2, abs(x)))",
+]
+
+
+@pytest.mark.parametrize("text", LARGE)
+def test_gradients_of_large_arrays_are_proved(text: str) -> None:
+    for check in check_script(text.replace("; ", "\n")).checks:
+        assert check.verdict == "PROVED" and check.message.startswith("equal by algebra"), check
+
+
+@pytest.mark.parametrize(
+    ("claim", "verdict"),
+    [
+        ("2*x*sin(x) + x**2*cos(x)", "PROVED"),
+        ("2*x*sin(x) + x**2*cos(x) + 1e-13*x", "DISAGREES"),
+        ("where(x == 0, 0, 2*x*sin(x) + x**2*cos(x))", "CERTIFIED"),  # it is compared with 0
+        ("2*x*sin(x) + sort(x)*0 + x**2*cos(x)", "PROVED"),
+    ],
+)
+def test_claims_about_large_arrays(claim: str, verdict: str) -> None:
+    report = check_script("x = randn(40)\nsum(sin(x)*x**2)", claims={"x": claim})
+    (check,) = [check for check in report.checks if check.kind == "claim"]
+    assert check.verdict == verdict, check
+    if verdict == "CERTIFIED":
+        assert check.evidence["not_proved"] == "it reads `equal`"
+
+
+def test_a_gradient_of_too_many_entries_for_enclosures_is_proved_with_its_differences() -> None:
+    (check,) = check_script("x = randn(200000)\nsum(tanh(x))").checks
+    assert check.verdict == "PROVED"
+    assert check.message.startswith("equal by algebra, in all 200,000 entries; finite differences agree at 4 points")
 
 
 @pytest.mark.parametrize("claim", LUCKY)

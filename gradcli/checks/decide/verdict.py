@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 MOST_WORK = 400_000  # entries of all nodes at all points near the given one; a count, so that reports do not vary
 MANY_ENTRIES = 5000  # of one leaf: with more, no spare points are prepared
 MOST_ENTRIES = 100_000  # and with more than that no points at all
-PROVED_ENTRIES = 16  # of one leaf: more are certified, not proved
+PROVED_ENTRIES = 16  # of one leaf, each by itself; those of larger ones all at once, in index notation
 JOINT = 4  # directions in which everything moves, examined where there is a tie
 MOST_JOINT = 64  # entries that may move together
 FLOAT_TOLERANCE = 1e-9
