@@ -226,7 +226,7 @@ def test_an_expected_error() -> None:
 def test_a_large_wrong_gradient_is_refuted_at_one_entry() -> None:
     rng = np.random.default_rng(0)
     w = rng.normal(size=300).tolist()
-    assert claim("sum(sin(w)*w)", {"w": w}, "w", "sin(w) + w*cos(w)").verdict == "CERTIFIED"
+    assert claim("sum(sin(w)*w)", {"w": w}, "w", "sin(w) + w*cos(w)").verdict == "PROVED"
     wrong = claim("sum(sin(w)*w)", {"w": w}, "w", "sin(w) - w*cos(w)")
     assert wrong.verdict == "DISAGREES"
     planted = claim("sum(sin(w)*w)", {"w": w}, "w", "(sin(w) + w*cos(w))*(1 + 1e-12*(w == w[17]))")
@@ -236,8 +236,8 @@ def test_a_large_wrong_gradient_is_refuted_at_one_entry() -> None:
 
 
 def test_frozen_entries_stay_where_they_are() -> None:
-    """A leaf of many entries: every one of them is certified, also at points nearby."""
+    """A leaf of many entries: every one of them is proved, and judged at points nearby."""
     rng = np.random.default_rng(1)
     at = {"W": rng.normal(size=(6, 4)).tolist(), "x": rng.normal(size=(5, 6)).tolist()}
     report = check_script("mean(relu(x@W)**2)", at=at, wrt=["W"])
-    assert {check.verdict for check in report.checks} == {"CERTIFIED"}
+    assert {check.verdict for check in report.checks} == {"PROVED"}

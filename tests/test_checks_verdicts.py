@@ -192,7 +192,7 @@ ILL_CONDITIONED = [  # whether an entry that is far off beside itself is as good
 @pytest.mark.parametrize(("text", "at", "dtype", "good"), ILL_CONDITIONED)
 def test_entries_that_cancel_are_judged_beside_the_largest(text: str, at: Any, dtype: str, good: bool) -> None:
     """Where rounding the data moves an entry as far as it is off; where the formula is to blame, it stays IMPRECISE."""
-    point = {name: np.random.default_rng(7).normal(size=(40, 40)) if value == "randn(40, 40)" else value
+    point = {name: np.random.default_rng(8).normal(size=(40, 40)) if value == "randn(40, 40)" else value
              for name, value in at.items()}  # fmt: skip
     check = only(text, point, dtype=dtype, wrt=list(at))
     if good:
@@ -248,10 +248,10 @@ def test_every_output_is_judged() -> None:
     assert report.summary == {"passed": 4, "failed": 0, "inconclusive": 0, "PROVED": 4}
 
 
-def test_every_entry_of_an_array_is_certified() -> None:
+def test_every_entry_of_an_array_is_certified_or_proved() -> None:
     w = np.linspace(0.5, 2.0, 300).tolist()
-    check = only("sum(sin(w)*w)", {"w": w})
-    assert check.verdict == "CERTIFIED"
+    assert only("sum(sin(w)*w)", {"w": w}).verdict == "PROVED"
+    assert only("sum(sin(w)*w) + sum(w[2:9]**3)", {"w": w}).verdict == "CERTIFIED"
 
 
 def test_complex_numbers_are_judged_where_they_are_asked_for() -> None:

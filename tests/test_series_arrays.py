@@ -76,7 +76,7 @@ def test_right_zeros_agree() -> None:
 
 
 def test_a_check_says_how_many_entries_it_covers() -> None:
-    found = check_script("sum(sin(w)*w)", at={"w": values()}).checks[0]
+    found = check_script("sum(sin(w)*w) + sum(w[2:9]**3)", at={"w": values()}).checks[0]
     assert found.verdict == "CERTIFIED"
     assert found.evidence["covered"] == "all 1,200 entries by random directions"
     assert found.evidence["chance"] < 1e-20  # type: ignore[operator]
@@ -98,7 +98,7 @@ def test_a_program_of_many_steps_is_covered_by_directions_too() -> None:
     program, _ = lowered("sum(tanh(x@w@w)**2)", at)
     asked = DerivativeQuery(program.outputs[0], program.leaves["w"].node, ["w"])
     assert asked.wholesale
-    assert check_script("sum(tanh(x@w@w)**2)", at=at, wrt=["w"]).checks[0].verdict in ("CERTIFIED", "IMPRECISE")
+    assert check_script("sum(tanh(x@w@w)**2)", at=at, wrt=["w"]).checks[0].verdict in ("PROVED", "IMPRECISE")
 
 
 def test_the_same_seed_gives_the_same_answer() -> None:

@@ -254,7 +254,7 @@ class SymbolicReader(Reader):
         name = node.primitive.name
         if node.args[1].constant == 0:
             differs = yield from self._differs(node.args[0], at)
-            return differs if name == "not_equal" else negation(differs)
+            return differs if name == "not_equal" else add(ONE, scaled(differs, -1))
         for x, best in (node.args, node.args[::-1]) if name == "equal" else ():
             best = best.args[0] if best.primitive.name == "broadcast" else best
             shape = best.shape

@@ -47,8 +47,8 @@ def judge(
     exact.begin()
     case = Case(exact, subject, seed, samples, dtype, backend)
     found = case.infinite_leaf() or by_enclosures(case) or by_floats(case)
-    if found.verdict in ("CERTIFIED", "AGREES"):
-        found = of_all_entries(case, found)
+    if found.verdict == "AGREES" and (proof := in_index_notation(case)):
+        found = found._replace(verdict="PROVED", message=f"{equal_by_algebra(proof).message}; {found.message}")
     return found._replace(evidence=plain({**case.evidence, **found.evidence}))
 
 
@@ -229,8 +229,10 @@ def proof_of(case: Case) -> Mapping[str, Any]:
     """
     subject, given = case.subject, case.given
     few = len(given["entries"]) <= PROVED_ENTRIES or case.output is None
-    if case.plane or not few or "~" in given["relations"]:
+    if case.plane or "~" in given["relations"]:
         return {}
+    if not few:
+        return in_index_notation(case)
     question: dict[str, Any] = {"left": subject.left}
     if case.output is not None:
         question = {"output": case.output, "target": case.target, "entries": given["entries"]}
@@ -250,29 +252,30 @@ def equal_by_algebra(proof: Mapping[str, Any]) -> Outcome:
     turns = ", by induction over the turns" if proof.get("induction") else ""
     near = ", in the connected region around the point" if proof.get("local") else ""
     fixed = f", with {', '.join(proof['frozen'])} fixed at their values" if proof["frozen"] else ""
-    return Outcome("PROVED", f"equal by algebra{turns}{f', where {region}' if region else ''}{near}{fixed}", {})
+    every = f", in all {proof['size']:,} entries" if "size" in proof else ""
+    ties = ", wherever no comparison is a tie" if proof.get("ties") else ""
+    where = f", where {region}" if region else ""
+    return Outcome("PROVED", f"equal by algebra{every}{ties}{turns}{where}{near}{fixed}", {})
 
 
-def of_all_entries(case: Case, found: Outcome) -> Outcome:
-    """PROVED where both sides of a claim about a large array are one formula in index notation."""
+def in_index_notation(case: Case) -> Mapping[str, Any]:
+    """The proof that both sides of a claim about a large array are one formula in index notation; empty without one."""
     subject = case.subject
     left, size = subject.output or subject.left, subject.judged.type.size
-    if left is None or size <= PROVED_ENTRIES or case.plane or "rtol" in found.evidence or not case.exact.proving:
-        return found
+    if left is None or size <= PROVED_ENTRIES or case.plane or subject.rtol is not None or not case.exact.proving:
+        return {}
     from gradcli.formulas import NoFormula  # most gradients are of few entries
     from gradcli.formulas.index_proof import identity
 
     try:
-        proof = identity(left, subject.target, subject.judged, {})
-        if not proof.holds():
-            return found
+        found = identity(left, subject.target, subject.judged, {})
+        if not found.holds():
+            return {}
     except NoFormula as problem:
         case.evidence["not_proved"] = str(problem)
-        return found
+        return {}
     case.tried["algebra"] = "proved (index notation)"
-    ties = ", wherever no comparison is a tie" if proof.ties else ""
-    values = f"; {found.message}" if found.verdict == "AGREES" else ""
-    return found._replace(verdict="PROVED", message=f"equal by algebra, in all {size:,} entries{ties}{values}")
+    return {"proved": True, "region": [], "frozen": [], "size": size, "ties": found.ties}
 
 
 def certified(case: Case, points: str) -> Outcome:
