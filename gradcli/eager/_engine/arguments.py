@@ -7,20 +7,18 @@ anything is computed; NumPy's words `axis` and `keepdims` are understood for `di
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable, Iterable
 from inspect import Parameter, Signature
 from operator import index
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gradcli.eager._core import dtypes
 from gradcli.eager._core.tensor import Tensor
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    Test = Callable[[Any], bool]
+Test = Callable[[Any], bool]
 
 
 def constructor(options: Iterable[Parameter], fill: Callable[..., None]) -> Callable[..., None]:

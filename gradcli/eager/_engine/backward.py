@@ -6,10 +6,11 @@ Nodes run in descending order of their sequence numbers. All walks are loops, so
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from sys import getrefcount
 from threading import RLock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,9 +20,6 @@ from gradcli.eager._core.node import Node
 from gradcli.eager._core.tensor import Handle, Tensor
 from gradcli.eager._engine.record import copied
 from gradcli.eager._engine.rule_node import fit, fitted_tensor, source_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 
 def hook_on(x: Tensor, hook: Callable[[Tensor], Tensor | None]) -> Handle:

@@ -6,7 +6,8 @@ The text of an operation is read off its implementation: it runs once on operand
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -16,11 +17,6 @@ from gradcli.execution.namespaces import namespace
 from gradcli.graph.arrays import nearest_float
 from gradcli.graph.node import CONSTANT, Node
 from gradcli.transforms.reverse import between
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from gradcli.graph.node import Node
 
 Array = Any
 

@@ -7,9 +7,10 @@ are needed (is anything unusual on, are the operands plain tensors of one float 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import cache
 from sys import _getframe
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,14 +19,9 @@ from gradcli.eager._core.modes import SPECIAL, ours, outside, sequence, state
 from gradcli.eager._core.node import Saved, class_named, versions
 from gradcli.eager._core.tensor import Counter, Tensor
 from gradcli.eager._engine.codegen import Script, straight
-from gradcli.eager._engine.plan import MOST_NODES, Cache, limited, plan_of
+from gradcli.eager._engine.plan import MOST_NODES, Cache, Plan, limited, plan_of
 from gradcli.eager._engine.rule_node import RuleNode, source_of
 from gradcli.execution import generated
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from gradcli.eager._engine.plan import Plan
 
 F32, F64 = FLOATS
 

@@ -9,9 +9,10 @@ operands may then be changed in place, and nothing is computed twice. A test com
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from math import prod
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -23,12 +24,6 @@ from gradcli.primitives import catalogue
 from gradcli.primitives.axes import stretched_back
 from gradcli.transforms.forward import push
 from gradcli.transforms.reverse import between, pull
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from gradcli.graph.builder import Builder
-    from gradcli.graph.node import Node
 
 
 class Cache(dict[Any, Any]):

@@ -13,8 +13,9 @@ from __future__ import annotations
 import math
 import re
 from collections import namedtuple
+from collections.abc import Callable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -24,19 +25,12 @@ from gradcli.eager._core.modes import PLAIN, SILENT, SPECIAL, place, recording, 
 from gradcli.eager._core.node import Node, class_named, versions
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine import fastpath
-from gradcli.eager._engine.plan import WARM, plan_of
+from gradcli.eager._engine.plan import WARM, Vjp, plan_of
 from gradcli.eager._engine.rule_node import RuleNode, kept, kept_result, number, source_of
 from gradcli.graph.operand import Closed
 from gradcli.primitives import catalogue
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from gradcli.eager._engine.plan import Vjp
-
-    Gradient = Callable[..., tuple[Tensor | None, ...]]
-
-
+Gradient = Callable[..., tuple[Tensor | None, ...]]
 # operations that whole numbers go through as whole numbers; all others compute in floats
 _WHOLE = """
 add sub mul neg power abs sign maximum minimum clamp floor ceil trunc round mod where matmul sum prod cumsum max min

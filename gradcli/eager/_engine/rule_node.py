@@ -8,7 +8,7 @@ operation.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,9 +17,7 @@ from gradcli.eager._core.modes import state
 from gradcli.eager._core.node import Node, Output, Packed, Saved, class_named, saved_result
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine import numpy_kernels
-
-if TYPE_CHECKING:
-    from gradcli.eager._engine.plan import Vjp
+from gradcli.eager._engine.plan import Vjp
 
 # by operation, as a node's name begins: what PyTorch calls its operands, and whether `dim` may be several axes; filled
 # from the rows of the table of operations
