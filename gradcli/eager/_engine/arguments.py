@@ -201,7 +201,11 @@ def checked(function: Any, method: bool = False, floating: bool = False, call: A
             if others is None and not floating and all(one in _PLAIN or test in _BY_TYPE for one, test in pairs):
                 passed.add(types)
         if kwargs:
-            kwargs = named(kwargs)
+            words: tuple[Any, ...] = (*kwargs, *map(type, kwargs.values()))
+            if words not in passed:
+                given, kwargs = kwargs, named(kwargs)
+                if kwargs is given and _PLAIN.issuperset(words[len(kwargs) :]):
+                    passed.add(words)
         for at in plain:
             if at < len(args) and isinstance(args[at], Tensor):
                 args = (*args[:at], args[at].item(), *args[at + 1 :])
@@ -238,7 +242,7 @@ def checked(function: Any, method: bool = False, floating: bool = False, call: A
         for name, x in kwargs.items():
             if name in by_name and not by_name[name](x):
                 raise _wrong(title, name, 0, said[name], x)
-        if not plain and not any(isinstance(x, Tensor) for x in kwargs.values()):
+        if not any(isinstance(x, Tensor) for x in kwargs.values()):
             return kwargs
         return {
             name: x.item() if isinstance(x, Tensor) and said.get(name) in _NUMERIC else x for name, x in kwargs.items()
@@ -254,6 +258,8 @@ def checked(function: Any, method: bool = False, floating: bool = False, call: A
 
 def need_kind(name: str, xs: tuple[Any, ...], least: int) -> None:
     """NotImplementedError unless an operand has numbers of a kind: whole ones (1) or floating-point ones (2)."""
+    if all(isinstance(x, Tensor) and x._raw.dtype in dtypes.FLOATS for x in xs):
+        return
     kinds = [x.dtype if isinstance(x, Tensor) else dtypes.of_number(x) for x in xs]
     highest = max(kinds, key=lambda kind: kind.kind, default=dtypes.float32)
     if highest.kind < least:

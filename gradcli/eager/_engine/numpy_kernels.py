@@ -56,11 +56,6 @@ def product(rows: int, inner: int, columns: int) -> Any:
     return partial(on_one_thread, found) if small else found
 
 
-def _summed(ones: Any, x: Any) -> Any:
-    """The sums of the columns of a matrix, as a product with ones."""
-    return on_one_thread(ones.dot, x) if x.size > _SHARED else ones.dot(x)
-
-
 @lru_cache(64)
 def _ones(count: int, kind: Any) -> Any:
     found = np.ones(count, kind)
@@ -77,7 +72,8 @@ def column_sums(x: Any) -> Any:
         return np.add.reduce(x, 0)
     count = x.shape[0]
     if count < 2 * _BLOCK:
-        return _summed(_ones(count, x.dtype), x)
+        ones = _ones(count, x.dtype)
+        return on_one_thread(ones.dot, x) if x.size > _SHARED else ones.dot(x)
     blocks = count // _BLOCK
     found = np.add.reduce(np.matmul(_ones(_BLOCK, x.dtype), x[: blocks * _BLOCK].reshape(blocks, _BLOCK, -1)), 0)
     rest = count - blocks * _BLOCK

@@ -186,17 +186,13 @@ IN_PLACE = {f"{name}_": inplace.form_of(function) for name, function in OPERATIO
 def functions() -> dict[str, Any]:
     """The functions of `torch` by name: operations, and the `_` forms of those of one number."""
     found = {name: function for name, function in OPERATIONS.items() if _is_found(name, function.row, FUNCTION)}
-    forms = {name: form for name, form in IN_PLACE.items() if _is_of_one(name)}
+    rules = {form: getattr(OPERATIONS[form[:-1]], "rule", OPERATIONS[form[:-1]]) for form in IN_PLACE}
+    forms = {
+        form: IN_PLACE[form]
+        for form, rule in rules.items()
+        if rule.__code__.co_argcount - len(rule.__defaults__ or ()) == 1
+    }
     return {name: checked(function) for name, function in {**found, **forms}.items()}
-
-
-def _is_of_one(form: str) -> bool:
-    """Whether a `_` form needs no argument but the tensor."""
-    function = OPERATIONS.get(form[:-1])
-    if function is None or not function.row.inplace:
-        return False
-    rule = getattr(function, "rule", function)
-    return bool(rule.__code__.co_argcount - len(rule.__defaults__ or ()) == 1)
 
 
 def _is_found(name: str, row: Op, place: str) -> bool:
