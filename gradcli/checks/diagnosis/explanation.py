@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from gradcli.checks.decide.case import Case, Floats, Values
-    from gradcli.graph.node import Node
 
 MOST_PARTS = 600  # subexpressions that ratios and differences are compared with
 ENOUGH = 3  # numbers that a ratio must be the same for, and comparisons on each side of a surface
@@ -133,12 +132,14 @@ def compared(judged: Judgement) -> list[Reading]:
     """What single entries show, and ratios and differences beside the subexpressions."""
     case, nodes = judged.case, [judged.right, judged.claimed]
     shape = judged.right.type.shape
-    inputs = [*nodes, *([] if case.subject.output is None else [case.output])]
-    parts = [
-        node
-        for node in reachable(inputs)
-        if node.type.kind == "float" and node.type.shape in ((), shape) and node not in nodes
-    ][:MOST_PARTS]
+    order = reachable([*nodes, *([] if case.subject.output is None else [case.output])])
+    unwritten: set[Node] = set()  # what holds an operation that the script language does not have
+    for node in order:
+        own = node.primitive.closed is not None and not node.primitive.written(node.params)
+        if own or not unwritten.isdisjoint(node.args):
+            unwritten.add(node)
+    fitting = [node for node in order if node.type.kind == "float" and node.type.shape in ((), shape)]
+    parts = [node for node in fitting if node not in nodes and node not in unwritten][:MOST_PARTS]
     values = judged.values([*nodes, *parts])
     if values is None:
         return []
@@ -215,18 +216,17 @@ SHAPES: tuple[tuple[str, str, Callable[[Node], bool], Callable[[Floats], Floats]
 
 def by_structure(judged: Judgement) -> list[Reading]:
     """The array that a claim takes for a special one: at most one reading."""
-    order = reachable([judged.right, judged.claimed])
+    sides = [judged.right, judged.claimed]
+    order = reachable(sides)
     output = judged.case.subject.output
     paired_with = output.args[0].args if output is not None and output.args else ()
     arrays = [node for node in order if node.type.kind == "float" and node.type.size > 1]
-    arrays = [node for node in arrays if node not in (judged.right, judged.claimed)]
-    arrays = [node for node in arrays if node.args or node.primitive is LEAF]
+    arrays = [node for node in arrays if node not in sides and (node.args or node.primitive is LEAF)]
     arrays.sort(key=lambda node: (len(node.args) > 0, node.serial))  # inputs first
     values = judged.values(order) if arrays else None
     if values is None:
         return []
     above = all_dependents(order)
-    sides = [judged.right, judged.claimed]
     for name, words, possible, change in SHAPES:
         candidates = [one for one in arrays if possible(one)]
         if possible is _is_kernel:  # a cotangent is none

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from gradcli.transforms.flows import Flow
 
     Floats = NDArray[np.floating[Any]]
-    Places = Mapping[str, Floats]  # leaves at several points, which are the first axis
 
 MARGIN = 1  # mistakes whose cost is larger than the smallest by more than this are left out
 RULES = {"mul": "product", "matmul": "product", "div": "quotient", "pow": "power"}
@@ -206,7 +205,7 @@ def _counts(node: Node, number: Any) -> bool:
 class MistakeSearch:
     """The directional derivatives at all places, and what each mistake of a derivation makes of them."""
 
-    def __init__(self, made: Derivation, sides: Sides, places: Places) -> None:
+    def __init__(self, made: Derivation, sides: Sides, places: Mapping[str, Floats]) -> None:
         self.made = made
         nodes = dict.fromkeys(node for one in made.parts for node in (one.sent, one.tangent))
         nodes |= dict.fromkeys(node for one in made.parts for _, node in one.wrong)
@@ -264,12 +263,9 @@ class MistakeSearch:
             return None
         largest = int(np.argmax(np.abs(seen)))
         raw = 1 + float(self.gap[largest] / seen[largest])
-        if not abs(raw) < 1e6:
-            return None
-        simple = Fraction(raw).limit_denominator(LARGEST)
-        if simple == 1 or abs(simple.numerator) > LARGEST:
-            return None
-        return simple if self.meets(float(simple - 1) * flow) else None
+        simple = Fraction(raw if abs(raw) < LARGEST + 1 else 1).limit_denominator(LARGEST)
+        fits = simple != 1 and abs(simple.numerator) <= LARGEST and self.meets(float(simple - 1) * flow)
+        return simple if fits else None
 
     def factors(self) -> list[Found]:
         """Parts of the derivative that are missing or have a wrong sign or factor: the likeliest for each factor."""
