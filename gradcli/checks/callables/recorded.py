@@ -52,7 +52,6 @@ if TYPE_CHECKING:
     Message = dict[str, Any]
 
 MOST_NODES, MOST_ENTRIES = 3_000, 5_000  # of a program that is worth it: what is larger is judged by values
-MOST_TRACED = 1_024  # entries of an array of PyTorch or JAX: with more, values answer sooner
 CLOSE = 1e-12  # two evaluations of the same operations, beside the largest value
 LOOSE = 1e-3  # the same where the function computes in float32 or less
 CONSTANT = 2.0**-50  # a relative error of the constants of a graph, each of which may have been rounded a few times
@@ -167,8 +166,6 @@ def of_framework(box: Box, seed: int) -> Message:
         return {}
     nodes = [*rule.outputs, *rule.gradients.values()]
     large(rule.program, nodes)
-    if max(node.type.size for node in [*nodes, *(one.node for one in rule.program.leaves.values())]) > MOST_TRACED:
-        raise Unfit(f"it has more than {MOST_TRACED:,} entries")
     return {
         **message(rule.program, rule.outputs, rule.gradients, seed),
         "by hand": True,
@@ -379,7 +376,7 @@ def large(program: Program, nodes: Sequence[Node]) -> None:
     order = reachable(nodes)
     entries = max((node.type.size for node in order), default=0)
     if len(order) > MOST_NODES or entries > MOST_ENTRIES:
-        raise Unfit("")
+        raise Unfit(f"it has more than {MOST_ENTRIES:,} entries" if entries > MOST_ENTRIES else "")
 
 
 # --- whether it stands for the function ---------------------------------------------------------------------------
