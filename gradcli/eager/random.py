@@ -289,14 +289,14 @@ class Generator:
             result[place], result[other] = result[other], result[place]
         return np.array(result, dtype=np.int64)
 
-    def uniform_(self, array: Array, low: float = 0.0, high: float = 1.0) -> Array:
-        """Fill an array of floats in place with `uniform`; views are filled in the order of memory, as PyTorch does."""
-        return _fill(array, self.uniform((array.size,), low, high, array.dtype.name))
+    def uniform_like(self, array: Array, low: float = 0.0, high: float = 1.0) -> Array:
+        """`uniform` for the entries of an array, in the order in which they lie in memory, as PyTorch fills views."""
+        return laid_out(self.uniform((array.size,), low, high, array.dtype.name), array)
 
-    def normal_(self, array: Array, mean: float = 0.0, std: float = 1.0) -> Array:
-        """Fill an array of floats in place with `normal`."""
+    def normal_like(self, array: Array, mean: float = 0.0, std: float = 1.0) -> Array:
+        """`normal` for the entries of an array, in the order in which they lie in memory."""
         contiguous = array.flags.c_contiguous
-        return _fill(array, self.normal((array.size,), mean, std, array.dtype.name, contiguous=contiguous))
+        return laid_out(self.normal((array.size,), mean, std, array.dtype.name, contiguous=contiguous), array)
 
     def _engine(self) -> np.random.MT19937:
         with _alone:
@@ -356,14 +356,10 @@ def _count(shape: Shape) -> int:
 
 def laid_out(values: Array, like: Array) -> Array:
     """Values in the shape of an array, the first where that lies first in memory."""
-    return _fill(np.empty(like.shape, values.dtype), values, like)
-
-
-def _fill(array: Array, values: Array, like: Array | None = None) -> Array:
-    strides = (array if like is None else like).strides
-    order = sorted(range(array.ndim), key=lambda axis: -abs(strides[axis]))
-    array.transpose(order)[...] = values.reshape([array.shape[axis] for axis in order])
-    return array
+    if like.flags.c_contiguous:
+        return values.reshape(like.shape)
+    order = sorted(range(like.ndim), key=lambda axis: -abs(like.strides[axis]))
+    return values.reshape([like.shape[axis] for axis in order]).transpose(np.argsort(order))
 
 
 _shared = Generator()

@@ -144,7 +144,7 @@ def spoken(where: Place) -> str:
 
 def is_grad_enabled() -> bool:
     """Whether operations leave nodes here."""
-    return recording() if not state._inference else state._grad
+    return state._grad
 
 
 def is_inference_mode_enabled() -> bool:
@@ -157,20 +157,18 @@ class _Mode:
 
     grad: bool | None = None
     inference: bool | None = None
+    given: tuple[tuple[Any, ...], dict[str, Any]] = ((), {})
 
-    def __new__(cls, *args: Any) -> Any:
+    def __new__(cls, *args: Any, **options: Any) -> Any:
         made = object.__new__(cls)
         if not args or not callable(args[0]):
+            made.given = (args, options)
             return made
         made.__init__()  # type: ignore[misc]
         return made(args[0])  # `@no_grad` without parentheses decorates at once
 
     def __init__(self) -> None:
         self.before: list[tuple[bool, bool]] = []
-
-    def again(self) -> _Mode:
-        """Another context of the same kind."""
-        return type(self)()
 
     def __enter__(self) -> None:
         self.before.append((state.grad_enabled, state.inference))
@@ -183,7 +181,8 @@ class _Mode:
         state.grad_enabled, state.inference = self.before.pop()
 
     def __call__(self, function: Any) -> Any:
-        again = self.again
+        args, options = self.given
+        again = functools.partial(type(self), *args, **options)
         if inspect.isgeneratorfunction(function):
 
             @functools.wraps(function)
@@ -238,18 +237,13 @@ class inference_mode(_Mode):
         self.mode = self.inference = mode
         self.grad = False if mode else None
 
-    def again(self) -> _Mode:
-        made: _Mode = inference_mode(self.mode)
-        return made
-
 
 class set_grad_enabled(_Mode):
     """Recording on or off: at once when called, and back at the end of a `with` block."""
 
     def __init__(self, mode: bool) -> None:
         super().__init__()
-        self.mode = bool(mode)
-        self.grad = self.mode
+        self.mode = self.grad = bool(mode)
         self.old = (state.grad_enabled, state.inference)
         state.grad_enabled = self.mode
 
@@ -260,6 +254,3 @@ class set_grad_enabled(_Mode):
     def __call__(self, function: Any) -> Any:
         state.grad_enabled = self.old[0]  # as a decorator it must not change the mode outside
         return super().__call__(function)
-
-    def again(self) -> _Mode:
-        return set_grad_enabled(self.mode)

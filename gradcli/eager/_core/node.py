@@ -183,11 +183,6 @@ class Node(Hooked):
         """For each input None, the leaf itself, or (node, number of its output)."""
         return tuple([x if x is None or x._seq == 0 else edge_of(x) for x in self.ins])
 
-    @property
-    def seq(self) -> int:
-        """The number of this node in the order in which nodes were made."""
-        return self._seq
-
     def name(self) -> str:
         """PyTorch's name of the operation's node."""
         name = type(self).__name__

@@ -427,8 +427,8 @@ class Tensor(Operand):
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         if not self.is_leaf:
             raise RuntimeError("only leaf tensors can be deep-copied; use clone() or detach() for others")
-        found = Tensor(self._array.copy(), self._requires)
-        memo[id(self)] = found
+        found = memo[id(self)] = Tensor(self._array.copy(), self._requires)
+        found.__class__ = type(self)
         if self._grad is not None:
             found._grad = self._grad.__deepcopy__(memo)
         return found

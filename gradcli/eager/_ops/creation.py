@@ -250,10 +250,8 @@ def _drawn(name: str, summary: str) -> Any:
     return made()(described(function, name, summary))
 
 
-rand, randn = (
-    _drawn("rand", "Numbers between 0 and 1, all equally likely."),
-    _drawn("randn", "Standard normal numbers."),
-)
+rand = _drawn("rand", "Numbers between 0 and 1, all equally likely.")
+randn = _drawn("randn", "Standard normal numbers.")
 rand_like = _like_of(rand, "`rand` in the shape and format of a tensor.")
 randn_like = _like_of(randn, "`randn` in the shape and format of a tensor.")
 
@@ -368,9 +366,7 @@ def _like(name: str, make: Callable[..., Tensor]) -> Callable[..., Tensor]:
     def method(self: Tensor, *args: Any, dtype: dtypes.dtype | None = None, **options: Any) -> Tensor:
         return make(*args, dtype=dtype or self.dtype, **options)
 
-    method.__name__ = method.__qualname__ = name
-    method.__doc__ = f"`{name[4:]}` in the format of a tensor."
-    return method
+    return described(method, name, f"`{name[4:]}` in the format of a tensor.")  # type: ignore[no-any-return]
 
 
 METHODS = {f"new_{make.__name__}": _like(f"new_{make.__name__}", make) for make in (zeros, ones, empty, full, tensor)}

@@ -85,13 +85,11 @@ def _abs(input: Tensor) -> Tensor:
 ROWS: dict[str, Any] = {
     **_rows(
         "exp exp2 expm1 log log2 log10 log1p sqrt rsqrt sin cos tan asin=arcsin acos=arccos atan=arctan sinh cosh "
-        "asinh=arcsinh acosh=arccosh atanh=arctanh erfc erfinv lgamma digamma sinc neg=negative",
+        "asinh=arcsinh acosh=arccosh atanh=arctanh erf erfc erfinv lgamma digamma sinc neg=negative tanh sigmoid sign "
+        "relu",
         inplace=True,
     ),
-    **_rows("tanh sigmoid erf", inplace=True),
-    **_rows("sign", inplace=True),
     **_rows("floor ceil trunc=fix round", inplace=True, least=1),
-    **_rows("relu", inplace=True),
     "abs": op("absolute", inplace=True)(_of("abs", catalogue()["abs"], long_way=_abs)),
     **_rows("atan2=arctan2", "Tensor", inplace=True),
     **_rows("hypot", "Tensor", inplace=True, least=2),

@@ -224,28 +224,24 @@ def detach_(self: Tensor) -> Tensor:
 
 def _drawn(name: str, node: str, draw: Callable[..., Any]) -> Any:
     def in_place(self: Tensor, *args: Any, generator: Any = None, **options: Any) -> Tensor:
-        source = generator or random.default_generator
-        raw = np.asarray(draw(source, self, *args, **options)).astype(self._raw.dtype)
-        if raw.shape != self._raw.shape:  # a row, as the numbers are drawn
-            raw = random.laid_out(raw, self._array)
-        return change(self, lambda old: overwritten(old, Tensor(raw), node, 1))
+        drawn = Tensor(draw(generator or random.default_generator, self._array, *args, **options))
+        return change(self, lambda old: overwritten(old, drawn, node, 1))
 
     return op(only=METHOD)(described(in_place, name, f"Replace the entries by random numbers: `{name}`."))
 
 
-def _normal(source: Any, x: Tensor, mean: float = 0.0, std: float = 1.0) -> Any:
-    contiguous = x._array.flags.c_contiguous
-    return source.normal((x._raw.size,), float(mean), float(std), x.dtype.name, contiguous=contiguous)
-
-
-def _uniform(source: Any, x: Tensor, low: float = 0.0, high: float = 1.0) -> Any:
-    return source.uniform((x._raw.size,), float(low), float(high), x.dtype.name)
-
-
-def _random(source: Any, x: Tensor, low: int = 0, high: int | None = None) -> Any:
+def _random(source: Any, array: Any, low: int = 0, high: int | None = None) -> Any:
     if high is None:
-        low, high = (0, low) if low else (0, 2**24 if x._raw.dtype == np.float32 else 2**53)
-    return source.randint(low, high, (x._raw.size,))
+        low, high = (0, low) if low else (0, 2**24 if array.dtype == np.float32 else 2**53)
+    return random.laid_out(source.randint(low, high, (array.size,)).astype(array.dtype), array)
+
+
+def _normal(source: Any, array: Any, mean: float = 0.0, std: float = 1.0) -> Any:
+    return source.normal_like(array, float(mean), float(std))
+
+
+def _uniform(source: Any, array: Any, low: float = 0.0, high: float = 1.0) -> Any:
+    return source.uniform_like(array, float(low), float(high))
 
 
 normal_ = _drawn("normal_", "NormalBackward0", _normal)

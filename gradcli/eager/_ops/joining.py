@@ -122,16 +122,15 @@ def tile(input: Tensor, *given: Any, dims: Any = None) -> Tensor:
     return repeat(input, (1,) * (input.ndim - len(times)) + times)
 
 
-@formula(pointwise=False, whole=True, inplace=True)
-def tril(input: Tensor, diagonal: int = 0) -> Any:
-    """The entries on and below a diagonal, zeros above."""
-    return declared("tril", input, k=diagonal)
+def _triangle(name: str, kept: str, other: str) -> Any:
+    def function(input: Tensor, diagonal: int = 0) -> Any:
+        return declared(name, input, k=diagonal)
+
+    row = formula(pointwise=False, whole=True, inplace=True)
+    return row(described(function, name, f"The entries on and {kept} a diagonal, zeros {other}."))
 
 
-@formula(pointwise=False, whole=True, inplace=True)
-def triu(input: Tensor, diagonal: int = 0) -> Any:
-    """The entries on and above a diagonal, zeros below."""
-    return declared("triu", input, k=diagonal)
+tril, triu = _triangle("tril", "below", "above"), _triangle("triu", "above", "below")
 
 
 @formula(pointwise=False, whole=True)
@@ -351,11 +350,8 @@ def repeat_interleave(input: Tensor, repeats: Any, dim: int | None = None) -> Te
         return picked(input, np.repeat(numbers(input), repeats._array, axis=dim), "IndexSelectBackward0")
     axis = axis_of(dim, input.ndim) + input.ndim
     wide = unsqueeze(input, axis + 1)
-    shape = list(wide.shape)
-    shape[axis + 1] = repeats
-    whole = list(input.shape)
-    whole[axis] *= repeats
-    return reshape(clone(expand(wide, tuple(shape))), tuple(whole))
+    before, size, after = input.shape[:axis], input.shape[axis], input.shape[axis + 1 :]
+    return reshape(clone(expand(wide, (*before, size, repeats, *after))), (*before, size * repeats, *after))
 
 
 @op(only=FUNCTION)

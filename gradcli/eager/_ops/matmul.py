@@ -91,11 +91,11 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
         return renamed(squeeze(mm(unsqueeze(input, 0), other), 0), "SqueezeBackward4")
     if ranks == (2, 2):
         return mm(input, other)
-    if ranks[1] <= 2 or ranks[0] == 1:
-        if ranks[0] == 1:
-            return squeeze(matmul(unsqueeze(input, 0), other), -2)
-        if ranks[1] == 1:
-            return squeeze(matmul(input, unsqueeze(other, 1)), -1)
+    if ranks[0] == 1:
+        return squeeze(matmul(unsqueeze(input, 0), other), -2)
+    if ranks[1] == 1:
+        return squeeze(matmul(input, unsqueeze(other, 1)), -1)
+    if ranks[1] == 2:
         lead = tuple(input.shape[:-1])
         rows = reshape(input, (math.prod(lead), input.shape[-1]))
         return unsafe_view(mm(rows, other), (*lead, other.shape[-1]))

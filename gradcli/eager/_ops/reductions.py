@@ -140,16 +140,15 @@ def count_nonzero(input: Tensor, dim: Dims = None) -> Tensor:
     return Tensor(np.asarray(np.count_nonzero(input._array, axis=axes_of(dim))))
 
 
-@formula(pointwise=False, least=2)
-def softmax(input: Tensor, dim: int, dtype: dtypes.dtype | None = None) -> Any:
-    """Exponentials divided by their sum along an axis."""
-    return declared("softmax", input, axis=dim)
+def _shares(name: str, summary: str) -> Any:
+    def function(input: Tensor, dim: int, dtype: dtypes.dtype | None = None) -> Any:
+        return declared(name, input, axis=dim)
+
+    return formula(pointwise=False, least=2)(described(function, name, summary))
 
 
-@formula(pointwise=False, least=2)
-def log_softmax(input: Tensor, dim: int, dtype: dtypes.dtype | None = None) -> Any:
-    """The logarithm of softmax."""
-    return declared("log_softmax", input, axis=dim)
+softmax = _shares("softmax", "Exponentials divided by their sum along an axis.")
+log_softmax = _shares("log_softmax", "The logarithm of softmax.")
 
 
 def _running(name: str, summary: str) -> Any:
@@ -199,12 +198,10 @@ def itself(x: Any) -> Any:
 
 def _taken(x: Any, index: Any, *, axis: int, kept: bool) -> Any:
     found = catalogue()["take_along"](x, index, axis=axis)
+    if kept:
+        return found
     rank = len(found.shape)
-    return (
-        found
-        if kept
-        else catalogue()["reshape"](found, shape=tuple(n for i, n in enumerate(found.shape) if i != rank + axis))
-    )
+    return catalogue()["reshape"](found, shape=tuple(n for i, n in enumerate(found.shape) if i != rank + axis))
 
 
 def _extreme(name: str, which: str) -> tuple[Any, Any]:

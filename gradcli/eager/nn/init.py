@@ -23,9 +23,8 @@ def _stream(generator: Any) -> streams.Generator:
 
 
 def _filled(tensor: Tensor, values: Any) -> Tensor:
-    """Write into the memory of a tensor, as inside no_grad; nothing, where the values are that memory."""
-    if values is not tensor._array:
-        tensor._array[...] = values
+    """Write into the memory of a tensor, as inside no_grad."""
+    tensor._array[...] = values
     tensor._counter.bump(place())
     return tensor
 
@@ -37,12 +36,12 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = No
     >>> uniform_(torch.empty(2))
     tensor([0.4963, 0.7682])
     """
-    return _filled(tensor, _stream(generator).uniform_(tensor._array, a, b))
+    return _filled(tensor, _stream(generator).uniform_like(tensor._array, a, b))
 
 
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
     """Normal numbers of a mean and a standard deviation."""
-    return _filled(tensor, _stream(generator).normal_(tensor._array, mean, std))
+    return _filled(tensor, _stream(generator).normal_like(tensor._array, mean, std))
 
 
 def constant_(tensor: Tensor, val: float) -> Tensor:
@@ -135,8 +134,8 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
         raise ValueError("Only tensors with 2 or more dimensions are supported")
     if 0 in tensor.shape:
         return tensor
-    drawn = np.empty((tensor.shape[0], math.prod(tensor.shape[1:])), tensor.dtype.np)
-    _stream(generator).normal_(drawn)
+    shape = (tensor.shape[0], math.prod(tensor.shape[1:]))
+    drawn = _stream(generator).normal(shape, dtype=tensor.dtype.name)
     wide = drawn.shape[0] < drawn.shape[1]
     matrix, triangle = np.linalg.qr(drawn.T if wide else drawn)
     matrix *= np.sign(np.diag(triangle))
@@ -155,7 +154,7 @@ def trunc_normal_(
     if share <= 0.3:
         raise RuntimeError(f"trunc_normal_ of a tail is not supported: only {share:.0%} fall between {a} and {b}")
     low, high = kind.type(a), kind.type(b)
-    drawn = stream.normal_(np.empty(tuple(tensor.shape), kind), mean, std)
+    drawn = stream.normal(tensor.shape, mean, std, kind.name)
     while (outside := (drawn < low) | (drawn > high)).any():
-        drawn = np.where(outside, stream.normal_(np.empty_like(drawn), mean, std), drawn)
+        drawn = np.where(outside, stream.normal(tensor.shape, mean, std, kind.name), drawn)
     return _filled(tensor, drawn)

@@ -28,14 +28,6 @@ class Parameter(Tensor):
         if requires_grad:
             self.requires_grad = True
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:
-        copied = memo.get(id(self))
-        if copied is None:
-            copied = memo[id(self)] = Parameter(Tensor(self._array.copy()), self.requires_grad)
-            if self._grad is not None:
-                copied._grad = self._grad.__deepcopy__(memo)
-        return copied
-
 
 class UninitializedTensor(Tensor):
     """What a parameter or buffer is before its shape is known: it has a dtype, and ValueError for every operation."""

@@ -246,7 +246,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     else:
         kept = streams.default_generator.bernoulli(tuple(input.shape), 1 - p)
         kept = streams.laid_out(kept, raw) if isinstance(raw, np.ndarray) and not raw.flags.c_contiguous else kept
-        noise = kept.astype(kind) / kind.type(1 - p)
+        noise = kept.astype(kind, "C") / kind.type(1 - p)
     factor = Tensor(noise)
     return in_place.change(input, lambda x: x * factor, (factor,)) if inplace else input * factor
 

@@ -194,8 +194,7 @@ def _flatten(input: Tensor, start_dim: int = 1, end_dim: int = -1) -> Tensor:
 
 def _unflatten(input: Tensor, dim: int, unflattened_size: Sequence[int]) -> Tensor:
     """One axis as several."""
-    at = dim % input.ndim
-    return input.reshape(*input.shape[:at], *unflattened_size, *input.shape[at + 1 :])
+    return input.unflatten(dim, unflattened_size)
 
 
 Flatten = layer("Flatten", _flatten)
