@@ -97,6 +97,7 @@ SNIPPETS |= {
     "no_grad generator": X + "@torch.no_grad()\ndef f():\n    yield torch.is_grad_enabled()\n    yield torch.is_grad_enabled()\n"
     "flags = []\nfor flag in f():\n    flags += [flag, torch.is_grad_enabled()]\ndel f\n",
     "set_grad_enabled": X + "torch.set_grad_enabled(False)\ny = x * 2\ntorch.set_grad_enabled(True)\nz = x * 2\n",
+    "mode by name": X + "with torch.set_grad_enabled(mode=False):\n    y = x * 2\n@torch.inference_mode(mode=False)\ndef f(x):\n    return x * 2\nz = f(x)\ndel f\n",
     "inference": X + "with torch.inference_mode():\n    y = x * 2\nflag = y.is_inference()\n(x * y).sum().backward()\n",
     "numpy": X + "x.numpy()\n",
     "numpy detached": X + "y = x.detach().numpy().tolist()\n",
