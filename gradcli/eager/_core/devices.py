@@ -98,10 +98,7 @@ def moved(raw: Any, to: Any) -> Any:
 
 def same(raws: list[Any]) -> None:
     """RuntimeError where payloads live on different devices; numbers without axes go anywhere."""
-    known = None
-    for raw in raws:
-        where = of(raw)
-        if known is None:
-            known = where
-        elif where != known:
-            raise RuntimeError(f"expected all tensors to be on the same device, but found {known} and {where}")
+    places = [of(raw) for raw in raws]
+    for where in places:
+        if where != places[0]:
+            raise RuntimeError(f"expected all tensors to be on the same device, but found {places[0]} and {where}")

@@ -7,6 +7,7 @@ a later group counts only where its category (truth, whole, real) is higher.
 from __future__ import annotations
 
 import builtins
+import functools
 from typing import Any
 
 import numpy as np
@@ -115,9 +116,7 @@ def common(with_axes: list[dtype], without: list[dtype], numbers: list[dtype]) -
     for group in (with_axes, without, numbers):
         if not group:
             continue
-        best = group[0]
-        for other in group[1:]:
-            best = _joined(best, other)
+        best = functools.reduce(_joined, group)
         if result is None or best.kind > result.kind:
             result = complex128 if best is complex64 and result is float64 else best
     assert result is not None

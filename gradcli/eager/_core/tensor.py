@@ -411,9 +411,6 @@ class Tensor(Operand):
             raise TypeError("a 0-d tensor has no len()")
         return len(self._array)
 
-    def __hash__(self) -> int:
-        return id(self)
-
     def __repr__(self) -> str:
         return printing.shown(self)
 

@@ -147,8 +147,6 @@ empty = _of_shape("empty", np.zeros, "Entries of a shape to be written; they are
 @made()
 def full(size: Any, fill_value: Number, *, dtype: dtypes.dtype | None = None) -> Any:
     """One number, repeated over a shape."""
-    if isinstance(fill_value, (str, bytes)):
-        raise TypeError(f"full(): argument 'fill_value' must be Number, not {type(fill_value).__name__}")
     kind = dtypes.of_number(fill_value) if dtype is None else dtype
     return np.full(_shape((size,)), fill_value, kind.np)
 

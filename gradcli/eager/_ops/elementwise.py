@@ -239,15 +239,14 @@ def pow(input: Any, exponent: Operand) -> Tensor:
         if not isinstance(other, Tensor):
             if not isinstance(other, complex) and float(other).is_integer() and base.dtype.kind >= 2:
                 return apply(catalogue()["power"], (base,), {"n": int(other)})
-            if isinstance(other, int) and base.dtype.kind < 2:
-                if other < 0:
-                    raise RuntimeError("integers to negative integer powers are not allowed")
-                return Tensor(base._array**other)
-            return record(catalogue()["pow"], (base, other), {}, "PowBackward0", edges=1)
-        if base.dtype.kind < 2 and other.dtype.kind < 2:
-            if (other._array < 0).any():
+        whole = isinstance(other, int) or (isinstance(other, Tensor) and other.dtype.kind < 2)
+        if base.dtype.kind < 2 and whole:
+            times = other._array if isinstance(other, Tensor) else other
+            if np.any(times < 0):
                 raise RuntimeError("Integers to negative integer powers are not allowed.")
-            return Tensor(np.asarray(base._array**other._array))
+            return Tensor(np.asarray(base._array**times))
+        if not isinstance(other, Tensor):
+            return record(catalogue()["pow"], (base, other), {}, "PowBackward0", edges=1)
         return record(catalogue()["pow"], (base, other), {}, "PowBackward1")
     if type(base) is int and other.dtype.kind < 2:
         n = other._array.astype(np.int64)

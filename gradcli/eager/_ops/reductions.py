@@ -57,15 +57,6 @@ def mean(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: dtype
     return reduced("mean", input, dim, keepdim, "MeanBackward0" if dim is None else "MeanBackward1")
 
 
-def _ddof(correction: Any, unbiased: Any, dim: Any) -> tuple[int, Any]:
-    """PyTorch's two ways to say what the number of entries is lowered by."""
-    if isinstance(dim, bool):  # var(False): the old signature
-        unbiased, dim = dim, None
-    if unbiased is not None:
-        return int(unbiased), dim
-    return 1 if correction is None else correction, dim
-
-
 def _count(x: Tensor, dim: Any) -> int:
     axes = axes_of(dim)
     if axes is None:
@@ -79,7 +70,9 @@ def _spread_of(name: str, summary: str) -> Any:
     def function(
         input: Tensor, dim: Spread = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None
     ) -> Tensor:
-        ddof, dim = _ddof(correction, unbiased, dim)
+        if isinstance(dim, bool):  # var(False): the old signature
+            unbiased, dim = dim, None
+        ddof = int(unbiased) if unbiased is not None else 1 if correction is None else correction
         if input.dtype.kind < 2:
             raise RuntimeError(f"{name} only supports floating point and complex dtypes, and this is {input.dtype}")
         node = f"{name.capitalize()}Backward0"

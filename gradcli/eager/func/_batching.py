@@ -201,25 +201,19 @@ def flatten(tree: Any) -> tuple[list[Any], Callable[[Sequence[Any]], Any]]:
     >>> leaves, rebuild([10, 20, 30])
     ([1, 2, 3], {'a': 10, 'b': (20, [30])})
     """
-    if isinstance(tree, dict):
-        keys = list(tree)
-        return _joined([tree[key] for key in keys], lambda parts: type(tree)(zip(keys, parts, strict=True)))
-    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
-        return _joined(list(tree), lambda parts: type(tree)(*parts))
-    if isinstance(tree, (tuple, list)):
-        return _joined(list(tree), lambda parts: type(tree)(parts))
-    return [tree], lambda leaves: leaves[0]
-
-
-def _joined(parts: list[Any], build: Callable[[list[Any]], Any]) -> tuple[list[Any], Callable[[Sequence[Any]], Any]]:
-    found = [flatten(part) for part in parts]
+    if not isinstance(tree, (dict, tuple, list)):
+        return [tree], lambda leaves: leaves[0]
+    keys = list(tree) if isinstance(tree, dict) else None
+    found = [flatten(part) for part in (tree.values() if isinstance(tree, dict) else tree)]
 
     def rebuild(leaves: Sequence[Any]) -> Any:
         made, start = [], 0
         for inner, again in found:
             made.append(again(leaves[start : start + len(inner)]))
             start += len(inner)
-        return build(made)
+        if keys is not None:
+            return type(tree)(zip(keys, made, strict=True))
+        return type(tree)(*made) if hasattr(tree, "_fields") else type(tree)(made)
 
     return [leaf for inner, _ in found for leaf in inner], rebuild
 

@@ -185,11 +185,8 @@ def _is_plain(xs: Sequence[Any]) -> bool:
     """Whether a layer on these operands may be one node: in single precision, where nothing unusual is on."""
     if state.mode == SPECIAL and not state.recorder_only:
         return False
-    given = [x for x in xs if x is not None]
-    arrays = [x._raw for x in given]
-    return all(isinstance(a, np.ndarray) and a.dtype == np.float32 and a.size for a in arrays) and not any(
-        x._inference for x in given
-    )
+    given = [(x._raw, x._inference) for x in xs if x is not None]
+    return all(isinstance(a, np.ndarray) and a.dtype == np.float32 and a.size and not one for a, one in given)
 
 
 def _whole(xs: Sequence[Any], reverse: bool) -> tuple[Tensor, Tensor, Tensor]:

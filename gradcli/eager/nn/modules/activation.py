@@ -196,20 +196,17 @@ def glu(input: Tensor, dim: int = -1) -> Any:
 # --- softmax -------------------------------------------------------------------------------------------------
 
 
-def _dim(input: Tensor, dim: int | None, name: str) -> int:
-    if input._raw.dtype.kind in "iub":
-        raise NotImplementedError(f"{name} is not implemented for {input.dtype}: it needs a floating-point dtype")
-    if dim is not None:
-        if type(dim) is not int:
-            raise TypeError(f"{name}(): argument 'dim' must be int, not {type(dim).__name__}")
-        return dim
-    warn(f"{name} without dim= chooses a dimension by the rank, which is deprecated: pass dim=X", UserWarning)
-    return 0 if input.ndim in (0, 1, 3) else 1
-
-
 def _along_axis(name: str, summary: str, along: Any) -> Any:
     def function(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
-        return along(input if dtype is None else cast(input, dtype), _dim(input, dim, name))
+        x = input if dtype is None else cast(input, dtype)
+        if x._raw.dtype.kind in "iub":
+            raise NotImplementedError(f"{name} is not implemented for {x.dtype}: it needs a floating-point dtype")
+        if dim is None:
+            warn(f"{name} without dim= chooses a dimension by the rank, which is deprecated: pass dim=X", UserWarning)
+            dim = 0 if x.ndim in (0, 1, 3) else 1
+        if type(dim) is not int:
+            raise TypeError(f"{name}(): argument 'dim' must be int, not {type(dim).__name__}")
+        return along(x, dim)
 
     return described(function, name, f"{summary} along an axis; UserWarning where the axis is not named.")
 
