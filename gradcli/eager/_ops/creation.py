@@ -375,14 +375,13 @@ def entries_of(first: Any, *rest: Any) -> Any:
 
     TypeError for a number with a point, as in PyTorch.
     """
-    kind = dtypes.get_default_dtype().np
-    sizes = [size for size in (first, *rest) if type(size) is int]
+    kind = dtypes.get_default_dtype()
     if type(first) is int:
-        return np.zeros(sizes, kind)
+        return np.zeros([size for size in (first, *rest) if type(size) is int], kind.np)
     if isinstance(first, float):
         raise TypeError("torch.Tensor takes sizes or a sequence: torch.tensor(3.5) makes a tensor of a number")
     if isinstance(first, (list, tuple)):
-        return tensor(first, dtype=dtypes.get_default_dtype())._array
+        return tensor(first, dtype=kind)._array
     return np.asarray(first)
 
 
@@ -430,8 +429,7 @@ class Variable(metaclass=_Maker):
     @staticmethod
     def make(data: Tensor | None = None, requires_grad: bool = False, volatile: bool = False) -> Tensor:
         """A leaf that shares the memory and the version of a tensor. TypeError for what is not a tensor."""
-        if data is None:
-            data = empty(0)
+        data = empty(0) if data is None else data
         if not isinstance(data, Tensor):
             raise TypeError(f"Variable data has to be a tensor, but got {type(data).__name__}")
         if volatile:

@@ -40,13 +40,17 @@ def _rows(names: str, other: str = "", least: int = 0, **columns: Any) -> dict[s
     return found
 
 
-def _of(name: str, primitive: Any, other: str = "", long_way: Any = None, least: int = 0) -> Any:
+def _of(
+    name: str, primitive: Any, other: str = "", long_way: Any = None, least: int = 0, of_complex: Any = None
+) -> Any:
     """The function of a declared operation; where it has a derivative, a short way is made of the declaration."""
 
     def of_one(input: Tensor) -> Tensor:
         if not isinstance(input, Tensor):
             raise TypeError(f"{name}() needs a tensor, not {type(input).__name__}")
         need_kind(name, (input,), least)
+        if of_complex is not None and input.dtype.kind == 3:
+            return of_complex(input)  # type: ignore[no-any-return]
         return apply(primitive, (input,), {})
 
     def of_two(input: Any, other: Any) -> Tensor:
@@ -75,13 +79,6 @@ def _tested(name: str, summary: str, **columns: Any) -> Any:
     return op(**columns)(described(of_two if two else function, name, summary))
 
 
-def _abs(input: Tensor) -> Tensor:
-    if not isinstance(input, Tensor):
-        raise TypeError(f"abs() needs a tensor, not {type(input).__name__}")
-    need_kind("abs", (input,), 1)
-    return abs_(input) if input.dtype.kind == 3 else apply(catalogue()["abs"], (input,), {})
-
-
 ROWS: dict[str, Any] = {
     **_rows(
         "exp exp2 expm1 log log2 log10 log1p sqrt rsqrt sin cos tan asin=arcsin acos=arccos atan=arctan sinh cosh "
@@ -90,7 +87,7 @@ ROWS: dict[str, Any] = {
         inplace=True,
     ),
     **_rows("floor ceil trunc=fix round", inplace=True, least=1),
-    "abs": op("absolute", inplace=True)(_of("abs", catalogue()["abs"], long_way=_abs)),
+    "abs": op("absolute", inplace=True)(_of("abs", catalogue()["abs"], least=1, of_complex=abs_)),
     **_rows("atan2=arctan2", "Tensor", inplace=True),
     **_rows("hypot", "Tensor", inplace=True, least=2),
     **_rows("xlogy", "Operand", inplace=True),

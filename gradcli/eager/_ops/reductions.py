@@ -57,13 +57,6 @@ def mean(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: dtype
     return reduced("mean", input, dim, keepdim, "MeanBackward0" if dim is None else "MeanBackward1")
 
 
-def _count(x: Tensor, dim: Any) -> int:
-    axes = axes_of(dim)
-    if axes is None:
-        return int(x._raw.size)
-    return int(np.prod([length_of(x, i) for i in (axes if isinstance(axes, tuple) else (axes,))]))
-
-
 def _spread_of(name: str, summary: str) -> Any:
     """`var` or `std`, divided by the number of entries less `correction`."""
 
@@ -76,10 +69,11 @@ def _spread_of(name: str, summary: str) -> Any:
         if input.dtype.kind < 2:
             raise RuntimeError(f"{name} only supports floating point and complex dtypes, and this is {input.dtype}")
         node = f"{name.capitalize()}Backward0"
-        if _count(input, dim) <= ddof:
+        axes = axes_of(dim)
+        along: Any = axes if isinstance(axes, tuple) else (axes,)
+        if (input._raw.size if axes is None else np.prod([length_of(input, i) for i in along])) <= ddof:
             warn(f"{name}(): degrees of freedom is <= 0: no more entries than the correction", UserWarning)
-            params = {"axis": axes_of(dim), "keepdims": keepdim}
-            return record(_undefined, (input,), params, node)
+            return record(_undefined, (input,), {"axis": axes, "keepdims": keepdim}, node)
         return reduced(name, input, dim, keepdim, node, ddof=ddof)
 
     return op()(described(function, name, summary))

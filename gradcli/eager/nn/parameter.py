@@ -22,8 +22,7 @@ class Parameter(Tensor):
     _is_param = True
 
     def __init__(self, data: Tensor | None = None, requires_grad: bool = True) -> None:
-        if data is None:
-            data = empty(0)
+        data = empty(0) if data is None else data
         super().__init__(data._array, False, data._counter)
         if requires_grad:
             self.requires_grad = True
