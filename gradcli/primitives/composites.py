@@ -32,8 +32,8 @@ _ROWS = [(Closed(-2, 2), (2, 3))]
 # --- what keeps numbers in range ---------------------------------------------------------------------------
 
 
-def _peak_value(xp: Any, x: Any, *, ranks: Any, axis: Axes) -> Any:
-    largest = xp.max(x, axis=axis)
+def _peak_value(xp: Any, x: Any, *, ranks: Any, axis: Axes, keepdims: bool = False) -> Any:
+    largest = xp.max(x, axis=axis, keepdims=keepdims)
     return xp.where(xp.isfinite(largest), largest, xp.zeros_like(largest))
 
 
@@ -127,7 +127,7 @@ def _softmax_definition(x: Any, *, axis: Axes) -> Any:
 
 
 def _softmax_value(xp: Any, x: Any, *, ranks: Any, axis: Axes) -> Any:
-    raised = xp.exp(x - xp.expand_dims(_peak_value(xp, x, ranks=ranks, axis=axis), axis))
+    raised = xp.exp(x - _peak_value(xp, x, ranks=ranks, axis=axis, keepdims=True))
     return raised / xp.sum(raised, axis=axis, keepdims=True)
 
 
@@ -167,7 +167,7 @@ def _log_softmax_definition(x: Any, *, axis: Axes) -> Any:
 
 
 def _log_softmax_value(xp: Any, x: Any, *, ranks: Any, axis: Axes) -> Any:
-    shifted = x - xp.expand_dims(_peak_value(xp, x, ranks=ranks, axis=axis), axis)
+    shifted = x - _peak_value(xp, x, ranks=ranks, axis=axis, keepdims=True)
     return shifted - xp.log(xp.sum(xp.exp(shifted), axis=axis, keepdims=True))
 
 

@@ -124,6 +124,8 @@ def _called(script: Script, name: str, xs: tuple[Any, ...], options: dict[str, A
     function, given = getattr(script.xp, name), []
     if name in _REDUCTIONS and "axis" in options and set(options) <= {"axis", "keepdims"}:
         function = _REDUCTIONS[name]
+    elif name == "broadcast_to" and script.backward:
+        function = numpy_kernels.repeated
     elif name in _ALONG:
         function, given = _ALONG[name], [script.name(function)]
     given += [x.text if isinstance(x, _Spy) else _plain(script, x) for x in xs]

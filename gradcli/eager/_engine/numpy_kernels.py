@@ -30,6 +30,11 @@ def largest(x: Any, axis: Any, keepdims: bool = False) -> Any:
     return _maximum(x, axis=axis, keepdims=keepdims)
 
 
+def repeated(x: Any, shape: tuple[int, ...]) -> Any:
+    """An array repeated to a shape: a number written so often where the entries are few, as a view takes longer."""
+    return np.full(shape, x) if x.size == 1 and math.prod(shape) <= 4096 else np.broadcast_to(x, shape)
+
+
 _WHOLE: dict[int, Any] = {2: np.dtype(np.int16), 4: np.dtype(np.int32), 8: np.dtype(np.int64)}
 
 
@@ -42,7 +47,8 @@ def passed(ct: Any, through: Any) -> Any:
         return ct if through else ct.dtype.type(0)
     if not isinstance(through, np.ndarray) or through.shape != ct.shape:
         return np.where(through, ct, ct.dtype.type(0))
-    return np.multiply(ct.view(_WHOLE[ct.itemsize]), through).view(ct.dtype)
+    bits = through.astype(_WHOLE[ct.itemsize])
+    return np.multiply(ct.view(bits.dtype), bits, out=bits).view(ct.dtype)
 
 
 def product(rows: int, inner: int, columns: int) -> Any:
@@ -127,7 +133,7 @@ def in_range(index: Any, size: int) -> bool:
     """Whether all positions lie from 0 to below a size: in one pass, as a negative one is huge without its sign."""
     if index.dtype != np.int64:
         return not index.size or bool(index.min() >= 0 and index.max() < size)
-    return bool(index.view(np.uint64).max(initial=0) < size)
+    return bool(_maximum(index.view(np.uint64), axis=None, initial=0) < size)
 
 
 def _by_row(x: Any, index: Any, axis: int, size: int) -> bool:

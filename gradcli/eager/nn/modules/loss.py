@@ -39,11 +39,9 @@ def _check_reduction(reduction: str) -> None:
         raise ValueError(f"{reduction} is not a valid value for reduction: it is 'mean', 'sum' or 'none'")
 
 
-def _reduced(loss: Tensor, reduction: str) -> Tensor:
+def _reduced(loss: Tensor, reduction: str) -> Any:
     """The mean, the sum, or the losses as they are, each with its own node."""
-    if reduction == "none":
-        return loss
-    return loss.mean() if reduction == "mean" else loss.sum()
+    return loss if reduction == "none" else getattr(loss, reduction)()
 
 
 def _reduced_in_graph(loss: Any, reduction: str) -> Any:
@@ -194,13 +192,12 @@ def _nll(x: Any, target: Any, *weights: Any, ignore: int | None, reduction: str)
     if ignore is not None:
         kept = declared("not_equal", target, ignore)
         at = target * declared("cast", kept, kind="int")
-    axis = 1 - len(x.shape)
-    lead = (*shape[:1], 1, *shape[1:])
-    picked = _along(x, declared("reshape", at, shape=lead), axis, shape)
-    loss = -picked
+    picked = take_along(x, declared("reshape", at, shape=(*shape[:1], 1, *shape[1:])), axis=1 - len(x.shape))
+    loss = -declared("reshape", picked, shape=shape)
     weight = None
     if weights:
-        weight = _along(weights[0], declared("reshape", at, shape=(math.prod(shape),)), -1, shape)
+        flat = declared("reshape", at, shape=(math.prod(shape),))
+        weight = declared("reshape", take_along(weights[0], flat, axis=-1), shape=shape)
         loss = loss * weight
     if kept is not None:
         loss = declared("where", kept, loss, 0)
@@ -216,11 +213,6 @@ def _nll(x: Any, target: Any, *weights: Any, ignore: int | None, reduction: str)
     elif kept is not None:
         weight = declared("where", kept, weight, 0)
     return total / declared("sum", weight)
-
-
-def _along(x: Any, at: Any, axis: int, shape: tuple[int, ...]) -> Any:
-    picked = take_along(x, at, axis=axis)
-    return picked if tuple(picked.shape) == shape else declared("reshape", picked, shape=shape)
 
 
 @checked
@@ -297,7 +289,7 @@ def cross_entropy(
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0, but it is {label_smoothing}")
     axis = 0 if input.ndim == 1 else 1
     scores = reductions.log_softmax(input, axis)
-    if target.shape == input.shape:
+    if target._raw.shape == input._raw.shape:
         return _of_probabilities(scores, target, axis, weight, reduction, label_smoothing)
     if not label_smoothing:
         return nll_loss(scores, target, weight, ignore_index=ignore_index, reduction=reduction)
