@@ -83,6 +83,8 @@ class Linearized:
     the points. `strict` names the function that refuses results that do not depend on a point, by RuntimeError.
     """
 
+    view = staticmethod(lambda x: view(x, tuple(x.shape)))  # a point that requires grad, inside
+
     def __init__(
         self, run: Callable[[list[Tensor]], list[Tensor]], points: Sequence[Tensor], keep: bool, strict: str = ""
     ) -> None:
@@ -90,7 +92,7 @@ class Linearized:
         with enable_grad():
             if self.trace is None:
                 self.inner: list[Tensor] = [
-                    view(x, x.shape) if keep and x.requires_grad else x.detach().requires_grad_() for x in points
+                    self.view(x) if keep and x.requires_grad else x.detach().requires_grad_() for x in points
                 ]
             else:
                 self.points = [self.trace.lifted(x) for x in points]
@@ -299,6 +301,12 @@ def jacobian(
     return table[0] if isinstance(run.value, Tensor) else tuple(table)
 
 
+class _Inner(_Run):
+    """A run inside another one, whose points it differentiates by."""
+
+    view = staticmethod(lambda x: x)
+
+
 class _Gradient:
     """The gradient of a scalar function as a function; `value` is what the function returned last."""
 
@@ -306,7 +314,7 @@ class _Gradient:
         self.func, self.strict, self.name = func, strict, name
 
     def __call__(self, *xs: Tensor) -> Any:
-        run = _Run(self.func, xs, True, self.strict, self.name)
+        run = _Inner(self.func, xs, True, self.strict, self.name)
         if len(run.outputs) != 1 or run.outputs[0]._raw.size != 1 or not isinstance(run.value, Tensor):
             raise RuntimeError(f"the function given to {self.name} should return a single tensor with a single element")
         self.value = run.value
