@@ -96,7 +96,7 @@ def right(evidence: Mapping[str, Any]) -> str:
         if proved and not all(holds(sign, evidence["at"]) for sign in evidence.get("region", [])):
             return "PROVED elsewhere"
         return "PROVED" if proved else "CERTIFIED"
-    if any(told.startswith("both sides agree") for told in oracles.values()):
+    if "agree_bits" not in evidence and any(told.startswith("both sides agree") for told in oracles.values()):
         return "CERTIFIED"
     if evidence.get("independent"):
         return "PROVED"

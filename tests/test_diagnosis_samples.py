@@ -37,7 +37,9 @@ def read(paths: list[Path]) -> tuple[int, list[str]]:
 def test_wrong_claims_of_some_samples_are_read() -> None:
     count, unexplained = read([path for path in WRONG if path.parent.name in ("physics", "optimization")])
     assert count > 30
-    assert len(unexplained) <= count // 8  # the others are no slips: another model, a term of the physics left out, unexplained
+    assert (
+        len(unexplained) <= count // 8
+    )  # the others are no slips: another model, a term of the physics left out, unexplained
 
 
 @pytest.mark.deep

@@ -179,7 +179,7 @@ def middle(found: Any) -> Any:
 
 def forms_of(program: Built, point: Any, names: list[str]) -> tuple[proof.Claim, Any] | None:
     """The value of a program as a form, unless it is over the budget."""
-    claim = proof.Claim(Tower(48), point, proof.Reader())
+    claim = proof.Claim(Tower(48), point, proof.Options())
     try:
         claim.leaves(reachable([program.output]), names, None, ())
         return claim, proof.form_of(claim.tower, Reading(claim.plain, claim.point)[program.output].flat[0])

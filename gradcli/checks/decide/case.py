@@ -81,6 +81,7 @@ class Case:
             self.evidence["subject"] = subject.note
         self.given: Any = None
         self.nearby: list[tuple[Values, Answer]] = []
+        self.at_tie = False  # a comparison, or the place of a largest entry, is a tie at the point
         self.smooth_tie = False  # a tie across which the value is smooth, with the judged slope
         self.holomorphic: bool | None = None  # at a complex point
         self._floats: dict[tuple[Node, ...], Callable[[Values], list[Floats]]] = {}

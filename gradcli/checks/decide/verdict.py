@@ -134,6 +134,7 @@ def compare_derivative(case: Case) -> Outcome | None:
     if found is not None:
         return found
     case.given, tie = answer["given"], answer["tie"]
+    case.at_tie = tie is not None
     case.nearby = [(near[one["position"]], one) for one in answer["beside"]]
     if tie is not None:
         from gradcli.checks.decide.nonsmooth import at_a_tie  # most points are smooth
@@ -259,10 +260,15 @@ def equal_by_algebra(proof: Mapping[str, Any]) -> Outcome:
 
 
 def in_index_notation(case: Case) -> Mapping[str, Any]:
-    """The proof that both sides of a claim about a large array are one formula in index notation; empty without one."""
+    """The proof that both sides of a claim about a large array are one formula in index notation; empty without one.
+
+    It says nothing of ties, and so nothing at a point that is one.
+    """
     subject = case.subject
     left, size = subject.output or subject.left, subject.judged.type.size
     if left is None or size <= PROVED_ENTRIES or case.plane or subject.rtol is not None or not case.exact.proving:
+        return {}
+    if case.at_tie:
         return {}
     from gradcli.formulas import NoFormula  # most gradients are of few entries
     from gradcli.formulas.index_proof import identity
@@ -275,7 +281,8 @@ def in_index_notation(case: Case) -> Mapping[str, Any]:
         case.evidence["not_proved"] = str(problem)
         return {}
     case.tried["algebra"] = "proved (index notation)"
-    return {"proved": True, "region": [], "frozen": [], "size": size, "ties": found.ties}
+    ties = found.ties or any(node.primitive.kinks for node in reachable([left]))
+    return {"proved": True, "region": [], "frozen": [], "size": size, "ties": ties}
 
 
 def certified(case: Case, points: str) -> Outcome:
