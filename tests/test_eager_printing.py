@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradcli.eager._core import printing
+from gradcli import eager as torch
+from gradcli.eager._core import devices, printing
 from gradcli.eager._core.printing import set_printoptions, tensor_text
 
 # array, arguments, print options, text printed by PyTorch 2.13
@@ -483,3 +484,9 @@ def test_five_thousand_tensors_print_as_in_pytorch() -> None:
         torch.set_printoptions(profile="default")
     assert not wrong, f"{len(wrong)} texts differ; the first: {wrong[0]}"
     assert len(seen) > 4000
+
+
+def test_a_tensor_on_a_gpu_shows_its_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = torch.tensor([1.0, 2.5])
+    monkeypatch.setattr(devices, "of", lambda array: devices.device("cuda:0"))
+    assert repr(x) == "tensor([1.0000, 2.5000], device='cuda:0')"

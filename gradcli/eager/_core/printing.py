@@ -212,6 +212,7 @@ def shown(x: Any) -> str:
     return tensor_text(
         x._array,
         dtype=x.dtype.name,
+        device=None if x.device.type == "cpu" else str(x.device),
         requires_grad=x.requires_grad,
         grad_fn_name=None if node is None else type(node).__name__,
         parameter=x._is_param,
