@@ -402,20 +402,13 @@ def solve_triangular(a: Any, b: Any, trans: Any = 0, lower: bool = False) -> Any
     return np.linalg.solve(factor if trans in (0, "N") else factor.T, recorded(b))
 
 
-def solve(a: Any, b: Any) -> Any:
-    return np.linalg.solve(recorded(a), recorded(b))
-
-
-def inv(a: Any) -> Any:
-    return np.linalg.inv(recorded(a))
-
-
-def det(a: Any) -> Any:
-    return np.linalg.det(recorded(a))
+def as_in_numpy(name: str) -> Callable[..., Any]:
+    return lambda *arrays: getattr(np.linalg, name)(*map(recorded, arrays))
 
 
 OF_LINALG: dict[str, Callable[..., Any]] = {
-    one.__name__: one for one in (cholesky, cho_factor, cho_solve, det, inv, solve, solve_triangular)
+    **{one.__name__: one for one in (cholesky, cho_factor, cho_solve, solve_triangular)},
+    **{name: as_in_numpy(name) for name in ("det", "inv", "solve")},
 }
 WITHOUT_EFFECT = ("check_finite", "overwrite_a", "overwrite_b")  # options of them that no value depends on
 
@@ -563,14 +556,14 @@ def replacement(module: Any, name: str) -> Callable[..., Any]:
     def made(*args: Any, **named: Any) -> Any:
         if RECORDER.builder is None or not args:
             return own(*args, **named)
+        if module is not np and not any(map(holds, args)):
+            return own(*args, **named)
         if module is math:
-            return Symbol(entrywise(name, args)) if any(map(holds, args)) else own(*args, **named)
-        if name in OF_LINALG and module is not np:
-            if not any(map(holds, args)):
-                return own(*args, **named)
+            return Symbol(entrywise(name, args))
+        if module.__name__ == "scipy.linalg":
             return OF_LINALG[name](*args, **{key: one for key, one in named.items() if key not in WITHOUT_EFFECT})
         if module is not np:
-            return called(name, own, args, {"axis": None, **named}) if any(map(holds, args)) else own(*args, **named)
+            return called(name, own, args, {"axis": None, **named})
         if name == "full":
             return filled(args[0], node_of(args[1])) if len(args) > 1 and holds(args[1]) else own(*args, **named)
         if name in FILLED:

@@ -47,7 +47,7 @@ def judge(
     exact.begin()
     case = Case(exact, subject, seed, samples, dtype, backend)
     found = case.infinite_leaf() or by_enclosures(case) or by_floats(case)
-    if found.verdict == "AGREES" and (proof := in_index_notation(case)):
+    if found.verdict == "AGREES" and case.given is None and (proof := in_index_notation(case)):  # else it was tried
         found = found._replace(verdict="PROVED", message=f"{equal_by_algebra(proof).message}; {found.message}")
     return found._replace(evidence=plain({**case.evidence, **found.evidence}))
 
