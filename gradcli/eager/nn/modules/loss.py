@@ -227,6 +227,11 @@ def nll_loss(
     >>> nll_loss(torch.tensor([[-1.0, -2.0], [-3.0, -4.0]]), torch.tensor([0, 1]))
     tensor(2.5000)
     """
+    return _of_classes(input, target, weight, ignore_index, reduction)
+
+
+def _of_classes(input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str) -> Tensor:
+    """`nll_loss` of tensors."""
     _check_reduction(reduction)
     ignore = ignore_index if _ignores(input, target, weight, ignore_index) else None
     _refuse_grad("nll_loss", weight=weight)
@@ -292,7 +297,7 @@ def cross_entropy(
     if target._raw.shape == input._raw.shape:
         return _of_probabilities(scores, target, axis, weight, reduction, label_smoothing)
     if not label_smoothing:
-        return nll_loss(scores, target, weight, ignore_index=ignore_index, reduction=reduction)
+        return _of_classes(scores, target, weight, ignore_index, reduction)
     return _smoothed(scores, target, axis, weight, ignore_index, reduction, label_smoothing)
 
 
