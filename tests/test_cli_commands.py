@@ -201,7 +201,19 @@ def test_github_annotations(
     assert "::error file=models/loss.grad,line=9," in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("texts", [("2*x",), ("2 = x",), ("x = 1", "x = 2"), ("x.y = 1",)])
+@pytest.mark.parametrize(
+    ("texts", "found"),
+    [
+        (("x = 2*x*y, y = x**2",), {"x": "2*x*y", "y": "x**2"}),
+        (("x = sum(x, axis=0), y=1", "z = 3"), {"x": "sum(x, axis=0)", "y": "1", "z": "3"}),
+        (("x = q, r = qr(A); sum(r)",), {"x": "q, r = qr(A); sum(r)"}),
+    ],
+)
+def test_claims_are_separated_by_commas(texts: tuple[str, ...], found: dict[str, str]) -> None:
+    assert claims(texts) == found
+
+
+@pytest.mark.parametrize("texts", [("2*x",), ("x = 1, x = 2",), ("2 = x",), ("x = 1", "x = 2"), ("x.y = 1",)])
 def test_malformed_claims(texts: tuple[str, ...]) -> None:
     with pytest.raises(GradcliError) as caught:
         claims(texts)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import gradcli
+from gradcli.diagnostics import GradcliError
 from gradcli.language.limits import Limits
 from gradcli.language.parser import parse
 from gradcli.lowering import lower
@@ -157,6 +158,22 @@ def test_a_static_leaf_becomes_const_with_a_note() -> None:
 def test_an_exponent_leaf_gets_a_note() -> None:
     found = gradcli.grad("n = 3\nx**n", at={"x": 2})
     assert "GC210" in [d.code for d in found.diagnostics]
+    assert not gradcli.grad("exp(1)**x + 2**x", at={"x": 2}).diagnostics
+
+
+@pytest.mark.parametrize(
+    ("text", "cure"),
+    [
+        ("D(x**2, x)", "a derivative is grad(y, x), or grad(y, x, n)"),
+        ("diff(x**2, x)", "a derivative is grad(y, x)"),
+        ("x.^2", "write ^ alone: operators work entry by entry"),
+        ("x.*x", "write * alone: operators work entry by entry"),
+    ],
+)
+def test_what_other_languages_write_names_the_cure(text: str, cure: str) -> None:
+    with pytest.raises(GradcliError) as caught:
+        gradcli.grad(text, at={"x": 2})
+    assert caught.value.diagnostics[0].help == cure
 
 
 def test_unknown_names_in_the_point_are_noted() -> None:

@@ -6,6 +6,7 @@ import os
 
 from gradcli.commands._shared import is_file, joined_point
 from gradcli.diagnostics import error, visible
+from gradcli.language.values import NAME, value_end
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def looks_like_path(target: str) -> bool:
 def claims(texts: tuple[str, ...]) -> dict[str, str]:
     """`LEAF = SCRIPT` texts by leaf; raises GC725 if one does not have that form or a leaf comes twice."""
     found: dict[str, str] = {}
-    for text in texts:
+    for text in [one for given in texts for one in _separate(given)]:
         leaf, equals, script = text.partition("=")
         leaf = leaf.strip()
         if not equals or not leaf.isidentifier():
@@ -46,6 +47,19 @@ def claims(texts: tuple[str, ...]) -> dict[str, str]:
             raise error("GC725", f"there are two claims for `{leaf}`", help="give one claim per leaf")
         found[leaf] = script.strip()
     return found
+
+
+def _separate(text: str) -> list[str]:
+    """The claims in a text such as `x = 2*x*y, y = x**2`; a text of several statements is one claim."""
+    if ";" in text or "\n" in text:
+        return [text]
+    found, start, end = [], 0, value_end(text, 0)
+    while end < len(text):
+        if NAME.match(text, end + 1):
+            found.append(text[start:end])
+            start = end + 1
+        end = value_end(text, end + 1)
+    return [*found, text[start:]]
 
 
 def boxes(texts: tuple[str, ...]) -> dict[str, tuple[float, float]]:

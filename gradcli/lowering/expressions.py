@@ -201,7 +201,8 @@ def raised(lowerer: Lowerer, x: Node, y: Node, syntax: Expression) -> Node:
             return builder.apply(lowerer.vocabulary["power"], (x,), {"n": exponent})
     for trace in lowerer.traces:
         trace.raised_to(lowerer, y)
-    lowerer.note_exponent(y)
+    if lowerer.moving_leaf(x) is not None:  # in e**x nobody meant x to be a constant
+        lowerer.note_exponent(y)
     if x.type.shape != y.type.shape:
         if isinstance(syntax, Binary):
             x, y = _fit(syntax, x, y, "raise")

@@ -272,6 +272,9 @@ diagonal = composite(
 
 
 def _diff(x: Any, n: int = 1, axis: int = -1) -> Any:
+    if not x.shape:
+        hint = "a derivative is grad(y, x)"
+        raise error("GC303", "diff takes the differences of neighbours in an array, and this is a number", help=hint)
     at = normalize_axis(axis, len(x.shape))
     for _ in range(whole_number(n, "the order of diff", 0)):
         size = x.shape[at]

@@ -212,7 +212,9 @@ class BracketParser(ComprehensionParser):
         i, kinds, texts = self.position, self.kinds, self.texts
         value, start = values[-1], starts[-1]
         if kinds[i + 1] != NAME:
-            raise self.stop("GC117", "a name is expected after the dot", i, help="write x.sum() or x.T")
+            entrywise = texts[i + 1] in ("^", "*", "/", "**")
+            hint = f"write {texts[i + 1]} alone: operators work entry by entry" if entrywise else "write x.sum() or x.T"
+            raise self.stop("GC117", "a name is expected after the dot", i, help=hint)
         name = texts[i + 1]
         prefix = None
         module = value.id if type(value) is Name and start == i - 1 and self.is_module(value.id, i) else None
