@@ -81,7 +81,7 @@ def test_a_vector_keeps_its_series_apart() -> None:
 def test_a_coefficient_that_is_not_known_is_not_read() -> None:
     with capacity(2), ball_numbers.precision(128):
         found = coefficient(Series(arb_series([1], 1)), 1)
-    assert found.kind == "order" and "coefficient 1" in found.reason
+    assert found.kind == "unclear" and "coefficient 1" in found.reason
 
 
 def test_precision_and_capacity_are_given_back() -> None:

@@ -8,14 +8,13 @@ three values are compared: at the point, and the limits from below and from abov
 
 from __future__ import annotations
 
-from operator import is_
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flint import arb, arb_series, ctx
 
 from gradcli.checks.evaluate import ball_numbers, balls
-from gradcli.checks.evaluate.evaluation import MOST_ENTRIES, Reading, steps_of, work_of
-from gradcli.checks.evaluate.interpretation import Entries, Failure, Unbounded, Undecided, Unsupported
+from gradcli.checks.evaluate.evaluation import Reading, steps_of, work_of
+from gradcli.checks.evaluate.interpretation import Entries, Failure, Unclear, Undecided
 from gradcli.checks.expansions.log_puiseux import STEP, Expansion, Huge
 from gradcli.checks.expansions.power_series import Series, capacity
 from gradcli.graph.node import Node, reachable
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from gradcli.checks.evaluate.balls import BallField, Point
-    from gradcli.checks.evaluate.evaluation import Steps
 
     Direction = Mapping[int, Any]  # position among the entries of the targets -> how fast it moves
 
@@ -59,50 +57,6 @@ class DependencyCone:
             stop = start + size
             found[target] = Entries(entries[start:stop], target.type.shape)
             start = stop
-        return found
-
-
-class DirectionalReading(Reading):
-    """The entries of a program along a direction, beside those at the point."""
-
-    def __init__(self, field: BallField, base: Mapping[Node, Entries], moved: Mapping[Node, Entries]) -> None:
-        super().__init__(field, {}, base)
-        self.known.update(moved)
-        self.base = base
-
-    def again(self, steps: Steps) -> None:
-        """Read nodes in order; a node whose arguments do not move keeps its entries at the point."""
-        known, base = self.known, self.base
-        for node, count, step in steps:
-            self.entries += count
-            if self.entries > MOST_ENTRIES:
-                raise Unsupported(f"more than {MOST_ENTRIES:,} entries")
-            still = base.get(node)
-            if still is None:
-                known[node] = step(self, node)
-                continue
-            for arg in node.args:
-                if known[arg] is not base[arg]:
-                    found = step(self, node)
-                    known[node] = still if all(map(is_, found.flat, still.flat)) else found
-                    break
-            else:
-                known[node] = still
-
-    def turn(self) -> DirectionalReading:
-        return DirectionalReading(cast("BallField", self.field), {}, {})
-
-    def each(self, node: Node, rule: Callable[..., Any], xs: list[Entries]) -> list[Any]:
-        apply = self.field.apply
-        before = self.base.get(node)
-        if before is None:
-            return super().each(node, rule, xs)
-        still = [self.base[arg].flat for arg in node.args]
-        found = []
-        rows = zip(*(x.flat for x in xs), strict=True)
-        for old, row, here in zip(before.flat, rows, zip(*still, strict=True), strict=True):
-            same = all(map(is_, row, here))
-            found.append(old if same else apply(node, rule, row))
         return found
 
 
@@ -155,12 +109,12 @@ class DirectionalJets:
             center[i] = move(center[i], speed)
         field = self.field
         moved = self.paths.split(field.joined(center, self.entries))
-        walk = DirectionalReading(field, self.base.known, moved)
-        field.base, field.signs, field.finite = self.base.known, [], finite
+        walk = Reading(field, {}, moved, self.base.known)
+        field.signs, field.finite = [], finite
         try:
-            walk.again(self.paths.walk)
+            walk.follow(self.paths.walk)
         finally:
-            field.base, field.finite = {}, False
+            field.finite = False
         return field.parts(walk.known[self.paths.outputs[0]].flat), field.signs
 
     def moved_value(self, moves: Mapping[int, Any]) -> tuple[Any, list[int]]:
@@ -201,7 +155,7 @@ def coefficient(found: Any, k: int) -> Any:
     if not isinstance(found, Series):
         return found if isinstance(found, Failure) else arb(0)
     short = found.s.prec <= k
-    return Failure("order", None, f"coefficient {k} of a series of {found.s.prec}") if short else found.s[k]
+    return Failure("unclear", None, f"coefficient {k} of a series of {found.s.prec}") if short else found.s[k]
 
 
 # --- both sides of a tie ------------------------------------------------------------------------------------------
@@ -260,7 +214,7 @@ def side(lines: DirectionalJets, direction: Direction) -> Side:
     found = lines.beside(direction)
     try:
         return _read(found)
-    except (Unbounded, Undecided) as reason:
+    except (Unclear, Undecided) as reason:
         return Side(None, None, str(reason))
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from flint import acb_mat, arb, arb_mat, arb_series, fmpq, fmpq_mat
 
-from gradcli.checks.evaluate.interpretation import Failed, Failure, Tie, TooShort, Unbounded, Undecided, Unsupported
+from gradcli.checks.evaluate.interpretation import Failed, Failure, Tie, Unclear, Undecided, Unsupported
 from gradcli.checks.expansions.complex_numbers import Complex
 from gradcli.checks.expansions.log_puiseux import ONE, POWERS, STEP, Expansion
 from gradcli.checks.expansions.power_series import Series, capacity, coefficients
@@ -49,7 +49,7 @@ def kind_of(a: Matrix) -> type[Any]:
         raise Failed(failed)
     moving = {type(x) for row in a for x in row} - {arb}
     if not moving <= {Series, Expansion, Complex} or len(moving) > 1:
-        raise Unbounded("a matrix whose entries have no power series")
+        raise Unclear("a matrix whose entries have no power series")
     return moving.pop() if moving else arb
 
 
@@ -245,7 +245,7 @@ def split(f: Any, a: Matrix) -> list[Any]:
     parts = coefficients(a)
     order = next((k for k, part in enumerate(parts) if k and not all(x.is_zero() for x in part.entries())), None)
     if order is None:
-        raise TooShort("a matrix that is constant to the order of the series")
+        raise Unclear("a matrix that is constant to the order of the series")
     found = []
     for value, space in eigenspaces(f, parts[0].table()):
         inside = arb_mat(transposed(space)) * parts[order] * arb_mat(space)
@@ -275,7 +275,7 @@ def eigenvectors(f: Any, a: Matrix) -> Matrix:
     if kind_of(a) is arb:
         return ball_eigenvectors(f, a)
     if has_equal(coefficients(a)[0].table()):
-        raise Unbounded("eigenvectors of equal eigenvalues along a direction")
+        raise Unclear("eigenvectors of equal eigenvalues along a direction")
     return perturbed(f, a)[1]
 
 

@@ -39,7 +39,7 @@ from gradcli.checks.evaluate.interpretation import (
 )
 from gradcli.checks.expansions.complex_numbers import angle, at_point
 from gradcli.checks.expansions.log_puiseux import Expansion
-from gradcli.checks.expansions.power_series import Series, coefficients, replaced
+from gradcli.checks.expansions.power_series import Moving, Series, coefficients
 from gradcli.checks.formatting import node_text
 from gradcli.graph.node import reachable
 from gradcli.graph.text import operand_texts
@@ -233,22 +233,19 @@ class BallField(Field):
         """Hurwitz' zeta function, the sum of 1/(x + k)**s over k = 0, 1, 2, ..."""
         return arb(s).zeta(x) if type(x) is arb else x.hurwitz(s)
 
-    # --- what is held at its value ------------------------------------------------------------------------
+    # --- loops ------------------------------------------------------------------------------------------
 
     def detached(self, node: Node, x: Entries) -> Entries:
-        return self.base.get(node.args[0], x)
+        """In a turn, whose values at the point are not kept: the constant terms of series."""
+        return Entries([self.still(node, entry) for entry in x.flat], x.shape)
 
-    def straight_through(self, node: Node, value: Entries, surrogate: Entries) -> Entries:
-        at, before = (self.base.get(arg, now) for arg, now in zip(node.args, (value, surrogate), strict=True))
-        flat = []
-        for here, then, now in zip(at.flat, before.flat, surrogate.flat, strict=True):
-            if isinstance(now, Series) and type(here) is arb:
-                flat.append(Series(replaced(now.s, here)))
-            else:
-                flat.append(here if now is then else here + (now - then))
-        return Entries(flat, value.shape)
-
-    # --- loops ------------------------------------------------------------------------------------------
+    def still(self, node: Node, x: Any) -> Any:
+        """What moves in a turn, as it is at the point."""
+        if type(x) is Series:
+            return x.constant
+        if isinstance(x, Moving) or (self.finite and type(x) is arb):
+            return Failure("unclear", node, "a detached value in a loop")
+        return x
 
     def is_lost(self, state: Sequence[Entries], done: int, count: int) -> bool:
         """Whether a carry has no digits left after so many turns; the bits that all turns need are then `WANTED`.
@@ -283,14 +280,13 @@ class BallField(Field):
     def rule(self, primitive: Primitive) -> Callable[..., Any] | None:
         return primitive.ball
 
-    def array_rule(self, primitive: Primitive) -> Callable[..., Any]:
-        rule = super().array_rule(primitive)
-        return product(rule) if primitive.name == "matmul" else rule
-
-    def matrix_rule(self, node: Node) -> Callable[..., Any] | None:
+    def array_rule(self, node: Node) -> Callable[..., Any] | None:
         from gradcli.checks.derivatives.matrices import rule_of
 
-        return rule_of(node, closed=not self.plane)
+        rule = node.primitive.entries
+        if rule is None:
+            return rule_of(node, closed=not self.plane)
+        return product(rule) if node.primitive.name == "matmul" else rule
 
     def failure_of(self, node: Node, reason: Exception) -> Failure:
         if isinstance(reason, (ZeroDivisionError, OverflowError, ValueError)):
@@ -312,11 +308,11 @@ class BallField(Field):
                 which = f"{operand_texts([node_text(arg) for arg in node.args])[position]} = " if len(balls) > 1 else ""
                 return Failure("undefined", node, f"{name} is undefined at {which}{digits(x, SHOWN)}")
         if not all(x.is_finite() for x in balls):
-            return Failure("range", node, f"{name} of an infinite value") if value.is_nan() else value
+            return Failure("unclear", node, f"{name} of an infinite value") if value.is_nan() else value
         if not exact:
             return _few_bits(node)
         if not value.is_nan():
-            return Failure("range", node, f"{name} is too large a number")
+            return Failure("unclear", node, f"{name} is too large a number")
         at = f"is undefined at {', '.join(digits(x, SHOWN) for x in balls)}"
         return Failure("undefined", node, f"{name} {at if primitive.pointwise else 'has no value here'}")
 

@@ -16,7 +16,6 @@ from gradcli.checks.evaluate.interpretation import Failure, Unsupported
 from gradcli.checks.expansions.complex_numbers import Complex, at_point
 from gradcli.checks.expansions.log_puiseux import Expansion, Huge
 from gradcli.checks.expansions.power_series import Series
-from gradcli.graph.builder import written_out
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -91,15 +90,21 @@ class ComplexField(BallField):
     def rule(self, primitive: Primitive) -> Callable[..., Any] | None:
         return COMPLEX.get(primitive.name) or primitive.ball
 
-    def array_rule(self, primitive: Primitive) -> Callable[..., Any]:
-        if primitive.name in ("cholesky", "qr_q"):
-            raise Unsupported(f"{primitive.name} of complex matrices")
-        return super().array_rule(primitive)
+    def array_rule(self, node: Node) -> Callable[..., Any] | None:
+        if node.primitive.name in ("cholesky", "qr_q"):
+            raise Unsupported(f"{node.primitive.name} of complex matrices")
+        return super().array_rule(node)
 
-    def written_out(self, node: Node) -> Definition:
+    def definition(self, node: Node, given: Callable[[Node], Node] | None = None) -> Definition:
         if node.primitive.name == "norm":  # that of complex entries is the norm of their sizes
-            return written_out(node, lambda x: x.builder.call("abs", x))
-        return super().written_out(node)
+            given = sizes
+        return super().definition(node, given)
+
+    def still(self, node: Node, x: Any) -> Any:
+        if not isinstance(x, Complex):
+            return x
+        parts = [super(ComplexField, self).still(node, part) for part in (x.x, x.y)]
+        return next((part for part in parts if isinstance(part, Failure)), Complex(*parts))
 
     def apply(self, node: Node, rule: Callable[..., Any], xs: tuple[Any, ...]) -> Any:
         name = node.primitive.name
@@ -117,6 +122,12 @@ class ComplexField(BallField):
         smooth = at_point(made.x).is_finite() and at_point(made.y).is_finite()
         kind = "undefined" if exact and not smooth else "undecided"
         return Failure(kind, node, f"{node.primitive.name} has no value here")
+
+
+def sizes(x: Node) -> Node:
+    """The node of the sizes of complex entries."""
+    size: Node = x.builder.call("abs", x)
+    return size
 
 
 def real(x: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from operator import add, mul, sub
+from operator import add, is_, mul, sub
 from typing import TYPE_CHECKING, Any
 
 from gradcli.checks.evaluate.interpretation import Entries, Failure, Unsupported
@@ -32,19 +32,24 @@ class Reading:
     """The entries of a program's nodes in one field at one point, computed on demand and kept.
 
     `point` gives each leaf its entries; `fixed` gives entries to further nodes, whose own arguments are then not read.
+    Where a reading starts from the entries of another one, its `base`, and some of them are `fixed` to what moves,
+    nodes and entries whose arguments do not move keep those of the base.
     """
 
-    def __init__(self, field: Field, point: Mapping[str, Entries], fixed: Mapping[Node, Entries] | None = None) -> None:
+    def __init__(
+        self,
+        field: Field,
+        point: Mapping[str, Entries],
+        fixed: Mapping[Node, Entries] | None = None,
+        base: Mapping[Node, Entries] | None = None,
+    ) -> None:
         self.field = field
         self.point = point
-        self.known: dict[Node, Entries] = {} if fixed is None else dict(fixed)
+        self.base = base or {}
+        self.known: dict[Node, Entries] = {**self.base, **(fixed or {})}
         self.waiting: dict[Node, Entries] = {}  # of further readers of a loop that has been evaluated
         self.entries = 0
         self.in_turns = 0
-
-    def turn(self) -> Reading:
-        """A reading of the body of a loop, whose leaves get their entries turn by turn."""
-        return Reading(self.field, {})
 
     def __getitem__(self, output: Node) -> Entries:
         return self.read([output])[0]
@@ -55,14 +60,23 @@ class Reading:
         return [self.known[output] for output in outputs]
 
     def follow(self, steps: Steps) -> None:
-        """Read nodes that are given in order, arguments first; what is known already stays as it is."""
-        known = self.known
+        """Read nodes that are given in order, arguments first."""
+        known, base = self.known, self.base
         for node, count, step in steps:
-            if node not in known:
-                self.entries += count
-                if self.entries > MOST_ENTRIES:
-                    raise Unsupported(f"more than {MOST_ENTRIES:,} entries")
+            self.entries += count
+            if self.entries > MOST_ENTRIES:
+                raise Unsupported(f"more than {MOST_ENTRIES:,} entries")
+            still = base.get(node)
+            if still is None:
                 known[node] = step(self, node)
+                continue
+            for arg in node.args:
+                if known[arg] is not base[arg]:
+                    found = step(self, node)
+                    known[node] = still if all(map(is_, found.flat, still.flat)) else found
+                    break
+            else:
+                known[node] = still
 
     def _missing(self, outputs: Iterable[Node]) -> list[Node]:
         seen: set[Node] = set()
@@ -95,11 +109,17 @@ class Reading:
         return self.known[node.args[0]]
 
     def detached(self, node: Node) -> Entries:
-        return self.field.detached(node, self.known[node.args[0]])
+        return self._at_the_point(node, node.args[0])
 
     def straight_through(self, node: Node) -> Entries:
-        value, surrogate = node.args
-        return self.field.straight_through(node, self.known[value], self.known[surrogate])
+        """ste(value, surrogate): the value of the first, which moves like the second."""
+        value, before = [self._at_the_point(node, arg) for arg in node.args]
+        rows = zip(value.flat, self.known[node.args[1]].flat, before.flat, strict=True)
+        return Entries([x if y is then else x + (y - then) for x, y, then in rows], value.shape)
+
+    def _at_the_point(self, node: Node, arg: Node) -> Entries:
+        still = self.base.get(arg)
+        return self.field.detached(node, self.known[arg]) if still is None else still
 
     def pointwise(self, node: Node) -> Entries:
         """A rule for single entries, on each of them."""
@@ -135,26 +155,35 @@ class Reading:
 
     def by_entries(self, node: Node) -> Entries:
         """A rule for whole arrays: the operation's, the field's own, or its definition."""
-        primitive, field = node.primitive, self.field
+        field = self.field
         xs = [self.known[arg] for arg in node.args]
-        if primitive.entries is not None:
-            return self.by_rule(node, xs, field.array_rule(primitive))
-        own = field.matrix_rule(node)
-        if own is not None:
-            return self.by_rule(node, xs, own)
-        if primitive.definition is None:
-            raise Unsupported(f"{primitive.name} cannot be read entry by entry")
-        inputs, steps, result = field.definition(node)
-        inner = Reading(self.field, {}, dict(zip(inputs, xs, strict=True)))
+        rule = field.array_rule(node)
+        if rule is not None:
+            return self.by_rule(node, xs, rule)
+        if node.primitive.definition is None:
+            raise Unsupported(f"{node.primitive.name} cannot be read entry by entry")
+        inputs, order, result = field.definition(node)
+        inner = Reading(field, {}, dict(zip(inputs, xs, strict=True)))
         inner.entries = self.entries
-        inner.follow(steps_of(steps))
+        found = inner[result].flat
         self.entries = inner.entries
-        return _outside(node, steps, inner.known[result])
+        if any(type(x) is Failure for x in found):  # what failed at a node inside failed at the node that it defines
+            own = set(order)
+            found = [Failure(x.kind, node, x.reason) if type(x) is Failure and x.node in own else x for x in found]
+        return Entries(found, node.type.shape)
 
     def each(self, node: Node, rule: Callable[..., Any], xs: list[Entries]) -> list[Any]:
-        """A rule for single entries, on each of many."""
+        """A rule for single entries, on each of many; where nothing moves, the entry of the base."""
         apply = self.field.apply
-        return [apply(node, rule, row) for row in zip(*[x.flat for x in xs], strict=True)]
+        rows = zip(*[x.flat for x in xs], strict=True)
+        still = self.base.get(node)
+        if still is None:
+            return [apply(node, rule, row) for row in rows]
+        before = zip(*[self.base[arg].flat for arg in node.args], strict=True)
+        return [
+            old if all(map(is_, row, then)) else apply(node, rule, row)
+            for old, row, then in zip(still.flat, rows, before, strict=True)
+        ]
 
     def by_rule(self, node: Node, xs: list[Entries], rule: Callable[..., Any]) -> Entries:
         """A rule for whole arrays. It mixes entries, so a failure in one of them is a failure of all."""
@@ -233,8 +262,7 @@ def _with_loops(found: list[tuple[Node, int, Step]]) -> Steps:
 class Turns:
     """The step of all readers of one loop among nodes that are read together: the loop is evaluated once for all.
 
-    A turn computes what some reader needs, and its values are dropped after the next turn. Where the field holds values
-    at the point (`base`), the loop is evaluated at the point too, turn by turn.
+    A turn computes what some reader needs, and its values are dropped after the next turn.
     """
 
     def __init__(self, readers: Sequence[Node]) -> None:
@@ -246,43 +274,25 @@ class Turns:
         self.stored = {body.steps[node.params["at"]] for node in readers if "at" in node.params}
         self.carries, needed = needed_in(readers)
         inputs = {*body.inputs, body.index}
-        self.constants = [step for step in needed if step.primitive is CONSTANT]
-        self.turn = [step for step in needed if step not in inputs and step.primitive is not CONSTANT]
+        constants = [step for step in needed if step.primitive is CONSTANT]
+        turn = [step for step in needed if step not in inputs and step.primitive is not CONSTANT]
+        self.own = set(turn)
         self.size = sum(step.type.size for step in needed)
-        self.cost = len(self.order) * work_of(self.turn)
-        self.holds = any(map(_holds, self.turn))
-        counted = self._counted()
-        self.steps = [(node, self._exact if node in counted else step) for node, _, step in steps_of(self.turn)]
-
-    def _counted(self) -> set[Node]:
-        """The single numbers that follow from the number of the turn and rational constants."""
-        known = {self.body.index, *(node for node in self.constants if not isinstance(node.params["value"], str))}
-        for step in self.turn:
-            if known.issuperset(step.args) and not step.shape and step_of(step) is Reading.pointwise:
-                known.add(step)
-        return {step for step in self.turn if step in known}
-
-    @staticmethod
-    def _exact(reading: Reading, node: Node) -> Entries:
-        """The step of what is counted: by fractions where the field cannot decide it, as at a tie of 0.1*i and 0.3."""
-        field, found = reading.field, reading.pointwise(node)
-        failed = found.flat[0]
-        if type(failed) is not Failure or failed.kind != "undecided" or field.rounded:
-            return found
-        from gradcli.lowering.statics import exact_value  # start-up time is a feature
-
-        try:
-            value = exact_value(node, lambda index: field.index(reading.known[index].flat[0]), lambda _: math.nan, None)
-        except GradcliError:  # no fraction, or a division by 0
-            return found
-        return Entries([bool(value) if node.type.kind == "bool" else field.constant(value)], ())
+        self.cost = len(self.order) * work_of(turn)
+        self.holds = any(map(_holds, turn))
+        counted = {body.index, *(node for node in constants if not isinstance(node.params["value"], str))}
+        for step in turn:  # single numbers that follow from the number of the turn and rational constants
+            if counted.issuperset(step.args) and not step.shape and step_of(step) is Reading.pointwise:
+                counted.add(step)
+        self.constants = steps_of(constants)
+        self.steps = [(node, _exact if node in counted else step) for node, _, step in steps_of(turn)]
 
     def __call__(self, reading: Reading, node: Node) -> Entries:
         if node not in reading.waiting:
-            reading.waiting.update(self._walked(reading))
+            reading.waiting.update(self.evaluated(reading))
         return reading.waiting.pop(node)
 
-    def _walked(self, reading: Reading) -> dict[Node, Entries]:
+    def evaluated(self, reading: Reading) -> dict[Node, Entries]:
         """The entries of every reader."""
         reading.in_turns += self.cost
         if reading.in_turns > MOST_IN_TURNS:
@@ -291,103 +301,64 @@ class Turns:
             )
         if reading.entries + self.size > MOST_ENTRIES:
             raise Unsupported(f"more than {MOST_ENTRIES:,} entries")
-        field: Any = reading.field
-        if field.most_turns is not None and len(self.order) > field.most_turns:
-            raise Unsupported(f"a loop of {len(self.order):,} turns, more than {field.most_turns}")
-        args = [reading.known[arg] for arg in self.readers[0].args]
-        walk, base, point = _Walk(self, reading, args), None, None
+        field, body, count = reading.field, self.body, len(self.order)
+        if field.most_turns is not None and count > field.most_turns:
+            raise Unsupported(f"a loop of {count:,} turns, more than {field.most_turns}")
         if self.holds and field.hold:
             raise Unsupported("a detached value in a loop")
-        if self.holds and field.base:  # there is none while the loop is evaluated at the point
-            point = field.base
-            if any(arg not in point for arg in self.readers[0].args):
-                raise Unsupported("a detached value in a loop within a definition")
-            base = _Walk(self, reading, [point[arg] for arg in self.readers[0].args])
-        stored: dict[Node, dict[int, list[Any]]] = {node: {} for node in self.stored}
-        count = len(self.order)
-        try:
-            for done, number in enumerate(self.order, 1):
-                if base is not None:
-                    field.base = {}
-                    base.step(number)
-                    field.base = base.inner.known
-                walk.step(number)
-                for node, rows in stored.items():
-                    rows[number] = walk.inner.known[node].flat
-                if (done % LOOK == 0 or done == count) and field.is_lost(walk.state, done, count):
-                    turn = self.body.first + number + 1
-                    lost = Failure("undecided", None, f"all digits are lost in turn {turn}")
-                    return {node: Entries([lost] * node.type.size, node.shape) for node in self.readers}
-        finally:
-            if base is not None:
-                field.base = point
-        state = dict(zip(self.carries, walk.state, strict=True))
-        answers = {}
-        for node in self.readers:
-            if "carry" in node.params:
-                flat = state[node.params["carry"]].flat
-            else:
-                rows = stored[self.body.steps[node.params["at"]]]
-                flat = [entry for number in sorted(rows) for entry in rows[number]]
-            answers[node] = Entries([walk.outside(entry, node) for entry in flat] if walk.failed else flat, node.shape)
-        return answers
-
-
-class _Walk:
-    """The evaluation of a loop. `state` has the needed carries, `failed` what failed in which turn."""
-
-    def __init__(self, turns: Turns, reading: Reading, args: Sequence[Entries]) -> None:
-        body = turns.body
-        self.first = body.first
-        inner = self.inner = reading.turn()
-        inner.entries = self.entries = reading.entries + turns.size
-        count = len(body.carried)
-        self.leaves = [body.carried[carry] for carry in turns.carries]
-        self.nexts = [body.nexts[carry] for carry in turns.carries]
-        self.state = [args[carry] for carry in turns.carries]
-        self.rows = [
-            (leaf, arg.flat, leaf.type.size)
-            for leaf, arg in zip(body.rows, args[count : count + len(body.rows)], strict=True)
-        ]
-        fixed = args[count + len(body.rows) :]
-        inner.known.update(zip(body.fixed, fixed, strict=True))
-        inner.follow(steps_of(turns.constants))
-        self.index = body.index
-        self.steps = turns.steps
-        self.watched = [*self.nexts, *turns.stored]
-        self.passed = {id(x) for arg in args for x in arg.flat if isinstance(x, Failure)}
-        self.failed: dict[int, tuple[Failure, int]] = {}
-
-    def step(self, number: int) -> None:
-        """Read one turn."""
-        inner = self.inner
+        inputs = dict(zip(body.inputs, [reading.known[arg] for arg in self.readers[0].args], strict=True))
+        inner = Reading(field, {}, inputs)
+        inner.follow(self.constants)
         known = inner.known
-        known.update(zip(self.leaves, self.state, strict=True))
-        for leaf, flat, size in self.rows:
-            known[leaf] = Entries(flat[number * size : (number + 1) * size], leaf.shape)
-        if self.index is not None:
-            known[self.index] = Entries([inner.field.constant(number)], ())
-        inner.entries, inner.in_turns = self.entries, 0
-        for node, step in self.steps:
-            known[node] = step(inner, node)
-        self.state = [known[node] for node in self.nexts]
-        for node in self.watched:
-            for x in known[node].flat:
-                if type(x) is Failure and id(x) not in self.passed and id(x) not in self.failed:
-                    self.failed[id(x)] = x, number
+        leaves = [body.carried[carry] for carry in self.carries]
+        nexts = [body.nexts[carry] for carry in self.carries]
+        state = [inputs[leaf] for leaf in leaves]
+        stored: dict[Node, dict[int, list[Any]]] = {node: {} for node in self.stored}
+        for done, number in enumerate(self.order, 1):
+            known.update(zip(leaves, state, strict=True))
+            for leaf in body.rows:
+                start, size = number * leaf.type.size, leaf.type.size
+                known[leaf] = Entries(inputs[leaf].flat[start : start + size], leaf.shape)
+            if body.index is not None:
+                known[body.index] = Entries([field.constant(number)], ())
+            inner.entries, inner.in_turns = reading.entries + self.size, 0
+            for node, step in self.steps:
+                known[node] = step(inner, node)
+            state = [known[node] for node in nexts]
+            turn = body.first + number + 1
+            for node in (*nexts, *stored):
+                for x in known[node].flat:
+                    if type(x) is Failure and x.node in self.own:
+                        x.happened_in(turn, self.readers[0])
+            for node, values in stored.items():
+                values[number] = known[node].flat
+            if (done % LOOK == 0 or done == count) and field.is_lost(state, done, count):
+                lost = Failure("undecided", None, f"all digits are lost in turn {turn}")
+                return {node: Entries([lost] * node.type.size, node.shape) for node in self.readers}
+        ends = dict(zip(self.carries, state, strict=True))
+        return {node: self._read(node, ends, stored) for node in self.readers}
 
-    def outside(self, entry: Any, reader: Node) -> Any:
-        """An entry of the turn as one of a reader: what failed in a turn says in which one."""
-        found = self.failed.get(id(entry))
-        if found is None:
-            return entry
-        failure, number = found
-        turn = f"turn {self.first + number + 1}"
-        reason = failure.reason
-        if failure.turn:
-            turn = f"{failure.turn} of the loop inside {turn}"
-            reason = reason.removesuffix(f", in {failure.turn}")
-        return Failure(failure.kind, reader, f"{reason}, in {turn}", failure.inner or failure.node, turn)
+    def _read(self, node: Node, ends: Mapping[int, Entries], stored: Mapping[Node, dict[int, list[Any]]]) -> Entries:
+        """The entries of a reader after the last turn."""
+        if "carry" in node.params:
+            return Entries(ends[node.params["carry"]].flat, node.shape)
+        values = stored[self.body.steps[node.params["at"]]]
+        return Entries([entry for number in sorted(values) for entry in values[number]], node.shape)
+
+
+def _exact(reading: Reading, node: Node) -> Entries:
+    """The step of what is counted: by fractions where the field cannot decide it, as at a tie of 0.1*i and 0.3."""
+    field, found = reading.field, reading.pointwise(node)
+    failed = found.flat[0]
+    if type(failed) is not Failure or failed.kind != "undecided" or field.rounded:
+        return found
+    from gradcli.lowering.statics import exact_value  # start-up time is a feature
+
+    try:
+        value = exact_value(node, lambda index: field.index(reading.known[index].flat[0]), lambda _: math.nan, None)
+    except GradcliError:  # no fraction, or a division by 0
+        return found
+    return Entries([bool(value) if node.type.kind == "bool" else field.constant(value)], ())
 
 
 def needed_in(readers: Sequence[Node]) -> tuple[list[int], list[Node]]:
@@ -416,12 +387,3 @@ def _holds(node: Node) -> bool:
     if is_reader(node):
         return any(map(_holds, node.params["body"].steps))
     return node.primitive.name in HELD
-
-
-def _outside(node: Node, inner: Sequence[Node], found: Entries) -> Entries:
-    """The entries of a definition's result; what failed at a node inside it failed at the node that it defines."""
-    if not any(type(x) is Failure for x in found.flat):
-        return found
-    own = [type(x) is Failure and x.node in inner for x in found.flat]
-    flat = [Failure(x.kind, node, x.reason) if mine else x for x, mine in zip(found.flat, own, strict=True)]
-    return Entries(flat, found.shape)

@@ -6,9 +6,9 @@ field supplies the arithmetic, `checks.evaluate.evaluation` walks through the pr
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from fractions import Fraction
 from itertools import count
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from gradcli.execution.namespaces import namespace
@@ -50,14 +50,8 @@ class Tie(NoValue):
     kind = "tie"
 
 
-class TooShort(NoValue):
-    """More coefficients would be needed."""
-
-    kind = "order"
-
-
-class Unbounded(NoValue):
-    """Something in between has no finite limit; whether the result has one is not known."""
+class Unclear(NoValue):
+    """Nothing that is read here tells the value, such as a limit of something unbounded; more bits do not help."""
 
     kind = "unclear"
 
@@ -77,19 +71,28 @@ class Unsupported(Exception):
 class Failure:
     """In place of an entry that has no value: why, and at which node. It passes through arithmetic unchanged.
 
-    `kind` is "undefined", "undecided" (more digits may help), "range" (too large for any precision), "tie" (only both
-    sides decide), "order" (more coefficients may help) or "unclear" (a limit that no expansion gives). Where a turn of
-    a loop failed, `node` reads the loop, `inner` is the node of the body, and `turn` says which turn it was, in words.
+    `kind` is "undefined", "undecided" (more bits may help), "tie" (only both sides decide) or "unclear" (more bits do
+    not help). Where a turn of a loop failed, `node` reads the loop, `inner` is the node of the body, and `turn` says in
+    words which turn it was.
     """
 
     __slots__ = ("inner", "kind", "node", "reason", "turn")
 
-    def __init__(self, kind: str, node: Node | None, reason: str, inner: Node | None = None, turn: str = "") -> None:
+    def __init__(self, kind: str, node: Node | None, reason: str) -> None:
         self.kind = kind
         self.node = node
         self.reason = reason
-        self.inner = inner
-        self.turn = turn
+        self.inner: Node | None = None
+        self.turn = ""
+
+    def happened_in(self, number: int, reader: Node) -> None:
+        """Say in which turn of the loop of a reader it was."""
+        turn = f"turn {number}"
+        if self.turn:
+            self.reason = self.reason.removesuffix(f", in {self.turn}")
+            turn = f"{self.turn} of the loop inside {turn}"
+        self.reason = f"{self.reason}, in {turn}"
+        self.inner, self.node, self.turn = self.inner or self.node, reader, turn
 
     def _itself(self, *_: Any) -> Failure:
         return self
@@ -109,13 +112,16 @@ class Entries:
         self.shape = tuple(shape)
 
 
-class Field:
-    """What `entries` rules compute with; the entries themselves bring the operators."""
+class Field(ABC):
+    """What rules compute with: `entries` rules, and with its `namespace` rules for single entries.
+
+    The entries themselves bring the operators.
+    """
 
     zero: Any
     one: Any
-    base: Mapping[Node, Entries] = MappingProxyType({})  # values at the point, for what is held there
-    hold = False  # whether what is held becomes a symbol, named by its node
+    array = Entries
+    hold = False  # whether what is detached becomes a symbol of its own
     rounded = False  # whether a literal stands for all numbers that round to it
     most_turns: int | None = None  # of a loop: expressions grow with every turn, numbers do not
     plain: frozenset[type] = frozenset()  # of entries whose operators are the rules of +, - and *
@@ -131,18 +137,28 @@ class Field:
 
     # --- what a field decides -------------------------------------------------------------------------
 
+    @abstractmethod
+    def constant(self, value: Any) -> Any:
+        """An entry from a constant of a program: an int, a Fraction, or a name such as "pi"."""
+
+    @abstractmethod
+    def datum(self, value: Any) -> Any:
+        """An entry from an array of constants: as `constant`, and floats are the doubles that they are."""
+
+    @abstractmethod
     def rule(self, primitive: Primitive) -> Callable[..., Any] | None:
         """The rule of a primitive on single entries, or None."""
-        raise Unsupported(primitive.name)
 
-    def array_rule(self, primitive: Primitive) -> Callable[..., Any]:
-        """The rule of a primitive on whole arrays."""
-        assert primitive.entries is not None
-        return primitive.entries
+    def array_rule(self, node: Node) -> Callable[..., Any] | None:
+        """The rule of an operation on whole arrays; None where its definition is read."""
+        return node.primitive.entries
 
-    def matrix_rule(self, node: Node) -> Callable[..., Any] | None:
-        """A rule of this field's own in place of a definition, or None."""
-        return None
+    def definition(self, node: Node, given: Callable[[Node], Node] | None = None) -> Definition:
+        """A composite written out on inputs of its own; `given` maps these to the operands to use."""
+        key = definition_key(node)
+        if key not in self._definitions:
+            self._definitions[key] = written_out(node, given)
+        return self._definitions[key]
 
     def apply(self, node: Node, rule: Callable[..., Any], xs: tuple[Any, ...]) -> Any:
         """One entry of a node, or a Failure."""
@@ -167,21 +183,9 @@ class Field:
             return Failure(reason.kind, node, str(reason) or node.primitive.name)
         raise reason
 
-    def constant(self, value: Any) -> Any:
-        """An entry from a constant of a program: an int, a Fraction, or a name such as "pi"."""
-        raise Unsupported(str(value))
-
-    def datum(self, value: Any) -> Any:
-        """An entry from an array of constants: as `constant`, and floats are the doubles that they are."""
-        raise Unsupported(str(value))
-
     def detached(self, node: Node, x: Entries) -> Entries:
-        """A script's detach(x): its value."""
+        """Entries as they are at the point, for a node that detaches them: a script's detach(x) or ste(x, y)."""
         return x
-
-    def straight_through(self, node: Node, value: Entries, surrogate: Entries) -> Entries:
-        """ste(value, surrogate): the value of the first."""
-        return value
 
     def index(self, x: Any) -> int:
         """An entry as a position."""
@@ -192,9 +196,6 @@ class Field:
         return False
 
     # --- for `entries` rules ----------------------------------------------------------------------------
-
-    def array(self, flat: Iterable[Any], shape: Sequence[int]) -> Entries:
-        return Entries(flat, shape)
 
     def total(self, xs: Iterable[Any]) -> Any:
         """The sum of some entries."""
@@ -252,20 +253,6 @@ class Field:
         rows = xp.asarray([i % length for i in chosen], dtype="int64").reshape(index.shape)
         return [int(i) for i in xp.take_along_axis(places, rows, axis=axis).reshape(-1)]
 
-    # --- composites without a rule of their own ----------------------------------------------------------
-
-    def definition(self, node: Node) -> Definition:
-        """A composite written out on inputs of its own."""
-        key = definition_key(node)
-        known = self._definitions.get(key)
-        if known is None:
-            known = self._definitions[key] = self.written_out(node)
-        return known
-
-    def written_out(self, node: Node) -> Definition:
-        """The definition of a composite, as this field reads it."""
-        return written_out(node)
-
 
 class SymbolicField(Field):
     """Arithmetic on expressions: `symbolic` rules, in the namespace `sp`.
@@ -277,25 +264,19 @@ class SymbolicField(Field):
     most_turns = MOST_TURNS
     held_any = False  # whether `hold` has made a difference
 
+    @abstractmethod
     def held(self, name: str, x: Any) -> Any:
         """A symbol that has the value of an entry."""
-        raise Unsupported(name)
 
     def detached(self, node: Node, x: Entries) -> Entries:
-        return self._held(f"detach{node.serial}", x.flat, x.shape) if self.hold else x
-
-    def straight_through(self, node: Node, value: Entries, surrogate: Entries) -> Entries:
         if not self.hold:
-            return value
-        gaps = [x - y for x, y in zip(value.flat, surrogate.flat, strict=True)]
-        held = self._held(f"ste{node.serial}", gaps, surrogate.shape)
-        return Entries([gap + y for gap, y in zip(held.flat, surrogate.flat, strict=True)], surrogate.shape)
-
-    def _held(self, name: str, flat: Iterable[Any], shape: Shape) -> Entries:
+            return x
         self.held_any = True
-        return Entries(
-            [x if isinstance(x, Failure) else self.held(f"{name}[{i}]", x) for i, x in enumerate(flat)], shape
-        )
+        held = [
+            entry if isinstance(entry, Failure) else self.held(f"detach{node.serial}[{i}]", entry)
+            for i, entry in enumerate(x.flat)
+        ]
+        return Entries(held, x.shape)
 
     def rule(self, primitive: Primitive) -> Callable[..., Any] | None:
         return primitive.symbolic

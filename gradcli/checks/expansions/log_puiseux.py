@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from flint import arb, arb_series, fmpq, fmpz
 
 from gradcli.checks.evaluate import ball_numbers
-from gradcli.checks.evaluate.interpretation import TooShort, Unbounded, UndefinedAt
+from gradcli.checks.evaluate.interpretation import Unclear, UndefinedAt
 from gradcli.checks.expansions.power_series import FORMULAS, Moving, Series, capacity
 
 if TYPE_CHECKING:
@@ -64,9 +64,9 @@ class Expansion(Moving):
         return min([*self.terms, FLAT if self.rest is None else self.rest])
 
     def lead(self) -> tuple[Key, Any]:
-        """The largest term; raises TooShort where none is known, Undecided where it may be 0."""
+        """The largest term; raises Unclear where none is known, Undecided where it may be 0."""
         if not self.terms:
-            raise TooShort("a quantity below every known term of its expansion")
+            raise Unclear("a quantity below every known term of its expansion")
         key = min(self.terms)
         ball_numbers.sign(self.terms[key])
         return key, self.terms[key]
@@ -84,16 +84,16 @@ class Expansion(Moving):
 
     @property
     def constant(self) -> Any:
-        """The limit; raises Unbounded where there is none."""
+        """The limit; raises Unclear where there is none."""
         grown, constant, _ = self.split()
         if grown.terms:
-            raise Unbounded("an unbounded quantity")
+            raise Unclear("an unbounded quantity")
         return constant
 
     def split(self) -> tuple[Expansion, Any, Expansion]:
-        """What grows beyond all bounds, the constant, and what vanishes; raises Unbounded where that is not known."""
+        """What grows beyond all bounds, the constant, and what vanishes; raises Unclear where that is not known."""
         if self.rest is not None and self.rest <= ONE:
-            raise Unbounded("a term whose limit is not known")
+            raise Unclear("a term whose limit is not known")
         grown = {key: c for key, c in self.terms.items() if key < ONE}
         gone = {key: c for key, c in self.terms.items() if key > ONE}
         return Expansion(grown), self.terms.get(ONE, arb(0)), Expansion(gone, self.rest)
@@ -165,7 +165,7 @@ class Expansion(Moving):
     def composed(self, around: Any) -> Any:
         """A series of python-flint in this one, which vanishes at the point."""
         if self.first() <= ONE:
-            raise Unbounded("a term that does not vanish")
+            raise Unclear("a term that does not vanish")
         found, power = Expansion({ONE: around[0]}), Expansion({ONE: arb(1)})
         for k in range(1, around.prec):
             power = power * self
@@ -182,7 +182,7 @@ class Expansion(Moving):
             raise UndefinedAt("the logarithm of a number that is not positive on one side of the point")
         key, c, more = self.relative()
         if key[2]:
-            raise Unbounded("a logarithm nested three deep")
+            raise Unclear("a logarithm nested three deep")
         with capacity(POWERS):
             around = arb_series([1, 1], POWERS).log()
         power, turned = (arb(fmpq(x.numerator, x.denominator)) for x in key[:2])
@@ -198,10 +198,10 @@ class Expansion(Moving):
         if grown.lead()[0] < LOGARITHM:  # it grows, or vanishes, faster than every power
             return Huge(self) if grown.sign() > 0 else flat()
         if not set(grown.terms) <= {LOGARITHM, LOGLOG}:
-            raise Unbounded("the exponential of a term that is not a multiple of a logarithm")
+            raise Unclear("the exponential of a term that is not a multiple of a logarithm")
         power, turned = (rational(grown.terms.get(key, arb(0))) for key in (LOGARITHM, LOGLOG))
         if power is None or turned is None:
-            raise Unbounded("a power whose exponent is not a simple fraction")
+            raise Unclear("a power whose exponent is not a simple fraction")
         return around * Expansion({(-power, -turned, Fraction(0)): arb(1)})
 
     def power(self, exponent: Any) -> Any:
@@ -231,7 +231,7 @@ class Expansion(Moving):
         grown, constant, gone = self.split()
         if grown.terms:
             if name not in FAR:
-                raise Unbounded(f"{name} of an unbounded argument")
+                raise Unclear(f"{name} of an unbounded argument")
             return FAR[name](self)
         with capacity(POWERS):
             around = getattr(Series(arb_series([constant, 1], POWERS)), name)(*args)
@@ -249,7 +249,7 @@ class Expansion(Moving):
     def floor(self) -> Any:
         grown, constant, gone = self.split()
         if grown.terms:
-            raise Unbounded("the integer part of an unbounded argument")
+            raise Unclear("the integer part of an unbounded argument")
         whole = constant.floor()
         if not whole.is_exact():
             ball_numbers.sign(whole - whole.mid())
@@ -260,12 +260,12 @@ class Expansion(Moving):
     # --- as a power series ------------------------------------------------------------------------------------
 
     def in_powers(self, root: int, terms: int) -> Any:
-        """A series of python-flint in the `root`-th root of the step; raises Unbounded where it is none."""
+        """A series of python-flint in the `root`-th root of the step; raises Unclear where it is none."""
         coefficients = [arb(0)] * terms
         for (power, *logarithms), c in self.terms.items():
             place = power * root
             if place < 0 or any(logarithms):
-                raise Unbounded("a matrix whose entries have no power series")
+                raise Unclear("a matrix whose entries have no power series")
             if place < terms:
                 coefficients[int(place)] = c
         return arb_series(coefficients, terms)
@@ -289,11 +289,11 @@ class Huge(Moving):
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name.startswith("_"):  # python-flint asks any object for these
             raise AttributeError(name)
-        raise Unbounded(f"{name} of an argument that grows faster than every power")
+        raise Unclear(f"{name} of an argument that grows faster than every power")
 
     def __add__(self, other: Any) -> Any:
         if isinstance(other, Huge):
-            raise Unbounded("a sum of terms that grow faster than every power")
+            raise Unclear("a sum of terms that grow faster than every power")
         return self
 
     def __neg__(self) -> Huge:
