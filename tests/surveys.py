@@ -35,7 +35,7 @@ def surveyed(f: Callable[[Floats], Floats], x: Floats, gradient: Floats, seed: i
     wrong = [one for one in survey.entries if one.state in ("near", "differs", "not finite")]
     worst = max(wrong, key=lambda one: one.ratio, default=None)
     agreeing = [one for one in judged.found if one.state == "agrees"]
-    bound = judged.bound(agreeing, float(np.abs(gradient * x).max()))[0] if agreeing else float("inf")
+    bound = judged.bound(agreeing)[0] if agreeing else float("inf")
     return Told(
         "differs" if state == "not finite" else state,
         None if worst is None else worst.entry,

@@ -93,5 +93,5 @@ def test_differences_alone_agree_and_refute_nothing(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("gradcli.checks.decide.verdict.by_enclosures", lambda case: None)
     right, wrong = (check_script(**SINES, claims={"x": claim}).checks[-1] for claim in ("cos(x)", "1.01*cos(x)"))
     assert right.verdict == "AGREES" and right.evidence["points"] == 4
-    assert wrong.verdict == "INCONCLUSIVE" and ": x[1]: the claim gives" in wrong.message
+    assert wrong.verdict == "INCONCLUSIVE" and wrong.message.startswith("x[1]: the claim gives")
     assert wrong.evidence["wrong"] == "2 of 2 entries that were checked"

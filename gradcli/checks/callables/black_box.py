@@ -62,10 +62,11 @@ def judged(box: Box, value: Floats, seed: int, samples: int, rtol: float, notes:
     if not steady:
         notes.append("f gives different values at the same point: is it random, or does it keep state?")
 
+    doubt = "" if steady else "but f returns different values when called again"
     found = {}
     for name in box.names:
         nearby = partial(beside, box, survey, name, samples)
-        found[name] = BlackBox(box, survey, name, nearby, row_names, steady, digits(box)).verdict()
+        found[name] = BlackBox(box, survey, name, nearby, row_names, doubt, digits(box)).verdict()
     return found
 
 

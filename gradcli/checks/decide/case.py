@@ -72,6 +72,7 @@ class Case:
         self.output: Any = subject.output  # None, as the target, of an equality
         self.target: Any = subject.target
         self.own_leaf: str | None = getattr(subject.target, "name", None)  # None where the target is no leaf
+        self.target_name: str = self.own_leaf or subject.text  # as reports have it
         self.oracle = "balls" if self.output is None else "series"  # which encloses the exact side
         self.tried: dict[str, str] = {}  # oracle -> what came of it
         self.evidence: Evidence = {"oracles": self.tried}
@@ -217,8 +218,8 @@ class Case:
 
     def part(self, entry: int) -> str:
         """The name of a part of a complex entry: "real(z[1])"."""
-        name = f"{self.own_leaf or self.subject.text}{position(entry // 2, self.target.type.shape)}"
-        return f"{('real', 'imag')[entry % 2]}({name})"
+        place = position(entry // 2, self.target.type.shape)
+        return f"{('real', 'imag')[entry % 2]}({self.target_name}{place})"
 
     def beside(self, names: Sequence[str | None], most: int | None = None) -> list[dict[str, Floats]]:
         """Points near the given one where one of some leaves has moved, each in its turn.

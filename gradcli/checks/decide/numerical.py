@@ -29,7 +29,7 @@ from gradcli.frameworks.failures import OutOfTime
 from gradcli.results.curves import StepSequence
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from gradcli.checks.decide.case import Case, Evidence, Values
     from gradcli.checks.differences.step_sequences import Floats
@@ -45,7 +45,7 @@ ALIKE = 1e-4  # a smaller relative gap may come from a solver or an iteration in
 EXAMINED = 6  # entries whose sides are examined
 LARGEST = 64  # numerators and denominators of a constant factor
 FEW = 3  # numbers at one point: they are in some simple ratio by chance
-SHARP = 1e-5  # the largest slope has to be known at least so well
+SHARP = 4e-5  # the largest slope has to be known at least so well
 
 
 # --- scripts ------------------------------------------------------------------------------------------------------
@@ -58,7 +58,7 @@ def by_differences(case: Case) -> Outcome:
     role = "the gradient" if case.subject.kind == "gradient" else "the claim"
     entry_name = case.part if case.plane else None
     judged = ByDifferences(
-        survey, name_of(case), case.target.type.shape, partial(beside, case), role, entry_name=entry_name
+        survey, case.target_name, case.target.type.shape, partial(surveys_nearby, case), role, entry_name=entry_name
     )
     found = judged.verdict()
     if found.verdict == "AGREES" and not case.smooth_tie:
@@ -74,21 +74,16 @@ def by_differences(case: Case) -> Outcome:
     return found._replace(evidence={**found.evidence, "steps": step_sequences.STEPS})
 
 
-def name_of(case: Case) -> str:
-    """What a report calls that which the gradient is taken by."""
-    return case.own_leaf or case.subject.text
-
-
 def surveyed(case: Case, values: Values) -> Survey:
     """The survey of one point; nothing has been measured."""
     f, x = moving(case.output, [case.target], values)
     claims = parts_of(evaluated([case.subject.judged], values, "complex128" if case.plane else "float64")[0])
     rtol, domain = case.subject.rtol or 0.0, None if case.plane else case.subject.domain
-    one = np.ones((1, 1))
-    return Survey(f, x, {name_of(case): slice(0, x.size)}, one, claims[None], np.zeros(1), case.seed, rtol, domain)
+    slices, one = {case.target_name: slice(0, x.size)}, np.ones((1, 1))
+    return Survey(f, x, slices, one, claims[None], np.zeros(1), case.seed, rtol, domain)
 
 
-def beside(case: Case) -> list[Survey]:
+def surveys_nearby(case: Case) -> list[Survey]:
     """Surveys of points near the given one, along one direction each."""
     nearby = [values for values, _ in case.nearby] or case.beside([case.own_leaf], case.samples)
     found = [surveyed(case, values) for values in nearby]
@@ -101,35 +96,38 @@ def beside(case: Case) -> list[Survey]:
 
 
 class ByDifferences:
-    """The verdict on the gradient with respect to one argument, from surveys of the point and of points beside it.
+    """The verdict on the gradient with respect to one argument, from surveys of the point and of points nearby.
 
     `role` is what gives the judged gradient, `row_names` name the judged combinations of outputs, `entry_name` the
-    entries of the point. A contradiction leaves it open.
+    entries of the point; `doubt` is why no contradiction refutes, "" where one may. Relative gaps up to `precise` are
+    a matter of digits.
     """
-
-    refutes = False  # whether differences alone may
 
     def __init__(
         self,
         survey: Survey,
         name: str,
         shape: tuple[int, ...],
-        beside: Callable[[], list[Survey]] = list,
+        nearby: Callable[[], list[Survey]] = list,
         role: str = "the gradient",
         row_names: Sequence[str] = ("",),
         entry_name: Callable[[int], str] | None = None,
+        doubt: str = "no exact oracle could decide",
+        precise: float = 0.0,
     ) -> None:
         self.survey, self.name, self.shape = survey, name, shape
-        self.beside, self.role, self.row_names = beside, role, row_names
+        self.nearby, self.role, self.row_names = nearby, role, row_names
+        self.doubt, self.precise = doubt, precise
         self.part = survey.slices[name]
         self.entry_name = entry_name or (lambda entry: f"{name}{position(entry - self.part.start, shape)}")
         self.own, self.found = survey.findings(name)
 
     def verdict(self) -> Outcome:
         """What differences say where f looks smooth."""
-        wrong = [one for one in self.found if one.state in ("differs", "not finite")]
-        near = [one for one in self.found if one.state == "near"]
-        agreeing = [one for one in self.found if one.state == "agrees"]
+        wrong, near, agreeing = (
+            [one for one in self.found if one.state in states]
+            for states in (("differs", "not finite"), ("near",), ("agrees",))
+        )
         if wrong:  # a wrong entry says more than a wrong sum of them
             found = self.contradicted(sorted(wrong, key=lambda one: (one.entry is None, -one.ratio)))
         elif near:
@@ -139,256 +137,29 @@ class ByDifferences:
         return found._replace(evidence={**self.basis(), **found.evidence})
 
     def contradicted(self, wrong: Sequence[Finding]) -> Outcome:
-        """The verdict where differences contradict the gradient; the entry that is farthest off comes first."""
-        message = "finite differences contradict it, and no exact oracle could decide"
-        return Outcome("INCONCLUSIVE", f"{message}: {self.gap_text(wrong[0])}", self.worst(wrong))
-
-    def nearly(self, one: Finding) -> Outcome:
-        """The verdict where a slope is too near to be called wrong, and not near enough to be right."""
-        return self.contradicted([one])
-
-    def unseen(self) -> Outcome:
-        """INCONCLUSIVE, since no slope could be compared."""
-        reason = "time ran out before the first comparison"
-        silent = next((one for one in self.found if one.state in ("silent", "still")), None)
-        if silent is not None:
-            reason = silent.seen.estimate.reason or "nothing could be compared"
-            reason = UNMOVED if reason == STILL else reason
-        return Outcome("INCONCLUSIVE", f"finite differences cannot decide: {reason}", {})
-
-    def agreeing(self, spoken: Sequence[Finding]) -> Outcome:
-        """AGREES, unless points nearby say otherwise."""
-        survey = self.survey
-        around = [(one, together(one.joint, self.sure)) for one in self.beside()]
-        beside = [(one, state) for one, state in around if not one.lacks]
-        against = [one for one, state in beside if state == "differs"]
-        if against and (not self.refutes or len(against) == len(beside) > 1):
-            return self.only_here(against[0])
-        points = 1 + sum(1 for _, state in beside if state == "agrees")
-        both = (*survey.joint, *survey.entries)
-        largest = max((abs(one.claimed) * survey.scale_of(one) for one in both if one.state == "agrees"), default=0.0)
-        bound, bound_told = self.bound(spoken, largest)
-        evidence: Evidence = {"points": points, "bound": bound}
-        if against:
-            evidence["beside"] = f"differs at {len(against)} of {len(beside)} points nearby: is there a branch?"
-        covered = self.covered()
-        message = f"finite differences agree at {counted(points, 'point')} to {bound_told}"
-        message += f" ({covered})" if covered else ""
-        special = next((one for one, state in around if one.lacks and state == "differs"), None)
-        if special is not None and not against and self.refutes:
-            worst = max(special.joint, key=lambda one: one.ratio)
-            kind = f"{self.name} is not {special.lacks}"
-            evidence["not_in_general"] = {"where": kind, **self.both_at(special, worst)}
-            message += f"; warning: wrong where {kind}: {self.both_numbers(worst, ' along a direction')}"
-        rest = sum(1 for one in self.own if one.state in ("silent", "still"))
-        if rest:
-            message += f"; {counted(rest, 'slope')} could not be measured"
-        return Outcome("AGREES", message, evidence)
-
-    def only_here(self, where: Survey) -> Outcome:
-        """The verdict where a gradient that is right at the point is wrong beside it."""
-        worst = max(where.joint, key=lambda one: one.ratio)
-        gap = self.both_numbers(worst, " along a direction")
-        evidence = {
-            "counterexample": {**self.both_at(where, worst), "bound": worst.seen.estimate.bound},
-            "ladder": steps_shown(worst),
-        }
-        verdict = "DISAGREES" if self.refutes else "INCONCLUSIVE"
-        return Outcome(verdict, f"(numerical) it is right at the given point only: near it, {gap}", evidence)
-
-    def both_at(self, other: Survey, one: Finding) -> Evidence:
-        """The value of the argument at a point near the given one, and both slopes there."""
-        moved = other.x[self.part].reshape(self.shape).tolist()
-        return {"at": {self.name: moved}, "claimed": one.claimed, "differences": one.seen.estimate.value}
-
-    def sure(self, one: Finding) -> bool:
-        """Whether a finding contradicts the claim with the certainty that differences can have."""
-        return contradicted(one)
-
-    # --- what a verdict shows ---------------------------------------------------------------------------------------
-
-    def basis(self) -> Evidence:
-        """What every verdict carries: Taylor's rates, noise, coverage."""
-        survey = self.survey
-        rates = [step_sequences.taylor_rate(one.seen, one.claimed) for one in survey.joint if one.row == 0]
-        found: Evidence = {"basis": "numerical"}
-        if any(rate is not None for rate in rates):
-            found["taylor_rates"] = [None if rate is None else round(rate, 2) for rate in rates]
-        noise = [n / abs(h) if h else n for n, h in zip(survey.noise, survey.here, strict=True) if n]
-        if noise:
-            found["noise"] = float(f"{max(noise):.1g}")
-        covered = self.covered()
-        if covered:
-            found["covered"] = covered
-        return found
-
-    def label(self, one: Finding) -> str:
-        """What a finding is about: `x[2]`, `output 1 with respect to x[2]`, `x along a direction`."""
-        by = f"{self.name} along a direction" if one.entry is None else self.entry_name(one.entry)
-        row = self.row_names[one.row]
-        return f"{row} with respect to {by}" if row else by
-
-    def gap_text(self, one: Finding) -> str:
-        """What a finding is about, what is claimed, and what differences give."""
-        return f"{self.label(one)}: {self.both_numbers(one)}"
-
-    def both_numbers(self, one: Finding, where: str = "") -> str:
-        """The claim and the differences in one sentence."""
-        value, bound, _ = one.seen.estimate
-        return f"{self.role} gives {one.claimed!r}{where}, finite differences give {value!r} +- {bound:.1g}"
-
-    def covered(self) -> str:
-        """How much of the array was checked, and how much was not; "" where each entry had steps of its own."""
-        survey = self.survey
-        size = self.part.stop - self.part.start
-        seen = {one.entry for one in self.own}
-        groups = self.agreeing_groups()
-        together = seen.union(*(group.entries.tolist() for group in groups))
-        if len(seen) == size and not survey.unfinished:
-            return ""
-        told = f"all {size:,} entries" if len(together) == size else f"{len(together):,} of {size:,} entries"
-        told += f" in {counted(len(groups), 'group')}" if groups else ""
-        told += f" and {counted(len(survey.joint) // len(self.row_names), 'random direction')}"
-        left = size - len(together)
-        return told + (f"; {left:,} not checked individually" if left else "")
-
-    def agreeing_groups(self) -> list[Group]:
-        """The groups of entries of a large array in which something was seen that agrees."""
-        groups = self.survey.groups.get(self.name, ())
-        return [group for group in groups if any(one.state == "agrees" for one in group.findings)]
-
-    def bound(self, spoken: Sequence[Finding], largest: float) -> tuple[float, str]:
-        """The relative bound to which the claims hold (of a large array: of its largest entry), and its text."""
-        groups = self.agreeing_groups()
-        if not groups or not largest > 0:
-            found = max(self.relative(one, largest) for one in spoken)
-            return found, f"{found:.1g}" + ("" if largest > 0 else " (absolute: the gradient is zero)")
-        size = self.survey.scale_of
-        alone = [one.seen.estimate.bound * size(one) / largest for one in self.own if one.state == "agrees"]
-        found = max([*alone, *(group.bound for group in groups)])
-        smallest = max(group.own for group in groups)
-        told = f", the smallest to {smallest:.1g} relative to itself" if smallest < 1 else ""
-        return found, f"{found:.1g} of the largest entry{told}"
-
-    def relative(self, one: Finding, largest: float) -> float:
-        """The bound of a finding relative to its slope, or to the largest slope where its own is negligible."""
-        size = self.survey.scale_of(one)
-        own, bound = abs(one.claimed) * size, one.seen.estimate.bound * size
-        if not largest > 0:
-            return bound
-        return bound / (own if own > SMALL * largest else largest)
-
-    def worst(self, found: Sequence[Finding]) -> Evidence:
-        """The entries farthest from their claims, with both numbers and the bound; and how many are wrong."""
-        entries = range(self.part.start, self.part.stop)
-        seen = {(one.row, one.entry): one for one in found if one.entry in entries}
-        single = {key: one for key, one in seen.items() if self.row_names[one.row] != COMBINED}
-        seen = single or seen  # an output by itself says more than a combination of all of them
-        wrong = [one for one in seen.values() if one.state in ("near", "differs", "not finite")]
-        rows = []
-        for one in sorted(wrong, key=lambda one: -one.ratio)[:SHOWN]:
-            value, bound = one.seen.estimate.value, float(f"{one.seen.estimate.bound:.1g}")
-            rows.append({"entry": self.label(one), "claimed": one.claimed, "differences": value, "bound": bound})
-        if not rows:
-            return {}
-        what = "slopes" if len(self.row_names) > 1 else "entries"
-        return {"worst": rows, "wrong": f"{len(wrong)} of {len(seen)} {what} that were checked"}
-
-
-def steps_shown(one: Finding, of: str = "") -> Evidence:
-    """A step sequence: the steps, the slope from each, the best estimate of it, and the claim."""
-    value, bound, _ = one.seen.estimate
-    steps, slopes = one.seen.steps.tolist(), one.seen.slopes.tolist()
-    return StepSequence(steps, slopes, of, claimed=one.claimed, estimate=value, bound=bound).evidence()
-
-
-# --- black boxes ------------------------------------------------------------------------------------------------------
-
-
-class BlackBox(ByDifferences):
-    """The verdict on the gradient with respect to one argument of a black box.
-
-    It is refuted where f is `steady`, which is to give the same values when it is called again.
-    """
-
-    def __init__(
-        self,
-        box: Box,
-        survey: Survey,
-        name: str,
-        nearby: Callable[[], list[Survey]],
-        row_names: Sequence[str],
-        steady: bool,
-        digits: str,
-    ) -> None:
-        super().__init__(survey, name, box.shape_of(name), nearby, box.role, row_names)
-        self.box, self.refutes = box, steady
-        self.precise = DIGITS.get(digits, DIGITS["float64"])
-
-    def verdict(self) -> Outcome:
-        """The verdict; INCONCLUSIVE where there was no time to finish: how far it came depends on the machine."""
-        try:
-            if self.survey.unfinished:
-                raise OutOfTime
-            found = self.not_smooth()
-            return super().verdict() if found is None else found._replace(evidence={**self.basis(), **found.evidence})
-        except OutOfTime:
-            told = f"time ran out ({self.box.seconds:g} s) before a verdict: allow more with --timeout"
-            return Outcome("INCONCLUSIVE", told, {})
-
-    def basis(self) -> Evidence:
-        """What every verdict shows; of several outputs how far pulled-back cotangents are off, too."""
-        found = super().basis()
-        joint = [one for one in self.survey.joint if one.state in ("agrees", "differs")]
-        if self.box.size > 1 and joint:
-            found["dot_product"] = float(f"{max(one.gap / max(abs(one.claimed), 1e-300) for one in joint):.1g}")
-        single = [one for one in self.own if one.state in ("agrees", "near", "differs")]
-        if single:
-            worst = max(single, key=lambda one: one.ratio)
-            label = self.label(worst) if len(single) > 1 else ""
-            found["witnesses"] = of_black_box(self.role, worst, label)
-        return found
-
-    def contradicted(self, wrong: Sequence[Finding]) -> Outcome:
-        """Differences contradict the claim: how surely, and how it is wrong."""
+        """Differences contradict the claim: how surely, and how it is wrong; the entry farthest off comes first."""
         plain = [w for w in wrong if w.entry is not None and w.state == "differs"]
         single = [w for w in plain if self.row_names[w.row] != COMBINED]
         one = next(iter((*single, *plain, *wrong)))
         reason = one.seen.estimate.reason
         if one.state == "not finite" and reason not in (None, STILL):
-            told = f"{self.label(one)} is {one.claimed}, and finite differences cannot decide: {reason}"
-            return Outcome("INCONCLUSIVE", told, {})
+            text = f"{self.label(one)} is {one.claimed}, and finite differences cannot decide: {reason}"
+            return Outcome("INCONCLUSIVE", text, {})
         if all(w.gap <= self.precise * max(abs(w.claimed), abs(w.seen.estimate.value)) < math.inf for w in wrong):
             return self.imprecise(one)
         evidence = {**self.worst([*wrong, *self.own]), "ladder": steps_shown(one, self.label(one))}
-        told, relative = self.gap_text(one), relative_gap(one)
+        text, relative = f"{self.label(one)}: {self.both_numbers(one)}", relative_gap(one)
         if relative < ALIKE:
-            told += f" (a relative {relative:.0g}: if f is computed approximately, rtol= allows for it)"
-        doubt = self.doubt(one, evidence)
-        if doubt:
-            return Outcome("INCONCLUSIVE", f"{told}; {doubt}", evidence)
-        if relative < SLIGHT:
-            return Outcome("INCONCLUSIVE", told, evidence)
-        return disagrees(f"(numerical) {told}", evidence, self.readings())
+            text += f" (a relative {relative:.0g}: if f is computed approximately, rtol= allows for it)"
+        doubt = self.doubts(one, evidence)
+        if doubt or relative < SLIGHT:
+            return Outcome("INCONCLUSIVE", f"{text}; {doubt}" if doubt else text, evidence)
+        return disagrees(f"(numerical) {text}", evidence, self.readings())
 
-    def nearly(self, one: Finding) -> Outcome:
-        """IMPRECISE where the gap is a matter of digits, else INCONCLUSIVE."""
-        if one.gap <= self.precise * abs(one.claimed):
-            return self.imprecise(one)
-        return Outcome("INCONCLUSIVE", f"{self.gap_text(one)}, too close to tell them apart", self.worst(self.found))
-
-    def imprecise(self, one: Finding) -> Outcome:
-        """IMPRECISE: the claim is right to many digits, but not to all."""
-        digits = max(1, math.floor(-math.log10(max(relative_gap(one), 1e-16))))
-        told = f"{self.label(one)} agrees to {digits} digits only: rounding, or a constant with too few digits"
-        return Outcome("IMPRECISE", told, self.worst([one]))
-
-    def doubt(self, one: Finding, evidence: Evidence) -> str:
-        """Why a contradiction is not a refutation; nothing where it is one."""
-        if not self.refutes:
-            return "but f returns different values when called again"
-        if one.state == "not finite":
-            return ""
+    def doubts(self, one: Finding, evidence: Evidence) -> str:
+        """Why a contradiction is not a refutation; "" where it is one."""
+        if self.doubt or one.state == "not finite":
+            return self.doubt
         seen = step_sequences.decades(one.seen, one.claimed, one.slack)
         evidence["decades"] = round(math.log10(seen), 1) if seen else 0.0
         if one.gap <= step_sequences.doubt(one.seen) or step_sequences.divided(one.seen, one.claimed):
@@ -413,11 +184,216 @@ class BlackBox(ByDifferences):
         predicted = sum(slopes[i].value * float(d[i]) for i in range(survey.x.size))
         return abs(other.seen.estimate.value - predicted) <= PREDICTED * other.gap
 
+    def readings(self) -> list[Reading]:
+        """How a refuted gradient may be wrong."""
+        return []
+
+    def nearly(self, one: Finding) -> Outcome:
+        """IMPRECISE where the gap is a matter of digits, else INCONCLUSIVE: neither called wrong nor right."""
+        if one.gap <= self.precise * abs(one.claimed):
+            return self.imprecise(one)
+        text = f"{self.label(one)}: {self.both_numbers(one)}, too close to tell them apart"
+        return Outcome("INCONCLUSIVE", text, self.worst(self.found))
+
+    def imprecise(self, one: Finding) -> Outcome:
+        """IMPRECISE: the claim is right to many digits, but not to all."""
+        digits = max(1, math.floor(-math.log10(max(relative_gap(one), 1e-16))))
+        text = f"{self.label(one)} agrees to {digits} digits only: rounding, or a constant with too few digits"
+        return Outcome("IMPRECISE", text, self.worst([one]))
+
+    def unseen(self) -> Outcome:
+        """INCONCLUSIVE, since no slope could be compared."""
+        reason = "time ran out before the first comparison"
+        silent = next((one for one in self.found if one.state in ("silent", "still")), None)
+        if silent is not None:
+            reason = silent.seen.estimate.reason or "nothing could be compared"
+            reason = UNMOVED if reason == STILL else reason
+        return Outcome("INCONCLUSIVE", f"finite differences cannot decide: {reason}", {})
+
+    def agreeing(self, spoken: Sequence[Finding]) -> Outcome:
+        """AGREES, unless points nearby say otherwise."""
+        around = [(one, together(one.joint, self.sure)) for one in self.nearby()]
+        nearby = [(one, state) for one, state in around if not one.lacks]
+        against = [one for one, state in nearby if state == "differs"]
+        if against and len(against) == len(nearby) > 1:
+            return self.only_here(against[0])
+        points = 1 + sum(1 for _, state in nearby if state == "agrees")
+        bound, bound_text = self.bound(spoken)
+        evidence: Evidence = {"points": points, "bound": bound}
+        if against:
+            evidence["beside"] = f"differs at {len(against)} of {len(nearby)} points nearby: is there a branch?"
+        covered = self.covered()
+        message = f"finite differences agree at {counted(points, 'point')} to {bound_text}"
+        message += f" ({covered})" if covered else ""
+        special = next((one for one, state in around if one.lacks and state == "differs"), None)
+        if special is not None and not against and not self.doubt:
+            worst = max(special.joint, key=lambda one: one.ratio)
+            kind = f"{self.name} is not {special.lacks}"
+            evidence["not_in_general"] = {"where": kind, **self.both_at(special, worst)}
+            message += f"; warning: wrong where {kind}: {self.both_numbers(worst, ' along a direction')}"
+        rest = sum(1 for one in self.own if one.state in ("silent", "still"))
+        if rest:
+            message += f"; {counted(rest, 'slope')} could not be measured"
+        return Outcome("AGREES", message, evidence)
+
+    def only_here(self, where: Survey) -> Outcome:
+        """The verdict where a gradient that is right at the point is wrong at all points nearby."""
+        worst = max(where.joint, key=lambda one: one.ratio)
+        gap = self.both_numbers(worst, " along a direction")
+        evidence = {
+            "counterexample": {**self.both_at(where, worst), "bound": worst.seen.estimate.bound},
+            "ladder": steps_shown(worst),
+        }
+        verdict = "INCONCLUSIVE" if self.doubt else "DISAGREES"
+        return Outcome(verdict, f"(numerical) it is right at the given point only: near it, {gap}", evidence)
+
+    def both_at(self, other: Survey, one: Finding) -> Evidence:
+        """The value of the argument at a point near the given one, and both slopes there."""
+        moved = other.x[self.part].reshape(self.shape).tolist()
+        return {"at": {self.name: moved}, "claimed": one.claimed, "differences": one.seen.estimate.value}
+
     def sure(self, one: Finding) -> bool:
         """Whether a finding contradicts the claim for certain, over two decades of steps and by more than digits."""
         digits = self.precise * max(abs(one.claimed), abs(one.seen.estimate.value))
         decades = step_sequences.decades(one.seen, one.claimed, one.slack)
-        return one.gap > digits and decades >= step_sequences.DECADES and super().sure(one)
+        return one.gap > digits and decades >= step_sequences.DECADES and contradicted(one)
+
+    # --- what a verdict shows ---------------------------------------------------------------------------------------
+
+    def basis(self) -> Evidence:
+        """What every verdict carries: Taylor's rates, noise, coverage."""
+        survey = self.survey
+        rates = [step_sequences.taylor_rate(one.seen, one.claimed) for one in survey.joint if one.row == 0]
+        found: Evidence = {"basis": "numerical"}
+        if any(rate is not None for rate in rates):
+            found["taylor_rates"] = [None if rate is None else round(rate, 2) for rate in rates]
+        noise = [n / abs(h) if h else n for n, h in zip(survey.noise, survey.here, strict=True) if n]
+        if noise:
+            found["noise"] = float(f"{max(noise):.1g}")
+        if covered := self.covered():
+            found["covered"] = covered
+        return found
+
+    def label(self, one: Finding) -> str:
+        """What a finding is about: `x[2]`, `output 1 with respect to x[2]`, `x along a direction`."""
+        by = f"{self.name} along a direction" if one.entry is None else self.entry_name(one.entry)
+        row = self.row_names[one.row]
+        return f"{row} with respect to {by}" if row else by
+
+    def both_numbers(self, one: Finding, where: str = "") -> str:
+        """The claim and the differences in one sentence."""
+        value, bound, _ = one.seen.estimate
+        return f"{self.role} gives {one.claimed!r}{where}, finite differences give {value!r} +- {bound:.1g}"
+
+    def covered(self) -> str:
+        """How much of the array was checked, and how much was not; "" where each entry had steps of its own."""
+        survey, groups = self.survey, self.agreeing_groups()
+        size = self.part.stop - self.part.start
+        seen = {one.entry for one in self.own}
+        if len(seen) == size and not survey.unfinished:
+            return ""
+        count = len(seen.union(*(group.entries.tolist() for group in groups)))
+        text = f"all {size:,} entries" if count == size else f"{count:,} of {size:,} entries"
+        text += f" in {counted(len(groups), 'group')}" if groups else ""
+        text += f" and {counted(len(survey.joint) // len(self.row_names), 'random direction')}"
+        return text + (f"; {size - count:,} not checked individually" if count < size else "")
+
+    def agreeing_groups(self) -> list[Group]:
+        """The groups of entries of a large array in which something was seen that agrees."""
+        groups = self.survey.groups.get(self.name, ())
+        return [group for group in groups if any(one.state == "agrees" for one in group.findings)]
+
+    def bound(self, spoken: Sequence[Finding]) -> tuple[float, str]:
+        """The relative bound to which claims hold, and its text.
+
+        It is relative to the largest slope where a claim's own is negligible, and for the groups of a large array.
+        """
+        size, groups = self.survey.scale_of, self.agreeing_groups()
+        both = (*self.survey.joint, *self.survey.entries)
+        largest = max((abs(one.claimed) * size(one) for one in both if one.state == "agrees"), default=0.0)
+        if not largest > 0:
+            found = max(one.seen.estimate.bound * size(one) for one in spoken)
+            return found, f"{found:.1g} (absolute: the gradient is zero)"
+        if not groups:
+            slopes = [(one.seen.estimate.bound * size(one), abs(one.claimed) * size(one)) for one in spoken]
+            found = max(bound / (own if own > SMALL * largest else largest) for bound, own in slopes)
+            return found, f"{found:.1g}"
+        alone = [one.seen.estimate.bound * size(one) / largest for one in self.own if one.state == "agrees"]
+        found = max([*alone, *(group.bound for group in groups)])
+        smallest = max(group.own for group in groups)
+        text = f", the smallest to {smallest:.1g} relative to itself" if smallest < 1 else ""
+        return found, f"{found:.1g} of the largest entry{text}"
+
+    def worst(self, found: Sequence[Finding]) -> Evidence:
+        """The entries farthest from their claims, with both numbers and the bound; and how many are wrong."""
+        entries = range(self.part.start, self.part.stop)
+        seen = {(one.row, one.entry): one for one in found if one.entry in entries}
+        single = {key: one for key, one in seen.items() if self.row_names[one.row] != COMBINED}
+        seen = single or seen  # an output by itself says more than a combination of all of them
+        wrong = [one for one in seen.values() if one.state in ("near", "differs", "not finite")]
+        rows = []
+        for one in sorted(wrong, key=lambda one: -one.ratio)[:SHOWN]:
+            value, bound = one.seen.estimate.value, float(f"{one.seen.estimate.bound:.1g}")
+            rows.append({"entry": self.label(one), "claimed": one.claimed, "differences": value, "bound": bound})
+        what = "slopes" if len(self.row_names) > 1 else "entries"
+        return {"worst": rows, "wrong": f"{len(wrong)} of {len(seen)} {what} that were checked"} if rows else {}
+
+
+def steps_shown(one: Finding, of: str = "") -> Evidence:
+    """A step sequence: the steps, the slope from each, the best estimate of it, and the claim."""
+    value, bound, _ = one.seen.estimate
+    steps, slopes = one.seen.steps.tolist(), one.seen.slopes.tolist()
+    return StepSequence(steps, slopes, of, claimed=one.claimed, estimate=value, bound=bound).evidence()
+
+
+def relative_gap(one: Finding) -> float:
+    """How far the claim is off, relative to the slope by differences."""
+    return one.gap / max(abs(one.seen.estimate.value), 1e-300)
+
+
+# --- black boxes ------------------------------------------------------------------------------------------------------
+
+
+class BlackBox(ByDifferences):
+    """The verdict on the gradient with respect to one argument of a black box, in numbers of the kind `digits`."""
+
+    def __init__(
+        self,
+        box: Box,
+        survey: Survey,
+        name: str,
+        nearby: Callable[[], list[Survey]],
+        row_names: Sequence[str],
+        doubt: str,
+        digits: str,
+    ) -> None:
+        precise = DIGITS.get(digits, DIGITS["float64"])
+        super().__init__(survey, name, box.shape_of(name), nearby, box.role, row_names, doubt=doubt, precise=precise)
+        self.box = box
+
+    def verdict(self) -> Outcome:
+        """The verdict; INCONCLUSIVE where there was no time to finish: how far it came depends on the machine."""
+        try:
+            if self.survey.unfinished:
+                raise OutOfTime
+            found = self.not_smooth()
+            return super().verdict() if found is None else found._replace(evidence={**self.basis(), **found.evidence})
+        except OutOfTime:
+            text = f"time ran out ({self.box.seconds:g} s) before a verdict: allow more with --timeout"
+            return Outcome("INCONCLUSIVE", text, {})
+
+    def basis(self) -> Evidence:
+        """What every verdict shows; of several outputs how far pulled-back cotangents are off, too."""
+        found = super().basis()
+        joint = [one for one in self.survey.joint if one.state in ("agrees", "differs")]
+        if self.box.size > 1 and joint:
+            found["dot_product"] = float(f"{max(one.gap / max(abs(one.claimed), 1e-300) for one in joint):.1g}")
+        single = [one for one in self.own if one.state in ("agrees", "near", "differs")]
+        if single:
+            worst = max(single, key=lambda one: one.ratio)
+            label = self.label(worst) if len(single) > 1 else ""
+            found["witnesses"] = of_black_box(self.role, worst, label)
+        return found
 
     # --- kinks -----------------------------------------------------------------------------------------------
 
@@ -428,31 +404,24 @@ class BlackBox(ByDifferences):
         if survey.x.size == 1:  # a direction is the entry once more
             suspects = [one for one in suspects if one.entry is not None]
         entries = list(dict.fromkeys(one.entry for one in suspects if one.entry is not None))[:EXAMINED]
-        joint = [one for one in suspects if one.entry is None]
-        if not suspects or (joint and not entries and part.stop - part.start > EXAMINED):
+        if not suspects or (not entries and part.stop - part.start > EXAMINED):
             return None
-        looked = entries or list(range(part.start, part.stop))
+        examined = entries or list(range(part.start, part.stop))
         row = suspects[0].row
 
         def output(points: Floats) -> Floats:
             combined: Floats = survey.f(points) @ survey.weights[row]
             return combined
 
-        seen = step_sequences.behaviour(output, survey.x, looked, joint=not entries, seed=survey.seed)
-        if seen.verdict == "BOUNDARY":
-            real = None in (*seen.left, *seen.right) or any(vertical(one.seen) for one in suspects)
-        else:
-            real = any(suspicious(one.seen) for one in suspects)
-            real = real and (seen.verdict == "DISCONTINUOUS" or entries_bend(seen, suspects))
-        if seen.verdict == "smooth" or not real:  # a kink near the point, or steps that rounding makes
+        seen = step_sequences.behaviour(output, survey.x, examined, joint=not entries, seed=survey.seed)
+        if seen.verdict == "smooth" or not self.shown_by(suspects, seen):  # a kink nearby, or steps of rounding
             return None
         slopes = [side for side in (*seen.left, *seen.right) if side is not None and math.isfinite(side)]
         if survey.noise[row] and not (
             seen.verdict == "KINK" and max(slopes) - min(slopes) > 0.01 * max(map(abs, slopes))
         ):
             return None
-        returned = [float(survey.claims[row, i]) for i in looked]
-        labels = [self.entry_name(i) for i in looked]
+        labels = [self.entry_name(i) for i in examined]
         apart = (label for label, *both in zip(labels, seen.left, seen.right, strict=True) if both[0] != both[1])
         what = "f has a kink here" if seen.verdict == "KINK" else "f has no derivative here"
         if seen.verdict == "DISCONTINUOUS":
@@ -460,6 +429,7 @@ class BlackBox(ByDifferences):
             what = f"{below} from below, {seen.value:.6g} at the point, {above} from above"
         elif self.shape and (label := next(apart, None)):
             what += f" with respect to {label}"
+        returned = [float(survey.claims[row, i]) for i in examined]
         return nonsmooth_outcome(seen, returned, what, {"bound": seen.bound, "entries": labels})
 
     def invisible(self, one: Finding) -> bool:
@@ -468,98 +438,87 @@ class BlackBox(ByDifferences):
             return one.seen.estimate.reason is not None
         return one.state == "silent" and not (self.survey.noise[one.row] > 0 and one.seen.errors.size)
 
+    def shown_by(self, suspects: Sequence[Finding], seen: step_sequences.Behaviour) -> bool:
+        """Whether the steps of the suspects bend as far as the slopes on both sides say; directions always do."""
+        if seen.verdict == "BOUNDARY":
+            return None in (*seen.left, *seen.right) or any(vertical(one.seen) for one in suspects)
+        pairs = [pair for pair in zip(seen.left, seen.right, strict=True) if None not in pair and pair[0] != pair[1]]
+        entries = [one for one in suspects if one.entry is not None]
+        if seen.verdict == "KINK" and pairs and entries:
+            bends = any(bent(one.seen, left or 0.0, right or 0.0) for one in entries for left, right in pairs)
+            return bends and any(suspicious(one.seen) for one in suspects)
+        return any(suspicious(one.seen) for one in suspects)
+
     # --- how it is wrong -----------------------------------------------------------------------------------------
 
     def readings(self) -> list[Reading]:
         """How the gradient of a scalar, or a Jacobian, may be wrong; needs every entry of the argument."""
-        known = self.known(self.name)
-        if known is None or not sharp(known) or known.fits(known.claimed):
+        box, known = self.box, self.known(self.name)
+        if known is None or known.fits(known.claimed):
             return []
-        box = self.box
         shapes = [box.shape_of(other) for other in box.slices]
         sizes = [*map(math.prod, shapes), *(n for shape in shapes for n in shape)]
         others = {other: self.known(other) for other in box.slices if other != self.name} if box.size == 1 else {}
-        arrays = {one.name: one.array for one in box.arguments if one.array is not None}
-        arrays |= {one.name: one.given for one in box.arguments if getattr(one.given, "dtype", None) == np.float64}
-        arrays["f"] = np.asarray(box.value(box.x))
-        twins = {key: [one.right] for key, one in others.items() if one is not None and sharp(one)}
+        twins = {other: [one.right] for other, one in others.items() if one is not None}
         what = "Jacobian" if box.size > 1 else "gradient"
         found = readings([known], sizes, twins, what, "arguments: the claim is the gradient with respect to", LARGEST)
         if known.right.size < FEW:
-            again = [one.factor for one in readings(self.elsewhere(), sizes, largest=LARGEST)]
+            joint = [one for survey in self.nearby() for one in survey.joint]
+            elsewhere = [comparison([one]) for one in joint if one.state not in ("silent", "still", "not finite")]
+            again = [one.factor for one in readings(elsewhere, sizes, largest=LARGEST)]
             found = [one for one in found if one.factor in (None, "-1", *again)]
-        return found or _missing_factor(known, arrays, box.size > 1) or of_entries([known], what)
+        return found or self.missing_factor(known) or of_entries([known], what)
 
     def known(self, name: str) -> Comparison | None:
-        """Slopes, bounds and claim of an argument, where every entry was seen; of several outputs as their Jacobian."""
+        """Slopes, bounds and claims of an argument, of several outputs as their Jacobian.
+
+        None where not every entry was seen, and where bounds are too wide to distinguish patterns.
+        """
         survey, part = self.survey, self.survey.slices[name]
         rows = [k for k, row in enumerate(self.row_names) if row != COMBINED]
-        if len(rows) < self.box.size:
-            return None
         seen = {(one.row, one.entry): one for one in survey.entries if one.state not in ("silent", "still")}
         cells = [(k, i) for k in rows for i in range(part.start, part.stop)]
-        if not seen.keys() >= {*cells}:
+        if len(rows) < self.box.size or not seen.keys() >= {*cells}:
             return None
         shape = (len(rows), part.stop - part.start) if len(rows) > 1 else self.box.shape_of(name)
-        slopes, bounds = np.array([seen[cell].seen.estimate[:2] for cell in cells]).T.reshape(2, *shape)
-        return seen_by_differences(slopes, bounds, survey.claims[rows][:, part].reshape(shape))
+        one = comparison([seen[cell] for cell in cells], shape)
+        largest = float(np.abs(one.right).max(initial=0.0))
+        sharp = largest > 0 and bool(np.isfinite(one.claimed).all()) and float(one.slack.max()) <= SHARP * largest
+        return one if sharp else None
 
-    def elsewhere(self) -> list[Comparison]:
-        """The slopes along one direction each at points near the given one, where this argument has moved."""
-        joint = [one for survey in self.beside() for one in survey.joint]
-        known = [one for one in joint if one.state not in ("silent", "still", "not finite")]
-        return [seen_by_differences(*map(np.asarray, (*one.seen.estimate[:2], one.claimed))) for one in known]
+    def missing_factor(self, known: Comparison) -> list[Reading]:
+        """An array by which the claim, or its wrong columns of a Jacobian, has to be multiplied; of three entries."""
+        box, claimed, wrong, where = self.box, known.claimed, known.misses(known.claimed), ""
+        arrays = {one.name: one.array for one in box.arguments if one.array is not None}
+        arrays |= {one.name: one.given for one in box.arguments if getattr(one.given, "dtype", None) == np.float64}
+        arrays["f"] = np.asarray(box.value(box.x))
+        shapes: list[tuple[int, ...]] = [claimed.shape]
+        if box.size == 1:
+            arrays["the claim"] = claimed
+        else:
+            shapes = [(claimed.shape[0], 1), (1, claimed.shape[1])]
+            columns = np.flatnonzero(wrong.any(axis=0))
+            if columns.size < claimed.shape[1]:
+                where = f" in the column{'s' * (columns.size > 1)} {', '.join(map(str, columns))}"
+            wrong = np.broadcast_to(wrong.any(axis=0), claimed.shape)
+        fitting = ((name, array, shape) for name, array in arrays.items() for shape in shapes)
+        for name, array, shape in fitting:
+            for text, factor in factors(name, array.reshape(shape)) if array.size == math.prod(shape) else ():
+                numbers = np.broadcast_to(factor, claimed.shape)[wrong]
+                if np.unique(numbers).size >= FEW and known.fits(np.where(wrong, factor * claimed, claimed)):
+                    text = f"consistent with a missing factor: {text} times the claim is right{where}"
+                    return [Reading("missing factor", text)]
+        return []
 
 
-def relative_gap(one: Finding) -> float:
-    """How far the claim is off, relative to the slope by differences."""
-    return one.gap / max(abs(one.seen.estimate.value), 1e-300)
-
-
-def entries_bend(seen: step_sequences.Behaviour, suspects: Sequence[Finding]) -> bool:
-    """Whether the steps of the suspects bend as far as the slopes on both sides say; directions count as they are."""
-    pairs = [pair for pair in zip(seen.left, seen.right, strict=True) if None not in pair and pair[0] != pair[1]]
-    own = [one for one in suspects if one.entry is not None]
-    if not pairs or not own:
-        return any(suspicious(one.seen) for one in suspects)
-    return any(bent(one.seen, left or 0.0, right or 0.0) for one in own for left, right in pairs)
-
-
-def seen_by_differences(slopes: Floats, bounds: Floats, claimed: Floats) -> Comparison:
-    """A gradient as differences see it, with its error bounds, beside the claim."""
+def comparison(found: Sequence[Finding], shape: tuple[int, ...] = ()) -> Comparison:
+    """Slopes by differences, with their error bounds, beside the claims."""
+    columns = np.array([(*one.seen.estimate[:2], one.claimed) for one in found]).T
+    slopes, bounds, claimed = columns.reshape(3, *shape)
     return Comparison(slopes, claimed, 4.0 * bounds + 1e-9 * np.abs(slopes))
 
 
-def sharp(one: Comparison) -> bool:
-    """Whether the numbers are precise enough to distinguish patterns."""
-    largest = float(np.abs(one.right).max(initial=0.0))
-    return largest > 0 and bool(np.isfinite(one.claimed).all()) and float(one.slack.max()) <= 4.0 * SHARP * largest
-
-
-def _missing_factor(known: Comparison, arrays: Mapping[str, Floats], jacobian: bool) -> list[Reading]:
-    """An array that the claim, or its wrong columns of a Jacobian, has to be multiplied with; three entries or more."""
-    claimed = known.claimed
-    wrong = known.misses(claimed)
-    where = ""
-    if jacobian:
-        columns = np.flatnonzero(wrong.any(axis=0))
-        if columns.size < claimed.shape[1]:
-            where = f" in the column{'s' * (columns.size > 1)} {', '.join(map(str, columns))}"
-        wrong = np.broadcast_to(wrong.any(axis=0), claimed.shape)
-    shapes = [(claimed.shape[0], 1), (1, claimed.shape[1])] if jacobian else [claimed.shape]
-    for name, array in {**arrays, **({} if jacobian else {"the claim": claimed})}.items():
-        for shape in shapes:
-            if array.size != np.prod(shape):
-                continue
-            for text, factor in _factors(name, array.reshape(shape)):
-                numbers = np.broadcast_to(factor, claimed.shape)[wrong]
-                if np.unique(numbers).size >= FEW and known.fits(np.where(wrong, factor * claimed, claimed)):
-                    told = f"consistent with a missing factor: {text} times the claim is right{where}"
-                    return [Reading("missing factor", told)]
-    return []
-
-
-def _factors(name: str, array: Floats) -> Iterator[tuple[str, Floats]]:
+def factors(name: str, array: Floats) -> Iterator[tuple[str, Floats]]:
     """Factors that are often forgotten or written twice: an array, its square, 1 minus these, inverses, either sign."""
     with np.errstate(all="ignore"):
         powers = {name: array, f"{name}**2": array**2, f"(1 - {name})": 1 - array, f"(1 - {name}**2)": 1 - array**2}
