@@ -18,6 +18,7 @@ from gradcli.checks.decide.floats import evaluated, evaluator
 from gradcli.checks.formatting import node_text, point_text, position, shortened_list
 from gradcli.checks.oracle.oracle_client import leaf_names
 from gradcli.diagnostics import Diagnostic
+from gradcli.graph.node import reachable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -80,6 +81,7 @@ class Case:
             self.evidence["convention"] = CONVENTION
         if subject.note:
             self.evidence["subject"] = subject.note
+        self.independent = self.output is not None and self.target not in reachable([self.output])
         self.given: Any = None
         self.nearby: list[tuple[Values, Answer]] = []
         self.at_tie = False  # a comparison, or the place of a largest entry, is a tie at the point
@@ -88,7 +90,6 @@ class Case:
         self._floats: dict[tuple[Node, ...], Callable[[Values], list[Floats]]] = {}
         both = [node for node in (subject.judged, subject.left) if node is not None]
         self.number = any(not leaf_names([node]) for node in both)
-        self.at_one_point = self.number or subject.rtol is not None  # a bare number or a tolerance speaks of no other
 
     @property
     def sides(self) -> list[Node]:
@@ -116,33 +117,32 @@ class Case:
                 return Outcome("UNDEFINED", f"{name} holds a value that is not a finite number", {"leaf": name})
         return None
 
-    def value(self, nodes: Sequence[Node]) -> Outcome | None:
-        """UNDEFINED where a value is not real at the point; None where it is, or where that is not decided."""
-        answer = self.exact.values(nodes, self.values)
-        if "problem" in answer:
-            return self.value_in_floats(nodes, answer["reason"])
-        return self.value_of([entry for row in answer["entries"] for entry in row], nodes)
+    def enclosed(self, nodes: Sequence[Node], values: Values | None = None) -> Answer:
+        """Enclosures of nodes, at the point unless another one is given; a problem at a complex one."""
+        if self.plane:
+            return {"problem": "unsupported", "reason": "a complex point"}
+        return self.exact.values(nodes, self.values if values is None else values)
 
-    def value_in_floats(self, nodes: Sequence[Node], reason: str) -> Outcome | None:
-        """UNDEFINED where a float is not finite, for nodes that balls cannot read."""
-        self.tried["balls"] = reason
-        if all(np.isfinite(x).all() for x in self.doubles(nodes)):
-            return None
-        return Outcome("UNDEFINED", "the value is not a finite number here", {"basis": "numerical"})
+    def value(self, nodes: Sequence[Node], answer: Answer | None = None) -> Outcome | None:
+        """UNDEFINED or INCONCLUSIVE where nodes have no value at the point, by floats if no oracle can read them.
 
-    def value_of(self, entries: Sequence[Answer], nodes: Sequence[Node]) -> Outcome | None:
-        """UNDEFINED or INCONCLUSIVE where an enclosed entry has no value; the digits of the others become evidence."""
+        None where they have one, whose digits become evidence. `answer` holds enclosures that are known already.
+        """
+        answer = self.enclosed(nodes) if answer is None else answer
+        entries = [entry for row in answer.get("entries", ()) for entry in row]
         failed = [entry for entry in entries if "failure" in entry]
         for entry in failed:
             if entry["failure"] == "undefined":
                 return self.undefined(entry)
-        if failed:
-            self.tried["balls"] = failed[0]["reason"]
-            if not all(np.isfinite(x).all() for x in self.doubles(nodes)):
-                return Outcome("INCONCLUSIVE", f"the value is out of range: {failed[0]['reason']}", {})
-        else:
+        if not failed and "problem" not in answer:
             self.evidence["value"] = shortened_list([entry["digits"] for entry in entries if "digits" in entry])
-        return None
+            return None
+        reason = self.tried["balls"] = failed[0]["reason"] if failed else answer["reason"]
+        if all(np.isfinite(x).all() for x in self.doubles(nodes)):
+            return None
+        if failed:
+            return Outcome("INCONCLUSIVE", f"the value is out of range: {reason}", {})
+        return Outcome("UNDEFINED", "the value is not a finite number here", {"basis": "numerical"})
 
     def undefined(self, entry: Answer) -> Outcome:
         """UNDEFINED, with the node that fails."""
@@ -156,13 +156,16 @@ class Case:
         text = node_text(node)
         if NAMELESS.search(text):
             text = node.primitive.name
-        told = Diagnostic("GC401", reason, node.span, severity="warning")
-        return Outcome("UNDEFINED", message, {"reason": reason, "node": text.replace("~", "")}, (told,))
+        note = Diagnostic("GC401", reason, node.span, severity="warning")
+        return Outcome("UNDEFINED", message, {"reason": reason, "node": text.replace("~", "")}, (note,))
 
     def of_another_function(self, entry: Answer) -> Outcome | None:
         """INCONCLUSIVE where floats compute another function of complex numbers than the enclosures do."""
-        made, true = float(self.doubles([self.output])[0].real), entry.get("value")
-        if true is None or not np.isfinite(made) or abs(made - true) <= FAR * (1 + abs(true)):
+        true = entry.get("value")
+        if not self.plane or true is None:
+            return None
+        made = float(self.doubles([self.output])[0].real)
+        if not np.isfinite(made) or abs(made - true) <= FAR * (1 + abs(true)):
             return None
         message = f"the real part is {made!r} in floats and {true!r} in ball arithmetic: "
         message += "an operation has no single meaning for complex numbers, or rounding decides a branch"
@@ -212,13 +215,9 @@ class Case:
         """The place of an entry for evidence: "[1, 2]", "real(z[1])", or "imaginary part[1]" of an equality."""
         if not self.plane:
             return position(entry, self.subject.judged.type.shape)
+        place = position(entry // 2, (self.target or self.subject.judged).type.shape)
         if self.target is None:
-            return f"{('real', 'imaginary')[entry % 2]} part{position(entry // 2, self.subject.judged.type.shape)}"
-        return self.part(entry)
-
-    def part(self, entry: int) -> str:
-        """The name of a part of a complex entry: "real(z[1])"."""
-        place = position(entry // 2, self.target.type.shape)
+            return f"{('real', 'imaginary')[entry % 2]} part{place}"
         return f"{('real', 'imag')[entry % 2]}({self.target_name}{place})"
 
     def beside(self, names: Sequence[str | None], most: int | None = None) -> list[dict[str, Floats]]:
@@ -226,8 +225,8 @@ class Case:
 
         At most so many, or three times as many as are wanted.
         """
-        if self.at_one_point or not self.samples:
-            return []
+        if self.number or self.subject.rtol is not None or not self.samples:
+            return []  # a bare number or a tolerance speaks of no other point
         near = [
             zip(repeat(name), sample_points.nearby(self.values[name], self.domains.get(name), self.samples, self.seed))
             for name in names
@@ -262,34 +261,19 @@ def negated(digits: str) -> str:
     return digits[1:] if digits.startswith("-") else digits if digits in ("0", "") else f"-{digits}"
 
 
-def usable(answer: Answer) -> bool:
-    """Whether a point lies in the region and both sides have values there."""
-    return bool(answer["region"]) and not set(answer["relations"]) & set("ERT")
-
-
 def speaks(answer: Answer) -> bool:
-    """Whether a point near the given one is evidence: both sides agree there, or differ for certain."""
-    return usable(answer) and ("!" in answer["relations"] or OPEN not in answer["relations"])
+    """Whether a point near the given one is evidence: in the region both sides have values, and agree or differ."""
+    relations = set(answer["relations"]) if answer["region"] else {OPEN}
+    return not relations & set("ERT") and ("!" in relations or OPEN not in relations)
+
+
+def shown_entries(answer: Answer, text: Callable[[Answer], Any]) -> list[Any]:
+    """A text for each of the first entries of a comparison, and how many are left out."""
+    left = len(answer["entries"]) - len(answer["details"])
+    first = sorted(answer["details"], key=lambda one: one["entry"])
+    return [*map(text, first), *([f"... {left:,} more"] if left else [])]
 
 
 def digits_of(answer: Answer, side: str) -> list[Any]:
-    """The digits of the first entries of a side ("exact" or "claimed"), and how many are left out."""
-    left = len(answer["entries"]) - len(answer["details"])
-    return [*(one[side] for one in by_entry(answer)), *([f"... {left:,} more"] if left else [])]
-
-
-def by_entry(answer: Answer) -> list[Answer]:
-    """The entries of a comparison that are shown, in their order."""
-    return sorted(answer["details"], key=lambda one: one["entry"])
-
-
-def three_numbers(case: Case) -> Evidence:
-    """E, R and F at the given point, for the first entries: digits of the balls, and the floats."""
-    shown, made = by_entry(case.given), case.judged_floats(case.values)
-    floats = [{**one, "float": repr(float(made[one["entry"]]))} for one in shown]
-    return {
-        **({"parts": [case.part(one["entry"]) for one in shown]} if case.plane else {}),
-        "exact": digits_of(case.given, "exact"),
-        "judged": digits_of(case.given, "claimed"),
-        "float": digits_of({**case.given, "details": floats}, "float"),
-    }
+    """The digits of the first entries of a side, "exact" or "claimed"."""
+    return shown_entries(answer, lambda one: one[side])

@@ -44,7 +44,7 @@ def at_a_tie(case: Case, tie: Answer) -> Outcome | None:
     seen, returned = seen_by_series(case, tie)
     evidence: Evidence = {"basis": "series", **({"turn": tie["turn"]} if tie["turn"] else {})}
     if case.plane:
-        evidence["parts"] = [case.part(i) for i in tie["axes"]]
+        evidence["parts"] = [case.entry(i) for i in tie["axes"]]
     if node is None:
         return nonsmooth_outcome(seen, returned, tie["reason"], evidence, tie["reason"])
     surface, name = responsible(case, node), node_text(node)

@@ -56,7 +56,7 @@ def by_differences(case: Case) -> Outcome:
     survey = surveyed(case, case.values)
     survey.look()
     role = "the gradient" if case.subject.kind == "gradient" else "the claim"
-    entry_name = case.part if case.plane else None
+    entry_name = case.entry if case.plane else None
     judged = ByDifferences(
         survey, case.target_name, case.target.type.shape, partial(surveys_nearby, case), role, entry_name=entry_name
     )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.checks.decide import sample_points
-from gradcli.checks.decide.case import OPEN, RIGHT, Outcome, digits_of, usable
+from gradcli.checks.decide.case import OPEN, RIGHT, Outcome, digits_of, speaks
 from gradcli.checks.decide.floats import LIMIT_ULPS, ulps
 from gradcli.checks.decide.precision import float_kink
 from gradcli.checks.evaluate.interpretation import rounded_constants
@@ -185,7 +185,7 @@ def by_luck(case: Case) -> bool:
 
 def differ(answer: Answer) -> bool:
     """Whether both sides are certainly different at a point of the region."""
-    return usable(answer) and "!" in answer["relations"]
+    return speaks(answer) and "!" in answer["relations"]
 
 
 def shortened(case: Case, values: Values, answer: Answer) -> tuple[Values, Answer]:

@@ -15,20 +15,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.checks.decide import sample_points
-from gradcli.checks.decide.case import RIGHT, Case, Outcome, digits_of, speaks, three_numbers
+from gradcli.checks.decide.case import RIGHT, Case, Outcome, digits_of, shown_entries, speaks
 from gradcli.checks.decide.precision import float_quality
 from gradcli.checks.decide.refutation import off_structure, refuted
 from gradcli.checks.evaluate.evaluation import steps
-from gradcli.checks.formatting import counted, plain, point_text, position, shortened_list
+from gradcli.checks.formatting import counted, plain, shortened_list
 from gradcli.checks.oracle.oracle_client import TimeOver, leaf_names
 from gradcli.graph.node import is_reader, reachable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gradcli.checks.decide.case import Answer, Evidence
+    from gradcli.checks.decide.case import Evidence, Floats
     from gradcli.checks.oracle.oracle_client import Exact, NoAnswer
     from gradcli.checks.subjects import Subject
+
+    Proof = Mapping[str, Any]
 
 MOST_WORK = 400_000  # entries of all nodes at all points near the given one; a count, so that reports do not vary
 MANY_ENTRIES = 5000  # of one leaf: with more, no spare points are prepared
@@ -38,6 +40,7 @@ JOINT = 4  # directions in which everything moves, examined where there is a tie
 MOST_JOINT = 64  # entries that may move together
 FLOAT_TOLERANCE = 1e-9
 WIDE = "the enclosures overlap, but are too wide"
+INDEPENDENT = "the output does not depend on this name"
 
 
 def judge(
@@ -47,8 +50,6 @@ def judge(
     exact.begin()
     case = Case(exact, subject, seed, samples, dtype, backend)
     found = case.infinite_leaf() or by_enclosures(case) or by_floats(case)
-    if found.verdict == "AGREES" and case.given is None and (proof := in_index_notation(case)):  # else it was tried
-        found = found._replace(verdict="PROVED", message=f"{equal_by_algebra(proof).message}; {found.message}")
     return found._replace(evidence=plain({**case.evidence, **found.evidence}))
 
 
@@ -68,18 +69,36 @@ def by_enclosures(case: Case) -> Outcome | None:
         return found
     found = refuted(case)
     if found is None:
-        return right(case)
+        return agreed(case)
     case.tried[case.oracle] = "the enclosures of both sides are disjoint"
     return found
 
 
 def by_floats(case: Case) -> Outcome:
-    """The verdict from floats alone."""
+    """The verdict from floats, and where these agree from a proof in index notation, unless one was tried."""
     if case.output is None:
-        return equal_in_floats(case)
-    from gradcli.checks.decide.numerical import by_differences  # enclosures decide nearly all: start-up time counts
+        found = equal_in_floats(case)
+    else:
+        from gradcli.checks.decide.numerical import by_differences  # enclosures decide nearly all: start-up time counts
 
-    return by_differences(case)
+        found = by_differences(case)
+    if found.verdict == "AGREES" and case.given is None and (proof := in_index_notation(case)):
+        return found._replace(verdict="PROVED", message=f"{equal_by_algebra(proof).message}; {found.message}")
+    return found
+
+
+def equal_in_floats(case: Case) -> Outcome:
+    """The verdict on an equality that enclosures leave open, or whose sides no exact oracle can read."""
+    if case.given is not None:
+        reason = case.evidence.get("not_proved", WIDE)
+        return Outcome("INCONCLUSIVE", f"neither proved nor refuted: {reason}", {})
+    left, right = case.doubles(case.sides)
+    tolerance = case.subject.rtol or FLOAT_TOLERANCE
+    slack = tolerance * np.maximum(np.maximum(np.abs(left), np.abs(right)), 1e-300)
+    evidence: Evidence = {"basis": "numerical", "points": 1, "bound": tolerance}
+    if bool((np.abs(left - right) <= slack).all()):
+        return Outcome("AGREES", f"equal in floating point to within {tolerance:g}", evidence)
+    return Outcome("INCONCLUSIVE", "the floating-point values differ, and no exact oracle could decide", evidence)
 
 
 # --- comparing both sides in balls --------------------------------------------------------------------------------
@@ -90,7 +109,7 @@ def compare_sides(case: Case) -> Outcome | None:
 
     A verdict where a side has no value.
     """
-    found = None if case.plane else case.value(case.sides)
+    found = case.value(case.sides)
     if found is not None:
         return found
     used = leaf_names(case.sides)
@@ -109,28 +128,15 @@ def compare_derivative(case: Case) -> Outcome | None:
 
     A verdict where that shows a missing value or a point at which the output is not smooth.
     """
-    if case.target not in reachable([case.output]):
-        return (None if case.plane else case.value([case.output])) or independent(case)
-    if case.exact.refused is not None:
-        return case.value_in_floats([case.output], case.exact.refused["reason"])
-    size = case.target.type.size
-    order = reachable([case.output, case.subject.judged])
-    work = sum(steps(node) if is_reader(node) else node.type.size for node in order)
-    wanted = max(1, min(case.samples, MOST_WORK // work)) if case.samples else 0
-    if size > MOST_ENTRIES or (work > MOST_WORK and any(map(is_reader, order))):
-        near = []
-    else:
-        near = case.beside([case.own_leaf], wanted if size > MANY_ENTRIES else None)
+    near, wanted = points_nearby(case)
     beside = [{case.own_leaf: values[case.own_leaf]} for values in near if case.own_leaf is not None]
     about = {"beside": beside, "wanted": wanted, "directions": joint(case), "rtol": case.subject.rtol}
     answer = case.exact.ask("judge", right=case.subject.judged, point=case.values, derivative=case.name, **about)
     if "problem" in answer:
         case.tried["series"] = answer["reason"]
-        return case.value_in_floats([case.output], answer["reason"]) if case.plane else case.value([case.output])
-    found = case.value_of([answer["value"]], [case.output])
-    if found is None and case.plane:
-        case.holomorphic = answer.get("holomorphic")
-        found = case.of_another_function(answer["value"])
+        return case.value([case.output])
+    case.holomorphic = answer.get("holomorphic")
+    found = case.value([case.output], {"entries": [[answer["value"]]]}) or case.of_another_function(answer["value"])
     if found is not None:
         return found
     case.given, tie = answer["given"], answer["tie"]
@@ -149,6 +155,16 @@ def compare_derivative(case: Case) -> Outcome | None:
     return without_value(case)
 
 
+def points_nearby(case: Case) -> tuple[list[dict[str, Floats]], int]:
+    """Points where the checked leaf has moved, spare ones among them, and how many are to be compared."""
+    size, order = case.target.type.size, reachable([case.output, case.subject.judged])
+    work = sum(steps(node) if is_reader(node) else node.type.size for node in order)
+    wanted = max(1, min(case.samples, MOST_WORK // work)) if case.samples else 0
+    if size > MOST_ENTRIES or (work > MOST_WORK and any(map(is_reader, order))):
+        return [], wanted
+    return case.beside([case.own_leaf], wanted if size > MANY_ENTRIES else None), wanted
+
+
 def joint(case: Case) -> list[list[tuple[int, float]]]:
     """Directions in which the target and all other leaves move, for the oracle to examine at a tie."""
     others = leaf_names([case.output]) & set(case.subject.moving) - {case.own_leaf} if case.own_leaf is not None else ()
@@ -160,25 +176,6 @@ def joint(case: Case) -> list[list[tuple[int, float]]]:
     return [[(i, round(64 * float(speed)) / 64) for i, speed in enumerate(way)] for way in ways]
 
 
-def independent(case: Case) -> Outcome:
-    """The verdict where the output does not depend on the target: the gradient is 0."""
-    if case.plane:
-        zero = not leaf_names([case.subject.judged]) and not case.judged_floats(case.values).any()
-        answer: Answer = {"entries": [[{"sign": 0}]] if zero else [[]]}
-    else:
-        answer = case.exact.values([case.subject.judged], case.values)
-    entries = answer.get("entries", [[]])[0]
-    if entries and all(entry.get("sign") == 0 for entry in entries):
-        return Outcome("PROVED", "the output does not depend on this name: the gradient is zero", {"independent": True})
-    wrong = next((i for i, entry in enumerate(entries) if entry.get("sign") in (-1, 1)), None)
-    if wrong is None:
-        return Outcome("INCONCLUSIVE", answer.get("reason", "the claim could not be evaluated"), {})
-    where = position(wrong, case.subject.judged.type.shape)
-    found = {"at": point_text(case.values, case.exact.used), "entry": where, "exact": "0"}
-    evidence: Evidence = {"counterexample": {**found, "claimed": entries[wrong]["digits"]}}
-    return Outcome("DISAGREES", f"the output does not depend on this name: the gradient{where} is 0", evidence)
-
-
 def without_value(case: Case) -> Outcome | None:
     """The verdict where the derivative is undefined, or only the claim or gradient."""
     given = case.given
@@ -188,22 +185,18 @@ def without_value(case: Case) -> Outcome | None:
         return open_tie(case, given["reason"] or "the derivative is undefined")
     if "R" not in given["relations"]:
         return None
-    answer = {} if case.plane else case.exact.values([case.subject.judged], case.values)
-    failed = [entry for entry in answer.get("entries", [[]])[0] if entry.get("failure") == "undefined"]
     whose = "the gradient" if case.subject.kind == "gradient" else "the claim"
-    message = f"{whose} has no value here, although the derivative is {given['details'][0]['exact']}"
-    found = case.undefined(failed[0]) if failed else Outcome("UNDEFINED", "", {})
-    reason = f": {failed[0]['reason']}" if failed else ""
-    return found._replace(message=message + reason, evidence={**found.evidence, "exact": digits_of(given, "exact")})
+    message = f"{whose} has no value here, although the derivative is {given['details'][0]['exact']}: {given['reason']}"
+    found = case.undefined(given)
+    return found._replace(message=message, evidence={**found.evidence, "exact": digits_of(given, "exact")})
 
 
-# --- what the comparison says -------------------------------------------------------------------------------------
+# --- both sides agree -----------------------------------------------------------------------------------------------
 
 
-def right(case: Case) -> Outcome | None:
+def agreed(case: Case) -> Outcome | None:
     """PROVED, CERTIFIED or IMPRECISE; None where the sides neither agree nor differ for certain."""
-    given = case.given
-    agree = set(given["relations"]) <= RIGHT
+    agree = set(case.given["relations"]) <= RIGHT
     proof = proof_of(case)
     proved = bool(proof.get("proved"))
     points = counted(1 + len(case.nearby), "point")
@@ -214,30 +207,42 @@ def right(case: Case) -> Outcome | None:
     if case.output is not None:
         if agree:
             case.evidence |= three_numbers(case)
-            case.evidence["agree_bits"] = min(answer["agreed"] for _, answer in case.compared)
         found = float_quality(case, case.compared[:1] if proved else case.compared)
     if found is None:
         found = equal_by_algebra(proof) if proved else certified(case, points)
-    if "ill_conditioned" in case.evidence:
-        found = found._replace(message=f"{found.message}; {case.evidence['ill_conditioned']}")
-    return off_structure(case, proof, found)
+    notes = [case.evidence["ill_conditioned"]] if "ill_conditioned" in case.evidence else []
+    notes += [INDEPENDENT] if case.independent else []
+    return off_structure(case, proof, found._replace(message="; ".join([found.message, *notes])))
 
 
-def proof_of(case: Case) -> Mapping[str, Any]:
+def three_numbers(case: Case) -> Evidence:
+    """E, R and F at the given point, for the first entries, and the bits that E and R share at all points."""
+    given, floats = case.given, case.judged_floats(case.values)
+    return {
+        **({"parts": shown_entries(given, lambda one: case.entry(one["entry"]))} if case.plane else {}),
+        "exact": digits_of(given, "exact"),
+        "judged": digits_of(given, "claimed"),
+        "float": shown_entries(given, lambda one: repr(float(floats[one["entry"]]))),
+        "agree_bits": min(answer["agreed"] for _, answer in case.compared),
+    }
+
+
+def proof_of(case: Case) -> Proof:
     """The proof that both sides are equal, with what it shows as evidence; empty where none is tried.
 
     What is only within a tolerance is not to be proved.
     """
     subject, given = case.subject, case.given
-    few = len(given["entries"]) <= PROVED_ENTRIES or case.output is None
+    if case.independent and subject.judged.constant == 0:
+        return {"proved": True, "region": [], "frozen": []}
     if case.plane or "~" in given["relations"]:
         return {}
-    if not few:
-        return in_index_notation(case)
     question: dict[str, Any] = {"left": subject.left}
     if case.output is not None:
+        if len(given["entries"]) > PROVED_ENTRIES:
+            return in_index_notation(case)
         question = {"output": case.output, "target": case.target, "entries": given["entries"]}
-    proof: Mapping[str, Any] = case.exact.prove(subject.judged, case.values, moving=subject.moving, **question)
+    proof: Proof = case.exact.prove(subject.judged, case.values, moving=subject.moving, **question)
     if proof.get("proved"):
         case.tried["algebra"] = f"proved ({proof['how']})"
         case.evidence |= {"region": shortened_list(proof["region"])} if proof["region"] else {}
@@ -247,19 +252,7 @@ def proof_of(case: Case) -> Mapping[str, Any]:
     return proof
 
 
-def equal_by_algebra(proof: Mapping[str, Any]) -> Outcome:
-    """PROVED, with the signs and fixed leaves under which the proof holds."""
-    region = ", ".join(proof["region"][:4]) + (", ..." if len(proof["region"]) > 4 else "")
-    turns = ", by induction over the turns" if proof.get("induction") else ""
-    near = ", in the connected region around the point" if proof.get("local") else ""
-    fixed = f", with {', '.join(proof['frozen'])} fixed at their values" if proof["frozen"] else ""
-    every = f", in all {proof['size']:,} entries" if "size" in proof else ""
-    ties = ", wherever no comparison is a tie" if proof.get("ties") else ""
-    where = f", where {region}" if region else ""
-    return Outcome("PROVED", f"equal by algebra{every}{ties}{turns}{where}{near}{fixed}", {})
-
-
-def in_index_notation(case: Case) -> Mapping[str, Any]:
+def in_index_notation(case: Case) -> Proof:
     """The proof that both sides of a claim about a large array are one formula in index notation; empty without one.
 
     It says nothing of ties, and so nothing at a point that is one.
@@ -285,6 +278,18 @@ def in_index_notation(case: Case) -> Mapping[str, Any]:
     return {"proved": True, "region": [], "frozen": [], "size": size, "ties": ties}
 
 
+def equal_by_algebra(proof: Proof) -> Outcome:
+    """PROVED, with the signs and fixed leaves under which the proof holds."""
+    message, region, fixed = "equal by algebra", proof["region"], proof["frozen"]
+    message += f", in all {proof['size']:,} entries" if "size" in proof else ""
+    message += ", wherever no comparison is a tie" if proof.get("ties") else ""
+    message += ", by induction over the turns" if proof.get("induction") else ""
+    message += f", where {', '.join(region[:4])}{', ...' if len(region) > 4 else ''}" if region else ""
+    message += ", in the connected region around the point" if proof.get("local") else ""
+    message += f", with {', '.join(fixed)} fixed at their values" if fixed else ""
+    return Outcome("PROVED", message, {})
+
+
 def certified(case: Case, points: str) -> Outcome:
     """Both sides agree, without a proof."""
     given, rtol, derivative = case.given, case.subject.rtol, case.output is not None
@@ -303,17 +308,3 @@ def certified(case: Case, points: str) -> Outcome:
     if derivative and (zero or not case.nearby):
         message += ", at this point only"
     return Outcome("CERTIFIED", message, evidence)
-
-
-def equal_in_floats(case: Case) -> Outcome:
-    """The verdict on an equality that enclosures leave open, or whose sides no exact oracle can read."""
-    if case.given is not None:
-        reason = case.evidence.get("not_proved", WIDE)
-        return Outcome("INCONCLUSIVE", f"neither proved nor refuted: {reason}", {})
-    left, right = case.doubles(case.sides)
-    tolerance = case.subject.rtol or FLOAT_TOLERANCE
-    slack = tolerance * np.maximum(np.maximum(np.abs(left), np.abs(right)), 1e-300)
-    evidence: Evidence = {"basis": "numerical", "points": 1, "bound": tolerance}
-    if bool((np.abs(left - right) <= slack).all()):
-        return Outcome("AGREES", f"equal in floating point to within {tolerance:g}", evidence)
-    return Outcome("INCONCLUSIVE", "the floating-point values differ, and no exact oracle could decide", evidence)
