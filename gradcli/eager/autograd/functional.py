@@ -75,30 +75,59 @@ def grad(
 # --- a function at a point ------------------------------------------------------------------------------------------
 
 
-class Linearized:
-    """One run of a function at a point: its results, and products with its Jacobian and the transpose.
+def flatten(tree: Any) -> tuple[list[Any], Callable[[Sequence[Any]], Any]]:
+    """The leaves from left to right, and a function that rebuilds the tree with other leaves.
 
-    Outside a recording the derivatives come from the graph that the function builds; inside one they become further
-    nodes of the recorded graph. What is returned keeps its graph with `keep`, where that leads to tensors other than
-    the points. `strict` names the function that refuses results that do not depend on a point, by RuntimeError.
+    >>> leaves, rebuild = flatten({"a": 1, "b": (2, [3])})
+    >>> leaves, rebuild([10, 20, 30])
+    ([1, 2, 3], {'a': 10, 'b': (20, [30])})
+    """
+    if not isinstance(tree, (dict, tuple, list)):
+        return [tree], lambda leaves: leaves[0]
+    keys = list(tree) if isinstance(tree, dict) else None
+    found = [flatten(part) for part in (tree.values() if isinstance(tree, dict) else tree)]
+
+    def rebuild(leaves: Sequence[Any]) -> Any:
+        made, start = [], 0
+        for inner, again in found:
+            made.append(again(leaves[start : start + len(inner)]))
+            start += len(inner)
+        if keys is not None:
+            return type(tree)(zip(keys, made, strict=True))
+        return type(tree)(*made) if hasattr(tree, "_fields") else type(tree)(made)
+
+    return [leaf for inner, _ in found for leaf in inner], rebuild
+
+
+class Linearized:
+    """One call of a function at a point: its results, and products with its Jacobian and the transpose.
+
+    `run` takes a tree of tensors like `inputs` and returns another one. Outside a recording the derivatives come from
+    the graph that it builds; inside one they become further nodes of the recorded graph. What is returned keeps its
+    graph with `keep`, where that leads to tensors other than the points, or with `closed=False` anywhere. With `strict`
+    a result that does not depend on a point is a RuntimeError.
     """
 
-    view = staticmethod(lambda x: view(x, tuple(x.shape)))  # a point that requires grad, inside
-
     def __init__(
-        self, run: Callable[[list[Tensor]], list[Tensor]], points: Sequence[Tensor], keep: bool, strict: str = ""
+        self, run: Callable[[Any], Any], inputs: Any, keep: bool, *, strict: bool = False, closed: bool = True
     ) -> None:
         self.trace, self.keep, self.strict = tracer.current, keep, strict
+        self.points, self.nested = flatten(inputs)
         with enable_grad():
             if self.trace is None:
                 self.inner: list[Tensor] = [
-                    self.view(x) if keep and x.requires_grad else x.detach().requires_grad_() for x in points
+                    view(x, tuple(x.shape)) if keep and x.requires_grad else x.detach().requires_grad_()
+                    for x in self.points
                 ]
             else:
-                self.points = [self.trace.lifted(x) for x in points]
+                self.points = [self.trace.lifted(x) for x in self.points]
                 self.inner = [self.trace.standing_for(x) for x in self.points]
-            self.own = {id(x): x for x in self.inner if x.is_leaf}
-            self.outputs = run(self.inner)
+            self.own = {id(x): x for x in self.inner if x.is_leaf and closed}
+            self.outputs, self.rebuild = flatten(run(self.nested(self.inner)))
+
+    def value(self) -> Any:
+        """What the function returned."""
+        return self.rebuild([self.outside(out) for out in self.outputs])
 
     def outside(self, value: Any) -> Any:
         """A value of the function as the caller may use it; anything but a tensor is returned as it is."""
@@ -146,26 +175,27 @@ class Linearized:
             found = grad(roots, seeds, weights, None, create, allow_unused=True)
         return self._filled(found, self.outputs, create)
 
-    def jacobian(self, create: bool = True) -> list[list[Tensor]]:
+    def jacobian(self, create: bool = True) -> Any:
         """For each output and each point the derivative of every entry by every entry, row by row."""
         table = []
         for k, out in enumerate(self.outputs):
             seeds = [[unit if i == k else None for i in range(len(self.outputs))] for unit in units(out)]
             rows = [self.back(seed, create) for seed in seeds]
-            table.append(
-                [_joined([row[i] for row in rows], (*out.shape, *x.shape), x, 0) for i, x in enumerate(self.inner)]
-            )
-        return table
+            shapes = [(*out.shape, *x.shape) for x in self.inner]
+            parts = [_joined([row[i] for row in rows], shapes[i], x, 0) for i, x in enumerate(self.inner)]
+            table.append(self.nested(parts))
+        return self.rebuild(table)
 
-    def jacobian_by_columns(self) -> list[list[Tensor]]:
+    def jacobian_by_columns(self) -> Any:
         """The same in forward mode, column by column."""
         xs = self.inner
         still = [Tensor(np.zeros(x._raw.shape, x._raw.dtype)) for x in xs]
         columns = [[self.along([*still[:i], unit, *still[i + 1 :]]) for unit in units(x)] for i, x in enumerate(xs)]
-        return [
+        table = [
             [_joined([one[k] for one in columns[i]], (*out.shape, *x.shape), out, -1) for i, x in enumerate(xs)]
             for k, out in enumerate(self.outputs)
         ]
+        return self.rebuild([self.nested(row) for row in table])
 
     def _pulled(self, cts: Sequence[Tensor | None], create: bool) -> Sequence[Any]:
         pairs = [(out, ct) for out, ct in zip(self.outputs, cts, strict=True) if ct is not None and out.requires_grad]
@@ -177,7 +207,7 @@ class Linearized:
 
     def _filled(self, found: Sequence[Any], like: Sequence[Tensor], create: bool) -> list[Tensor]:
         if self.strict and any(one is None or (create and not one.requires_grad) for one in found):
-            raise RuntimeError(f"{self.strict}: a derivative is independent of an input, which strict=True refuses")
+            raise RuntimeError("a derivative is independent of an input, which strict=True refuses")
         return [zeros_like(x) if one is None else self.outside(one) for one, x in zip(found, like, strict=True)]
 
     def _placed(self, nodes: Sequence[Node | None], like: Sequence[Tensor]) -> list[Tensor]:
@@ -222,53 +252,41 @@ def _joined(parts: list[Tensor], shape: tuple[int, ...], like: Tensor, axis: int
 # --- Jacobians and Hessians at a point ----------------------------------------------------------------------------
 
 
-def _tensors(value: Any, what: str, function: str) -> list[Tensor]:
-    found = (value,) if isinstance(value, Tensor) else value
-    if not isinstance(found, (tuple, list)) or not all(isinstance(one, Tensor) for one in found):
-        raise TypeError(f"the {what} of {function} must be a tensor or a tuple of tensors, not {type(value).__name__}")
-    return list(found)
+def _tensors(value: Any, what: str) -> Any:
+    """A tensor, or a tuple of tensors. TypeError for anything else."""
+    if isinstance(value, Tensor):
+        return value
+    if not isinstance(value, (tuple, list)) or not all(isinstance(one, Tensor) for one in value):
+        raise TypeError(f"the {what} must be a tensor or a tuple of tensors, not {type(value).__name__}")
+    return tuple(value)
 
 
-class _Run(Linearized):
-    """One run of a function of tensors, which returns a tensor or a tuple of them."""
+def _linearized(func: Callable[..., Any], inputs: Any, create_graph: bool, strict: bool) -> Linearized:
+    """A call of a function of tensors, which returns a tensor or a tuple of them."""
 
-    def __init__(self, func: Callable[..., Any], inputs: Any, create_graph: bool, strict: bool, name: str) -> None:
-        self.single, self.name = isinstance(inputs, Tensor), name
+    def run(xs: Any) -> Any:
+        return _tensors(func(xs) if isinstance(xs, Tensor) else func(*xs), "outputs")
 
-        def run(xs: list[Tensor]) -> list[Tensor]:
-            self.value = func(*xs)
-            return _tensors(self.value, "outputs", name)
+    found = Linearized(run, _tensors(inputs, "inputs"), create_graph, strict=strict, closed=False)
+    for i, out in enumerate(found.outputs if strict else ()):
+        if not out.requires_grad:
+            raise RuntimeError(f"output {i} does not require gradients by the inputs, which strict=True refuses")
+    return found
 
-        super().__init__(run, _tensors(inputs, "inputs", name), create_graph, name if strict else "")
-        for i, out in enumerate(self.outputs if strict else ()):
-            if not out.requires_grad:
-                raise RuntimeError(f"output {i} does not require gradients by the inputs, which strict=True refuses")
 
-    def outside(self, value: Any) -> Any:
-        """A value of the function as the caller may use it: with its graph where `create_graph` is on."""
-        return value if self.keep and self.trace is None else super().outside(value)
-
-    def vectors(self, v: Any, like: Sequence[Tensor], reason: str) -> list[Tensor]:
-        """The vectors of a product; RuntimeError where they do not fit, or are left out without being clear."""
-        if v is None:
-            if len(like) != 1 or like[0]._raw.size != 1:
-                raise RuntimeError(f"the vector v can only be None if {reason} a single tensor with a single element")
-            return [ones_like(like[0])]
-        given = _tensors(v, "vectors", self.name)
-        if len(given) != len(like):
-            raise RuntimeError(f"v is a tuple of invalid length: should be {len(like)} but got {len(given)}")
-        for one, x in zip(given, like, strict=True):
-            if one.shape != x.shape:
-                raise RuntimeError(f"v has invalid size: should be {x.shape} but got {one.shape}")
-        return given
-
-    def shown(self, value: Any) -> Any:
-        """A value of the function, or a tuple, as the caller may use it."""
-        return self.outside(value) if isinstance(value, Tensor) else tuple(map(self.outside, value))
-
-    def by_input(self, found: Sequence[Any]) -> Any:
-        """One for each input as one, or as a tuple, as the inputs were given."""
-        return found[0] if self.single else tuple(found)
+def _vectors(v: Any, like: Sequence[Tensor], reason: str) -> list[Tensor]:
+    """The vectors of a product; RuntimeError where they do not fit, or are left out without being clear."""
+    if v is None:
+        if len(like) != 1 or like[0]._raw.size != 1:
+            raise RuntimeError(f"the vector v can only be None if {reason} a single tensor with a single element")
+        return [ones_like(like[0])]
+    given, _ = flatten(_tensors(v, "vectors"))
+    if len(given) != len(like):
+        raise RuntimeError(f"v is a tuple of invalid length: should be {len(like)} but got {len(given)}")
+    for one, x in zip(given, like, strict=True):
+        if one.shape != x.shape:
+            raise RuntimeError(f"v has invalid size: should be {x.shape} but got {one.shape}")
+    return given
 
 
 def jacobian(
@@ -296,29 +314,21 @@ def jacobian(
         raise NotImplementedError("strategy='forward-mode' needs vectorize=True")
     if vectorize and strict:
         raise RuntimeError("strict=True is not supported with vectorize=True")
-    run = _Run(func, inputs, create_graph, strict, "jacobian")
-    table = [run.by_input(row) for row in run.jacobian(create_graph)]
-    return table[0] if isinstance(run.value, Tensor) else tuple(table)
-
-
-class _Inner(_Run):
-    """A run inside another one, whose points it differentiates by."""
-
-    view = staticmethod(lambda x: x)
+    return _linearized(func, inputs, create_graph, strict).jacobian(create_graph)
 
 
 class _Gradient:
     """The gradient of a scalar function as a function; `value` is what the function returned last."""
 
-    def __init__(self, func: Callable[..., Any], strict: bool, name: str) -> None:
-        self.func, self.strict, self.name = func, strict, name
+    def __init__(self, func: Callable[..., Any], strict: bool) -> None:
+        self.func, self.strict = func, strict
 
     def __call__(self, *xs: Tensor) -> Any:
-        run = _Inner(self.func, xs, True, self.strict, self.name)
-        if len(run.outputs) != 1 or run.outputs[0]._raw.size != 1 or not isinstance(run.value, Tensor):
-            raise RuntimeError(f"the function given to {self.name} should return a single tensor with a single element")
-        self.value = run.value
-        return tuple(run.back([ones_like(run.value)]))
+        run = _linearized(self.func, xs, True, self.strict)
+        if len(run.outputs) != 1 or run.outputs[0]._raw.size != 1:
+            raise RuntimeError("the function should return a single tensor with a single element")
+        (self.value,) = run.outputs
+        return tuple(run.back([ones_like(self.value)]))
 
 
 def hessian(
@@ -335,8 +345,7 @@ def hessian(
     tensor([[ 6.,  0.],
             [ 0., 18.]])
     """
-    gradient = _Gradient(func, strict, "hessian")
-    rows = jacobian(gradient, inputs, create_graph, strict, vectorize, outer_jacobian_strategy)
+    rows = jacobian(_Gradient(func, strict), inputs, create_graph, strict, vectorize, outer_jacobian_strategy)
     return rows[0] if isinstance(inputs, Tensor) else rows
 
 
@@ -347,9 +356,9 @@ def vjp(
 
     Raises RuntimeError where `v` does not fit the outputs, or is left out although there are several numbers.
     """
-    run = _Run(func, inputs, create_graph, strict, "vjp")
-    seeds = run.vectors(v, run.outputs, "the function returns")
-    return run.shown(run.value), run.by_input(run.back(seeds, create_graph))
+    run = _linearized(func, inputs, create_graph, strict)
+    seeds = _vectors(v, run.outputs, "the function returns")
+    return run.value(), run.nested(run.back(seeds, create_graph))
 
 
 def jvp(
@@ -362,9 +371,9 @@ def jvp(
     >>> jvp(lambda x: x**2, torch.tensor([1.0, 3.0]), torch.tensor([1.0, 10.0]))
     (tensor([1., 9.]), tensor([ 2., 60.]))
     """
-    run = _Run(func, inputs, create_graph, strict, "jvp")
-    moved = run.along(run.vectors(v, run.inner, "the input is"), create_graph)
-    return run.shown(run.value), moved[0] if isinstance(run.value, Tensor) else tuple(moved)
+    run = _linearized(func, inputs, create_graph, strict)
+    moved = run.along(_vectors(v, run.inner, "the input is"), create_graph)
+    return run.value(), run.rebuild(moved)
 
 
 def hvp(
@@ -374,23 +383,17 @@ def hvp(
 
     Raises RuntimeError where `v` does not fit the inputs, or the function returns several numbers.
     """
-    return _second(func, inputs, v, create_graph, strict, "hvp")
+    gradient = _Gradient(func, strict)
+    run = _linearized(gradient, inputs, create_graph, strict)
+    found = run.back(_vectors(v, run.inner, "the input is"), create_graph)
+    return run.outside(gradient.value), run.nested(found)
 
 
 def vhp(
     func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
     """The value, and the product of a vector with the Hessian, which is symmetric; errors as of `hvp`."""
-    return _second(func, inputs, v, create_graph, strict, "vhp")
-
-
-def _second(
-    func: Callable[..., Any], inputs: Any, v: Any, create_graph: bool, strict: bool, name: str
-) -> tuple[Any, Any]:
-    gradient = _Gradient(func, strict, name)
-    run = _Run(gradient, inputs, create_graph, strict, name)
-    found = run.back(run.vectors(v, run.inner, "the input is"), create_graph)
-    return run.shown(gradient.value), run.by_input(found)
+    return hvp(func, inputs, v, create_graph, strict)
 
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]

@@ -22,6 +22,7 @@ from gradcli.eager._core.tracer import Traced
 from gradcli.eager._engine.rule_node import source_of
 from gradcli.eager._ops.joining import movedim, stack, unbind
 from gradcli.eager._trace import Trace
+from gradcli.eager.autograd.functional import flatten
 from gradcli.execution.evaluate import Tape
 from gradcli.graph.builder import building
 from gradcli.graph.node import Node, reachable
@@ -192,30 +193,6 @@ class BatchNode(GradNode):
                 gradient = x if mapped else x.sum(0)
                 known[leaf] = gradient if create_graph else gradient._raw
         return [known.get(leaf) for leaf, _, _ in given]
-
-
-def flatten(tree: Any) -> tuple[list[Any], Callable[[Sequence[Any]], Any]]:
-    """The leaves from left to right, and a function that rebuilds the tree with other leaves.
-
-    >>> leaves, rebuild = flatten({"a": 1, "b": (2, [3])})
-    >>> leaves, rebuild([10, 20, 30])
-    ([1, 2, 3], {'a': 10, 'b': (20, [30])})
-    """
-    if not isinstance(tree, (dict, tuple, list)):
-        return [tree], lambda leaves: leaves[0]
-    keys = list(tree) if isinstance(tree, dict) else None
-    found = [flatten(part) for part in (tree.values() if isinstance(tree, dict) else tree)]
-
-    def rebuild(leaves: Sequence[Any]) -> Any:
-        made, start = [], 0
-        for inner, again in found:
-            made.append(again(leaves[start : start + len(inner)]))
-            start += len(inner)
-        if keys is not None:
-            return type(tree)(zip(keys, made, strict=True))
-        return type(tree)(*made) if hasattr(tree, "_fields") else type(tree)(made)
-
-    return [leaf for inner, _ in found for leaf in inner], rebuild
 
 
 def spread(given: Any, tree: Any) -> list[Any]:

@@ -7,76 +7,66 @@ become further nodes of the recorded graph. Both nest to any depth.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from gradcli.eager._core import tracer
 from gradcli.eager._core.modes import is_grad_enabled
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._ops.creation import ones_like
-from gradcli.eager.autograd.functional import Linearized
-from gradcli.eager.func._batching import flatten
+from gradcli.eager.autograd.functional import Linearized, flatten
 
 Argnums = int | tuple[int, ...]
 
 
-class _Call:
+class _Call(Linearized):
     """A call of a function, as a function of the tensors in some of its arguments."""
 
     def __init__(
         self, func: Callable[..., Any], argnums: Argnums, args: tuple[Any, ...], kwargs: dict[str, Any], has_aux: bool
     ) -> None:
-        self.func, self.args, self.kwargs, self.has_aux = func, list(args), kwargs, has_aux
-        self.single = isinstance(argnums, int)
-        numbers, count = (argnums,) if isinstance(argnums, int) else tuple(argnums), len(args)
+        single, count = isinstance(argnums, int), len(args)
+        numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
         for i in numbers:
             if not -count <= i < count:
                 raise RuntimeError(f"argnum {i} is out of range: the function got {count} positional arguments")
-        self.places = [i % count for i in numbers]
-        if len(set(self.places)) != len(self.places):
+        places = [i % count for i in numbers]
+        if len(set(places)) != len(places):
             raise RuntimeError(f"argnums elements must be distinct, and {numbers} are not")
-        self.points, self.nested = flatten(tuple([args[i] for i in self.places]))
-        for x in self.points:
+        inputs = args[places[0]] if single else tuple([args[i] for i in places])
+        for x in flatten(inputs)[0]:
             if not isinstance(x, Tensor):
                 raise ValueError(f"derivatives are taken with respect to tensors, not {type(x).__name__}")
             if not x.dtype.is_floating_point:
                 raise RuntimeError(f"only tensors of floating point dtype have derivatives, and this is {x.dtype}")
-        self.run = Linearized(self._run, self.points, is_grad_enabled())
+        self.has_aux = has_aux
 
-    def _run(self, inner: list[Tensor]) -> list[Tensor]:
-        args = list(self.args)
-        for place, value in zip(self.places, self.nested(inner), strict=True):
-            args[place] = value
-        tracer.inside += 1  # backward() raises RuntimeError there
-        try:
-            answer = self.func(*args, **self.kwargs)
-        finally:
-            tracer.inside -= 1
-        if self.has_aux:
-            if not (isinstance(answer, tuple) and len(answer) == 2):
-                raise RuntimeError("with has_aux=True the function returns a tuple (output, aux)")
-            answer, self.extra = answer
-        outputs, self.rebuild = flatten(answer)
-        for out in outputs:
-            if not isinstance(out, Tensor):
-                raise RuntimeError(f"the function must return tensors, but got {type(out).__name__}")
-        return outputs
+        def run(inner: Any) -> Any:
+            given = list(args)
+            for place, value in zip(places, (inner,) if single else inner, strict=True):
+                given[place] = value
+            tracer.inside += 1  # backward() raises RuntimeError there
+            try:
+                answer = func(*given, **kwargs)
+            finally:
+                tracer.inside -= 1
+            if has_aux:
+                if not (isinstance(answer, tuple) and len(answer) == 2):
+                    raise RuntimeError("with has_aux=True the function returns a tuple (output, aux)")
+                answer, self.extra = answer
+            for out in flatten(answer)[0]:
+                if not isinstance(out, Tensor):
+                    raise RuntimeError(f"the function must return tensors, but got {type(out).__name__}")
+            return answer
 
-    def value(self) -> Any:
-        """What the function returned."""
-        return self.rebuild([self.run.outside(out) for out in self.run.outputs])
+        super().__init__(run, inputs, is_grad_enabled())
 
     def aux(self) -> tuple[Any, ...]:
         """What the function returned beside its value, if it did."""
         if not self.has_aux:
             return ()
         leaves, rebuild = flatten(self.extra)
-        return (rebuild([self.run.outside(one) for one in leaves]),)
-
-    def gathered(self, values: Sequence[Any]) -> Any:
-        """Values, one for each point, nested like the arguments."""
-        found = self.nested(values)
-        return found[0] if self.single else found
+        return (rebuild([self.outside(one) for one in leaves]),)
 
 
 def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
@@ -91,12 +81,12 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
     @functools.wraps(func)
     def both(*args: Any, **kwargs: Any) -> Any:
         call = _Call(func, argnums, args, kwargs, has_aux)
-        outputs = call.run.outputs
+        outputs = call.outputs
         if len(outputs) != 1 or outputs[0].ndim:
             shapes = [list(out.shape) for out in outputs]
             raise RuntimeError(f"grad needs a function that returns a tensor of one number, but got shapes {shapes}")
-        gradient = call.gathered(call.run.back([ones_like(outputs[0].detach())]))
-        value = call.run.outside(outputs[0])
+        gradient = call.nested(call.back([ones_like(outputs[0].detach())]))
+        value = call.outside(outputs[0])
         return gradient, (value, *call.aux()) if has_aux else value
 
     return both
@@ -126,7 +116,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     (tensor([1.0000, 0.5403]),)
     """
     call = _Call(func, tuple(range(len(primals))), primals, {}, has_aux)
-    outputs = call.run.outputs
+    outputs = call.outputs
 
     def back(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
         cts = flatten(cotangents)[0]
@@ -135,7 +125,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         for ct, out in zip(cts, outputs, strict=True):
             if tuple(ct.shape) != tuple(out.shape):
                 raise RuntimeError(f"a cotangent of {list(ct.shape)} does not match an output of {list(out.shape)}")
-        return call.gathered(call.run.back(cts))
+        return call.nested(call.back(cts))
 
     return call.value(), back, *call.aux()
 
@@ -155,19 +145,19 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
     for x, t in zip(call.points, directions, strict=True):
         if tuple(x.shape) != tuple(t.shape):
             raise RuntimeError(f"jvp: a tangent of {list(t.shape)} does not match a primal of {list(x.shape)}")
-    moved = call.rebuild(call.run.along(directions))
+    moved = call.rebuild(call.along(directions))
     return call.value(), moved, *call.aux()
 
 
 def _matrix(
-    func: Callable[..., Any], argnums: Argnums, has_aux: bool, table: Callable[[Linearized], list[list[Tensor]]]
+    func: Callable[..., Any], argnums: Argnums, has_aux: bool, table: Callable[[Linearized], Any]
 ) -> Callable[..., Any]:
     """A function that returns a table of Jacobians, for each output and each point, nested like those."""
 
     @functools.wraps(func)
     def matrix(*args: Any, **kwargs: Any) -> Any:
         call = _Call(func, argnums, args, kwargs, has_aux)
-        result = call.rebuild([call.gathered(row) for row in table(call.run)])
+        result = table(call)
         return (result, *call.aux()) if has_aux else result
 
     return matrix
