@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -72,9 +72,10 @@ def root(x: Array) -> Array:
 
 
 # hyperparameters that are at least zero, and what an error calls them
-_AT_LEAST_ZERO = {"lr": "learning rate", "eps": "epsilon value"}
-for _name in ("weight_decay", "momentum", "alpha", "rho", "lr_decay", "initial_accumulator_value"):
-    _AT_LEAST_ZERO[_name] = f"{_name} value"
+_AT_LEAST_ZERO = {"lr": "learning rate", "eps": "epsilon value"} | {
+    name: f"{name} value"
+    for name in ("weight_decay", "momentum", "alpha", "rho", "lr_decay", "initial_accumulator_value")
+}
 
 
 class Optimizer:
@@ -85,11 +86,12 @@ class Optimizer:
 
     A subclass declares `hyperparameters`, the arguments of the constructor after `params`, as Python writes them; those
     that only say how PyTorch computes (`foreach`, `fused`, `capturable`, `differentiable`) change nothing here.
-    `_memory` names the arrays that are remembered of a parameter, with what they are filled with at first, and `_move`
-    makes a step.
+    `_memory` names the arrays that are remembered of a parameter, each with the hyperparameter that has to be on for it
+    ("" for none), and `_move` makes a step.
     """
 
     hyperparameters = ""
+    _memory: Mapping[str, str] = {}
 
     def __init_subclass__(cls) -> None:
         if "hyperparameters" in vars(cls):
@@ -137,12 +139,11 @@ class Optimizer:
         known = {id(x) for group in self.param_groups for x in group["params"]}
         if any(id(x) in known for x in xs):
             raise ValueError("some parameters appear in more than one parameter group")
-        options = {**self.defaults, **param_group}
         if events.current is not None:
             events.current.adopted([x for x in xs if not is_lazy(x)])
             for x in filter(is_lazy, xs):
                 x._in_optimizer = True
-        self.param_groups.append({"params": xs} | {**options, "params": xs})
+        self.param_groups.append({"params": xs} | {**self.defaults, **param_group, "params": xs})
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients of all parameters, or fill them with zeros."""
@@ -157,33 +158,25 @@ class Optimizer:
             with enable_grad():
                 loss = closure()
         for group in self.param_groups:
-            remembers = self._remembers(group)
             for x in group["params"]:
                 if x._grad is not None:
-                    self._one(x, x._grad._raw, self.state[x] if remembers else {}, group, where)
+                    self._one(x, x._grad._raw, group, where)
         self._steps += 1
         return loss
 
-    def _one(self, x: Tensor, grad: Array, state: State, group: Group, where: Place) -> None:
+    def _one(self, x: Tensor, grad: Array, group: Group, where: Place) -> None:
         alone = isinstance(x._raw, np.generic)  # a number, which stays one: numbers compute faster than arrays
         array = np.array(x._raw) if alone else x._array
-        self._update(array, -grad if group.get("maximize") else grad, state, group)
+        self._update(x, array, -grad if group.get("maximize") else grad, group)
         if alone:
             x._raw = array[()]
         x._counter.bump(where)
         if events.current is not None:
             events.current.moved(x)
 
-    def _remembers(self, group: dict[str, Any]) -> bool:
-        """Whether the rule remembers something of each parameter."""
-        return True
-
-    def _memory(self, group: Group) -> dict[str, float]:
-        """The arrays that are remembered of a parameter, by name, and the number in all their entries at first."""
-        return {}
-
-    def _update(self, x: Array, grad: Array, state: State, group: Group) -> None:
-        """Write the new value of one parameter into its memory; `grad` is not changed."""
+    def _update(self, key: Tensor, x: Array, grad: Array, group: Group) -> None:
+        """Write the new value of the parameter `key` into its memory `x`; `grad` is not changed."""
+        state = self.state[key]
         count = kept(state, "step", _COUNT)
         count += 1
         step, decay, rate = float(count), group["weight_decay"], float(group["lr"])
@@ -196,7 +189,8 @@ class Optimizer:
                 grad = grad + decay * x
             self._move(group, step, rate, x, grad, *arrays)
 
-        by_blocks(move, x, grad, *[kept(state, name, x, start) for name, start in self._memory(group).items()])
+        names = [name for name, option in self._memory.items() if not option or group[option]]
+        by_blocks(move, x, grad, *[kept(state, name, x) for name in names])
 
     def _move(self, group: Group, step: float, rate: float, x: Array, grad: Array, *arrays: Any) -> None:
         """Write the new entries of a parameter into `x`, and into the arrays that are remembered."""
@@ -260,11 +254,9 @@ class SGD(Optimizer):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
         super()._start(params, **defaults)
 
-    def _remembers(self, group: Group) -> bool:
-        return bool(group["momentum"])
-
-    def _update(self, x: Array, grad: Array, state: State, group: Group) -> None:
+    def _update(self, key: Tensor, x: Array, grad: Array, group: Group) -> None:
         rate, momentum, decay = float(group["lr"]), group["momentum"], group["weight_decay"]
+        state: State = self.state[key] if momentum else {}
         first = bool(momentum) and state.get("momentum_buffer") is None
         if first:
             state["momentum_buffer"] = Tensor(np.empty_like(x))
@@ -300,9 +292,7 @@ class Adam(Optimizer):
         "lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, amsgrad=False, *, maximize=False, foreach=None, "
         "capturable=False, differentiable=False, fused=None, decoupled_weight_decay=False"
     )
-
-    def _memory(self, group: Group) -> dict[str, float]:
-        return dict.fromkeys(("exp_avg", "exp_avg_sq", *(["max_exp_avg_sq"] if group["amsgrad"] else [])), 0.0)
+    _memory = {"exp_avg": "", "exp_avg_sq": "", "max_exp_avg_sq": "amsgrad"}
 
     def _move(self, group: Group, step: float, rate: float, x: Array, grad: Array, *arrays: Any) -> None:
         mean, square, *largest = arrays
@@ -338,6 +328,7 @@ class Adagrad(Optimizer):
         "lr=1e-2, lr_decay=0, weight_decay=0, initial_accumulator_value=0, eps=1e-10, foreach=None, *, maximize=False, "
         "differentiable=False, fused=None"
     )
+    _memory = {"sum": ""}
 
     def _start(self, params: Iterable[Any], **defaults: Any) -> None:
         super()._start(params, **defaults)
@@ -345,9 +336,6 @@ class Adagrad(Optimizer):
             for x in group["params"]:
                 kept(self.state[x], "step", _COUNT)
                 kept(self.state[x], "sum", x._array, group["initial_accumulator_value"])
-
-    def _memory(self, group: Group) -> dict[str, float]:
-        return {"sum": 0.0}
 
     def _move(self, group: Group, step: float, rate: float, x: Array, grad: Array, *arrays: Any) -> None:
         (total,) = arrays
@@ -362,10 +350,7 @@ class RMSprop(Optimizer):
         "lr=1e-2, alpha=0.99, eps=1e-8, weight_decay=0, momentum=0, centered=False, capturable=False, foreach=None, "
         "maximize=False, differentiable=False"
     )
-
-    def _memory(self, group: Group) -> dict[str, float]:
-        names = {"square_avg": True, "momentum_buffer": group["momentum"], "grad_avg": group["centered"]}
-        return {name: 0.0 for name, there in names.items() if there}
+    _memory = {"square_avg": "", "momentum_buffer": "momentum", "grad_avg": "centered"}
 
     def _move(self, group: Group, step: float, rate: float, x: Array, grad: Array, *arrays: Any) -> None:
         square, *more = arrays
@@ -391,9 +376,7 @@ class Adadelta(Optimizer):
         "lr=1.0, rho=0.9, eps=1e-6, weight_decay=0, foreach=None, *, maximize=False, capturable=False, "
         "differentiable=False"
     )
-
-    def _memory(self, group: Group) -> dict[str, float]:
-        return {"square_avg": 0.0, "acc_delta": 0.0}
+    _memory = {"square_avg": "", "acc_delta": ""}
 
     def _move(self, group: Group, step: float, rate: float, x: Array, grad: Array, *arrays: Any) -> None:
         square, moved = arrays
