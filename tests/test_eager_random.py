@@ -219,7 +219,7 @@ def test_a_new_seed_forgets_the_second_of_a_pair() -> None:
         lambda g: g.normal((2,), 0.0, -1.0),
         lambda g: g.normal((2,), 0.0, float("nan")),
         lambda g: g.bernoulli((2,), 1.5),
-        lambda g: g.bernoulli_each(np.array([0.5, np.nan], "f4")),
+        lambda g: g.bernoulli((2,), np.array([0.5, np.nan], "f4")),
         lambda g: g.randint(3, 3, (2,)),
         lambda g: g.randint(0, 2**63, (2,)),
         lambda g: g.randperm(-1),
@@ -295,11 +295,11 @@ def draws(size: int) -> dict[str, Pair]:
         "randperm": (lambda g: g.randperm(size), lambda t: t.randperm(size)),
         "bernoulli": (lambda g: g.bernoulli((size,), 0.3), lambda t: t.empty(size, dtype=t.bool).bernoulli_(0.3)),
         "bernoulli each": (
-            lambda g: g.bernoulli_each(np.linspace(0, 1, size, dtype="f4")),
+            lambda g: g.bernoulli((size,), np.linspace(0, 1, size, dtype="f4")),
             lambda t: t.bernoulli(t.from_numpy(np.linspace(0, 1, size, dtype="f4"))).bool(),
         ),
         "bernoulli each double": (
-            lambda g: g.bernoulli_each(np.linspace(0, 1, size)),
+            lambda g: g.bernoulli((size,), np.linspace(0, 1, size)),
             lambda t: t.bernoulli(t.from_numpy(np.linspace(0, 1, size))).bool(),
         ),
         "strided": (

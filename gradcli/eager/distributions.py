@@ -113,12 +113,6 @@ class Normal(Distribution):
     stddev = property(lambda self: self.scale, doc="The standard deviation.")
     variance = property(lambda self: self.scale.pow(2), doc="The variance.")
 
-    def sample(self, sample_shape: Any = ()) -> Any:
-        """A draw without a gradient."""
-        shape = self._extended_shape(sample_shape)
-        with no_grad():
-            return normal(self.loc.expand(shape), self.scale.expand(shape))
-
     def rsample(self, sample_shape: Any = ()) -> Any:
         """A draw through which gradients flow to the mean and the deviation."""
         shape = self._extended_shape(sample_shape)
@@ -135,18 +129,29 @@ class Normal(Distribution):
         """The entropy."""
         return 0.5 + 0.5 * math.log(2 * math.pi) + self.scale.log()
 
+    def _divergence(self, other: Any) -> Any:
+        ratio, away = (self.scale / other.scale).pow(2), ((self.loc - other.loc) / other.scale).pow(2)
+        return 0.5 * (ratio + away - 1 - ratio.log())
+
 
 class _ProbsOrLogits(Distribution):
     """A distribution of `probs` or `logits`; the other one is computed once, when it is read, with its gradient."""
 
+    _axes = 0  # of the parameter, which belong to one draw
     _to_probs: Check
     _to_logits: Check
 
-    def _take(self, probs: Any, logits: Any) -> tuple[Any, str]:
-        """What is given, and its name. ValueError unless it is one of the two."""
+    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
         if (probs is None) == (logits is None):
             raise ValueError("Either `probs` or `logits` must be specified, but not both.")
-        return (logits, "logits") if probs is None else (probs, "probs")
+        name, given = ("logits", logits) if probs is None else ("probs", probs)
+        self._param = self._normalized(name, given)
+        setattr(self, name, self._param)
+        super().__init__(self._param.shape[: self._param.ndim - self._axes], validate_args=validate_args)
+
+    def _normalized(self, name: str, given: Any) -> Tensor:
+        """The parameter `name` as a tensor."""
+        return _tensors(given)[0]
 
     def __getattr__(self, name: str) -> Any:
         """`probs` or `logits`, whichever was not given."""
@@ -176,12 +181,6 @@ class Bernoulli(_ProbsOrLogits):
     _to_probs = staticmethod(lambda logits: logits.sigmoid())
     _to_logits = staticmethod(lambda probs: probs.log() - (-probs).log1p())
 
-    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
-        given, name = self._take(probs, logits)
-        (self._param,) = _tensors(given)
-        setattr(self, name, self._param)
-        super().__init__(self._param.shape, validate_args=validate_args)
-
     mean = property(lambda self: self.probs, doc="The mean, which is the probability of 1.")
     variance = property(lambda self: self.probs * (1 - self.probs), doc="The variance.")
 
@@ -204,6 +203,14 @@ class Bernoulli(_ProbsOrLogits):
         """The entropy."""
         return binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none")
 
+    def _divergence(self, other: Any) -> Any:
+        at_one: Any = self.probs * (softplus(-other.logits) - softplus(-self.logits))
+        at_zero: Any = (1 - self.probs) * (softplus(other.logits) - softplus(self.logits))
+        for each, certain in ((at_one, 0), (at_zero, 1)):
+            each[other.probs == certain] = math.inf
+            each[self.probs == certain] = 0
+        return at_one + at_zero
+
 
 class Categorical(_ProbsOrLogits):
     """The law of whole numbers from 0 on, with probabilities in the last axis (`probs`, or `logits` up to a constant).
@@ -216,19 +223,17 @@ class Categorical(_ProbsOrLogits):
         "probs": ("Simplex()", lambda x: (x >= 0).all(-1) & ((x.sum(-1) - 1).abs() < 1e-6)),
         "logits": ("IndependentConstraint(Real(), 1)", _is_number),
     }
+    _axes = 1
     _to_probs = staticmethod(lambda logits: softmax(logits, -1))
     _to_logits = staticmethod(lambda probs: probs.log())
 
-    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
-        given, name = self._take(probs, logits)
+    def _normalized(self, name: str, given: Any) -> Tensor:
         if given.dim() < 1:
             raise ValueError(f"`{name}` parameter must be at least one-dimensional.")
-        if probs is not None:
-            self.probs = self._param = probs / probs.sum(-1, keepdim=True)
-        else:
-            self.logits = self._param = logits - logits.logsumexp(-1, keepdim=True)
-        self._num_events = self._param.shape[-1]
-        super().__init__(self._param.shape[:-1], validate_args=validate_args)
+        self._num_events = given.shape[-1]
+        total: Any = given.sum(-1, keepdim=True) if name == "probs" else given.logsumexp(-1, keepdim=True)
+        found: Tensor = given / total if name == "probs" else given - total
+        return found
 
     mode = property(lambda self: self.probs.argmax(-1), doc="The most likely class.")
 
@@ -251,29 +256,11 @@ class Categorical(_ProbsOrLogits):
         bounded = self.logits.clamp(min=finfo(self.logits.dtype).min)
         return -(bounded * self.probs).sum(-1)
 
-
-def _of_normal(p: Any, q: Any) -> Any:
-    ratio, away = (p.scale / q.scale).pow(2), ((p.loc - q.loc) / q.scale).pow(2)
-    return 0.5 * (ratio + away - 1 - ratio.log())
-
-
-def _of_categorical(p: Any, q: Any) -> Any:
-    each = p.probs * (p.logits - q.logits)
-    each[(q.probs == 0).expand_as(each)] = float("inf")
-    each[(p.probs == 0).expand_as(each)] = 0
-    return each.sum(-1)
-
-
-def _of_bernoulli(p: Any, q: Any) -> Any:
-    at_one: Any = p.probs * (softplus(-q.logits) - softplus(-p.logits))
-    at_zero: Any = (1 - p.probs) * (softplus(q.logits) - softplus(p.logits))
-    for each, certain in ((at_one, 0), (at_zero, 1)):
-        each[q.probs == certain] = math.inf
-        each[p.probs == certain] = 0
-    return at_one + at_zero
-
-
-_RULES: dict[Any, Any] = {Normal: _of_normal, Categorical: _of_categorical, Bernoulli: _of_bernoulli}
+    def _divergence(self, other: Any) -> Any:
+        each = self.probs * (self.logits - other.logits)
+        each[(other.probs == 0).expand_as(each)] = math.inf
+        each[(self.probs == 0).expand_as(each)] = 0
+        return each.sum(-1)
 
 
 def kl_divergence(p: Distribution, q: Distribution) -> Any:
@@ -282,10 +269,9 @@ def kl_divergence(p: Distribution, q: Distribution) -> Any:
     >>> kl_divergence(Normal(0.0, 1.0), Normal(1.0, 1.0))
     tensor(0.5000)
     """
-    rule = _RULES.get(type(p))
-    if rule is None or type(p) is not type(q):
+    if type(p) is not type(q) or not hasattr(p, "_divergence"):
         raise NotImplementedError(f"no KL(p || q) is known for p {type(p).__name__} and q {type(q).__name__}")
-    return rule(p, q)
+    return p._divergence(q)
 
 
 __getattr__, __dir__ = room("distributions", __all__)

@@ -249,18 +249,13 @@ class Generator:
             values = fma32(values, np.float32(std), np.float32(mean))
         return values.astype(dtype, copy=False).reshape(shape)
 
-    def bernoulli(self, shape: Shape, probability: float = 0.5) -> Array:
-        """True with the given probability; what dropout draws, with the probability to keep."""
-        if not 0 <= probability <= 1:
-            raise RuntimeError(f"bernoulli: a probability lies in [0, 1], {probability} does not")
-        return (self._doubles(_count(shape)) < probability).reshape(shape)
-
-    def bernoulli_each(self, probabilities: Array) -> Array:
-        """True with each of the given probabilities (float32 or float64): `torch.bernoulli`."""
-        if not ((probabilities >= 0) & (probabilities <= 1)).all():
+    def bernoulli(self, shape: Shape, probability: Any = 0.5) -> Array:
+        """True with a probability, or with those in an array of this shape; what dropout draws."""
+        each = np.asarray(probability)
+        if not ((each >= 0) & (each <= 1)).all():
             raise RuntimeError("bernoulli: probabilities lie in [0, 1]")
-        draw: Any = self._doubles if probabilities.dtype == np.float64 else self._singles
-        drawn: Array = draw(probabilities.size).reshape(probabilities.shape) < probabilities
+        draw: Any = self._singles if each.dtype in (np.float16, np.float32) else self._doubles
+        drawn: Array = draw(_count(shape)).reshape(shape) < each
         return drawn
 
     def randint(self, low: int, high: int, shape: Shape) -> Array:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gradcli.eager._core import events
-from gradcli.eager._core.modes import Place, sequence, spoken, sweeps
+from gradcli.eager._core.modes import Place, sequence, spoken, state, sweeps
 from gradcli.eager._core.tensor import Handle, Tensor
 
 
@@ -225,6 +225,20 @@ class Node(Hooked):
                     f"operation at {spoken(counter.place)}: it is at version {counter.value}, expected version "
                     f"{version}. Write the change out of place, or clone() the tensor before it"
                 )
+
+    def tensor_saved(self, i: int) -> Any:
+        """A saved value as a tensor: the operand itself, or the result with this node as its `grad_fn`."""
+        one = (self.saved or ())[i]
+        if type(one) is Packed:
+            return one.attached(self)
+        if one is None or isinstance(one, Tensor):
+            return one
+        result = Tensor(one._raw, False, one._count)
+        if type(one) is Saved:
+            result._requires, result._edge = True, (self, one.output)
+            if one.tangent is not None and state.dual is not None:
+                state.dual.give(result, one.tangent)
+        return result
 
     def release(self) -> None:
         """Free what was saved; a node that saved nothing may run again."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from gradcli.eager._core import dtypes, events
 from gradcli.eager._core.modes import state
-from gradcli.eager._core.node import Node, Output, Packed, Saved, class_named, saved_result
+from gradcli.eager._core.node import Node, Output, Packed, class_named, saved_result
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine import numpy_kernels
 from gradcli.eager._engine.plan import Vjp
@@ -102,20 +102,6 @@ class RuleNode(Node):
             cast: Tensor = xs[0].to(dtypes.of(self.vjp.kind))
             return cast
         result: Tensor = Tensor.bind(primitive, xs, params)
-        return result
-
-    def tensor_saved(self, i: int) -> Tensor:
-        """A saved value as a tensor: the operand itself, or the result with this node as its `grad_fn`."""
-        one = (self.saved or ())[i]
-        if type(one) is Packed:
-            return one.attached(self)
-        if isinstance(one, Tensor):
-            return one
-        result = Tensor(one._raw, False, one._count)
-        if type(one) is Saved:
-            result._requires, result._edge = True, (self, 0)
-            if one.tangent is not None and state.dual is not None:
-                state.dual.give(result, one.tangent)
         return result
 
     def __getattr__(self, name: str) -> Any:

@@ -313,13 +313,9 @@ def randperm(n: int, *, generator: Any = None, dtype: dtypes.dtype | None = None
 @op(only=FUNCTION)
 def bernoulli(input: Tensor, p: Any = None, *, generator: Any = None) -> Tensor:
     """Ones with the probabilities in the tensor, or with one probability, else zeros."""
-    source = generator or streams.default_generator
     raw = input._raw
-    if p is None:
-        drawn = source.bernoulli_each(np.asarray(raw))
-    else:
-        drawn = source.rand(raw.shape, "float64") < p
-    found = Tensor(np.asarray(drawn).astype(raw.dtype))
+    drawn = (generator or streams.default_generator).bernoulli(raw.shape, raw if p is None else p)
+    found = Tensor(drawn.astype(raw.dtype))
     return without_rule(found, (input,), "bernoulli")
 
 

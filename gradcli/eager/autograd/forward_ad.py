@@ -8,7 +8,7 @@ sweep over a tangent gives second derivatives.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -68,13 +68,6 @@ class Level:
         held = x._tangent
         with _without_level():
             copy_(held, 0 if tangent is None else tangent)
-
-    def moved(self, x: Tensor, function: Callable[..., Tensor], args: tuple[Any, ...]) -> None:
-        """Move the entries of the tangent as those of x were moved."""
-        if x._tangent is not None:
-            with _without_level():
-                tangent = copied(function(x._tangent, *args), "CloneBackward0")
-            self.give(x, tangent)
 
     def close(self) -> None:
         """Take all tangents away."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from gradcli.eager._core import events, modes, tracer
 from gradcli.eager._core.modes import place, recording, sequence, state, warn
-from gradcli.eager._core.node import Node, Packed, Saved, versions
+from gradcli.eager._core.node import Node, versions
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine.rule_node import fitted_tensor, kept, kept_result, source_of
 from gradcli.eager._ops.inplace import refuse, rewrite
@@ -74,18 +74,7 @@ class FunctionNode(Node):
         """What forward saved; RuntimeError once it was freed, or where it was changed in place since."""
         self.check_not_freed()
         self.check_versions()
-        return tuple([self._read(one) for one in self.saved or ()])
-
-    def _read(self, one: Any) -> Any:
-        if type(one) is Packed:
-            return one.attached(self)
-        if type(one) is not Saved:
-            return one
-        result = Tensor(one._raw, True, one._count)
-        result._edge = (self, one.output)
-        if one.tangent is not None and state.dual is not None:
-            state.dual.give(result, one.tangent)
-        return result
+        return tuple(map(self.tensor_saved, range(len(self.saved or ()))))
 
     def __getattr__(self, name: str) -> Any:
         if name in Node.__slots__ or name in FunctionNode.__slots__:

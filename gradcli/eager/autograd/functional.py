@@ -105,18 +105,25 @@ class Linearized:
     `run` takes a tree of tensors like `inputs` and returns another one. Outside a recording the derivatives come from
     the graph that it builds; inside one they become further nodes of the recorded graph. What is returned keeps its
     graph with `keep`, where that leads to tensors other than the points, or with `closed=False` anywhere. With `strict`
-    a result that does not depend on a point is a RuntimeError.
+    a result that does not depend on a point is a RuntimeError. `same`: a point that requires grad is used as it is.
     """
 
     def __init__(
-        self, run: Callable[[Any], Any], inputs: Any, keep: bool, *, strict: bool = False, closed: bool = True
+        self,
+        run: Callable[[Any], Any],
+        inputs: Any,
+        keep: bool,
+        *,
+        strict: bool = False,
+        closed: bool = True,
+        same: bool = False,
     ) -> None:
         self.trace, self.keep, self.strict = tracer.current, keep, strict
         self.points, self.nested = flatten(inputs)
         with enable_grad():
             if self.trace is None:
                 self.inner: list[Tensor] = [
-                    view(x, tuple(x.shape)) if keep and x.requires_grad else x.detach().requires_grad_()
+                    x.detach().requires_grad_() if not (keep and x.requires_grad) else x if same else view(x, x.shape)
                     for x in self.points
                 ]
             else:
@@ -181,9 +188,9 @@ class Linearized:
         for k, out in enumerate(self.outputs):
             seeds = [[unit if i == k else None for i in range(len(self.outputs))] for unit in units(out)]
             rows = [self.back(seed, create) for seed in seeds]
-            shapes = [(*out.shape, *x.shape) for x in self.inner]
-            parts = [_joined([row[i] for row in rows], shapes[i], x, 0) for i, x in enumerate(self.inner)]
-            table.append(self.nested(parts))
+            columns = [[row[i] for row in rows] for i in range(len(self.inner))]
+            pairs = zip(columns, self.inner, strict=True)
+            table.append(self.nested([_joined(column, (*out.shape, *x.shape), x, 0) for column, x in pairs]))
         return self.rebuild(table)
 
     def jacobian_by_columns(self) -> Any:
@@ -261,13 +268,15 @@ def _tensors(value: Any, what: str) -> Any:
     return tuple(value)
 
 
-def _linearized(func: Callable[..., Any], inputs: Any, create_graph: bool, strict: bool) -> Linearized:
+def _linearized(
+    func: Callable[..., Any], inputs: Any, create_graph: bool, strict: bool, same: bool = False
+) -> Linearized:
     """A call of a function of tensors, which returns a tensor or a tuple of them."""
 
     def run(xs: Any) -> Any:
         return _tensors(func(xs) if isinstance(xs, Tensor) else func(*xs), "outputs")
 
-    found = Linearized(run, _tensors(inputs, "inputs"), create_graph, strict=strict, closed=False)
+    found = Linearized(run, _tensors(inputs, "inputs"), create_graph, strict=strict, closed=False, same=same)
     for i, out in enumerate(found.outputs if strict else ()):
         if not out.requires_grad:
             raise RuntimeError(f"output {i} does not require gradients by the inputs, which strict=True refuses")
@@ -324,7 +333,7 @@ class _Gradient:
         self.func, self.strict = func, strict
 
     def __call__(self, *xs: Tensor) -> Any:
-        run = _linearized(self.func, xs, True, self.strict)
+        run = _linearized(self.func, xs, True, self.strict, same=True)
         if len(run.outputs) != 1 or run.outputs[0]._raw.size != 1:
             raise RuntimeError("the function should return a single tensor with a single element")
         (self.value,) = run.outputs
