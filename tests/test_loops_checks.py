@@ -142,7 +142,9 @@ def test_what_is_undefined_or_tied_names_its_turn():
 def test_the_readers_of_a_loop_share_one_walk(monkeypatch):
     walks = []
     walk = evaluation.Turns.evaluated
-    monkeypatch.setattr(evaluation.Turns, "evaluated", lambda self, reading: (walks.append(self), walk(self, reading))[1])
+    monkeypatch.setattr(
+        evaluation.Turns, "evaluated", lambda self, reading: (walks.append(self), walk(self, reading))[1]
+    )
     builder, a, x, v, m = leaves()
     y, z = builder.fresh_leaf(FLOAT), builder.fresh_leaf(FLOAT)
     loop = close(builder, 5, [(y, x), (z, a)], [y * z, z + a], outputs=[y + z])
