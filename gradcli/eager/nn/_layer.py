@@ -15,7 +15,7 @@ import types
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from types import NoneType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -28,11 +28,13 @@ from gradcli.eager._ops.table import LAYER, op
 from gradcli.eager.nn import init
 from gradcli.eager.nn._module import Module
 from gradcli.eager.nn.parameter import Parameter
-from gradcli.primitives import catalogue
+from gradcli.primitives.axes import reshaped
 from gradcli.primitives.broadcasting import together
+from gradcli.primitives.joining import joined
+from gradcli.primitives.movement import slice_, unslice
+from gradcli.primitives.positions import take_static
 
 Sizes = tuple[int, ...]
-Rows = tuple[Sizes, ...]
 
 
 def fused(
@@ -125,32 +127,74 @@ def spread(value: Any, count: int, what: str) -> Sizes:
     return tuple(value)
 
 
-def offsets(kernel: Sizes, dilation: Sizes) -> Iterator[Sizes]:
-    """Where each entry of a kernel stands in a window, in C order."""
-    return itertools.product(*[range(0, n * gap, gap) for n, gap in zip(kernel, dilation, strict=True)])
-
-
 def taken(x: Any, start: Sizes, step: Sizes, size: Sizes) -> Any:
     """Slices along the last axes; the axes before them stay whole."""
     lead = len(x.shape) - len(start)
-    size = tuple(x.shape[:lead]) + size
-    return catalogue()["slice"](x, start=(0,) * lead + start, step=(1,) * lead + step, size=size)
+    return slice_(x, start=(0,) * lead + start, step=(1,) * lead + step, size=(*x.shape[:lead], *size))
 
 
 def put(x: Any, start: Sizes, step: Sizes, size: Sizes) -> Any:
     """The transpose of `taken`: entries at their places among zeros of this size."""
     lead = len(x.shape) - len(start)
-    shape = tuple(x.shape[:lead]) + size
+    shape = (*x.shape[:lead], *size)
     if shape == tuple(x.shape):
         return x
-    return catalogue()["unslice"](x, shape=shape, start=(0,) * lead + start, step=(1,) * lead + step)
+    return unslice(x, shape=shape, start=(0,) * lead + start, step=(1,) * lead + step)
 
 
-def picked(x: Any, *, rows: Rows) -> Any:
+def picked(x: Any, *, rows: tuple[Sizes, ...]) -> Any:
     """Entries by their positions along each of the last axes."""
     for i, at in enumerate(rows):
-        x = catalogue()["take_static"](x, indices=at, axis=i - len(rows))
+        x = take_static(x, indices=at, axis=i - len(rows))
     return x
+
+
+class Windows(NamedTuple):
+    """Windows along the last axes of an array with zeros around it.
+
+    The sizes of a window, the steps from one to the next, the numbers of zeros at both ends, and the steps inside a
+    window; the sizes of the array, the numbers of windows, and how far the last ones reach.
+    """
+
+    kernel: Sizes
+    stride: Sizes
+    padding: Sizes
+    dilation: Sizes
+    sizes: Sizes
+    out: Sizes
+    full: Sizes
+
+    @classmethod
+    def on(
+        cls, sizes: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, ceil: bool = False
+    ) -> Windows:
+        """The windows on an array; with `ceil` also those that begin on it and do not end on it."""
+        out, full = [], []
+        for n, k, by, edge, gap in zip(sizes, kernel, stride, padding, dilation, strict=True):
+            reach = gap * (k - 1) + 1
+            count = (n + 2 * edge - reach + (by - 1 if ceil else 0)) // by + 1
+            if ceil and (count - 1) * by >= n + edge:
+                count -= 1
+            out.append(count)
+            full.append(max((count - 1) * by + reach, n + edge))
+        return cls(kernel, stride, padding, dilation, sizes, tuple(out), tuple(full))
+
+    def starts(self) -> Iterator[Sizes]:
+        """Where each entry of a window stands in the first one, in C order."""
+        return itertools.product(*[range(0, n * gap, gap) for n, gap in zip(self.kernel, self.dilation, strict=True)])
+
+    def parts(self, x: Any, frame: Any = None) -> list[Any]:
+        """For each entry of a window the entries there in all windows; `frame` is added to the array and its zeros."""
+        x = put(x, self.padding, (1,) * len(self.full), self.full)
+        x = x if frame is None else combined("add", x, frame)
+        return [taken(x, start, self.stride, self.out) for start in self.starts()]
+
+    def columns(self, x: Any) -> Any:
+        """Images (..., C, ...) with the windows as columns: (..., C * entries of a window, number of windows)."""
+        *lead, channels = x.shape[: -len(self.out)]
+        shape = (*lead, channels, 1, math.prod(self.out))
+        columns = joined([reshaped(part, shape) for part in self.parts(x)], -2)
+        return reshaped(columns, (*lead, channels * math.prod(self.kernel), shape[-1]))
 
 
 # --- layers -----------------------------------------------------------------------------------------------------------

@@ -35,17 +35,16 @@ class BackwardHooks:
     """The backward hooks of one call of a module; `args` are its arguments, which pass through a node."""
 
     def __init__(self, module: Module, args: tuple[Any, ...]) -> None:
-        self.module, self.hooks, self.count = module, list(module._backward_hooks.values()), len(args)
+        self.module, self.hooks = module, list(module._backward_hooks.values())
         self.grad_outputs: Any = None
-        self.args, node, self.places = _through_node(args)
-        self.has_node = node is not None
-        if node is not None:
-            node.register_hook(self._at_inputs)
+        self.args, self.node, self.places = _through_node(args)
+        if self.node is not None:
+            self.node.register_hook(self._at_inputs)
 
     def _at_inputs(self, grads: tuple[Any, ...], _: tuple[Any, ...]) -> Any:
         if self.grad_outputs is None:
             return None
-        replaced = self._call(_placed(grads, self.places, self.count))
+        replaced = self._call(_placed(grads, self.places, len(self.args)))
         return tuple([replaced[place] for place in self.places])
 
     def _call(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -67,9 +66,9 @@ class BackwardHooks:
 
         def keep(grads: tuple[Any, ...]) -> None:
             self.grad_outputs = _placed(grads, places, len(outputs))
-            if not self.has_node:
+            if self.node is None:
                 warn("a full backward hook fires for outputs only: no input of the module requires grad")
-                self._call((None,) * self.count)
+                self._call((None,) * len(self.args))
 
         node.register_prehook(keep)
         return passed if isinstance(result, tuple) else passed[0]
@@ -93,10 +92,6 @@ def _through_node(args: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any, list[int
     return passed, next(x.grad_fn for x in values if isinstance(x, Tensor) and x.grad_fn is not None), places
 
 
-# the tables of a module: what stands in each, the name of that class, and the method that adds to the table
-_TABLES: dict[str, tuple[Any, str, str]] = {}  # filled below the class
-
-
 class IncompatibleKeys(NamedTuple):
     """The keys that a state lacked, and those that nothing requested."""
 
@@ -107,6 +102,16 @@ class IncompatibleKeys(NamedTuple):
         if not self.missing_keys and not self.unexpected_keys:
             return "<All keys matched successfully>"
         return f"_IncompatibleKeys(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
+
+
+def _floats(kind: dtypes.dtype) -> Callable[[Any], Any]:
+    """The method that changes the format of all floats."""
+
+    def method(self: Module) -> Module:
+        return self._apply(lambda x: x.to(kind) if x.dtype.is_floating_point else x)
+
+    method.__doc__ = f"All floats as {kind.name}."
+    return method
 
 
 class Module:
@@ -147,12 +152,10 @@ class Module:
             if answer is not None:
                 args = answer if isinstance(answer, tuple) else (answer,)
         backward = BackwardHooks(self, args) if self._backward_hooks else None
-        args = args if backward is None else backward.args
-        result = self.forward(*args, **kwargs)
+        result = self.forward(*(args if backward is None else backward.args), **kwargs)
         for hook in list(self._forward_hooks.values()):
             answer = hook(self, args, result)
-            if answer is not None:
-                result = answer
+            result = result if answer is None else answer
         return result if backward is None else backward.around(result)
 
     # --- hooks --------------------------------------------------------------------------------------------
@@ -173,29 +176,19 @@ class Module:
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
         """List a parameter under a name, or None to reserve the name."""
-        self._check_name(name, "parameter", self._parameters)
-        if param is not None and not isinstance(param, Parameter):
-            raise TypeError(f"cannot assign {type(param).__name__} as parameter {name!r}: an nn.Parameter is needed")
-        if param is not None and not param.is_leaf:
-            raise ValueError(f"parameter {name!r} must be a leaf: it was computed, so it could not be trained")
-        self._parameters[name] = param
+        self._register("_parameters", name, param)
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """List a tensor that belongs to the state but is not trained."""
-        self._check_name(name, "buffer", self._buffers)
-        if tensor is not None and not isinstance(tensor, Tensor):
-            raise TypeError(f"cannot assign {type(tensor).__name__} as buffer {name!r}: a tensor is needed")
-        self._buffers[name] = tensor
+        self._register("_buffers", name, tensor)
         (self._non_persistent.discard if persistent else self._non_persistent.add)(name)
 
     def add_module(self, name: str, module: Module | None) -> None:
         """List a module under a name."""
-        if module is not None and not isinstance(module, Module):
-            raise TypeError(f"{type(module).__name__} is not a Module subclass")
-        self._check_name(name, "module", self._modules)
-        self._modules[name] = module
+        self._register("_modules", name, module)
 
-    def _check_name(self, name: str, what: str, table: Mapping[str, Any]) -> None:
+    def _register(self, table: str, name: str, value: Any) -> None:
+        kind, what, title = _TABLES[table]
         if "_parameters" not in self.__dict__:
             raise AttributeError(f"cannot assign a {what} before Module.__init__() call")
         if not isinstance(name, str):
@@ -204,8 +197,13 @@ class Module:
             raise KeyError(f'{what} name can\'t contain "."')
         if not name:
             raise KeyError(f'{what} name can\'t be empty string ""')
-        if hasattr(self, name) and name not in table:
+        if name not in self.__dict__[table] and hasattr(self, name):
             raise KeyError(f"attribute '{name}' already exists")
+        if value is not None and not isinstance(value, kind):
+            raise TypeError(f"cannot assign {type(value).__name__} as {what} {name!r} ({title} or None expected)")
+        if isinstance(value, Parameter) and not value.is_leaf:
+            raise ValueError(f"parameter {name!r} must be a leaf: it was computed, so it could not be trained")
+        self.__dict__[table][name] = value
 
     def __getattr__(self, name: str) -> Any:
         own = self.__dict__
@@ -215,23 +213,14 @@ class Module:
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'", name=name, obj=self)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        for table, (kind, title, register) in _TABLES.items():
-            if isinstance(value, kind):
-                if "_parameters" not in self.__dict__:
-                    raise AttributeError(f"cannot assign {table[1:]} before Module.__init__() call")
-                self.__dict__.pop(name, None)
-                for other in _TABLES:
-                    if other != table:
-                        self.__dict__[other].pop(name, None)
-                getattr(self, register)(name, value)
-                return
-            if name in self.__dict__.get(table, ()):
-                if value is not None and not (table == "_buffers" and isinstance(value, Tensor)):
-                    what = "child module" if kind is Module else table[1:-1]
-                    raise TypeError(
-                        f"cannot assign {type(value).__name__} as {what} '{name}' ({title} or None expected)"
-                    )
-                self.__dict__[table][name] = value
+        own = self.__dict__
+        for table, (kind, _, _) in _TABLES.items():
+            new = isinstance(value, kind) and table != "_buffers"  # a tensor becomes one by `register_buffer` only
+            if new and "_parameters" in own:
+                for other in (own, *[own[one] for one in _TABLES if one != table]):
+                    other.pop(name, None)
+            if new or name in own.get(table, ()):
+                self._register(table, name, value)
                 return
         object.__setattr__(self, name, value)
 
@@ -252,17 +241,15 @@ class Module:
         self, memo: set[Module] | None = None, prefix: str = "", remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Module]]:
         """This module and all below it with their dotted names, each once."""
-        seen: set[int] = set() if memo is None else {id(one) for one in memo}
-        stack: list[tuple[str, Any]] = [(prefix, self)]
-        while stack:
-            path, module = stack.pop()
-            if id(module) in seen:
-                continue
-            if remove_duplicate:
-                seen.add(id(module))
-            yield path, module
-            below = [(f"{path}.{name}" if path else name, one) for name, one in module._modules.items()]
-            stack.extend((name, one) for name, one in reversed(below) if one is not None)
+        memo = set() if memo is None else memo
+        if self in memo:
+            return
+        if remove_duplicate:
+            memo.add(self)
+        yield prefix, self
+        for name, module in self._modules.items():
+            if module is not None:
+                yield from module.named_modules(memo, f"{prefix}.{name}" if prefix else name, remove_duplicate)
 
     def modules(self) -> Iterator[Module]:
         """This module and all below it, each once."""
@@ -390,20 +377,7 @@ class Module:
             if tensor is not None:
                 self._buffers[name] = function(tensor)
 
-    def float(self) -> Self:
-        """All floats as float32."""
-        return self._floats(dtypes.float32)
-
-    def double(self) -> Self:
-        """All floats as float64."""
-        return self._floats(dtypes.float64)
-
-    def half(self) -> Self:
-        """All floats as float16."""
-        return self._floats(dtypes.float16)
-
-    def _floats(self, kind: dtypes.dtype) -> Self:
-        return self._apply(lambda x: x.to(kind) if x.dtype.is_floating_point else x)
+    float, double, half = (_floats(dtypes.float32), _floats(dtypes.float64), _floats(dtypes.float16))
 
     def cuda(self, device: Any = None) -> Self:
         """The module on a GPU. AssertionError where there is none."""
@@ -494,9 +468,12 @@ def _loaded(path: str, owner: Module, name: str, value: Any, given: Any, assign:
     return []
 
 
-_TABLES["_parameters"] = (Parameter, "torch.nn.Parameter", "register_parameter")
-_TABLES["_modules"] = (Module, "torch.nn.Module", "add_module")
-_TABLES["_buffers"] = ((), "torch.Tensor", "register_buffer")  # a tensor becomes one by `register_buffer` only
+# the tables of a module: the class of what stands in each, what messages call it, and the name of the class
+_TABLES: dict[str, tuple[type[Any], str, str]] = {
+    "_parameters": (Parameter, "parameter", "torch.nn.Parameter"),
+    "_modules": (Module, "child module", "torch.nn.Module"),
+    "_buffers": (Tensor, "buffer", "torch.Tensor"),
+}
 
 
 # --- modules that hold others -----------------------------------------------------------------------------------------
@@ -513,11 +490,8 @@ class _Holder(Module):
 
     def _put(self, name: str, value: Any) -> None:
         """Hold a module or parameter under a name; among parameters, a plain tensor becomes one."""
-        if self._table == "_modules":
-            self.add_module(name, value)
-        else:
-            plain = isinstance(value, Tensor) and not isinstance(value, Parameter)
-            setattr(self, name, Parameter(value) if plain else value)
+        plain = self._table == "_parameters" and isinstance(value, Tensor) and not isinstance(value, Parameter)
+        self._register(self._table, name, Parameter(value) if plain else value)
 
     def __len__(self) -> int:
         return len(self._held)

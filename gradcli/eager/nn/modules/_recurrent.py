@@ -35,8 +35,9 @@ from gradcli.graph.types import FLOAT
 from gradcli.primitives import catalogue
 from gradcli.transforms.reverse import between, pull
 
-State = tuple[Tensor, ...]
+State = tuple[Any, ...]
 Step = Callable[[Tensor, State, tuple[Any, Any]], State]
+Weights = Sequence[Any]  # for the input and the state, and the two biases, which may be None
 
 
 def _parts(x: Tensor, count: int) -> tuple[Tensor, ...]:
@@ -125,8 +126,8 @@ class LstmNode(Node):
         saved: Any = self.saved
         if create_graph:
             with enable_grad():
-                outputs = _step_by_step(saved[:7], self.reverse)
-            pairs = [(out, ct) for out, ct in zip(outputs, cts, strict=True) if ct is not None]
+                output, state = _step_by_step(_lstm, saved[0], saved[1:5], saved[5:7], self.reverse)
+            pairs = [(out, ct) for out, ct in zip((output, *state), cts, strict=True) if ct is not None]
             wanted = [x for x, source in zip(saved[:7], self.ins, strict=True) if source is not None]
             roots, seeds = [out for out, _ in pairs], [ct for _, ct in pairs]
             waiting = iter(grad(roots, wanted, seeds, create_graph=True, allow_unused=True))
@@ -170,15 +171,26 @@ def _before(states: Any, first: Any, reverse: bool) -> Any:
     return np.concatenate([states[1:], first[None]] if reverse else [first[None], states[:-1]])
 
 
-def _step_by_step(xs: Sequence[Any], reverse: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """An LSTM layer with the nodes of its steps: all hidden states, the last one, and the last cell."""
-    x, w_ih, w_hh, b_ih, b_hh, hidden, cell = xs
-    rows = linear(x, w_ih, b_ih).unbind(0)
-    states = []
+def _step_by_step(
+    step: Step, x: Tensor, weights: Weights, state: State, reverse: bool, sizes: list[int] | None = None
+) -> tuple[Tensor, State]:
+    """A layer with the nodes of its steps: all hidden states, and the last state.
+
+    `sizes`: how many sequences each step of a packed batch has.
+    """
+    w_ih, w_hh, b_ih, b_hh = weights
+    moved = linear(x, w_ih, b_ih)
+    rows = moved.unbind(0) if sizes is None else moved.split(sizes)
+    outputs = []
     for row in reversed(rows) if reverse else rows:
-        hidden, cell = _lstm(row, (hidden, cell), (w_hh, b_hh))
-        states.append(hidden)
-    return stack(states[::-1] if reverse else states), hidden, cell
+        count = len(row)
+        rest = [one[count:] for one in state] if count < len(state[0]) else []
+        state = step(row, tuple([one[:count] for one in state]) if rest else state, (w_hh, b_hh))
+        outputs.append(state[0])
+        if rest:  # the shorter sequences, which stand last, keep their states
+            state = tuple([cat(pair) for pair in zip(state, rest, strict=True)])
+    outputs = outputs[::-1] if reverse else outputs
+    return stack(outputs) if sizes is None else cat(outputs), state
 
 
 def _is_plain(xs: Sequence[Any]) -> bool:
@@ -189,8 +201,9 @@ def _is_plain(xs: Sequence[Any]) -> bool:
     return all(isinstance(a, np.ndarray) and a.dtype == np.float32 and a.size and not one for a, one in given)
 
 
-def _whole(xs: Sequence[Any], reverse: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """An LSTM layer as one node, of input, weights, biases (or None), and first state; results as `_step_by_step`."""
+def _whole(x: Tensor, weights: Weights, state: State, reverse: bool) -> tuple[Tensor, State]:
+    """An LSTM layer as one node; results as of `_step_by_step`."""
+    xs = (x.contiguous(), *weights, *state)
     arrays: list[Any] = [None if one is None else one._array for one in xs]
     x, w_ih, w_hh, b_ih, b_hh, h, c = arrays
     (steps, batch, width), size = x.shape, w_hh.shape[1]
@@ -214,7 +227,11 @@ def _whole(xs: Sequence[Any], reverse: bool) -> tuple[Tensor, Tensor, Tensor]:
     if events.current is not None:
         for result in results:
             events.current.operation(name, xs, result)
-    return results
+    return results[0], results[1:]
+
+
+def _names(end: str) -> list[str]:
+    return [f"{name}{end}" for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")]
 
 
 class _Recurrent(Layer):
@@ -226,10 +243,9 @@ class _Recurrent(Layer):
 
     def _gates(self, dtype: Any, end: str, width: int, bias: bool) -> None:
         size, rows = self.hidden_size, _KINDS.get(self.mode, (1,))[0] * self.hidden_size
-        shapes: dict[str, tuple[int, ...] | None] = {"weight_ih": (rows, width), "weight_hh": (rows, size)}
-        if bias or not end:
-            shapes |= dict.fromkeys(("bias_ih", "bias_hh"), (rows,) if bias else None)
-        self._weights(dtype, **{f"{name}{end}": shape for name, shape in shapes.items()})
+        shapes = [(rows, width), (rows, size), *[(rows,) if bias else None] * 2]
+        names = _names(end) if bias or not end else _names(end)[:2]  # layers do not even name what they leave out
+        self._weights(dtype, **dict(zip(names, shapes, strict=False)))
 
     def reset_parameters(self) -> None:
         """Start again from new random numbers."""
@@ -287,32 +303,30 @@ class _Layers(_Recurrent):
         if isinstance(input, PackedSequence):
             sizes = input.batch_sizes.tolist()
             states = self._states(input.data, sizes[0], hx, False)
-            if hx is not None:
-                states = _ordered(states, input.sorted_indices)
+            states = states if hx is None else _ordered(states, input.sorted_indices)
             output, last = self._run(input.data, states, sizes)
             output, last = input._replace(data=output), _ordered(last, input.unsorted_indices)
-            return output, last if len(last) > 1 else last[0]
-        if input.ndim not in (2, 3):
-            raise ValueError(f"{type(self).__name__}: Expected input to be 2D or 3D, got {input.ndim}D instead")
-        single = input.ndim == 2
-        x = input.unsqueeze(1) if single else input.transpose(0, 1) if self.batch_first else input
-        output, last = self._run(x, self._states(x, x.shape[1], hx, single))
-        if single:
-            output, last = output.squeeze(1), tuple([one.squeeze(1) for one in last])
-        elif self.batch_first:
-            output = renamed(output.transpose(0, 1), f"TransposeBackward{int(self.mode != 'LSTM')}")
+        else:
+            if input.ndim not in (2, 3):
+                raise ValueError(f"{type(self).__name__}: Expected input to be 2D or 3D, got {input.ndim}D instead")
+            single = input.ndim == 2
+            x = input.unsqueeze(1) if single else input.transpose(0, 1) if self.batch_first else input
+            output, last = self._run(x, self._states(x, x.shape[1], hx, single))
+            if single:
+                output, last = output.squeeze(1), tuple([one.squeeze(1) for one in last])
+            elif self.batch_first:
+                output = renamed(output.transpose(0, 1), f"TransposeBackward{int(self.mode != 'LSTM')}")
         return output, last if len(last) > 1 else last[0]
 
     def _states(self, x: Tensor, batch: int, hx: Any, single: bool) -> State:
-        count = _KINDS[self.mode][1]
+        """The first states (layers, N, H). RuntimeError for another number, rank or size of given ones."""
+        count, rank = _KINDS[self.mode][1], 2 if single else 3
         shape = (self.num_layers * (1 + self.bidirectional), batch, self.hidden_size)
         if hx is None:
-            zeros: Tensor = x.new_zeros(shape)
-            return (zeros,) * count
+            return (x.new_zeros(shape),) * count
         given = tuple(hx) if count > 1 else (hx,)
         if len(given) != count:
             raise RuntimeError(f"{type(self).__name__} needs {count} states, not {len(given)}")
-        rank = 2 if single else 3
         if any(one.ndim != rank for one in given):
             raise RuntimeError(f"For {'unbatched 2' if single else 'batched 3'}-D input, hx should also be {rank}-D")
         given = tuple([one.unsqueeze(1) for one in given]) if single else given
@@ -324,44 +338,23 @@ class _Layers(_Recurrent):
     def _run(self, x: Tensor, states: State, sizes: list[int] | None = None) -> tuple[Tensor, State]:
         if x.shape[-1] != self.input_size:
             raise RuntimeError(f"input.size(-1) must be equal to input_size {self.input_size}, not {x.shape[-1]}")
-        step = _KINDS[self.mode][2]
-        ends: list[list[Tensor]] = [[] for _ in states]
-        given = [one.unbind(0) for one in states]
+        step, ends = _KINDS[self.mode][2], []
+        starts = zip(*[one.unbind(0) for one in states], strict=True)
         for layer in range(self.num_layers):
             outputs = []
-            for way in range(1 + self.bidirectional):
-                at = layer * (1 + self.bidirectional) + way
-                states_of_layer, last = self._layer(x, tuple([one[at] for one in given]), layer, way, step, sizes)
-                outputs.append(states_of_layer)
-                for end, one in zip(ends, last, strict=True):
-                    end.append(one)
+            for reverse in (False, True)[: 1 + self.bidirectional]:
+                weights = [getattr(self, name, None) for name in _names(f"_l{layer}{'_reverse' * reverse}")]
+                state = next(starts)
+                if step is _lstm and sizes is None and _is_plain((x, *weights, *state)):
+                    output, end = _whole(x, weights, state, reverse)
+                else:
+                    output, end = _step_by_step(step, x, weights, state, reverse, sizes)
+                outputs.append(output)
+                ends.append(end)
             x = outputs[0] if len(outputs) == 1 else cat(outputs, -1)
             if self.dropout and self.training and layer < self.num_layers - 1:
                 x = dropout(x, self.dropout)
-        return x, tuple([stack(end) for end in ends])
-
-    def _layer(
-        self, x: Tensor, state: State, layer: int, way: int, step: Step, sizes: list[int] | None
-    ) -> tuple[Tensor, State]:
-        end = f"_l{layer}{'_reverse' if way else ''}"
-        biases = [getattr(self, f"bias_{name}{end}") if self.bias else None for name in ("ih", "hh")]
-        own = (getattr(self, f"weight_hh{end}"), biases[1])
-        whole = (getattr(self, f"weight_ih{end}"), own[0], *biases, *state)
-        if self.mode == "LSTM" and sizes is None and _is_plain((x, *whole)):
-            output, *last = _whole((x.contiguous(), *whole), bool(way))
-            return output, tuple(last)
-        moved = linear(x, whole[0], biases[0])
-        rows = list(moved.unbind(0) if sizes is None else moved.split(sizes))
-        outputs: list[Any] = [None] * len(rows)
-        now: Any = state
-        for i in range(len(rows)) if not way else reversed(range(len(rows))):
-            count = len(now[0]) if sizes is None else sizes[i]
-            rest = [one[count:] for one in now] if count < len(now[0]) else []
-            now = step(rows[i], tuple([one[:count] for one in now]) if rest else now, own)
-            outputs[i] = now[0]
-            if rest:  # the shorter sequences, which stand last, keep their states
-                now = tuple([cat(pair) for pair in zip(now, rest, strict=True)])
-        return stack(outputs) if sizes is None else cat(outputs), now
+        return x, tuple([stack(one) for one in zip(*ends, strict=True)])
 
 
 class RNN(_Layers):
@@ -400,19 +393,19 @@ class _Cell(_Recurrent):
         if self.mode not in _KINDS:
             raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
         name, (_, count, step) = type(self).__name__, _KINDS[self.mode]
-        given = (None,) * count if hx is None else tuple(hx) if count > 1 else (hx,)
-        for what, one in (("input", input), *[("hidden", one) for one in given if one is not None]):
+        given = () if hx is None else tuple(hx) if count > 1 else (hx,)
+        for what, one in (("input", input), *[("hidden", one) for one in given]):
             if one.ndim not in (1, 2):
                 raise ValueError(f"{name}: Expected {what} to be 1D or 2D, got {one.ndim}D instead")
         x = input.unsqueeze(0) if input.ndim == 1 else input
         if x.shape[1] != self.input_size:
             raise RuntimeError(f"input has inconsistent input_size: got {x.shape[1]} expected {self.input_size}")
-        zeros = x.new_zeros((x.shape[0], self.hidden_size))
-        states = [zeros if one is None else one.unsqueeze(0) if one.ndim == 1 else one for one in given]
+        shape = (x.shape[0], self.hidden_size)
+        states = tuple([one.unsqueeze(0) if one.ndim == 1 else one for one in given]) or (x.new_zeros(shape),) * count
         for one in states:
-            if one.shape != zeros.shape:
+            if tuple(one.shape) != shape:
                 raise RuntimeError(f"hidden has inconsistent hidden_size: got {list(one.shape)}")
-        after = step(linear(x, self.weight_ih, self.bias_ih), tuple(states), (self.weight_hh, self.bias_hh))
+        after = step(linear(x, self.weight_ih, self.bias_ih), states, (self.weight_hh, self.bias_hh))
         after = tuple([one.squeeze(0) for one in after]) if input.ndim == 1 else after
         return after if count > 1 else after[0]
 

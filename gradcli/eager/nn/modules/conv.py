@@ -14,61 +14,44 @@ from gradcli.eager._engine.arguments import checked
 from gradcli.eager._engine.record import declared, record
 from gradcli.eager._ops.table import LAYER, described, op
 from gradcli.eager._ops.views import squeeze, unsqueeze
-from gradcli.eager.nn._layer import Affine, Sizes, combined, dense, layer, offsets, put, spread, taken, weighted
-from gradcli.primitives import catalogue
+from gradcli.eager.nn._layer import Affine, Sizes, Windows, combined, dense, layer, put, spread, taken, weighted
+from gradcli.primitives.axes import reshaped
+from gradcli.primitives.movement import permute
 
 
 def _exchanged(x: Any) -> Any:
     """The first two axes exchanged."""
     rank = len(x.shape)
-    return catalogue()["permute"](x, axes=(1 - rank, -rank, *range(2 - rank, 0)))
+    return permute(x, axes=(1 - rank, -rank, *range(2 - rank, 0)))
 
 
-def _reshaped(x: Any, *shape: int) -> Any:
-    return declared("reshape", x, shape=tuple(shape))
-
-
-def _convolved(
-    x: Any, weight: Any, bias: Any, *, stride: Sizes, padding: Sizes, dilation: Sizes, out: Sizes, groups: int
-) -> Any:
-    (batch, channels), (filters, _, *kernel) = x.shape[:2], weight.shape
-    full = tuple([n + 2 * edge for n, edge in zip(x.shape[2:], padding, strict=True)])
-    rows, length = channels // groups * math.prod(kernel), math.prod(out)
-    whole = put(x, padding, (1,) * len(full), full)
-    starts = offsets(tuple(kernel), dilation)  # for each place of the kernel the entries below it
-    parts = [_reshaped(taken(whole, start, stride, out), batch, channels, 1, length) for start in starts]
-    columns = parts[0] if len(parts) == 1 else x.bind(catalogue()["concat"], tuple(parts), {"axis": -2})
-    if groups == 1:
-        product = declared("matmul", _reshaped(weight, filters, rows), _reshaped(columns, batch, rows, length))
-    else:
-        left = _reshaped(weight, groups, filters // groups, rows)
-        product = declared("matmul", left, _reshaped(columns, batch, groups, rows, length))
-        product = _reshaped(product, batch, filters, length)
-    return _reshaped(_biased(product, bias), batch, filters, *out)
+def _convolved(x: Any, weight: Any, bias: Any, *, windows: Windows, groups: int) -> Any:
+    (batch, channels), filters = x.shape[:2], weight.shape[0]
+    rows, length = channels // groups * math.prod(windows.kernel), math.prod(windows.out)
+    lead = (groups,) if groups > 1 else ()
+    left = reshaped(weight, (*lead, filters // groups, rows))
+    product = declared("matmul", left, reshaped(windows.columns(x), (batch, *lead, rows, length)))
+    return reshaped(_biased(reshaped(product, (batch, filters, length)), bias), (batch, filters, *windows.out))
 
 
 def _biased(x: Any, bias: Any) -> Any:
     if not bias.shape:
         return x
-    return combined("add", x, _reshaped(bias, bias.shape[0], *(1,) * (len(x.shape) - 2)))
+    return combined("add", x, reshaped(bias, (*bias.shape, *(1,) * (len(x.shape) - 2))))
 
 
-def _spread_out(
-    x: Any, weight: Any, bias: Any, *, stride: Sizes, padding: Sizes, dilation: Sizes, out: Sizes, groups: int
-) -> Any:
-    (batch, channels, *inner), (_, each, *kernel) = x.shape, weight.shape
-    count, length = math.prod(kernel), batch * math.prod(inner)
-    columns = _reshaped(_exchanged(x), groups, channels // groups, length)
-    left = _reshaped(weight, groups, channels // groups, each * count).mT
-    product = _reshaped(declared("matmul", left, columns), groups * each, count, batch, *inner)
-    full = tuple([n + 2 * edge for n, edge in zip(out, padding, strict=True)])
+def _spread_out(x: Any, weight: Any, bias: Any, *, windows: Windows, groups: int) -> Any:
+    """The transpose of `_convolved`: the windows are those on the result, one for each entry of the images x."""
+    (batch, channels, *inner), each = x.shape, weight.shape[1]
+    columns = reshaped(_exchanged(x), (groups, channels // groups, batch * math.prod(inner)))
+    left = reshaped(weight, (groups, channels // groups, math.prod(weight.shape[1:]))).mT
+    product = reshaped(declared("matmul", left, columns), (groups * each, math.prod(windows.kernel), batch, *inner))
     whole = None
-    for at, start in enumerate(offsets(tuple(kernel), dilation)):
+    for at, start in enumerate(windows.starts()):
         part = taken(product, (at, 0, *(0,) * len(inner)), (1,) * (2 + len(inner)), (1, batch, *inner))
-        part = put(_reshaped(part, groups * each, batch, *inner), start, stride, full)
+        part = put(reshaped(part, (groups * each, batch, *inner)), start, windows.stride, windows.full)
         whole = part if whole is None else whole + part
-    trimmed = taken(whole, padding, (1,) * len(out), out) if any(padding) else whole
-    return _biased(_exchanged(trimmed), bias)
+    return _biased(_exchanged(taken(whole, windows.padding, (1,) * len(inner), windows.sizes)), bias)
 
 
 def _fitting(
@@ -95,17 +78,26 @@ def _fitting(
     return by, gaps
 
 
-def _named_padding(padding: str, reach: Sizes, stride: Sizes) -> Sizes:
+def _named_padding(padding: str, kernel: Sizes, dilation: Sizes, stride: Sizes) -> Sizes:
     """The widths that "valid" and "same" mean. RuntimeError where they are not the same at both ends."""
     if padding == "valid":
-        return (0,) * len(reach)
+        return (0,) * len(kernel)
     if padding != "same":
         raise RuntimeError(f"Invalid padding string: '{padding}'; it is 'valid' or 'same'")
     if any(by != 1 for by in stride):
         raise RuntimeError("padding='same' is not supported for strided convolutions")
-    if any(n % 2 == 0 for n in reach):
+    widths = [gap * (n - 1) for n, gap in zip(kernel, dilation, strict=True)]
+    if any(n % 2 for n in widths):
         raise RuntimeError("padding='same' with a kernel of even size is not supported: call functional.pad first")
-    return tuple([n // 2 for n in reach])
+    return tuple([n // 2 for n in widths])
+
+
+def _widths(axes: int, **given: Any) -> Sizes:
+    ((what, value),) = given.items()
+    widths = spread(value, axes, what)
+    if any(n < 0 for n in widths):
+        raise RuntimeError("negative padding is not supported")
+    return widths
 
 
 def _conv(axes: int, images: str) -> Any:
@@ -122,19 +114,16 @@ def _conv(axes: int, images: str) -> Any:
     ) -> Tensor:
         if input.ndim == axes + 1:
             return squeeze(convolve(unsqueeze(input, 0), weight, bias, stride, padding, dilation, groups), 0)
-        stride, dilation = _fitting(name, axes, (input, weight, bias), groups, False, stride, dilation)
-        reach = tuple([gap * (n - 1) + 1 for gap, n in zip(dilation, weight.shape[2:], strict=True)])
-        if isinstance(padding, str):
-            padding = _named_padding(padding, reach, stride)
-        padding = spread(padding, axes, "padding")
-        if any(n < 0 for n in padding):
-            raise RuntimeError("negative padding is not supported")
-        sizes = [n + 2 * edge for n, edge in zip(input.shape[2:], padding, strict=True)]
-        if any(n < need for n, need in zip(sizes, reach, strict=True)):
-            raise RuntimeError(f"Kernel size can't be greater than actual input size: {list(reach)}, {sizes}")
-        out = tuple([(n - need) // by + 1 for n, need, by in zip(sizes, reach, stride, strict=True)])
+        by, gaps = _fitting(name, axes, (input, weight, bias), groups, False, stride, dilation)
+        sizes, kernel = tuple(input.shape[2:]), tuple(weight.shape[2:])
+        padding = _named_padding(padding, kernel, gaps, by) if isinstance(padding, str) else padding
+        edges = _widths(axes, padding=padding)
+        windows = Windows.on(sizes, kernel, by, edges, gaps)
+        if any(n < 1 for n in windows.out):
+            placed = f"{list(kernel)} with dilation {list(gaps)} on {list(sizes)} with padding {list(edges)}"
+            raise RuntimeError(f"Kernel size can't be greater than actual input size: {placed}")
         xs = (input, weight, 0 if bias is None else bias)
-        params = {"stride": stride, "padding": padding, "dilation": dilation, "out": out, "groups": groups}
+        params = {"windows": windows, "groups": groups}
         return dense(record(_convolved, xs, params, "ConvolutionBackward0", keep_integer=True))
 
     doc = f"""Sums of products of windows of {images} with filters (O, C / groups, ...), plus a bias (O,).
@@ -169,18 +158,15 @@ def _conv_transpose(axes: int) -> Any:
             sizes = (stride, padding, output_padding, groups, dilation)
             return squeeze(spread_out(unsqueeze(input, 0), weight, bias, *sizes), 0)
         by, gaps = _fitting(name, axes, (input, weight, bias), groups, True, stride, dilation)
-        edges, more = spread(padding, axes, "padding"), spread(output_padding, axes, "output_padding")
-        if any(n < 0 for n in (*edges, *more)):
-            raise RuntimeError("negative padding is not supported")
+        edges, more = _widths(axes, padding=padding), _widths(axes, output_padding=output_padding)
         if any(n >= max(step, gap) for n, step, gap in zip(more, by, gaps, strict=True)):
             raise RuntimeError("output padding must be smaller than either stride or dilation")
         rows = zip(input.shape[2:], weight.shape[2:], by, gaps, edges, more, strict=True)
         out = tuple([(n - 1) * step + gap * (k - 1) + 1 - 2 * edge + extra for n, k, step, gap, edge, extra in rows])
         if any(n <= 0 for n in out):
             raise RuntimeError(f"{name}: the output would have sizes {list(out)}, which are too small")
-        xs = (input, weight, 0 if bias is None else bias)
-        params = {"stride": by, "padding": edges, "dilation": gaps, "out": out, "groups": groups}
-        return dense(record(_spread_out, xs, params, "ConvolutionBackward0"))
+        params = {"windows": Windows.on(out, tuple(weight.shape[2:]), by, edges, gaps), "groups": groups}
+        return dense(record(_spread_out, (input, weight, 0 if bias is None else bias), params, "ConvolutionBackward0"))
 
     doc = f"""The transpose of `conv{axes}d`: each entry spreads its filter (C, O / groups, ...)."""
     return checked(described(spread_out, name, doc))

@@ -16,6 +16,7 @@ from gradcli.eager._engine.record import declared
 from gradcli.eager._ops.creation import ones, tensor, zeros
 from gradcli.eager.nn import init
 from gradcli.eager.nn._layer import Layer, combined, fused, layer, needs_floats, shifted, weighted
+from gradcli.primitives.axes import reshaped
 
 
 def _layer_norm(x: Any, weight: Any, bias: Any, *, axes: tuple[int, ...], eps: float) -> Any:
@@ -64,15 +65,19 @@ def _last_axes(input: Tensor, normalized_shape: Sequence[int]) -> tuple[int, ...
     return tuple(range(-len(shape), 0))
 
 
-def _batch_norm(x: Any, weight: Any, bias: Any, *running: Any, eps: float) -> Any:
+def _batch_norm(x: Any, *factors: Any, eps: float) -> Any:
     """By the mean and variance of the batch, or by the running ones where they are given."""
-    axes = tuple(i - len(x.shape) for i in range(len(x.shape)) if i != 1)
-    shape = tuple(n if i == 1 else 1 for i, n in enumerate(x.shape))
-    weight, bias = (declared("reshape", w, shape=shape) if w.shape else w for w in (weight, bias))
+    weight, bias, *running = [_by_channel(one, x) for one in factors]
     if running:
-        mean, var = (declared("reshape", one, shape=shape) for one in running)
-        return _affine_of(_scaled(x - _spread(mean, x), var, eps, weight), None, bias)
-    return _affine_of(_standard(x, axes, eps, weight), None, bias)
+        scaled = _scaled(x - _spread(running[0], x), running[1], eps, weight)
+    else:
+        scaled = _standard(x, tuple([i - len(x.shape) for i in range(len(x.shape)) if i != 1]), eps, weight)
+    return _affine_of(scaled, None, bias)
+
+
+def _by_channel(w: Any, x: Any) -> Any:
+    """The numbers of the channels of x, along axis 1; a plain number as it is."""
+    return reshaped(w, tuple([n if i == 1 else 1 for i, n in enumerate(x.shape)])) if w.shape else w
 
 
 @needs_floats
@@ -98,9 +103,9 @@ def batch_norm(
             _follow(input, running_mean, running_var, momentum, count)
     elif running_mean is None or running_var is None:
         raise RuntimeError("without training, running_mean and running_var must be given")
-    rest = (1.0 if weight is None else weight, 0.0 if bias is None else bias)
+    xs = (input, 1.0 if weight is None else weight, 0.0 if bias is None else bias)
     running = () if training else (running_mean, running_var)
-    return fused(_batch_norm, (input, *rest, *running), "NativeBatchNormBackward0", edges=3, eps=eps)
+    return fused(_batch_norm, (*xs, *running), "NativeBatchNormBackward0", edges=3, eps=eps)
 
 
 def _follow(input: Tensor, mean: Tensor, var: Tensor, momentum: float, count: int) -> None:
@@ -118,12 +123,9 @@ def _follow(input: Tensor, mean: Tensor, var: Tensor, momentum: float, count: in
 
 
 def _group_norm(x: Any, weight: Any, bias: Any, *, groups: int, eps: float) -> Any:
-    batch, channels = x.shape[:2]
-    rows = declared("reshape", x, shape=(batch, groups, math.prod(x.shape[1:]) // groups))
-    scaled = _standard(rows, (-1,), eps)
-    shape = (channels, *(1,) * (len(x.shape) - 2))
-    factors = [declared("reshape", w, shape=shape) if w.shape else w for w in (weight, bias)]
-    return _affine_of(declared("reshape", scaled, shape=tuple(x.shape)), *factors)
+    rows = reshaped(x, (x.shape[0], groups, math.prod(x.shape[1:]) // groups))
+    scaled = reshaped(_standard(rows, (-1,), eps), x.shape)
+    return _affine_of(scaled, _by_channel(weight, x), _by_channel(bias, x))
 
 
 @checked
@@ -186,6 +188,8 @@ class _Norm(Layer):
     def _build(self, dtype: Any, **options: Any) -> None:
         size = options[self._size]
         shape = (size,) if isinstance(size, int) else tuple(size)
+        if self._size == "num_channels" and size % options["num_groups"]:
+            raise ValueError("num_channels must be divisible by num_groups")
         affine = options["affine" if "affine" in options else "elementwise_affine"]
         shapes = {"weight": shape if affine else None}
         if "bias" in options:
@@ -226,11 +230,6 @@ class GroupNorm(_Norm, function=group_norm):
     _size = "num_channels"
     _options = weighted("num_groups, num_channels, eps=1e-5, affine=True, *, bias=True")
     _shown = "{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, bias={self._has_bias}"
-
-    def _build(self, **options: Any) -> None:  # type: ignore[override]
-        if options["num_channels"] % options["num_groups"]:
-            raise ValueError("num_channels must be divisible by num_groups")
-        super()._build(**options)
 
 
 class _ChannelNorm(_Norm):

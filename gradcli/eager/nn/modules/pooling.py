@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from functools import reduce
+from operator import add
+from typing import Any
 
 import numpy as np
 
@@ -20,30 +21,15 @@ from gradcli.eager._engine.rule_node import FixedNode
 from gradcli.eager._ops.reductions import mean
 from gradcli.eager._ops.table import described
 from gradcli.eager._ops.views import squeeze, unsqueeze
-from gradcli.eager.nn._layer import Layer, Sizes, combined, fused, layer, offsets, one_node, picked, put, spread, taken
-from gradcli.primitives import catalogue
-from gradcli.primitives.broadcasting import stretch
-
-
-class _Windows(NamedTuple):
-    """The windows of a pooling: their sizes and steps, how many there are, and how far the last ones reach."""
-
-    kernel: Sizes
-    stride: Sizes
-    padding: Sizes
-    dilation: Sizes
-    sizes: Sizes
-    out: Sizes
-    full: Sizes
-
-    def on_images(self) -> _Windows:
-        """The windows of rows as those of images of one row."""
-        return _Windows(*[(0 if name == "padding" else 1, *sizes) for name, sizes in self._asdict().items()])
+from gradcli.eager.nn._layer import Layer, Sizes, Windows, combined, fused, layer, one_node, picked, spread, taken
+from gradcli.primitives.axes import reshaped
+from gradcli.primitives.movement import permute
+from gradcli.primitives.positions import take_along, take_static
 
 
 def _windows(
     name: str, input: Tensor, axes: int, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil: bool = False
-) -> _Windows:
+) -> Windows:
     """The windows on a tensor. RuntimeError for sizes that do not fit or leave no entry."""
     if input.ndim not in (axes + 1, axes + 2):
         raise RuntimeError(f"Expected {axes + 1}D or {axes + 2}D input to {name}, but got size {list(input.shape)}")
@@ -56,49 +42,29 @@ def _windows(
         raise RuntimeError(f"{name}: kernel size, stride and dilation should be greater than zero")
     if any(edge < 0 or (edge > n // 2 and name != "unfold") for edge, n in zip(padding, kernel, strict=True)):
         raise RuntimeError(f"{name}: pad should be at most half of effective kernel size, and not negative")
-    sizes, out, end = tuple(input.shape[-axes:]), [], []
-    for n, k, by, edge, gap in zip(sizes, kernel, stride, padding, dilation, strict=True):
-        rest = n + 2 * edge - gap * (k - 1) - 1
-        count = (rest + (by - 1 if ceil else 0)) // by + 1
-        if ceil and (count - 1) * by >= n + edge:
-            count -= 1
-        if count < 1:
-            raise RuntimeError(f"{name}: the output size is too small for an input of {list(input.shape)}")
-        out.append(count)
-        end.append(max((count - 1) * by + gap * (k - 1) + 1, n + edge))
-    return _Windows(kernel, stride, padding, dilation, sizes, tuple(out), tuple(end))
+    windows = Windows.on(tuple(input.shape[-axes:]), kernel, stride, padding, dilation, ceil)
+    if any(n < 1 for n in windows.out):
+        raise RuntimeError(f"{name}: the output size is too small for an input of {list(input.shape)}")
+    return windows
 
 
-def _edged(x: Any, windows: _Windows) -> Any:
-    return put(x, windows.padding, (1,) * len(windows.full), windows.full)
+def _pooled(formula: Any, input: Tensor, other: Any, windows: Windows, node: str) -> Tensor:
+    """A pooling as one node; rows are images of one row, as in PyTorch."""
+    if len(windows.out) == 1:
+        on_images = Windows(*[(int(name != "padding"), *sizes) for name, sizes in windows._asdict().items()])
+        return squeeze(_pooled(formula, unsqueeze(input, -2), other, on_images, node), -2)
+    return fused(formula, (input, other), node, edges=1, windows=windows)
 
 
-def _parts(x: Any, windows: _Windows) -> list[Any]:
-    """For each place in a window the entries at that place in all windows."""
-    return [taken(x, start, windows.stride, windows.out) for start in offsets(windows.kernel, windows.dilation)]
+def _largest(x: Any, frame: Any, *, windows: Windows) -> Any:
+    """The largest entry of each window, the first of several equal ones."""
+    parts = declared("stack", windows.parts(x, frame), axis=-1)
+    at = declared("argmax", parts, axis=-1)
+    return reshaped(take_along(parts, reshaped(at, (*at.shape, 1)), axis=-1), at.shape)
 
 
-def _largest_of(parts: Sequence[Any]) -> Any:
-    """The largest of some arrays of one shape, entry by entry, the first of several equal ones."""
-    shape = tuple(parts[0].shape)
-    wide = [declared("reshape", part, shape=(*shape, 1)) for part in parts]
-    whole = wide[0] if len(wide) == 1 else wide[0].bind(catalogue()["concat"], tuple(wide), {"axis": -1})
-    at = declared("reshape", catalogue()["argmax"](whole, axis=-1), shape=(*shape, 1))
-    return declared("reshape", catalogue()["take_along"](whole, at, axis=-1), shape=shape)
-
-
-def _max_pooled(x: Any, frame: Any, *, windows: _Windows) -> Any:
-    x, full = _edged(x, windows), windows.full
-    if frame.shape:
-        x = x + stretch(declared("reshape", frame, shape=(*(1,) * (len(x.shape) - len(full)), *full)), tuple(x.shape))
-    return _largest_of(_parts(x, windows))
-
-
-def _averaged(x: Any, counts: Any, *, windows: _Windows) -> Any:
-    total = None
-    for part in _parts(_edged(x, windows), windows):
-        total = part if total is None else total + part
-    return combined("div", total, counts)
+def _averaged(x: Any, counts: Any, *, windows: Windows) -> Any:
+    return combined("div", reduce(add, windows.parts(x)), counts)
 
 
 def _max_pool(axes: int, images: str) -> Any:
@@ -117,14 +83,11 @@ def _max_pool(axes: int, images: str) -> Any:
             raise RuntimeError("max_pool: return_indices is not supported: the gradient marks the largest entries")
         windows = _windows(name, input, axes, kernel_size, stride, padding, dilation, ceil_mode)
         frame: Any = 0.0
-        if axes == 1:
-            input, windows = unsqueeze(input, -2), windows.on_images()
         if windows.full != windows.sizes:
             outside = np.full(windows.full, -np.inf, input.dtype.np)
             outside[tuple([slice(e, e + n) for e, n in zip(windows.padding, windows.sizes, strict=True)])] = 0
             frame = Tensor(outside)
-        largest = fused(_max_pooled, (input, frame), "MaxPool2DWithIndicesBackward0", edges=1, windows=windows)
-        return squeeze(largest, -2) if axes == 1 else largest
+        return _pooled(_largest, input, frame, windows, "MaxPool2DWithIndicesBackward0")
 
     doc = f"""The largest entry of each window of {images}; the gradient goes to it, to the first of several.
 
@@ -154,14 +117,14 @@ def avg_pool2d(
     return _averages(input, windows, count_include_pad)
 
 
-def _averages(input: Tensor, windows: _Windows, padded: bool) -> Tensor:
+def _averages(input: Tensor, windows: Windows, padded: bool) -> Tensor:
     counts = _counts(windows, padded)
     same = counts.size and (counts == counts.flat[0]).all()
     divisor = float(counts.flat[0]) if same else Tensor(counts.astype(input.dtype.np))
-    return fused(_averaged, (input, divisor), "AvgPool2DBackward0", edges=1, windows=windows)
+    return _pooled(_averaged, input, divisor, windows, "AvgPool2DBackward0")
 
 
-def _counts(windows: _Windows, padded: bool) -> Any:
+def _counts(windows: Windows, padded: bool) -> Any:
     """How many entries each window has: on the image, or on the image and its frame."""
     counts = np.ones((), np.int64)
     rows = zip(windows.sizes, windows.kernel, windows.stride, windows.padding, windows.out, strict=True)
@@ -183,7 +146,7 @@ def avg_pool1d(
 ) -> Tensor:
     """The average of each window of (N, C, L)."""
     windows = _windows("avg_pool1d", input, 1, kernel_size, stride, padding, 1, ceil_mode)
-    return squeeze(_averages(unsqueeze(input, -2), windows.on_images(), count_include_pad), -2)
+    return _averages(input, windows, count_include_pad)
 
 
 def _cells(sizes: Sizes, out: Sizes) -> list[tuple[Sizes, Sizes]]:
@@ -196,14 +159,12 @@ def _cells(sizes: Sizes, out: Sizes) -> list[tuple[Sizes, Sizes]]:
 
 
 def _adapted(x: Any, *, out: Sizes) -> Any:
-    axes = len(out)
-    lead = tuple(x.shape[: len(x.shape) - axes])
-    parts = []
-    for start, size in _cells(tuple(x.shape[-axes:]), out):
-        flat = declared("reshape", taken(x, start, (1,) * axes, size), shape=(*lead, math.prod(size)))
-        parts.append(declared("mean", flat, axis=-1, keepdims=True))
-    whole = parts[0] if len(parts) == 1 else x.bind(catalogue()["concat"], tuple(parts), {"axis": -1})
-    return declared("reshape", whole, shape=(*lead, *out))
+    *lead, rows, columns = x.shape
+    means = [
+        declared("mean", reshaped(taken(x, start, (1, 1), size), (*lead, math.prod(size))), axis=-1)
+        for start, size in _cells((rows, columns), out)
+    ]
+    return reshaped(declared("stack", means, axis=-1), (*lead, *out))
 
 
 @checked
@@ -258,7 +219,6 @@ def interpolate(
     if mode != "nearest" and axes != ("linear", "bilinear").index(mode) + 1:
         raise NotImplementedError(f"Got {input.ndim}D input, but {mode} mode does not fit it")
     sizes = tuple(input.shape[2:])
-    factors: tuple[float, ...] | None = None
     if size is not None:
         out = spread(size, axes, "size")
     else:
@@ -266,40 +226,40 @@ def interpolate(
         out = tuple([math.floor(n * by) for n, by in zip(sizes, factors, strict=True)])
     if any(n < 1 for n in out):
         raise RuntimeError(f"Input and output sizes should be greater than 0, but got {list(sizes)} and {list(out)}")
+    pairs = list(zip(sizes, out, strict=True))
+    ratios = [n / count for n, count in pairs] if size is not None else [1 / by for by in factors]
     if mode != "nearest":
-        return _mixed(input, out, factors, bool(align_corners))
-    rows = []
-    for i, (n, count) in enumerate(zip(sizes, out, strict=True)):
-        ratio = n / count if factors is None else 1 / factors[i]
-        rows.append(tuple([min(math.floor(j * np.float32(ratio)), n - 1) for j in range(count)]))
+        return _mixed(input, pairs, ratios, bool(align_corners))
+    rows = [
+        tuple([min(math.floor(j * np.float32(ratio)), n - 1) for j in range(count)])
+        for (n, count), ratio in zip(pairs, ratios, strict=True)
+    ]
     return fused(picked, (input,), f"UpsampleNearest{axes}DBackward0", rows=tuple(rows))
 
 
 def _between(x: Any, *shares: Any, below: Any, above: Any) -> Any:
     """Along each of the last axes a mean of two entries, by shares of the upper one: the last axis first."""
-    count = len(below)
-    for i in range(count - 1, -1, -1):
-        share = declared("reshape", shares[i], shape=(len(below[i]), *(1,) * (count - 1 - i)))
-        parts = [catalogue()["take_static"](x, indices=at, axis=i - count) for at in (below[i], above[i])]
-        x = combined("mul", parts[0], 1 - share) + combined("mul", parts[1], share)
+    for i in range(-1, -len(below) - 1, -1):
+        share = reshaped(shares[i], (len(below[i]), *(1,) * (-1 - i)))
+        low, high = (take_static(x, indices=at, axis=i) for at in (below[i], above[i]))
+        x = combined("mul", low, 1 - share) + combined("mul", high, share)
     return x
 
 
-def _mixed(input: Tensor, out: Sizes, factors: tuple[float, ...] | None, corners: bool) -> Tensor:
+def _mixed(input: Tensor, pairs: list[tuple[int, int]], ratios: list[float], corners: bool) -> Tensor:
     kind: Any = input.dtype.np.type
     below, above, shares = [], [], []
-    for i, (n, count) in enumerate(zip(input.shape[2:], out, strict=True)):
+    for (n, count), ratio in zip(pairs, ratios, strict=True):
         at = np.arange(count).astype(kind)
         if corners:
             at = at * kind((n - 1) / (count - 1) if count > 1 else 0)
         else:
-            ratio = kind(n / count if factors is None else 1 / factors[i])
-            at = np.maximum(ratio * (at + kind(0.5)) - kind(0.5), kind(0))
+            at = np.maximum(kind(ratio) * (at + kind(0.5)) - kind(0.5), kind(0))
         low = np.minimum(np.floor(at).astype(np.int64), n - 1)
         below.append(tuple(low.tolist()))
         above.append(tuple(np.minimum(low + 1, n - 1).tolist()))
         shares.append(Tensor(np.clip(at - low.astype(kind), kind(0), kind(1))))
-    name = f"Upsample{'Linear' if len(out) == 1 else 'Bilinear'}{len(out)}DBackward0"
+    name = f"Upsample{'Linear' if len(pairs) == 1 else 'Bilinear'}{len(pairs)}DBackward0"
     resized = fused(_between, (input, *shares), name, edges=1, below=tuple(below), above=tuple(above))
     if resized._node is not None:
         resized._node.__class__ = class_named(FixedNode, name)  # it keeps shares that follow from sizes, nothing else
@@ -313,21 +273,14 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Any:
     if len(input.shape) < 3 or factor <= 0 or input.shape[-3] % factor**2:
         raise RuntimeError(f"pixel_shuffle: {list(input.shape)} does not fit an upscale_factor of {factor}")
     *lead, channels, rows, columns = input.shape
-    at = len(lead)
-    shape = (*lead, channels // factor**2, factor, factor, rows, columns)
-    order = (*range(at), at, at + 3, at + 1, at + 4, at + 2)
-    out = (*lead, channels // factor**2, rows * factor, columns * factor)
-    moved = catalogue()["permute"](declared("reshape", input, shape=shape), axes=tuple([i - len(shape) for i in order]))
-    return declared("reshape", moved, shape=out)
+    lead.append(channels // factor**2)
+    apart = reshaped(input, (*lead, factor, factor, rows, columns))
+    turned = permute(apart, axes=(*range(-4 - len(lead), -4), -2, -4, -1, -3))
+    return reshaped(turned, (*lead, rows * factor, columns * factor))
 
 
-def _unfolded(x: Any, *, windows: _Windows) -> Any:
-    parts = _parts(_edged(x, windows), windows)
-    *lead, channels, _, _ = x.shape
-    count = math.prod(windows.out)
-    rows = [declared("reshape", part, shape=(*lead, channels, 1, count)) for part in parts]
-    whole = rows[0] if len(rows) == 1 else x.bind(catalogue()["concat"], tuple(rows), {"axis": -2})
-    return declared("reshape", whole, shape=(*lead, channels * len(rows), count))
+def _unfolded(x: Any, *, windows: Windows) -> Any:
+    return windows.columns(x)
 
 
 @checked
