@@ -45,6 +45,7 @@ SCALARS: list[tuple[str, str, str, str]] = [
     (LOGISTIC, "x", "exp(-a*x)/(1+exp(-a*x))**2", "factor `a`"),
     (LOGISTIC, "x", "-a*exp(-a*x)/(1+exp(-a*x))**2", "sign"),
     (LOGISTIC, "x", "a*exp(-a*x)/(1+exp(-a*x))", "not squared"),
+    ("x*sigmoid(x)*y", "x", "y*sigmoid(x)*(1 + x*sigmoid(x))", "the factor `sigmoid(x)` of `x*sigmoid(x)` is subtracted from 1"),
     ("x**y", "x", "y*x**y", "exponent was not lowered"),
     ("x**y", "y", "y*x**(y-1)", "power rule was applied to the exponent"),
     ("x**y", "y", "x**y", "log of the base is missing"),

@@ -136,6 +136,9 @@ def _edits(part: Node, known: Sequence[Node]) -> Iterator[Edit]:
     for n in (part.params["n"] - 1, part.params["n"] + 1) if name == "power" else ():
         if n:
             yield Edit(part, part.args[0] ** n, f"the exponent of {text} is {n}", 2)
+    for x, y in (part.args, part.args[::-1]) if name == "mul" else ():
+        for factor, change in ((1 - y, "subtracted from 1"), (y**2, "squared"), (y**3, "cubed")):
+            yield Edit(part, x * factor, f"the factor `{node_text(y, 50)}` of {text} is {change}", 3, written=True)
     for kept in {"mul": (0, 1), "add": (0, 1), "sub": (0,), "div": (0,), "matmul": (0,)}.get(name, ()):
         if part.args[kept].shape == part.shape:
             yield Edit(part, part.args[kept], f"`{node_text(part.args[1 - kept], 50)}` is left out of {text}", 2)
