@@ -10,7 +10,7 @@ derivatives, `algebra/` proves equalities, `diagnosis/` explains what was refute
   right at the first by luck is wrong. A proof for all sizes needs a verdict at the point that does not contradict it.
 - Decimals as written may excuse a difference where that holds near the point too; an equality by luck of the point
   passes with a warning and a counterexample.
-- Two random directions of 81 bits cover the entries of a large array; a count of entries, never a clock, says how many
+- A random direction of 81 bits covers the entries of a large array; a count of entries, never a clock, says how many
   points are looked at. SymPy is a witness that is shown and decides nothing.
 - A diagnosis may read derivative rules; it decides nothing and is bounded by counts.
 """

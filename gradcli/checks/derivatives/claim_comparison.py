@@ -4,9 +4,9 @@ Disjoint balls are unequal for certain; balls that overlap are equal as far as t
 size below the smallest double, make that an agreement. At the given point there are also the value, and what happens at
 a tie. Then as many points beside it as are wanted, of those that lie in its region.
 
-The claims about many entries are read once. Along a direction in which entry i moves by an odd random number
-of 81 bits, over the size of claim i, the claimed slope must be that of one series, which no derivative rule touched. A
-wrong entry passes with a probability that is stated; a slope that differs is a refutation, and halving names an entry.
+The claims about many entries are read at once. Along a direction in which entry i moves by an odd random number of 81
+bits, over the size of claim i, the claimed slope must be that of one series, which no derivative rule touched. A wrong
+entry passes with a probability that is stated; a slope that differs is a refutation, and halving names an entry.
 """
 
 from __future__ import annotations
@@ -45,10 +45,8 @@ FAINT = 1e-9  # relative: smaller errors may come of rounded constants
 DETAILS = 8  # entries whose digits are written out
 DIGITS = 25
 MOST_DIGITS = 800
-MOST_DIFFERENCED = 50_000  # operations of one walk through loops, of which differences are looked at as well
 FEWEST_TIES = 64  # entries whose sides are looked at, whatever they cost
 MOST_TIE_STEPS = 200_000  # and as many more as take so many steps
-COUNT = 2  # directions at the given point; one beside it
 RANDOM_BITS = 81
 RELATIVE = 1e-12  # errors of this size, relative to the entry, must be seen
 CHANCE = 1e-20  # with a failure probability below this
@@ -192,11 +190,11 @@ class ClaimComparison:
         """The derivative at a point."""
         return PointEvaluation(self.query, point, self.literals)
 
-    def compared(self, here: PointEvaluation, directions: int = COUNT) -> Answer:
-        """The relation of each entry; of many entries along so many random directions."""
+    def compared(self, here: PointEvaluation) -> Answer:
+        """The relation of each entry; of many entries along a random direction."""
         claimed = partial(here.claimed, self.judged)
         if self.query.wholesale:
-            return Wholesale(here, claimed, self.rtol, directions).compared()
+            return Wholesale(here, claimed, self.rtol).compared()
         found = compared(here.exact, claimed, self.query.entries, self.rtol, self.work, self.start)
         if self.loops:
             self.start = found["bits"]
@@ -214,7 +212,7 @@ class ClaimComparison:
         value = here.value()
         if self.loops:
             self.start = here.bits
-        answer: Answer = {"ball": value, "given": None, "tie": None, "digits": None}
+        answer: Answer = {"ball": value, "given": None, "tie": None}
         if isinstance(value, Failure) and value.kind == "undefined":
             return here, answer
         found = answer["given"] = self.compared(here)
@@ -225,11 +223,6 @@ class ClaimComparison:
             if seen.worst is None:
                 answer["given"] = self.compared(here)
             return here, answer
-        affordable = not self.loops or query.paths.cost <= MOST_DIFFERENCED
-        if not query.wholesale and query.second is None and affordable:
-            if here.key not in query.digits:
-                query.digits[here.key] = here.differences_agree(here.partials)
-            answer["digits"] = query.digits[here.key]
         if query.plane:
             with ball_numbers.precision(START_BITS):
                 lines = here.lines(START_BITS)
@@ -243,7 +236,7 @@ class ClaimComparison:
         Without signs there is no region, and only a point at which both sides agree counts.
         """
         here = self.here(point)
-        found = self.compared(here, 1)
+        found = self.compared(here)
         inside = here.signs == signs if signs is not None else set(found["relations"]) <= {AGREE, CLOSE}
         return found if inside else {"region": False}
 
@@ -283,19 +276,16 @@ class Joint(NamedTuple):
 
 
 class Wholesale:
-    """The comparison of all entries at once, along random directions."""
+    """The comparison of all entries at once along a random direction; claims of 0 have a direction of their own."""
 
-    def __init__(
-        self, here: PointEvaluation, claimed: Callable[[int], Balls], rtol: float | None, count: int = COUNT
-    ) -> None:
+    def __init__(self, here: PointEvaluation, claimed: Callable[[int], Balls], rtol: float | None) -> None:
         self.here = here
         self.claimed = claimed
         self.rtol = rtol
-        self.count = count
 
     def compared(self) -> Answer:
         """The answer of the function `compared`, and the chance that an error went unseen."""
-        for bits in ball_numbers.doubling(work=2 * self.count * self.here.query.paths.cost):
+        for bits in ball_numbers.doubling(work=2 * self.here.query.paths.cost):
             with ball_numbers.precision(bits):
                 self.lines, self.claims = self.here.lines(bits), self.claimed(bits)
                 self.lines.signs, self.here.signs = [], []
@@ -320,20 +310,17 @@ class Wholesale:
         generator = Random(self.here.query.seed)
         chance = 0.0
         for group in filter(None, (others, zeros)):
-            odds = 1.0
-            for _ in range(self.count):
-                way = {i: speed(generator, self.claims[i]) for i in group}
-                gap = self._gap(way)
-                self.here.signs = self.here.signs or list(self.lines.signs)
-                if isinstance(gap, Failure):
-                    return Joint(WITHOUT.get(gap.kind, OPEN), failure=gap)
-                if not gap.contains(0):
-                    wrong = None if self.rtol is not None else self._wrong(way)
-                    return Joint(OPEN if wrong is None else DISJOINT, wrong=wrong)
-                odds *= (2 * float(abs(gap).upper()) / RELATIVE + 1) / 2.0 ** (RANDOM_BITS - 1)
-                if group is zeros and not gap.is_zero() and not self._all_tiny(zeros):
-                    return Joint(OPEN)
-            chance = max(chance, odds)
+            way = {i: speed(generator, self.claims[i]) for i in group}
+            gap = self._gap(way)
+            self.here.signs = self.here.signs or list(self.lines.signs)
+            if isinstance(gap, Failure):
+                return Joint(WITHOUT.get(gap.kind, OPEN), failure=gap)
+            if not gap.contains(0):
+                wrong = None if self.rtol is not None else self._wrong(way)
+                return Joint(OPEN if wrong is None else DISJOINT, wrong=wrong)
+            if group is zeros and not gap.is_zero() and not self._all_tiny(zeros):
+                return Joint(OPEN)
+            chance = max(chance, (2 * float(abs(gap).upper()) / RELATIVE + 1) / 2.0 ** (RANDOM_BITS - 1))
         return Joint(AGREE if chance < CHANCE else OPEN, chance)
 
     def _gap(self, way: Direction) -> Any:

@@ -1,14 +1,12 @@
 """Encloses a requested derivative at a point, with any number of bits.
 
 The claim is read from the same values, so that both sides of a comparison are at the same point. The signs that decided
-branches are kept: another point lies in the same region if they are the same there. Beside the series stand
-differences of the value to some 60 digits: a series that they contradict certifies nothing.
+branches are kept: another point lies in the same region if they are the same there.
 """
 
 from __future__ import annotations
 
 from functools import cache, cached_property
-from random import Random
 from typing import TYPE_CHECKING, Any
 
 from flint import arb
@@ -17,7 +15,7 @@ from gradcli.checks.derivatives.jets import SMOOTH, DependencyCone, DirectionalJ
 from gradcli.checks.evaluate import ball_numbers, balls
 from gradcli.checks.evaluate.balls import EXACT
 from gradcli.checks.evaluate.complex_field import ComplexField
-from gradcli.checks.evaluate.evaluation import steps_of, work_of
+from gradcli.checks.evaluate.evaluation import work_of
 from gradcli.checks.evaluate.interpretation import Failure, Unsupported
 from gradcli.graph.node import LEAF, reachable
 
@@ -25,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence
 
     from gradcli.checks.evaluate.balls import BallField, Literals, Point
-    from gradcli.checks.evaluate.evaluation import Steps
     from gradcli.graph.node import Node
 
     Balls = Mapping[int, Any]  # entry -> a ball or a Failure
@@ -38,8 +35,6 @@ WHOLESALE = 8  # walks that these directions take, roughly
 MOST_TOTAL = 8_000_000  # operations on single entries for one enclosure
 MOST_KNOWN = 32  # points and precisions whose partials are kept
 TIE_BITS = (ball_numbers.START_BITS, 512, 2048)  # at a tie: the last ones tell a slope of 0 from the smallest double
-DIFFERENCE_BITS = 512
-STEP = 110  # a difference has a step of 2**-110 of each entry's size: its square is below 60 digits
 
 
 @cache
@@ -91,10 +86,8 @@ class DerivativeQuery:
         total = self.paths.cost * (WHOLESALE if self.wholesale else count)
         if total > MOST_TOTAL:
             raise Unsupported(f"about {total:,} operations on entries, more than {MOST_TOTAL:,}")
-        # what one claim has read, for the next: signs and partials, and whether differences agree with these
+        # what one claim has read, for the next: signs and partials
         self.known: dict[Hashable, tuple[list[int], Balls]] = {}
-        self.digits: dict[Hashable, bool | None] = {}
-        self._beyond: dict[Node, Steps] = {}
 
     def work(self, judged: Node) -> int:
         """How many operations on single entries a comparison takes, roughly, with any number of bits."""
@@ -102,13 +95,6 @@ class DerivativeQuery:
         if self.second is not None:
             walks *= 1 + len(self.entries)
         return walks + work_of(reachable([self.output, judged]))
-
-    def beyond(self, node: Node) -> Steps:
-        """The steps that another node needs, beside those of the derivative."""
-        if node not in self._beyond:
-            have = set(self.paths.all)
-            self._beyond[node] = steps_of([one for one in reachable([node]) if one not in have])
-        return self._beyond[node]
 
     @cached_property
     def together(self) -> DependencyCone:
@@ -127,10 +113,8 @@ class PointEvaluation:
         self.literals = literals
         self.bits = ball_numbers.START_BITS  # of the last lines
         self.signs: list[int] = []  # that decided branches
-        self.partials: Balls = {}  # the last ones
         self.joined: set[int] = set()  # entries whose partials are read on both sides of a tie
         self.rough: Tied | None = None  # where a direction in which many entries move has no derivative
-        self.key: Hashable = None  # of the last partials
         self._place = repr(point)
         self._lines: DirectionalJets | None = None
 
@@ -151,14 +135,14 @@ class PointEvaluation:
     def exact(self, bits: int) -> Balls:
         """The partial derivatives with respect to the requested entries, read once for all claims about them."""
         known = self.query.known
-        self.key = (bits, self.literals, tuple(sorted(self.joined)), self._place)
-        if self.key not in known:
+        key = (bits, self.literals, tuple(sorted(self.joined)), self._place)
+        if key not in known:
             found = self._exact(bits)
             if len(known) == MOST_KNOWN:
                 del known[next(iter(known))]
-            known[self.key] = found
-        self.signs, self.partials = known[self.key]
-        return self.partials
+            known[key] = found
+        self.signs, partials = known[key]
+        return partials
 
     def _exact(self, bits: int) -> tuple[list[int], Balls]:
         """The signs that decide branches, and the partials."""
@@ -166,11 +150,11 @@ class PointEvaluation:
         if query.second is not None and not self.joined:
             lines = self._through(query.second, bits)
             start = query.second.size - query.target.type.size
-            return lines.signs, {i: lines.second(0, start + i) for i in query.entries}
+            return list(lines.signs), {i: lines.second(0, start + i) for i in query.entries}
         lines = self.lines(bits)
         lines.signs = []
         found = {i: self._joined(lines, i) if i in self.joined else lines.partial(i) for i in query.entries}
-        return lines.signs, found
+        return list(lines.signs), found
 
     def _joined(self, lines: DirectionalJets, i: int) -> Any:
         seen = sides(lines, {i: 1})
@@ -183,8 +167,7 @@ class PointEvaluation:
         if self.literals.printed:
             return entries_of(node, self.point, self.literals, self.query.plane, bits)
         lines = self.lines(bits)
-        lines.base.follow(self.query.beyond(node))
-        return dict(enumerate(lines.field.slopes(lines.base.known[node].flat)))
+        return dict(enumerate(lines.field.slopes(lines.base[node].flat)))
 
     # --- at a tie ---------------------------------------------------------------------------------------------
 
@@ -228,37 +211,3 @@ class PointEvaluation:
                 reason = "the partial derivatives exist, but the function is not differentiable"
                 return both._replace(kind="KINK", reason=reason)
         return None
-
-    # --- differences of the value -------------------------------------------------------------------------------
-
-    def differences_agree(self, partials: Balls) -> bool | None:
-        """Whether partial derivatives and central differences have the same slope along a line; None where one is
-        missing, or a branch changes within a step.
-
-        All entries move at once, each at a speed of its own. The gap between two steps bounds the error of the shorter.
-        """
-        if any(isinstance(x, Failure) for x in partials.values()):
-            return None
-        generator = Random(self.query.seed)
-        with ball_numbers.precision(DIFFERENCE_BITS):
-            lines = self.lines(DIFFERENCE_BITS)
-            if any(isinstance(lines.center[i], Failure) for i in partials):
-                return None
-            sizes = {i: power_of_two(lines.center[i]) for i in partials}
-            speeds = {i: size * generator.randrange(1025, 4096, 2) / 1024 for i, size in sizes.items()}
-            steps = [side * times * arb(2) ** -STEP for times in (1, 2) for side in (1, -1)]
-            ends = [lines.moved_value({i: step * speed for i, speed in speeds.items()}) for step in steps]
-            if any(type(value) is not arb or signs != ends[0][1] for value, signs in ends):
-                return None
-            fine, coarse = ((ends[k][0] - ends[k + 1][0]) / (2 * steps[k]) for k in (0, 2))
-            expected = sum((partials[i] * speed for i, speed in speeds.items()), arb(0))
-            return bool((fine + arb(0, 1) * abs(fine - coarse).abs_upper()).overlaps(expected))
-
-
-def power_of_two(x: Any) -> Any:
-    """The power of 2 above a number that is below 1; 1 for a larger one, and for 0."""
-    middle = x.mid()
-    if middle.is_zero() or abs(middle) >= 1:
-        return arb(1)
-    mantissa, exponent = middle.man_exp()
-    return arb(2) ** (int(exponent) + int(abs(mantissa)).bit_length())

@@ -90,37 +90,24 @@ class DirectionalJets:
 
     def _along(self, direction: Direction, order: int = 1) -> Sequence[Any]:
         with capacity(order + 1):
-            found, signs = self._moved(direction, lambda x, speed: Series(arb_series([x, speed], order + 1)))
-        self.signs += signs
-        return found
+            return self._moved(direction, lambda x, speed: Series(arb_series([x, speed], order + 1)))
 
     def beside(self, direction: Direction) -> Any:
         """The output on the side that a direction leads to: an expansion, a ball where nothing moves, or a Failure."""
-        return self._moved(direction, Expansion.along)[0][0]
+        return self._moved(direction, Expansion.along)[0]
 
-    def _moved(
-        self, direction: Direction, move: Callable[[Any, Any], Any], finite: bool = False
-    ) -> tuple[Sequence[Any], list[int]]:
-        """The parts of the output where some parts of the targets move, and the signs that decided its branches."""
+    def _moved(self, direction: Direction, move: Callable[[Any, Any], Any]) -> Sequence[Any]:
+        """The parts of the output where some parts of the targets move."""
         center = list(self.center)
         for i, speed in direction.items():
             if isinstance(center[i], Failure):
-                return [center[i], center[i]], []
+                return [center[i], center[i]]
             center[i] = move(center[i], speed)
         field = self.field
-        moved = self.paths.split(field.joined(center, self.entries))
-        walk = Reading(field, {}, moved, self.base.known)
-        field.signs, field.finite = [], finite
-        try:
-            walk.follow(self.paths.walk)
-        finally:
-            field.finite = False
-        return field.parts(walk.known[self.paths.outputs[0]].flat), field.signs
-
-    def moved_value(self, moves: Mapping[int, Any]) -> tuple[Any, list[int]]:
-        """The output with some parts of the targets moved by a finite step, and the signs that decided its branches."""
-        found, signs = self._moved(moves, lambda x, by: x + by, finite=True)
-        return found[0], signs
+        field.signs = self.signs
+        walk = Reading(field, {}, self.paths.split(field.joined(center, self.entries)), self.base.known)
+        walk.follow(self.paths.walk)
+        return field.parts(walk.known[self.paths.outputs[0]].flat)
 
     def holomorphic(self, k: int) -> bool | None:
         """Whether i times the slope along 1 is that along i, for one complex entry; None where it is not decided."""

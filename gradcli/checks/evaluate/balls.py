@@ -110,7 +110,6 @@ class BallField(Field):
 
     plain = frozenset((arb, Series))
     plane = False  # whether entries are complex
-    finite = False  # whether entries move by a finite step: then the signs of balls decide branches too
 
     def __init__(self, literals: Literals = EXACT) -> None:
         super().__init__()
@@ -180,7 +179,7 @@ class BallField(Field):
         if isinstance(x, Failure):
             raise Failed(x)
         side = sign(x)
-        if self.finite or type(x) is not arb:
+        if type(x) is not arb:
             self.signs.append(side)
         return side
 
@@ -243,9 +242,7 @@ class BallField(Field):
         """What moves in a turn, as it is at the point."""
         if type(x) is Series:
             return x.constant
-        if isinstance(x, Moving) or (self.finite and type(x) is arb):
-            return Failure("unclear", node, "a detached value in a loop")
-        return x
+        return Failure("unclear", node, "a detached value in a loop") if isinstance(x, Moving) else x
 
     def is_lost(self, state: Sequence[Entries], done: int, count: int) -> bool:
         """Whether a carry has no digits left after so many turns; the bits that all turns need are then `WANTED`.
