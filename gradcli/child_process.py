@@ -14,6 +14,7 @@ from contextlib import suppress
 from importlib import import_module
 from itertools import takewhile
 from json import dumps, loads
+from queue import SimpleQueue
 from select import select
 from threading import Thread
 from time import process_time
@@ -101,6 +102,26 @@ def listen(messages: Iterable[Any], put: Callable[[Any], None]) -> Thread:
 def whole_lines(stream: Iterable[str]) -> Iterator[str]:
     """The lines of a process; what has no newline at its end is what the process wrote when it died."""
     return takewhile(lambda line: line.endswith("\n"), stream)
+
+
+def conversation() -> tuple[SimpleQueue[str], IO[str]]:
+    """The requests of a process that `start` started, line by line, and where its answers go.
+
+    The process ends with its parent and with its standard input, whatever it is doing. What else is written to its
+    standard output does not get among the answers.
+    """
+    end_with_parent()
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    requests: SimpleQueue[str] = SimpleQueue()
+
+    def read() -> None:
+        for line in sys.stdin:
+            requests.put(line)
+        os._exit(0)
+
+    Thread(target=read, daemon=True).start()
+    return requests, answers
 
 
 # --- messages ---------------------------------------------------------------------------------------------------------

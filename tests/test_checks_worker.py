@@ -138,7 +138,7 @@ def test_a_forked_child_has_an_oracle_of_its_own(capfd: pytest.CaptureFixture[st
 def test_no_answer_in_time(oracle: Oracle) -> None:
     oracle.warm()
     with pytest.raises(TimeOver):
-        oracle.ask("values", 0.0, rows=[], point={})
+        oracle.ask("values", 0.0, nodes=[], point={})
     assert oracle._process is None
 
 
@@ -173,15 +173,15 @@ def test_a_timeout_without_end(oracle: Oracle, timeout: float) -> None:
 
 
 def test_what_the_oracle_cannot_do_is_an_answer(oracle: Oracle) -> None:
-    answer = oracle.ask("values", 5.0, rows=[12345], point={})
+    answer = oracle.ask("values", 5.0, nodes=[{"node": 12345}], point={})
     assert answer["problem"] == "unsupported"
-    assert oracle.ask("values", 5.0, rows=[], point={}) == {"entries": []}
+    assert oracle.ask("values", 5.0, nodes=[], point={}) == {"entries": []}
 
 
 def test_the_process_ends_with_its_owner() -> None:
     code = (
         "from gradcli.checks.oracle.oracle_client import Oracle; import os, sys; o = Oracle(); "
-        "o.ask('values', 9.0, rows=[], point={}); print(o._process.pid, flush=True); os.kill(os.getpid(), 9)"
+        "o.ask('values', 9.0, nodes=[], point={}); print(o._process.pid, flush=True); os.kill(os.getpid(), 9)"
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False)

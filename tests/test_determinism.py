@@ -11,14 +11,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from gradcli.checks import Check, check_script
 from gradcli.checks.evaluate.interpretation import Unsupported
 from gradcli.checks.oracle import oracle_client
-from gradcli.checks.oracle.call_budget import CallBudget, UsedBefore
+from gradcli.checks.oracle.node_codec import NodeCodec
 from gradcli.checks.oracle.oracle_client import Oracle
 from gradcli.checks.oracle.oracle_server import Session
+from gradcli.checks.oracle.sympy_witness import DERIVATION, CallBudget, UsedBefore
 from gradcli.graph.flat import Table
 from gradcli.language.parser import parse
 from gradcli.language.source import Source
@@ -185,28 +187,31 @@ def test_near_the_budget_a_used_process_is_not_believed() -> None:
         calls(100)
 
 
-def test_the_end_of_sympys_budget_does_not_hang_on_what_was_asked_before() -> None:
+def test_the_end_of_sympys_budget_does_not_hang_on_what_was_asked_before(monkeypatch: pytest.MonkeyPatch) -> None:
     """For budgets around what a derivative takes: a used process gives the answer of a fresh one, or sends for one."""
     lowered = lower(parse(Source("gamma(2*x)*erf(x)**3")))
     (output,), leaf = lowered.program.outputs, lowered.program.leaves["x"].node
     table = Table([output, leaf], catalogue())
     flat = table.flat
-    question = {"op": "sympy", "output": table.rows[output], "target": table.rows[leaf], "entry": 0}
-    question["point"] = {"x": [[1.3], []]}
+    point = {"x": np.array(1.3)}
+    question = NodeCodec(table.rows).written(
+        {"op": "sympy", "output": output, "target": leaf, "entry": 0, "point": point}
+    )
 
     def fresh() -> Session:
         session = Session()
+        DERIVATION.used = False
         session.answer({"op": "load", "flat": json.loads(json.dumps(flat))})
         return session
 
     def answer(session: Session, most: int) -> Any:
-        session.sympy.most = most
-        return session.answer(json.loads(json.dumps(question)))
+        monkeypatch.setattr(DERIVATION, "most", most)
+        return session.answer(session.codec.read(question))
 
     answer(fresh(), 10**9)  # tables of mpmath are made once
     session = fresh()
     assert answer(session, 10**9)["value"]
-    needed = session.sympy.count
+    needed = DERIVATION.count
     for most in (needed - needed // 10, needed + needed // 10):
         session = fresh()
         wanted = answer(session, most)

@@ -51,8 +51,8 @@ def test_a_usual_check_does_not_load_sympy() -> None:
         "session = Session()\n"
         "session.answer({'op': 'load', 'flat': table.flat})\n"
         "rows = {'right': claim.right, 'output': output, 'target': target}\n"
-        "answer = session.answer({'op': 'prove', 'moving': ['x'], 'entries': [0], 'point': {'x': [[1.5], []]},\n"
-        "                         **{side: table.rows[node] for side, node in rows.items()}})\n"
+        "answer = session.answer({'op': 'prove', 'moving': ['x'], 'entries': [0], 'point': {'x': ([1.5], ())},\n"
+        "                         **{side: session.nodes[table.rows[node]] for side, node in rows.items()}})\n"
         "assert answer['proved'], answer\n"
         "assert 'sympy' not in sys.modules\n"
     )
@@ -76,13 +76,12 @@ def test_sides_that_differ_beyond_the_digits_of_a_comparison_are_not_expanded(mo
     for factor, wanted in (("1e-30", "the sides differ at this point"), ("0", None)):
         table_of = lower(parse(Source(script.format(factor))), at={"x": 0.5, "y": 0.3})
         claim = table_of.claims[0]
-        nodes = [claim.left, claim.right]
-        table = Table(nodes, catalogue())
+        table = Table([claim.left, claim.right], catalogue())
         session = Session()
         session.answer({"op": "load", "flat": table.flat})
-        rows = {"left": table.rows[nodes[0]], "right": table.rows[nodes[1]]}
-        point = {"x": [[0.5], []], "y": [[0.3], []]}
-        answer = session.answer({"op": "prove", "moving": ["x"], "point": point, **rows})
+        sides = {"left": session.nodes[table.rows[claim.left]], "right": session.nodes[table.rows[claim.right]]}
+        point = {"x": ([0.5], ()), "y": ([0.3], ())}
+        answer = session.answer({"op": "prove", "moving": ["x"], "point": point, **sides})
         reasons.append((answer.get("reason"), wanted))
     assert all(reason == wanted for reason, wanted in reasons)
     assert sizes == [differential_field.SIZES[0]] * 2  # no larger ring, and no other reading

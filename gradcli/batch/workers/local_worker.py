@@ -9,12 +9,9 @@ from __future__ import annotations
 import gc
 import os
 import signal
-import sys
 from dataclasses import replace
 from importlib import import_module
 from json import dumps, loads
-from queue import SimpleQueue
-from threading import Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -22,13 +19,7 @@ from gradcli.batch.discovery.cases import block_limits
 from gradcli.batch.workers.transport import report_to_json
 from gradcli.checks.oracle.oracle_client import shared
 from gradcli.checks.report import Report, refused, timed
-from gradcli.child_process import (
-    MIB,
-    end_with_parent,
-    extend_cpu_limit,
-    limit_memory,
-    resident,
-)
+from gradcli.child_process import MIB, conversation, extend_cpu_limit, limit_memory, resident
 from gradcli.data.loading import recorded, using
 from gradcli.diagnostics import GradcliError
 from gradcli.language.limits import limits_of
@@ -98,21 +89,12 @@ def depends_on_machine(report: Report) -> bool:
 def main(answer: Callable[..., str] = answered) -> None:
     """Answer cases until standard input ends; then the process ends at once."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the supervisor
-    end_with_parent()
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
-    lines: SimpleQueue[str] = SimpleQueue()
-
-    def listen() -> None:
-        for line in sys.stdin:
-            lines.put(line)
-        os._exit(0)
+    lines, answers = conversation()
 
     def send(number: int, *messages: str) -> None:
         answers.write("".join(f"{number} {message}\n" for message in messages))
         answers.flush()
 
-    Thread(target=listen, daemon=True).start()
     setup = loads(lines.get())
     if setup["memory"] is not None:
         limit_memory(setup["memory"] * MIB)

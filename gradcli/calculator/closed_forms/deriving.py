@@ -536,7 +536,7 @@ def shorter_texts(subject: Subject, texts: list[str], style: str) -> list[str]:
         exact = Exact(oracle, [node], SECONDS)
         exact.begin()
         try:
-            proposed = exact.ask("simplify", row=node, style=style).get("texts", [])
+            proposed = exact.ask("simplify", node=node, style=style).get("texts", [])
         except oracle_client.NoAnswer:
             return texts
     known = words(subject.source.text) | words(ours)

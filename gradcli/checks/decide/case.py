@@ -146,7 +146,7 @@ class Case:
 
     def undefined(self, entry: Answer) -> Outcome:
         """UNDEFINED, with the node that fails."""
-        node = self.exact.node(entry.get("row"))
+        node = entry.get("node")
         for at in entry.get("inside", ()):  # in a turn of a loop
             node = node and node.params["body"].steps[at]
         reason = entry["reason"]

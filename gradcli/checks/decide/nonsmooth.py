@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 def at_a_tie(case: Case, tie: Answer) -> Outcome | None:
     """The verdict where expansions on both sides show a kink or a jump, or nothing; None where the output is smooth."""
-    node, relations = case.exact.node(tie["row"]), case.given["relations"]
+    node, relations = tie["node"], case.given["relations"]
     if tie["kind"] == "unknown":
         return open_tie(case, tie["reason"], node)
     if tie["kind"] == "smooth":

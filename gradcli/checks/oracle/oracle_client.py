@@ -1,4 +1,4 @@
-"""Exact questions about nodes at points, and the process that answers them: nodes become rows, and points lists.
+"""Exact questions about nodes at points, and the process that answers them.
 
 The process is started, given questions one at a time, and replaced when it dies or grows. A question whose process dies
 is put once more to a fresh one; where that dies too, or the time of the check is over, there is no answer and the check
@@ -11,18 +11,15 @@ from __future__ import annotations
 
 import atexit
 import os
-from collections.abc import Mapping
 from contextlib import contextmanager, suppress
 from functools import wraps
-from json import dumps, loads
 from queue import Empty, SimpleQueue
 from subprocess import TimeoutExpired
 from threading import RLock
 from time import monotonic
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-import numpy as np
-
+from gradcli.checks.oracle.node_codec import NodeCodec
 from gradcli.child_process import listen, resident, start, whole_lines
 from gradcli.diagnostics import error
 from gradcli.graph.flat import Table
@@ -32,16 +29,35 @@ from gradcli.primitives import catalogue
 
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    import numpy as np
     from numpy.typing import NDArray
 
-    Values = Mapping[str, NDArray[Any]]
+    Values = Mapping[str, NDArray[np.floating[Any]]]
     Answer = dict[str, Any]
 
+P = ParamSpec("P")
+R = TypeVar("R")
 
 MOST_NODES = 40_000  # of a graph that is sent to the oracle
 LONGEST = 86_400.0  # seconds; the system cannot wait for an infinite time
+MOST_MEMORY = 200  # MiB; a process that holds more is replaced before the next script, for 0.15 s
+MOST_PROGRAMS = 4000  # the same, also where the system does not say how much memory a process holds
+FRESH = {"memory": "it has no memory left", "used": "SymPy has worked in it before"}  # what a fresh process may answer
+ENVIRONMENT = {"SYMPY_GROUND_TYPES": "python", "PYTHONHASHSEED": "0"}
+
+
+class NoAnswer(Exception):
+    """No answer to a question: two processes died over it, or as a `TimeOver`; the check is then INCONCLUSIVE."""
+
+
+class TimeOver(NoAnswer):
+    """The time of a check is over."""
+
+
+class Lost(Exception):
+    """The process died over a question, or ran out of memory; a fresh one may have an answer."""
 
 
 class Exact:
@@ -53,35 +69,27 @@ class Exact:
     """
 
     def __init__(
-        self,
-        oracle: Oracle,
-        nodes: Sequence[Node],
-        seconds: float,
-        proving: bool = True,
-        end: float | None = None,
+        self, oracle: Oracle, nodes: Sequence[Node], seconds: float, proving: bool = True, end: float | None = None
     ) -> None:
         self.oracle = oracle
+        self.seconds = seconds
         self.proving = proving
+        self.fixed = end is not None
+        self.end = 0.0 if end is None else end  # of the present check
         order = reachable(nodes)
-        self.used = {node.params["name"] for node in order if node.primitive is LEAF}
+        self.used = leaf_names(nodes)
         self.refused: Answer | None = None
-        count = nodes_in(order)
-        if count > MOST_NODES:
+        if (count := nodes_in(order)) > MOST_NODES:
             reason = f"a graph of {count:,} nodes, more than {MOST_NODES:,}"
             self.refused = {"problem": "unsupported", "reason": reason}
-            order = nodes = []
-        self.table = Table(nodes, catalogue())
-        self.rows = self.table.rows
-        self.by_row: dict[int, Node] = {}
-        for node, row in self.rows.items():
-            self.by_row.setdefault(row, node)
-        self.seconds = seconds
-        self.fixed = end is not None
-        self.end = monotonic() + min(seconds, LONGEST) if end is None else end
+            nodes = []
+        table = Table(nodes, catalogue())
+        self.flat, self.rows = table.flat, table.rows
+        self.codec = NodeCodec(table.rows)
 
     def begin(self) -> None:
         """Send these nodes with the next question, and start the clock of the next check."""
-        self.oracle.load(self.table.flat)
+        self.oracle.load(self)
         if not self.fixed:
             self.end = monotonic() + min(self.seconds, LONGEST)
 
@@ -97,24 +105,30 @@ class Exact:
             other.begin()
             yield other
         finally:
-            self.oracle.load(self.table.flat)
+            self.oracle.load(self)
 
     def ask(self, question: str, **about: Any) -> Answer:
         """The oracle's answer to a question of `oracle_server`, about nodes and arrays as they are here."""
         if self.refused is not None:
             return self.refused
+        if "point" in about:
+            about["point"] = self._used(about["point"])
         try:
-            return self.oracle.ask(question, max(0.0, self.end - monotonic()), **self._plain(about))
+            return self.oracle.ask(question, max(0.0, self.end - monotonic()), **about)
         except TimeOver:
             raise TimeOver(f"{self.seconds:g} s ran out; a longer --timeout may help") from None
 
+    def _used(self, values: Values) -> Values:
+        """The values of the leaves that these nodes read."""
+        return {name: value for name, value in values.items() if name in self.used}
+
     def values(self, nodes: Sequence[Node], values: Values) -> Answer:
         """The enclosures of some nodes: `entries`, one list for each."""
-        return self.ask("values", rows=nodes, point=values)
+        return self.ask("values", nodes=nodes, point=values)
 
     def compare(self, right: Node, points: Sequence[Values], *, name: Any = None, **about: Any) -> Answer:
         """The judged node against the derivative of a name, or against the node `left`, at each point."""
-        return self.ask("compare", right=right, points=points, derivative=name, **about)
+        return self.ask("compare", right=right, points=[self._used(one) for one in points], derivative=name, **about)
 
     def prove(self, right: Node, values: Values, **about: Any) -> Answer:
         """Whether a node is equal to `left`, or its `entries` to the derivatives of `output` by `target`, by algebra.
@@ -140,55 +154,13 @@ class Exact:
         With `inner` the output is the derivative of one scalar by another; in the complex `plane` each entry has two
         slopes, those of the real part by its parts. Nothing is computed yet.
         """
-        name = {"output": output, "target": target, "moving": moving, "point": values, "entries": entries}
-        plain: Answer = self._plain({**name, "seed": seed, "inner": inner, "plane": plane})
-        return plain
-
-    def _plain(self, value: Any) -> Any:
-        """Nodes as rows, a point as plain lists of the leaves that the nodes read, anything else as it is."""
-        if value is None or isinstance(value, (int, float, str)):
-            return value
-        if isinstance(value, Node):
-            return self.rows[value]
-        if isinstance(value, Mapping):
-            arrays = {name: one for name, one in value.items() if not isinstance(one, np.ndarray) or name in self.used}
-            return {name: self._plain(one) for name, one in arrays.items()}
-        if isinstance(value, np.ndarray):
-            parts = [value.real, value.imag] if value.dtype.kind == "c" else [value]
-            real, *imaginary = (one.reshape(-1).tolist() for one in parts)
-            return [real, list(value.shape), *imaginary]
-        if isinstance(value, (list, tuple)) and value and not isinstance(value[0], (int, float, str)):
-            return [self._plain(one) for one in value]
-        return value
-
-    def node(self, row: int | None) -> Node | None:
-        """The node of a row that an answer names."""
-        return None if row is None else self.by_row.get(row)
+        name = {"output": output, "target": target, "moving": moving, "point": self._used(values), "entries": entries}
+        return {**name, "seed": seed, "inner": inner, "plane": plane}
 
 
 def leaf_names(nodes: Sequence[Node]) -> set[str]:
     """The names of the leaves that some nodes read."""
     return {node.params["name"] for node in reachable(nodes) if node.primitive is LEAF}
-
-
-P = ParamSpec("P")
-R = TypeVar("R")
-
-MOST_MEMORY = 200  # MiB; a process that holds more is replaced before the next script, for 0.15 s
-FRESH = {"memory": "it has no memory left", "used": "SymPy has worked in it before"}  # what a fresh process may answer
-MOST_PROGRAMS = 4000  # the same, also where the system does not say how much memory a process holds
-
-
-class NoAnswer(Exception):
-    """No answer to a question: two processes died over it, or as a `TimeOver`; the check is then INCONCLUSIVE."""
-
-
-class TimeOver(NoAnswer):
-    """The time of a check is over."""
-
-
-class Lost(Exception):
-    """The process died over a question, or ran out of memory; a fresh one may have an answer."""
 
 
 class Oracle:
@@ -205,8 +177,8 @@ class Oracle:
         self._number = 0
         self._programs = 0  # sent to the present process
         self._answered = False  # whether any process has ever answered: one that cannot start is a fault of its own
-        self._held: Any = None  # the program that the present process holds
-        self._wanted: Any = None  # the one that questions should be about
+        self._held: Exact | None = None  # whose program the present process holds
+        self._wanted: Exact | None = None  # whose nodes questions are about
 
     def __enter__(self) -> Oracle:
         self._lock.acquire()
@@ -225,9 +197,9 @@ class Oracle:
         """The memory of the process in MiB; 0 without a process, or where the system does not report it."""
         return 0.0 if self._process is None else resident(self._process.pid)
 
-    def load(self, flat: Any) -> None:
-        """The program that the next questions are about; it is sent with the next question."""
-        self._wanted = flat
+    def load(self, wanted: Exact) -> None:
+        """Whose nodes the next questions are about; the program is sent with the next question."""
+        self._wanted = wanted
 
     def ask(self, op: str, timeout: float, **question: Any) -> Answer:
         """The answer to one question; raises NoAnswer where two processes died over it, or the time is over.
@@ -237,7 +209,12 @@ class Oracle:
         with self._lock:
             for _ in range(2):
                 try:
-                    return self._asked(op, timeout, question)
+                    self.warm()
+                    if self._wanted is not None and self._wanted is not self._held:
+                        self._exchange("load", timeout, {"flat": self._wanted.flat})
+                        self._held = self._wanted
+                        self._programs += 1
+                    return self._exchange(op, timeout, question)
                 except Lost as problem:
                     self.close()
                     reason = str(problem)
@@ -251,12 +228,16 @@ class Oracle:
 
     def warm(self) -> None:
         """Start the process now, so that its imports run beside the caller's work; not while another thread uses it."""
-        if self._lock.acquire(blocking=False):
-            try:
-                if self._process is None or self._process.poll() is not None:
-                    self._start()
-            finally:
-                self._lock.release()
+        if not self._lock.acquire(blocking=False):
+            return
+        try:
+            if self._process is None or self._process.poll() is not None:
+                self._answers, self._held, self._programs = SimpleQueue(), None, 0
+                self._process = start("gradcli.checks.oracle.oracle_server", ENVIRONMENT)
+                assert self._process.stdout is not None
+                listen(whole_lines(self._process.stdout), self._answers.put)
+        finally:
+            self._lock.release()
 
     def close(self) -> None:
         """End the process."""
@@ -268,23 +249,14 @@ class Oracle:
                 with suppress(OSError):  # what is left in its buffer has no reader
                     stream.close()
 
-    # --- inner ----------------------------------------------------------------------------------------------
-
-    def _asked(self, op: str, timeout: float, question: dict[str, Any]) -> Answer:
-        """The answer to a question about the program that is wanted, which is sent first where it is not loaded."""
-        self.warm()
-        if self._wanted is not None and self._wanted is not self._held:
-            self._exchange("load", timeout, {"flat": self._wanted})
-            self._held = self._wanted
-            self._programs += 1
-        return self._exchange(op, timeout, question)
-
     def _exchange(self, op: str, timeout: float, question: dict[str, Any]) -> Answer:
-        assert self._process is not None and self._process.stdin is not None
+        process = self._process
+        assert process is not None and process.stdin is not None
+        codec = NodeCodec({}) if self._wanted is None else self._wanted.codec
         self._number += 1
         try:
-            self._process.stdin.write(dumps({"number": self._number, "op": op, **question}) + "\n")
-            self._process.stdin.flush()
+            process.stdin.write(codec.written({"number": self._number, "op": op, **question}))
+            process.stdin.flush()
             line = self._answers.get(timeout=timeout)
         except Empty:
             self.close()
@@ -292,9 +264,12 @@ class Oracle:
         except OSError:
             line = None
         if line is None:
-            raise Lost(f"it ended with code {self._ended()}")
+            with suppress(TimeoutExpired):
+                process.wait(timeout=1.0)
+            self.close()
+            raise Lost(f"it ended with code {process.returncode}")
         try:
-            answer: Answer = loads(line)
+            answer = codec.read(line)
         except ValueError:  # it died within a line
             raise Lost("it ended in the middle of its answer") from None
         self._answered = True
@@ -303,25 +278,6 @@ class Oracle:
         if answer.get("problem") in FRESH:
             raise Lost(FRESH[answer["problem"]])
         return answer
-
-    def _ended(self) -> int | None:
-        """The exit code of a process that no longer answers."""
-        process = self._process
-        assert process is not None
-        with suppress(TimeoutExpired):
-            process.wait(timeout=1.0)
-        self.close()
-        return process.returncode
-
-    def _start(self) -> None:
-        self._answers = SimpleQueue()
-        self._held = None
-        self._programs = 0
-        self._process = start(
-            "gradcli.checks.oracle.oracle_server", {"SYMPY_GROUND_TYPES": "python", "PYTHONHASHSEED": "0"}
-        )
-        assert self._process.stdout is not None
-        listen(whole_lines(self._process.stdout), self._answers.put)
 
 
 _shared: list[Oracle] = []

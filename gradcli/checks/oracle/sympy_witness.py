@@ -2,18 +2,24 @@
 
 SymPy expressions are built entry by entry from the `symbolic` rules of the primitives, with constructors, never from
 text. Branches are decided at the point before SymPy differentiates; it evaluates its derivative with its own numbers.
-Runs in the oracle's own process, within a budget of calls.
+Runs in the oracle's own process. What limits it is a number of calls of Python functions, which does not depend on the
+machine as time does.
 """
 
 from __future__ import annotations
 
 import math
+import sys
+from contextlib import contextmanager
 from fractions import Fraction
+from random import seed
 from types import NoneType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import sympy
 from flint import arb
+from sympy.core.cache import clear_cache
+from sympy.core.symbol import Dummy
 from sympy.functions.elementary.hyperbolic import HyperbolicFunction
 from sympy.functions.elementary.trigonometric import TrigonometricFunction
 from sympy.printing.str import StrPrinter
@@ -27,9 +33,9 @@ from gradcli.primitives import functions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from types import FrameType
 
     from gradcli.checks.evaluate.balls import Point
-    from gradcli.checks.oracle.call_budget import CallBudget
     from gradcli.graph.node import Node
 
     Answer = dict[str, Any]
@@ -45,6 +51,80 @@ NOT_REAL = (
     "DiracDelta", "Derivative", "Subs", "Integral", "Piecewise", "ImaginaryUnit", "NaN", "ComplexInfinity", "Infinity",
     "NegativeInfinity", "Heaviside",
 )  # fmt: skip
+
+
+# --- the budgets --------------------------------------------------------------------------------------------------
+
+NEAR = 0.8  # of a budget: with so many calls, the tables that SymPy keeps could decide
+FIRST_DUMMY = 10**7  # beyond the random numbers that SymPy begins with
+IMPORTING = "<frozen importlib._bootstrap>"
+
+
+class UsedBefore(Exception):
+    """The budget may end earlier or later in a process in which SymPy has worked before."""
+
+    problem = "used"
+
+
+class _Ended(BaseException):
+    """The budget is over; no handler of SymPy's for errors may stop it."""
+
+
+class CallBudget:
+    """The calls that SymPy may make for one question; `used` once it has made any, `count` those of the last one.
+
+    Imports do not count, and SymPy's caches are emptied first, so that a question takes the same calls whatever was
+    asked before, but for the few tables that SymPy keeps. Where these could decide, `UsedBefore` asks for a process in
+    which SymPy has done nothing yet.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.used = False
+        self.count = 0
+
+    @contextmanager
+    def counted(self) -> Iterator[None]:
+        """Run what is inside within the budget; raises Unsupported over it, UsedBefore near it in a used process."""
+        clear_cache()
+        Dummy._base_dummy_index, Dummy._count = FIRST_DUMMY, 0
+        seed(0)  # SymPy asks its assumptions in a shuffled order
+        self.count = depth = 0
+
+        def profile(frame: FrameType, event: str, argument: Any) -> None:
+            nonlocal depth
+            if event == "call":
+                code = frame.f_code
+                if code.co_filename == IMPORTING:
+                    depth += code.co_name == "_find_and_load"
+                elif not depth:
+                    self.count += 1
+                    if self.count > self.most:
+                        raise _Ended
+            elif event == "return" and depth:
+                code = frame.f_code
+                depth -= code.co_filename == IMPORTING and code.co_name == "_find_and_load"
+
+        used, self.used = self.used, True
+        before = sys.getprofile()
+        try:
+            sys.setprofile(profile)
+            yield
+        except _Ended:
+            pass
+        finally:
+            sys.setprofile(before)
+            if used and self.count > NEAR * self.most:
+                raise UsedBefore
+            if self.count > self.most:
+                raise Unsupported(f"SymPy needs more than {self.most:,} calls") from None
+
+
+DERIVATION = CallBudget(1_000_000)
+PROPOSAL = CallBudget(200_000)  # of one shorter formula
+
+
+# --- derivatives --------------------------------------------------------------------------------------------------
 
 
 class SympyField(SymbolicField):
@@ -125,11 +205,11 @@ class SympyField(SymbolicField):
         return super().accepted(node, made, operands)
 
 
+@DERIVATION.counted()
 def derivative(output: Node, target: Node, entry: int, point: Point) -> Answer:
     """SymPy's derivative of a scalar node by one entry of another: its `digits`, `value` and, if short, `formula`.
 
-    Raises Unsupported where SymPy has no rule or is over the budget, Undecided
-    and UndefinedAt where there is no number.
+    Raises Unsupported where SymPy has no rule or is over the budget; Undecided or UndefinedAt where there is no number.
     """
     field = SympyField(hold=True)
     leaves: dict[str, Entries] = {}
@@ -215,6 +295,8 @@ def text(expression: Any) -> str:
     return shown if len(shown) <= MOST_SHOWN else ""
 
 
+# --- shorter formulas ---------------------------------------------------------------------------------------------
+
 LARGE = 60  # operations of an expression for which most ways take too long
 MARK = 0xE000  # a private character
 NAMES = {"Abs": "abs", "Max": "maximum", "Min": "minimum", "loggamma": "lgamma", "besselj": "jn", "besseli": "iv"}
@@ -244,19 +326,19 @@ class ScriptPrinter(StrPrinter):  # type: ignore[misc]  # SymPy has no types
     _print_Abs = _print_loggamma = _print_Function  # noqa: N815  # the names that SymPy looks for
 
 
-def proposals(node: Node, style: str, budget: CallBudget) -> list[str]:
+def proposals(node: Node, style: str) -> list[str]:
     """Texts for a scalar node on scalar leaves; raises Unsupported where it has branches or no expression."""
     field = SmoothField(hold=False)
     names = sorted({leaf.params["name"] for leaf in reachable([node]) if leaf.primitive is LEAF}, key=str.casefold)
     marks = {name: chr(MARK + place) for place, name in enumerate(names)}  # SymPy sorts symbols by their texts
     leaves = {name: Entries([field.symbol(mark + name, 0)], ()) for name, mark in marks.items()}
-    with budget.counted():
+    with PROPOSAL.counted():
         expression = accepted(Reading(field, leaves)[node].flat[0])
     without_marks = dict.fromkeys(map(ord, marks.values()))
     found: list[str] = []
     for way in ways(expression, style):
         try:
-            with budget.counted():
+            with PROPOSAL.counted():
                 text = ScriptPrinter().doprint(way(expression)).translate(without_marks)
         except (Unsupported, ArithmeticError, ValueError, TypeError, AttributeError, NotImplementedError):
             continue  # SymPy raises what it likes: one proposal fewer
