@@ -164,12 +164,7 @@ def check(verdict: str, passed: bool, **fields: Any) -> Any:
 
 def report(*checks: Any, expression: str = TEXT, file: str | None = None, diagnostics: Any = ()) -> Any:
     """A report as `checks` returns it."""
-    summary: dict[str, int] = {"passed": 0, "failed": 0, "inconclusive": 0}
-    for one in checks:
-        summary[one.verdict] = summary.get(one.verdict, 0) + 1
-        word = "passed" if one.passed else "inconclusive" if one.verdict == "INCONCLUSIVE" else "failed"
-        summary[word] += 1
-    return Report(expression, checks, summary, tuple(diagnostics), file)
+    return Report(expression, checks, tuple(diagnostics), file)
 
 
 def totals(*reports: Any, stopped: str = "", selected: int = 0) -> Totals:

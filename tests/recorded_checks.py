@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gradcli.checks.expectations import settled
+from gradcli.checks.expectations import settle_settings, settled
 from gradcli.checks.oracle import oracle_client
 from gradcli.checks.oracle.oracle_client import Exact
-from gradcli.checks.report import Report, summarised
+from gradcli.checks.report import Report
 from gradcli.checks.scripts import Shown, verdict_on
-from gradcli.checks.subjects import subjects
+from gradcli.checks.subjects import Settings, subjects
 from gradcli.language.parser import parse
 from gradcli.language.source import Source
 from gradcli.lowering.lowered import Lowered
@@ -32,4 +32,5 @@ def check_program(program: Program, allow_kink: bool = False) -> Report:
     found = subjects(lowered, values, 0)
     exact = Exact(oracle_client.shared(), [node for subject in found for node in subject.nodes()], 60.0)
     outcomes = [verdict_on(exact, subject, 3, Shown(0)) for subject in found]
-    return summarised(text, settled(outcomes, lowered, source, require=None, allow_kink=allow_kink, lenient=False))
+    settle_settings(lowered, found, Settings(allow_kink=allow_kink))
+    return Report(text, tuple(settled(outcomes, lowered)))

@@ -11,7 +11,7 @@ import pytest
 
 from gradcli.batch import baseline
 from gradcli.checks import Check, Report, check_script
-from gradcli.checks.report import refused, summarised
+from gradcli.checks.report import refused
 from gradcli.diagnostics import GradcliError
 from gradcli.language import read_source
 
@@ -139,10 +139,8 @@ def test_blocks_of_a_document_are_told_apart(folder: Path) -> None:
 
 def test_a_check_that_passed_stays_as_it_is() -> None:
     one = Check("gradient:x", "a.grad", 1, "gradient", "x", "KINK", {}, "a kink")
-    report = summarised("", [one], file="a.grad")
-    known_ones = baseline.Baseline(
-        baseline.entries(summarised("", [replace(one, passed=False)], file="a.grad"), "."), "."
-    )
+    report = Report("", (one,), file="a.grad")
+    known_ones = baseline.Baseline(baseline.entries(Report("", (replace(one, passed=False),), file="a.grad"), "."), ".")
     assert baseline.applied(report, known_ones) == report
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gradcli.checks.formatting import counted
-from gradcli.checks.report import Check, Report, summarised
+from gradcli.checks.report import Check, Report
 from gradcli.diagnostics import did_you_mean, error, visible
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def reports(found: Sequence[Finding]) -> list[Report]:
     files: dict[str, list[Check]] = {}
     for one in found:
         files.setdefault(one.file, []).append(one.check())
-    return [summarised(file, checks, file=file) for file, checks in sorted(files.items())]
+    return [Report(file, tuple(checks), file=file) for file, checks in sorted(files.items())]
 
 
 def exit_code(found: Sequence[Finding], processes: int, lenient: bool) -> tuple[int, str]:

@@ -14,7 +14,6 @@ from dataclasses import replace
 from json import dumps, loads
 from typing import TYPE_CHECKING, NamedTuple
 
-from gradcli.checks.report import with_checks
 from gradcli.diagnostics import NOTE, Diagnostic, GradcliError, error, visible
 
 if TYPE_CHECKING:
@@ -153,4 +152,4 @@ def applied(report: Report, baseline: Baseline) -> Report:
                 evidence = {**one.evidence, "baseline": True}
                 one = replace(one, passed=True, evidence=evidence, message=f"{one.message}; in the baseline")
         checks.append(one)
-    return with_checks(report, checks)
+    return replace(report, checks=tuple(checks))

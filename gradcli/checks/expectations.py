@@ -1,20 +1,23 @@
-"""Applies the expectations of a script and of its caller to outcomes, which gives finished checks.
+"""What the caller and a script require and expect of checks, and whether they pass.
 
-An expectation that is not met is a failure, also where the check is better than expected: remove a remark that has
-become wrong.
+Settings stand in comments, `# gradcli: rtol=1e-6`: a directive of the line takes precedence over one of the file, and
+that over the caller's; what the caller requires always holds. An expectation that is not met is a failure, also where
+the check is better than expected: remove a remark that has become wrong.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gradcli.checks.report import Check
+from gradcli.checks.report import CODE_OF_VERDICT, NOT_AS_REQUIRED, Check
+from gradcli.diagnostics import NOTE, WARNING, Diagnostic
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
     from gradcli.checks.decide.case import Outcome
-    from gradcli.checks.subjects import Subject
+    from gradcli.checks.subjects import Settings, Subject
     from gradcli.diagnostics import GradcliError
     from gradcli.language.source import Source
     from gradcli.lowering import Lowered
@@ -29,17 +32,18 @@ MEETS = {
     "inconclusive": ("INCONCLUSIVE",),
     "imprecise": ("IMPRECISE",),
 }
+LOOSER = ("rtol", "allow-kink")  # settings with which a check may pass that fails without them
 
 
-def settled(
-    outcomes: Sequence[tuple[Subject, Outcome]],
-    lowered: Lowered,
-    source: Source,
-    *,
-    require: str | None,
-    allow_kink: bool,
-    lenient: bool,
-) -> list[Check]:
+def settle_settings(lowered: Lowered, subjects: Iterable[Subject], settings: Settings) -> None:
+    """Give each subject the settings that hold at its line; a tolerance beside an assert is nearer than the file's."""
+    for subject in subjects:
+        own = settings if subject.rtol is None else settings._replace(rtol=subject.rtol)
+        subject.settings = own.at_lines(lowered, subject.place)
+        subject.rtol = subject.settings.rtol
+
+
+def settled(outcomes: Sequence[tuple[Subject, Outcome]], lowered: Lowered) -> list[Check]:
     """The checks, each with whether it passed.
 
     A remark at the output speaks of the point: it is met where the gradient in one leaf is as expected and the
@@ -51,15 +55,14 @@ def settled(
         if subject.group is not None and subject.expect and outcome.verdict in MEETS.get(subject.expect, ())
     }
     found: list[Check] = []
-    whole = lowered.script.expect
+    whole, source = lowered.script.expect, lowered.source
     fails = any(outcome.verdict in MEETS["fail"] for _, outcome in outcomes)
     for name, (subject, outcome) in zip(check_ids(subject for subject, _ in outcomes), outcomes, strict=True):
         own = subject.settings
-        required = own.require if own is not None else frozenset([require] if require else ())
-        passed = acceptable(outcome, required, allow_kink if own is None else own.allow_kink, lenient)
+        passed = acceptable(outcome, own.require, own.allow_kink, own.lenient)
         message = outcome.message
-        expected = whole if subject.expect is None or subject.group is not None else subject.expect
-        expected = subject.expect if whole is None else expected
+        nearest = whole is None or (subject.expect is not None and subject.group is None)
+        expected = subject.expect if nearest else whole
         if whole == "fail" and expected == whole:
             passed = fails and (passed or outcome.verdict in MEETS["fail"])
             message = message if fails else f"expected the script to fail, but: {message}"
@@ -67,8 +70,7 @@ def settled(
             passed, message = False, f"expected {whole}, but the script has no error"
         elif expected is not None:
             passed = meets(expected, outcome) or (subject.group in met and outcome.verdict in GOOD)
-            if not passed:
-                message = f"expected {expected}, but: {message}"
+            message = message if passed else f"expected {expected}, but: {message}"
         claimed = {"claim": subject.text} if subject.kind == "claim" and not passed else {}
         where = (name, subject.file or source.path, subject.line, subject.kind, subject.leaf)
         diagnostics = tuple(one.with_source(source) for one in outcome.diagnostics)
@@ -81,10 +83,10 @@ def check_ids(subjects: Iterable[Subject]) -> list[str]:
     """The ids of the checks of a script: `gradient:x`, `claim:3` by its line; equal ones get a number."""
     names: list[str] = []
     for subject in subjects:
-        name = f"{subject.kind}:{subject.text if subject.kind != 'claim' else subject.line}"
+        name = subject.text if subject.kind != "claim" else subject.line
         if subject.kind == "claim" and subject.leaf and subject.line == 1:
-            name = f"claim:{subject.leaf}"
-        names.append(name)
+            name = subject.leaf
+        names.append(f"{subject.kind}:{name}")
     return numbered(names)
 
 
@@ -130,7 +132,41 @@ def expected_error(source: Source, problem: GradcliError) -> Check | None:
         return None
     wanted = expected.removeprefix("error ").strip()
     met = codes == [wanted]
-    told = f"fails with {wanted}, as expected" if met else f"expected {wanted}, but it fails with {', '.join(codes)}"
+    message = f"fails with {wanted}, as expected" if met else f"expected {wanted}, but it fails with {', '.join(codes)}"
     span = problem.diagnostics[0].span
     where = ("error", source.path, None if span is None else span.line, "gradient", None)
-    return Check(*where, "ERROR", {"codes": codes}, told, problem.diagnostics, expected, met)
+    return Check(*where, "ERROR", {"codes": codes}, message, problem.diagnostics, expected, met)
+
+
+def suppressed(
+    lowered: Lowered, placed: Sequence[tuple[Check, int | None]], require: str | None, warn: bool
+) -> tuple[list[Check], list[Diagnostic]]:
+    """The checks, those that a directive of their line suppresses passed, and diagnostics about directives.
+
+    A suppression that suppresses nothing gets a warning, if `warn`; and one that permits more than the caller requires
+    a note.
+    """
+    found = [check for check, _ in placed]
+    expected = {one.line for one in lowered.script.expected}
+    diagnostics: list[Diagnostic] = []
+    for directive in lowered.script.directives:
+        used: set[str] = set()
+        for i, (check, line) in enumerate(zip(found, [line for _, line in placed], strict=True)):
+            if not directive.covers(line) or (check.passed and "suppressed" not in check.evidence):
+                continue
+            rule = CODE_OF_VERDICT.get(check.verdict, NOT_AS_REQUIRED)  # that the check has broken
+            codes = {rule, *(one.code for one in check.diagnostics)} & set(directive.codes)
+            used |= codes
+            if codes and not check.passed:
+                evidence = {**check.evidence, "suppressed": directive.reason}
+                message = f"{check.message}; suppressed: {directive.reason}"
+                found[i] = replace(check, passed=True, evidence=evidence, message=message)
+        unused = [code for code in directive.codes if code not in used]
+        if unused and warn:
+            message = f"nothing to suppress here: {', '.join(unused)}"
+            diagnostics.append(Diagnostic("GC811", message, directive.span, (), "remove it", WARNING))
+        looser = [key for key in LOOSER if key in directive.settings] + ["ignore"] * bool(used)
+        if looser and require is not None and directive.line not in expected:
+            message = f"this directive permits more than --require {require} alone: {', '.join(looser)}"
+            diagnostics.append(Diagnostic("GC727", message, directive.span, severity=NOTE))
+    return found, [one.with_source(lowered.source) for one in diagnostics]

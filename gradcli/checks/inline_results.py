@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gradcli.checks.decide.floats import evaluated
+from gradcli.checks.decide.floats import evaluated, kind_of
 from gradcli.checks.expectations import numbered
 from gradcli.checks.formatting import plain, point_text, position
 from gradcli.checks.oracle.oracle_client import leaf_names
 from gradcli.checks.report import VERDICTS, Check
-from gradcli.diagnostics import Diagnostic, GradcliError, did_you_mean, visible
+from gradcli.diagnostics import GradcliError, did_you_mean, error, visible
 from gradcli.language.directives import MARK as DIRECTIVE
 from gradcli.language.directives import output_line
 from gradcli.language.inline_expectations import DIGESTS, MARK
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gradcli.checks.subjects import Settings, Subject
+    from gradcli.diagnostics import Diagnostic
     from gradcli.graph.node import Node
     from gradcli.language.inline_expectations import Expected
     from gradcli.language.limits import LimitsLike
@@ -64,63 +65,65 @@ def found(lowered: Lowered, subjects: Sequence[Subject], wrt: Sequence[str] | No
 
     Raises GradcliError (GC136) with every one that names what the script does not have.
     """
-    if not lowered.script.expected:
-        return []
-    gradients = {subject.text: subject for subject in subjects if subject.kind == "gradient"}
-    checks = names(lowered, subjects)
-    outputs = lowered.program.outputs
     stated: list[Stated] = []
     problems: list[Diagnostic] = []
     for one in lowered.script.expected:
-        name = one.name
-        if one.output is not None and len(outputs) > 1:
-            name = f"{name} (output {one.output})".strip()
-        problem, hint = "", None
-        if one.output is not None and one.output > len(outputs):
-            problem = f"output {one.output} does not exist"
-            hint = f"the script has {len(outputs)}"
-        elif one.item == "value" and one.output is None and len(outputs) > 1:
-            problem, hint = f"there are {len(outputs)} outputs", "write #> value (output 1) = ..."
-        elif one.item == "value":
-            stated.append(Stated(one, outputs[(one.output or 1) - 1]))
-        elif wrt is not None and one.name in lowered.program.leaves and one.name not in lowered.wrt:
+        if wrt is not None and one.name in lowered.program.leaves and one.name not in lowered.wrt:
             continue  # not requested
-        elif one.item == "grad" and name in gradients:
-            subject = gradients[name]
-            if subject.note is not None:
-                problem, hint = "the output is an array, so it has no gradient", "record the value"
-            else:
-                stated.append(Stated(one, subject.judged, leaf=subject.leaf))
-        elif one.item == "check" and one.text not in VERDICTS:
-            guess = did_you_mean(one.text, VERDICTS)
-            problem = f"`{visible(one.text)}` is not a verdict"
-            hint = f"did you mean {guess}?" if guess else f"write one of {', '.join(VERDICTS)}"
-        elif one.item == "check" and name in checks:
-            stated.append(Stated(one, check=checks[name], leaf=subjects[checks[name]].leaf))
-        else:
-            known = gradients if one.item == "grad" else checks
-            guess = did_you_mean(name, known)
-            problem = f"no {'gradient with respect to' if one.item == 'grad' else 'check of'} `{visible(name)}`"
-            hint = f"did you mean `{guess}`?" if guess else f"there are: {', '.join(known) or 'none'}"
-        if problem:
-            problems.append(Diagnostic("GC136", problem, one.span, (), hint))
+        try:
+            stated.append(subject_of(one, lowered, subjects))
+        except GradcliError as problem:
+            problems += problem.diagnostics
     if problems:
         raise GradcliError(*problems)
     return stated
 
 
-def names(lowered: Lowered, subjects: Sequence[Subject]) -> dict[str, int]:
-    """What checks are called behind `#> check`, with their positions: `x`, `f.vjp by a`, and `claim 2` of several."""
-    found: dict[int, str] = {}
-    claims = enumerate(lowered.claims, 1)
-    for i, subject in enumerate(subjects):
-        if subject.kind != "claim":
-            found[i] = subject.text
-        else:
-            number, claim = next(claims)
-            if claim.source is lowered.source:
-                found[i] = f"claim {number}"
-    return dict(zip(numbered(found.values()), found, strict=True))
+def subject_of(one: Expected, lowered: Lowered, subjects: Sequence[Subject]) -> Stated:
+    """What one expected result is about; raises GradcliError GC136 where the script does not have it."""
+
+    def problem(message: str, help: str) -> GradcliError:
+        return error("GC136", message, one.span, help=help)
+
+    outputs = lowered.program.outputs
+    if one.output is not None and one.output > len(outputs):
+        raise problem(f"output {one.output} does not exist", f"the script has {len(outputs)}")
+    if one.item == "value" and one.output is None and len(outputs) > 1:
+        raise problem(f"there are {len(outputs)} outputs", "write #> value (output 1) = ...")
+    if one.item == "value":
+        return Stated(one, outputs[(one.output or 1) - 1])
+    if one.item == "check" and one.text not in VERDICTS:
+        guess = did_you_mean(one.text, VERDICTS)
+        hint = f"did you mean {guess}?" if guess else f"write one of {', '.join(VERDICTS)}"
+        raise problem(f"`{visible(one.text)}` is not a verdict", hint)
+    name = one.name if one.output is None else f"{one.name}{of_output(one.output, lowered)}"
+    wanted = {
+        label: i for i, label in enumerate(labels(lowered)) if one.item == "check" or subjects[i].group is not None
+    }
+    if name not in wanted:
+        guess = did_you_mean(name, wanted)
+        hint = f"did you mean `{guess}`?" if guess else f"there are: {', '.join(wanted) or 'none'}"
+        what = "gradient with respect to" if one.item == "grad" else "check of"
+        raise problem(f"no {what} `{visible(name)}`", hint)
+    subject = subjects[wanted[name]]
+    if one.item == "check":
+        return Stated(one, check=wanted[name], leaf=subject.leaf)
+    if subject.note is not None:
+        raise problem("the output is an array, so it has no gradient", "record the value")
+    return Stated(one, subject.judged, leaf=subject.leaf)
+
+
+def of_output(number: int, lowered: Lowered) -> str:
+    """What is written behind a name to choose one of several outputs."""
+    return f" (output {number})" if len(lowered.program.outputs) > 1 else ""
+
+
+def labels(lowered: Lowered) -> list[str]:
+    """What subjects are called behind `#> check`, in their order: `x`, `claim 2`, `f.vjp by a`."""
+    numbers = range(1, len(lowered.program.outputs) + 1)
+    found = [f"{name}{of_output(number, lowered)}" for number in numbers for name in lowered.wrt]
+    found += [f"claim {number}" for number in range(1, len(lowered.claims) + 1)]
+    return numbered([*found, *(f"{rule.title} by {leaf.name}" for rule in lowered.rules for leaf in rule.leaves)])
 
 
 def result_ids(stated: Iterable[Stated]) -> list[str]:
@@ -131,26 +134,25 @@ def result_ids(stated: Iterable[Stated]) -> list[str]:
 def compared(
     lowered: Lowered,
     stated: Sequence[Stated],
-    checks: Sequence[Check],
+    verdicts: Sequence[str],
     values: Values,
     settings: Settings,
     backend: str,
 ) -> list[Check]:
-    """A check for each expected result."""
+    """A check for each expected result; `verdicts` are those of all subjects."""
     nodes = [one.node for one in stated if one.node is not None]
     arrays = iter(evaluated(nodes, values, settings.dtype, backend) if nodes else ())
     results: list[Check] = []
-    for name, one in zip(result_ids(stated), stated, strict=True):
-        expected = one.expected
-        if one.node is not None:
-            verdict, message, evidence = numbers(lowered, expected, one.node, next(arrays), values, settings)
+    for name, (expected, node, check, leaf) in zip(result_ids(stated), stated, strict=True):
+        if node is not None:
+            verdict, message, evidence = numbers(lowered, expected, node, next(arrays), values, settings)
         else:
-            assert one.check is not None
-            computed = checks[one.check].verdict
+            assert check is not None
+            computed = verdicts[check]
             verdict = "AGREES" if computed == expected.text else "DISAGREES"
             message = f"expected {expected.text}, but it is {computed}" if verdict == "DISAGREES" else computed
             evidence = {"expected": expected.text, "computed": computed}
-        about = (name, lowered.source.path, expected.line, "expectation", one.leaf, verdict, plain(evidence))
+        about = (name, lowered.source.path, expected.line, "expectation", leaf, verdict, plain(evidence))
         results.append(Check(*about, f"{expected.title}: {message}", passed=verdict == "AGREES"))
     return results
 
@@ -164,30 +166,27 @@ def numbers(
     if unset:
         message = f"{', '.join(unset)} has no value, so there is no result to expect: give it one in the script"
         return "INCONCLUSIVE", message, {"expected": expected.text}
-    directives = [one for one in lowered.script.directives if not one.whole]
-    for line in (output_line(lowered.script.statements), expected.line):  # the nearest comes last
-        settings = settings.with_directives(one for one in directives if one.covers(line))
-    rtol = RTOL if settings.rtol is None else settings.rtol
+    near = settings.at_lines(lowered, output_line(lowered.script.statements), expected.line)
+    rtol = RTOL if near.rtol is None else near.rtol
     scale = np.abs(array).max(initial=0.0, where=np.isfinite(array))
-    floor = ULPS * float(np.finfo(np.float32 if settings.dtype == "float32" else np.float64).eps) * float(scale)
+    floor = ULPS * float(kind_of(settings.dtype).eps) * float(scale)
     if expected.digest is not None:
         array, terms = digested(array, expected.digest)
-        floor = (rtol + ULPS * float(np.finfo(np.float64).eps)) * float(terms)  # of a sum: terms may cancel
+        floor = (rtol + ULPS * float(kind_of("float64").eps)) * float(terms)  # of a sum: terms may cancel
         floor = floor if np.isfinite(floor) else 0.0
     wanted = np.asarray(expected.value)
     evidence: dict[str, Any] = {"expected": expected.text, "computed": written(array), "at": point_text(values, used)}
     evidence |= {"tolerance": rtol, "basis": "numerical"}
     if wanted.shape != array.shape:
-        told = f"expected {shape_text(wanted)}, but it is {shape_text(array)}"
-        return "DISAGREES", told, evidence
+        return "DISAGREES", f"expected {shape_text(wanted)}, but it is {shape_text(array)}", evidence
     with np.errstate(all="ignore"):
-        near = np.abs(wanted - array) <= np.maximum(rtol * np.abs(wanted), floor)
-    equal = (wanted == array) | (np.isnan(wanted) & np.isnan(array)) | (near & np.isfinite(wanted) & np.isfinite(array))
-    if equal.all():
+        close = np.abs(wanted - array) <= np.maximum(rtol * np.abs(wanted), floor)
+    finite = np.isfinite(wanted) & np.isfinite(array)
+    wrong = np.flatnonzero(~((wanted == array) | (np.isnan(wanted) & np.isnan(array)) | (close & finite)))
+    if not wrong.size:
         return "AGREES", f"as expected, within {rtol:g}", evidence
-    first = int(np.flatnonzero(~equal.reshape(-1))[0])
-    where = position(first, array.shape)
-    one, other = written(wanted.reshape(-1)[first]), written(array.reshape(-1)[first])
+    where = position(int(wrong[0]), array.shape)
+    one, other = written(wanted.reshape(-1)[wrong[0]]), written(array.reshape(-1)[wrong[0]])
     return "DISAGREES", f"expected {one}, but {f'entry {where}' if where else 'it'} is {other}", evidence
 
 
@@ -249,18 +248,13 @@ def titles(lowered: Lowered) -> list[tuple[str, str]]:
     """What can be recorded of a script, each with a value that stands for the one that is not known yet."""
     found: list[tuple[str, str]] = []
     gradients: list[tuple[str, str]] = []
-    checks: list[str] = []
-    outputs = lowered.program.outputs
-    for number, output in enumerate(outputs, 1):
-        which = f" (output {number})" if len(outputs) > 1 else ""
+    for number, output in enumerate(lowered.program.outputs, 1):
+        which = of_output(number, lowered)
         found += sized(f"value{which}", output.type.size)
-        for name in lowered.wrt:
-            if not output.type.shape and output.type.kind == "float":
+        if not output.type.shape and output.type.kind == "float":
+            for name in lowered.wrt:
                 gradients += sized(f"grad {name}{which}", lowered.program.leaves[name].node.type.size)
-            checks.append(f"{name}{which}")
-    checks += [f"claim {number}" for number in range(1, len(lowered.claims) + 1)]
-    checks += numbered(f"{rule.title} by {leaf.name}" for rule in lowered.rules for leaf in rule.leaves)
-    return [*found, *gradients, *((f"check {name}", "PROVED") for name in checks)]
+    return [*found, *gradients, *((f"check {name}", "PROVED") for name in labels(lowered))]
 
 
 def sized(title: str, size: int) -> list[tuple[str, str]]:

@@ -54,50 +54,36 @@ class Check:
 
 @dataclass(frozen=True)
 class Report:
-    """All checks of one script. `summary` counts verdicts, and "passed", "failed" and "inconclusive" checks.
+    """All checks of one script.
 
     `block` is the number of a script in the document `file`, 0 for a file of its own.
     """
 
     expression: str
     checks: tuple[Check, ...]
-    summary: dict[str, int] = field(default_factory=dict)
     diagnostics: tuple[Diagnostic, ...] = ()
     file: str | None = None
     block: int = 0
 
-
-def summarised(
-    expression: str, checks: Iterable[Check], diagnostics: Iterable[Diagnostic] = (), file: str | None = None
-) -> Report:
-    """A report with its summary counted."""
-    found = tuple(checks)
-    summary = {"passed": 0, "failed": 0, "inconclusive": 0}
-    for one in found:
-        outcome = "passed" if one.passed else "inconclusive" if one.verdict == "INCONCLUSIVE" else "failed"
-        summary[outcome] += 1
-    for verdict in VERDICTS:
-        count = sum(1 for one in found if one.verdict == verdict)
-        if count:
-            summary[verdict] = count
-    return Report(expression, found, summary, tuple(diagnostics), file)
-
-
-def with_checks(report: Report, checks: Iterable[Check]) -> Report:
-    """The report with these checks in place of its own, counted."""
-    counted = summarised(report.expression, checks)
-    return replace(report, checks=counted.checks, summary=counted.summary)
+    @property
+    def summary(self) -> dict[str, int]:
+        """How many checks are "passed", "failed" and "inconclusive", and how many have each verdict."""
+        groups = [
+            "passed" if one.passed else "inconclusive" if one.verdict == "INCONCLUSIVE" else "failed"
+            for one in self.checks
+        ]
+        verdicts = [one.verdict for one in self.checks]
+        counts = {group: groups.count(group) for group in ("passed", "failed", "inconclusive")}
+        return counts | {verdict: verdicts.count(verdict) for verdict in VERDICTS if verdict in verdicts}
 
 
 def refused(diagnostics: Sequence[Diagnostic], expression: str = "", file: str | None = None) -> Report:
     """The report of a script that could not be read: one check, ERROR, with the diagnostics that say why."""
-    span = diagnostics[0].span
-    line = None if span is None else span.line
-    codes = list(dict.fromkeys(one.code for one in diagnostics))
-    message = diagnostics[0].message
-    evidence: dict[str, object] = {"codes": codes}
-    check = Check("error", file, line, "gradient", None, "ERROR", evidence, message, tuple(diagnostics), passed=False)
-    return summarised(expression, [check], file=file)
+    first = diagnostics[0]
+    line = None if first.span is None else first.span.line
+    evidence: dict[str, object] = {"codes": list(dict.fromkeys(one.code for one in diagnostics))}
+    about = ("error", file, line, "gradient", None, "ERROR", evidence, first.message)
+    return Report(expression, (Check(*about, tuple(diagnostics), passed=False),), file=file)
 
 
 def timed(report: Report, seconds: Iterable[float | None]) -> Report:

@@ -18,12 +18,12 @@ from gradcli.checks.decide import sample_points
 from gradcli.checks.decide.case import Outcome
 from gradcli.checks.decide.floats import read_value
 from gradcli.checks.decide.verdict import judge, unanswered
-from gradcli.checks.expectations import check_ids, expected_error, settled
+from gradcli.checks.expectations import check_ids, expected_error, settle_settings, settled, suppressed
 from gradcli.checks.formatting import plain, point_text
 from gradcli.checks.oracle import oracle_client
 from gradcli.checks.oracle.oracle_client import Exact, leaf_names
-from gradcli.checks.report import Check, Report, summarised, timed
-from gradcli.checks.subjects import Settings, Subject, of_file, settle_settings, subjects, suppressed
+from gradcli.checks.report import Check, Report, timed
+from gradcli.checks.subjects import Settings, Subject, subjects
 from gradcli.diagnostics import Diagnostic, GradcliError, error, visible
 from gradcli.execution.evaluate import Tape
 from gradcli.execution.namespaces import namespace
@@ -97,35 +97,35 @@ def check_script(
     namespace(backend, dtype)  # an error where the library is not installed
     oracle = oracle or oracle_client.shared()
     oracle.warm()
-    script_source = source if isinstance(source, Source) else Source(source)
-    asked = Settings(samples, timeout, dtype, seed, frozenset([require] if require else ()), allow_kink)
-    ready = prepared(script_source, at, wrt, claims, limits_of(limits), asked, backend, box)
+    script = source if isinstance(source, Source) else Source(source)
+    required = frozenset([require] if require else ())
+    asked = Settings(samples, timeout, dtype, seed, required, allow_kink, lenient)
+    ready = prepared(script, at, wrt, claims, limits_of(limits), asked, backend, box)
     if isinstance(ready, Report):
         return ready
-    lowered, notes, settings, told, sides, values, wanted, stated = ready
-    dtype = settings.dtype
-    in_plane = dtype == "complex128"
-    shown = Shown(told, dtype, backend, chosen, steps and not in_plane)
+    lowered, settings, values = ready.lowered, ready.settings, ready.values
+    in_plane = settings.dtype == "complex128"
+    shown = Shown(ready.seed, settings.dtype, backend, chosen, steps and not in_plane)
     outcomes: list[tuple[Subject, Outcome]] = []
-    if wanted:
-        exact = Exact(oracle, [node for subject in wanted for node in subject.nodes()], timeout, prove)
+    if ready.subjects:
+        exact = Exact(oracle, [node for subject in ready.subjects for node in subject.nodes()], timeout, prove)
         sizes = open_sizes(exact, ready, at, claims, limits_of(limits), shown) if prove and not in_plane else None
-        for subject in wanted:
-            own = subject.settings or settings
-            exact.seconds = own.timeout
-            subject, outcome = verdict_on(exact, subject, own.samples, shown, sides, dodge)
+        for subject in ready.subjects:
+            exact.seconds = subject.settings.timeout
+            subject, outcome = verdict_on(exact, subject, subject.settings.samples, shown, ready.box, dodge)
             if sizes is not None and subject.kind == "claim":
                 outcome = sizes.beyond(outcome)
             if beat is not None:
                 beat()
             outcomes.append((subject, outcome))
             times.append(monotonic())
-    outcomes = first_wrong_steps(outcomes)
-    checks = settled(outcomes, lowered, script_source, require=require, allow_kink=allow_kink, lenient=lenient)
-    checks += inline_results.compared(lowered, stated, checks, values, settings, backend)
-    times += [monotonic() for _ in stated]
-    checks, more = suppressed(lowered, [subject.place for subject in wanted], checks, require, warn=wrt is None)
-    report = summarised(lowered.text, checks, [*notes, *more], script_source.path)
+    verdicts = [outcome.verdict for _, outcome in outcomes]
+    checks = settled(first_wrong_steps(outcomes), lowered)
+    results = inline_results.compared(lowered, ready.stated, verdicts, values, settings, backend)
+    placed = [*zip(checks, [one.place for one in ready.subjects], strict=True), *((one, one.line) for one in results)]
+    checks, notes = suppressed(lowered, placed, require, warn=wrt is None)
+    times += [monotonic() for _ in results]
+    report = Report(lowered.text, tuple(checks), (*ready.notes, *notes), script.path)
     return timed(report, [after - before for before, after in pairwise(times)])
 
 
@@ -192,11 +192,9 @@ def verdict_on(
         outcome = unanswered(reason)
     names = leaf_names([node for node in (subject.output, subject.left, subject.judged) if node is not None])
     evidence = {"at": plain(point_text(subject.values, names)), "seed": seed, **outcome.evidence}
-    if shown.steps and (rungs := room("witnesses").step_sequence(exact, subject, dtype)) is not None:
-        evidence["ladder"] = plain(rungs.evidence())
-    if shown.witnesses:
-        beside = room("witnesses").witness_table(exact, subject, outcome, shown.witnesses, dtype, backend)
-        evidence |= {"witnesses": plain(beside)} if beside is not None else {}
+    if shown.steps or shown.witnesses:
+        beside = room("witnesses").shown(exact, subject, outcome, shown.witnesses, shown.steps, dtype, backend)
+        evidence |= plain(beside)
     return subject, outcome._replace(evidence=evidence)
 
 
@@ -235,19 +233,21 @@ def prepared(
     try:
         point, notes = read_point(at, limits)
         lowered = lower(parse(source, limits), at=point, wrt=wrt, limits=limits, claims=claims, loops="node")
-        settings = of_file(lowered, asked)
-        if settings.dtype != asked.dtype:
-            namespace(backend, settings.dtype)
-        text = inline_results.text_without(lowered.script)
-        seed = sample_points.seed_of(text, lowered.values) if settings.seed is None else settings.seed
-        sides: Box = room("decide.boxes").checked_box(box, lowered.program.leaves) if box else {}
         notes = (*lowered.notes, *notes)
+        settings = asked.of_file(lowered)
+        namespace(backend, settings.dtype)
+        seed = settings.seed
+        if seed is None:
+            seed = sample_points.seed_of(inline_results.text_without(lowered.script), lowered.values)
         in_plane = settings.dtype == "complex128"
+        sides: Box = room("decide.boxes").checked_box(box, lowered.program.leaves) if box else {}
         sides = {} if in_plane else {name: (low, high) for name, (low, high) in sides.items()}
         values = place(lowered, seed, sides, settings.dtype)
         if values is None:
-            found = [complex_check(name, source) for name in lowered.wrt]
-            return summarised(lowered.text, found, notes, source.path)
+            message = "not checked: a leaf is complex; use --dtype complex128"
+            about = [(f"gradient:{name}", source.path, None, "gradient", name, "INCONCLUSIVE") for name in lowered.wrt]
+            found = tuple(Check(*one, {"oracles": {}}, message, passed=False) for one in about)
+            return Report(lowered.text, found, notes, source.path)
         # what no point can be asked about is an error
         Tape(lowered.program).run(values, backend="numpy", dtype=settings.dtype if in_plane else "float64")
         wanted = subjects(lowered, values, seed)
@@ -256,7 +256,7 @@ def prepared(
     except GradcliError as problem:
         expected = expected_error(source, problem.with_source(source))
         if expected is not None:
-            return summarised("", [expected], file=source.path)
+            return Report("", (expected,), file=source.path)
         raise problem.with_source(source) from None
     return Prepared(lowered, notes, settings, seed, sides, values, wanted, stated)
 
@@ -273,8 +273,7 @@ def check_names(
     """
     backend = "numpy" if backend == "auto" else backend
     namespace(backend, dtype)
-    asked = Settings(0, 0.0, dtype, None, frozenset(), False)
-    ready = prepared(source, (), None, None, limits_of(limits), asked, backend)
+    ready = prepared(source, (), None, None, limits_of(limits), Settings(dtype=dtype), backend)
     if isinstance(ready, Report):
         return [(one.id, one.line) for one in ready.checks]
     lines = [one.line for one in ready.subjects] + [one.expected.line for one in ready.stated]
@@ -284,25 +283,21 @@ def check_names(
 def place(lowered: Lowered, seed: int, box: Box, dtype: str) -> dict[str, Floats] | None:
     """A value for every leaf: given, default, inside its box, or sampled; None where a real one is complex."""
     plane = dtype == "complex128"
+    leaves = lowered.program.leaves
+    shapes = {name: leaf.node.type.shape for name, leaf in leaves.items()}
     values: dict[str, Floats] = {}
-    for name, leaf in lowered.program.leaves.items():
-        if name in lowered.values:
-            value = read_value(lowered.values[name], leaf.node.type.shape, plane)
-            if value is None:
-                return None
-            values[name] = value
+    for name in filter(lowered.values.__contains__, leaves):
+        value = read_value(lowered.values[name], shapes[name], plane)
+        if value is None:
+            return None
+        values[name] = value
     if box:
         boxes = room("decide.boxes")
-        shapes = {name: leaf.node.type.shape for name, leaf in lowered.program.leaves.items()}
-        values |= boxes.centred({name: box[name] for name in box if name not in values}, shapes)
+        values |= boxes.centred({name: ends for name, ends in box.items() if name not in values}, shapes)
         boxes.outside(box, values)
-    outputs = [*lowered.program.outputs]
-    for claim in lowered.claims:
-        outputs += [claim.left, claim.right]
-    return {
-        **values,
-        **sample_points.sampled(lowered.program.leaves, values, outputs, seed, dtype if plane else "float64"),
-    }
+    sides = [side for claim in lowered.claims for side in (claim.left, claim.right)]
+    outputs = [*lowered.program.outputs, *sides]
+    return values | sample_points.sampled(leaves, values, outputs, seed, dtype if plane else "float64")
 
 
 def first_wrong_steps(outcomes: Sequence[tuple[Subject, Outcome]]) -> list[tuple[Subject, Outcome]]:
@@ -311,21 +306,20 @@ def first_wrong_steps(outcomes: Sequence[tuple[Subject, Outcome]]) -> list[tuple
     A claim continues the one before it where its left side is that one's right side, or where two equalities have one
     left side.
     """
-    found = list(outcomes)
-    start = 0
-    while start < len(found):
-        end = start + 1
-        while end < len(found) and continues(found[end - 1][0], found[end][0]):
-            end += 1
-        wrong = next((i for i in range(start, end) if found[i][1].verdict in WRONG), None)
-        if end - start > 1 and wrong is not None:
-            subject, outcome = found[wrong]
-            step, steps = wrong - start + 1, end - start
-            message = f"step {step} of {steps} is the first wrong one: {outcome.message}"
-            evidence = {**outcome.evidence, "step": step, "steps": steps}
-            found[wrong] = (subject, outcome._replace(message=message, evidence=evidence))
-        start = end
-    return found
+    chains: list[list[tuple[Subject, Outcome]]] = []
+    for one in outcomes:
+        if chains and continues(chains[-1][-1][0], one[0]):
+            chains[-1].append(one)
+        else:
+            chains.append([one])
+    for chain in chains:
+        wrong = next((i for i, (_, outcome) in enumerate(chain) if outcome.verdict in WRONG), None)
+        if len(chain) > 1 and wrong is not None:
+            subject, outcome = chain[wrong]
+            message = f"step {wrong + 1} of {len(chain)} is the first wrong one: {outcome.message}"
+            evidence = {**outcome.evidence, "step": wrong + 1, "steps": len(chain)}
+            chain[wrong] = subject, outcome._replace(message=message, evidence=evidence)
+    return [one for chain in chains for one in chain]
 
 
 def continues(before: Subject, after: Subject) -> bool:
@@ -335,10 +329,3 @@ def continues(before: Subject, after: Subject) -> bool:
     if after.left is None:
         return after.engine is before.judged
     return after.left is before.judged or after.left is before.left
-
-
-def complex_check(name: str, source: Source) -> Check:
-    """The check of a complex leaf without --dtype complex128."""
-    told = "not checked: a leaf is complex; use --dtype complex128"
-    where = (f"gradient:{name}", source.path, None, "gradient", name)
-    return Check(*where, "INCONCLUSIVE", {"oracles": {}}, told, passed=False)

@@ -1,9 +1,8 @@
-"""What is judged in a script: a scalar, a target, and a claimed gradient each, with the settings that apply to it.
+"""What is judged in a script: a scalar, a target, and a claimed gradient each.
 
 Every leaf of every output, every claim, and every parameter of every hand-written rule is one subject. An output that
 is an array is judged through a fixed combination of its entries. The engine's derivatives are taken here, where no
-oracle reads them. Settings stand in comments, `# gradcli: rtol=1e-6`: a directive of the line takes precedence over one
-of the file, and that over the caller's; what the caller requires always holds.
+oracle reads them.
 """
 
 from __future__ import annotations
@@ -16,8 +15,6 @@ import numpy as np
 
 from gradcli.checks.decide import kinks
 from gradcli.checks.decide.floats import evaluated
-from gradcli.checks.report import CODE_OF_VERDICT, NOT_AS_REQUIRED
-from gradcli.diagnostics import NOTE, WARNING, Diagnostic
 from gradcli.graph.arrays import ArrayData, digest_of
 from gradcli.graph.builder import building
 from gradcli.graph.node import reachable
@@ -32,7 +29,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gradcli.checks.decide.kinks import Surface
-    from gradcli.checks.report import Check
     from gradcli.graph.domain import Interval
     from gradcli.graph.node import Node
     from gradcli.language.directives import Directive
@@ -40,93 +36,37 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.floating[Any]]
 
-LOOSER = ("rtol", "allow-kink")  # settings with which a check may pass that fails without them
-
 
 class Settings(NamedTuple):
-    """How one check is judged."""
+    """How a check is judged, and what counts as good."""
 
-    samples: int
-    timeout: float
-    dtype: str
-    seed: int | None
-    require: frozenset[str]
-    allow_kink: bool
+    samples: int = 3
+    timeout: float = 60.0
+    dtype: str = "float64"
+    seed: int | None = None
+    require: frozenset[str] = frozenset()
+    allow_kink: bool = False
+    lenient: bool = False
     rtol: float | None = None
 
     def with_directives(self, directives: Iterable[Directive]) -> Settings:
         """These settings with what directives say on top, a later one on top of an earlier one."""
-        told = self
+        found = self
         for directive in directives:
             changes: dict[str, Any] = {key.replace("-", "_"): value for key, value in directive.settings.items()}
             if "require" in changes:
-                changes["require"] = told.require | {changes["require"]}
-            told = told._replace(**changes)
-        return told
+                changes["require"] = found.require | {changes["require"]}
+            found = found._replace(**changes)
+        return found
 
+    def of_file(self, lowered: Lowered) -> Settings:
+        """The settings that hold where no line says otherwise."""
+        return self.with_directives(one for one in lowered.script.directives if one.whole)
 
-def of_file(lowered: Lowered, settings: Settings) -> Settings:
-    """The settings that hold where no line says otherwise."""
-    return settings.with_directives(one for one in lowered.script.directives if one.whole)
-
-
-def settle_settings(lowered: Lowered, subjects: Sequence[Subject], settings: Settings) -> None:
-    """Give each subject the line by which directives apply to it, and the settings that hold there.
-
-    That is the line of a claim or rule, and for a gradient that of the output; a claim of the command line has none. A
-    tolerance beside an assert is nearer than that of the file.
-    """
-    output = output_line(lowered.script.statements)
-    directives = [one for one in lowered.script.directives if not one.whole]
-    claims = iter(lowered.claims)
-    for subject in subjects:
-        subject.place = output if subject.kind == "gradient" else subject.line
-        if subject.kind == "claim" and next(claims).source is not lowered.source:
-            subject.place = None
-        near = [one for one in directives if one.covers(subject.place)]
-        own = settings.with_directives(near)
-        if subject.rtol is not None and not any("rtol" in one.settings for one in near):
-            own = own._replace(rtol=subject.rtol)
-        subject.settings, subject.rtol = own, own.rtol
-
-
-def rule_of(check: Check) -> str:
-    """The id of the rule that a check which did not pass has broken."""
-    return CODE_OF_VERDICT.get(check.verdict, NOT_AS_REQUIRED)
-
-
-def suppressed(
-    lowered: Lowered, places: Sequence[int | None], checks: Sequence[Check], require: str | None, warn: bool
-) -> tuple[list[Check], list[Diagnostic]]:
-    """The checks, those that a directive of their line suppresses passed, and diagnostics about directives.
-
-    `places` are the lines of the first checks, the others are expected results. A suppression that suppresses nothing
-    gets a warning, if `warn`; and one that permits more than the caller requires a note.
-    """
-    found = list(checks)
-    lines = [*places, *(one.line for one in checks[len(places) :])]
-    expected = {one.line for one in lowered.script.expected}
-    diagnostics: list[Diagnostic] = []
-    for directive in lowered.script.directives:
-        used: set[str] = set()
-        for i, (one, line) in enumerate(zip(found, lines, strict=True)):
-            codes = {rule_of(one), *(told.code for told in one.diagnostics)} & set(directive.codes)
-            if not directive.covers(line) or (one.passed and "suppressed" not in one.evidence):
-                continue
-            used |= codes
-            if codes and not one.passed:
-                evidence = {**one.evidence, "suppressed": directive.reason}
-                message = f"{one.message}; suppressed: {directive.reason}"
-                found[i] = replace(one, passed=True, evidence=evidence, message=message)
-        unused = [code for code in directive.codes if code not in used]
-        if unused and warn:
-            message = f"nothing to suppress here: {', '.join(unused)}"
-            diagnostics.append(Diagnostic("GC811", message, directive.span, (), "remove it", WARNING))
-        looser = [key for key in LOOSER if key in directive.settings] + ["ignore"] * bool(used)
-        if looser and require is not None and directive.line not in expected:
-            message = f"this directive permits more than --require {require} alone: {', '.join(looser)}"
-            diagnostics.append(Diagnostic("GC727", message, directive.span, severity=NOTE))
-    return found, [one.with_source(lowered.source) for one in diagnostics]
+    def at_lines(self, lowered: Lowered, *lines: int | None) -> Settings:
+        """The settings that hold at some lines of a script, the nearest of which is the last."""
+        local = [one for one in lowered.script.directives if not one.whole]
+        return self.with_directives(one for line in lines for one in local if one.covers(line))
 
 
 @dataclass(eq=False)
@@ -160,7 +100,7 @@ class Subject:
     taken: frozenset[str] = frozenset()  # names that mean neither a leaf nor a library function in the script
     file: str | None = None  # of a rule that was written in Python
     place: int | None = None  # the line by which directives apply to it
-    settings: Settings | None = None  # how to judge it, where that is known here
+    settings: Settings = field(default_factory=Settings)
     surfaces: list[Surface] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -188,22 +128,21 @@ class Subject:
 
 def subjects(lowered: Lowered, values: Mapping[str, Floats], seed: int) -> list[Subject]:
     """Everything in a script that can be judged, in the order: gradients, claims, rules."""
-    leaves = lowered.program.leaves
+    leaves, outputs = lowered.program.leaves, lowered.program.outputs
+    targets = [leaves[name].node for name in lowered.wrt]
+    place = output_line(lowered.script.statements)
     found: list[Subject] = []
-    outputs = lowered.program.outputs
     for position, output in enumerate(outputs):
         scalar, note = combined(output, seed)
-        line = None if output.span is None else output.span.line
-        targets = [leaves[name].node for name in lowered.wrt]
         gradients = derivatives.grad(scalar, targets) if targets else []
-        of_output = {"output": scalar, "line": line, "expect": lowered.expect, "note": note, "group": position}
+        about: Any = {"output": scalar, "expect": lowered.expect, "note": note, "group": position}
+        about |= {"line": None if output.span is None else output.span.line, "place": place}
+        which = "" if len(outputs) == 1 else f" (output {position + 1})"
         for name, target, gradient in zip(lowered.wrt, targets, gradients, strict=True):
-            label = name if len(outputs) == 1 else f"{name} (output {position + 1})"
-            about: Any = {"text": label, "target": target, "domain": leaves[name].domain, **of_output}
-            found.append(Subject("gradient", gradient, values, lowered.wrt, name, **about))
-    found += [_claim(lowered, claim, values) for claim in lowered.claims]
-    for rule in lowered.rules:
-        found += of_rule(rule, values, seed)
+            own: Any = {"leaf": name, "text": f"{name}{which}", "target": target, "domain": leaves[name].domain}
+            found.append(Subject("gradient", gradient, values, lowered.wrt, **own, **about))
+    found += [of_claim(lowered, claim, values) for claim in lowered.claims]
+    found += [subject for rule in lowered.rules for subject in of_rule(rule, values, seed)]
     known: dict[Node, list[Surface]] = {}
     taken = taken_names(lowered)
     for subject in found:
@@ -240,35 +179,38 @@ def combined(output: Node, seed: int) -> tuple[Node, str | None]:
         return builder.call("sum", builder.call("mul", known, node), axis=axes), "of a combination of all entries"
 
 
-def _claim(lowered: Lowered, claim: Claim, values: Mapping[str, Floats]) -> Subject:
+def of_claim(lowered: Lowered, claim: Claim, values: Mapping[str, Floats]) -> Subject:
+    """A claim: of a derivative by a scalar the derivative is judged, of anything else the equality."""
     leaf = lowered.program.leaves.get(claim.leaf or "")
     moving = tuple(dict.fromkeys((*lowered.wrt, *((claim.leaf,) if claim.leaf is not None and leaf else ()))))
     about: dict[str, Any] = {
         name: getattr(claim, name) for name in ("leaf", "line", "text", "rtol", "expect", "derived")
     }
+    about["place"] = claim.line if claim.source is lowered.source else None  # not from the command line
     if claim.derivative is None or claim.derivative[0].type.shape:
-        return Subject("claim", claim.right, values, moving, left=claim.left, **about)
-    output, target = claim.derivative
-    about |= {"output": output, "target": target, "engine": claim.left, "domain": leaf.domain if leaf else None}
+        about["left"] = claim.left
+    else:
+        output, target = claim.derivative
+        about |= {"output": output, "target": target, "engine": claim.left, "domain": leaf.domain if leaf else None}
     return Subject("claim", claim.right, values, moving, **about)
 
 
 def of_rule(rule: HandRule, values: Mapping[str, Floats], seed: int) -> list[Subject]:
     """The parameters of a hand-written rule, judged on a random cotangent at the operands of its first call."""
-    point = dict(values)
     dtype = "complex128" if any(value.dtype.kind == "c" for value in values.values()) else "float64"
-    for leaf, value in zip(rule.leaves, evaluated(rule.args, values, dtype), strict=True):
-        point[leaf.node.params["name"]] = np.array(value)
+    given = evaluated(rule.args, values, dtype)
     arriving = rule.cotangent.params["name"]
+    names = [leaf.node.params["name"] for leaf in rule.leaves]
+    point = {**values, **{name: np.array(value) for name, value in zip(names, given, strict=True)}}
     point[arriving] = cotangent(rule.cotangent.type.shape, seed)
-    moving = (*(leaf.node.params["name"] for leaf in rule.leaves), arriving)
-    of_rule: dict[str, Any] = {"output": paired(rule.output, rule.cotangent), "file": rule.file}
+    output = paired(rule.output, rule.cotangent)
     found = []
     lines = rule.lines or (rule.span.line,) * len(rule.leaves)
     for leaf, result, line in zip(rule.leaves, rule.results, lines, strict=True):
-        name = leaf.name if rule.file is None else f"{rule.name}.{leaf.name}"
-        about = {"text": f"{rule.title} by {leaf.name}", "target": leaf.node, "domain": leaf.domain, **of_rule}
-        found.append(Subject("vjp", result, point, moving, name, line, **about))
+        about: dict[str, Any] = {"output": output, "target": leaf.node, "domain": leaf.domain, "file": rule.file}
+        about |= {"leaf": leaf.name if rule.file is None else f"{rule.name}.{leaf.name}", "line": line, "place": line}
+        about["text"] = f"{rule.title} by {leaf.name}"
+        found.append(Subject("vjp", result, point, (*names, arriving), **about))
     return found
 
 

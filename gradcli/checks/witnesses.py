@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.checks.decide.case import Case, parts_of
-from gradcli.checks.decide.floats import LIMIT_ULPS, evaluated, moving, ulps
+from gradcli.checks.decide.floats import LIMIT_ULPS, moving, ulps
 from gradcli.checks.differences import step_sequences
 from gradcli.checks.differences.step_sequences import UNMOVED, suspicious
 from gradcli.checks.differences.survey import FAR
@@ -70,36 +70,46 @@ def parse_witnesses(text: str) -> tuple[str, ...]:
     return tuple(word for word in WITNESSES if word in words)
 
 
-def witness_table(
-    exact: Exact, subject: Subject, outcome: Outcome, chosen: tuple[str, ...], dtype: str, backend: str = "numpy"
-) -> Row | None:
-    """What is judged and the chosen witnesses, at the entry where they differ most; None where there is no derivative.
+def shown(
+    exact: Exact, subject: Subject, outcome: Outcome, chosen: tuple[str, ...], steps: bool, dtype: str, backend: str
+) -> Row:
+    """What is shown beside a verdict: with `steps` the `ladder`, and where any are chosen the `witnesses`.
+
+    Both are about the entry where what is judged and the exact derivative differ most. Nothing where there is no
+    derivative.
+    """
+    if subject.output is None or subject.target is None or not subject.target.type.size:
+        return {}
+    chosen = () if outcome.verdict in WITHOUT else chosen
+    if not chosen and not steps:
+        return {}
+    exact.begin()
+    case = Case(exact, subject, 0, 0, dtype, backend)
+    judged = case.judged_floats(subject.values)
+    entry, true = worst(case, judged) if steps or judged.size > 1 else (0, None)
+    found: Row = {}
+    if steps and (rungs := step_sequence(case, entry, float(judged[entry]), true)) is not None:
+        found["ladder"] = rungs.evidence()
+    if chosen:
+        found["witnesses"] = witness_table(case, entry, float(judged[entry]), chosen)
+    return found
+
+
+def witness_table(case: Case, entry: int, judged: float, chosen: tuple[str, ...]) -> Row:
+    """What is judged and the chosen witnesses, at one entry.
 
     The first row is what is judged. Each row has a `witness`, and a `value` or the `reason` why there is none; `digits`
     are the decimal ones that agree with the value that is judged, and `agrees` says whether no more than these can.
     """
-    if not chosen or subject.output is None or subject.target is None or outcome.verdict in WITHOUT:
-        return None
-    if not subject.target.type.size:
-        return None
-    exact.begin()
-    case = Case(exact, subject, 0, 0, dtype, backend)
-    judged = case.judged_floats(subject.values)
-    entry = worst(case, judged)[0] if judged.size > 1 else 0
-    value = float(judged[entry])
-    rows: list[Row] = [
-        {"witness": NAMES["reverse" if subject.kind == "gradient" else subject.kind], "value": repr(value)}
-    ]
+    kind = case.subject.kind
+    rows: list[Row] = [{"witness": NAMES["reverse" if kind == "gradient" else kind], "value": repr(judged)}]
     for name in chosen:
         try:
             found = ASKED[name](case, entry)
         except NoAnswer as reason:
             found = {"reason": str(reason)}
         if found is not None:
-            rows.append({"witness": NAMES[name], **found})
-    for row in rows[1:]:
-        if "value" in row:
-            row |= agreement(value, row, dtype)
+            rows.append({"witness": NAMES[name], **compared(judged, found, case.dtype)})
     return {"entry": case.entry(entry), "rows": rows}
 
 
@@ -161,7 +171,7 @@ def finite_difference(case: Case, entry: int) -> Row:
 
 
 def differences_row(seen: Differences) -> Row:
-    """The row of finite differences; `agreement` removes `seen`."""
+    """The row of finite differences; `compared` removes `seen`."""
     value, bound, reason = seen.estimate
     return {"value": repr(float(value)), "bound": bound, "seen": seen} if reason is None else {"reason": reason}
 
@@ -179,18 +189,14 @@ ASKED: dict[str, Callable[[Case, int], Row | None]] = {
 
 def of_black_box(judged: str, one: Finding, entry: str) -> Row:
     """The table of a function that only has values: its claim and the differences."""
-    row = differences_row(one.seen)
-    if "value" in row:
-        row |= agreement(one.claimed, row, "float64")
     none = {"reason": "a black box: it has values but no formula"}
-    rows = {"enclosure": none, "sympy": none, "differences": row}
-    return {
-        "entry": entry,
-        "rows": [
-            {"witness": judged, "value": repr(float(one.claimed))},
-            *({"witness": NAMES[name], **told} for name, told in rows.items()),
-        ],
+    rows = {
+        "enclosure": none,
+        "sympy": none,
+        "differences": compared(one.claimed, differences_row(one.seen), "float64"),
     }
+    first = {"witness": judged, "value": repr(float(one.claimed))}
+    return {"entry": entry, "rows": [first, *({"witness": NAMES[name], **row} for name, row in rows.items())]}
 
 
 def selected(evidence: dict[str, Any], chosen: tuple[str, ...]) -> dict[str, Any]:
@@ -208,18 +214,20 @@ def selected(evidence: dict[str, Any], chosen: tuple[str, ...]) -> dict[str, Any
 # --- how far they agree -------------------------------------------------------------------------------------------
 
 
-def agreement(judged: float, row: Row, dtype: str) -> Row:
-    """How many digits of a witness agree with what is judged, and whether the gap is within its error bound."""
-    value = float(row["value"])
-    gap = abs(judged - value)
-    if "seen" in row:
-        seen = row.pop("seen")
-        agrees = gap <= FAR * row["bound"] or not step_sequences.contradicts(seen, judged)
-    else:
+def compared(judged: float, row: Row, dtype: str) -> Row:
+    """The row of a witness, with the digits that agree with what is judged, and whether the gap is within its error."""
+    if "value" not in row:
+        return row
+    row = dict(row)
+    value, seen = float(row["value"]), row.pop("seen", None)
+    if seen is None:
         agrees = ulps(judged, value, dtype) <= LIMIT_ULPS
+    else:
+        agrees = abs(judged - value) <= FAR * row["bound"] or not step_sequences.contradicts(seen, judged)
     large = not isfinite(value)  # a number that no double holds
     small = value == 0.0 and row["value"] not in ("0", "0.0", "-0.0")
-    return {"agrees": agrees and not large, "digits": 0 if large or small else common_digits(judged, value)}
+    digits = 0 if large or small else common_digits(judged, value)
+    return {**row, "agrees": agrees and not large, "digits": digits}
 
 
 def common_digits(one: float, other: float) -> int:
@@ -238,18 +246,13 @@ def common_digits(one: float, other: float) -> int:
 # --- convergence ----------------------------------------------------------------------------------------------------
 
 
-def step_sequence(exact: Exact, subject: Subject, dtype: str = "float64") -> StepSequence | None:
-    """Differences for a sequence of steps at the entry where the claim is farthest from the exact derivative.
+def step_sequence(case: Case, entry: int, claimed: float, true: float | None) -> StepSequence | None:
+    """Differences for a sequence of steps along one entry; None where there is no room for any.
 
-    None without a derivative or entries. The rate is measured against the exact derivative where that is known, else
-    against the claim.
+    The rate is measured against the exact derivative where that is known, else against the claim.
     """
-    if subject.output is None or subject.target is None or not subject.target.type.size:
-        return None
-    exact.begin()
-    f, x = moving(subject.output, [subject.target], subject.values)
-    claimed = evaluated([subject.judged], subject.values, dtype)[0].reshape(-1)
-    entry, true = worst(Case(exact, subject, 0, 0, dtype), claimed)
+    subject = case.subject
+    f, x = moving(case.output, [case.target], subject.values)
     d = np.eye(1, x.size, entry)[0]
     room = float(step_sequences.rooms(subject.domain, x)[entry])
     steps = step_sequences.first_step(x, d, room) * step_sequences.RATIO ** -np.arange(STEPS)
@@ -261,15 +264,9 @@ def step_sequence(exact: Exact, subject: Subject, dtype: str = "float64") -> Ste
         slopes = (values[:, 0] - values[:, 1]) / (2.0 * steps)
     kept = np.isfinite(slopes)
     steps, slopes = steps[kept], slopes[kept]
-    reference = claimed[entry] if true is None else true
-    return StepSequence(
-        steps.tolist(),
-        slopes.tolist(),
-        f"the derivative in {subject.leaf or subject.text}{position(entry, subject.target.type.shape)}",
-        claimed=float(claimed[entry]),
-        exact=true,
-        rate=rate_of(steps, np.abs(slopes - reference)),
-    )
+    title = f"the derivative in {subject.leaf or subject.text}{position(entry, case.target.type.shape)}"
+    rate = rate_of(steps, np.abs(slopes - (claimed if true is None else true)))
+    return StepSequence(steps.tolist(), slopes.tolist(), title, claimed=claimed, exact=true, rate=rate)
 
 
 def rate_of(steps: Any, errors: Any) -> float | None:

@@ -74,7 +74,6 @@ ROOMS: dict[str, str] = {
     "primitives": "gradcli.primitives",
     "quizzes": "gradcli.calculator.closed_forms.quiz",
     "reasons": "gradcli.rendering.documents.reasons",
-    "report": "gradcli.checks.report",
     "report_formats": "gradcli.rendering.formats",
     "run_recorder": "gradcli.eager.run_recorder",
     "source": "gradcli.language.source",

@@ -9,11 +9,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from gradcli.checks import report
     from gradcli.commands._shared import Output
     from gradcli.language import inline_expectations, source
 else:
-    inline_expectations, report, source = room("inline_expectations"), room("report"), room("source")
+    inline_expectations, source = room("inline_expectations"), room("source")
 
 BYTE_ORDER_MARK = "\ufeff"
 
@@ -46,7 +45,7 @@ def refreshed(output: Output, checked: Any, diff: bool) -> Any:
         else one
         for one in checked.checks
     ]
-    return report.with_checks(checked, checks)
+    return replace(checked, checks=tuple(checks))
 
 
 def updated(script: source.Source, checked: Any, *, last: int = 0) -> str:

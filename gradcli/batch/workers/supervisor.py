@@ -12,7 +12,6 @@ import os
 import signal
 from collections import deque
 from contextlib import suppress
-from dataclasses import replace
 from io import TextIOWrapper
 from json import dumps, loads
 from queue import Empty, SimpleQueue
@@ -22,7 +21,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradcli.batch.workers.transport import report_from_json
-from gradcli.checks.report import Check, Report, summarised
+from gradcli.checks.report import Check, Report
 from gradcli.child_process import kill_group, start, whole_lines
 from gradcli.diagnostics import error
 from gradcli.language.directives import longest_timeout
@@ -115,7 +114,7 @@ def _unchecked(case: Case, name: str, verdict: str, reason: str, message: str) -
     """The report of a case without one; its line is where the block begins."""
     line = case.line if case.block else None
     check = Check(name, case.path, line, "gradient", None, verdict, {"reason": reason}, message, passed=False)
-    return replace(summarised("", [check], file=case.path), block=case.block)
+    return Report("", (check,), file=case.path, block=case.block)
 
 
 def cpu_time(patience: float) -> float:

@@ -24,7 +24,6 @@ def report_to_json(report: Report) -> dict[str, Any]:
         "expression": report.expression,
         "file": report.file,
         "block": report.block,
-        "summary": report.summary,
         "diagnostics": packed(report.diagnostics),
         "checks": [
             {
@@ -58,7 +57,7 @@ def report_from_json(data: dict[str, Any], seconds: Sequence[float | None]) -> R
         for one, took in zip(data["checks"], seconds, strict=True)
     ]
     notes = unpacked(data["diagnostics"])
-    return Report(data["expression"], tuple(checks), data["summary"], notes, data["file"], data["block"])
+    return Report(data["expression"], tuple(checks), notes, data["file"], data["block"])
 
 
 def _diagnostic_to_json(one: Diagnostic, sources: list[dict[str, Any]], known: dict[int, int]) -> dict[str, Any]:

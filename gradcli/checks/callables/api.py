@@ -14,7 +14,7 @@ from gradcli.checks.decide.case import Outcome
 from gradcli.checks.expectations import acceptable
 from gradcli.checks.formatting import plain, point_text
 from gradcli.checks.oracle import oracle_client
-from gradcli.checks.report import Check, Report, summarised
+from gradcli.checks.report import Check, Report
 from gradcli.checks.witnesses import parse_witnesses, selected
 from gradcli.diagnostics import Diagnostic, visible
 from gradcli.frameworks.box import OWN, Box, boxed, function_name, line_of, opened
@@ -162,7 +162,7 @@ def report_on(
         checks.append(Check(identity, file, line, kind, name, one.verdict, evidence, one.message, passed=passed))
     checks += [failed_check(problem, about, name) for name, problem in box.misshapen.items()]
     notes = [Diagnostic("GC734", visible(text, 300), severity="note") for text in dict.fromkeys(remarks)]
-    return summarised(about.title, checks, notes)
+    return Report(about.title, tuple(checks), tuple(notes))
 
 
 # --- inner ----------------------------------------------------------------------------------------------------
@@ -185,7 +185,7 @@ def nothing_sent(box: Box, verdicts: dict[str, Outcome]) -> Iterator[str]:
 
 def failed(problem: Failed, about: About) -> Report:
     """The report on a function that could not be run."""
-    return summarised(about.title, [failed_check(problem, about)])
+    return Report(about.title, (failed_check(problem, about),))
 
 
 def failed_check(problem: Failed, about: About, name: str | None = None) -> Check:

@@ -23,7 +23,7 @@ import numpy as np
 from gradcli.checks.callables import runner
 from gradcli.checks.callables.api import About, Options, failed, report_on
 from gradcli.checks.callables.runner import FIELDS, RUNNING
-from gradcli.checks.report import Check, Report, summarised, timed
+from gradcli.checks.report import Check, Report, timed
 from gradcli.checks.witnesses import parse_witnesses
 from gradcli.child_process import kill_group, listen, receive, send, start
 from gradcli.diagnostics import Diagnostic, GradcliError, error, visible
@@ -323,7 +323,7 @@ def ended(child: Runner, python: str, lenient: bool) -> Report:
     message = f"{what} did not return within {child.seconds:g} s and was stopped"
     evidence: dict[str, object] = {"role": what}
     found = Check("callable", file, None, "callable", None, "INCONCLUSIVE", evidence, message, passed=lenient)
-    return summarised(title, [found])
+    return Report(title, (found,))
 
 
 def crash_place(text: bytes) -> str | None:
