@@ -113,7 +113,8 @@ def _times(x: Any, factor: float) -> Any:
     return x if factor == 1 else x * factor
 
 
-def _added_product(x: Any, one: Any, other: Any, *, beta: float, alpha: float) -> Any:
+def added_product(x: Any, one: Any, other: Any, *, beta: float, alpha: float) -> Any:
+    """The formula of `addmm`."""
     product = _times(declared("matmul", one, other), alpha)
     return product if beta == 0 else _times(stretch(x, tuple(product.shape)), beta) + product
 
@@ -124,7 +125,7 @@ def _added(name: str, ranks: tuple[int, int], xs: tuple[Tensor, Tensor, Tensor],
         raise RuntimeError(f"{name}() needs tensors of {ranks[0]} and {ranks[1]} dimensions after the first")
     if one.dtype is not other.dtype or input.dtype is not one.dtype:
         raise RuntimeError(f"{name}() needs one dtype, not {input.dtype}, {one.dtype} and {other.dtype}")
-    return record(_added_product, xs, factors, f"{name.capitalize()}Backward0", keep_integer=True)
+    return record(added_product, xs, factors, f"{name.capitalize()}Backward0", keep_integer=True)
 
 
 @op(inplace=True)

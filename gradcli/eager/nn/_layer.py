@@ -28,6 +28,7 @@ from gradcli.eager._ops.table import LAYER, op
 from gradcli.eager.nn import init
 from gradcli.eager.nn._module import Module
 from gradcli.eager.nn.parameter import Parameter
+from gradcli.primitives import catalogue
 from gradcli.primitives.axes import reshaped
 from gradcli.primitives.broadcasting import together
 from gradcli.primitives.joining import joined
@@ -91,12 +92,8 @@ def combined(operation: str, x: Any, y: Any) -> Any:
 
 
 def with_number(operation: str, x: Tensor, number: float, node: str) -> Tensor:
-    """An operation of a tensor and a number that is not an operand, as PyTorch's own composites have them."""
-    return record(_with_number, (x,), {"operation": operation, "number": number}, node, pointwise=True)
-
-
-def _with_number(x: Any, *, operation: str, number: float) -> Any:
-    return declared(operation, x, number)
+    """An operation of a tensor and a number that the node does not show, as PyTorch's own composites have them."""
+    return record(catalogue()[operation], (x, number), {}, node, edges=1)
 
 
 def shifted(x: Tensor, by: float) -> Tensor:

@@ -6,7 +6,7 @@ Backward hooks are nodes around a call: inputs and outputs of the module pass th
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from itertools import groupby
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -420,8 +420,23 @@ class Module:
                 listed = ", ".join([f'"{path}"' for path in paths])
                 problems.append(f"{kind} key(s) in state_dict: {listed}. ")
         with no_grad():
-            for path in [path for path in wanted if path in state_dict]:
-                problems += _loaded(path, *wanted[path], state_dict[path], assign)
+            for path, (owner, name, value) in wanted.items():
+                if path not in state_dict:
+                    continue
+                given = state_dict[path]
+                if not isinstance(given, Tensor):
+                    problems.append(f'While copying the parameter named "{path}", a tensor was expected.')
+                elif given.shape != value.shape:
+                    problems.append(
+                        f"size mismatch for {path}: copying a param with shape {given.shape} from checkpoint, the "
+                        f"shape in current model is {value.shape}."
+                    )
+                elif not assign:
+                    value.copy_(given)
+                elif name in owner._parameters and not isinstance(given, Parameter):
+                    setattr(owner, name, Parameter(given, value.requires_grad))
+                else:
+                    setattr(owner, name, given)
         if problems:
             text = "".join(f"\n\t{problem}" for problem in problems)
             raise RuntimeError(f"Error(s) in loading state_dict for {type(self).__name__}:{text}")
@@ -448,24 +463,6 @@ class Module:
 
     def _shown_parts(self) -> list[str]:
         return [f"({name}): {module!r}" for name, module in self._modules.items()]
-
-
-def _loaded(path: str, owner: Module, name: str, value: Any, given: Any, assign: bool) -> list[str]:
-    """Copy or put one entry of a state; what is wrong with it."""
-    if not isinstance(given, Tensor):
-        return [f'While copying the parameter named "{path}", a tensor was expected.']
-    if given.shape != value.shape:
-        return [
-            f"size mismatch for {path}: copying a param with shape {given.shape} from checkpoint, the shape in "
-            f"current model is {value.shape}."
-        ]
-    if not assign:
-        value.copy_(given)
-    elif name in owner._parameters:
-        owner._parameters[name] = given if isinstance(given, Parameter) else Parameter(given, value.requires_grad)
-    else:
-        owner._buffers[name] = given
-    return []
 
 
 # the tables of a module: the class of what stands in each, what messages call it, and the name of the class
@@ -593,8 +590,10 @@ class ParameterList(_Listed):
         return self._sizes_shown(str)
 
 
-class _Named(_Holder):
+class _Named(_Holder, MutableMapping[str, Any]):
     """Modules or parameters by name."""
+
+    __eq__, __hash__ = object.__eq__, object.__hash__  # modules are equal to themselves only
 
     def __getitem__(self, key: str) -> Any:
         return self._held[key]
@@ -608,25 +607,9 @@ class _Named(_Holder):
     def __iter__(self) -> Iterator[str]:
         return iter(self._held)
 
-    def __contains__(self, key: object) -> bool:
-        return key in self._held
-
-    def update(self, values: Any) -> None:
-        """Add modules or parameters by name."""
-        for name, value in dict(values).items():
-            self[name] = value
-
     def keys(self) -> Any:
         """The names."""
         return self._held.keys()
-
-    def values(self) -> Any:
-        """The modules or parameters."""
-        return self._held.values()
-
-    def items(self) -> Any:
-        """Names and modules or parameters."""
-        return self._held.items()
 
 
 class ModuleDict(_Named):

@@ -54,30 +54,6 @@ def _spread_out(x: Any, weight: Any, bias: Any, *, windows: Windows, groups: int
     return _biased(_exchanged(taken(whole, windows.padding, (1,) * len(inner), windows.sizes)), bias)
 
 
-def _fitting(
-    name: str, axes: int, xs: tuple[Tensor, Tensor, Any], groups: int, transposed: bool, stride: Any, dilation: Any
-) -> tuple[Sizes, Sizes]:
-    """Stride and dilation for each axis. RuntimeError for ranks, dtypes and sizes that do not fit."""
-    input, weight, bias = xs
-    for what, x in (("weight", weight), ("input", input)):
-        if x.ndim != axes + 2:
-            raise RuntimeError(f"Expected {axes + 2}D {what} for {name}, but got {what} of size: {list(x.shape)}")
-    if any(x is not None and x.dtype is not input.dtype for x in xs):
-        raise RuntimeError(f"Input type ({input.dtype}) and weight type ({weight.dtype}) and bias should be the same")
-    by, gaps = spread(stride, axes, "stride"), spread(dilation, axes, "dilation")
-    for sizes, what in ((by, "stride"), (gaps, "dilation"), ((groups,), "groups")):
-        if any(n <= 0 for n in sizes):
-            raise RuntimeError(f"{name}: non-positive {what} is not supported")
-    first, second, channels = *weight.shape[:2], input.shape[1]
-    wanted = first if transposed else second * groups
-    if first % groups or channels != wanted:
-        raise RuntimeError(f"weight {list(weight.shape)}: expected input to have {wanted} channels, but got {channels}")
-    filters = second * groups if transposed else first
-    if bias is not None and tuple(bias.shape) != (filters,):
-        raise RuntimeError(f"{name}: the bias must have one entry for each of the {filters} filters")
-    return by, gaps
-
-
 def _named_padding(padding: str, kernel: Sizes, dilation: Sizes, stride: Sizes) -> Sizes:
     """The widths that "valid" and "same" mean. RuntimeError where they are not the same at both ends."""
     if padding == "valid":
@@ -92,17 +68,59 @@ def _named_padding(padding: str, kernel: Sizes, dilation: Sizes, stride: Sizes) 
     return tuple([n // 2 for n in widths])
 
 
-def _widths(axes: int, **given: Any) -> Sizes:
-    ((what, value),) = given.items()
-    widths = spread(value, axes, what)
-    if any(n < 0 for n in widths):
+def _convolution(
+    axes: int, xs: tuple[Any, ...], stride: Any, padding: Any, dilation: Any, groups: int, output_padding: Any = None
+) -> Tensor:
+    """A convolution, or its transpose where `output_padding` is given, of images, filters and a bias or None.
+
+    RuntimeError for ranks, dtypes and sizes that do not fit.
+    """
+    transposed = output_padding is not None
+    name, (input, weight, bias) = f"conv{'_transpose' * transposed}{axes}d", xs
+    if input.ndim == axes + 1:
+        one = (unsqueeze(input, 0), weight, bias)
+        return squeeze(_convolution(axes, one, stride, padding, dilation, groups, output_padding), 0)
+    for what, x in (("weight", weight), ("input", input)):
+        if x.ndim != axes + 2:
+            raise RuntimeError(f"Expected {axes + 2}D {what} for {name}, but got {what} of size: {list(x.shape)}")
+    if any(x is not None and x.dtype is not input.dtype for x in xs):
+        raise RuntimeError(f"Input type ({input.dtype}) and weight type ({weight.dtype}) and bias should be the same")
+    stride, dilation = spread(stride, axes, "stride"), spread(dilation, axes, "dilation")
+    for sizes, what in ((stride, "stride"), (dilation, "dilation"), ((groups,), "groups")):
+        if any(n <= 0 for n in sizes):
+            raise RuntimeError(f"{name}: non-positive {what} is not supported")
+    first, second, *kernel = weight.shape
+    wanted, filters = (first, second * groups) if transposed else (second * groups, first)
+    if first % groups or input.shape[1] != wanted:
+        raise RuntimeError(
+            f"weight {list(weight.shape)}: expected input to have {wanted} channels, but got {input.shape[1]}"
+        )
+    if bias is not None and tuple(bias.shape) != (filters,):
+        raise RuntimeError(f"{name}: the bias must have one entry for each of the {filters} filters")
+    if isinstance(padding, str) and not transposed:
+        padding = _named_padding(padding, tuple(kernel), dilation, stride)
+    padding, more = spread(padding, axes, "padding"), spread(output_padding or 0, axes, "output_padding")
+    if any(n < 0 for n in (*padding, *more)):
         raise RuntimeError("negative padding is not supported")
-    return widths
+    if any(n >= max(step, gap) for n, step, gap in zip(more, stride, dilation, strict=True)):
+        raise RuntimeError("output padding must be smaller than either stride or dilation")
+    sizes = tuple(input.shape[2:])
+    if transposed:
+        rows = zip(sizes, kernel, stride, padding, dilation, more, strict=True)
+        sizes = tuple([(n - 1) * by + gap * (k - 1) + 1 - 2 * edge + extra for n, k, by, edge, gap, extra in rows])
+        if any(n <= 0 for n in sizes):
+            raise RuntimeError(f"{name}: the output would have sizes {list(sizes)}, which are too small")
+    windows = Windows.on(sizes, tuple(kernel), stride, padding, dilation)
+    if any(n < 1 for n in windows.out):
+        placed = f"{kernel} with dilation {list(dilation)} on {list(sizes)} with padding {list(padding)}"
+        raise RuntimeError(f"Kernel size can't be greater than actual input size: {placed}")
+    xs = (input, weight, 0 if bias is None else bias)
+    params = {"windows": windows, "groups": groups}
+    formula = _spread_out if transposed else _convolved
+    return dense(record(formula, xs, params, "ConvolutionBackward0", keep_integer=not transposed))
 
 
 def _conv(axes: int, images: str) -> Any:
-    name = f"conv{axes}d"
-
     def convolve(
         input: Tensor,
         weight: Tensor,
@@ -112,20 +130,9 @@ def _conv(axes: int, images: str) -> Any:
         dilation: Any = 1,
         groups: int = 1,
     ) -> Tensor:
-        if input.ndim == axes + 1:
-            return squeeze(convolve(unsqueeze(input, 0), weight, bias, stride, padding, dilation, groups), 0)
-        by, gaps = _fitting(name, axes, (input, weight, bias), groups, False, stride, dilation)
-        sizes, kernel = tuple(input.shape[2:]), tuple(weight.shape[2:])
-        padding = _named_padding(padding, kernel, gaps, by) if isinstance(padding, str) else padding
-        edges = _widths(axes, padding=padding)
-        windows = Windows.on(sizes, kernel, by, edges, gaps)
-        if any(n < 1 for n in windows.out):
-            placed = f"{list(kernel)} with dilation {list(gaps)} on {list(sizes)} with padding {list(edges)}"
-            raise RuntimeError(f"Kernel size can't be greater than actual input size: {placed}")
-        xs = (input, weight, 0 if bias is None else bias)
-        params = {"windows": windows, "groups": groups}
-        return dense(record(_convolved, xs, params, "ConvolutionBackward0", keep_integer=True))
+        return _convolution(axes, (input, weight, bias), stride, padding, dilation, groups)
 
+    name = f"conv{axes}d"
     doc = f"""Sums of products of windows of {images} with filters (O, C / groups, ...), plus a bias (O,).
 
     `padding` is a number of zeros at both ends, 'valid' or 'same'. RuntimeError for sizes that do not fit.
@@ -142,8 +149,6 @@ conv1d, conv2d, conv3d = _conv(1, "(N, C, L)"), _conv(2, "(N, C, H, W)"), _conv(
 
 
 def _conv_transpose(axes: int) -> Any:
-    name = f"conv_transpose{axes}d"
-
     def spread_out(
         input: Tensor,
         weight: Tensor,
@@ -154,22 +159,10 @@ def _conv_transpose(axes: int) -> Any:
         groups: int = 1,
         dilation: Any = 1,
     ) -> Tensor:
-        if input.ndim == axes + 1:
-            sizes = (stride, padding, output_padding, groups, dilation)
-            return squeeze(spread_out(unsqueeze(input, 0), weight, bias, *sizes), 0)
-        by, gaps = _fitting(name, axes, (input, weight, bias), groups, True, stride, dilation)
-        edges, more = _widths(axes, padding=padding), _widths(axes, output_padding=output_padding)
-        if any(n >= max(step, gap) for n, step, gap in zip(more, by, gaps, strict=True)):
-            raise RuntimeError("output padding must be smaller than either stride or dilation")
-        rows = zip(input.shape[2:], weight.shape[2:], by, gaps, edges, more, strict=True)
-        out = tuple([(n - 1) * step + gap * (k - 1) + 1 - 2 * edge + extra for n, k, step, gap, edge, extra in rows])
-        if any(n <= 0 for n in out):
-            raise RuntimeError(f"{name}: the output would have sizes {list(out)}, which are too small")
-        params = {"windows": Windows.on(out, tuple(weight.shape[2:]), by, edges, gaps), "groups": groups}
-        return dense(record(_spread_out, (input, weight, 0 if bias is None else bias), params, "ConvolutionBackward0"))
+        return _convolution(axes, (input, weight, bias), stride, padding, dilation, groups, output_padding)
 
     doc = f"""The transpose of `conv{axes}d`: each entry spreads its filter (C, O / groups, ...)."""
-    return checked(described(spread_out, name, doc))
+    return checked(described(spread_out, f"conv_transpose{axes}d", doc))
 
 
 conv_transpose1d, conv_transpose2d, conv_transpose3d = _conv_transpose(1), _conv_transpose(2), _conv_transpose(3)

@@ -13,7 +13,7 @@ from gradcli.eager._engine.fastpath import again
 from gradcli.eager._engine.record import declared
 from gradcli.eager._ops import matmul, views
 from gradcli.eager.nn import init
-from gradcli.eager.nn._layer import Affine, Layer, combined, fused, layer, need_tensor, weighted
+from gradcli.eager.nn._layer import Affine, Layer, fused, layer, need_tensor, weighted
 from gradcli.eager.nn._module import Module
 from gradcli.eager.nn.parameter import Parameter
 from gradcli.primitives.indexing import index
@@ -22,17 +22,7 @@ _TURNED = (views._permuted, "TBackward0", None, True, *views._TURNED.values())
 _PATH = ((views._permuted, tuple(views._TURNED.items())),)
 
 
-def _affine(bias: Any, x: Any, y: Any) -> Any:
-    return combined("add", bias, declared("matmul", x, y))
-
-
-_ADDMM = (_affine, "AddmmBackward0", None, False)
-
-
-def _addmm(input: Tensor, mat1: Tensor, mat2: Tensor) -> Tensor:
-    """input + mat1 @ mat2 for two matrices, as one node."""
-    done = again(_ADDMM, input, mat1, mat2)
-    return done if done is not None else fused(_affine, (input, mat1, mat2), "AddmmBackward0")
+_ADDMM = (matmul.added_product, "AddmmBackward0", None, False, 1, 1)
 
 
 def _done_again(input: Any, weight: Any, bias: Any) -> Tensor | None:
@@ -73,9 +63,10 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
             if x._raw.dtype != input._raw.dtype:
                 raise RuntimeError(f"mat1 and mat2 must have the same dtype, but got {input.dtype} and {x.dtype}")
         if input.ndim == 2:
-            return matmul.mm(input, flipped) if bias is None else _addmm(bias, input, flipped)
+            return matmul.mm(input, flipped) if bias is None else matmul.addmm(bias, input, flipped)
         if bias is not None and input.is_contiguous():
-            return _addmm(bias, input.reshape(rows, columns), flipped).view((*input.shape[:-1], weight.shape[0]))
+            product = matmul.addmm(bias, input.reshape(rows, columns), flipped)
+            return product.view((*input.shape[:-1], weight.shape[0]))
     result = matmul.matmul(input, flipped)
     return result if bias is None else result + bias
 
@@ -138,10 +129,15 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None) -> 
     numbers = known(input)
     if numbers is not None and numbers.size and (numbers.min() < 0 or numbers.max() >= weight.shape[0]):
         raise IndexError("index out of range in self")
-    if padding_idx is not None and not -weight.shape[0] <= padding_idx < weight.shape[0]:
-        raise AssertionError("padding_idx must be within num_embeddings")
-    padding = None if padding_idx is None else padding_idx % weight.shape[0]
+    padding = _place_of_padding(padding_idx, weight.shape[0])
     return fused(_rows, (weight, input), "EmbeddingBackward0", keep_dtype=(1,), padding=padding)
+
+
+def _place_of_padding(index: int | None, count: int) -> int | None:
+    """The number of the row, counted from 0. AssertionError where there is none."""
+    if index is not None and not -count <= index < count:
+        raise AssertionError("Padding_idx must be within num_embeddings")
+    return None if index is None else index % count
 
 
 class Embedding(Layer, function=embedding):
@@ -158,12 +154,10 @@ class Embedding(Layer, function=embedding):
     _usual = {"padding_idx": None}
 
     def _build(self, _weight: Tensor | None, dtype: Any, **options: Any) -> None:
-        shape, padding = (options["num_embeddings"], options["embedding_dim"]), options["padding_idx"]
+        shape = (options["num_embeddings"], options["embedding_dim"])
         if options["max_norm"] is not None or options["scale_grad_by_freq"] or options["sparse"]:
             raise RuntimeError("Embedding: max_norm, scale_grad_by_freq and sparse are not supported")
-        if padding is not None and not -shape[0] <= padding < shape[0]:
-            raise AssertionError("Padding_idx must be within num_embeddings")
-        super()._build(**{**options, "padding_idx": None if padding is None else padding % shape[0]})
+        super()._build(**{**options, "padding_idx": _place_of_padding(options["padding_idx"], shape[0])})
         if _weight is None:
             self._weights(dtype, weight=shape)
             self.reset_parameters()

@@ -391,19 +391,10 @@ def triplet_margin_loss(
     return _reduced(away.clamp_min(0), reduction)
 
 
-_norm = partial(declared, "norm")
-
-
-def _lengths(x: Tensor, dim: int) -> Tensor:
-    return fused(_norm, (x,), "LinalgVectorNormBackward0", axis=dim, keepdims=True)
-
-
 @checked
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
-    """Vectors along an axis divided by their length, or by eps where they are shorter."""
-    if p != 2:
-        raise RuntimeError(f"normalize divides by the length (p=2); p={p} is not supported: divide by norm(p, dim)")
-    return input / _lengths(input, dim).clamp_min(eps).expand_as(input)
+    """Vectors along an axis divided by their p-norm, or by eps where it is smaller."""
+    return input / norm(input, p, dim, True).clamp_min(eps).expand_as(input)
 
 
 @checked
@@ -411,7 +402,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     """The cosine of the angle between vectors along an axis."""
     directions = []
     for x in (x1, x2):
-        size = _lengths(x, dim).clone()
+        size = norm(x, 2, dim, True).clone()
         with no_grad():
             size.clamp_(min=eps)
         directions.append(x / size)
