@@ -84,35 +84,30 @@ class Level:
         moving = tuple([moves and isinstance(x, Tensor) and x._tangent is not None for x, moves in pairs])
         if True not in moving or result._raw.dtype.kind not in "fc":
             return
-        with _without_level():
-            tangent = self._tangent(plan, moving, xs, arrays, kind, result)
-            shared = any(moves and tangent is x._tangent for x, moves in zip(xs, moving, strict=True))
-            if shared or tangent._base is not None:  # each is changed in place with its own tensor
-                tangent = copied(tangent, "CloneBackward0")
-        self.give(result, tangent)
-
-    def _tangent(
-        self, plan: Any, moving: tuple[bool, ...], xs: tuple[Any, ...], arrays: list[Any], kind: Any, result: Tensor
-    ) -> Tensor:
-        steps = plan.tangent(moving)
-        if steps is None:
-            return Tensor(np.zeros(result._raw.shape, result._raw.dtype))
-        to = dtypes.of(kind)
-        values: list[Any] = []
-        for x, array in zip(xs, arrays, strict=True):
-            plain = not isinstance(x, Tensor) or x._raw.dtype.kind not in "fc"
-            values.append(Tensor(array) if plain else cast(x, to))
-        if plan.out not in plan.leaves:
-            values.append(result)
-        values += [cast(x._tangent, to) for x, moves in zip(xs, moving, strict=True) if moves]
+        to, steps = dtypes.of(kind), plan.tangent(moving)
 
         def applied(primitive: Any, operands: tuple[Any, ...], params: dict[str, Any]) -> Tensor:
             if primitive.name == "cast" and params["kind"] == "float":
                 return cast(operands[0], to)
             return apply(primitive, operands, params)
 
-        (tangent,) = steps.on_operands(kind, values, number, applied)
-        return tangent if tangent._raw.shape == result._raw.shape else expand(tangent, result._raw.shape)
+        with _without_level():
+            tangents = [x._tangent for x, moves in zip(xs, moving, strict=True) if moves]
+            values: list[Any] = []
+            for x, array in zip(xs, arrays, strict=True):
+                plain = not isinstance(x, Tensor) or x._raw.dtype.kind not in "fc"
+                values.append(Tensor(array) if plain else cast(x, to))
+            if plan.out not in plan.leaves:
+                values.append(result)
+            values += [cast(one, to) for one in tangents]
+            tangent = Tensor(np.zeros(result._raw.shape, result._raw.dtype))
+            if steps is not None:
+                (tangent,) = steps.on_operands(kind, values, number, applied)
+            if tangent._raw.shape != result._raw.shape:
+                tangent = expand(tangent, result._raw.shape)
+            if tangent._base is not None or any(tangent is one for one in tangents):
+                tangent = copied(tangent, "CloneBackward0")  # each is changed in place with its own tensor
+        self.give(result, tangent)
 
 
 def _base_of(x: Tensor) -> tuple[Tensor | None, tuple[Any, ...]]:
