@@ -51,7 +51,7 @@ class Level:
         base, path = _base_of(x)
         if base is None or base._own_tangent is None:
             return
-        with _without_level(), enable_grad():
+        with without_level(), enable_grad():
             tangent = viewed(base._own_tangent, follow, {"path": path}, "AsStridedBackward0")
         self.give(x, tangent)
 
@@ -66,7 +66,7 @@ class Level:
                 return
             self.give(base, Tensor(np.zeros(base._raw.shape, base._raw.dtype)))
         held = x._tangent
-        with _without_level():
+        with without_level():
             copy_(held, 0 if tangent is None else tangent)
 
     def close(self) -> None:
@@ -91,7 +91,7 @@ class Level:
                 return cast(operands[0], to)
             return apply(primitive, operands, params)
 
-        with _without_level():
+        with without_level():
             tangents = [x._tangent for x, moves in zip(xs, moving, strict=True) if moves]
             values: list[Any] = []
             for x, array in zip(xs, arrays, strict=True):
@@ -119,7 +119,7 @@ def _base_of(x: Tensor) -> tuple[Tensor | None, tuple[Any, ...]]:
 
 
 @contextlib.contextmanager
-def _without_level() -> Iterator[None]:
+def without_level() -> Iterator[None]:
     """The level set aside: operations on tangents carry no tangents."""
     level, state.dual = state.dual, None
     try:
@@ -153,7 +153,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     if tangent._raw.shape != tensor._raw.shape:
         raise RuntimeError(f"the tangent has shape {list(tangent.shape)}, but the tensor {list(tensor.shape)}")
     now = state.dual
-    with _without_level():
+    with without_level():
         found = view(tensor, tuple(tensor.shape))
     found._dual_root = True
     now.give(found, tangent)
@@ -173,7 +173,7 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
         raise TypeError(f"unpack_dual() takes a tensor, not {type(tensor).__name__}")
     if state.dual is None or tensor._tangent is None:
         return UnpackedDualTensor(tensor, None)
-    with _without_level():
+    with without_level():
         primal = view(tensor, tuple(tensor.shape))
     primal._dual_root = True
     return UnpackedDualTensor(primal, tensor._tangent)
