@@ -55,12 +55,42 @@ STANDING = ("PROVED", "CERTIFIED", "AGREES", "IMPRECISE")  # verdicts on a claim
 # functions of whole arrays whose definitions are the same at every size; those of numbers are as well
 UNIFORM = frozenset(
     [
-        *("amax", "amin", "argsort", "cumsum", "det", "diag", "dot", "einsum", "flip", "grad", "inner", "inv"),
-        *("log_softmax", "logdet", "logsumexp", "matmul", "max", "mean", "min", "norm", "outer", "prod", "slogdet"),
+        *(
+            "amax",
+            "amin",
+            "argsort",
+            "concatenate",
+            "cross_entropy",
+            "cumsum",
+            "det",
+            "diag",
+            "diff",
+            "dot",
+            "einsum",
+            "flip",
+            "grad",
+            "inner",
+            "inv",
+        ),
+        *(
+            "log_softmax",
+            "logdet",
+            "logsumexp",
+            "matmul",
+            "max",
+            "mean",
+            "min",
+            "norm",
+            "outer",
+            "pad",
+            "prod",
+            "slogdet",
+        ),
         *("softmax", "solve", "sort", "std", "sum", "trace", "transpose", "var", "vdot"),
     ]
 )
 FILLED = frozenset(["eye", "ones", "zeros"])  # functions of sizes
+FEW = ("1", "2", "3", "4")  # entries that a slice may leave out at each end
 OF_SIZES = FILLED | {"len", "shape"}
 TOO_LARGE = "GC508"  # of an array
 SECOND = (3, 5, 4, 7)  # sizes at which a claim that is not proved for all is judged as well
@@ -261,7 +291,7 @@ def why_not_uniform(tree: Syntax, own: set[str]) -> str | None:
     for node in nodes_of(tree):
         if isinstance(node, FunctionDef) and node.rule:
             return f"it has a rule for `{node.name.id}`"
-        if isinstance(node, Subscript) and not all(map(reads_first_or_all, node.items)):
+        if isinstance(node, Subscript) and not all(map(is_uniform_index, node.items)):
             return "it reads part of an array"
         if isinstance(node, Call):
             name, library = node.function.id, functions()
@@ -272,12 +302,15 @@ def why_not_uniform(tree: Syntax, own: set[str]) -> str | None:
     return None
 
 
-def reads_first_or_all(item: Syntax) -> bool:
-    """Whether an index means the same at every size."""
-    whole = isinstance(item, Slice) and item.lower is item.upper is None
-    whole = whole and (item.step is None or unparse(item.step) == "-1")  # type: ignore[attr-defined]
-    whole = whole or (isinstance(item, Call) and item.function.id == "argsort")
-    return whole or isinstance(item, NewAxis) or (isinstance(item, Number) and item.ratio[0] == 0)
+def is_uniform_index(item: Syntax) -> bool:
+    """Whether an index means the same at every size: `0`, `:`, `::-1`, `1:-1`, `None`, and the order of an array."""
+    if isinstance(item, Slice):
+        lower, upper, step = [None if one is None else unparse(one) for one in (item.lower, item.upper, item.step)]
+        if step is not None:
+            return step == "-1" and lower is upper is None
+        return (lower is None or lower in FEW) and (upper is None or (upper[:1] == "-" and upper[1:] in FEW))
+    positions = isinstance(item, Call) and item.function.id == "argsort"
+    return positions or isinstance(item, NewAxis) or (isinstance(item, Number) and item.ratio[0] == 0)
 
 
 # --- what a verdict says of other sizes -----------------------------------------------------------------------------

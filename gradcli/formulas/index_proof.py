@@ -14,25 +14,31 @@ locally constant, so their derivatives are 0.
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
+from itertools import pairwise
+from math import lcm, prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from gradcli.formulas.index_positions import Index, affine, difference, parts_of_position, span
 from gradcli.formulas.index_reading import Reader
 from gradcli.formulas.index_terms import (
     EIGENVECTORS,
     ONE,
+    ONE_HOT,
     ZERO,
     Call,
     Delta,
     Group,
-    Index,
     Leaf,
+    Literal,
     Names,
     NoFormula,
     Number,
     Term,
     Whole,
     add,
+    free,
     key,
     merged,
     number,
@@ -59,13 +65,16 @@ from gradcli.graph.builder import building
 from gradcli.graph.node import CONSTANT, LEAF, reachable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from gradcli.formulas.index_positions import Position
     from gradcli.formulas.index_reading import At, Rule
     from gradcli.formulas.index_terms import Factor, Sum
     from gradcli.graph.node import Node
+    from gradcli.graph.types import Shape
 
-
+MOST_PARTS = 40  # in which a claim about an array is proved
+MOST_CUT = 4  # entries of an axis of any size that a slice may leave out
 TRIANGLE = "ones up to the diagonal"  # the matrix whose product a cumulative sum is: of each size the same leaf
 
 
@@ -76,14 +85,20 @@ class SymbolicNames(Names):
         super().__init__()
         self.symbols = symbols
         self.axes: dict[int, str] = {}
+        ends = range(-MOST_CUT, MOST_CUT + 1)
+        self.near = {size + more: f"({name} + {more})" for size, name in symbols.items() for more in ends}
 
     def index(self, size: int) -> Index:
         if size not in self.axes:
-            self.axes[size] = key(self.in_sizes(Fraction(size)))
+            self.axes[size] = str(size) if size in self.near else key(self.in_sizes(Fraction(size)))
         return super().index(size)
 
+    def in_symbols(self, text: str) -> str:
+        """A text that contains sizes, with their symbols."""
+        return re.sub(r"(?<![#\d])\d+", lambda found: self.near.get(int(found[0]), found[0]), text)
+
     def repeated(self, term: Term, index: Index) -> Term:
-        (size,) = self.in_sizes(Fraction(index.size))
+        (size,) = self.in_sizes(Fraction(index.size)) or (Term(Fraction(0), (), ()),)
         return merged(term.coefficient * size.coefficient, (*term.factors, *size.factors), term.bound)
 
     def in_sizes(self, value: Fraction) -> Sum:
@@ -97,6 +112,8 @@ class SymbolicNames(Names):
                         part //= factor
                         value /= Fraction(factor) ** exponent
                         found = times(found, power(meaning, exponent))
+        if not self.near.keys().isdisjoint((value.numerator, value.denominator)):
+            raise NoFormula("it computes with the size of part of an array")
         return scaled(found, value)
 
 
@@ -108,12 +125,25 @@ class Identity(NamedTuple):
 
     text: str
     difference: Sum
-    names: Names
+    names: SymbolicNames
     ties: bool
 
     def holds(self) -> bool:
-        """Whether no term of the difference is left."""
-        return vanishes(self.difference, self.names)
+        """Whether no term of the difference is left, in each part of the array if need be."""
+        return vanishes(self.difference, self.names) or (not self.names.symbols and self._in_parts())
+
+    def _in_parts(self) -> bool:
+        pending, count = [self.difference], 0
+        while pending:
+            found = pending.pop()
+            count += 1
+            if vanishes(found, self.names):
+                continue
+            parts = next((parts for index in free(found) if (parts := parts_at_deltas(found, index, self.names))), [])
+            if not parts or count + len(pending) + len(parts) > MOST_PARTS:
+                return False
+            pending += [self.names.put(found, change) for change in parts]
+        return True
 
 
 def identity(output: Node, target: Node | None, right: Node, symbols: Mapping[int, str]) -> Identity:
@@ -129,11 +159,41 @@ def identity(output: Node, target: Node | None, right: Node, symbols: Mapping[in
         axes = tuple([0 if n == 1 else names.index(n) for n in right.shape])
         left = expanded(reader.entry(output, axes if target is None else ()), names)
         other = expanded(turned(expanded(reader.entry(right, axes), names), names), names)
-        text = f"{key(left)} == {key(other)} for {', '.join(names.axes.values())}"
+        text = names.in_symbols(f"{key(left)} == {key(other)} for {', '.join(names.axes.values())}")
         if target is not None:
             left = Derivation(leaf, axes, names).of(left)
         left = expanded(turned(left, names), names)
     return Identity(text, add(left, scaled(other, -1)), names, reader.ties)
+
+
+def parts_at_deltas(found: Sum, index: Index, names: Names) -> list[dict[Index, Position]]:
+    """An axis cut where deltas begin and end, as changes of its index; nothing where it is not to be cut."""
+    ends, period = {0, index.size}, 1
+    for delta in deltas_in(found):
+        own = parts_of_position(difference(*delta))
+        others = [part for part in own.parts if part[0] != index]
+        if len(others) == len(own.parts) or abs(dict(own.parts)[index]) != 1:
+            continue
+        low, high = span(
+            affine(-dict(own.parts)[index] * own.start, [(i, -dict(own.parts)[index] * n) for i, n in others])
+        )
+        ends |= {end for end in (low, high + 1) if 0 < end < index.size}
+        period = lcm(period, *[abs(n) for _, n in others])
+    parts: list[dict[Index, Position]] = []
+    for low, high in pairwise(sorted(ends)) if period <= MOST_PARTS else ():
+        for start in range(low, min(low + period, high)):
+            count = len(range(start, high, period))
+            parts.append({index: start if count == 1 else affine(start, ((names.index(count), period),))})
+    return parts if len(parts) > 1 else []
+
+
+def deltas_in(found: Sum) -> Iterator[Delta]:
+    for term in found:
+        for base, _ in term.factors:
+            if isinstance(base, Delta):
+                yield base
+            for part in parts_of(base):
+                yield from deltas_in(part)
 
 
 def may_divide_by_zero(found: Sum) -> bool:
@@ -181,6 +241,7 @@ class SymbolicReader(Reader):
     def __init__(self, names: SymbolicNames, called: Mapping[Node, str]) -> None:
         super().__init__(called, names)
         self.names: SymbolicNames = names
+        self.parts: set[bool] = set()  # whether those of axes of any size are single entries
         self.ties = False  # whether it holds only where no comparison is a tie
 
     def _rule(self, node: Node, at: At) -> Rule:
@@ -209,9 +270,10 @@ class SymbolicReader(Reader):
         return (yield from super()._input(node, at))
 
     def _cast(self, node: Node, at: At) -> Rule:
-        if node.params["kind"] != "float":
+        (arg,) = node.args
+        if node.params["kind"] == "float" and arg.type.kind == "int" and arg.args:
             raise NoFormula("it reads whole numbers")
-        return (yield node.args[0], at)
+        return (yield arg, at)
 
     def _where(self, node: Node, at: At) -> Rule:
         """c*x + (1 - c)*y for a condition c that is 1 or 0; `where(u == 0, 0, sqrt(u))` is sqrt(u).
@@ -272,7 +334,7 @@ class SymbolicReader(Reader):
         value = value_of(found)
         if value is not None:
             return ONE if value else ZERO
-        while node.primitive.name in ("cast", "reshape", "broadcast"):
+        while node.primitive.name in MOVED:
             (node,) = node.args
         if node.type.kind == "bool":
             return found
@@ -310,7 +372,9 @@ class SymbolicReader(Reader):
     def _chosen(self, name: str, x: Node, at: At, *lanes: tuple[int, ...]) -> Rule:
         """1 at one place of each lane of `at`, which are axes of it, and 0 at the others."""
         own = tuple([self.names.index(n) for n in x.shape])
-        return single(Whole(name, (("lanes", lanes),), ((own, (yield x, own)),), at))
+        sizes = (*x.shape, *[x.shape[lanes[0][0]]] * (len(at) - len(x.shape)))  # a permutation has one axis more
+        sized = tuple([tuple([(axis, sizes[axis]) for axis in lane]) for lane in lanes])
+        return single(Whole(name, (("lanes", sized),), ((own, (yield x, own)),), at))
 
     def _extreme(self, node: Node, at: At) -> Rule:
         (x,) = node.args
@@ -333,16 +397,52 @@ class SymbolicReader(Reader):
     def _sort(self, node: Node, at: At) -> Rule:
         return self._permuted(node.args[0], node.args[0], at, node.params["axis"] % len(at))
 
-    def _take_along(self, node: Node, at: At) -> Rule:
+    # --- entries chosen by positions -----------------------------------------------------------------------------
+
+    def _along(self, node: Node, at: At) -> Rule:
+        """Entries in the order of an array, or in its inverse; entries at labels."""
         x, order = node.args
         axis = node.params["axis"] % len(at)
         sorts = []
         while order.primitive.name in ("cast", "argsort"):
             sorts += [order] if order.primitive.name == "argsort" else []
             order = order.args[0]
-        if len(sorts) not in (1, 2) or any(one.params["axis"] % len(at) != axis for one in sorts):
+        if not sorts:
+            return self._picked(node, at)
+        if len(sorts) > 2 or any(one.params["axis"] % len(at) != axis for one in sorts):
             return _refused("it reads positions")
-        return self._permuted(x, order, at, axis, len(sorts) == 2)
+        return self._permuted(x, order, at, axis, (len(sorts) == 1) is (node.primitive.name == "put_along"))
+
+    def _picked(self, node: Node, at: At) -> Rule:
+        """Entries at positions that are known or labels, or entries added up there."""
+        x, *labels = node.args
+        axis = node.params["axis"] % len(at)
+        takes = node.primitive.name.startswith("take")
+        chosen = node.params.get("indices", ())
+        count = labels[0].shape[axis] if labels else len(chosen)
+        row = at[axis] if takes else 0 if count == 1 else self.names.index(count)
+        place = self.names.index(x.shape[axis]) if takes else at[axis]
+        size = x.shape[axis] if takes else node.params["size"]
+        unit = listed_places(chosen, row, place, size) if chosen else ZERO
+        if labels:
+            unit = yield from self._one_hot(labels[0], (*at[:axis], row, *at[axis + 1 :]), place, size)
+        found = times((yield x, (*at[:axis], place if takes else row, *at[axis + 1 :])), unit, entries=False)
+        index = place if takes else row
+        return over(found, index, self.names) if isinstance(index, Index) else found
+
+    def _one_hot(self, labels: Node, at: At, place: Position, size: int) -> Rule:
+        """1 where a position is the label, else 0."""
+        own = tuple([0 if n == 1 else self.names.index(n) for n in labels.shape])
+        chosen = yield labels, own
+        value = value_of(chosen)
+        if value is not None:
+            return equal_places(place, int(value) % size)
+        rows = free(chosen)
+        outer = tuple([at[own.index(i)] for i in rows])
+        base = chosen[0].factors[0][0]
+        if isinstance(base, Literal) and chosen == single(base) and base.at == rows and len(rows) == 1:
+            return listed_places([int(label) % size for label in self.data[base.digest].flat], outer[0], place, size)
+        return single(Whole(ONE_HOT, (("size", size),), ((rows, chosen),), (*outer, place)))
 
     def _norm(self, node: Node, at: At) -> Rule:
         inner, bound = self._lane(node, at)
@@ -384,14 +484,72 @@ class SymbolicReader(Reader):
     def _cumsum(self, node: Node, at: At) -> Rule:
         return self._triangle(node.args[0], at, node.params["axis"] % len(at), False)
 
+    # --- parts of arrays -----------------------------------------------------------------------------------------
+
     def _slice(self, node: Node, at: At) -> Rule:
-        """The cumulative sum of an array from its end on; other parts of arrays as they are."""
-        (total,) = node.args
+        """Part of an array; a cumulative sum from the end of an array on is a sum of its own."""
+        (x,) = node.args
         axis = reversed_axis(node)
-        if axis is not None and total.primitive.name == "cumsum" and total.params["axis"] % len(at) == axis:
-            if reversed_axis(total.args[0]) == axis:
-                return self._triangle(total.args[0].args[0], at, axis, True)
-        return super()._slice(node, at)
+        if axis is not None and x.primitive.name == "cumsum" and x.params["axis"] % len(at) == axis:
+            if reversed_axis(x.args[0]) == axis:
+                return (yield from self._triangle(x.args[0].args[0], at, axis, True))
+        if is_diagonal(node):
+            return (yield x.args[0], (at[0], at[0]))
+        parts = zip(at, node.params["start"], node.params["step"], node.shape, x.shape, strict=True)
+        return (yield x, tuple([self._part(*one) for one in parts]))
+
+    def _unslice(self, node: Node, at: At) -> Rule:
+        (x,) = node.args
+        return (yield from self._put(x, at, node.params["start"], node.params["step"], node.shape))
+
+    def _concat(self, node: Node, at: At) -> Rule:
+        axis = node.params["axis"] % len(at)
+        parts, start = [], 0
+        for arg in node.args:
+            starts = [start if own == axis else 0 for own in range(len(at))]
+            parts.append((yield from self._put(arg, at, starts, [1] * len(at), node.shape)))
+            start += arg.shape[axis]
+        return add(*parts)
+
+    def _part(self, one: Position, start: int, step: int, count: int, whole: int) -> Position:
+        """A position in a part of an axis, as one of the axis.
+
+        Which of two parts begins first may depend on the size of the axis if one of them is a single entry.
+        """
+        if self.names.symbols and (start, step, count) != (0, 1, whole):
+            self.parts.add(count == 1)
+            if len(self.parts) > 1:
+                raise NoFormula("it reads single entries and parts of arrays")
+        return affine(start, ((one, step),))
+
+    def _put(self, x: Node, at: At, starts: Sequence[int], steps: Sequence[int], whole: Shape) -> Rule:
+        """An array as part of a larger one that is 0 elsewhere."""
+        inner = tuple([0 if n == 1 else self.names.index(n) for n in x.shape])
+        found = yield x, inner
+        for i, *part in zip(at, inner, starts, steps, x.shape, whole, strict=True):
+            found = times(found, equal_places(i, self._part(*part)), entries=False)
+        for own in inner:
+            found = over(found, own, self.names) if isinstance(own, Index) else found
+        return found
+
+    def _reshape(self, node: Node, at: At) -> Rule:
+        (x,) = node.args
+        inner, outer = x.shape, node.shape
+        same = [n for n in inner if n != 1] == [n for n in outer if n != 1]
+        if same or self.names.symbols or (x.primitive.name == "unslice" and x.args[0].shape[-1:] == outer[-1:]):
+            return (yield from super()._reshape(node, at))
+        own = tuple([0 if n == 1 else self.names.index(n) for n in inner])
+        found = yield x, own
+        for before, after in groups_of(inner, outer):
+            flat = raveled([own[axis] for axis in before], [inner[axis] for axis in before])
+            found = times(
+                found,
+                equal_places(flat, raveled([at[axis] for axis in after], [outer[axis] for axis in after])),
+                entries=False,
+            )
+        for index in own:
+            found = over(found, index, self.names) if isinstance(index, Index) else found
+        return found
 
     def _triangle(self, arg: Node, at: At, axis: int, from_end: bool) -> Rule:
         if arg.shape[axis] == 1:
@@ -419,12 +577,56 @@ class SymbolicReader(Reader):
         return total
 
 
+def equal_places(one: Position, other: Position) -> Sum:
+    """1 where two positions are equal, else 0."""
+    gap = difference(one, other)
+    return single(Delta(one, other)) if not isinstance(gap, int) else ZERO if gap else ONE
+
+
+def listed_places(chosen: Sequence[int], row: Position, place: Position, size: int) -> Sum:
+    """1 where a position is the one that is listed for a row, else 0."""
+    steps = {after - before for before, after in pairwise(chosen)} or {1}
+    if isinstance(row, int):
+        return equal_places(place, chosen[row])
+    if len(steps) == 1:
+        return equal_places(place, affine(chosen[0], [(row, step) for step in steps]))
+    return single(Whole(ONE_HOT, (("positions", tuple(chosen)), ("size", size)), (), (row, place)))
+
+
+def raveled(at: Sequence[Position], shape: Sequence[int]) -> Position:
+    """The position in a flattened array."""
+    found: Position = 0
+    for i, n in zip(at, shape, strict=True):
+        found = affine(0, ((found, n), (i, 1)))
+    return found
+
+
+def groups_of(inner: Shape, outer: Shape) -> Iterator[tuple[range, range]]:
+    """Neighbouring axes of two shapes of as many entries that a reshape makes of each other."""
+    i = j = 0
+    while i < len(inner) or j < len(outer):
+        first, second = i, j
+        i, j = i + 1, j + 1
+        while (ours := prod(inner[first:i])) != (theirs := prod(outer[second:j])):
+            i, j = (i + 1, j) if ours < theirs else (i, j + 1)
+        yield range(first, min(i, len(inner))), range(second, min(j, len(outer)))
+
+
 def reversed_axis(node: Node) -> int | None:
     """The one axis along which a node reads its operand from the end, where it reads all of it."""
     if node.primitive.name != "slice" or node.shape != node.args[0].shape:
         return None
     axes = [axis for axis, step in enumerate(node.params["step"]) if step == -1]
     return axes[0] if len(axes) == 1 else None
+
+
+def is_diagonal(node: Node) -> bool:
+    """Whether a slice reads the diagonal of a square matrix, which is flattened."""
+    (x,) = node.args
+    shape = x.args[0].shape if x.primitive.name == "reshape" else ()
+    if len(shape) != 2 or shape[0] != shape[1]:
+        return False
+    return (node.params["start"], node.params["step"], node.shape) == ((0,), (shape[0] + 1,), shape[:1])
 
 
 def is_square(node: Node) -> bool:
@@ -465,15 +667,19 @@ PIECEWISE: dict[str, Callable[..., Sum]] = {
     "minimum": smaller,
     "leaky_relu": lambda x, slope: add(larger(x, ZERO), times(slope, smaller(x, ZERO))),
     "clamp": lambda x, low, high: smaller(larger(x, low), high),
+    "elu": lambda x, alpha: add(
+        larger(x, ZERO), times(times(alpha, step(scaled(x, -1))), add(exponential(x), number(-1)))
+    ),
 }
 # functions whose derivatives divide by nothing that may be 0
 ENTIRE = frozenset(["exp", "sin", "cos", "sinh", "cosh", "tanh", "sigmoid", "softplus"])
 
 PLAIN = frozenset(
     ["name", "add", "sub", "neg", "mul", "div", "power", "pow", "sqrt", "rsqrt", "square", "matmul"]
-    + ["permute", "broadcast", "reshape", "unslice", "data"]
+    + ["permute", "broadcast", "data"]
 )
-REFUSED = frozenset(["detach", "frechet", "concat"])
+MOVED = frozenset(["cast", "reshape", "broadcast", "permute", "slice", "unslice", "take_static"])  # truths stay 1 or 0
+REFUSED = frozenset(["detach", "frechet"])
 OWN: dict[str, Callable[[SymbolicReader, Node, At], Rule]] = {
     "cast": SymbolicReader._cast,
     "cumsum": SymbolicReader._cumsum,
@@ -490,7 +696,11 @@ OWN: dict[str, Callable[[SymbolicReader, Node, At], Rule]] = {
     "sort": SymbolicReader._sort,
     "sum": SymbolicReader._sum,
     "step": SymbolicReader._step,
-    "take_along": SymbolicReader._take_along,
+    **dict.fromkeys(("take_along", "put_along"), SymbolicReader._along),
+    **dict.fromkeys(("take_static", "put_static"), SymbolicReader._picked),
+    "unslice": SymbolicReader._unslice,
+    "concat": SymbolicReader._concat,
+    "reshape": SymbolicReader._reshape,
     **dict.fromkeys(("less", "less_equal", "greater", "greater_equal"), SymbolicReader._comparison),
     **dict.fromkeys(("and", "or", "not"), SymbolicReader._connective),
     **dict.fromkeys(("max", "min"), SymbolicReader._extreme),
@@ -533,11 +743,11 @@ class Derivation:
             return ZERO
         factors: list[Factor] = []
         for own, other in zip(base.at, self.at, strict=True):
-            if isinstance(own, int) and isinstance(other, int):
-                if own != other:
-                    return ZERO
-            elif own != other:
+            gap = difference(own, other)
+            if not isinstance(gap, int):
                 factors.append((Delta(own, other), Fraction(1)))
+            elif gap:
+                return ZERO
         return (Term(Fraction(1), tuple(factors), ()),)
 
     def _call(self, base: Call) -> Sum:

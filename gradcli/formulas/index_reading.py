@@ -11,6 +11,7 @@ from fractions import Fraction
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+from gradcli.formulas.index_positions import Index
 from gradcli.formulas.index_terms import (
     COMPARISONS,
     EIGENVECTORS,
@@ -20,7 +21,6 @@ from gradcli.formulas.index_terms import (
     ZERO,
     Call,
     Delta,
-    Index,
     Leaf,
     Literal,
     Names,
@@ -47,11 +47,12 @@ from gradcli.graph.node import CONSTANT, DATA, LEAF, is_reader
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
 
+    from gradcli.formulas.index_positions import Position
     from gradcli.formulas.index_terms import Sum
     from gradcli.graph.node import Node
 
     At = tuple[Index | int, ...]
-    Rule = Generator[tuple[Node, At], Sum, Sum]
+    Rule = Generator[tuple[Node, tuple[Position, ...]], Sum, Sum]
 
 MOST_READ = 4000  # nodes that are read for one formula, again for each place that is fixed in them
 STEPS = "its derivative is a sequence of steps"
@@ -67,7 +68,7 @@ class _Frame:
         self.key = key
         self.own = own
         self.rule = rule
-        self.asked: tuple[Node, At] | None = None
+        self.asked: tuple[Node, tuple[Position, ...]] | None = None
 
 
 class Reader:
@@ -84,7 +85,7 @@ class Reader:
         self.data: dict[str, Any] = {}
         self.decimals = False  # whether numbers are written as decimals
 
-    def entry(self, node: Node, at: At) -> Sum:
+    def entry(self, node: Node, at: tuple[Position, ...]) -> Sum:
         """The entry of a node at these indices; raises NoFormula where index notation does not write it."""
         if _key(node, at) in self.known:
             return self._placed(node, at)
@@ -117,11 +118,11 @@ class Reader:
                 answer = None
         return self._placed(node, at)
 
-    def _frame(self, node: Node, at: At) -> _Frame:
-        own = tuple([i if isinstance(i, int) else self.names.index(i.size) for i in at])
+    def _frame(self, node: Node, at: tuple[Position, ...]) -> _Frame:
+        own = tuple([i if isinstance(i, int) else self.names.index(n) for i, n in zip(at, node.shape, strict=True)])
         return _Frame(_key(node, at), own, self._rule(node, own))
 
-    def _placed(self, node: Node, at: At) -> Sum:
+    def _placed(self, node: Node, at: tuple[Position, ...]) -> Sum:
         own, found = self.known[_key(node, at)]
         return self.names.put(found, {i: j for i, j in zip(own, at, strict=True) if not isinstance(i, int)})
 
@@ -443,7 +444,7 @@ def _refused(reason: str) -> Rule:
     raise NoFormula(reason)
 
 
-def _key(node: Node, at: At) -> Any:
+def _key(node: Node, at: tuple[Position, ...]) -> Any:
     return node, tuple([i if isinstance(i, int) else None for i in at]) if at else ()
 
 

@@ -13,10 +13,22 @@ from math import gcd, isqrt
 from operator import is_
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from gradcli.formulas.index_positions import (
+    Index,
+    Place,
+    difference,
+    indices_in,
+    moved,
+    parts_of_position,
+    sides_of,
+    solution,
+)
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from gradcli.diagnostics import Span
+    from gradcli.formulas.index_positions import Position
 
 DEEPEST = 24  # levels of functions and brackets inside each other
 MOST_FACTORS = 600  # of one sum, those inside brackets counted too
@@ -32,25 +44,18 @@ class TooLong(NoFormula):
     """A computation that index notation does not write in a few lines, neither as one array nor entry by entry."""
 
 
-class Index(NamedTuple):
-    """A position along an axis: `number` distinguishes indices, `size` is the length of the axis."""
-
-    number: int
-    size: int
-
-
 class Leaf(NamedTuple):
     """An entry of an input: `A[i, 0]`."""
 
     name: str
-    at: tuple[Index | int, ...]
+    at: tuple[Position, ...]
 
 
 class Delta(NamedTuple):
-    """1 where two indices are equal, else 0."""
+    """1 where two positions are equal, else 0."""
 
-    one: Index | int
-    other: Index | int
+    one: Position
+    other: Position
 
 
 class Number(NamedTuple):
@@ -63,7 +68,7 @@ class Literal(NamedTuple):
     """An entry of an array that is written out."""
 
     digest: str
-    at: tuple[Index | int, ...]
+    at: tuple[Position, ...]
 
 
 class Call(NamedTuple):
@@ -80,7 +85,7 @@ class Whole(NamedTuple):
     name: str
     params: tuple[tuple[str, Any], ...]
     args: tuple[tuple[tuple[Index, ...], Sum], ...]
-    at: tuple[Index | int, ...]
+    at: tuple[Position, ...]
 
 
 class Group(NamedTuple):
@@ -152,10 +157,8 @@ def free_of(base: Any) -> tuple[Index, ...]:
 
 
 def _free(base: Any) -> tuple[Index, ...]:
-    if isinstance(base, (Leaf, Literal, Whole)):
-        return tuple(dict.fromkeys(i for i in base.at if isinstance(i, Index)))
-    if isinstance(base, Delta):
-        return tuple(dict.fromkeys(i for i in base if isinstance(i, Index)))
+    if isinstance(base, (Leaf, Literal, Whole, Delta)):
+        return indices_in(base if isinstance(base, Delta) else base.at)
     if isinstance(base, Call):
         return tuple(dict.fromkeys(i for arg in base.args for i in free(arg)))
     return free(base.inside) if isinstance(base, Group) else ()
@@ -186,24 +189,22 @@ class Names:
         """The sum over all values of an index that a term does not read."""
         return term._replace(coefficient=term.coefficient * index.size)
 
-    def put(self, found: Sum, changes: Mapping[Index, Index | int]) -> Sum:
+    def put(self, found: Sum, changes: Mapping[Any, Position]) -> Sum:
         """A sum with other free indices; its bound indices are new ones. What stays as it is stays the same object."""
         made = tuple([one for term in found for one in self._term(term, changes)])
         return found if len(made) == len(found) and all(map(is_, made, found)) else made
 
-    def _term(self, term: Term, changes: Mapping[Index, Index | int]) -> Iterator[Term]:
+    def _term(self, term: Term, changes: Mapping[Any, Position]) -> Iterator[Term]:
         inner = {**changes, **{i: self.index(i.size) for i in term.bound}}
         made = []
         coefficient = term.coefficient
         for base, exponent in term.factors:
             new = self._base(base, inner)
-            if isinstance(new, Delta) and isinstance(new.one, int) and isinstance(new.other, int):
-                if new.one != new.other:
-                    return
-            elif isinstance(new, Delta) and new.one == new.other:
-                continue
-            else:
+            gap = difference(*new) if isinstance(new, Delta) and new is not base else None
+            if not isinstance(gap, int):
                 made.append((new, exponent))
+            elif gap:
+                return
         if not term.bound and len(made) == len(term.factors):
             if all(new is base for (new, _), (base, _) in zip(made, term.factors, strict=True)):
                 yield term
@@ -211,15 +212,16 @@ class Names:
         bound = tuple([i for i in (inner[i] for i in term.bound) if isinstance(i, Index)])
         yield Term(coefficient, tuple(made), bound)
 
-    def _base(self, base: Any, changes: Mapping[Index, Index | int]) -> Any:
-        def new(at: Iterable[Index | int]) -> tuple[Index | int, ...]:
-            return tuple([changes.get(i, i) if isinstance(i, Index) else i for i in at])
+    def _base(self, base: Any, changes: Mapping[Any, Position]) -> Any:
+        def new(at: Iterable[Position]) -> tuple[Position, ...]:
+            return tuple([moved(i, changes) for i in at])
 
         if isinstance(base, (Leaf, Literal, Whole)):  # the arrays of a whole have no free indices
             at = new(base.at)
             return base if at == base.at else base._replace(at=at)
         if isinstance(base, Delta):
-            return Delta(*new(base))
+            at = new(base)
+            return base if at == base else Delta(*at)
         if isinstance(base, Call):
             args = tuple([self.put(arg, changes) for arg in base.args])
             return base if all(map(is_, args, base.args)) else base._replace(args=args)
@@ -251,7 +253,7 @@ def term_key(term: Term, names: Mapping[Index, str]) -> str:
         ranks = {colour: rank for rank, colour in enumerate(sorted(set(finer.values())))}
         colours = {i: f"<{i.size}.{ranks[finer[i]]}>" for i in term.bound}
     ordered = sorted(term.bound, key=lambda i: (colours[i], i.number))
-    known = {**names, **{i: f"<{len(names)}.{place}>" for place, i in enumerate(ordered)}}
+    known = {**names, **{i: f"<{len(names)}.{place}:{i.size}>" for place, i in enumerate(ordered)}}
     return "*".join(sorted([_power_key(factor, known) for factor in term.factors]))
 
 
@@ -271,22 +273,35 @@ def _own_key(base: Any) -> str:
 
 def _base_key(base: Any, names: Mapping[Index, str]) -> str:
 
-    def at(indices: Iterable[Index | int]) -> str:
-        shown = [names.get(i, f"#{i.number}") if isinstance(i, Index) else str(i) for i in indices]
-        return ",".join(sorted(shown) if isinstance(base, Delta) else shown)
+    def text(one: Position, sign: int = 1) -> str:
+        if isinstance(one, Index):
+            return names.get(one, f"#{one.number}")
+        own = parts_of_position(one)
+        parts = [(names.get(i, f"#{i.number}"), sign * step) for i, step in own.parts]
+        shown = sorted([name if step == 1 else f"{step}*{name}" for name, step in parts])
+        return "+".join(shown + [str(sign * own.start)] * (own.start != 0 or not shown))
+
+    def at(positions: Iterable[Position]) -> str:
+        return ",".join(map(text, positions))
 
     if isinstance(base, Leaf):
         return f"{base.name}[{at(base.at)}]"
     if isinstance(base, Literal):
         return f"data {base.digest}[{at(base.at)}]"
     if isinstance(base, Delta):
-        return f"delta[{at(base)}]"
+        sides = tuple(base)
+        if isinstance(base.one, Place) or isinstance(base.other, Place):
+            gap = parts_of_position(difference(*base))
+            if gap.start or sorted([step for _, step in gap.parts]) != [-1, 1]:
+                return f"delta[{min(text(gap), text(gap, -1))}]"
+            sides = tuple([index for index, _ in gap.parts])
+        return f"delta[{','.join(sorted(map(text, sides)))}]"
     if isinstance(base, Number):
         return base.text
     if isinstance(base, Call):
         return f"{base.name}{base.params}({'; '.join([key(arg, names) for arg in base.args])})"
     if isinstance(base, Whole):
-        inner = [key(arg, {i: f"<arg {place}>" for place, i in enumerate(own)}) for own, arg in base.args]
+        inner = [key(arg, {i: f"<arg {place}:{i.size}>" for place, i in enumerate(own)}) for own, arg in base.args]
         return f"whole {base.name}{base.params}({'; '.join(inner)})[{at(base.at)}]"
     return f"({key(base.inside, names)})"
 
@@ -473,12 +488,9 @@ def _over_term(term: Term, index: Index, names: Names) -> Sum:
     for place in readers:
         base, exponent = term.factors[place]
         if isinstance(base, Delta) and exponent > 0:
-            other = base.other if base.one == index else base.one
-            bound = tuple([i for i in term.bound if i != other])
-            found = names.put(
-                (Term(term.coefficient, (*term.factors[:place], *term.factors[place + 1 :]), bound),), {index: other}
-            )
-            return found if isinstance(other, int) or bound == term.bound else over(found, other, names)
+            found = solved(term._replace(bound=(*term.bound, index)), place, names)
+            if found is not None:
+                return found
     product = _spectral([term.factors[place] for place in readers], index, names)
     if product is not None:
         return times((term._replace(factors=tuple([f for f in term.factors if index not in free_of(f[0])])),), product)
@@ -491,11 +503,34 @@ def _over_term(term: Term, index: Index, names: Names) -> Sum:
                 for inner in base.inside
             ]
             return add(*[over((part,), index, names) for part in parts])
-        if isinstance(base, Whole) and base.name == ONE_HOT and base.at[-1] == index and index not in base.at[:-1]:
-            return (Term(term.coefficient, rest, term.bound),)
+        if isinstance(base, Whole) and base.name == ONE_HOT and base.at[-1] == index:
+            if base.params[-1] == ("size", index.size) and index not in indices_in(base.at[:-1]):
+                return (Term(term.coefficient, rest, term.bound),)
         if isinstance(base, Call) and base.name == "equal":  # the one place where an entry is the largest
             return (Term(term.coefficient, rest, term.bound),)
     return (term._replace(bound=(*term.bound, index)),)
+
+
+def solved(term: Term, place: int, names: Names) -> Sum | None:
+    """A term with a factor delta, without the bound indices that this fixes; None where it fixes none."""
+    delta, _ = term.factors[place]
+    zero = difference(*delta)
+    found = solution(zero, term.bound, names.index)
+    if found is None:
+        return ZERO
+    if not found.changes and found.zeros == (zero,):
+        return None
+    rest = Term(term.coefficient, (*term.factors[:place], *term.factors[place + 1 :]), ())
+    units = tuple([(Delta(*sides_of(one, term.bound)), Fraction(1)) for one in found.zeros])
+    again = indices_in((*found.changes.values(), *found.zeros))
+    bound = (*[i for i in term.bound if i not in found.changes], *found.fresh)
+    kept = tuple([i for i in bound if i not in again])
+    made = tuple(
+        [one._replace(factors=(*one.factors, *units), bound=kept) for one in names.put((rest,), found.changes)]
+    )
+    for index in bound:
+        made = made if index in kept else over(made, index, names)
+    return made
 
 
 def _spectral(factors: Sequence[Factor], index: Index, names: Names) -> Sum | None:

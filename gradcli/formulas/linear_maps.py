@@ -9,7 +9,8 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from gradcli.formulas.index_terms import Call, Delta, Group, Index, Leaf, NoFormula, Term, Whole, add, merged
+from gradcli.formulas.index_positions import Index
+from gradcli.formulas.index_terms import Call, Delta, Group, Leaf, NoFormula, Term, Whole, add, merged
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

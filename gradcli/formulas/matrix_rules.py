@@ -9,11 +9,11 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from gradcli.formulas.index_positions import Index
 from gradcli.formulas.index_terms import (
     Call,
     Delta,
     Group,
-    Index,
     Leaf,
     Term,
     Whole,
@@ -69,7 +69,8 @@ def _base(base: Any, names: Names) -> Sum:
             if links is not None and (base.name == "inv" or arg[0].coefficient == 1):  # det(2*A) is 2**n*det(A)
                 coefficient = arg[0].coefficient
                 return _det(links) if base.name == "det" else _inv(links, coefficient, inner, names)
-            if base.name == "inv" and key(names.put(arg, dict(zip(own, own[::-1], strict=True)))) == key(arg):
+            plain = all(isinstance(i, (Index, int)) for i in inner.at)
+            if base.name == "inv" and plain and key(names.put(arg, dict(zip(own, own[::-1], strict=True)))) == key(arg):
                 at = sorted(inner.at, key=lambda i: -i.number if isinstance(i, Index) else i)  # a symmetric matrix
                 return single(inner._replace(at=tuple(at)))
         return single(inner)
@@ -92,11 +93,18 @@ def _links(own: tuple[Index, ...], arg: Sum) -> list[Link] | None:
             return None
         left.remove(base)
         (column,) = (i for i in free_of(base) if i != row)
-        if column.size != row.size:
+        if column.size != row.size or (isinstance(base, Whole) and not _is_whole_matrix(base)):
             return None
         found.append((base, row, column))
         row = column
     return found if row == last and len(term.bound) == len(found) - 1 else None
+
+
+def _is_whole_matrix(base: Whole) -> bool:
+    """Whether the entries of a matrix that is made of another one are read as far as it goes."""
+    return len(base.args) == 1 and {i.size for i in base.args[0][0]} == {
+        i.size for i in base.at if isinstance(i, Index)
+    }
 
 
 def _det(links: list[Link]) -> Sum:
@@ -120,7 +128,7 @@ def _inv(links: list[Link], coefficient: Fraction, whole: Whole, names: Names) -
     factors: list[Any] = []
     bound: list[Index] = []
     for place, (base, first, second) in enumerate(reversed(links)):
-        column = last if place == len(links) - 1 else names.index(last.size)
+        column = last if place == len(links) - 1 else names.index(first.size)
         if column is not last:
             bound.append(column)
         if isinstance(base, Whole) and base.name == "inv":  # the matrix itself
@@ -148,7 +156,7 @@ def _cancelled(term: Term, names: Names) -> Sum:
                 continue
             for inner, outer, turned in ((base.at[1], base.at[0], False), (base.at[0], base.at[1], True)):
                 rest = [one for at, one in enumerate(term.factors) if at not in (place, other_place)]
-                if inner not in term.bound or inner not in free_of(matrix):
+                if inner not in term.bound or inner not in free_of(matrix) or inner.size != own[0].size:
                     continue
                 if any(inner in free_of(one) for one, _ in rest):
                     continue

@@ -7,6 +7,7 @@ from fractions import Fraction
 from itertools import permutations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from gradcli.formulas.index_positions import Index
 from gradcli.formulas.index_terms import (
     COMPARISONS,
     EIGENVECTORS,
@@ -14,7 +15,6 @@ from gradcli.formulas.index_terms import (
     Call,
     Delta,
     Group,
-    Index,
     Leaf,
     Literal,
     NoFormula,
@@ -37,6 +37,7 @@ from gradcli.primitives import functions
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from gradcli.formulas.index_positions import Position
     from gradcli.formulas.index_reading import Reader
     from gradcli.formulas.index_terms import Factor, Sum
 
@@ -733,7 +734,7 @@ def _open(part: Text, chained: bool) -> bool:
     return chained or part.rank != PRODUCT
 
 
-def _subscripted(text: str, at: tuple[Index | int, ...], order: Axes) -> Text:
+def _subscripted(text: str, at: tuple[Position, ...], order: Axes) -> Text:
     """Entries of an array: with fixed positions, its diagonal, or its transpose."""
     indices = [i for i in at if isinstance(i, Index)]
     if len(indices) == 2 and indices[0] == indices[1] and len(at) == 2:

@@ -10,6 +10,7 @@ from fractions import Fraction
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
+from gradcli.formulas.index_positions import Index, Place, affine, difference, indices_in, is_dense, solution, span
 from gradcli.formulas.index_reading import Reader
 from gradcli.formulas.index_terms import (
     ONE,
@@ -18,7 +19,6 @@ from gradcli.formulas.index_terms import (
     Call,
     Delta,
     Group,
-    Index,
     NoFormula,
     Number,
     Term,
@@ -34,6 +34,7 @@ from gradcli.formulas.index_terms import (
     power,
     scaled,
     single,
+    solved,
     term_key,
     times,
     value_of,
@@ -41,8 +42,9 @@ from gradcli.formulas.index_terms import (
 from gradcli.formulas.matrix_rules import split_products
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from gradcli.formulas.index_positions import Position
     from gradcli.formulas.index_reading import At
     from gradcli.formulas.index_terms import Factor, Names, Sum
     from gradcli.graph.node import Node
@@ -149,21 +151,30 @@ def multiplied(one: Sum, other: Sum, names: Names) -> Sum:
 
 def _settled(term: Term, names: Names) -> Sum:
     """A term without sums over deltas, and over indices that nothing reads."""
-    deltas = [base for base, _ in term.factors if isinstance(base, Delta)]
-    if any(exponent < 0 for base, exponent in term.factors if isinstance(base, Delta)):
+    deltas = [place for place, (base, _) in enumerate(term.factors) if isinstance(base, Delta)]
+    if any(term.factors[place][1] < 0 for place in deltas):
         raise NoFormula("it divides by entries of an identity matrix")
+    for place in deltas:
+        found = solved(term, place, names)
+        if found is not None:
+            return add(*[_settled(one, names) for one in found])
     for index in term.bound:
-        if not any(index in free_of(base) for base, _ in term.factors) or any(index in delta for delta in deltas):
+        if not any(index in free_of(base) for base, _ in term.factors):
             rest = term._replace(bound=tuple([i for i in term.bound if i != index]))
             return add(*[_settled(one, names) for one in over((rest,), index, names)])
-    for delta in deltas:  # between two indices that stay: everything else reads the first of them
-        kept, gone = sorted(delta, key=lambda i: i.number if isinstance(i, Index) else -1)
-        others = tuple([factor for factor in term.factors if factor[0] != delta])
-        if isinstance(gone, Index) and any(gone in free_of(base) for base, _ in others):
-            (moved,) = names.put((term._replace(factors=others),), {gone: kept}) or (None,)
-            if moved is None:
-                return ZERO
-            return _settled(merged(moved.coefficient, (*moved.factors, (delta, Fraction(1))), moved.bound), names)
+    flat = _flattened(term, names)
+    if flat is not None:
+        return add(*[_settled(one, names) for one in flat])
+    for place in deltas:  # everything else reads an index that stays by the others
+        delta, _ = term.factors[place]
+        others = (*term.factors[:place], *term.factors[place + 1 :])
+        stays = sorted({i for i in free_of(delta) if i not in term.bound}, key=lambda i: -i.number)
+        where = solution(difference(*delta), stays, names.index)
+        for gone, kept in where.changes.items() if where is not None else ():
+            if any(gone in free_of(base) for base, _ in others):
+                moved = names.put((Term(term.coefficient, others, ()),), {gone: kept})
+                again = [merged(one.coefficient, (*one.factors, (delta, Fraction(1))), term.bound) for one in moved]
+                return add(*[_settled(one, names) for one in again])
     for place, (base, exponent) in enumerate(term.factors):
         others = (*term.factors[:place], *term.factors[place + 1 :])
         inner = _sign_in(base)
@@ -178,12 +189,54 @@ def _settled(term: Term, names: Names) -> Sum:
             if chosen.factors != others:
                 return expanded((merged(term.coefficient, (*chosen.factors, (base, exponent)), term.bound),), names)
             for lane in lanes_of(base):
-                own = {i for axis in lane if isinstance(i := base.at[axis], Index)}
-                if own.issubset(term.bound) and not any(own.intersection(free_of(one)) for one, _ in others):
+                own = {i for axis, size in lane if isinstance(i := base.at[axis], Index) and i.size == size}
+                fixed = [i for axis, i in enumerate(base.at) if axis not in dict(lane)]
+                alone = own.isdisjoint(indices_in(fixed)) and len(own) == len([size for _, size in lane if size > 1])
+                if alone and own.issubset(term.bound) and not any(own.intersection(free_of(one)) for one, _ in others):
                     bound = tuple([i for i in term.bound if i not in own])
                     return _settled(Term(term.coefficient, others, bound), names)
     reduced = merged(term.coefficient, [(base, _exponent(base, e)) for base, e in term.factors], term.bound)
     return (reduced,) if reduced.factors == term.factors else _settled(reduced, names)
+
+
+def _flattened(term: Term, names: Names) -> Sum | None:
+    """A term with one bound index for those that are read by one dense position only; None where there is none.
+
+    A bound index may run in either direction.
+    """
+    positions = dict.fromkeys(one for base, _ in term.factors for one in _positions_in(base))
+    for index in dict.fromkeys(i for one in positions if isinstance(one, Place) for i, n in one.parts if n == -1):
+        if index in term.bound:
+            reverse = {index: affine(index.size - 1, [(index, -1)])}
+            (turned,) = names.put((term._replace(bound=()),), reverse)
+            turned = turned._replace(bound=term.bound)
+            if _backward(turned) < _backward(term):
+                return (turned,)
+    for one in positions:
+        if isinstance(one, Place) and is_dense(one) and [step for _, step in one.parts] != [1]:
+            own = indices_in([one])
+            alone = not any(one != other and set(own) & set(indices_in([other])) for other in positions)
+            if alone and set(own).issubset(term.bound):
+                low, high = span(one)
+                index = names.index(high - low + 1)
+                moved = names.put((term._replace(bound=()),), {one: affine(low, [(index, 1)])})
+                bound = (*[i for i in term.bound if i not in own], index)
+                return tuple([part._replace(bound=bound) for part in moved])
+    return None
+
+
+def _backward(term: Term) -> tuple[int, str]:
+    """How often a term reads an array backward, and its key."""
+    positions = [one for base, _ in term.factors if not isinstance(base, Delta) for one in _positions_in(base)]
+    return sum(n < 0 for one in positions if isinstance(one, Place) for _, n in one.parts), term_key(term, {})
+
+
+def _positions_in(base: Any) -> Iterator[Position]:
+    yield from base if isinstance(base, Delta) else getattr(base, "at", ())
+    for part in parts_of(base) if not isinstance(base, Whole) else ():
+        for term in part:
+            for inner, _ in term.factors:
+                yield from _positions_in(inner)
 
 
 def _exponent(base: Any, exponent: Fraction) -> Fraction:
@@ -196,10 +249,13 @@ def _exponent(base: Any, exponent: Fraction) -> Fraction:
 # --- signs, and arrays that choose entries --------------------------------------------------------------------------
 
 
-def lanes_of(base: Any) -> tuple[tuple[int, ...], ...]:
-    """The groups of axes along which an array is 1 at one place and 0 at the others; a permutation matrix has two."""
+def lanes_of(base: Any) -> tuple[tuple[tuple[int, int], ...], ...]:
+    """The groups of axes, with their sizes, along which an array is 1 at one place and 0 at the others.
+
+    A permutation matrix has two.
+    """
     if isinstance(base, Whole) and base.name == ONE_HOT:
-        return ((len(base.at) - 1,),)
+        return (((len(base.at) - 1, dict(base.params)["size"]),),)
     return dict(base.params).get("lanes", ()) if isinstance(base, Whole) else ()
 
 
@@ -234,7 +290,7 @@ def _choice(base: Whole) -> Callable[[Any], Sequence[Factor] | None]:
     def change(one: Any) -> Sequence[Factor] | None:
         if isinstance(one, Whole) and base_key(one._replace(at=()), {}) == own:
             other = {axis for axis, (i, j) in enumerate(zip(one.at, base.at, strict=True)) if i != j}
-            if any(other.issubset(lane) for lane in lanes_of(base)):
+            if any(other.issubset(dict(lane)) for lane in lanes_of(base)):
                 return [(Delta(one.at[axis], base.at[axis]), Fraction(1)) for axis in sorted(other)]
         return None
 

@@ -30,7 +30,8 @@ from gradcli.formulas.index_terms import (
 )
 
 if TYPE_CHECKING:
-    from gradcli.formulas.index_terms import Factor, Index, Sum
+    from gradcli.formulas.index_positions import Index
+    from gradcli.formulas.index_terms import Factor, Sum
 
 MOST_EXPANDED = 24  # terms of a product of brackets that is multiplied out to see whether terms cancel
 
