@@ -81,6 +81,7 @@ class Case:
             self.evidence["convention"] = CONVENTION
         if subject.note:
             self.evidence["subject"] = subject.note
+        self.surfaces = [] if self.plane else subject.surfaces  # on which a real output is not smooth
         self.independent = self.output is not None and self.target not in reachable([self.output])
         self.given: Any = None
         self.nearby: list[tuple[Values, Answer]] = []

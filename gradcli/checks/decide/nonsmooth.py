@@ -47,12 +47,14 @@ def at_a_tie(case: Case, tie: Answer) -> Outcome | None:
         evidence["parts"] = [case.entry(i) for i in tie["axes"]]
     if node is None:
         return nonsmooth_outcome(seen, returned, tie["reason"], evidence, tie["reason"])
-    surface, name = responsible(case, node), node_text(node)
-    evidence |= {"operation": node.primitive.name, "node": name}
-    kink = "no derivative" if surface is None else "a kink"
-    what = {"KINK": f" has {kink}", "BOUNDARY": " has no finite derivative"}.get(seen.verdict, "")
-    message = (f"{name}{what} here" if what else name) if surface is None else f"{name}{what} ({on(surface)})"
+    surface, message = responsible(case, node), node_text(node)
+    evidence |= {"operation": node.primitive.name, "node": message}
+    if seen.verdict != "DISCONTINUOUS":
+        kink = "no derivative" if surface is None else "a kink"
+        message += f" has {kink if seen.verdict == 'KINK' else 'no finite derivative'}"
+        message += " here" if surface is None else ""
     if surface is not None:
+        message += f" ({on(surface)})"
         evidence |= {"where": on(surface), "convention": describe(surface)[1]}
     if tie["turn"]:
         message += f", in {tie['turn']}"
@@ -70,7 +72,7 @@ def seen_by_series(case: Case, tie: Answer) -> tuple[Behaviour, list[float]]:
 
 def responsible(case: Case, node: Node) -> Surface | None:
     """The declared kink of a node that the point lies on, or nearest to."""
-    found = [] if case.plane else [surface for surface in case.subject.surfaces if surface.node is node]
+    found = [surface for surface in case.surfaces if surface.node is node]
     if len(found) < 2:
         return found[0] if found else None
     gaps = [float(np.abs(x).min()) if x.size else np.inf for x in evaluated([one.zero for one in found], case.values)]
@@ -89,22 +91,23 @@ def nonsmooth_outcome(
 ) -> Outcome:
     """KINK, BOUNDARY or DISCONTINUOUS, with the slopes; the message says where that is."""
     evidence = {"left": seen.left, "right": seen.right, "returned": list(returned), **evidence}
-    inside = False
     if seen.verdict == "DISCONTINUOUS":
         evidence |= {"value": seen.value, "limits": list(seen.limits)}
-        message = f"the value jumps here: {message}" if message else "the value jumps here"
-    elif seen.verdict == "KINK":
-        inside = evidence["inside"] = seen.has_between(returned)
-        message += f": slopes {slopes(seen)}"
+        return Outcome(
+            seen.verdict, f"the value jumps here: {message}" if message else "the value jumps here", evidence
+        )
+    message += f": slopes {slopes(seen)}"
+    inside = seen.verdict == "KINK" and seen.has_between(returned)
+    if seen.verdict == "KINK":
+        evidence["inside"] = inside
         if all(one is not None and one == other for one, other in zip(seen.left, seen.right, strict=True)):
             message += "; the partial derivatives exist, but not those in other directions"
         if not inside:
-            message += f", and the value {short(returned)} is not between them"
-    else:
-        message += f": slopes {slopes(seen)}"
-        if reason and not message.startswith(reason):
-            evidence["reason"] = reason
-            message += f"; {reason}"
+            shown = ", ".join(f"{x:.6g}" for x in returned[:4]) + (", ..." if len(returned) > 4 else "")
+            message += f", and the value {shown if len(returned) == 1 else f'[{shown}]'} is not between them"
+    elif reason and not message.startswith(reason):
+        evidence["reason"] = reason
+        message += f"; {reason}"
     return Outcome(seen.verdict, message, evidence, inside=inside)
 
 
@@ -126,11 +129,5 @@ def slopes(seen: Behaviour) -> str:
         return "differ along a direction that changes many entries"
     first = seen.left[0], seen.right[0]
     apart = next((pair for pair in zip(seen.left, seen.right, strict=True) if pair[0] != pair[1]), first)
-    told = ["undefined" if side is None else f"{side + 0.0:.6g}" for side in apart]
-    return f"{told[0]} from below, {told[1]} from above"
-
-
-def short(found: Sequence[float]) -> str:
-    if len(found) == 1:
-        return f"{found[0]:.6g}"
-    return f"[{', '.join(f'{x:.6g}' for x in found[:4])}{', ...' if len(found) > 4 else ''}]"
+    below, above = ("undefined" if side is None else f"{side + 0.0:.6g}" for side in apart)
+    return f"{below} from below, {above} from above"

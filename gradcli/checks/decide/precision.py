@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gradcli.checks.decide.case import Outcome
-from gradcli.checks.decide.floats import LIMIT_ULPS, evaluated, kind_of, ulps
+from gradcli.checks.decide.floats import LIMIT_ULPS, kind_of, ulps
 from gradcli.checks.decide.kinks import moving_with, on
 from gradcli.checks.evaluate.evaluation import work_of
 from gradcli.checks.formatting import node_text
@@ -49,21 +49,21 @@ class Worst(NamedTuple):
     exact: float | str = 0.0
 
 
-def float_quality(case: Case, found: Sequence[tuple[Values, Any]]) -> Outcome | None:
+def float_quality(case: Case, compared: Sequence[tuple[Values, Any]]) -> Outcome | None:
     """IMPRECISE where a float value is far from the exact one; else the figure goes into the evidence."""
     rtol = case.subject.rtol or 0.0
     worst, normwise = Worst(0.0, case.values), 0.0
     small: list[tuple[Values, dict[int, float]]] = []  # entries that are far off beside themselves, and by how much
-    for values, answer in found:
+    for values, answer in compared:
         far: dict[int, float] = {}
         made = case.judged_floats(values)
-        largest = max((abs(x) for x in answer["exact"] if x is not None), default=0.0)
-        for entry, exact in zip(answer["entries"], answer["exact"], strict=True):
-            if exact is None or abs(made[entry] - exact) <= rtol * abs(exact):
-                continue
+        known = {i: x for i, x in zip(answer["entries"], answer["exact"], strict=True) if x is not None}
+        largest = max(map(abs, known.values()), default=0.0)
+        for entry, exact in known.items():
             value = float(made[entry])
-            whole = abs(complex(exact, answer["exact"][entry ^ 1] or 0)) if case.plane else None
-            off = ulps(value, exact, case.dtype, whole)
+            if abs(value - exact) <= rtol * abs(exact):
+                continue
+            off = ulps(value, exact, case.dtype, abs(complex(exact, known.get(entry ^ 1, 0))) if case.plane else None)
             if off > LIMIT_ULPS:
                 far[entry] = abs(value - exact)
             if off > worst.ulps:
@@ -76,8 +76,8 @@ def float_quality(case: Case, found: Sequence[tuple[Values, Any]]) -> Outcome | 
     if worst.ulps <= LIMIT_ULPS:
         return None
     if normwise <= LIMIT_ULPS and all(ill_conditioned(case, values, far) for values, far in small):
-        told = f"an entry is off by {worst.ulps:.3g} ulp, {normwise:.3g} ulp of the largest entry: rounding the data "
-        case.evidence["ill_conditioned"] = told + "changes it as much"
+        text = f"an entry is off by {worst.ulps:.3g} ulp, {normwise:.3g} ulp of the largest entry: rounding the data "
+        case.evidence["ill_conditioned"] = text + "changes it as much"
         return None
     return imprecise(case, worst, normwise)
 
@@ -85,8 +85,8 @@ def float_quality(case: Case, found: Sequence[tuple[Values, Any]]) -> Outcome | 
 def imprecise(case: Case, worst: Worst, normwise: float) -> Outcome:
     """IMPRECISE: how far the float is off, where the digits are lost, and what to write instead."""
     where, largest = case.where(worst.entry), float(kind_of(case.dtype).max)
-    what = f"is off by {worst.ulps:.3g} ulp"
     beyond = isinstance(worst.exact, str) or abs(worst.exact) > largest
+    what = f"is off by {worst.ulps:.3g} ulp"
     if beyond:
         what = f"is out of range: {case.dtype} ends at {largest:.2g}"
     elif not np.isfinite(worst.made):
@@ -103,22 +103,23 @@ def imprecise(case: Case, worst: Worst, normwise: float) -> Outcome:
         "digits_lost": digits_lost(worst.ulps, case.dtype),
     }
     if worst.values is case.values and not case.smooth_tie:
-        near, told = float_kink(case)
-        evidence |= near
-        message += told
+        kink, text = float_kink(case)
+        evidence |= kink
+        message += text
     node = blamed(case)
     diagnostics: tuple[Diagnostic, ...] = ()
     if node is not None:
         evidence["node"] = node_text(node)
-        message += f"; digits are lost in {node_text(node)}"
-        diagnostics = (Diagnostic("GC409", f"digits are lost in {node_text(node)}", node.span, severity="note"),)
-    if not (isinstance(worst.exact, str) or beyond or case.plane):
+        text = f"digits are lost in {node_text(node)}"
+        message += f"; {text}"
+        diagnostics = (Diagnostic("GC409", text, node.span, severity="note"),)
+    if isinstance(worst.exact, float) and not beyond and not case.plane:
         from gradcli.checks.decide.rewrites import better  # most floats are good: start-up time is a feature
 
         ways = better(case, worst.values, worst.entry, worst.exact, worst.ulps)
         for best in ways[:1]:
             evidence["rewrite"] = [one.evidence() for one in ways]
-            text = best.new if best.old == evidence.get("node") else best.text
+            text = best.new_text if best.old_text == evidence.get("node") else best.text
             message += f"; better: {text} (off by {best.ulps:.3g} ulp)"
     return Outcome("IMPRECISE", message, evidence, diagnostics)
 
@@ -129,30 +130,28 @@ def ill_conditioned(case: Case, values: Values, gaps: Mapping[int, float]) -> bo
     So it is with an entry that is a sum of many terms that cancel: no other formula has more of its digits. A formula
     that loses digits without need has entries that hardly move when the data are rounded.
     """
-    if case.subject.judged.type.size < 2 or case.plane:
+    if case.subject.judged.type.size < 2:
         return False
     unit = float(kind_of(case.dtype).eps)
     generator = np.random.default_rng(case.seed)
     moving = [name for name, x in values.items() if name in case.subject.moving or (x != np.round(x)).any()]
-    answers = []
-    for turn in range(1 + ROUNDED):
+    points = [values]
+    for _ in range(ROUNDED):
         rounded = {name: values[name] * (1.0 + generator.choice([-unit, unit], values[name].shape)) for name in moving}
-        answer = case.exact.values([case.subject.judged], {**values, **rounded} if turn else values)
-        if "problem" in answer:
-            return False
-        answers.append([entry.get("value") for entry in answer["entries"][0]])
+        points.append({**values, **rounded})
+    answers = [case.enclosed([case.subject.judged], point) for point in points]
+    if any("problem" in answer for answer in answers):
+        return False
     for i, gap in gaps.items():
-        first, *others = (answer[i] for answer in answers)
-        if first is None or None in others:
-            return False
-        if not gap <= TOLERATED * max(abs(other - first) for other in others):
+        first, *others = (answer["entries"][0][i].get("value") for answer in answers)
+        if first is None or None in others or not gap <= TOLERATED * max(abs(x - first) for x in others):
             return False
     return True
 
 
 def float_tie(case: Case) -> Surface | None:
     """A kink that the point lies on in floats: 0.1 on that of abs(x - 0.1), where the literal is the exact decimal."""
-    near = [] if case.plane else moving_with(case.subject.surfaces, case.target)
+    near = moving_with(case.surfaces, case.target)
     values = case.floats([surface.zero for surface in near], case.values)
     return next((one for one, value in zip(near, values, strict=True) if (value == 0).any()), None)
 
@@ -163,7 +162,7 @@ def float_kink(case: Case) -> tuple[Evidence, str]:
     if surface is None:
         return {}, ""
     message = f"; in float64 the point is on a kink ({on(surface)})"
-    answer = case.exact.values([surface.zero], case.values)  # with literals as the decimals that they are
+    answer = case.enclosed([surface.zero])  # with literals as the decimals that they are
     known = [float(entry["value"]) for entry in answer.get("entries", [[]])[0] if entry.get("value")]
     if not known:
         return {"float_kink": on(surface)}, message
@@ -175,17 +174,17 @@ def float_kink(case: Case) -> tuple[Evidence, str]:
 def digits_lost(off: float, dtype: str) -> float:
     """How many of the decimal digits of a float are wrong."""
     digits = 7.2 if dtype == "float32" else 16.0
-    return round(min(digits, max(0.0, float(np.log10(max(off, 1.0))))), 1) if np.isfinite(off) else digits
+    return round(min(digits, max(0.0, float(np.log10(max(off, 1.0))))), 1)
 
 
 def blamed(case: Case) -> Node | None:
     """The first node of the judged program whose float is far off although its arguments are accurate."""
     rows = case.exact.rows
     order = [n for n in reachable([case.subject.judged]) if n in rows and n.type.kind == "float"]
-    if case.plane or len(order) > MOST_NODES or sum(n.type.size for n in order) > MOST_ENTRIES:
+    if len(order) > MOST_NODES or sum(n.type.size for n in order) > MOST_ENTRIES:
         return None
-    answer = case.exact.values(order, case.values)
-    return first_bad(order, bad_nodes(order, evaluated(order, case.values), answer.get("entries", ())))
+    answer = case.enclosed(order)
+    return None if "problem" in answer else first_bad(order, bad_nodes(order, case.doubles(order), answer["entries"]))
 
 
 # --- exact values beside floats ---------------------------------------------------------------------------------------
@@ -239,7 +238,7 @@ def lost_digits(outputs: Sequence[Node], floats: Mapping[Node, Any], point: Mapp
 def bad_nodes(order: Sequence[Node], floats: Sequence[Any], rows: Sequence[Sequence[Entry]]) -> set[Node]:
     """The nodes with an entry whose float is far from the exact value, as far as that is known."""
     found = set()
-    for node, value, row in zip(order, floats, rows, strict=False):
+    for node, value, row in zip(order, floats, rows, strict=True):
         entries = np.broadcast_to(np.asarray(value, dtype=np.float64), node.type.shape).reshape(-1).tolist()
         if any(is_bad(made, entry) for made, entry in zip(entries, row, strict=True)):
             found.add(node)

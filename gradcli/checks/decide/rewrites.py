@@ -10,6 +10,7 @@ from collections import Counter
 from contextlib import suppress
 from fractions import Fraction
 from functools import cache, partial
+from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradcli.checks.decide.floats import ulps
@@ -20,7 +21,6 @@ from gradcli.language.parser import parse
 from gradcli.language.source import Source
 from gradcli.lowering import lower
 from gradcli.primitives.broadcasting import stretch
-from gradcli.primitives.composites import log_softmax, softmax
 from gradcli.transforms import derivatives
 from gradcli.transforms.reverse import placed
 
@@ -28,10 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from gradcli.checks.decide.case import Case, Values
-    from gradcli.checks.diagnosis.formula_text import Names
 
-    Bound = dict[str, Any]  # nodes, and the axis of reductions
-    Group = tuple["Pair", ...]  # rewrites that are tried together
+    Bound = dict[str, Any]  # nodes, the axis of reductions, and the moves by which entries are taken
     Term = tuple[Any, int]  # and its sign
 
 # in a group the first that matches counts; a and b are any values, v is an array, n is a number, and a difference has
@@ -86,6 +84,10 @@ sum(v**2)/n - (sum(v)/n)**2 = sum((v - sum(v)/n)**2)/n
 log(sum(exp(v))) = logsumexp(v)
 
 sqrt(sum(v**2)) = norm(v)
+
+log(softmax(v)) = log_softmax(v)
+
+exp(v)/sum(exp(v)) = softmax(v)
 """
 
 
@@ -94,6 +96,15 @@ def plain(node: Node) -> Node:
     while node.primitive.name in ("name", "broadcast", "reshape") and node.args[0].shape == node.shape:
         node = node.args[0]
     return node
+
+
+def without_moves(node: Node) -> tuple[Node, list[Node]]:
+    """What a node repeats or takes entries from, and the operations that do so where entries are taken."""
+    moves = []
+    while is_a(node, "slice", "reshape", "broadcast", "name"):
+        moves.append(node)
+        node = node.args[0]
+    return node, moves if any(is_a(move, "slice") for move in moves) else []
 
 
 def is_a(node: Node, *names: str) -> bool:
@@ -154,7 +165,10 @@ def lifted(value: Any, like: Node) -> Node:
 
 
 def matched(pattern: Node, node: Node, bound: Bound) -> Iterator[Bound]:
-    """The ways to read a node as a pattern, each as what its letters stand for."""
+    """The ways to read a node as a pattern, each as what its letters stand for.
+
+    So are its axis, and the moves by which the node takes entries of what is matched.
+    """
     node, name = plain(node), pattern.params.get("name")
     if pattern.primitive is LEAF and name in bound:
         if bound[name] is node or (node.constant is not None and node.constant == bound[name].constant):
@@ -170,10 +184,14 @@ def matched(pattern: Node, node: Node, bound: Bound) -> Iterator[Bound]:
     elif (square := of_square(pattern)) is not None:
         if (other := of_square(node)) is not None:
             yield from matched(square, other, bound)
-    elif is_a(node, pattern.primitive.name, *(("power",) if is_a(pattern, "pow") else ())):
+    else:
+        (pattern, _), (node, moves) = without_moves(pattern), without_moves(node)
+        if not is_a(node, pattern.primitive.name, *(("power",) if is_a(pattern, "pow") else ())):
+            return
         exponent = (lifted(node.params["n"], node),) if is_a(node, "power") else ()
-        axis = {"axis": node.params["axis"]} if "axis" in node.params else {}
-        ways = [{**bound, **axis}] if not axis or bound.get("axis") in (None, axis["axis"]) else []
+        more = {"axis": node.params["axis"]} if "axis" in node.params else {}
+        more |= {"moves": moves} if moves else {}
+        ways = [{**bound, **more}] if bound.get("axis") in (None, more.get("axis", bound.get("axis"))) else []
         for one, other in zip(pattern.args, (*node.args, *exponent), strict=True):
             ways = [found for way in ways for found in matched(one, other, way)]
         yield from ways
@@ -219,7 +237,10 @@ def built(pattern: Node, bound: Bound, like: Node) -> Node:
         else:
             params = {**node.params, "axis": bound["axis"]} if "axis" in node.params else node.params
             made[node] = like.builder.apply(node.primitive, tuple(args), params)
-    return made[pattern]
+    new = made[pattern]
+    for move in reversed(bound.get("moves", ())):
+        new = like.builder.apply(move.primitive, (new,), move.params)
+    return new
 
 
 def by_formulas(group: str, node: Node) -> Node | None:
@@ -243,50 +264,9 @@ def parsed(group: str) -> list[list[Node]]:
     return [[lower(parse(Source(side)), at=point).program.outputs[0] for side in line] for line in lines]
 
 
-# --- softmax: entries may be taken of it ----------------------------------------------------------------------------
-
-
-def without_selection(node: Node) -> tuple[Node, list[Node]]:
-    """What a node takes entries from, and the operations that take them."""
-    moves = []
-    while is_a(node, "slice", "reshape", "name"):
-        moves.append(node)
-        node = node.args[0]
-    return node, moves
-
-
-def same_selection(node: Node, moves: list[Node]) -> Node:
-    """The same entries of another array."""
-    for move in reversed(moves):
-        node = move.builder.apply(move.primitive, (node,), dict(move.params))
-    return node
-
-
-def log_of_softmax(node: Node) -> Node | None:
-    """log(softmax(x)) as log_softmax(x)."""
-    if not is_a(node, "log"):
-        return None
-    inside, moves = without_selection(plain(node.args[0]))
-    return same_selection(log_softmax(inside.args[0], **inside.params), moves) if is_a(inside, "softmax") else None
-
-
-def softmax_quotient(node: Node) -> Node | None:
-    """exp(x) divided by its sum over the last axis as softmax(x)."""
-    if not is_a(node, "div"):
-        return None
-    below = node.args[1]
-    while is_a(below, "broadcast", "reshape", "name"):
-        below = below.args[0]
-    whole, moves = without_selection(plain(node.args[0]))
-    if not (is_a(whole, "exp") and is_a(below, "sum") and plain(below.args[0]) is whole):
-        return None
-    return same_selection(softmax(whole.args[0], axis=below.params["axis"]), moves)
-
-
-RULES: tuple[Callable[[Node], Node | None], ...] = (
-    *(partial(by_formulas, group) for group in FORMULAS.strip().split("\n\n")),
-    *(log_of_softmax, softmax_quotient),
-)
+RULES: Sequence[Callable[[Node], Node | None]] = [
+    partial(by_formulas, group) for group in FORMULAS.strip().split("\n\n")
+]
 MOST_STEPS = 600
 LONGEST = 120  # characters of a rewrite
 MOST_PROOFS = 4
@@ -295,29 +275,22 @@ MOST_NEW = 50_000
 
 
 class Rewrite(NamedTuple):
-    """Part of a program, what to write instead, and the error that is left then, in ulp."""
-
-    old: str
-    new: str
-    ulps: float
-    how: str  # it is proved equal
-
-    @property
-    def text(self) -> str:
-        return f"{self.new} for {self.old}"
-
-    def evidence(self) -> dict[str, Any]:
-        """The rewrite as evidence."""
-        return {"text": self.text, "ulps": self.ulps, "proved": self.how}
-
-
-class Pair(NamedTuple):
-    """A part of a program and another way to write it: both as texts, and as the nodes that these stand for."""
+    """A part of a program and what to write instead, as nodes and as texts, and the error that is left, in ulp."""
 
     part: Node
     new: Node
     old_text: str
     new_text: str
+    ulps: float = 0.0
+    how: str = ""  # it is proved equal
+
+    @property
+    def text(self) -> str:
+        return f"{self.new_text} for {self.old_text}"
+
+    def evidence(self) -> dict[str, Any]:
+        """The rewrite as evidence."""
+        return {"text": self.text, "ulps": self.ulps, "proved": self.how}
 
 
 def better(case: Case, values: Values, entry: int, exact: float, poor: float) -> list[Rewrite]:
@@ -326,66 +299,51 @@ def better(case: Case, values: Values, entry: int, exact: float, poor: float) ->
     root = subject.output if subject.kind == "gradient" else subject.judged
     if root is None or len(reachable([root])) > MOST_STEPS:
         return []
+    ways = []
     try:
         with room_to_build(subject, MOST_NEW):
-            new = rewritten(case, root)
-            errors = [error_in_floats(case, node, values, entry, exact) for _, node in new]
-        good = [(group, left) for (group, _), left in zip(new, errors, strict=True) if left * BETTER <= poor]
-        return proved(case, sorted(good, key=lambda one: (one[1], len(one[0])))[:MOST_PROOFS])
+            for way, program in rewritten(case, root):
+                judged = derivatives.grad(program, [case.target])[0] if subject.kind == "gradient" else program
+                value = float(case.floats([judged], values)[0].reshape(-1)[entry])
+                ways.append(way._replace(ulps=ulps(value, exact, case.dtype)))
     except GradcliError:
         return []
+    return proved(case, sorted((way for way in ways if way.ulps * BETTER <= poor), key=lambda way: way.ulps))
 
 
-def rewritten(case: Case, root: Node) -> list[tuple[Group, Node]]:
-    """A program with every other way to write a part of it, and with the first other way for all parts together."""
-    builder = root.builder
+def rewritten(case: Case, root: Node) -> list[tuple[Rewrite, Node]]:
+    """Every other way to write a part of a program that reads back from its text, and the program with it.
+
+    The builder must be open.
+    """
+    builder, names, found = root.builder, readable(case), []
     builder.simplifying = False  # a program is evaluated as it is written
     try:
-        names = readable(case)
-        pairs = [pair for node in reachable([root]) for pair in alternatives(case, names, node)]
-        groups: list[Group] = [(pair,) for pair in pairs]
-        first = {pair.part: pair for pair in reversed(pairs)}
-        if len(first) > 1:
-            groups.append(tuple(first.values()))
-        found = []
-        for group in groups:
-            places: dict[Node, Node] = {}
-            for pair in sorted(group, key=lambda pair: pair.part.serial):  # a part may hold others
-                places[pair.part] = placed(builder, [pair.new], places)[0]
-            found.append((group, placed(builder, [root], places)[0]))
-        return found
-    finally:
-        builder.simplifying = True
-
-
-def alternatives(case: Case, names: Names, node: Node) -> Iterator[Pair]:
-    """Other ways to write one node, where both read back from their texts; the builder must be open."""
-    for rule in RULES:
-        with suppress(GradcliError):  # shapes that do not fit
-            new = rule(node)
-            if new is not None and new is not node and new.type == node.type:
+        for node, rule in product(reachable([root]), RULES):
+            with suppress(GradcliError):  # shapes that do not fit
+                new = rule(node)
+                if new is None or new is node or new.type != node.type:
+                    continue
                 old, other = as_typed(case, names, node, LONGEST), as_typed(case, names, new, LONGEST)
                 if old is not None and other is not None:
-                    yield Pair(node, other[1], old[0], other[0])
+                    program = placed(builder, [root], {node: other[1]})[0]
+                    found.append((Rewrite(node, other[1], old[0], other[0]), program))
+    finally:
+        builder.simplifying = True
+    return found
 
 
-def error_in_floats(case: Case, node: Node, values: Values, entry: int, exact: float) -> float:
-    """How far an entry of a rewritten program, or of its gradient, is off the exact value, in ulp."""
-    judged = derivatives.grad(node, [case.target])[0] if case.subject.kind == "gradient" else node
-    return ulps(float(case.floats([judged], values)[0].reshape(-1)[entry]), exact, case.dtype)
-
-
-def proved(case: Case, tries: Sequence[tuple[Group, float]]) -> list[Rewrite]:
-    """The best rewrite whose parts are all proved equal, and others of one part that are as good."""
+def proved(case: Case, ways: Sequence[Rewrite]) -> list[Rewrite]:
+    """The best rewrite that is proved equal, and others that are as good."""
     found: list[Rewrite] = []
-    if not tries:
+    if not ways:
         return found
-    with case.exact.meanwhile([node for pairs, _ in tries for pair in pairs for node in pair[:2]]) as exact:
-        for pairs, left in tries:
-            if found and (len(pairs) > 1 or left > 2 * found[0].ulps + 2):
+    tried = ways[:MOST_PROOFS]
+    with case.exact.meanwhile([node for way in tried for node in (way.part, way.new)]) as exact:
+        for way in tried:
+            if found and way.ulps > 2 * found[0].ulps + 2:
                 continue
-            answers = [exact.prove(one.new, case.values, left=one.part, moving=case.subject.moving) for one in pairs]
-            if all(one.get("proved") for one in answers):
-                old, new = ("; ".join(texts) for texts in zip(*(pair[2:] for pair in pairs), strict=True))
-                found.append(Rewrite(old, new, left, str(answers[0]["how"])))
+            answer = exact.prove(way.new, case.values, left=way.part, moving=case.subject.moving)
+            if answer.get("proved"):
+                found.append(way._replace(how=str(answer["how"])))
     return found
