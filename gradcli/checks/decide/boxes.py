@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gradcli.checks.decide.case import Outcome
-from gradcli.checks.decide.kinks import Surface, on
+from gradcli.checks.decide.kinks import on
 from gradcli.checks.decide.sample_points import nearby
 from gradcli.checks.formatting import node_text
 from gradcli.checks.oracle.oracle_client import leaf_names
@@ -54,11 +54,17 @@ GROWTH = 4.0  # of a slope that has no bound; 16 for a square root, 256 for a lo
 ROUNDING = 2.0**-48
 
 
-class Bracket(NamedTuple):
-    """A node that changes its sign between two neighbouring floats, or is 0 at a float, which is then both ends."""
+class Singularity(NamedTuple):
+    """An operation that may be singular where another node is 0, and what that is called."""
 
-    zero: Node
-    surface: Surface | None
+    node: Node
+    text: str
+
+
+class Bracket(NamedTuple):
+    """Two neighbouring floats between which a singularity lies, or twice the float at which it is."""
+
+    of: Singularity
     low: float
     high: float
 
@@ -146,16 +152,15 @@ class BoxCheck:
         if "problem" in answer:
             return self.left_open(f"the box could not be subdivided: {answer['reason']}")
         self.evidence["pieces"] = answer["pieces"]
-        parts, joins = [self.sides], list[Bracket]()
-        if answer["state"] == "open":
-            for piece in answer["open"]:
-                place = self.at([shortest_inside(*ends) for ends in piece])
-                found = self.judge(self.subject.at(place))
-                if found.verdict in DECISIVE:
-                    return self.moved(found, "at", place)
-            if self.size == 1 and answer["left"] == len(answer["open"]):
-                joins = [one for ends in merged([piece[0] for piece in answer["open"]]) for one in self.brackets(*ends)]
-        proved = True
+        pieces = answer["open"] if answer["state"] == "open" else []
+        for piece in pieces:
+            place = self.at([shortest_inside(*ends) for ends in piece])
+            found = self.judge(self.subject.at(place))
+            if found.verdict in DECISIVE:
+                return self.moved(found, "at", place)
+        parts, joins, proved = [self.sides], list[Bracket](), True
+        if self.size == 1 and answer["left"] == len(pieces):
+            joins = [one for ends in merged([piece[0] for piece in pieces]) for one in self.brackets(*ends)]
         for one in joins:
             found = self.at_bracket(one, self.on_axis)
             if found.verdict not in GOOD:
@@ -289,30 +294,30 @@ class BoxCheck:
         found, line = [], line or self.on_axis
         nodes = self.candidates()
         below, above = (self.signs(list(nodes), line(end)) for end in (low, high))
-        for (node, surface), left, right in zip(nodes.items(), below, above, strict=True):
+        for (node, singularity), left, right in zip(nodes.items(), below, above, strict=True):
             for entry, signs in enumerate(zip(left, right, strict=True)):
                 if None not in signs and signs[0] * signs[1] < 0:
                     narrow = self.bisected(node, entry, low, high, signs[0], line)
                     if narrow is not None:
-                        found.append(Bracket(node, surface, *narrow))
+                        found.append(Bracket(singularity, *narrow))
         return sorted(found, key=lambda one: one.low)
 
-    def candidates(self) -> dict[Node, Surface | None]:
-        """Nodes at whose zeros the output may be singular, with the kink that each belongs to."""
-        found: dict[Node, Surface | None] = {one.zero: one for one in self.subject.surfaces}
+    def candidates(self) -> dict[Node, Singularity]:
+        """Nodes at whose zeros the output may be singular."""
+        found = {one.zero: Singularity(one.node, on(one)) for one in self.subject.surfaces}
         for node in reachable([self.output]):
             place = DIVISORS.get(node.primitive.name)
             if place is not None and place < len(node.args):
-                found.setdefault(node.args[place], None)
+                found.setdefault(node.args[place], Singularity(node, f"{node_text(node.args[place])} = 0"))
             elif node.primitive.name in POLES:
-                found.setdefault(node, None)
-        pending = list(found.items())
+                found.setdefault(node, Singularity(node, f"a pole of {node_text(node)}"))
+        pending = list(found)
         while pending:  # a product is 0 where a factor is, which changes its sign also where its square does not
-            node, surface = pending.pop()
+            node = pending.pop()
             for factor in node.args[: FACTORS.get(node.primitive.name, 0)]:
                 if factor not in found:
-                    found[factor] = surface
-                    pending.append((factor, surface))
+                    found[factor] = found[node]
+                    pending.append(factor)
         small = [one for one in found.items() if one[0].type.size <= MOST_ENTRIES and one[0] in self.exact.rows]
         return dict(small[:MOST_CANDIDATES])
 
@@ -344,13 +349,9 @@ class BoxCheck:
         far = (MANY_FLOATS - 1) * (one.high - one.low) / 2
         places = (max(low, one.low - far), one.low, one.high, min(high, one.high + far))
         slopes, heights = zip(*(self.slope_and_value(line(x), entry) for x in places), strict=True)
-        if None in slopes or None in heights:
-            return Outcome("INCONCLUSIVE", f"undecided around {node_text(one.zero)} = 0", {})
-        node = one.zero if one.surface is None else one.surface.node
-        what = on(one.surface) if one.surface is not None else f"{node_text(one.zero)} = 0"
-        if one.zero.primitive.name in POLES:
-            what = f"a pole of {node_text(one.zero)}"
-        verdict, reason = between(slopes, heights, one.high - one.low)
+        verdict, reason, (node, what) = "INCONCLUSIVE", "", one.of
+        if None not in slopes and None not in heights:
+            verdict, reason = between(slopes, heights, one.high - one.low)
         if verdict in ("INCONCLUSIVE", "AGREES"):
             return Outcome(verdict, reason or f"undecided around {what}", {})
         message = f"{what}: {reason}"
