@@ -47,13 +47,13 @@ def refuted(case: Case) -> Outcome | None:
     for values, answer in wrong:
         way = equal_after_all(case, values, answer)
         if way is None:
-            break
+            return refuted_at(case, values, answer)
         ways.add(way)
-    else:
-        if not by_luck(case):
-            return to_the_digits(case, ways, digits_of(wrong[0][1], "exact"))
-        values, answer = wrong[0]
-    values, answer = shortened(case, values, answer)
+    return refuted_at(case, *wrong[0]) if by_luck(case) else to_the_digits(case, ways, digits_of(wrong[0][1], "exact"))
+
+
+def refuted_at(case: Case, values: Values, answer: Answer) -> Outcome:
+    """DISAGREES, with the point where both sides differ as the counterexample."""
     where, evidence, first = case.counterexample(values, answer)
     exact, claimed = distinct_digits(first["exact"], first["claimed"])
     if case.output is None:
@@ -61,10 +61,10 @@ def refuted(case: Case) -> Outcome | None:
         message += "" if values is case.values else " at a point near the given one, where it holds"
     else:
         message = f"the exact derivative{where} is {exact}, not {claimed}"
-    if values is case.values and case.subject.surfaces:
-        kink, beside_it = float_kink(case)
+    if values is case.values:
+        kink, text = float_kink(case)
         evidence |= kink
-        message += beside_it
+        message += text
     if case.holomorphic is False:
         evidence["holomorphic"] = False
         parts = ": use the real and the imaginary part as separate leaves"
@@ -186,22 +186,6 @@ def by_luck(case: Case) -> bool:
 def differ(answer: Answer) -> bool:
     """Whether both sides are certainly different at a point of the region."""
     return speaks(answer) and "!" in answer["relations"]
-
-
-def shortened(case: Case, values: Values, answer: Answer) -> tuple[Values, Answer]:
-    """The counterexample with fewer digits in the checked leaf, where one exists that no rounded constant explains."""
-    name = case.own_leaf
-    if name is None or not case.samples or case.plane:
-        return values, answer
-
-    def wrong(x: Any) -> bool:
-        return any(map(differ, case.compare([{**values, name: x}], wide=True).get("points", [])))
-
-    short = sample_points.shortest(values[name], case.subject.domain, wrong)
-    if short is values[name]:
-        return values, answer
-    again = case.compare([{**values, name: short}])
-    return ({**values, name: short}, again["points"][0]) if "problem" not in again else (values, answer)
 
 
 def off_structure(case: Case, proof: Mapping[str, Any], right: Outcome) -> Outcome:

@@ -1,4 +1,4 @@
-"""Points to check at: sampled in domains, near a given point, or shortened to few digits.
+"""Points to check at: sampled in domains, or near a given point.
 
 Everything is deterministic: the seed is a hash of the script and its point unless it is given. Data never move.
 """
@@ -16,7 +16,7 @@ from gradcli.checks.decide.floats import evaluated
 from gradcli.checks.oracle.oracle_client import leaf_names
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -164,14 +164,3 @@ def shortened(x: Floats, digits: int) -> Floats:
     """Numbers rounded to a few significant digits."""
     flat = [float(f"{entry:.{digits - 1}e}") for entry in x.reshape(-1).tolist()]
     return np.array(flat, dtype=np.float64).reshape(x.shape)
-
-
-def shortest(x: Floats, domain: Interval | None, holds: Callable[[Floats], bool]) -> Floats:
-    """The value of a leaf with fewer digits for which something still holds, or the value itself."""
-    if all(len(repr(float(entry)).strip("-")) <= 4 for entry in x.reshape(-1)):
-        return x
-    for digits in (1, 2, 3):
-        candidate = shortened(x, digits)
-        if inside(domain, candidate) and structure(candidate) == structure(x) and holds(candidate):
-            return candidate
-    return x
