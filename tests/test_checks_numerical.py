@@ -38,7 +38,7 @@ def judged(script: str, size: int, change: Any = None, seed: int = 1) -> Told:
     claimed = gradient.copy()
     if change is not None:
         claimed = change(claimed)
-    f, x = moving(output, [target], values)
+    f, x = moving(output, target, values)
     return surveyed(f, x, claimed, seed)
 
 

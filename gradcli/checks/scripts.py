@@ -292,9 +292,7 @@ def place(lowered: Lowered, seed: int, box: Box, dtype: str) -> dict[str, Floats
             return None
         values[name] = value
     if box:
-        boxes = room("decide.boxes")
-        values |= boxes.centred({name: ends for name, ends in box.items() if name not in values}, shapes)
-        boxes.outside(box, values)
+        values |= room("decide.boxes").point_inside(box, values, shapes)
     sides = [side for claim in lowered.claims for side in (claim.left, claim.right)]
     outputs = [*lowered.program.outputs, *sides]
     return values | sample_points.sampled(leaves, values, outputs, seed, dtype if plane else "float64")

@@ -163,7 +163,7 @@ def sympy(case: Case, entry: int) -> Row:
 
 def finite_difference(case: Case, entry: int) -> Row:
     """Central differences of the value in float64, with a bound on their error."""
-    f, x = moving(case.output, [case.target], case.values)
+    f, x = moving(case.output, case.target, case.values)
     (seen,) = step_sequences.by_entries(f, x, [entry], case.subject.domain)
     if seen.estimate.reason in (None, UNMOVED) and suspicious(seen):  # abs(x) is the same on both sides of 0
         return {"reason": "the slopes on the two sides of the point differ"}
@@ -252,7 +252,7 @@ def step_sequence(case: Case, entry: int, claimed: float, true: float | None) ->
     The rate is measured against the exact derivative where that is known, else against the claim.
     """
     subject = case.subject
-    f, x = moving(case.output, [case.target], subject.values)
+    f, x = moving(case.output, case.target, subject.values)
     d = np.eye(1, x.size, entry)[0]
     room = float(step_sequences.rooms(subject.domain, x)[entry])
     steps = step_sequences.first_step(x, d, room) * step_sequences.RATIO ** -np.arange(STEPS)

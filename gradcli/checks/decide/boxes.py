@@ -82,25 +82,20 @@ def checked_box(box: Box, leaves: Mapping[str, Any]) -> Box:
     return box
 
 
-def centred(box: Box, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Any]:
-    """A point inside a box, of few digits: for leaves that have no value of their own."""
+def point_inside(box: Box, values: Values, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Any]:
+    """Values for the leaves of a box: their own, or in the middle of the box, of few digits.
+
+    Raises GradcliError (GC735) where a value lies outside the box.
+    """
     found = {}
     for name, (low, high) in box.items():
         middle = (low + high) / 2
         short = next((x for x in (float(f"{middle:.{n}g}") for n in (1, 2, 3)) if low < x < high), middle)
-        found[name] = np.full(shapes[name], short)
+        found[name] = value = values.get(name, np.full(shapes[name], short))
+        if not ((value >= low) & (value <= high)).all():
+            message = f"the point {name} = {value.tolist()} lies outside the box [{low:g}, {high:g}]"
+            raise error("GC735", message, help=f"give a point inside it, --at {name}=..., or another --box")
     return found
-
-
-def outside(box: Box, values: Values) -> None:
-    """Raises GradcliError (GC735) where the point of a check lies outside its box."""
-    for name, (low, high) in box.items():
-        if not ((values[name] >= low) & (values[name] <= high)).all():
-            raise error(
-                "GC735",
-                f"the point {name} = {values[name].tolist()} lies outside the box [{low:g}, {high:g}]",
-                help=f"give a point inside it, --at {name}=..., or another --box",
-            )
 
 
 def dodged(subject: Subject, outcome: Outcome, seed: int, samples: int, judge: Judge) -> tuple[Subject, Outcome]:
@@ -159,12 +154,13 @@ class BoxCheck:
             if found.verdict in DECISIVE:
                 return self.moved(found, "at", place)
         parts, joins, proved = [self.sides], list[Bracket](), True
+        axis = self.line([0.0], 0)
         if self.size == 1 and answer["left"] == len(pieces):
-            joins = [one for ends in merged([piece[0] for piece in pieces]) for one in self.brackets(*ends)]
+            joins = [one for ends in merged([piece[0] for piece in pieces]) for one in self.brackets(*ends, axis)]
         for one in joins:
-            found = self.at_bracket(one, self.on_axis)
+            found = self.at_bracket(one, axis)
             if found.verdict not in GOOD:
-                return self.near_bracket(found, one, self.on_axis)
+                return self.near_bracket(found, one, axis)
             proved = proved and (one.low < one.high or found.verdict == "PROVED")
         across = ""
         if joins:
@@ -212,9 +208,9 @@ class BoxCheck:
             start += size
         return values
 
-    def on_axis(self, x: float) -> dict[str, Any]:
-        """The point at a place of a box that is one interval."""
-        return self.at([x])
+    def line(self, through: Sequence[float], place: int) -> Line:
+        """The line through a point of the box along an entry."""
+        return lambda x: self.at([*through[:place], x, *through[place + 1 :]])
 
     def near_bracket(self, found: Outcome, one: Bracket, line: Line) -> Outcome:
         """What was found at a bracket on a line."""
@@ -276,10 +272,7 @@ class BoxCheck:
         middle = [float(x) for name in self.sides for x in self.subject.values[name].reshape(-1)]
         for through in (middle, *[[shortest_inside(*side) for side in pieces[place]] for place in (0, -1)]):
             for entry in range(min(self.target.type.size, MOST_LINES)):
-
-                def line(x: float, through: list[float] = through, place: int = start + entry) -> dict[str, Any]:
-                    return self.at([*through[:place], x, *through[place + 1 :]])
-
+                line = self.line(through, start + entry)
                 for one in self.brackets(*self.sides[own], line):
                     found = self.at_bracket(one, line, entry)
                     count += 1
@@ -289,10 +282,9 @@ class BoxCheck:
                         return None
         return None
 
-    def brackets(self, low: float, high: float, line: Line | None = None) -> list[Bracket]:
+    def brackets(self, low: float, high: float, line: Line) -> list[Bracket]:
         """Where arguments of kinks and divisors change their sign between two floats, in ascending order."""
-        found, line = [], line or self.on_axis
-        nodes = self.candidates()
+        found, nodes = [], self.candidates()
         below, above = (self.signs(list(nodes), line(end)) for end in (low, high))
         for (node, singularity), left, right in zip(nodes.items(), below, above, strict=True):
             for entry, signs in enumerate(zip(left, right, strict=True)):

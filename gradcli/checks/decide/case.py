@@ -221,12 +221,9 @@ class Case:
             return f"{('real', 'imaginary')[entry % 2]} part{place}"
         return f"{('real', 'imag')[entry % 2]}({self.target_name}{place})"
 
-    def beside(self, names: Sequence[str | None], most: int | None = None) -> list[dict[str, Floats]]:
-        """Points near the given one where one of some leaves has moved, each in its turn.
-
-        At most so many, or three times as many as are wanted.
-        """
-        if self.number or self.subject.rtol is not None or not self.samples:
+    def beside(self, names: Sequence[str | None], most: int) -> list[dict[str, Floats]]:
+        """Points near the given one where one of some leaves has moved, each in its turn; at most so many."""
+        if self.number or self.subject.rtol is not None:
             return []  # a bare number or a tolerance speaks of no other point
         near = [
             zip(repeat(name), sample_points.nearby(self.values[name], self.domains.get(name), self.samples, self.seed))
@@ -234,7 +231,7 @@ class Case:
             if name is not None
         ]
         turns = (pair for pairs in zip_longest(*near) for pair in pairs if pair is not None)
-        return [{**self.values, name: moved} for name, moved in islice(turns, most or 3 * self.samples)]
+        return [{**self.values, name: moved} for name, moved in islice(turns, most)]
 
     def counterexample(self, values: Values, answer: Answer) -> tuple[str, Evidence, Answer]:
         """Where it was, the counterexample as evidence, and the entry of an answer that refutes."""

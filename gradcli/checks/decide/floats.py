@@ -65,41 +65,33 @@ def evaluator(
     return at
 
 
-def moving(output: Node, targets: Sequence[Node], values: Values) -> tuple[Callable[[Floats], Floats], Floats]:
-    """A scalar node as a function of the entries of other nodes, with all else fixed; and these entries at the point.
+def moving(output: Node, target: Node, values: Values) -> tuple[Callable[[Floats], Floats], Floats]:
+    """A scalar node as a function of the entries of another one, with all else fixed; and these entries at the point.
 
     The function takes points of shape [n, entries] and gives n values. Detached values stay as they are. Where values
     are complex, every entry is two, its real and its imaginary part, and the function is the real part of the node.
     """
     plane = any(value.dtype.kind == "c" for value in values.values())
     dtype = "complex128" if plane else "float64"
-    held_output, inputs, held = hold(output, targets)
-    base = dict(values)
-    parts = [node for nodes in held.values() for node in nodes]
-    known = dict(zip(parts, evaluated(parts, values, dtype) if parts else (), strict=True))
-    for name, (first, *rest) in held.items():
-        base[name] = known[first] - known[rest[0]] if rest else known[first]
-    here = evaluated(targets, values, dtype)
+    held_output, moved, fixed = hold(output, target)
+    known = dict(values)
+    for name, nodes in fixed.items():
+        first, *rest = evaluated(nodes, values, dtype)
+        known[name] = first - rest[0] if rest else first
     tape = Tape([held_output])
     needed = {node.params["name"] for node, _ in tape.inputs}
-    base = {key: value for key, value in base.items() if key in needed}
-    names = [node.params["name"] for node in inputs]
-    ends = np.cumsum([target.type.size for target in targets])
+    known = {name: value for name, value in known.items() if name in needed}
 
     def f(points: Floats) -> Floats:
-        given = dict(base)
-        if plane:
-            points = points[:, ::2] + 1j * points[:, 1::2]
-        for name, target, block in zip(names, targets, np.split(points, ends[:-1], axis=1), strict=True):
-            if name in needed:
-                given[name] = block.reshape((len(points), *target.type.shape))
+        entries = points[:, ::2] + 1j * points[:, 1::2] if plane else points
+        inputs = {moved: entries.reshape((len(points), *target.type.shape))} if moved in needed else {}
         try:
-            found = np.real(tape.run(given, backend="numpy", dtype=dtype)[0])
+            found = np.real(tape.run({**known, **inputs}, backend="numpy", dtype=dtype)[0])
         except GradcliError:
             return np.full(len(points), np.nan)
         return np.broadcast_to(np.asarray(found, dtype=np.float64), (len(points),))
 
-    flat = np.concatenate([value.reshape(-1) for value in here])
+    flat = evaluated([target], values, dtype)[0].reshape(-1)
     return f, np.stack([flat.real, flat.imag], axis=1).reshape(-1) if plane else flat
 
 
@@ -120,34 +112,31 @@ def ulps(found: float, exact: float, dtype: str = "float64", size: float | None 
         return abs(found - exact) / max(spacing, 5e-324)
 
 
-def hold(output: Node, targets: Sequence[Node]) -> tuple[Node, list[Node], dict[str, tuple[Node, ...]]]:
-    """The output as a function of some nodes, these as its inputs, and further inputs for what stays fixed.
+def hold(output: Node, target: Node) -> tuple[Node, str, dict[str, tuple[Node, ...]]]:
+    """The output as a function of another node, the name of that one as an input, and inputs for what stays fixed.
 
     The value of a fixed input is that of a node, or the difference of two.
     """
-    replaced: dict[Node, Node] = {
-        target: input_like(target, f"~target{target.serial}", target.serial)
-        for target in targets
-        if target.primitive is not LEAF
-    }
-    inputs: dict[str, tuple[Node, ...]] = {}
+    replaced = {} if target.primitive is LEAF else {target: input_like(target, "~target", target.serial)}
+    moved: str = replaced.get(target, target).params["name"]
+    fixed: dict[str, tuple[Node, ...]] = {}
     for node in reachable([output]):
         if node in replaced:
             continue
         name = f"~held{node.serial}"
         if node.primitive.name == "detach":
-            inputs[name] = (node.args[0],)
+            fixed[name] = (node.args[0],)
             replaced[node] = input_like(node, name, node.serial)
         elif node.primitive.name == "ste":
+            fixed[name] = node.args
             value, surrogate = node.args
-            inputs[name] = (value, surrogate)
             gap = input_like(node, name, value.serial)
-            moved = replaced.get(surrogate, surrogate)
-            replaced[node] = step_like(node, node.builder.vocabulary["add"], (moved, gap), {})
+            surrogate = replaced.get(surrogate, surrogate)
+            replaced[node] = step_like(node, node.builder.vocabulary["add"], (surrogate, gap), {})
         elif any(arg in replaced for arg in node.args):
             args = tuple(replaced.get(arg, arg) for arg in node.args)
             replaced[node] = step_like(node, node.primitive, args, node.params)
-    return replaced.get(output, output), [replaced.get(target, target) for target in targets], inputs
+    return replaced.get(output, output), moved, fixed
 
 
 def input_like(like: Node, name: str, serial: int) -> Node:

@@ -76,7 +76,7 @@ def by_differences(case: Case) -> Outcome:
 
 def surveyed(case: Case, values: Values) -> Survey:
     """The survey of one point; nothing has been measured."""
-    f, x = moving(case.output, [case.target], values)
+    f, x = moving(case.output, case.target, values)
     claims = parts_of(evaluated([case.subject.judged], values, "complex128" if case.plane else "float64")[0])
     rtol, domain = case.subject.rtol or 0.0, None if case.plane else case.subject.domain
     slices, one = {case.target_name: slice(0, x.size)}, np.ones((1, 1))

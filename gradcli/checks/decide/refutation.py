@@ -6,7 +6,6 @@ is written although float64 holds another number. What does not survive is equal
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -155,14 +154,14 @@ def rescued(answer: Answer, slack: float = 1e-9) -> bool:
     return True
 
 
-def to_the_digits(case: Case, readings: set[str], exact: list[Any]) -> Outcome:
+def to_the_digits(case: Case, ways: set[str], exact: list[Any]) -> Outcome:
     """CERTIFIED, as far as the digits of rounded constants or decimals go; INCONCLUSIVE where no point was decided."""
     evidence: Evidence = {"exact": exact}
-    if readings == {BRANCH}:
+    if ways == {BRANCH}:
         reason = "a rounded constant decides which branch is taken at the point"
         return Outcome("INCONCLUSIVE", f"equal to 12 digits, and {reason}", {"open": reason, **evidence})
-    constants = rounded_constants(case.sides)
-    if "decimals" not in readings and constants:
+    constants = [] if "decimals" in ways else rounded_constants(case.sides)
+    if constants:
         which = f"the constant{'' if len(constants) == 1 else 's'} {', '.join(constants[:3])}"
         evidence |= {"constants": constants[:3], "reading": "rounded"}
         return Outcome("CERTIFIED", f"equal within the digits of {which}", evidence)
@@ -172,15 +171,11 @@ def to_the_digits(case: Case, readings: set[str], exact: list[Any]) -> Outcome:
 
 def by_luck(case: Case) -> bool:
     """Whether a claim about an intermediate value holds at the decimals of the point only, and not beside them."""
-    if case.own_leaf is not None or case.number or case.plane or case.target is None:
+    if case.own_leaf is not None or case.plane or case.target is None:
         return False
-    names = leaf_names([case.target]) & set(case.subject.moving)
-    places = [
-        {**case.values, name: moved}
-        for name in sorted(names)
-        for moved in islice(sample_points.nearby(case.values[name], None, 1, case.seed), 1)
-    ]
-    return any(differ(answer) for answer in case.compare(places, decimal=True, wide=True).get("points", []))
+    names = sorted(leaf_names([case.target]) & set(case.subject.moving))
+    answer = case.compare(case.beside(names, len(names)), decimal=True, wide=True)
+    return any(map(differ, answer.get("points", ())))
 
 
 def differ(answer: Answer) -> bool:

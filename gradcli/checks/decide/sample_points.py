@@ -46,18 +46,14 @@ def sampled(
     """
     used = leaf_names(outputs)
     missing = [leaf for name, leaf in leaves.items() if name not in known and name in used]
-    first: dict[str, Floats] | None = None
-    if not missing:
-        return {}
-    for low, high in RANGES:
+    first: dict[str, Floats] = {}
+    for low, high in RANGES if missing else ():
         generator = np.random.default_rng(seed)
         for _ in range(TRIES):
             drawn = {leaf.name: _draw(generator, leaf, low, high, dtype) for leaf in missing}
             first = first or drawn
-            found = evaluated(outputs, {**known, **drawn}, dtype)
-            if all(np.isfinite(value).all() for value in found):
+            if all(np.isfinite(value).all() for value in evaluated(outputs, {**known, **drawn}, dtype)):
                 return drawn
-    assert first is not None
     return first
 
 
@@ -73,16 +69,14 @@ def _draw(generator: np.random.Generator, leaf: Leaf, low: float, high: float, d
 
 
 def _inside(domain: Interval | None, low: float, high: float) -> tuple[float, float]:
-    """The part of a range that lies in a domain; where they do not meet, the domain, or as much of it as the range."""
+    """The part of a range that lies in a domain; where they do not meet, as much of the domain."""
     if domain is None:
         return low, high
-    width = high - low
-    low, high = max(low, domain.low), min(high, domain.high)
-    if low < high:
-        return low, high
-    if np.isfinite(domain.low):
-        return domain.low, domain.high if np.isfinite(domain.high) else domain.low + width
-    return domain.high - width, domain.high
+    start, end = max(low, domain.low), min(high, domain.high)
+    if start >= end:
+        start = domain.low if np.isfinite(domain.low) else domain.high - (high - low)
+        end = min(domain.high, start + high - low)
+    return start, end
 
 
 def inside(domain: Interval | None, x: Floats) -> bool:

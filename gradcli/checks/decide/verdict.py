@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     Proof = Mapping[str, Any]
 
 MOST_WORK = 400_000  # entries of all nodes at all points near the given one; a count, so that reports do not vary
-MANY_ENTRIES = 5000  # of one leaf: with more, no spare points are prepared
-MOST_ENTRIES = 100_000  # and with more than that no points at all
+SPARE = 3  # times as many points are prepared as are wanted: some may lie outside the region
+MOST_ENTRIES = 100_000  # of one leaf: with more, no points are prepared
 PROVED_ENTRIES = 16  # of one leaf, each by itself; those of larger ones all at once, in index notation
 JOINT = 4  # directions in which everything moves, examined where there is a tie
 MOST_JOINT = 64  # entries that may move together
@@ -156,9 +156,8 @@ def points_nearby(case: Case) -> tuple[list[dict[str, Floats]], int]:
     size, order = case.target.type.size, reachable([case.output, case.subject.judged])
     work = sum(steps(node) if is_reader(node) else node.type.size for node in order)
     wanted = max(1, min(case.samples, MOST_WORK // work)) if case.samples else 0
-    if size > MOST_ENTRIES or (work > MOST_WORK and any(map(is_reader, order))):
-        return [], wanted
-    return case.beside([case.own_leaf], wanted if size > MANY_ENTRIES else None), wanted
+    none = size > MOST_ENTRIES or (work > MOST_WORK and any(map(is_reader, order)))
+    return [] if none else case.beside([case.own_leaf], SPARE * wanted), wanted
 
 
 def joint(case: Case) -> list[list[tuple[int, float]]]:
