@@ -12,7 +12,7 @@ import numpy as np
 
 from gradcli.checks.decide import sample_points
 from gradcli.checks.decide.case import Outcome
-from gradcli.checks.decide.numerical import BlackBox
+from gradcli.checks.decide.numerical import DIGITS, ByDifferences
 from gradcli.checks.differences.step_sequences import noise_of, seeded_directions
 from gradcli.checks.differences.survey import Survey, rows_of
 from gradcli.frameworks.box import OWN, VJP
@@ -66,7 +66,13 @@ def judged(box: Box, value: Floats, seed: int, samples: int, rtol: float, notes:
     found = {}
     for name in box.names:
         nearby = partial(beside, box, survey, name, samples)
-        found[name] = BlackBox(box, survey, name, nearby, row_names, doubt, digits(box)).verdict()
+        shape, precise = box.shape_of(name), DIGITS[digits(box)]
+        weighed = ByDifferences(survey, name, shape, nearby, box.role, row_names, doubt, precise, box=box)
+        try:
+            found[name] = weighed.verdict()
+        except OutOfTime:
+            text = f"time ran out ({box.seconds:g} s) before a verdict: allow more with --timeout"
+            found[name] = Outcome("INCONCLUSIVE", text, {})
     return found
 
 

@@ -8,6 +8,7 @@ function that gives the same values when called twice.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -95,46 +96,48 @@ def surveys_nearby(case: Case) -> list[Survey]:
 # --- what differences say -----------------------------------------------------------------------------------------
 
 
+@dataclass
 class ByDifferences:
     """The verdict on the gradient with respect to one argument, from surveys of the point and of points nearby.
 
     `role` is what gives the judged gradient, `row_names` name the judged combinations of outputs, `entry_name` the
     entries of the point; `doubt` is why no contradiction refutes, "" where one may. Relative gaps up to `precise` are
-    a matter of digits.
+    a matter of digits. Of a black `box` kinks are looked for, and how a refuted gradient is wrong.
     """
 
-    def __init__(
-        self,
-        survey: Survey,
-        name: str,
-        shape: tuple[int, ...],
-        nearby: Callable[[], list[Survey]] = list,
-        role: str = "the gradient",
-        row_names: Sequence[str] = ("",),
-        entry_name: Callable[[int], str] | None = None,
-        doubt: str = "no exact oracle could decide",
-        precise: float = 0.0,
-    ) -> None:
-        self.survey, self.name, self.shape = survey, name, shape
-        self.nearby, self.role, self.row_names = nearby, role, row_names
-        self.doubt, self.precise = doubt, precise
-        self.part = survey.slices[name]
-        self.entry_name = entry_name or (lambda entry: f"{name}{position(entry - self.part.start, shape)}")
-        self.own, self.found = survey.findings(name)
+    survey: Survey
+    name: str
+    shape: tuple[int, ...]
+    nearby: Callable[[], list[Survey]] = list
+    role: str = "the gradient"
+    row_names: Sequence[str] = ("",)
+    doubt: str = "no exact oracle could decide"
+    precise: float = 0.0
+    entry_name: Callable[[int], str] | None = None
+    box: Box | None = None
+
+    def __post_init__(self) -> None:
+        self.part = self.survey.slices[self.name]
+        self.own, self.found = self.survey.findings(self.name)
 
     def verdict(self) -> Outcome:
+        """The verdict. Raises OutOfTime where the survey was not finished: how far it came depends on the machine."""
+        if self.survey.unfinished:
+            raise OutOfTime
+        found = self.where_smooth() if self.box is None else self.not_smooth() or self.where_smooth()
+        return found._replace(evidence={**self.basis(), **found.evidence})
+
+    def where_smooth(self) -> Outcome:
         """What differences say where f looks smooth."""
         wrong, near, agreeing = (
             [one for one in self.found if one.state in states]
             for states in (("differs", "not finite"), ("near",), ("agrees",))
         )
         if wrong:  # a wrong entry says more than a wrong sum of them
-            found = self.contradicted(sorted(wrong, key=lambda one: (one.entry is None, -one.ratio)))
-        elif near:
-            found = self.nearly(max(near, key=lambda one: one.ratio))
-        else:
-            found = self.agreeing(agreeing) if agreeing else self.unseen()
-        return found._replace(evidence={**self.basis(), **found.evidence})
+            return self.contradicted(sorted(wrong, key=lambda one: (one.entry is None, -one.ratio)))
+        if near:
+            return self.nearly(max(near, key=lambda one: one.ratio))
+        return self.agreeing(agreeing) if agreeing else self.unseen()
 
     def contradicted(self, wrong: Sequence[Finding]) -> Outcome:
         """Differences contradict the claim: how surely, and how it is wrong; the entry farthest off comes first."""
@@ -183,10 +186,6 @@ class ByDifferences:
             return True
         predicted = sum(slopes[i].value * float(d[i]) for i in range(survey.x.size))
         return abs(other.seen.estimate.value - predicted) <= PREDICTED * other.gap
-
-    def readings(self) -> list[Reading]:
-        """How a refuted gradient may be wrong."""
-        return []
 
     def nearly(self, one: Finding) -> Outcome:
         """IMPRECISE where the gap is a matter of digits, else INCONCLUSIVE: neither called wrong nor right."""
@@ -261,7 +260,7 @@ class ByDifferences:
     # --- what a verdict shows ---------------------------------------------------------------------------------------
 
     def basis(self) -> Evidence:
-        """What every verdict carries: Taylor's rates, noise, coverage."""
+        """What every verdict carries: Taylor's rates, noise, coverage, of several outputs how far pullbacks are off."""
         survey = self.survey
         rates = [step_sequences.taylor_rate(one.seen, one.claimed) for one in survey.joint if one.row == 0]
         found: Evidence = {"basis": "numerical"}
@@ -272,13 +271,26 @@ class ByDifferences:
             found["noise"] = float(f"{max(noise):.1g}")
         if covered := self.covered():
             found["covered"] = covered
+        joint = [one for one in survey.joint if one.state in ("agrees", "differs")]
+        if len(self.row_names) > 1 and joint:
+            found["dot_product"] = float(f"{max(one.gap / max(abs(one.claimed), 1e-300) for one in joint):.1g}")
+        single = [one for one in self.own if one.state in ("agrees", "near", "differs")]
+        if self.box is not None and single:
+            worst = max(single, key=lambda one: one.ratio)
+            found["witnesses"] = of_black_box(self.role, worst, self.label(worst) if len(single) > 1 else "")
         return found
 
     def label(self, one: Finding) -> str:
         """What a finding is about: `x[2]`, `output 1 with respect to x[2]`, `x along a direction`."""
-        by = f"{self.name} along a direction" if one.entry is None else self.entry_name(one.entry)
+        by = f"{self.name} along a direction" if one.entry is None else self.entry_label(one.entry)
         row = self.row_names[one.row]
         return f"{row} with respect to {by}" if row else by
+
+    def entry_label(self, entry: int) -> str:
+        """The name of an entry of the point: `x[2]`."""
+        return (
+            self.entry_name(entry) if self.entry_name else f"{self.name}{position(entry - self.part.start, self.shape)}"
+        )
 
     def both_numbers(self, one: Finding, where: str = "") -> str:
         """The claim and the differences in one sentence."""
@@ -338,63 +350,6 @@ class ByDifferences:
         what = "slopes" if len(self.row_names) > 1 else "entries"
         return {"worst": rows, "wrong": f"{len(wrong)} of {len(seen)} {what} that were checked"} if rows else {}
 
-
-def steps_shown(one: Finding, of: str = "") -> Evidence:
-    """A step sequence: the steps, the slope from each, the best estimate of it, and the claim."""
-    value, bound, _ = one.seen.estimate
-    steps, slopes = one.seen.steps.tolist(), one.seen.slopes.tolist()
-    return StepSequence(steps, slopes, of, claimed=one.claimed, estimate=value, bound=bound).evidence()
-
-
-def relative_gap(one: Finding) -> float:
-    """How far the claim is off, relative to the slope by differences."""
-    return one.gap / max(abs(one.seen.estimate.value), 1e-300)
-
-
-# --- black boxes ------------------------------------------------------------------------------------------------------
-
-
-class BlackBox(ByDifferences):
-    """The verdict on the gradient with respect to one argument of a black box, in numbers of the kind `digits`."""
-
-    def __init__(
-        self,
-        box: Box,
-        survey: Survey,
-        name: str,
-        nearby: Callable[[], list[Survey]],
-        row_names: Sequence[str],
-        doubt: str,
-        digits: str,
-    ) -> None:
-        precise = DIGITS.get(digits, DIGITS["float64"])
-        super().__init__(survey, name, box.shape_of(name), nearby, box.role, row_names, doubt=doubt, precise=precise)
-        self.box = box
-
-    def verdict(self) -> Outcome:
-        """The verdict; INCONCLUSIVE where there was no time to finish: how far it came depends on the machine."""
-        try:
-            if self.survey.unfinished:
-                raise OutOfTime
-            found = self.not_smooth()
-            return super().verdict() if found is None else found._replace(evidence={**self.basis(), **found.evidence})
-        except OutOfTime:
-            text = f"time ran out ({self.box.seconds:g} s) before a verdict: allow more with --timeout"
-            return Outcome("INCONCLUSIVE", text, {})
-
-    def basis(self) -> Evidence:
-        """What every verdict shows; of several outputs how far pulled-back cotangents are off, too."""
-        found = super().basis()
-        joint = [one for one in self.survey.joint if one.state in ("agrees", "differs")]
-        if self.box.size > 1 and joint:
-            found["dot_product"] = float(f"{max(one.gap / max(abs(one.claimed), 1e-300) for one in joint):.1g}")
-        single = [one for one in self.own if one.state in ("agrees", "near", "differs")]
-        if single:
-            worst = max(single, key=lambda one: one.ratio)
-            label = self.label(worst) if len(single) > 1 else ""
-            found["witnesses"] = of_black_box(self.role, worst, label)
-        return found
-
     # --- kinks -----------------------------------------------------------------------------------------------
 
     def not_smooth(self) -> Outcome | None:
@@ -421,7 +376,7 @@ class BlackBox(ByDifferences):
             seen.verdict == "KINK" and max(slopes) - min(slopes) > 0.01 * max(map(abs, slopes))
         ):
             return None
-        labels = [self.entry_name(i) for i in examined]
+        labels = [self.entry_label(i) for i in examined]
         apart = (label for label, *both in zip(labels, seen.left, seen.right, strict=True) if both[0] != both[1])
         what = "f has a kink here" if seen.verdict == "KINK" else "f has no derivative here"
         if seen.verdict == "DISCONTINUOUS":
@@ -454,7 +409,7 @@ class BlackBox(ByDifferences):
     def readings(self) -> list[Reading]:
         """How the gradient of a scalar, or a Jacobian, may be wrong; needs every entry of the argument."""
         box, known = self.box, self.known(self.name)
-        if known is None or known.fits(known.claimed):
+        if box is None or known is None or known.fits(known.claimed):
             return []
         shapes = [box.shape_of(other) for other in box.slices]
         sizes = [*map(math.prod, shapes), *(n for shape in shapes for n in shape)]
@@ -467,7 +422,7 @@ class BlackBox(ByDifferences):
             elsewhere = [comparison([one]) for one in joint if one.state not in ("silent", "still", "not finite")]
             again = [one.factor for one in readings(elsewhere, sizes, largest=LARGEST)]
             found = [one for one in found if one.factor in (None, "-1", *again)]
-        return found or self.missing_factor(known) or of_entries([known], what)
+        return found or missing_factor(box, known) or of_entries([known], what)
 
     def known(self, name: str) -> Comparison | None:
         """Slopes, bounds and claims of an argument, of several outputs as their Jacobian.
@@ -478,7 +433,7 @@ class BlackBox(ByDifferences):
         rows = [k for k, row in enumerate(self.row_names) if row != COMBINED]
         seen = {(one.row, one.entry): one for one in survey.entries if one.state not in ("silent", "still")}
         cells = [(k, i) for k in rows for i in range(part.start, part.stop)]
-        if len(rows) < self.box.size or not seen.keys() >= {*cells}:
+        if self.box is None or len(rows) < self.box.size or not seen.keys() >= {*cells}:
             return None
         shape = (len(rows), part.stop - part.start) if len(rows) > 1 else self.box.shape_of(name)
         one = comparison([seen[cell] for cell in cells], shape)
@@ -486,29 +441,17 @@ class BlackBox(ByDifferences):
         sharp = largest > 0 and bool(np.isfinite(one.claimed).all()) and float(one.slack.max()) <= SHARP * largest
         return one if sharp else None
 
-    def missing_factor(self, known: Comparison) -> list[Reading]:
-        """An array by which the claim, or its wrong columns of a Jacobian, has to be multiplied; of three entries."""
-        box, claimed, wrong, where = self.box, known.claimed, known.misses(known.claimed), ""
-        arrays = {one.name: one.array for one in box.arguments if one.array is not None}
-        arrays |= {one.name: one.given for one in box.arguments if getattr(one.given, "dtype", None) == np.float64}
-        arrays["f"] = np.asarray(box.value(box.x))
-        shapes: list[tuple[int, ...]] = [claimed.shape]
-        if box.size == 1:
-            arrays["the claim"] = claimed
-        else:
-            shapes = [(claimed.shape[0], 1), (1, claimed.shape[1])]
-            columns = np.flatnonzero(wrong.any(axis=0))
-            if columns.size < claimed.shape[1]:
-                where = f" in the column{'s' * (columns.size > 1)} {', '.join(map(str, columns))}"
-            wrong = np.broadcast_to(wrong.any(axis=0), claimed.shape)
-        fitting = ((name, array, shape) for name, array in arrays.items() for shape in shapes)
-        for name, array, shape in fitting:
-            for text, factor in factors(name, array.reshape(shape)) if array.size == math.prod(shape) else ():
-                numbers = np.broadcast_to(factor, claimed.shape)[wrong]
-                if np.unique(numbers).size >= FEW and known.fits(np.where(wrong, factor * claimed, claimed)):
-                    text = f"consistent with a missing factor: {text} times the claim is right{where}"
-                    return [Reading("missing factor", text)]
-        return []
+
+def steps_shown(one: Finding, of: str = "") -> Evidence:
+    """A step sequence: the steps, the slope from each, the best estimate of it, and the claim."""
+    value, bound, _ = one.seen.estimate
+    steps, slopes = one.seen.steps.tolist(), one.seen.slopes.tolist()
+    return StepSequence(steps, slopes, of, claimed=one.claimed, estimate=value, bound=bound).evidence()
+
+
+def relative_gap(one: Finding) -> float:
+    """How far the claim is off, relative to the slope by differences."""
+    return one.gap / max(abs(one.seen.estimate.value), 1e-300)
 
 
 def comparison(found: Sequence[Finding], shape: tuple[int, ...] = ()) -> Comparison:
@@ -516,6 +459,31 @@ def comparison(found: Sequence[Finding], shape: tuple[int, ...] = ()) -> Compari
     columns = np.array([(*one.seen.estimate[:2], one.claimed) for one in found]).T
     slopes, bounds, claimed = columns.reshape(3, *shape)
     return Comparison(slopes, claimed, 4.0 * bounds + 1e-9 * np.abs(slopes))
+
+
+def missing_factor(box: Box, known: Comparison) -> list[Reading]:
+    """An array by which the claim, or its wrong columns of a Jacobian, has to be multiplied; of three entries."""
+    claimed, wrong, where = known.claimed, known.misses(known.claimed), ""
+    arrays = {one.name: one.array for one in box.arguments if one.array is not None}
+    arrays |= {one.name: one.given for one in box.arguments if getattr(one.given, "dtype", None) == np.float64}
+    arrays["f"] = np.asarray(box.value(box.x))
+    shapes: list[tuple[int, ...]] = [claimed.shape]
+    if box.size == 1:
+        arrays["the claim"] = claimed
+    else:
+        shapes = [(claimed.shape[0], 1), (1, claimed.shape[1])]
+        columns = np.flatnonzero(wrong.any(axis=0))
+        if columns.size < claimed.shape[1]:
+            where = f" in the column{'s' * (columns.size > 1)} {', '.join(map(str, columns))}"
+        wrong = np.broadcast_to(wrong.any(axis=0), claimed.shape)
+    fitting = ((name, array, shape) for name, array in arrays.items() for shape in shapes)
+    for name, array, shape in fitting:
+        for text, factor in factors(name, array.reshape(shape)) if array.size == math.prod(shape) else ():
+            numbers = np.broadcast_to(factor, claimed.shape)[wrong]
+            if np.unique(numbers).size >= FEW and known.fits(np.where(wrong, factor * claimed, claimed)):
+                text = f"consistent with a missing factor: {text} times the claim is right{where}"
+                return [Reading("missing factor", text)]
+    return []
 
 
 def factors(name: str, array: Floats) -> Iterator[tuple[str, Floats]]:
