@@ -74,6 +74,7 @@ class Case:
         self.target: Any = subject.target
         self.own_leaf: str | None = getattr(subject.target, "name", None)  # None where the target is no leaf
         self.target_name: str = self.own_leaf or subject.text  # as reports have it
+        self.role = "the gradient" if subject.kind == "gradient" else "the claim"
         self.oracle = "balls" if self.output is None else "series"  # which encloses the exact side
         self.tried: dict[str, str] = {}  # oracle -> what came of it
         self.evidence: Evidence = {"oracles": self.tried}
@@ -199,9 +200,9 @@ class Case:
             self._floats[key] = evaluator(nodes, self.dtype, self.backend)
         return self._floats[key](values)
 
-    def doubles(self, nodes: Sequence[Node]) -> list[Floats]:
-        """The values of some nodes in double precision, whatever is judged."""
-        return evaluated(nodes, self.values, "complex128" if self.plane else "float64")
+    def doubles(self, nodes: Sequence[Node], values: Values | None = None) -> list[Floats]:
+        """The values of some nodes in double precision, at the point unless another one is given."""
+        return evaluated(nodes, self.values if values is None else values, "complex128" if self.plane else "float64")
 
     def judged_floats(self, values: Values) -> Floats:
         """The entries of what is judged in floats: of complex ones dL/dx and dL/dy in turn."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gradcli.checks.decide.case import Outcome, parts_of
-from gradcli.checks.decide.floats import evaluated, moving
+from gradcli.checks.decide.floats import moving
 from gradcli.checks.decide.kinks import on
 from gradcli.checks.decide.nonsmooth import nonsmooth_outcome
 from gradcli.checks.decide.precision import float_tie
@@ -54,13 +54,11 @@ SHARP = 4e-5  # the largest slope has to be known at least so well
 
 def by_differences(case: Case) -> Outcome:
     """The verdict on a gradient in a script: AGREES, or INCONCLUSIVE."""
-    survey = surveyed(case, case.values)
+    survey, nearby = surveyed(case, case.values), partial(surveys_nearby, case)
     survey.look()
-    role = "the gradient" if case.subject.kind == "gradient" else "the claim"
     entry_name = case.entry if case.plane else None
-    judged = ByDifferences(
-        survey, case.target_name, case.target.type.shape, partial(surveys_nearby, case), role, entry_name=entry_name
-    )
+    shape = case.target.type.shape
+    judged = ByDifferences(survey, case.target_name, shape, nearby, case.role, entry_name=entry_name)
     found = judged.verdict()
     if found.verdict == "AGREES" and not case.smooth_tie:
         tie = float_tie(case)
@@ -78,7 +76,7 @@ def by_differences(case: Case) -> Outcome:
 def surveyed(case: Case, values: Values) -> Survey:
     """The survey of one point; nothing has been measured."""
     f, x = moving(case.output, case.target, values)
-    claims = parts_of(evaluated([case.subject.judged], values, "complex128" if case.plane else "float64")[0])
+    claims = parts_of(case.doubles([case.subject.judged], values)[0])
     rtol, domain = case.subject.rtol or 0.0, None if case.plane else case.subject.domain
     slices, one = {case.target_name: slice(0, x.size)}, np.ones((1, 1))
     return Survey(f, x, slices, one, claims[None], np.zeros(1), case.seed, rtol, domain)

@@ -180,8 +180,8 @@ def without_value(case: Case) -> Outcome | None:
         return open_tie(case, given["reason"] or "the derivative is undefined")
     if "R" not in given["relations"]:
         return None
-    whose = "the gradient" if case.subject.kind == "gradient" else "the claim"
-    message = f"{whose} has no value here, although the derivative is {given['details'][0]['exact']}: {given['reason']}"
+    exact = given["details"][0]["exact"]
+    message = f"{case.role} has no value here, although the derivative is {exact}: {given['reason']}"
     found = case.undefined(given)
     return found._replace(message=message, evidence={**found.evidence, "exact": digits_of(given, "exact")})
 
