@@ -200,12 +200,9 @@ class ByDifferences:
 
     def unseen(self) -> Outcome:
         """INCONCLUSIVE, since no slope could be compared."""
-        reason = "time ran out before the first comparison"
-        silent = next((one for one in self.found if one.state in ("silent", "still")), None)
-        if silent is not None:
-            reason = silent.seen.estimate.reason or "nothing could be compared"
-            reason = UNMOVED if reason == STILL else reason
-        return Outcome("INCONCLUSIVE", f"finite differences cannot decide: {reason}", {})
+        reason = next((one.seen.estimate.reason for one in self.found), None) or "nothing could be compared"
+        text = f"finite differences cannot decide: {UNMOVED if reason == STILL else reason}"
+        return Outcome("INCONCLUSIVE", text, {})
 
     def agreeing(self, spoken: Sequence[Finding]) -> Outcome:
         """AGREES, unless points nearby say otherwise."""
@@ -236,13 +233,11 @@ class ByDifferences:
     def only_here(self, where: Survey) -> Outcome:
         """The verdict where a gradient that is right at the point is wrong at all points nearby."""
         worst = max(where.joint, key=lambda one: one.ratio)
-        gap = self.both_numbers(worst, " along a direction")
-        evidence = {
-            "counterexample": {**self.both_at(where, worst), "bound": worst.seen.estimate.bound},
-            "ladder": steps_shown(worst),
-        }
-        verdict = "INCONCLUSIVE" if self.doubt else "DISAGREES"
-        return Outcome(verdict, f"(numerical) it is right at the given point only: near it, {gap}", evidence)
+        text = "(numerical) it is right at the given point only: near it, "
+        text += self.both_numbers(worst, " along a direction")
+        found = {**self.both_at(where, worst), "bound": worst.seen.estimate.bound}
+        evidence = {"counterexample": found, "ladder": steps_shown(worst)}
+        return Outcome("INCONCLUSIVE" if self.doubt else "DISAGREES", text, evidence)
 
     def both_at(self, other: Survey, one: Finding) -> Evidence:
         """The value of the argument at a point near the given one, and both slopes there."""
@@ -286,9 +281,9 @@ class ByDifferences:
 
     def entry_label(self, entry: int) -> str:
         """The name of an entry of the point: `x[2]`."""
-        return (
-            self.entry_name(entry) if self.entry_name else f"{self.name}{position(entry - self.part.start, self.shape)}"
-        )
+        if self.entry_name is not None:
+            return self.entry_name(entry)
+        return f"{self.name}{position(entry - self.part.start, self.shape)}"
 
     def both_numbers(self, one: Finding, where: str = "") -> str:
         """The claim and the differences in one sentence."""
@@ -297,15 +292,14 @@ class ByDifferences:
 
     def covered(self) -> str:
         """How much of the array was checked, and how much was not; "" where each entry had steps of its own."""
-        survey, groups = self.survey, self.agreeing_groups()
-        size = self.part.stop - self.part.start
+        groups, size = self.agreeing_groups(), self.part.stop - self.part.start
         seen = {one.entry for one in self.own}
-        if len(seen) == size and not survey.unfinished:
+        if len(seen) == size:
             return ""
         count = len(seen.union(*(group.entries.tolist() for group in groups)))
         text = f"all {size:,} entries" if count == size else f"{count:,} of {size:,} entries"
         text += f" in {counted(len(groups), 'group')}" if groups else ""
-        text += f" and {counted(len(survey.joint) // len(self.row_names), 'random direction')}"
+        text += f" and {counted(len(self.survey.joint) // len(self.row_names), 'random direction')}"
         return text + (f"; {size - count:,} not checked individually" if count < size else "")
 
     def agreeing_groups(self) -> list[Group]:

@@ -221,12 +221,12 @@ def lost_digits(outputs: Sequence[Node], floats: Mapping[Node, Any], point: Mapp
         return None
     if "problem" in answer:
         return None
+    rows = dict(zip(order, answer["entries"], strict=True))
     bad = bad_nodes(order, [floats[node] for node in order], answer["entries"])
     found = {}
     for i, node in enumerate(outputs):
         if node in bad:
-            row = answer["entries"][order.index(node)]
-            known = [entry["value"] if entry.get("value") is not None else entry.get("digits") for entry in row]
+            known = [entry.get("digits") if entry.get("value") is None else entry["value"] for entry in rows[node]]
             found[i] = np.array(known, dtype=object).reshape(node.type.shape).tolist()
     if not found:
         return None
