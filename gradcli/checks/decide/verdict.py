@@ -9,35 +9,29 @@ equality. Floats may agree and refute nothing.
 
 from __future__ import annotations
 
-from random import Random
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.checks.decide import sample_points
 from gradcli.checks.decide.case import RIGHT, Case, Outcome, digits_of, shown_entries, speaks
 from gradcli.checks.decide.precision import float_quality
 from gradcli.checks.decide.refutation import off_structure, refuted
-from gradcli.checks.evaluate.evaluation import steps
 from gradcli.checks.formatting import counted, plain, shortened_list
 from gradcli.checks.oracle.oracle_client import TimeOver, leaf_names
-from gradcli.graph.node import is_reader, reachable
+from gradcli.graph.node import reachable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gradcli.checks.decide.case import Evidence, Floats
+    from gradcli.checks.decide.case import Evidence
     from gradcli.checks.oracle.oracle_client import Exact, NoAnswer
     from gradcli.checks.subjects import Subject
 
     Proof = Mapping[str, Any]
 
-MOST_WORK = 400_000  # entries of all nodes at all points near the given one; a count, so that reports do not vary
 SPARE = 3  # times as many points are prepared as are wanted: some may lie outside the region
-MOST_ENTRIES = 100_000  # of one leaf: with more, no points are prepared
+MOST_ENTRIES = 100_000  # of all points that are prepared for one leaf
 PROVED_ENTRIES = 16  # of one leaf, each by itself; those of larger ones all at once, in index notation
-JOINT = 4  # directions in which everything moves, examined where there is a tie
-MOST_JOINT = 64  # entries that may move together
 FLOAT_TOLERANCE = 1e-9
 WIDE = "the enclosures overlap, but are too wide"
 INDEPENDENT = "the output does not depend on this name"
@@ -128,9 +122,10 @@ def compare_derivative(case: Case) -> Outcome | None:
 
     A verdict where that shows a missing value or a point at which the output is not smooth.
     """
-    near, wanted = points_nearby(case)
-    beside = [{case.own_leaf: values[case.own_leaf]} for values in near if case.own_leaf is not None]
-    about = {"beside": beside, "wanted": wanted, "directions": joint(case), "rtol": case.subject.rtol}
+    leaf = case.own_leaf or ""
+    near = case.beside([case.own_leaf], min(SPARE * case.samples, MOST_ENTRIES // max(case.target.type.size, 1)))
+    beside = [{leaf: values[leaf]} for values in near]
+    about = {"beside": beside, "wanted": case.samples, "rtol": case.subject.rtol}
     answer = case.exact.ask("judge", right=case.subject.judged, point=case.values, derivative=case.name, **about)
     if "problem" in answer:
         case.tried["series"] = answer["reason"]
@@ -149,26 +144,6 @@ def compare_derivative(case: Case) -> Outcome | None:
         if found is not None:
             return found
     return without_value(case)
-
-
-def points_nearby(case: Case) -> tuple[list[dict[str, Floats]], int]:
-    """Points where the checked leaf has moved, spare ones among them, and how many are to be compared."""
-    size, order = case.target.type.size, reachable([case.output, case.subject.judged])
-    work = sum(steps(node) if is_reader(node) else node.type.size for node in order)
-    wanted = max(1, min(case.samples, MOST_WORK // work)) if case.samples else 0
-    none = size > MOST_ENTRIES or (work > MOST_WORK and any(map(is_reader, order)))
-    return [] if none else case.beside([case.own_leaf], SPARE * wanted), wanted
-
-
-def joint(case: Case) -> list[list[tuple[int, float]]]:
-    """Directions in which the target and all other leaves move, for the oracle to examine at a tie."""
-    others = leaf_names([case.output]) & set(case.subject.moving) - {case.own_leaf} if case.own_leaf is not None else ()
-    count = case.target.type.size + sum(case.values[name].size for name in others)
-    count *= 2 if case.plane else 1
-    if not 1 < count <= MOST_JOINT:
-        return []
-    ways = sample_points.speeds(Random(case.seed), (JOINT, count))
-    return [[(i, round(64 * float(speed)) / 64) for i, speed in enumerate(way)] for way in ways]
 
 
 def without_value(case: Case) -> Outcome | None:

@@ -206,7 +206,7 @@ class ClaimComparison:
         ball_numbers.with_bits(here.exact, lambda found: not any(map(is_hopeful, found.values())), self.work)
         return here.signs
 
-    def given(self, point: Point, directions: Sequence[Direction]) -> tuple[PointEvaluation, Answer]:
+    def given(self, point: Point) -> tuple[PointEvaluation, Answer]:
         """The value at the given point as `ball`, the comparison there as `given`, and what is known of a tie."""
         here, query = self.here(point), self.query
         value = here.value()
@@ -218,7 +218,7 @@ class ClaimComparison:
         found = answer["given"] = self.compared(here)
         tied = [i for i, code in zip(found["entries"], found["relations"], strict=True) if code == TIE]
         if tied:
-            seen = here.rough or here.ties(tied[: max(FEWEST_TIES, MOST_TIE_STEPS // query.paths.cost)], directions)
+            seen = here.rough or here.ties(tied[: max(FEWEST_TIES, MOST_TIE_STEPS // query.paths.cost)])
             answer["tie"] = {**tie_answer(seen), "node": found["node"], "turn": found["turn"]}
             if seen.worst is None:
                 answer["given"] = self.compared(here)

@@ -7,6 +7,7 @@ branches are kept: another point lies in the same region if they are the same th
 from __future__ import annotations
 
 from functools import cache, cached_property
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 from flint import arb
@@ -35,6 +36,8 @@ WHOLESALE = 8  # walks that these directions take, roughly
 MOST_TOTAL = 8_000_000  # operations on single entries for one enclosure
 MOST_KNOWN = 32  # points and precisions whose partials are kept
 TIE_BITS = (ball_numbers.START_BITS, 512, 2048)  # at a tie: the last ones tell a slope of 0 from the smallest double
+JOINT = 4  # directions in which everything moves, at a tie
+MOST_JOINT = 64  # entries that may move together
 
 
 @cache
@@ -171,7 +174,7 @@ class PointEvaluation:
 
     # --- at a tie ---------------------------------------------------------------------------------------------
 
-    def ties(self, entries: Sequence[int], directions: Sequence[Mapping[int, Any]]) -> Tied:
+    def ties(self, entries: Sequence[int]) -> Tied:
         """What happens at the point along the axes of some entries, and along directions in which everything moves.
 
         Where all of it is smooth, these entries are `joined` from now on.
@@ -181,18 +184,18 @@ class PointEvaluation:
                 lines = self.lines(bits)
                 seen = {i: sides(lines, {i: 1}) for i in entries}
                 smooth = all(one.kind == SMOOTH for one in seen.values())
-                found = Tied(seen, self._along(directions, seen) if smooth else None)
+                found = Tied(seen, self._together(seen) if smooth else None)
             if found.worst is None:
                 self.joined |= set(entries)
             if found.worst is None or not found.worst.lacks_digits:
                 break
         return found
 
-    def _along(self, directions: Sequence[Mapping[int, Any]], seen: Mapping[int, Sides]) -> Sides | None:
+    def _together(self, seen: Mapping[int, Sides]) -> Sides | None:
         """The first direction along which the output is not smooth, or has not the slope that the partials give."""
         together = self.query.together
         count = together.size * self.query.parts
-        if not directions or count < 2:
+        if not 1 < count <= MOST_JOINT:
             return None
         lines = self._through(together, self.bits)
         slopes: dict[int, Any] = {}
@@ -203,7 +206,9 @@ class PointEvaluation:
                 if axis.kind != SMOOTH:
                     return axis
                 slopes[i] = axis.slope
-        for direction in directions:
+        generator = Random(self.query.seed)
+        for _ in range(JOINT):
+            direction = {i: generator.choice((-1, 1)) * generator.randrange(26, 65) / 64 for i in range(count)}
             both = sides(lines, direction)
             if both.kind != SMOOTH:
                 return both

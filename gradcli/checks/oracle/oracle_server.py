@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     Answer = dict[str, Any]
 
 MEMORY = 6 * 2**30
+MOST_WORK = 400_000  # operations on single entries at all points near the given one
 MANY_BITS = 512  # where a proof is not found at once: claims that hold to rounding only are told apart
 
 
@@ -97,25 +98,27 @@ class Session:
         point: Point,
         beside: Sequence[Point],
         wanted: int,
-        directions: Sequence[Any],
         rtol: float | None,
     ) -> Answer:
         """All that one check of a derivative asks of balls: the value, the comparison here and beside, and ties.
 
-        `beside` are points as changes of the given one; of those in its region as many as are `wanted` are compared.
+        `beside` are points as changes of the given one; of those in its region as many as are `wanted` are compared,
+        or as many as MOST_WORK allows.
         """
         judging = ClaimComparison(self._query(derivative), right, rtol)
-        given, answer = judging.given(point, [dict(way) for way in directions])
+        work = work_of(reachable([judging.query.output, right]))
+        wanted = min(wanted, max(MOST_WORK // max(work, 1), 0 if judging.loops else 1))
+        given, answer = judging.given(point)
         answer["value"] = _entry(answer.pop("ball"))
         tie = answer["tie"]
         found: list[Answer] = []
         if answer["given"] is not None and (tie is None or tie["kind"] == "smooth"):
             for position, change in enumerate(beside):
+                if len(found) == wanted:
+                    break
                 one = judging.beside(given.signs if tie is None else None, {**point, **change})
                 if one["region"] and speaks(one["relations"]):
                     found.append({"position": position, **one})
-                if len(found) == wanted:
-                    break
         return {**answer, "beside": found}
 
     def on_compare(
