@@ -40,6 +40,7 @@ def refuted(case: Case) -> Outcome | None:
     wrong = [(values, answer) for values, answer in case.compared if "!" in answer["relations"]]
     if not wrong:
         return None
+    case.tried[case.oracle] = "the enclosures of both sides are disjoint"
     if case.number and (near := near_enough(case, wrong[0][1])) is not None:
         return near
     ways: set[str] = set()

@@ -43,14 +43,14 @@ def judge(
     """The verdict on one subject; `samples` counts points near the given one, `backend` computes the floats."""
     exact.begin()
     case = Case(exact, subject, seed, samples, dtype, backend)
-    found = case.infinite_leaf() or by_enclosures(case) or by_floats(case)
-    return found._replace(evidence=plain({**case.evidence, **found.evidence}))
+    outcome = case.infinite_leaf() or by_enclosures(case) or by_floats(case)
+    return outcome._replace(evidence=plain({**case.evidence, **outcome.evidence}))
 
 
 def unanswered(reason: NoAnswer) -> Outcome:
     """The verdict on a subject whose time is over, or over which the oracle was lost.
 
-    Nothing else counts: what had been found by then depends on the machine, and a report does not.
+    Nothing else counts: what was known by then depends on the machine, and a report does not.
     """
     kind = "timeout" if isinstance(reason, TimeOver) else "lost"
     return Outcome("INCONCLUSIVE", f"not decided: {reason}", {"oracles": {}, "unanswered": kind})
@@ -58,27 +58,23 @@ def unanswered(reason: NoAnswer) -> Outcome:
 
 def by_enclosures(case: Case) -> Outcome | None:
     """The verdict from enclosures of both sides; None where they leave it open."""
-    found = compare_sides(case) if case.output is None else compare_derivative(case)
-    if found is not None or case.given is None:
-        return found
-    found = refuted(case)
-    if found is None:
-        return agreed(case)
-    case.tried[case.oracle] = "the enclosures of both sides are disjoint"
-    return found
+    outcome = compare_sides(case) if case.output is None else compare_derivative(case)
+    if outcome is None and case.given is not None:
+        outcome = refuted(case) or agreed(case)
+    return outcome
 
 
 def by_floats(case: Case) -> Outcome:
     """The verdict from floats, and where these agree from a proof in index notation, unless one was tried."""
     if case.output is None:
-        found = equal_in_floats(case)
+        outcome = equal_in_floats(case)
     else:
         from gradcli.checks.decide.numerical import by_differences  # enclosures decide nearly all: start-up time counts
 
-        found = by_differences(case)
-    if found.verdict == "AGREES" and case.given is None and (proof := in_index_notation(case)):
-        return found._replace(verdict="PROVED", message=f"{equal_by_algebra(proof).message}; {found.message}")
-    return found
+        outcome = by_differences(case)
+    if outcome.verdict == "AGREES" and case.given is None and (proof := in_index_notation(case)):
+        return outcome._replace(verdict="PROVED", message=f"{equal_by_algebra(proof).message}; {outcome.message}")
+    return outcome
 
 
 def equal_in_floats(case: Case) -> Outcome:
@@ -103,9 +99,9 @@ def compare_sides(case: Case) -> Outcome | None:
 
     A verdict where a side has no value.
     """
-    found = case.value(case.sides)
-    if found is not None:
-        return found
+    outcome = case.value(case.sides)
+    if outcome is not None:
+        return outcome
     used = leaf_names(case.sides)
     places = case.beside([name for name in case.subject.moving if name in used], case.samples)
     answer = case.compare([case.values, *places])
@@ -131,18 +127,18 @@ def compare_derivative(case: Case) -> Outcome | None:
         case.tried["series"] = answer["reason"]
         return case.value([case.output])
     case.holomorphic = answer.get("holomorphic")
-    found = case.value([case.output], {"entries": [[answer["value"]]]}) or case.of_another_function(answer["value"])
-    if found is not None:
-        return found
+    outcome = case.value([case.output], {"entries": [[answer["value"]]]}) or case.of_another_function(answer["value"])
+    if outcome is not None:
+        return outcome
     case.given, tie = answer["given"], answer["tie"]
     case.at_tie = tie is not None
     case.nearby = [(near[one["position"]], one) for one in answer["beside"]]
     if tie is not None:
         from gradcli.checks.decide.nonsmooth import at_a_tie  # most points are smooth
 
-        found = at_a_tie(case, tie)
-        if found is not None:
-            return found
+        outcome = at_a_tie(case, tie)
+        if outcome is not None:
+            return outcome
     return without_value(case)
 
 
@@ -157,8 +153,8 @@ def without_value(case: Case) -> Outcome | None:
         return None
     exact = given["details"][0]["exact"]
     message = f"{case.role} has no value here, although the derivative is {exact}: {given['reason']}"
-    found = case.undefined(given)
-    return found._replace(message=message, evidence={**found.evidence, "exact": digits_of(given, "exact")})
+    outcome = case.undefined(given)
+    return outcome._replace(message=message, evidence={**outcome.evidence, "exact": digits_of(given, "exact")})
 
 
 # --- both sides agree -----------------------------------------------------------------------------------------------
@@ -173,16 +169,16 @@ def agreed(case: Case) -> Outcome | None:
     case.tried[case.oracle] = f"both sides agree at {points}" if agree else WIDE
     if not proved and not agree:
         return None
-    found = None
+    outcome = None
     if case.output is not None:
         if agree:
             case.evidence |= three_numbers(case)
-        found = float_quality(case, case.compared[:1] if proved else case.compared)
-    if found is None:
-        found = equal_by_algebra(proof) if proved else certified(case, points)
+        outcome = float_quality(case, case.compared[:1] if proved else case.compared)
+    if outcome is None:
+        outcome = equal_by_algebra(proof) if proved else certified(case, points)
     notes = [case.evidence["ill_conditioned"]] if "ill_conditioned" in case.evidence else []
     notes += [INDEPENDENT] if case.independent else []
-    return off_structure(case, proof, found._replace(message="; ".join([found.message, *notes])))
+    return off_structure(case, proof, outcome._replace(message="; ".join([outcome.message, *notes])))
 
 
 def three_numbers(case: Case) -> Evidence:
@@ -237,14 +233,14 @@ def in_index_notation(case: Case) -> Proof:
     from gradcli.formulas.index_proof import identity
 
     try:
-        found = identity(left, subject.target, subject.judged, {})
-        if not found.holds():
+        sides = identity(left, subject.target, subject.judged, {})
+        if not sides.holds():
             return {}
     except NoFormula as problem:
         case.evidence["not_proved"] = str(problem)
         return {}
     case.tried["algebra"] = "proved (index notation)"
-    ties = found.ties or any(node.primitive.kinks for node in reachable([left]))
+    ties = sides.ties or any(node.primitive.kinks for node in reachable([left]))
     return {"proved": True, "region": [], "frozen": [], "size": size, "ties": ties}
 
 
