@@ -145,14 +145,11 @@ def equal_after_all(case: Case, values: Values, answer: Answer) -> str | None:
 
 def rescued(answer: Answer, slack: float = 1e-9) -> bool:
     """Whether both sides are equal to within what rounded constants explain."""
-    for relation, exact, claimed in zip(answer["relations"], answer["exact"], answer["claimed"], strict=True):
-        if relation in RIGHT:
-            continue
-        if relation != "?" or exact is None or claimed is None:
-            return False
-        if not abs(exact - claimed) <= slack * max(abs(exact), abs(claimed)):
-            return False
-    return True
+    pairs = zip(answer["relations"], answer["exact"], answer["claimed"], strict=True)
+    unequal = [(relation, exact, claimed) for relation, exact, claimed in pairs if relation not in RIGHT]
+    if any(relation != OPEN or exact is None or claimed is None for relation, exact, claimed in unequal):
+        return False
+    return all(abs(exact - claimed) <= slack * max(abs(exact), abs(claimed)) for _, exact, claimed in unequal)
 
 
 def to_the_digits(case: Case, ways: set[str], exact: list[Any]) -> Outcome:
@@ -206,7 +203,8 @@ def off_structure(case: Case, proof: Mapping[str, Any], right: Outcome) -> Outco
             exact, claimed = distinct_digits(entry["exact"], entry["claimed"])
             place = f"at {name} = {moved.tolist()}" if moved.size <= SHOWN_MATRIX else f"at a different {name}"
             what = f"entry {where} is" if where else "the exact value is"
-            warning = f"; warning: wrong where {name} is not {word}: {place} {what} {exact}, not {claimed}"
-            told = {"where": f"{name} is not {word}", **evidence["counterexample"]}
-            return right._replace(message=right.message + warning, evidence={**right.evidence, "not_in_general": told})
+            kind = f"{name} is not {word}"
+            warning = f"; warning: wrong where {kind}: {place} {what} {exact}, not {claimed}"
+            evidence = {**right.evidence, "not_in_general": {"where": kind, **evidence["counterexample"]}}
+            return right._replace(message=right.message + warning, evidence=evidence)
     return right
