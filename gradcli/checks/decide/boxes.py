@@ -73,8 +73,8 @@ def checked_box(box: Box, leaves: Mapping[str, Any]) -> Box:
     """The box; raises GradcliError: GC206 for a name that is no leaf, GC735 for what is not a pair of rising ends."""
     for name, ends in box.items():
         if np.shape(ends) != (2,) or not ends[0] < ends[1]:
-            told = f"the box of `{visible(name)}` is {visible(repr(ends))}, not (low, high)"
-            raise error("GC735", told, help="give two numbers, the lower one first")
+            message = f"the box of `{visible(name)}` is {visible(repr(ends))}, not (low, high)"
+            raise error("GC735", message, help="give two numbers, the lower one first")
         if name not in leaves:
             guess = did_you_mean(name, leaves)
             hint = f"did you mean `{guess}`?" if guess else "the leaves are: " + (", ".join(leaves) or "none")
@@ -395,8 +395,8 @@ def pieces_text(names: list[str], pieces: list[Any]) -> str:
     """Where open pieces lie, by the intervals of a few entries."""
     shown = []
     for piece in pieces[:2]:
-        told = [f"{low:.6g} to {high:.6g}" for low, high in piece[:3]]
-        shown.append(" x ".join([*told, "..."] if len(piece) > 3 else told))
+        sides = [f"{low:.6g} to {high:.6g}" for low, high in piece[:3]]
+        shown.append(" x ".join([*sides, "..."] if len(piece) > 3 else sides))
     return f"{', '.join(names)} in " + " and ".join(shown)
 
 

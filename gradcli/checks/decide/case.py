@@ -166,10 +166,10 @@ class Case:
         true = entry.get("value")
         if not self.plane or true is None:
             return None
-        made = float(self.doubles([self.output])[0].real)
-        if not np.isfinite(made) or abs(made - true) <= FAR * (1 + abs(true)):
+        real = float(self.doubles([self.output])[0].real)
+        if not np.isfinite(real) or abs(real - true) <= FAR * (1 + abs(true)):
             return None
-        message = f"the real part is {made!r} in floats and {true!r} in ball arithmetic: "
+        message = f"the real part is {real!r} in floats and {true!r} in ball arithmetic: "
         message += "an operation has no single meaning for complex numbers, or rounding decides a branch"
         return Outcome("INCONCLUSIVE", message, {})
 
@@ -249,9 +249,9 @@ class Case:
         return where, {"counterexample": found}, first
 
 
-def parts_of(made: NDArray[Any]) -> Floats:
+def parts_of(gradient: NDArray[Any]) -> Floats:
     """The entries of a gradient as a flat array: of complex ones dL/dx and dL/dy in turn."""
-    flat = made.reshape(-1)
+    flat = gradient.reshape(-1)
     return np.stack([flat.real, -flat.imag], axis=1).reshape(-1) if flat.dtype.kind == "c" else flat
 
 

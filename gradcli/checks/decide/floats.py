@@ -33,12 +33,12 @@ def read_value(value: Any, shape: tuple[int, ...], plane: bool = False) -> Float
     """The value of a leaf as doubles in its shape; None where it is complex, off the plane, or has another shape."""
     from gradcli.points import array_of
 
-    made = np.asarray(array_of(value))
+    array = np.asarray(array_of(value))
     if plane:
-        return np.array(made, dtype=np.complex128)
-    if made.dtype.kind == "c" or made.shape != shape:
+        return np.array(array, dtype=np.complex128)
+    if array.dtype.kind == "c" or array.shape != shape:
         return None
-    return np.array(made, dtype=np.float64)
+    return np.array(array, dtype=np.float64)
 
 
 def evaluated(nodes: Sequence[Node], values: Values, dtype: str = "float64", backend: str = "numpy") -> list[Floats]:

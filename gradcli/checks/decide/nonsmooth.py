@@ -65,9 +65,9 @@ def at_a_tie(case: Case, tie: Answer) -> Outcome | None:
 def seen_by_series(case: Case, tie: Answer) -> tuple[Behaviour, list[float]]:
     """The one-sided slopes from series, and the returned gradient, for the entries at the tie."""
     left, right = ([None if x is None else float(x) for x in tie[side]] for side in ("left", "right"))
-    made = case.judged_floats(case.values)
+    floats = case.judged_floats(case.values)
     seen = Behaviour(tie["kind"], left, right, 0.0, tie["value"], (tie["limits"][0], tie["limits"][1]))
-    return seen, [float(made[i]) for i in tie["axes"]]
+    return seen, [float(floats[i]) for i in tie["axes"]]
 
 
 def responsible(case: Case, node: Node) -> Surface | None:

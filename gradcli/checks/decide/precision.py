@@ -45,7 +45,7 @@ class Worst(NamedTuple):
     ulps: float
     values: Values
     entry: int = 0
-    made: float = 0.0
+    value: float = 0.0
     exact: float | str = 0.0
 
 
@@ -56,11 +56,11 @@ def float_quality(case: Case, compared: Sequence[tuple[Values, Any]]) -> Outcome
     small: list[tuple[Values, dict[int, float]]] = []  # entries that are far off beside themselves, and by how much
     for values, answer in compared:
         far: dict[int, float] = {}
-        made = case.judged_floats(values)
+        floats = case.judged_floats(values)
         known = {i: x for i, x in zip(answer["entries"], answer["exact"], strict=True) if x is not None}
         largest = max(map(abs, known.values()), default=0.0)
         for entry, exact in known.items():
-            value = float(made[entry])
+            value = float(floats[entry])
             if abs(value - exact) <= rtol * abs(exact):
                 continue
             off = ulps(value, exact, case.dtype, abs(complex(exact, known.get(entry ^ 1, 0))) if case.plane else None)
@@ -71,7 +71,7 @@ def float_quality(case: Case, compared: Sequence[tuple[Values, Any]]) -> Outcome
             normwise = max(normwise, ulps(value, exact, case.dtype, largest))
         small += [(values, far)] if far else []
         for entry, digits in answer.get("beyond", ()) if np.isfinite(worst.ulps) else ():
-            worst, normwise = Worst(np.inf, values, entry, float(made[entry]), digits), np.inf
+            worst, normwise = Worst(np.inf, values, entry, float(floats[entry]), digits), np.inf
     case.evidence |= {"ulps": worst.ulps, "ulps_of_the_largest_entry": normwise, "ulps_limit": LIMIT_ULPS}
     if worst.ulps <= LIMIT_ULPS:
         return None
@@ -89,16 +89,16 @@ def imprecise(case: Case, worst: Worst, normwise: float) -> Outcome:
     what = f"is off by {worst.ulps:.3g} ulp"
     if beyond:
         what = f"is out of range: {case.dtype} ends at {largest:.2g}"
-    elif not np.isfinite(worst.made):
+    elif not np.isfinite(worst.value):
         what = "is not finite"
     elif worst.ulps > 2**52:
         what = "has no correct digit"
     if where and np.isfinite(normwise) and worst.ulps <= 2**52:
         what += f" ({normwise:.3g} ulp of the largest entry)"
-    message = f"the rule is right, but {worst.made!r}{where} {what}; exact: {worst.exact}"
+    message = f"the rule is right, but {worst.value!r}{where} {what}; exact: {worst.exact}"
     evidence: Evidence = {
         "entry": case.entry(worst.entry),
-        "float_value": worst.made,
+        "float_value": worst.value,
         "exact_value": worst.exact,
         "digits_lost": digits_lost(worst.ulps, case.dtype),
     }
@@ -240,17 +240,17 @@ def bad_nodes(order: Sequence[Node], floats: Sequence[Any], rows: Sequence[Seque
     found = set()
     for node, value, row in zip(order, floats, rows, strict=True):
         entries = np.broadcast_to(np.asarray(value, dtype=np.float64), node.type.shape).reshape(-1).tolist()
-        if any(is_bad(made, entry) for made, entry in zip(entries, row, strict=True)):
+        if any(is_bad(one, entry) for one, entry in zip(entries, row, strict=True)):
             found.add(node)
     return found
 
 
-def is_bad(made: float, entry: Entry) -> bool:
+def is_bad(value: float, entry: Entry) -> bool:
     """Whether a float is far from the exact value; False where that is unknown."""
     exact = entry.get("value")
     if exact is None:  # or a number too large for every double
         return bool(entry.get("digits", "").strip("-").startswith(DIGITS))
-    return not np.isfinite(made) or ulps(made, exact) > LIMIT_ULPS
+    return not np.isfinite(value) or ulps(value, exact) > LIMIT_ULPS
 
 
 def first_bad(order: Sequence[Node], bad: set[Node]) -> Node | None:

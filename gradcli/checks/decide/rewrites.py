@@ -157,8 +157,8 @@ def minus(node: Node) -> Node:
 
 
 def lifted(value: Any, like: Node) -> Node:
-    made: Node = value if isinstance(value, Node) else like.builder.constant(value, like.shape)
-    return made
+    node: Node = value if isinstance(value, Node) else like.builder.constant(value, like.shape)
+    return node
 
 
 # --- formulas -------------------------------------------------------------------------------------------------------
@@ -217,27 +217,27 @@ def term_matched(pattern: Node, sign: int, term: Term, bound: Bound) -> Iterator
 
 def built(pattern: Node, bound: Bound, like: Node) -> Node:
     """The node of a formula, of the shape of another one."""
-    made: dict[Node, Node] = {}
+    nodes: dict[Node, Node] = {}
     for node in reachable([pattern]):
-        args = [made[arg] for arg in node.args]
+        args = [nodes[arg] for arg in node.args]
         if node.primitive is LEAF:
-            made[node] = bound[node.params["name"]]
+            nodes[node] = bound[node.params["name"]]
         elif not args:
-            made[node] = lifted(node.params["value"], like)
+            nodes[node] = lifted(node.params["value"], like)
         elif is_a(node, "power") and node.args[0].params.get("name") == "n":
-            made[node] = lifted(args[0].constant ** node.params["n"], like)
+            nodes[node] = lifted(args[0].constant ** node.params["n"], like)
         elif is_a(node, "sub"):
-            made[node] = lifted(difference(*args), like)
+            nodes[node] = lifted(difference(*args), like)
         elif is_a(node, "add") and is_a(args[1], "neg"):
-            made[node] = args[0] - args[1].args[0]
+            nodes[node] = args[0] - args[1].args[0]
         elif is_a(node, "neg"):
-            made[node] = minus(args[0])
+            nodes[node] = minus(args[0])
         elif is_a(node, "reshape", "broadcast"):
-            made[node] = stretch(args[0], bound["v"].shape)
+            nodes[node] = stretch(args[0], bound["v"].shape)
         else:
             params = {**node.params, "axis": bound["axis"]} if "axis" in node.params else node.params
-            made[node] = like.builder.apply(node.primitive, tuple(args), params)
-    new = made[pattern]
+            nodes[node] = like.builder.apply(node.primitive, tuple(args), params)
+    new = nodes[pattern]
     for move in reversed(bound.get("moves", ())):
         new = like.builder.apply(move.primitive, (new,), move.params)
     return new
@@ -251,8 +251,8 @@ def by_formulas(group: str, node: Node) -> Node | None:
         else:
             ways = [(1, bound) for bound in matched(left, node, {})]
         for side, bound in ways[:1]:
-            made = built(right, bound, node)
-            return made if side > 0 else -made
+            new = built(right, bound, node)
+            return new if side > 0 else -new
     return None
 
 
