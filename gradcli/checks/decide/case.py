@@ -177,8 +177,8 @@ class Case:
 
     @cached_property
     def name(self) -> dict[str, Any] | None:
-        """The derivative by all entries, for the oracle; None for an equality, or where it does not hold the graph."""
-        return None if self.output is None or self.exact.refused is not None else self.derivative()
+        """The derivative by all entries, for the oracle; None for an equality."""
+        return None if self.output is None else self.derivative()
 
     def derivative(self, entries: Sequence[int] | None = None) -> dict[str, Any]:
         """The name of the derivative by these entries of the target, or by all, for the oracle."""
