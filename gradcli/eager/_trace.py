@@ -23,7 +23,7 @@ from gradcli.eager._core.tracer import Hidden, Traced, refused
 from gradcli.eager._engine.record import kind_of, manner
 from gradcli.eager._engine.record import record as run
 from gradcli.eager._ops.joining import cat
-from gradcli.eager.autograd.function import Context, FunctionNode, class_of
+from gradcli.eager.autograd.function import Context, FunctionNode
 from gradcli.execution.evaluate import Tape
 from gradcli.graph.builder import Builder
 from gradcli.graph.node import LEAF, Node, reachable
@@ -572,7 +572,7 @@ class Form:
 
     def _backward(self, context: Context, found: Answer, cts: dict[int, Any]) -> list[Any]:
         """The gradients that backward returns for the operands, in their shapes."""
-        node: FunctionNode = object.__new__(class_of(self.owner))
+        node: FunctionNode = object.__new__(self.owner._backward_cls)
         node.context, node.owner = context, self.owner
         node.slots = [(x._raw.shape, x._raw.dtype) if isinstance(x, Tensor) else None for x in self.args]
         given = [

@@ -186,15 +186,14 @@ def matrix_power(A: Tensor, n: int) -> Tensor:
         return Tensor(np.broadcast_to(np.eye(A.shape[-1], dtype=A._raw.dtype), A._raw.shape).copy())
     if n == 3:
         return matmul(matmul(A, A), A)
-    found, square = None, A
+    found: Any = None
+    square: Any = None
     while n:
+        square = A if square is None else matmul(square, square)
         if n & 1:
             found = square if found is None else matmul(found, square)
         n >>= 1
-        if n:
-            square = matmul(square, square)
-    assert found is not None
-    return found
+    return found  # type: ignore[no-any-return]
 
 
 @op(node="LinalgMatrixExp")

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.eager._core import events, modes, tracer
-from gradcli.eager._core.modes import place, recording, sequence, state, warn
+from gradcli.eager._core.modes import place, recording, state, warn
 from gradcli.eager._core.node import Node, versions
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine.rule_node import fitted_tensor, kept, kept_result, source_of
@@ -138,18 +138,6 @@ class FunctionNode(Node):
         return fitted if create_graph else fitted._raw
 
 
-_classes: weakref.WeakKeyDictionary[type[Function], type[FunctionNode]] = weakref.WeakKeyDictionary()
-
-
-def class_of(owner: type[Function]) -> type[FunctionNode]:
-    """The class of the nodes of a Function; it lives as long as the Function."""
-    found = _classes.get(owner)
-    if found is None:
-        members = {"__module__": "torch.autograd.function", "__slots__": ()}
-        found = _classes[owner] = type(f"{owner.__name__}Backward", (FunctionNode,), members)
-    return found
-
-
 def attach(node: FunctionNode, outputs: list[Any], answers: list[Any]) -> None:
     """Give the results of a Function its node, which keeps what was saved."""
     node.outputs = len(outputs)
@@ -193,6 +181,12 @@ class Function:
     """
 
     setup_context: Callable[..., None] | None = None
+    _backward_cls: type[FunctionNode] = FunctionNode  # of its nodes
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        members = {"__module__": "torch.autograd.function", "__slots__": ()}
+        cls._backward_cls = type(f"{cls.__name__}Backward", (FunctionNode,), members)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         warn(f"{type(self)} should not be instantiated: call {type(self).__name__}.apply(...)", DeprecationWarning)
@@ -239,12 +233,9 @@ class Function:
         if tracer.current is not None and tracer.traced(args):
             return tracer.current.called(cls, args)
         tracked = recording() and any(x.requires_grad for x in tensors)
-        node: FunctionNode = object.__new__(class_of(cls))
-        node.ins = tuple([source_of(x) for x in tensors]) if tracked else ()
-        node.saved, node.vers, node.extra = (), None, None
-        node.place, node._seq, node.outputs = place(), next(sequence), 1
-        node.owner = cls
-        node.context = context = Context()
+        node = cls._backward_cls(tuple(map(source_of, tensors)) if tracked else (), (), place())
+        node.owner, node.outputs, node.context = cls, 1, Context()
+        context = node.context
         context._node = weakref.ref(node)
         context.needs_input_grad = tuple([isinstance(x, Tensor) and x.requires_grad for x in args])
         node.slots = [(x._raw.shape, x._raw.dtype) if isinstance(x, Tensor) else None for x in args]
