@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import os
 from threading import RLock
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -126,12 +126,7 @@ _FLOATS = ("float32", "float64", "float16")
 _LANES = 8  # Box-Muller pairs are the entries i and i + 8 of each 16
 
 
-class State(NamedTuple):
-    """Everything that the next draws depend on; opaque, for `Generator.set_state`."""
-
-    seed: int
-    engine: Any
-    spare: float | None
+State = tuple[int, Any, float | None]  # the seed, the engine's state, and a normal number kept back
 
 
 _alone = RLock()  # threads may share a generator: each number is drawn once, by whichever comes first
@@ -179,7 +174,7 @@ class Generator:
 
     def get_state(self) -> State:
         """The state now; later draws do not change it."""
-        return State(self._seed, None if self._bits is None else self._bits.state, self._spare)
+        return self._seed, None if self._bits is None else self._bits.state, self._spare
 
     def set_state(self, state: State) -> Generator:
         """Continue from a state that `get_state` returned.
@@ -188,10 +183,11 @@ class Generator:
         >>> bool((one.set_state(state).randn((5,)) == first).all())
         True
         """
-        self.manual_seed(state.seed)
-        if state.engine is not None:
-            self._engine().state = state.engine
-        self._spare = state.spare
+        seed, engine, spare = state
+        self.manual_seed(seed)
+        if engine is not None:
+            self._engine().state = engine
+        self._spare = spare
         return self
 
     def rand(self, shape: Shape, dtype: str = "float32") -> Array:

@@ -232,16 +232,15 @@ def _reaches_others(value: Tensor, own: dict[int, Any]) -> bool:
     """Whether a gradient of this tensor would go to other leaves than these."""
     if value.grad_fn is None:
         return id(value) not in own
-    seen: set[Any] = set()
+    seen: set[Any] = {None}
     pending: list[Any] = [value.grad_fn]
     while pending:
-        node = pending.pop()
-        if isinstance(node, AccumulateGrad):
-            if id(node.variable) not in own:
+        for node, _ in pending.pop().next_functions:
+            if isinstance(node, AccumulateGrad) and id(node.variable) not in own:
                 return True
-        elif node not in seen:
-            seen.add(node)
-            pending.extend(one for one, _ in node.next_functions if one is not None)
+            if node not in seen:
+                seen.add(node)
+                pending.append(node)
     return False
 
 
