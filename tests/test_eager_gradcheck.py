@@ -38,7 +38,7 @@ def test_differences_are_those_of_calls(name: str) -> None:
     f, x = FUNCTIONS[name], point()
     found = central_differences(f, x, 1e-6)
     assert found is not None
-    want = _by_calls(f, x, 1e-6)
+    want = _by_calls(f, x, 1e-6, -1e-6)
     assert found.shape == want.shape
     assert np.allclose(found, want, rtol=1e-8, atol=1e-7)
     assert gradcheck(f, (x,))

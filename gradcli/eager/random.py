@@ -202,11 +202,8 @@ class Generator:
         """Uniform numbers in [low, high)."""
         _require(dtype)
         largest = float(np.finfo(dtype).max)
-        if not (abs(low) <= largest and abs(high) <= largest):
-            raise RuntimeError(f"uniform: bounds {low} and {high} must be finite numbers of {dtype}")
-        if not 0 <= high - low <= largest:
-            wrong = f"the distance from {low} to {high} overflows {dtype}" if high > low else f"{low} is above {high}"
-            raise RuntimeError(f"uniform: {wrong}")
+        if not (max(abs(low), abs(high)) <= largest and 0 <= high - low <= largest):
+            raise RuntimeError(f"uniform: from {low} to {high} is not an interval of finite length in {dtype}")
         count = _count(shape)
         values: Array
         if dtype == "float64":

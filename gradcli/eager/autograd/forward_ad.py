@@ -51,7 +51,7 @@ class Level:
         base, path = _base_of(x)
         if base is None or base._own_tangent is None:
             return
-        with _without_level(), enable_grad():
+        with without_level(), enable_grad():
             tangent = viewed(base._own_tangent, follow, {"path": path}, "AsStridedBackward0")
         self.give(x, tangent)
 
@@ -66,7 +66,7 @@ class Level:
                 return
             self.give(base, Tensor(np.zeros(base._raw.shape, base._raw.dtype)))
         held = x._tangent
-        with _without_level():
+        with without_level():
             copy_(held, 0 if tangent is None else tangent)
 
     def close(self) -> None:
@@ -84,35 +84,30 @@ class Level:
         moving = tuple([moves and isinstance(x, Tensor) and x._tangent is not None for x, moves in pairs])
         if True not in moving or result._raw.dtype.kind not in "fc":
             return
-        with _without_level():
-            tangent = self._tangent(plan, moving, xs, arrays, kind, result)
-            shared = any(moves and tangent is x._tangent for x, moves in zip(xs, moving, strict=True))
-            if shared or tangent._base is not None:  # each is changed in place with its own tensor
-                tangent = copied(tangent, "CloneBackward0")
-        self.give(result, tangent)
-
-    def _tangent(
-        self, plan: Any, moving: tuple[bool, ...], xs: tuple[Any, ...], arrays: list[Any], kind: Any, result: Tensor
-    ) -> Tensor:
-        steps = plan.tangent(moving)
-        if steps is None:
-            return Tensor(np.zeros(result._raw.shape, result._raw.dtype))
-        to = dtypes.of(kind)
-        values: list[Any] = []
-        for x, array in zip(xs, arrays, strict=True):
-            plain = not isinstance(x, Tensor) or x._raw.dtype.kind not in "fc"
-            values.append(Tensor(array) if plain else cast(x, to))
-        if plan.out not in plan.leaves:
-            values.append(result)
-        values += [cast(x._tangent, to) for x, moves in zip(xs, moving, strict=True) if moves]
+        to, steps = dtypes.of(kind), plan.tangent(moving)
 
         def applied(primitive: Any, operands: tuple[Any, ...], params: dict[str, Any]) -> Tensor:
             if primitive.name == "cast" and params["kind"] == "float":
                 return cast(operands[0], to)
             return apply(primitive, operands, params)
 
-        (tangent,) = steps.on_operands(kind, values, number, applied)
-        return tangent if tangent._raw.shape == result._raw.shape else expand(tangent, result._raw.shape)
+        with without_level():
+            tangents = [x._tangent for x, moves in zip(xs, moving, strict=True) if moves]
+            values: list[Any] = []
+            for x, array in zip(xs, arrays, strict=True):
+                plain = not isinstance(x, Tensor) or x._raw.dtype.kind not in "fc"
+                values.append(Tensor(array) if plain else cast(x, to))
+            if plan.out not in plan.leaves:
+                values.append(result)
+            values += [cast(one, to) for one in tangents]
+            tangent = Tensor(np.zeros(result._raw.shape, result._raw.dtype))
+            if steps is not None:
+                (tangent,) = steps.on_operands(kind, values, number, applied)
+            if tangent._raw.shape != result._raw.shape:
+                tangent = expand(tangent, result._raw.shape)
+            if tangent._base is not None or any(tangent is one for one in tangents):
+                tangent = copied(tangent, "CloneBackward0")  # each is changed in place with its own tensor
+        self.give(result, tangent)
 
 
 def _base_of(x: Tensor) -> tuple[Tensor | None, tuple[Any, ...]]:
@@ -124,7 +119,7 @@ def _base_of(x: Tensor) -> tuple[Tensor | None, tuple[Any, ...]]:
 
 
 @contextlib.contextmanager
-def _without_level() -> Iterator[None]:
+def without_level() -> Iterator[None]:
     """The level set aside: operations on tangents carry no tangents."""
     level, state.dual = state.dual, None
     try:
@@ -158,7 +153,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     if tangent._raw.shape != tensor._raw.shape:
         raise RuntimeError(f"the tangent has shape {list(tangent.shape)}, but the tensor {list(tensor.shape)}")
     now = state.dual
-    with _without_level():
+    with without_level():
         found = view(tensor, tuple(tensor.shape))
     found._dual_root = True
     now.give(found, tangent)
@@ -178,7 +173,7 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
         raise TypeError(f"unpack_dual() takes a tensor, not {type(tensor).__name__}")
     if state.dual is None or tensor._tangent is None:
         return UnpackedDualTensor(tensor, None)
-    with _without_level():
+    with without_level():
         primal = view(tensor, tuple(tensor.shape))
     primal._dual_root = True
     return UnpackedDualTensor(primal, tensor._tangent)

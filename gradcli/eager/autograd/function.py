@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +15,7 @@ from gradcli.eager._core.node import Node, versions
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine.rule_node import fitted_tensor, kept, kept_result, source_of
 from gradcli.eager._ops.inplace import refuse, rewrite
-from gradcli.eager._ops.views import expand
+from gradcli.eager.autograd.forward_ad import without_level
 
 
 class Context:
@@ -94,11 +93,8 @@ class FunctionNode(Node):
 
     def push(self, args: tuple[Any, ...], outputs: list[Any], dual: Any) -> None:
         """Give the results the tangents that the class's jvp returns."""
-        state.dual = None
-        try:
+        with without_level():
             answer = self.owner.jvp(self.context, *[_tangent(x, self.context) for x in args])
-        finally:
-            state.dual = dual
         for out, tangent in zip(outputs, answer if isinstance(answer, tuple) else (answer,), strict=True):
             if isinstance(out, Tensor) and tangent is not None:
                 dual.give(out, tangent)
@@ -120,22 +116,18 @@ class FunctionNode(Node):
             if value is not None:
                 if not isinstance(value, Tensor):
                     raise TypeError(f"{self.name()} returned {type(value).__name__} where a tensor or None is expected")
-                value = self._one(value, slot, create_graph)
-            found.append(value)
+                value = self._fitted(value, *slot)
+            found.append(value if value is None or create_graph else value._raw)
         return found
 
-    def _one(self, value: Tensor, slot: Any, create_graph: bool) -> Any:
-        shape, kind = slot
+    def _fitted(self, value: Tensor, shape: tuple[int, ...], kind: Any) -> Tensor:
         try:
             fits = np.broadcast_shapes(value._raw.shape, shape) in (shape, value._raw.shape)
         except ValueError:
             fits = False
         if not fits:
             raise RuntimeError(f"{self.name()} returned a gradient of {list(value.shape)}, expected {list(shape)}")
-        if value._raw.size < math.prod(shape):
-            value = expand(value, shape)
-        fitted = fitted_tensor(value, shape, kind)
-        return fitted if create_graph else fitted._raw
+        return fitted_tensor(value, shape, kind)
 
 
 def attach(node: FunctionNode, outputs: list[Any], answers: list[Any]) -> None:
@@ -247,12 +239,13 @@ class Function:
         for x in context._dirty:
             x._counter.bump(place())
         several = isinstance(answer, tuple)
-        outputs = list(answer) if several else [answer]
+        answers = list(answer) if several else [answer]
+        outputs = list(answers)
         for i, out in enumerate(outputs):
             if isinstance(out, Tensor) and any(out is x for x in args) and not any(out is x for x in context._dirty):
                 outputs[i] = out.detach()
         if tracked:
-            attach(node, outputs, list(answer) if several else [answer])
+            attach(node, outputs, answers)
         if dual is not None and any(x._tangent is not None for x in tensors):
             node.push(args, outputs, dual)
         if events.current is not None:

@@ -49,19 +49,16 @@ def functional_call(
             if name in values:
                 raise ValueError(f"{name} appears in two dictionaries")
             values[name] = value
-    places = _places(module)
-    if strict:
-        missing, unknown = sorted(set(places) - set(values)), sorted(set(values) - set(places))
-        if missing or unknown:
-            raise RuntimeError(f"functional_call: missing keys {missing}, unexpected keys {unknown}")
+    held: dict[str, Any] = dict(module.named_parameters(remove_duplicate=False))
+    held.update(module.named_buffers(remove_duplicate=False))
+    if strict and held.keys() != values.keys():
+        missing, unknown = sorted(held.keys() - values.keys()), sorted(values.keys() - held.keys())
+        raise RuntimeError(f"functional_call: missing keys {missing}, unexpected keys {unknown}")
     swapped: list[tuple[dict[str, Any], str, Any]] = []
     try:
         for name, value in values.items():
-            tied = [places.get(name) or _attribute(module, name)]
-            if tie_weights and name in places:  # all names of the tensor
-                tensor = tied[0][0][tied[0][1]]
-                tied = [(table, own) for table, own in places.values() if table[own] is tensor]
-            for table, own in tied:
+            tied = [other for other, x in held.items() if x is held[name]] if tie_weights and name in held else [name]
+            for table, own in [_place(module, one) for one in tied]:
                 swapped.append((table, own, table.get(own)))
                 table[own] = value
         given = args if isinstance(args, tuple) else () if args is None else (args,)
@@ -74,23 +71,16 @@ def functional_call(
                 table[own] = before
 
 
-def _attribute(module: Module, name: str) -> tuple[dict[str, Any], str]:
-    """Where an attribute stands, by its dotted name: the dictionary and the key. TypeError for what is no tensor."""
+def _place(module: Module, name: str) -> tuple[dict[str, Any], str]:
+    """Where a tensor is stored, by its dotted name: the dictionary and the key. TypeError for what is no tensor."""
     path, _, own = name.rpartition(".")
-    table = module.get_submodule(path).__dict__
-    if not isinstance(table.get(own), Tensor | None):
-        raise TypeError(f"{name} is {type(table[own]).__name__}, so a tensor cannot replace it")
-    return table, own
-
-
-def _places(module: Module) -> dict[str, tuple[dict[str, Any], str]]:
-    found = {}
-    for path, one in module.named_modules(remove_duplicate=False):
-        for table in (one._parameters, one._buffers):
-            for name, value in table.items():
-                if value is not None:
-                    found[f"{path}.{name}" if path else name] = (table, name)
-    return found
+    owner = module.get_submodule(path)
+    for table in (owner._parameters, owner._buffers):
+        if table.get(own) is not None:
+            return table, own
+    if not isinstance(vars(owner).get(own), Tensor | None):
+        raise TypeError(f"{name} is {type(vars(owner)[own]).__name__}, so a tensor cannot replace it")
+    return vars(owner), own
 
 
 def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:

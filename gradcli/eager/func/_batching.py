@@ -105,30 +105,27 @@ class _Batch:
 
     def examples(self, trace: Trace) -> Any:
         """The arguments, with a placeholder for each that has a batch axis."""
-        self.inner = [
-            trace.fresh(np.zeros(tuple(x.shape[1:]), x.dtype.np)) if mapped else x
-            for x, mapped in zip(self.leaves, self.mapped, strict=True)
-        ]
-        return self.rebuild(self.inner)
+        inner = list(self.leaves)
+        self.pairs: list[tuple[Node, Any]] = []  # of each placeholder its node, and the values with the batch axis
+        for i, x in enumerate(self.leaves):
+            if self.mapped[i]:
+                inner[i] = trace.fresh(np.zeros(tuple(x.shape[1:]), x.dtype.np))
+                self.pairs.append((inner[i]._graph, x))
+        return self.rebuild(inner)
 
     def computed(self, trace: Trace, outputs: Sequence[Tensor]) -> list[Tensor]:
         """The results, from one evaluation."""
         nodes = [trace.node_of(x) for x in outputs]
-        given: list[Given] = [
-            (inner._graph, x, True)
-            for inner, x, mapped in zip(self.inner, self.leaves, self.mapped, strict=True)
-            if mapped
-        ]
+        given: list[Given] = [(node, x, True) for node, x in self.pairs]
         given.extend((one.leaf, one.tensor, False) for one in trace.captures.values())
         return evaluated(nodes, [x.dtype.np for x in outputs], given, self.size)
 
     def unrolled(self, trace: Trace, outputs: Sequence[Tensor]) -> list[Tensor]:
         """The results inside another recording: the graph is copied for each position."""
         nodes = [trace.node_of(x) for x in outputs]
-        mapped = [(inner, x) for inner, x, own in zip(self.inner, self.leaves, self.mapped, strict=True) if own]
         parts: list[list[Tensor]] = [[] for _ in outputs]
         for i in range(self.size):
-            places = {inner._graph: trace.node_of(x[i]) for inner, x in mapped}
+            places = {node: trace.node_of(x[i]) for node, x in self.pairs}
             for part, node, out in zip(parts, placed(trace.builder, nodes, places), outputs, strict=True):
                 part.append(Traced(np.zeros(tuple(out.shape), out.dtype.np), node))
         return [stack(part) for part in parts]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from gradcli.eager._core.modes import warn
@@ -30,21 +30,27 @@ class LRScheduler:
     not an optimizer.
     """
 
-    _is_initial = False  # True while the scheduler is made: rates that follow from the ones before stay
+    _is_initial = False  # True during the first step, which leaves rates that follow from the ones before
     _get_lr_called_within_step = True  # subclasses of programs look at it
     _held: tuple[str, ...] = ("optimizer",)  # what is not part of the state
 
     def __init_subclass__(cls) -> None:
-        """A subclass may declare the arguments of its constructor, which `_start` takes."""
+        """A subclass may declare the arguments of its constructor; `_start` takes them, without the optimizer."""
         if isinstance(arguments := vars(cls).get("_arguments"), Options):
-            cls.__init__ = constructor(arguments, cls._start)  # type: ignore[method-assign]
-
-    def _start(self, optimizer: Optimizer, last_epoch: int, **given: Any) -> None:
-        vars(self).update(given)
-        LRScheduler.__init__(self, optimizer, last_epoch)
+            cls.__init__ = constructor(arguments, cls._set_up)  # type: ignore[method-assign]
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
-        self.optimizer = _need_optimizer(optimizer)
+        self._set_up(optimizer, last_epoch=last_epoch)
+
+    def _set_up(self, optimizer: Optimizer, **given: Any) -> None:
+        if not isinstance(optimizer, Optimizer):
+            raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
+        self.optimizer = optimizer
+        self._start(**given)
+
+    def _start(self, last_epoch: int, **given: Any) -> None:
+        vars(self).update(given)
+        optimizer = self.optimizer
         for i, group in enumerate(optimizer.param_groups):
             if last_epoch == -1:
                 group.setdefault("initial_lr", group["lr"])
@@ -97,23 +103,16 @@ class LRScheduler:
     def _now(self) -> list[float]:
         return [group["lr"] for group in self.optimizer.param_groups]
 
+    def _for_each(self, name: str, value: Any) -> list[Any]:
+        """A value for each group: the same one, or those in a list. ValueError for another number of them."""
+        count = len(self.optimizer.param_groups)
+        values = list(value) if isinstance(value, (list, tuple)) else [value] * count
+        if len(values) != count:
+            raise ValueError(f"expected {count} values of {name}, one for each group of parameters, got {len(values)}")
+        return values
+
 
 _LRScheduler = LRScheduler  # its old name, of which programs make subclasses
-
-
-def _need_optimizer(optimizer: Any) -> Optimizer:
-    """The optimizer of a scheduler. TypeError for anything else."""
-    if not isinstance(optimizer, Optimizer):
-        raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
-    return optimizer
-
-
-def _for_each(name: str, value: Any, count: int) -> list[Any]:
-    """One value for each group: the one that is given, or those in a list. ValueError for another number of them."""
-    values = list(value) if isinstance(value, (list, tuple)) else [value] * count
-    if len(values) != count:
-        raise ValueError(f"expected {count} values of {name}, one for each group of parameters, got {len(values)}")
-    return values
 
 
 class LambdaLR(LRScheduler):
@@ -121,11 +120,9 @@ class LambdaLR(LRScheduler):
 
     _arguments = options("optimizer, lr_lambda, last_epoch=-1")
     _held = ("optimizer", "lr_lambdas")
-    lr_lambdas: list[Callable[[int], float]]
 
-    def _start(self, optimizer: Optimizer, last_epoch: int, **given: Any) -> None:
-        rules = _for_each("lr_lambda", given["lr_lambda"], len(_need_optimizer(optimizer).param_groups))
-        super()._start(optimizer, last_epoch, lr_lambdas=rules)
+    def _start(self, last_epoch: int, **given: Any) -> None:
+        super()._start(last_epoch, lr_lambdas=self._for_each("lr_lambda", given["lr_lambda"]))
 
     def get_lr(self) -> list[float]:
         return [base * rule(self.last_epoch) for base, rule in zip(self.base_lrs, self.lr_lambdas, strict=True)]
@@ -159,8 +156,8 @@ class MultiStepLR(_ByFactor):
 
     _arguments = options("optimizer, milestones, gamma=0.1, last_epoch=-1")
 
-    def _start(self, optimizer: Optimizer, last_epoch: int, **given: Any) -> None:
-        super()._start(optimizer, last_epoch, **{**given, "milestones": Counter(given["milestones"])})
+    def _start(self, last_epoch: int, **given: Any) -> None:
+        super()._start(last_epoch, **{**given, "milestones": Counter(given["milestones"])})
 
     def _ratio(self, epoch: int) -> float:
         return float(self.gamma ** self.milestones[epoch])
@@ -173,12 +170,12 @@ class LinearLR(_ByFactor):
         "optimizer, start_factor=..., end_factor=1.0, total_iters=5, last_epoch=-1", start_factor=1.0 / 3
     )
 
-    def _start(self, optimizer: Optimizer, last_epoch: int, **given: Any) -> None:
+    def _start(self, last_epoch: int, **given: Any) -> None:
         if not 0 < given["start_factor"] <= 1:
             raise ValueError("Starting multiplicative factor expected to be greater than 0 and less or equal to 1.")
         if not 0 <= given["end_factor"] <= 1:
             raise ValueError("Ending multiplicative factor expected to be between 0 and 1.")
-        super()._start(optimizer, last_epoch, **given)
+        super()._start(last_epoch, **given)
 
     def _ratio(self, epoch: int) -> float:
         if epoch == 0:
@@ -234,8 +231,8 @@ class OneCycleLR(LRScheduler):
         "three_phase=False, last_epoch=-1"
     )
 
-    def _start(self, optimizer: Optimizer, last_epoch: int, **given: Any) -> None:
-        groups = _need_optimizer(optimizer).param_groups
+    def _start(self, last_epoch: int, **given: Any) -> None:
+        groups = self.optimizer.param_groups
         lengths = {name: given.pop(name) for name in ("total_steps", "epochs", "steps_per_epoch")}
         if (total := lengths.pop("total_steps")) is not None:
             lengths = {"total_steps": total}
@@ -249,10 +246,10 @@ class OneCycleLR(LRScheduler):
             raise ValueError(f"Expected float between 0 and 1 pct_start, but got {rising}")
         if strategy not in ("cos", "linear"):
             raise ValueError(f"anneal_strategy must be one of 'cos' or 'linear', instead got {strategy}")
-        if given["cycle_momentum"] and not {"momentum", "betas"} & optimizer.defaults.keys():
+        if given["cycle_momentum"] and not {"momentum", "betas"} & self.optimizer.defaults.keys():
             raise ValueError("optimizer must support momentum or beta1 with `cycle_momentum` option enabled")
         names = ("max_lr", "max_momentum", "base_momentum")[: 3 if given["cycle_momentum"] else 1]
-        columns = {name: _for_each(name, given[name], len(groups)) for name in names}
+        columns = {name: self._for_each(name, given[name]) for name in names}
         for i, group in enumerate(groups if last_epoch == -1 else ()):
             group.update({name: values[i] for name, values in columns.items()})
             group["initial_lr"] = group["max_lr"] / given["div_factor"]
@@ -263,7 +260,7 @@ class OneCycleLR(LRScheduler):
         first, top, end = ("initial_lr", "max_momentum"), ("max_lr", "base_momentum"), ("min_lr", "max_momentum")
         back = [(2 * rise, *first)] if given["three_phase"] else []
         self._turns = [(0.0, *first), (rise, *top), *back, (total - 1, *end)]
-        super()._start(optimizer, last_epoch, **given)
+        super()._start(last_epoch, **given)
 
     def get_lr(self) -> list[float]:
         at, turns = self.last_epoch, self._turns
@@ -299,17 +296,16 @@ class ReduceLROnPlateau(LRScheduler):
         "eps=1e-8"
     )
 
-    def _start(self, optimizer: Optimizer, min_lr: Any, **given: Any) -> None:  # type: ignore[override]
+    def _start(self, min_lr: Any, **given: Any) -> None:  # type: ignore[override]
         if given["factor"] >= 1.0:
             raise ValueError("Factor should be < 1.0.")
-        count = len(_need_optimizer(optimizer).param_groups)
-        self.min_lrs = _for_each("min_lr", min_lr, count)
+        self.min_lrs = self._for_each("min_lr", min_lr)
         if given["mode"] not in ("min", "max"):
             raise ValueError(f"mode {given['mode']} is unknown!")
         if given["threshold_mode"] not in ("rel", "abs"):
             raise ValueError(f"threshold mode {given['threshold_mode']} is unknown!")
-        vars(self).update(given, optimizer=optimizer, last_epoch=0)
-        self.cooldown_counter = self.num_bad_epochs = 0
+        vars(self).update(given)
+        self.last_epoch = self.cooldown_counter = self.num_bad_epochs = 0
         self._last_lr = self._now()
         self.best = math.inf if given["mode"] == "min" else -math.inf
 
@@ -355,17 +351,15 @@ class SequentialLR(LRScheduler):
     _held = ("optimizer", "_schedulers")
     _arguments = options("optimizer, schedulers, milestones, last_epoch=-1")
 
-    def _start(  # type: ignore[override]
-        self, optimizer: Optimizer, schedulers: Sequence[LRScheduler], milestones: Sequence[int], last_epoch: int
-    ) -> None:
+    def _start(self, last_epoch: int, schedulers: Sequence[LRScheduler], milestones: Sequence[int]) -> None:  # type: ignore[override]
         for i, one in enumerate(schedulers):
             if not hasattr(one, "optimizer"):
                 raise TypeError(f"SequentialLR at index {i} should have `optimizer` as its attribute.")
-            if isinstance(one, ReduceLROnPlateau) or optimizer is not one.optimizer:
+            if isinstance(one, ReduceLROnPlateau) or self.optimizer is not one.optimizer:
                 raise ValueError(f"{type(one).__name__} at index {i} is of another optimizer, or needs a metric")
         if len(milestones) != len(schedulers) - 1:
             raise ValueError(f"{len(schedulers)} schedulers need one of milestones fewer, but got {len(milestones)}")
-        self._schedulers, self._milestones, self.optimizer = schedulers, milestones, optimizer
+        self._schedulers, self._milestones = schedulers, milestones
         self._begin(last_epoch)
 
     def step(self) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.eager._core import events
-from gradcli.eager._core.modes import Place, enable_grad, place, warn
+from gradcli.eager._core.modes import enable_grad, place, warn
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine.arguments import constructor, options
 from gradcli.eager.nn.parameter import clear, is_lazy
@@ -159,20 +159,18 @@ class Optimizer:
                 loss = closure()
         for group in self.param_groups:
             for x in group["params"]:
-                if x._grad is not None:
-                    self._one(x, x._grad._raw, group, where)
+                if x._grad is None:
+                    continue
+                grad, alone = x._grad._raw, isinstance(x._raw, np.generic)
+                array = np.array(x._raw) if alone else x._array
+                self._update(x, array, -grad if group.get("maximize") else grad, group)
+                if alone:  # a number stays one: numbers compute faster than arrays
+                    x._raw = array[()]
+                x._counter.bump(where)
+                if events.current is not None:
+                    events.current.moved(x)
         self._steps += 1
         return loss
-
-    def _one(self, x: Tensor, grad: Array, group: Group, where: Place) -> None:
-        alone = isinstance(x._raw, np.generic)  # a number, which stays one: numbers compute faster than arrays
-        array = np.array(x._raw) if alone else x._array
-        self._update(x, array, -grad if group.get("maximize") else grad, group)
-        if alone:
-            x._raw = array[()]
-        x._counter.bump(where)
-        if events.current is not None:
-            events.current.moved(x)
 
     def _update(self, key: Tensor, x: Array, grad: Array, group: Group) -> None:
         """Write the new value of the parameter `key` into its memory `x`; `grad` is not changed."""

@@ -56,7 +56,7 @@ class IterableDataset(Dataset):
 
 
 class ConcatDataset(Dataset):
-    """Several data sets as one. AssertionError for none, and for iterable ones."""
+    """Several data sets one after another. AssertionError for none, and for iterable ones."""
 
     def __init__(self, datasets: Iterable[Any]) -> None:
         self.datasets = list(datasets)
@@ -160,9 +160,6 @@ def _need_positive(**options: Any) -> None:
 
 class Sampler(_Generic):
     """Base of orders in which examples are taken: a subclass defines `__iter__`, which gives positions."""
-
-    def __init__(self, data_source: Any = None) -> None:
-        pass
 
     def __iter__(self) -> Iterator[Any]:
         raise NotImplementedError("Subclasses of Sampler should implement __iter__.")
