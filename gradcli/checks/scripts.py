@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gradcli.checks import inline_results
 from gradcli.checks.decide import sample_points
 from gradcli.checks.decide.case import Outcome
 from gradcli.checks.decide.floats import read_value
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
 
     from gradcli.checks.all_sizes import OpenSizes
     from gradcli.checks.decide.boxes import Box
+    from gradcli.checks.inline_results import Stated
     from gradcli.checks.oracle.oracle_client import Oracle
     from gradcli.language.limits import Limits, LimitsLike
 
@@ -121,7 +121,9 @@ def check_script(
             times.append(monotonic())
     verdicts = [outcome.verdict for _, outcome in outcomes]
     checks = settled(first_wrong_steps(outcomes), lowered)
-    results = inline_results.compared(lowered, ready.stated, verdicts, values, settings, backend)
+    results: list[Check] = []
+    if ready.stated:
+        results = room("inline_results").compared(lowered, ready.stated, verdicts, values, settings, backend)
     placed = [*zip(checks, [one.place for one in ready.subjects], strict=True), *((one, one.line) for one in results)]
     checks, notes = suppressed(lowered, placed, require, warn=wrt is None)
     times += [monotonic() for _ in results]
@@ -208,7 +210,7 @@ class Prepared(NamedTuple):
     box: Box
     values: dict[str, Floats]
     subjects: list[Subject]
-    stated: list[inline_results.Stated]
+    stated: list[Stated]  # expected results
 
 
 def prepared(
@@ -236,9 +238,9 @@ def prepared(
         notes = (*lowered.notes, *notes)
         settings = asked.of_file(lowered)
         namespace(backend, settings.dtype)
-        seed = settings.seed
-        if seed is None:
-            seed = sample_points.seed_of(inline_results.text_without(lowered.script), lowered.values)
+        expected = room("inline_results") if lowered.script.expected else None
+        text = lowered.script.source.text if expected is None else expected.text_without(lowered.script)
+        seed = sample_points.seed_of(text, lowered.values) if settings.seed is None else settings.seed
         in_plane = settings.dtype == "complex128"
         sides: Box = room("decide.boxes").checked_box(box, lowered.program.leaves) if box else {}
         sides = {} if in_plane else {name: (low, high) for name, (low, high) in sides.items()}
@@ -252,11 +254,10 @@ def prepared(
         Tape(lowered.program).run(values, backend="numpy", dtype=settings.dtype if in_plane else "float64")
         wanted = subjects(lowered, values, seed)
         settle_settings(lowered, wanted, settings)
-        stated = inline_results.found(lowered, wanted, wrt)
+        stated = [] if expected is None else expected.found(lowered, wanted, wrt)
     except GradcliError as problem:
-        expected = expected_error(source, problem.with_source(source))
-        if expected is not None:
-            return Report("", (expected,), file=source.path)
+        if check := expected_error(source, problem.with_source(source)):
+            return Report("", (check,), file=source.path)
         raise problem.with_source(source) from None
     return Prepared(lowered, notes, settings, seed, sides, values, wanted, stated)
 
@@ -276,8 +277,11 @@ def check_names(
     ready = prepared(source, (), None, None, limits_of(limits), Settings(dtype=dtype), backend)
     if isinstance(ready, Report):
         return [(one.id, one.line) for one in ready.checks]
-    lines = [one.line for one in ready.subjects] + [one.expected.line for one in ready.stated]
-    return list(zip(check_ids(ready.subjects) + inline_results.result_ids(ready.stated), lines, strict=True))
+    names = list(zip(check_ids(ready.subjects), [one.line for one in ready.subjects], strict=True))
+    if ready.stated:
+        ids = room("inline_results").result_ids(ready.stated)
+        names += zip(ids, [one.expected.line for one in ready.stated], strict=True)
+    return names
 
 
 def place(lowered: Lowered, seed: int, box: Box, dtype: str) -> dict[str, Floats] | None:

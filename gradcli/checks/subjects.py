@@ -69,7 +69,7 @@ class Settings(NamedTuple):
         return self.with_directives(one for line in lines for one in local if one.covers(line))
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Subject:
     """What is judged: `judged` is claimed to be the gradient of `output` with respect to `target`.
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from functools import partial
 from math import isfinite
-from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flint import arb
@@ -28,6 +27,7 @@ from gradcli.graph.node import is_reader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from random import Random
 
     from gradcli.checks.derivatives.derivative_query import Balls
     from gradcli.checks.derivatives.jets import Sides
@@ -307,6 +307,8 @@ class Wholesale:
         others = [i for i, x in self.claims.items() if not x.is_zero()]
         if self.lines.bits > START_BITS and any(self.claims[i].contains(0) for i in others):
             return Joint(OPEN, failure=Failure("unclear", None, "a claim that may be 0"))
+        from random import Random  # start-up time: most checks are of few entries
+
         generator = Random(self.here.query.seed)
         chance = 0.0
         for group in filter(None, (others, zeros)):

@@ -10,9 +10,7 @@ import math
 
 from gradcli.rendering.diagnostics import bare, headline, snippet
 from gradcli.rendering.document import GAP, Column, Facts, Grid, Line, Style
-from gradcli.rendering.documents.convergence import convergence
 from gradcli.rendering.values import inline, number
-from gradcli.results.curves import step_sequence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -74,6 +72,9 @@ def tables(evidence: Mapping[str, Any], style: Style) -> Iterator[Block]:
     if isinstance(evidence.get("witnesses"), dict):
         yield from witness_table(evidence["witnesses"], style)
     if isinstance(evidence.get("ladder"), dict):
+        from gradcli.rendering.documents.convergence import convergence  # few reports have one
+        from gradcli.results.curves import step_sequence
+
         yield from convergence(step_sequence(evidence["ladder"]), style)
 
 
