@@ -200,6 +200,13 @@ def test_what_the_script_does_not_have_is_an_error_of_check(line: str, hint: str
     assert hint in (one.help or "")
 
 
+def test_a_claim_of_the_caller_is_none_of_the_script() -> None:
+    script = "x = 2\nassert grad(x**2, x) == 2*x\nx**2\n#> check claim {} = PROVED"
+    assert check_script(script.format(1), claims={"x": "2*x"}).checks[-1].passed
+    with pytest.raises(GradcliError, match="GC136"):
+        check_script(script.format(2), claims={"x": "2*x"})
+
+
 def test_an_array_has_no_gradient_to_record() -> None:
     with pytest.raises(GradcliError, match="GC136"):
         check_script("x = 2\nx*[1, 2]\n#> grad x = 3")

@@ -98,7 +98,9 @@ def subject_of(one: Expected, lowered: Lowered, subjects: Sequence[Subject]) -> 
         raise problem(f"`{visible(one.text)}` is not a verdict", hint)
     name = one.name if one.output is None else f"{one.name}{of_output(one.output, lowered)}"
     wanted = {
-        label: i for i, label in enumerate(labels(lowered)) if one.item == "check" or subjects[i].group is not None
+        label: i
+        for i, (label, subject) in enumerate(zip(labels(lowered), subjects, strict=True))
+        if (subject.kind == "gradient" if one.item == "grad" else subject.place is not None)  # no claim of the caller
     }
     if name not in wanted:
         guess = did_you_mean(name, wanted)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -143,14 +144,11 @@ def subjects(lowered: Lowered, values: Mapping[str, Floats], seed: int) -> list[
             found.append(Subject("gradient", gradient, values, lowered.wrt, **own, **about))
     found += [of_claim(lowered, claim, values) for claim in lowered.claims]
     found += [subject for rule in lowered.rules for subject in of_rule(rule, values, seed)]
-    known: dict[Node, list[Surface]] = {}
+    surfaces = cache(lambda output: kinks.surfaces([output]))
     taken = taken_names(lowered)
     for subject in found:
         subject.names, subject.taken = lowered.names, taken
-        if subject.output is not None:
-            if subject.output not in known:
-                known[subject.output] = kinks.surfaces([subject.output])
-            subject.surfaces = known[subject.output]
+        subject.surfaces = [] if subject.output is None else surfaces(subject.output)
     return found
 
 
@@ -175,8 +173,7 @@ def combined(output: Node, seed: int) -> tuple[Node, str | None]:
             return node, None
         data = ArrayData(node.type.shape, weights)
         known = builder.array(digest_of(data), data, node.type)
-        axes = tuple(range(-len(node.type.shape), 0))
-        return builder.call("sum", builder.call("mul", known, node), axis=axes), "of a combination of all entries"
+    return paired(node, known), "of a combination of all entries"
 
 
 def of_claim(lowered: Lowered, claim: Claim, values: Mapping[str, Floats]) -> Subject:

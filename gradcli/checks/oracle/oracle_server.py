@@ -71,10 +71,8 @@ class Session:
         operation: Callable[..., Answer] = getattr(self, f"on_{request.pop('op')}")
         try:
             return operation(**request)
-        except (Undecided, UndefinedAt) as reason:
-            return _problem(reason.kind, reason)
-        except Unsupported as reason:
-            return _problem("unsupported", reason)
+        except (Unsupported, Undecided, UndefinedAt) as reason:
+            return _problem(getattr(reason, "kind", "unsupported"), reason)
         except RecursionError:
             return _problem("unsupported", "too large for this oracle (RecursionError)")
         except MemoryError as reason:  # what is left hangs on what was done before: a fresh process may have enough

@@ -147,8 +147,6 @@ class SympyField(SymbolicField):
 
     def value_of(self, expression: Any, digits: int = DIGITS) -> Any:
         """The value of an expression at the point as a SymPy number; raises Undecided where no digits are known."""
-        if isinstance(expression, Failure):
-            raise (UndefinedAt if expression.kind == "undefined" else Undecided)(expression.reason)
         exact = exactly(expression)
         coarse, fine = (exact.evalf(n, subs=self.values) for n in (digits, digits + GUARD))
         if not (fine.is_Number and coarse.is_Number and fine.is_finite):
@@ -253,14 +251,14 @@ def of_leaf(field: SympyField, name: str, given: tuple[Sequence[Any], Sequence[i
 
 
 def exactly(x: Any) -> Any:
-    """A number of Python, or an expression, as an expression of SymPy."""
+    """A number of Python, or an expression, as an expression of SymPy; raises why an entry has no value."""
+    if isinstance(x, Failure):
+        raise (UndefinedAt if x.kind == "undefined" else Undecided)(x.reason)
     return sympy.sympify(x, strict=True)  # allowed: strict refuses text, so nothing is evaluated
 
 
 def accepted(found: Any) -> Any:
     """The expression of an entry; raises what is wrong with it."""
-    if isinstance(found, Failure):
-        raise (UndefinedAt if found.kind == "undefined" else Undecided)(found.reason)
     expression = exactly(found)
     if tree_size(expression) > MOST_OPERATIONS:
         raise Unsupported(f"more than {MOST_OPERATIONS:,} operations in SymPy")
