@@ -251,7 +251,8 @@ def test_every_output_is_judged() -> None:
 def test_every_entry_of_an_array_is_certified_or_proved() -> None:
     w = np.linspace(0.5, 2.0, 300).tolist()
     assert only("sum(sin(w)*w)", {"w": w}).verdict == "PROVED"
-    assert only("sum(sin(w)*w) + sum(w[2:9]**3)", {"w": w}).verdict == "CERTIFIED"
+    assert only("sum(sin(w)*w) + sum(w[2:9]**3)", {"w": w}).verdict == "PROVED"
+    assert only("sum(sin(w)*w) + sum(cumprod(w/2))", {"w": w}).verdict == "CERTIFIED"
 
 
 def test_complex_numbers_are_judged_where_they_are_asked_for() -> None:
