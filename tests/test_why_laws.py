@@ -131,11 +131,11 @@ def test_sizes_in_single_precision_are_those_in_double(scale: float, dtype: str)
 def test_every_kind_of_node_that_why_reads_is_that_of_an_operation() -> None:
     from gradcli.eager._ops.install import OPERATIONS
     from gradcli.eager._ops.table import functions_of
-    from gradcli.eager.nn.modules import activation, conv
-    from gradcli.observe.why.story import FIXES, READINGS
+    from gradcli.eager.nn.modules import activation, conv, loss
+    from gradcli.observe.why.story import FIXES, READINGS, kind_of
 
-    kinds = {function.row.kind for function in (*OPERATIONS.values(), *functions_of(activation, conv).values())}
-    kinds |= {"MseLoss", "SmoothL1Loss"}  # losses name their nodes themselves
+    functions = [*OPERATIONS.values(), *functions_of(activation, conv, loss).values()]
+    kinds = {kind_of(node) for function in functions for node in function.row.nodes}
     assert not [kind for reading in READINGS.values() for kind in reading - kinds]
     reasons = [READINGS[word] for word in READINGS if word in FIXES]
     assert len(reasons) == 5 and len(set().union(*reasons)) == sum(map(len, reasons))  # a kind has one reason at most

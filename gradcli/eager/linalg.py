@@ -44,14 +44,14 @@ def _square(x: Tensor, name: str) -> None:
         raise RuntimeError(f"linalg.{name}: A must be batches of square matrices, but they are {list(x.shape[-2:])}")
 
 
-def _of(ours: Any, node: str, *xs: Tensor) -> Tensor:
-    """An operation of whole matrices: a declared one, or a formula."""
-    return record(operation(ours) if isinstance(ours, str) else ours, xs, {}, node)
+def _of(ours: Any, function: Any, *xs: Tensor) -> Tensor:
+    """An operation of whole matrices, a declared one or a formula, recorded under the node of a function."""
+    return record(operation(ours) if isinstance(ours, str) else ours, xs, {}, function.node)
 
 
-def _of_square(name: str, ours: str, node: str, x: Tensor) -> Tensor:
-    _square(x, name)
-    return _of(ours, node, x)
+def _of_square(ours: str, function: Any, x: Tensor) -> Tensor:
+    _square(x, function.row.name)
+    return _of(ours, function, x)
 
 
 def _finite(found: Tensor, reason: str, *xs: Tensor) -> Tensor:
@@ -61,24 +61,24 @@ def _finite(found: Tensor, reason: str, *xs: Tensor) -> Tensor:
     return found
 
 
-@op("inverse", only=LINALG, node="LinalgInvEx")
+@op("inverse", only=LINALG, node="LinalgInvExBackward0")
 def inv(A: Tensor) -> Tensor:
     """The inverse; LinAlgError for a singular matrix."""
-    found = _of_square("inv", "inv", "LinalgInvExBackward0", A)
+    found = _of_square("inv", inv, A)
     return _finite(found, "linalg.inv: the matrix is singular, so it has no inverse", A)
 
 
-@op(node="LinalgDet")
+@op(node="LinalgDetBackward0")
 def det(A: Tensor) -> Tensor:
     """The determinant."""
-    return _of_square("det", "det", "LinalgDetBackward0", A)
+    return _of_square("det", det, A)
 
 
-@op(node="LinalgSlogdet")
+@op(node="LinalgSlogdetBackward0")
 def slogdet(A: Tensor) -> Any:
     """The sign of the determinant, and the logarithm of its absolute value."""
-    node = "LinalgSlogdetBackward0"
-    return Slogdet(*one_node(node, *[_of_square("slogdet", part, node, A) for part in ("slogdet_sign", "logabsdet")]))
+    parts = [_of_square(part, slogdet, A) for part in ("slogdet_sign", "logabsdet")]
+    return Slogdet(*one_node(slogdet.node, *parts))
 
 
 @op()
@@ -88,7 +88,7 @@ def logdet(input: Tensor) -> Tensor:
     return _elementwise.where(Tensor(np.asarray(sign._raw < 0)), float("nan"), size)  # type: ignore[no-any-return]
 
 
-@op(only=LINALG, node="LinalgSolveEx")
+@op(only=LINALG, node="LinalgSolveExBackward0")
 def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
     """The X with A X = B; B is a vector, or a matrix of right-hand sides."""
     _square(A, "solve")
@@ -96,11 +96,11 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
         raise RuntimeError(f"linalg.solve: A and B need one dtype, not {A.dtype} and {B.dtype}")
     if not left:
         return solve(A.mT, B.mT).mT
-    found = _of("solve", "LinalgSolveExBackward0", A, B)
+    found = _of("solve", solve, A, B)
     return _finite(found, "linalg.solve: the matrix is singular, so the system has no unique solution", A, B)
 
 
-@op(only=LINALG)
+@op(only=LINALG, node="LinalgSolveTriangularBackward0")
 def solve_triangular(A: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Tensor:
     """The X with A X = B, or X A = B for `left=False`, of the upper or lower triangle of A.
 
@@ -110,7 +110,7 @@ def solve_triangular(A: Tensor, B: Tensor, *, upper: bool, left: bool = True, un
     if B.ndim < 2:
         raise RuntimeError("linalg.solve_triangular: B must have at least 2 dimensions")
     sides = {"upper": upper, "left": left, "unitriangular": unitriangular}
-    return record(_triangular, (A, B), sides, "LinalgSolveTriangularBackward0")
+    return record(_triangular, (A, B), sides, solve_triangular.node)
 
 
 def _triangular(A: Any, B: Any, *, upper: bool, left: bool, unitriangular: bool) -> Any:
@@ -122,54 +122,51 @@ def _triangular(A: Any, B: Any, *, upper: bool, left: bool, unitriangular: bool)
     return declared("solve", A, B) if left else declared("solve", A.mT, B.mT).mT
 
 
-@op(node="LinalgCholeskyEx")
+@op(node="LinalgCholeskyExBackward0")
 def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
     """The lower triangular L with A = L L^T; LinAlgError unless A is positive definite."""
-    found = _of_square("cholesky", "cholesky", "LinalgCholeskyExBackward0", A)
+    found = _of_square("cholesky", cholesky, A)
     if np.isnan(found._raw).any():
         raise LinAlgError("linalg.cholesky: the input is not positive-definite")
     return found.mT if upper else found
 
 
-@op(only=LINALG, node="LinalgEigh")
+@op(only=LINALG, node="LinalgEighBackward0")
 def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
     """The eigenvalues of a symmetric matrix, in ascending order."""
-    return one_node("LinalgEighBackward0", _of_square("eigvalsh", "eigvalsh", "LinalgEighBackward0", A), None)[0]
+    return one_node(eigvalsh.node, _of_square("eigvalsh", eigvalsh, A), None)[0]
 
 
-@op(only=LINALG, node="LinalgEigh")
+@op(only=LINALG, node="LinalgEighBackward0")
 def eigh(A: Tensor, UPLO: str = "L") -> Any:
     """The eigenvalues of a symmetric matrix in ascending order, and their vectors."""
-    node = "LinalgEighBackward0"
-    return Eigh(*one_node(node, *[_of_square("eigh", part, node, A) for part in ("eigvalsh", "eigvecs")]))
+    return Eigh(*one_node(eigh.node, *[_of_square(part, eigh, A) for part in ("eigvalsh", "eigvecs")]))
 
 
-@op(only=LINALG, node="LinalgQr")
+@op(only=LINALG, node="LinalgQrBackward0")
 def qr(A: Tensor, mode: str = "reduced") -> Any:
     """A = Q R with orthogonal columns Q and an upper triangle R."""
     if mode != "reduced":
         raise RuntimeError(f"linalg.qr: only mode='reduced' is supported, not {mode!r}")
-    node = "LinalgQrBackward0"
-    return Qr(*one_node(node, _of("qr_q", node, A), _of(_triangle, node, A)))
+    return Qr(*one_node(qr.node, _of("qr_q", qr, A), _of(_triangle, qr, A)))
 
 
 def _triangle(A: Any) -> Any:
     return catalogue()["triu"](catalogue()["qr_q"](A).mT @ A, k=0)  # below it there is rounding only
 
 
-@op(only=LINALG, node="LinalgSvd")
+@op(only=LINALG, node="LinalgSvdBackward0")
 def svdvals(A: Tensor) -> Tensor:
     """The singular values, in descending order."""
-    return one_node("LinalgSvdBackward0", None, _of("svdvals", "LinalgSvdBackward0", A), None)[0]
+    return one_node(svdvals.node, None, _of("svdvals", svdvals, A), None)[0]
 
 
-@op(only=LINALG, node="LinalgSvd")
+@op(only=LINALG, node="LinalgSvdBackward0")
 def svd(A: Tensor, full_matrices: bool = True) -> Any:
     """A = U diag(S) Vh with orthogonal columns U and rows Vh; only for `full_matrices=False` or square matrices."""
     if full_matrices and A.shape[-1] != A.shape[-2]:
         raise RuntimeError("linalg.svd: only full_matrices=False is supported for matrices that are not square")
-    node = "LinalgSvdBackward0"
-    return Svd(*one_node(node, *[_of(part, node, A) for part in ("svd_u", "svdvals", _rows)]))
+    return Svd(*one_node(svd.node, *[_of(part, svd, A) for part in ("svd_u", "svdvals", _rows)]))
 
 
 def _rows(A: Any) -> Any:
@@ -196,10 +193,10 @@ def matrix_power(A: Tensor, n: int) -> Tensor:
     return found  # type: ignore[no-any-return]
 
 
-@op(node="LinalgMatrixExp")
+@op(node="LinalgMatrixExpBackward0")
 def matrix_exp(A: Tensor) -> Tensor:
     """The exponential of a square matrix."""
-    return _of_square("matrix_exp", "expm", "LinalgMatrixExpBackward0", A)
+    return _of_square("expm", matrix_exp, A)
 
 
 @op(only=LINALG)
@@ -220,7 +217,7 @@ def matrix_norm(A: Tensor, ord: Order = "fro", dim: Sizes = (-2, -1), keepdim: b
     raise RuntimeError(f"linalg.matrix_norm: order {ord!r} is not supported")
 
 
-@formula("pinverse", pointwise=False, only=LINALG, node="LinalgPinv")
+@formula("pinverse", pointwise=False, only=LINALG, node="LinalgPinvBackward0")
 def pinv(A: Tensor) -> Any:
     """The pseudoinverse of a matrix of full rank: (A^T A)^-1 A^T, or A^T (A A^T)^-1."""
     return declared("pinv", A)

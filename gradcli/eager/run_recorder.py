@@ -84,7 +84,7 @@ class EagerWatch(Watch):
 
     def grad_read(self, tensor: Any) -> None:
         """`.grad` was read; only reads by the file itself count."""
-        module = sys._getframe(2).f_globals.get("__name__", "")
+        module = sys._getframe(3).f_globals.get("__name__", "")
         if not self.tensors.inside(module):
             self.looked(tensor)
 

@@ -43,6 +43,12 @@ current: Any  # an `EagerWatch` (`run_recorder.py`), whose methods say what is r
 _own = per_thread(__name__, current=None)
 
 
+def report(what: str, *args: Any, **options: Any) -> None:
+    """Call this method of the recorder, if there is one."""
+    if _own.current is not None:
+        getattr(_own.current, what)(*args, **options)
+
+
 def noted(name: str, xs: Sequence[Any], result: T) -> T:
     """The result of an operation that never leaves a node, reported to the recorder."""
     if _own.current is not None:

@@ -178,11 +178,6 @@ class Node(Hooked):
         """For each input the node that its gradient goes to, and the number of that node's output."""
         return tuple([edge_of(source) for source in self.ins])
 
-    @property
-    def inputs(self) -> tuple[Any, ...]:
-        """For each input None, the leaf itself, or (node, number of its output)."""
-        return tuple([x if x is None or x._seq == 0 else edge_of(x) for x in self.ins])
-
     def name(self) -> str:
         """PyTorch's name of the operation's node."""
         name = type(self).__name__
@@ -201,8 +196,7 @@ class Node(Hooked):
     def check_not_freed(self) -> None:
         """RuntimeError where the saved values are gone."""
         if self.saved is None:
-            if events.current is not None:
-                events.current.stopped("freed", self.name(), self.place, None)
+            events.report("stopped", "freed", self.name(), self.place, None)
             raise RuntimeError(
                 f"cannot go backward through {self.name()} ({spoken(self.place)}) a second time: what it had saved was "
                 "freed by the first backward. Pass retain_graph=True to the first one if the graph is needed again"
@@ -218,8 +212,7 @@ class Node(Hooked):
             counter = one._count
             if counter is not None and counter.value != version:
                 name = self.name()
-                if events.current is not None:
-                    events.current.stopped("changed", name, self.place, counter.place)
+                events.report("stopped", "changed", name, self.place, counter.place)
                 raise RuntimeError(
                     f"a tensor that {name} ({spoken(self.place)}) saved for its gradient was changed by an in-place "
                     f"operation at {spoken(counter.place)}: it is at version {counter.value}, expected version "

@@ -141,20 +141,12 @@ class Tensor(Operand):
             raw = self._raw = np.asarray(raw)
         return raw
 
-    @_array.setter
-    def _array(self, array: Any) -> None:
-        self._raw = array
-
     @property
     def _counter(self) -> Counter:
         """The version counter, made when someone shares it."""
         if self._count is None:
             self._count = Counter()
         return self._count
-
-    @_counter.setter
-    def _counter(self, counter: Counter) -> None:
-        self._count = counter
 
     @property
     def _edge(self) -> Edge | None:
@@ -285,15 +277,13 @@ class Tensor(Operand):
                 "or look at the leaf",
                 UserWarning,
             )
-        if events.current is not None:
-            events.current.grad_read(self)
+        events.report("grad_read", self)
         return self._grad
 
     @grad.deleter
     def grad(self) -> None:
         self._grad = None
-        if events.current is not None:
-            events.current.grad_set(self, None)
+        events.report("grad_set", self, None)
 
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
@@ -307,8 +297,7 @@ class Tensor(Operand):
                     f"this .grad is {value.dtype}{list(value.shape)}, but the tensor is {self.dtype}{list(self.shape)}"
                 )
         self._grad = value
-        if events.current is not None:
-            events.current.grad_set(self, value)
+        events.report("grad_set", self, value)
 
     @property
     def retains_grad(self) -> bool:
@@ -330,22 +319,19 @@ class Tensor(Operand):
         """The only entry as a Python number; RuntimeError for several."""
         if self._raw.size != 1:
             raise RuntimeError(f"a tensor with {self._raw.size} elements cannot be converted to a Scalar")
-        if events.current is not None:
-            events.current.cut("item()", (self,), None)
+        events.report("cut", "item()", (self,), None)
         return self._raw.item()
 
     def tolist(self) -> Any:
         """The entries as nested lists, or a number."""
-        if events.current is not None:
-            events.current.cut("tolist()", (self,), None)
+        events.report("cut", "tolist()", (self,), None)
         return self._raw.tolist()
 
     def numpy(self, *, force: bool = False) -> Any:
         """The array itself; RuntimeError for a tensor that requires grad: `.detach().numpy()`."""
         if self.requires_grad and not force:
             raise RuntimeError("numpy() on a tensor that requires grad would lose its history; use detach().numpy()")
-        if events.current is not None:
-            events.current.cut("numpy()", (self,), None)
+        events.report("cut", "numpy()", (self,), None)
         return self._array
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
@@ -355,16 +341,14 @@ class Tensor(Operand):
         """The same memory and version without the history."""
         found = Tensor(self._array, False, self._counter)
         found._inference = self._inference
-        if events.current is not None:
-            events.current.cut("detach()", (self,), found)
+        events.report("cut", "detach()", (self,), found)
         return found
 
     @property
     def data(self) -> Tensor:
         """The same memory without the history and with a version of its own: changes are not noticed."""
         found = Tensor(self._array)
-        if events.current is not None:
-            events.current.cut(".data", (self,), found)
+        events.report("cut", ".data", (self,), found)
         return found
 
     @data.setter
@@ -374,8 +358,7 @@ class Tensor(Operand):
         if self.requires_grad and value._raw.dtype.kind not in "fc":
             raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
         self._raw = value._array
-        if events.current is not None:
-            events.current.refilled(self)
+        events.report("refilled", self)
 
     def data_ptr(self) -> int:
         """The address of the first entry."""

@@ -36,13 +36,6 @@ class Hidden:
     def __init__(self, like: Any) -> None:
         self.like = like
 
-    shape = property(lambda self: self.like.shape)
-    dtype = property(lambda self: self.like.dtype)
-    ndim = property(lambda self: self.like.ndim)
-    size = property(lambda self: self.like.size)
-    flags = property(lambda self: self.like.flags)
-    base = property(lambda self: self.like.base)
-
     def reshape(self, *shape: Any) -> Hidden:
         """The layout of another shape."""
         return Hidden(self.like.reshape(*shape))
@@ -62,6 +55,8 @@ class Hidden:
         raise refused(function.__name__)
 
     def __getattr__(self, name: str) -> Any:
+        if name in ("shape", "dtype", "ndim", "size", "flags", "base"):
+            return getattr(self.like, name)
         if name.startswith("__"):
             raise AttributeError(name)
         raise refused(f"{name}()")
@@ -122,5 +117,5 @@ def known(x: Tensor) -> Any:
 
 
 def traced(xs: tuple[Any, ...]) -> bool:
-    """Whether a stand-in is among the operands."""
-    return any(type(x) is Traced for x in xs)
+    """Whether a function is recorded, and a stand-in is among the operands."""
+    return _own.current is not None and any(type(x) is Traced for x in xs)

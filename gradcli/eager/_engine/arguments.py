@@ -250,7 +250,7 @@ def checked(function: Any, method: bool = False, floating: bool = False, call: A
 
     called.__name__, called.__qualname__, called.__doc__ = title, function.__qualname__, function.__doc__
     called.__module__ = function.__module__
-    called.row = getattr(function, "row", None)  # type: ignore[attr-defined]
+    called.row, called.node = getattr(function, "row", None), getattr(function, "node", "")  # type: ignore[attr-defined]
     called.__wrapped__, called.check = function, check  # type: ignore[attr-defined]
     called.least = least  # type: ignore[attr-defined]
     return called

@@ -18,7 +18,7 @@ from gradcli.eager._core import anomaly_mode, events, tracer
 from gradcli.eager._core.modes import SILENT, SPECIAL, state, sweeps, warn
 from gradcli.eager._core.node import Node
 from gradcli.eager._core.tensor import Handle, Tensor
-from gradcli.eager._engine.record import copied
+from gradcli.eager._engine.record import COPY, copied
 from gradcli.eager._engine.rule_node import fit, fitted_tensor, source_of
 
 
@@ -133,13 +133,12 @@ def add_to_grad(leaf: Tensor, value: Tensor, create_graph: bool) -> None:
                 made: Any = leaf._grad
                 made._inference = made._special = True
         elif known is None:
-            leaf._grad = copied(value, "CopyBackwards")
+            leaf._grad = copied(value, COPY)
             leaf._grad._added = 1
         else:
             leaf._grad = known + value
             leaf._grad._added = known._added + 1
-    if events.current is not None:
-        events.current.accumulated(leaf, value)
+    events.report("accumulated", leaf, value)
 
 
 def sweep(sources: Sequence[Any], seeds: Sequence[Any], retain: bool, watch: Watch | None = None) -> None:
@@ -333,8 +332,7 @@ class Watch:
         extra = node.extra
         if extra is not None and extra.hooks:
             results = self._through(extra.hooks, results, f"a hook of {node.name()}", self._tensors(cts))
-        if events.current is not None:
-            events.current.ran(node, cts, results)
+        events.report("ran", node, cts, results)
         if sweeps.anomaly:
             anomaly_mode.inspect(node, cts, results)
         if not self.retain:
@@ -453,8 +451,7 @@ def seeds_of(roots: Sequence[Tensor], gradients: Any) -> list[Tensor]:
     seeds = []
     for root, seed in zip(roots, given, strict=True):
         if not root.requires_grad:
-            if events.current is not None:
-                events.current.refused(root)
+            events.report("refused", root)
             raise RuntimeError(
                 "this tensor does not require grad and does not have a grad_fn, so there is nothing "
                 "to differentiate: set requires_grad=True on a leaf before computing it"
@@ -508,8 +505,7 @@ def run(
     targets: Sequence[Tensor] | None,
 ) -> list[Any]:
     """One sweep: into the leaves, or the gradients of `targets` as tensors, None where no path leads to one."""
-    if events.current is not None:
-        events.current.sweep(roots, targets, retain_graph, create_graph, targets is None)
+    events.report("sweep", roots, targets, retain_graph, create_graph, targets is None)
     sources = [source_of(root) for root in roots]
     if targets is None and not create_graph and _unwatched():
         _swept(sources, [seed._raw for seed in seeds], retain_graph)
@@ -520,11 +516,9 @@ def run(
         watch = Watch(sources, targets, retain_graph, create_graph)
         sweep(sources, seeds if create_graph else [seed._raw for seed in seeds], retain_graph, watch)
     except BaseException:
-        if events.current is not None:
-            events.current.swept(ended=False)
+        events.report("swept", ended=False)
         raise
     finally:
         state.grad_enabled = before  # a Function of the user's may have changed other flags
-    if events.current is not None:
-        events.current.swept()
+    events.report("swept")
     return watch.found

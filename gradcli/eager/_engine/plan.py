@@ -130,12 +130,10 @@ class Vjp:
         mixed: bool,
         turned: tuple[int, ...],
     ) -> None:
+        self.plan = plan
         self.backward = plan.backward(mask)
         self.kind = kind
-        self.count = len(mask)
         self.mask = mask
-        self.zeros = plan.pointwise
-        self.params = plan.params
         self.shown = shown
         self.mixed = mixed
         self.reads = self.backward.reads
@@ -147,7 +145,7 @@ class Vjp:
 
     def fitted_to(self, types: Sequence[Any], shape: tuple[int, ...]) -> tuple[Any, ...] | None:
         """For each edge the shape and format that its gradient has to be fitted to; None where all have theirs."""
-        apart = self.zeros and any(self.mask[i] and types[i][0] != shape for i in self.shown)
+        apart = self.plan.pointwise and any(self.mask[i] and types[i][0] != shape for i in self.shown)
         if not (self.mixed or self.lacking or apart):
             return None
         return tuple([types[i] if self.mask[i] else None for i in self.shown])
@@ -178,7 +176,7 @@ class Vjp:
         results = straight(script, dict(zip(steps.inputs, names, strict=True)), steps.order, steps.outputs)
         if self.kind.kind == "c":
             results = [f"{script.name(np.conj)}({result})" for result in results]
-        lacking = f"{script.name(np.zeros_like)}(ct)" if self.zeros else "None"
+        lacking = f"{script.name(np.zeros_like)}(ct)" if self.plan.pointwise else "None"
         masked = [self.mask[i] for i in self.shown]
         shown = [
             results[at] if at >= 0 else lacking if needed else "None"

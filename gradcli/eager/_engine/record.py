@@ -31,6 +31,8 @@ from gradcli.graph.operand import Closed
 from gradcli.primitives import catalogue
 
 Gradient = Callable[..., tuple[Tensor | None, ...]]
+# the nodes of `cast`, of `fitted`, and of copies into other memory
+TO_COPY, SUMMED, COPY = "ToCopyBackward0", "SumBackward1", "CopyBackwards"
 # operations that whole numbers go through as whole numbers; all others compute in floats
 _WHOLE = """
 add sub mul neg power abs sign maximum minimum clamp floor ceil trunc round mod where matmul sum prod cumsum max min
@@ -142,7 +144,7 @@ def record(
                 if events.current is not None:
                     events.current.operation(name, xs, found)
                 return found
-    if tracer.current is not None and tracer.traced(xs):
+    if tracer.traced(xs):
         return tracer.current.operation(function, xs, params, name, {"edges": edges, "view": view}, **how)  # type: ignore[no-any-return]
     pointwise, keep_integer, keep_dtype = manner(function, **how)
     if name.startswith(("Sub", "Rsub", "Neg")) and any(
@@ -189,9 +191,7 @@ def record(
         _attach(result, node, xs, arrays, more, vjp)
     if state.dual is not None and not view:  # the tangent of a view is a view
         state.dual.passed(plan, xs, arrays, kind, result)
-    if events.current is not None:
-        events.current.operation(name, xs, result)
-    return result
+    return events.noted(name, xs, result)
 
 
 def _arrays(
@@ -209,14 +209,14 @@ def _arrays(
         elif i in keep_dtype:
             array = np.asarray(x)
         else:
-            array = number_in(kind, x) if pointwise else np.asarray(x, dtype=kind)
+            array = _number_in(kind, x) if pointwise else np.asarray(x, dtype=kind)
         arrays.append(array if pointwise else np.asarray(array) if isinstance(array, np.generic) else array)
     if not all(isinstance(array, (np.ndarray, np.generic)) for array in arrays):
         devices.same(arrays)
     return arrays, mixed
 
 
-def number_in(kind: np.dtype[Any], x: Any) -> Any:
+def _number_in(kind: np.dtype[Any], x: Any) -> Any:
     """A Python number in a format; whole numbers that are too large for it wrap around, as in PyTorch."""
     try:
         return kind.type(x)
@@ -275,9 +275,7 @@ def with_gradient(
         noded((result,), GradientNode, name, [source_of(x) for x in xs], saved, gradient=gradient)
     if tangent is not None and state.dual is not None and xs[0]._tangent is not None:
         state.dual.give(result, tangent(xs[0]._tangent))
-    if events.current is not None:
-        events.current.operation(name, xs, result)
-    return result
+    return events.noted(name, xs, result)
 
 
 class GradientNode(Node):
@@ -308,16 +306,16 @@ def cast(x: Tensor, to: dtypes.dtype) -> Tensor:
     """The entries in another format; the tensor itself where it has it."""
     if x.dtype is to:
         return x
-    if tracer.current is not None and isinstance(x, tracer.Traced):
+    if isinstance(x, tracer.Traced):
         return tracer.current.cast(x, to)  # type: ignore[no-any-return]
     raw, kind = x._raw, x._raw.dtype
     result = Tensor((raw.real if raw.dtype.kind == "c" and to.np.kind != "c" else raw).astype(to.np))
     if to.kind < 2:
-        return events.noted("ToCopyBackward0", (x,), result)
+        return events.noted(TO_COPY, (x,), result)
     return with_gradient(
         result,
         (x,),
-        "ToCopyBackward0",
+        TO_COPY,
         lambda ct: (fitted(ct, ct._raw.shape, kind),),
         tangent=lambda tangent: cast(tangent, to),
     )
@@ -325,7 +323,7 @@ def cast(x: Tensor, to: dtypes.dtype) -> Tensor:
 
 def copied(x: Tensor, name: str) -> Tensor:
     """The entries in memory of their own, with a node of this name."""
-    if tracer.current is not None and isinstance(x, tracer.Traced):
+    if isinstance(x, tracer.Traced):
         return tracer.current.copied(x)  # type: ignore[no-any-return]
     result = Tensor(x._raw.copy())
     return with_gradient(result, (x,), name, lambda ct: (ct,), tangent=lambda tangent: copied(tangent, name))
@@ -349,7 +347,7 @@ def fitted(value: Tensor, shape: tuple[int, ...], kind: Any) -> Tensor:
         if 0 < value._raw.size < math.prod(shape):
             expanded: Tensor = value.expand(shape)
             return expanded
-        value = record(_summed, (value,), {"shape": shape}, "SumBackward1")
+        value = record(_summed, (value,), {"shape": shape}, SUMMED)
     return value
 
 
@@ -394,8 +392,7 @@ def one_node(name: str, *results: Tensor | None) -> tuple[Tensor, ...]:
     for i, x in enumerate(results):
         if x is not None:
             x._requires, x._edge = True, (node, i)
-            if events.current is not None:
-                events.current.given_node(x)
+            events.report("given_node", x)
     return tuple(found)
 
 

@@ -19,36 +19,28 @@ from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine import numpy_kernels
 from gradcli.eager._engine.plan import Vjp
 
-# by operation, as a node's name begins: what PyTorch calls its operands, and whether `dim` may be several axes; filled
-# from the rows of the table of operations
+# by the name of a node: what PyTorch calls its operands, and whether `dim` may be several axes; filled from the rows of
+# the table of operations
 OPERANDS: dict[str, tuple[tuple[str, ...], bool]] = {}
 _UNNAMED = (("self", "other", "third"), False)
 _PARAMS = {"axis": "dim", "dim": "dim", "keepdims": "keepdim", "keepdim": "keepdim", "n": "exponent", "axes": "dims"}
 
 
-def saved_names(node: RuleNode) -> dict[str, Any]:
-    """By name the position among the saved values, or the value of a parameter, or None for what was not needed."""
-    name = type(node).__name__
-    operands, several = OPERANDS.get(name.partition("Backward")[0], _UNNAMED)
-    vjp = node.vjp
-    found: dict[str, Any] = {}
-    for at, i in enumerate(vjp.reads):
-        found[f"_saved_{operands[i] if i < len(operands) else f'input{i}'}"] = at
-    if vjp.needs_out:
-        found["_saved_result"] = len(vjp.reads)
-    for key, value in vjp.params.items():
+def saved_names(node: RuleNode) -> tuple[dict[str, int], dict[str, Any]]:
+    """By name the positions among the saved values; and parameters, with None for operands that were not needed."""
+    operands, several = OPERANDS.get(type(node).__name__, _UNNAMED)
+    plan, reads = node.vjp.plan, node.vjp.reads
+    names = [f"_saved_{operands[i] if i < len(operands) else f'input{i}'}" for i in range(len(plan.leaves))]
+    saved = {names[i]: at for at, i in enumerate(reads)}
+    if node.vjp.needs_out:
+        saved["_saved_result"] = len(reads)
+    every = tuple([moves and i in node.vjp.shown for i, moves in enumerate(plan.differentiable)])
+    fixed = dict.fromkeys([names[i] for i in plan.backward(every).reads])
+    for key, value in plan.params.items():
         if key in _PARAMS:
-            if key in ("axis", "dim") and type(value) is int and several:
-                value = (value,)
-            found.setdefault(f"_saved_{_PARAMS[key]}", Fixed(value) if type(value) is int else value)
-    for operand in operands[: vjp.count]:
-        if vjp.count > 1 and name in ("MulBackward0", "DivBackward0", "MmBackward0", "BmmBackward0", "DotBackward0"):
-            found.setdefault(f"_saved_{operand}", None)
-    return found
-
-
-class Fixed(int):
-    """A whole number that is a parameter, not a position."""
+            several_axes = key in ("axis", "dim") and type(value) is int and several
+            fixed[f"_saved_{_PARAMS[key]}"] = (value,) if several_axes else value
+    return saved, fixed
 
 
 def source_of(x: Tensor) -> Any:
@@ -106,19 +98,19 @@ class RuleNode(Node):
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_saved_"):
-            found = saved_names(self)
-            if name in found:
-                value = found[name]
-                if type(value) is not int or value is True or value is False:
-                    return value
+            saved, fixed = saved_names(self)
+            if name in saved:
                 self.check_not_freed()
-                return self.tensor_saved(value)
-            spoken = ", ".join(found) or "nothing"
+                return self.tensor_saved(saved[name])
+            if name in fixed:
+                return fixed[name]
+            spoken = ", ".join({**saved, **fixed}) or "nothing"
             raise AttributeError(f"{self.name()} saved {spoken}, so there is no {name}")
         raise AttributeError(f"{self.name()} has no {name!r}")
 
     def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *saved_names(self)})
+        saved, fixed = saved_names(self)
+        return sorted({*super().__dir__(), *saved, *fixed})
 
 
 class FixedNode(RuleNode):
@@ -206,6 +198,5 @@ def renamed(x: Tensor, name: str) -> Tensor:
     """The same tensor, whose node has another name."""
     if isinstance(x._node, RuleNode):
         x._node.__class__ = class_named(RuleNode, name)
-        if events.current is not None:
-            events.current.given_node(x)
+        events.report("given_node", x)
     return x

@@ -13,6 +13,7 @@ from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine.record import with_gradient
 from gradcli.eager._engine.rule_node import fitted_tensor
 from gradcli.eager._ops.table import FUNCTION, op
+from gradcli.primitives import catalogue
 
 
 @op(only=FUNCTION)
@@ -29,16 +30,16 @@ def imag(input: Tensor) -> Tensor:
     return view_as_real(input).select(-1, 1)  # type: ignore[no-any-return]
 
 
-@op()
+@op(node="ConjBackward0")
 def conj(input: Tensor) -> Tensor:
     """The complex conjugate; a real tensor as it is."""
     if input.dtype.kind < 3:
         return input
     result = Tensor(np.conj(input._raw))
-    return with_gradient(result, (input,), "ConjBackward0", lambda ct: (conj(ct),), tangent=conj)
+    return with_gradient(result, (input,), conj.node, lambda ct: (conj(ct),), tangent=conj)
 
 
-@op(name="complex", only=FUNCTION)
+@op(name="complex", node="ComplexBackward0", only=FUNCTION)
 def complex_(real: Tensor, imag: Tensor) -> Tensor:
     """The complex tensor of two real ones."""
     if real.dtype is not imag.dtype or real.dtype.kind != 2:
@@ -52,20 +53,20 @@ def complex_(real: Tensor, imag: Tensor) -> Tensor:
         )
 
     raw = (real._raw + 1j * imag._raw).astype(kind)
-    return with_gradient(Tensor(raw), (real, imag), "ComplexBackward0", gradient)
+    return with_gradient(Tensor(raw), (real, imag), complex_.node, gradient)
 
 
 def abs_(input: Tensor) -> Tensor:
-    """The modulus of complex numbers."""
+    """The modulus of complex numbers, of the node of `abs`."""
 
     def gradient(ct: Tensor, x: Tensor) -> tuple[Tensor]:
         size = abs_(x)
         return (ct * x / size.masked_fill(Tensor(size._raw == 0), 1),)
 
-    return with_gradient(Tensor(np.abs(input._raw)), (input,), "AbsBackward0", gradient, save=True)
+    return with_gradient(Tensor(np.abs(input._raw)), (input,), catalogue()["abs"].node_name({}), gradient, save=True)
 
 
-@op(only=FUNCTION)
+@op(node="ViewAsRealBackward0", only=FUNCTION)
 def view_as_real(input: Tensor) -> Tensor:
     """Real and imaginary parts along a new last axis: a copy."""
     raw = np.stack([input._raw.real, input._raw.imag], axis=-1)
@@ -73,4 +74,4 @@ def view_as_real(input: Tensor) -> Tensor:
     def gradient(ct: Tensor) -> tuple[Tensor]:
         return (complex_(ct.select(-1, 0), ct.select(-1, 1)),)
 
-    return with_gradient(Tensor(raw), (input,), "ViewAsRealBackward0", gradient, tangent=view_as_real)
+    return with_gradient(Tensor(raw), (input,), view_as_real.node, gradient, tangent=view_as_real)

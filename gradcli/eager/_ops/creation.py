@@ -17,13 +17,13 @@ from gradcli.eager._engine.arguments import Number, Operand, Sizes, checked, siz
 from gradcli.eager._engine.record import cast
 from gradcli.eager._engine.rule_node import renamed
 from gradcli.eager._ops.elementwise import add, mul, without_rule
-from gradcli.eager._ops.table import FUNCTION, described, op, rows
+from gradcli.eager._ops.table import FUNCTION, Operation, described, op, rows
 
 
-def made(aliases: str = "", **columns: Any) -> Callable[[Callable[..., Any]], Callable[..., Tensor]]:
+def made(aliases: str = "", **columns: Any) -> Callable[[Callable[..., Any]], Operation[..., Tensor]]:
     """The row of a function that makes a tensor, or its array: it takes PyTorch's options of memory and gradients."""
 
-    def with_row(make: Callable[..., Any]) -> Callable[..., Tensor]:
+    def with_row(make: Callable[..., Any]) -> Operation[..., Tensor]:
         run = make if make.__name__ in _FREE else checked(make)
 
         @functools.wraps(make)
@@ -62,8 +62,7 @@ def tensor(data: Any, *, dtype: Any = None, **options: Any) -> Tensor:
     Raises ValueError for rows of different lengths, RuntimeError for a format that cannot require grad.
     """
     found = _copied(data, dtype=dtype, **options)
-    if events.current is not None:
-        events.current.cut("torch.tensor()", data if isinstance(data, (list, tuple)) else (data,), found)
+    events.report("cut", "torch.tensor()", data if isinstance(data, (list, tuple)) else (data,), found)
     return found
 
 
@@ -277,7 +276,7 @@ def randint(
     return found if dtype is None else found.astype(dtype.np)
 
 
-@made()
+@made(node="NormalBackward3")
 def normal(
     mean: Operand,
     std: Operand = 1.0,
@@ -300,7 +299,7 @@ def normal(
         raise RuntimeError("normal expects all elements of std >= 0.0")
     kind, shape = given[0].dtype, np.broadcast_shapes(*[x._raw.shape for x in given])
     found = add(mul(Tensor(np.asarray(source.randn(shape, kind.name))), std), mean)
-    return found.detach() if not any(x.requires_grad for x in given) else renamed(found, "NormalBackward3")
+    return found.detach() if not any(x.requires_grad for x in given) else renamed(found, normal.node)
 
 
 @made()

@@ -36,7 +36,9 @@ def _rows(names: str, other: str = "", least: int = 0, **columns: Any) -> dict[s
     for one in names.split():
         name, _, alias = one.partition("=")
         name, _, ours = name.partition(":")
-        found[name] = op(alias, **columns)(_of(name, catalogue()[ours or name], other, least=least))
+        primitive = catalogue()[ours or name]
+        node = "" if primitive.kind == "nondifferentiable" else primitive.node_name({})
+        found[name] = op(alias, node=node, **columns)(_of(name, primitive, other, least=least))
     return found
 
 
@@ -87,7 +89,7 @@ ROWS: dict[str, Any] = {
         inplace=True,
     ),
     **_rows("floor ceil trunc=fix round", inplace=True, least=1),
-    "abs": op("absolute", inplace=True)(_of("abs", catalogue()["abs"], least=1, of_complex=abs_)),
+    "abs": op("absolute", node="AbsBackward0", inplace=True)(_of("abs", catalogue()["abs"], least=1, of_complex=abs_)),
     **_rows("atan2=arctan2", "Tensor", inplace=True),
     **_rows("hypot", "Tensor", inplace=True, least=2),
     **_rows("xlogy", "Operand", inplace=True),
@@ -172,15 +174,20 @@ def equal(input: Tensor, other: Tensor) -> bool:
 def _scaled_sum(name: str, sign: int) -> Any:
     """`add` and `sub`, whose `alpha` is a factor of the second operand."""
 
+    primitive = catalogue()[name]
+    node = primitive.node_name({})
+
     def long_way(input: Any, other: Any, *, alpha: float = 1) -> Tensor:
         xs = (as_tensor_or_number(input), as_tensor_or_number(other))
         if alpha != 1:
-            node = f"{name.capitalize()}Backward0"
             return record(_add_scaled, xs, {"alpha": sign * alpha}, node, pointwise=True, keep_integer=True)
-        return apply(catalogue()[name], xs, {})
+        return apply(primitive, xs, {})
 
-    row, summary = op("subtract" if sign < 0 else "", inplace=True), f"input {'-' if sign < 0 else '+'} alpha * other."
-    found = fastpath.binary(name, catalogue()[name], f"{name.capitalize()}Backward0", long_way, True)
+    row, summary = (
+        op("subtract" if sign < 0 else "", node=node, inplace=True),
+        f"input {'-' if sign < 0 else '+'} alpha * other.",
+    )
+    found = fastpath.binary(name, primitive, node, long_way, True)
     return row(described(found, name, summary, input="Operand", other="Operand"))
 
 
@@ -196,8 +203,8 @@ def _div(input: Any, other: Any) -> Tensor:
 
 
 add, sub = _scaled_sum("add", 1), _scaled_sum("sub", -1)
-mul = op("multiply", inplace=True)(_of("mul", catalogue()["mul"], "Operand"))
-true_divide = op(name="true_divide", inplace=True)(_of("div", catalogue()["div"], "Operand", _div))
+mul = op("multiply", node="MulBackward0", inplace=True)(_of("mul", catalogue()["mul"], "Operand"))
+true_divide = op(name="true_divide", node="DivBackward0", inplace=True)(_of("div", catalogue()["div"], "Operand", _div))
 
 
 @formula(only=FUNCTION, whole=True, variant="input")
@@ -206,7 +213,7 @@ def rsub(input: Tensor, other: Operand) -> Any:
     return other - input
 
 
-@op("divide", inplace=True)
+@op("divide", node="DivBackward0 DivBackward2", inplace=True)
 def div(input: Operand, other: Operand, *, rounding_mode: str | None = None) -> Tensor:
     """input / other; rounded down ('floor') or towards zero ('trunc') where that is requested."""
     if rounding_mode is None:
@@ -218,7 +225,7 @@ def div(input: Operand, other: Operand, *, rounding_mode: str | None = None) -> 
     if rounding_mode == "floor" and input.dtype.kind < 2:
         return _floor_divide(input, other)
     xs = (input, as_tensor_or_number(other))
-    found = record(_rounded, xs, {"name": rounding_mode}, "DivBackward2", pointwise=True)
+    found = record(_rounded, xs, {"name": rounding_mode}, div.row.nodes[1], pointwise=True)
     whole = input.dtype.kind < 2 and not isinstance(other, float)
     return cast(found, input.dtype) if whole else found
 
@@ -227,7 +234,7 @@ def _rounded(x: Any, y: Any, *, name: str) -> Any:
     return catalogue()[name](x / y)
 
 
-@op(inplace=True)
+@op(node="PowBackward0 PowBackward1 PowBackward2", inplace=True)
 def pow(input: Any, exponent: Operand) -> Tensor:
     """input ** exponent; whole exponents are exact products where they are small."""
     base, other = as_tensor_or_number(input), as_tensor_or_number(exponent)
@@ -243,16 +250,16 @@ def pow(input: Any, exponent: Operand) -> Tensor:
                 raise RuntimeError("Integers to negative integer powers are not allowed.")
             return Tensor(np.asarray(base._array**times))
         if not isinstance(other, Tensor):
-            return record(catalogue()["pow"], (base, other), {}, "PowBackward0", edges=1)
-        return record(catalogue()["pow"], (base, other), {}, "PowBackward1")
+            return record(catalogue()["pow"], (base, other), {}, pow.node, edges=1)
+        return record(catalogue()["pow"], (base, other), {}, pow.row.nodes[1])
     if type(base) is int and other.dtype.kind < 2:
         n = other._array.astype(np.int64)
         below = 0 if abs(base) != 1 else np.where(n % 2, base, 1)  # what is left of 1/base**n
         return Tensor(np.asarray(np.where(n < 0, below, base ** np.maximum(n, 0))))
-    return record(catalogue()["pow"], (base, other), {}, "PowBackward2", edges=(1,))
+    return record(catalogue()["pow"], (base, other), {}, pow.row.nodes[2], edges=(1,))
 
 
-@op(only=FUNCTION)
+@op(node="WhereBackward0", only=FUNCTION)
 def where(condition: Tensor, input: Operand | None = None, other: Operand | None = None) -> Any:
     """The entries of `input` where the condition holds, else those of `other`; without them, where it holds."""
     if (input is None) is not (other is None):
@@ -261,7 +268,7 @@ def where(condition: Tensor, input: Operand | None = None, other: Operand | None
         return condition.nonzero(as_tuple=True)
     need_mask(condition, "where")
     xs = (condition, as_tensor_or_number(input), as_tensor_or_number(other))
-    return record(catalogue()["where"], xs, {}, "WhereBackward0")
+    return record(catalogue()["where"], xs, {}, where.node)
 
 
 def need_mask(mask: Tensor, name: str) -> None:
@@ -270,17 +277,17 @@ def need_mask(mask: Tensor, name: str) -> None:
         raise RuntimeError(f"{name}() only supports boolean masks, but got a mask of dtype {mask.dtype}: use .bool()")
 
 
-@op(inplace=True, saves="mask value self")
+@op(node="MaskedFillBackward0", inplace=True, saves="mask value self")
 def masked_fill(input: Tensor, mask: Tensor, value: Operand) -> Tensor:
     """A number where the mask holds, else the entries of `input`; RuntimeError for a mask of another dtype."""
     need_mask(mask, "masked_fill")
     if input.dtype.kind < 2 and isinstance(value, (int, float)):
         value = input._raw.dtype.type(value).item()
     xs = (mask, as_tensor_or_number(value), input)
-    return record(catalogue()["where"], xs, {}, "MaskedFillBackward0", edges=(2,))
+    return record(catalogue()["where"], xs, {}, masked_fill.node, edges=(2,))
 
 
-@op("clip", inplace=True)
+@op("clip", node="ClampBackward0 ClampBackward1", inplace=True)
 def clamp(input: Tensor, min: Operand | None = None, max: Operand | None = None) -> Tensor:
     """Entries held between two bounds, either of which may be missing."""
     if min is None and max is None:
@@ -293,25 +300,21 @@ def clamp(input: Tensor, min: Operand | None = None, max: Operand | None = None)
     if kind.kind in "iu":
         bounds = [x._array if isinstance(x, Tensor) else x for x in (min, max)]
         return Tensor(np.clip(input._array, *bounds).astype(kind))
-    name = "ClampBackward1" if numbers else "ClampBackward0"
-    return bounded(input, low, high, name, edges=1 if numbers else None, keep_integer=False)
+    return bounded(input, low, high, clamp.row.nodes[numbers], edges=1 if numbers else None, keep_integer=False)
 
 
 def bounded(x: Tensor, low: Operand, high: Operand, name: str, edges: Any, keep_integer: bool) -> Tensor:
     """Entries held between two bounds; in a recording, an infinite one is left out, which proofs do not allow."""
+    how: dict[str, Any] = {"pointwise": True, "edges": edges, "keep_integer": keep_integer}
     if tracer.current is not None:
-        for one, other, infinite, held in ((high, low, np.inf, _at_least), (low, high, -np.inf, _at_most)):
+        for one, other, infinite, beyond in ((high, low, np.inf, "less"), (low, high, -np.inf, "greater")):
             if not isinstance(one, Tensor) and one == infinite and (isinstance(other, Tensor) or np.isfinite(other)):
-                return record(held, (x, other), {}, name, pointwise=True, edges=edges, keep_integer=keep_integer)
-    return record(operation("clamp"), (x, low, high), {}, name, pointwise=True, edges=edges, keep_integer=keep_integer)
+                return record(_held, (x, other), {"beyond": beyond}, name, **how)
+    return record(operation("clamp"), (x, low, high), {}, name, **how)
 
 
-def _at_least(x: Any, low: Any) -> Any:
-    return catalogue()["where"](catalogue()["less"](x, low), low, x)
-
-
-def _at_most(x: Any, high: Any) -> Any:
-    return catalogue()["where"](catalogue()["greater"](x, high), high, x)
+def _held(x: Any, bound: Any, *, beyond: str) -> Any:
+    return catalogue()["where"](catalogue()[beyond](x, bound), bound, x)
 
 
 @formula(inplace=True)
@@ -321,17 +324,17 @@ def logit(input: Tensor, eps: float | None = None) -> Any:
     return declared("log", x / (1 - x))
 
 
-@op(inplace=True, saves="self min max")
+@op(node="ClampMinBackward0 ClampMinBackward1", inplace=True, saves="self min max")
 def clamp_min(input: Tensor, min: Operand) -> Tensor:
     """Entries held above a bound."""
     if input.dtype.kind < 2:
         return clamp(input, min)
     tensor = isinstance(min, Tensor)
     edges = (0, 1) if tensor else 1
-    return bounded(input, min, math.inf, f"ClampMinBackward{int(tensor)}", edges=edges, keep_integer=True)
+    return bounded(input, min, math.inf, clamp_min.row.nodes[tensor], edges=edges, keep_integer=True)
 
 
-@op(inplace=True)
+@op(node="NanToNumBackward0", inplace=True)
 def nan_to_num(input: Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:
     """NaN and infinities replaced by numbers."""
     raw = input._raw
@@ -339,7 +342,7 @@ def nan_to_num(input: Tensor, nan: float = 0.0, posinf: float | None = None, neg
         return input
     value = np.nan_to_num(raw, nan=nan, posinf=posinf, neginf=neginf)
     xs = (Tensor(np.isfinite(raw)), input, Tensor(value))
-    return record(catalogue()["where"], xs, {}, "NanToNumBackward0", edges=(1,))
+    return record(catalogue()["where"], xs, {}, nan_to_num.node, edges=(1,))
 
 
 def without_rule(found: Tensor, xs: tuple[Any, ...], name: str) -> Tensor:
@@ -375,7 +378,7 @@ def _floor_divide(input: Any, other: Any) -> Tensor:
             raise RuntimeError("ZeroDivisionError: integer division by zero")
         return Tensor(np.floor_divide(np.asarray(one._raw), np.asarray(two._raw)))
     xs = tuple([x.detach() if isinstance(x, Tensor) else x for x in (input, other)])
-    return Tensor(np.floor(record(catalogue()["div"], xs, {}, "DivBackward0")._raw))
+    return Tensor(np.floor(apply(catalogue()["div"], xs, {})._raw))
 
 
 def _need_bits(name: str, *xs: Any) -> None:
@@ -391,15 +394,15 @@ def _bitwise(name: str) -> Any:
     ufunc = getattr(np, f"bitwise_{name}")
 
     def function(input: Tensor, other: Operand) -> Tensor:
-        if tracer.current is not None and all(isinstance(x, Tensor) and x.dtype is dtypes.bool for x in (input, other)):
-            if tracer.traced((input, other)):
-                both, only = (record(catalogue()[one], (input, other), {}, one) for one in ("or", "and"))
-                if name == "xor":
-                    return record(catalogue()["and"], (both, bitwise_not(only)), {}, "xor")
-                return both if name == "or" else only
-        _need_bits(f"bitwise_{name}", input, other)
+        xs = (input, other)
+        if tracer.traced(xs) and all(isinstance(x, Tensor) and x.dtype is dtypes.bool for x in xs):
+            both, only = (record(catalogue()[one], xs, {}, one) for one in ("or", "and"))
+            if name == "xor":
+                return record(catalogue()["and"], (both, bitwise_not(only)), {}, "xor")
+            return both if name == "or" else only
+        _need_bits(f"bitwise_{name}", *xs)
         right = other._array if isinstance(other, Tensor) else other
-        return noted(f"bitwise_{name}", (input, other), Tensor(np.asarray(ufunc(input._array, right))))
+        return noted(f"bitwise_{name}", xs, Tensor(np.asarray(ufunc(input._array, right))))
 
     return op(inplace=True)(described(function, f"bitwise_{name}", f"Bitwise {name} of whole numbers or truth values."))
 
@@ -410,7 +413,7 @@ bitwise_and, bitwise_or, bitwise_xor = _bitwise("and"), _bitwise("or"), _bitwise
 @op(inplace=True)
 def bitwise_not(input: Tensor) -> Tensor:
     """The opposite of each bit, or of truth values."""
-    if tracer.current is not None and tracer.traced((input,)) and input.dtype is dtypes.bool:
+    if tracer.traced((input,)) and input.dtype is dtypes.bool:
         return record(catalogue()["not"], (input,), {}, "bitwise_not")
     _need_bits("bitwise_not", input)
     return noted("bitwise_not", (input,), Tensor(np.asarray(np.invert(input._array))))

@@ -40,17 +40,17 @@ def selected(x: Any, *, axis: int, at: int) -> Any:
     return catalogue()["reshape"](sliced(x, axis=axis, start=at, step=1, size=1), shape=shape)
 
 
-@op()
+@op(node="SelectBackward0")
 def select(input: Tensor, dim: int, index: int) -> Tensor:
     """The part at one position of an axis."""
     axis = axis_of(dim, input.ndim)
     size = input.shape[axis]
     if not -size <= index < size:
         raise IndexError(f"index {index} is out of bounds for dimension {dim} with size {size}")
-    return viewed(input, selected, {"axis": axis, "at": index % size}, "SelectBackward0")
+    return viewed(input, selected, {"axis": axis, "at": index % size}, select.node)
 
 
-@op(node="Slice")
+@op(node="SliceBackward0")
 def narrow(input: Tensor, dim: int, start: int, length: int) -> Tensor:
     """The part of an axis from a position on."""
     size = input.shape[axis_of(dim, input.ndim)]
@@ -118,7 +118,7 @@ def part(x: Tensor, index: Any) -> Tensor:
             found = select(found, dim, int(item))
     if found is x:
         if not x.ndim or items == (Ellipsis,):
-            return viewed(x, itself, {}, "AliasBackward0")
+            return viewed(x, itself, {}, getitem.row.nodes[1])
         return narrow_by(x, 0, 0, 1, x.shape[0])
     return found
 
@@ -126,10 +126,10 @@ def part(x: Tensor, index: Any) -> Tensor:
 def narrow_by(x: Tensor, dim: int, start: int, step: int, size: int) -> Tensor:
     """A slice along one axis."""
     params = {"axis": axis_of(dim, x.ndim), "start": start, "step": step, "size": size}
-    return viewed(x, sliced, params, "SliceBackward0")
+    return viewed(x, sliced, params, narrow.node)
 
 
-@op(name="__getitem__", only=METHOD, fast=True, node="Index", saves="self indices")
+@op(name="__getitem__", only=METHOD, fast=True, node="IndexBackward0 AliasBackward0", saves="self indices")
 def getitem(x: Tensor, index: Any) -> Tensor:
     """x[index], for every index of PyTorch's."""
     items = _items(index)
@@ -164,7 +164,7 @@ def getitem(x: Tensor, index: Any) -> Tensor:
                 arrays.append(Tensor(np.asarray(one).astype(np.int64)))
     apart = tuple(range(1, len(arrays) + 1))
     params = {"layout": tuple(layout)}
-    return record(_gathered, (x, *arrays), params, "IndexBackward0", keep_integer=True, keep_dtype=apart)
+    return record(_gathered, (x, *arrays), params, getitem.node, keep_integer=True, keep_dtype=apart)
 
 
 def _need_bounds(array: Any, dim: int, size: int, least: int, error: type[Exception]) -> None:
@@ -178,13 +178,13 @@ def _gathered(x: Any, *arrays: Any, layout: tuple[Any, ...]) -> Any:
     return graph_index(x, tuple(items))
 
 
-def assignment(x: Tensor, index: Any, value: Any) -> tuple[Tensor, Any, Callable[[Tensor], Tensor] | None]:
+def assignment(x: Tensor, index: Any, value: Any, node: str) -> tuple[Tensor, Any, Callable[[Tensor], Tensor] | None]:
     """What `x[index] = value` changes, and how: plain indices copy a value into a view, others put entries.
 
-    The view, the value and None; or the tensor, the value and the function that puts its entries.
+    The view, the value and None; or the tensor, the value and the function that puts its entries, by a node.
     """
     items = _items(index)
-    recording = tracer.current is not None and tracer.traced((x, value))
+    recording = tracer.traced((x, value))
     if not recording and all(_is_plain(item) for item in items):
         target = part(x, index)
         return target, _without_leading_ones(value, target.ndim) if isinstance(value, Tensor) else value, None
@@ -192,7 +192,7 @@ def assignment(x: Tensor, index: Any, value: Any) -> tuple[Tensor, Any, Callable
     plain = [positions_of(item) if not (_is_plain(item) and not isinstance(item, Tensor)) else item for item in items]
     positions = numbers(x)[tuple(plain)]
     value = _without_leading_ones(value, positions.ndim)
-    return x, value, lambda old: placed(old, positions, value, "IndexPutBackward0")
+    return x, value, lambda old: placed(old, positions, value, node)
 
 
 def _without_leading_ones(value: Tensor, rank: int) -> Tensor:
@@ -257,10 +257,10 @@ def along(x: Tensor, dim: int, index: Tensor, name: str = "scatter") -> Any:
     return numbers(x)[tuple(places)]
 
 
-@op()
+@op(node="GatherBackward0")
 def gather(input: Tensor, dim: int, index: Tensor) -> Tensor:
     """For each position in an index tensor, the entry there along an axis."""
-    return picked(input, along(input, dim, index, "gather"), "GatherBackward0")
+    return picked(input, along(input, dim, index, "gather"), gather.node)
 
 
 @op()
@@ -274,27 +274,27 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
     return gather(input, dim, indices)
 
 
-@op()
+@op(node="IndexSelectBackward0")
 def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     """The parts of an axis at some positions."""
     need_index(index, "index_select")
-    return picked(input, _rows(input, dim, index), "IndexSelectBackward0")
+    return picked(input, _rows(input, dim, index), index_select.node)
 
 
-@op()
+@op(node="MaskedSelectBackward0")
 def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     """The entries where a mask holds, as a vector."""
     if mask._raw.dtype != np.bool_:
         raise RuntimeError("masked_select: expected a mask of dtype torch.bool")
     shape = np.broadcast_shapes(input._raw.shape, mask._raw.shape)
     positions = np.broadcast_to(numbers(input), shape)[np.broadcast_to(mask._array, shape)]
-    return picked(input, positions, "MaskedSelectBackward0")
+    return picked(input, positions, masked_select.node)
 
 
 # --- in order ------------------------------------------------------------------------------------------------
 
 
-@op()
+@op(node="TopkBackward0")
 def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
     """The k largest (or smallest) entries along an axis, and where they stood."""
     if not 0 <= k <= length_of(input, dim):
@@ -303,28 +303,28 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
         values, at = sort(input, dim, largest)
         axis = dim % input.ndim
         kept = tuple([slice(k) if i == axis else slice(None) for i in range(input.ndim)])
-        return found_at("TopkBackward0", part(values, kept), part(at, kept))
+        return found_at(topk.node, part(values, kept), part(at, kept))
     order = np.atleast_1d(order_along(input, dim, largest)._array)
-    return chosen(input, Tensor(np.take(order, range(k), axis=dim)), dim, "TopkBackward0")
+    return chosen(input, Tensor(np.take(order, range(k), axis=dim)), dim, topk.node)
 
 
-@op()
+@op(node="MedianBackward0 MedianBackward1")
 def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     """The middle entry, the lower one of two, or NaN if there is one; along an axis also where it stood.
 
     Without `dim`, entries that are equal to it share its gradient.
     """
     if dim is not None:
-        return chosen(input, Tensor(_middle(np.atleast_1d(input._array), dim)), dim, "MedianBackward1", keepdim)
+        return chosen(input, Tensor(_middle(np.atleast_1d(input._array), dim)), dim, median.row.nodes[1], keepdim)
     array = input._array.reshape(-1)
     if not array.size:
         return noted("median", (input,), Tensor(np.array(np.nan, array.dtype)))
     (at,) = _middle(array, 0)
     equal = np.flatnonzero((array == array[at]) | (array != array) & (array[at] != array[at]))
     if len(equal) == 1:
-        return picked(input, at, "MedianBackward0")
+        return picked(input, at, median.node)
     xs = (input, Tensor(np.array([at])), Tensor(equal))
-    return record(_shared, xs, {}, "MedianBackward0", keep_integer=True, keep_dtype=(1, 2))
+    return record(_shared, xs, {}, median.node, keep_integer=True, keep_dtype=(1, 2))
 
 
 def _middle(array: Any, axis: int) -> Any:
@@ -364,7 +364,7 @@ def placed(x: Tensor, positions: Any, source: Any, name: str, edges: int = 2) ->
             found = record(_placed, xs, {}, name, keep_integer=True, keep_dtype=(2, 3), edges=edges)
 
         def gradient(ct: Tensor) -> tuple[Tensor, Tensor]:
-            taken = picked(ct, positions, "IndexBackward0")
+            taken = picked(ct, positions, getitem.node)
             return where(hit, 0.0, ct), fitted_tensor(taken, given, source._raw.dtype)
 
         return with_gradient(found, (x, source), name, gradient)
@@ -389,14 +389,14 @@ def _added_at(x: Any, source: Any, at: Any, *, alpha: float) -> Any:
     return x + (put if alpha == 1 else put * alpha)
 
 
-@op(inplace=True)
+@op(node="ScatterBackward0 ScatterBackward1", inplace=True)
 def scatter(input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None) -> Tensor:
     """The tensor with entries of `src`, or a number, put at positions along an axis."""
     source = value if src is None else src
     positions = along(input, dim, index)
     if isinstance(source, Tensor):
-        return placed(input, positions, _part(source, index), "ScatterBackward0")
-    return placed(input, positions, source, "ScatterBackward1")
+        return placed(input, positions, _part(source, index), scatter.node)
+    return placed(input, positions, source, scatter.row.nodes[1])
 
 
 def _part(source: Tensor, index: Tensor) -> Tensor:
@@ -405,10 +405,10 @@ def _part(source: Tensor, index: Tensor) -> Tensor:
     return getitem(source, tuple(slice(n) for n in index._raw.shape))
 
 
-@op(inplace=True)
+@op(node="ScatterAddBackward0", inplace=True)
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """The tensor with entries of `src` added at positions along an axis."""
-    return added_at(input, along(input, dim, index), _part(src, index), "ScatterAddBackward0")
+    return added_at(input, along(input, dim, index), _part(src, index), scatter_add.node)
 
 
 def _rows(x: Tensor, dim: int, index: Tensor) -> Any:
@@ -418,8 +418,8 @@ def _rows(x: Tensor, dim: int, index: Tensor) -> Any:
     return np.take(numbers(x), array.reshape(-1), axis=dim) if x.ndim else numbers(x)
 
 
-@op(inplace=True)
+@op(node="IndexAddBackward0", inplace=True)
 def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: float = 1) -> Tensor:
     """The tensor with parts of `source` added at positions of an axis."""
     need_index(index, "index_add")
-    return added_at(input, _rows(input, dim, index), source, "IndexAddBackward0", alpha)
+    return added_at(input, _rows(input, dim, index), source, index_add.node, alpha)

@@ -25,12 +25,12 @@ from gradcli.eager._engine.rule_node import fitted_tensor, source_of
 from gradcli.eager._ops import indexing
 from gradcli.eager._ops.elementwise import where
 from gradcli.eager._ops.table import METHOD, described, op
-from gradcli.eager._ops.views import follow
+from gradcli.eager._ops.views import AS_STRIDED, clone, follow
 
 
 def change(x: Tensor, function: Callable[[Tensor], Tensor], others: tuple[Any, ...] = ()) -> Tensor:
     """Replace the entries of x by `function(old x)`; RuntimeError where PyTorch refuses it."""
-    if tracer.current is not None and tracer.traced((x, *others)):
+    if tracer.traced((x, *others)):
         return tracer.current.change(x, function)  # type: ignore[no-any-return]
     tracked = recording() and (x.requires_grad or any(isinstance(y, Tensor) and y.requires_grad for y in others))
     if tracked:
@@ -43,8 +43,7 @@ def change(x: Tensor, function: Callable[[Tensor], Tensor], others: tuple[Any, .
             before = Tensor(tangent._array.copy(), tangent.requires_grad)
             before._edge = tangent._current_edge()
             state.dual.give(old, before)
-        if events.current is not None:
-            events.current.same(old, x)
+        events.report("same", old, x)
     result = function(old)
     raw, new = x._array, result._raw
     if new.shape != raw.shape:
@@ -65,8 +64,7 @@ def change(x: Tensor, function: Callable[[Tensor], Tensor], others: tuple[Any, .
     tracked = tracked and result.requires_grad and x.dtype.kind >= 2
     if tracked:
         result = cast(result, x.dtype)
-    if events.current is not None:
-        events.current.changed(x, result, tracked)
+    events.report("changed", x, result, tracked)
     if tracked:
         rewrite(x, result)
     return x
@@ -135,12 +133,11 @@ def rewrite(x: Tensor, result: Tensor) -> None:
     inside, path = Tensor(hit), {"path": x._path}
 
     def gradient(ct: Tensor) -> tuple[Tensor | None, Tensor]:
-        inner = record(follow, (ct,), path, "AsStridedBackward0", keep_integer=True)
+        inner = record(follow, (ct,), path, AS_STRIDED, keep_integer=True)
         return None if old is None else where(inside, 0.0, ct), inner
 
-    noded((base,), GradientNode, "CopySlices", (old, written), gradient=gradient)
-    if events.current is not None:
-        events.current.of_node(base)
+    noded((base,), GradientNode, setitem.node, (old, written), gradient=gradient)
+    events.report("of_node", base)
     x._renew()
 
 
@@ -151,10 +148,9 @@ def renew(view: Tensor) -> None:
     refuse_made(view)
     view._seen = view._counter.value
     with modes.enable_grad():
-        fresh = record(follow, (base,), {"path": view._path}, "AsStridedBackward0", view=True, keep_integer=True)
+        fresh = record(follow, (base,), {"path": view._path}, AS_STRIDED, view=True, keep_integer=True)
     view._edge, view._requires = fresh._edge, fresh._requires
-    if events.current is not None:
-        events.current.same(view, fresh)
+    events.report("same", view, fresh)
 
 
 class OverwriteNode(GradientNode):
@@ -185,31 +181,30 @@ def overwritten(old: Tensor, value: Any, name: str, edges: int) -> Tensor:
         kind = old._array.dtype
         still = Tensor(np.zeros(old._array.shape, kind))
         if moved is not None:
-            moved = copied(fitted_tensor(moved, old._array.shape, kind), "CloneBackward0")
+            moved = copied(fitted_tensor(moved, old._array.shape, kind), clone.node)
         state.dual.give(result, still if moved is None else moved)
-    if events.current is not None:
-        events.current.operation(name, (old, value), result)
+    events.report("operation", name, (old, value), result)
     return result
 
 
-@op(only=METHOD)
+@op(node="CopyBackwards", only=METHOD)
 def copy_(self: Tensor, src: Operand, non_blocking: bool = False) -> Tensor:
     """Replace the entries by those of another tensor, repeated to the shape and changed to the format."""
-    return change(self, lambda old: overwritten(old, src, "CopyBackwards", 2), (src,))
+    return change(self, lambda old: overwritten(old, src, copy_.node, 2), (src,))
 
 
-@op()
+@op(node="ZeroBackward0")
 def zero_(self: Tensor) -> Tensor:
     """Replace the entries by zeros."""
     self._added = 0
-    return change(self, lambda old: overwritten(old, 0, "ZeroBackward0", 1))
+    return change(self, lambda old: overwritten(old, 0, zero_.node, 1))
 
 
-@op(node="Fill")
+@op(node="FillBackward2 FillBackward3")
 def fill_(self: Tensor, value: Operand) -> Tensor:
     """Replace the entries by a number, or by that of a 0-d tensor."""
-    name, edges = ("FillBackward3", 2) if isinstance(value, Tensor) else ("FillBackward2", 1)
-    return change(self, lambda old: overwritten(old, value, name, edges), (value,))
+    several = isinstance(value, Tensor)
+    return change(self, lambda old: overwritten(old, value, fill_.row.nodes[several], 1 + several), (value,))
 
 
 @op()
@@ -223,11 +218,12 @@ def detach_(self: Tensor) -> Tensor:
 
 
 def _drawn(name: str, node: str, draw: Callable[..., Any]) -> Any:
+    @op(name=name, node=node, only=METHOD)
     def in_place(self: Tensor, *args: Any, generator: Any = None, **options: Any) -> Tensor:
         drawn = Tensor(draw(generator or random.default_generator, self._array, *args, **options))
         return change(self, lambda old: overwritten(old, drawn, node, 1))
 
-    return op(only=METHOD)(described(in_place, name, f"Replace the entries by random numbers: `{name}`."))
+    return described(in_place, name, f"Replace the entries by random numbers: `{name}`.")
 
 
 def _random(source: Any, array: Any, low: int = 0, high: int | None = None) -> Any:
@@ -297,7 +293,7 @@ def form_of(function: Any) -> Callable[..., Tensor]:
     return described(in_place, f"{name}_", f"`{name}`, written into the tensor itself.")  # type: ignore[no-any-return]
 
 
-@op(only=METHOD)
+@op(node="FillDiagonalBackward0", only=METHOD)
 def fill_diagonal_(self: Tensor, fill_value: Operand, wrap: bool = False) -> Tensor:
     """Replace the entries of the diagonal by a number."""
     if self.ndim < 2:
@@ -305,15 +301,14 @@ def fill_diagonal_(self: Tensor, fill_value: Operand, wrap: bool = False) -> Ten
     positions = np.arange(min(self.shape)) * (
         self.shape[1] + 1 if self.ndim == 2 else sum(np.cumprod(self.shape[1:])) + 1
     )
-    return change(
-        self, lambda old: indexing.placed(old, positions, fill_value, "FillDiagonalBackward0", 1), (fill_value,)
-    )
+    node = fill_diagonal_.node
+    return change(self, lambda old: indexing.placed(old, positions, fill_value, node, 1), (fill_value,))
 
 
-@op(name="__setitem__", only=METHOD, fast=True, node="CopySlices")
+@op(name="__setitem__", only=METHOD, fast=True, node="CopySlices IndexPutBackward0")
 def setitem(x: Tensor, index: Any, value: Any) -> None:
     """x[index] = value."""
-    target, value, put = indexing.assignment(x, index, value)
+    target, value, put = indexing.assignment(x, index, value, setitem.row.nodes[1])
     if put is None:
         copy_(target, value)
     else:

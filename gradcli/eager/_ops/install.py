@@ -12,7 +12,7 @@ from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine import backward as sweep
 from gradcli.eager._engine import fastpath
 from gradcli.eager._engine.arguments import Operand, checked
-from gradcli.eager._engine.record import apply, cast, fitted, with_gradient
+from gradcli.eager._engine.record import TO_COPY, apply, cast, fitted, with_gradient
 from gradcli.eager._engine.rule_node import OPERANDS
 from gradcli.eager._ops import (
     complex_numbers,
@@ -59,7 +59,7 @@ def to(
 def _carried(x: Tensor, to: Any) -> Tensor:
     """A copy on another device; the gradient is carried back."""
     home = x.device
-    return with_gradient(Tensor(devices.moved(x._array, to)), (x,), "ToCopyBackward0", lambda ct: (_carried(ct, home),))
+    return with_gradient(Tensor(devices.moved(x._array, to)), (x,), TO_COPY, lambda ct: (_carried(ct, home),))
 
 
 def where(self: Tensor, condition: Tensor, other: Operand) -> Tensor:
@@ -201,7 +201,7 @@ def _is_found(name: str, row: Op, place: str) -> bool:
 
 def equip() -> None:
     """Give the tensor its methods and operators, and nodes the names of what they save."""
-    OPERANDS.update({function.row.kind: saved_by(function) for function in OPERATIONS.values()})
+    OPERANDS.update({node: saved_by(function) for function in OPERATIONS.values() for node in function.row.nodes})
     methods: dict[str, Any] = {
         name: function for name, function in OPERATIONS.items() if _is_found(name, function.row, METHOD)
     }

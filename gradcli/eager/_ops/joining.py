@@ -16,9 +16,9 @@ from gradcli.eager._engine.arguments import Dims, Sizes, Tensors, sizes
 from gradcli.eager._engine.record import GradientNode, declared, noded, operation, record
 from gradcli.eager._engine.rule_node import source_of
 from gradcli.eager._ops.elementwise import sub
-from gradcli.eager._ops.indexing import Shape, fixed, flat, narrow, numbers, picked, selected, sliced
+from gradcli.eager._ops.indexing import fixed, flat, index_select, narrow, numbers, picked, select, selected, sliced
 from gradcli.eager._ops.table import FUNCTION, METHOD, described, formula, op
-from gradcli.eager._ops.views import axis_of, clone, expand, length_of, permute, reshape, unsqueeze, view, viewed
+from gradcli.eager._ops.views import Shape, axis_of, clone, expand, length_of, permute, reshape, unsqueeze, view, viewed
 from gradcli.primitives import catalogue
 
 _TOGETHER = 256  # joined at once: the gradient of each part needs the sizes of all parts before it
@@ -32,14 +32,14 @@ def _joined(*xs: Any, axis: int) -> Any:
     return xs[0].bind(concat, xs, {"axis": axis})
 
 
-@op("concat concatenate", only=FUNCTION)
+@op("concat concatenate", node="CatBackward0", only=FUNCTION)
 def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     """Tensors joined along an axis that they have."""
     xs = _several(tensors, "cat")
     for i, x in enumerate(xs):
         if not x._raw.shape:
             raise RuntimeError(f"zero-dimensional tensor (at position {i}) cannot be concatenated; stack joins numbers")
-    return record(_joined, xs, {"axis": axis_of(dim, xs[0].ndim)}, "CatBackward0", keep_integer=True)
+    return record(_joined, xs, {"axis": axis_of(dim, xs[0].ndim)}, cat.node, keep_integer=True)
 
 
 def _stacked(*xs: Any, axis: int) -> Any:
@@ -49,13 +49,13 @@ def _stacked(*xs: Any, axis: int) -> Any:
     return _joined(*[catalogue()["reshape"](x, shape=tuple(shape)) for x in xs], axis=axis)
 
 
-@op(only=FUNCTION)
+@op(node="StackBackward0", only=FUNCTION)
 def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     """Tensors of one shape joined along a new axis."""
     xs = _several(tensors, "stack")
     if any(x._array.shape != xs[0]._array.shape for x in xs):
         raise RuntimeError("stack expects each tensor to be equal size")
-    return record(_stacked, xs, {"axis": axis_of(dim, xs[0].ndim + 1)}, "StackBackward0", keep_integer=True)
+    return record(_stacked, xs, {"axis": axis_of(dim, xs[0].ndim + 1)}, stack.node, keep_integer=True)
 
 
 def _several(tensors: Sequence[Tensor], what: str) -> tuple[Tensor, ...]:
@@ -67,10 +67,10 @@ def _several(tensors: Sequence[Tensor], what: str) -> tuple[Tensor, ...]:
     return xs
 
 
-@op()
+@op(node="FlipBackward0")
 def flip(input: Tensor, *given: Any, dims: Any = None) -> Tensor:
     """The entries in the opposite order along some axes."""
-    return record(operation("flip"), (input,), {"axis": sizes(given, dims, "dims")}, "FlipBackward0", keep_integer=True)
+    return record(operation("flip"), (input,), {"axis": sizes(given, dims, "dims")}, flip.node, keep_integer=True)
 
 
 @op("moveaxis")
@@ -101,7 +101,7 @@ def roll(input: Tensor, shifts: Sizes, dims: Dims = None) -> Any:
     return declared("roll", input, shift=shifts, axis=dims)
 
 
-@op(only=METHOD)
+@op(node="RepeatBackward0", only=METHOD)
 def repeat(input: Tensor, *given: Any, repeats: Any = None) -> Tensor:
     """The tensor repeated as a whole, so many times along each axis. RuntimeError for fewer numbers than axes."""
     times = sizes(given, repeats, "repeats")
@@ -112,7 +112,7 @@ def repeat(input: Tensor, *given: Any, repeats: Any = None) -> Tensor:
         )
     if any(n < 0 for n in times):
         raise RuntimeError(f"a tensor cannot be repeated a negative number of times: {list(times)}")
-    return record(operation("tile"), (input,), {"reps": times}, "RepeatBackward0", keep_integer=True)
+    return record(operation("tile"), (input,), {"reps": times}, repeat.node, keep_integer=True)
 
 
 @op()
@@ -149,15 +149,15 @@ def _parts(x: Tensor, axis: int, places: list[Any], name: str) -> tuple[Tensor, 
         parts = []
         for place in places:
             if isinstance(place, int):
-                parts.append(viewed(x, selected, {"axis": axis, "at": place}, "SelectBackward0"))
+                parts.append(viewed(x, selected, {"axis": axis, "at": place}, select.node))
             else:
                 params = {"axis": axis, "start": place.start, "step": 1, "size": len(place)}
-                parts.append(viewed(x, sliced, params, "SliceBackward0"))
+                parts.append(viewed(x, sliced, params, narrow.node))
     finally:
         events.current = watching
     if recording() and x.requires_grad:
         shapes, kind = [part._raw.shape for part in parts], x._raw.dtype
-        join = stack if name == "UnbindBackward0" else cat
+        join = stack if name == unbind.node else cat
 
         def gradient(*cts: Tensor | None) -> tuple[Tensor]:
             whole = [Tensor(np.zeros(shape, kind)) if ct is None else ct for ct, shape in zip(cts, shapes, strict=True)]
@@ -166,29 +166,28 @@ def _parts(x: Tensor, axis: int, places: list[Any], name: str) -> tuple[Tensor, 
         noded(tuple(parts), GradientNode, name, [source_of(x)], gradient=gradient)
     for part in parts:
         part._made = part._made or "several"
-        if events.current is not None:
-            events.current.operation(name, (x,), part)
+        events.report("operation", name, (x,), part)
     return tuple(parts)
 
 
-@op()
+@op(node="UnbindBackward0")
 def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     """The parts along an axis, one for each position; one node for all of them."""
     axis = axis_of(dim, input.ndim)
     if not input.ndim:
         input._current_edge()  # a view that may not be used says so first
         raise IndexError("a 0-d tensor cannot be unbound")
-    return _parts(input, axis, list(range(input.shape[axis])), "UnbindBackward0")
+    return _parts(input, axis, list(range(input.shape[axis])), unbind.node)
 
 
-@op()
+@op(node="SplitBackward0 SplitWithSizesBackward0")
 def split(tensor: Tensor, split_size_or_sections: Sizes, dim: int = 0) -> tuple[Tensor, ...]:
     """Parts of a size along an axis, the last one may be smaller; or parts of given sizes."""
-    return split_as(tensor, split_size_or_sections, dim, "SplitBackward0")
+    return split_as(tensor, split_size_or_sections, dim, split.node)
 
 
 def split_as(input: Tensor, split_size_or_sections: Sizes, dim: int, node: str) -> tuple[Tensor, ...]:
-    """`split`, with a name for its node."""
+    """`split`, with a name for the node of parts of one size."""
     if not input.ndim:
         raise RuntimeError("split expects at least a 1-dimensional tensor")
     axis = axis_of(dim, input.ndim)
@@ -200,7 +199,7 @@ def split_as(input: Tensor, split_size_or_sections: Sizes, dim: int, node: str) 
         each = max(each, 1)
         counts = [min(each, size - start) for start in range(0, size or 1, each)]
     else:
-        counts, node = list(split_size_or_sections), "SplitWithSizesBackward0"
+        counts, node = list(split_size_or_sections), split.row.nodes[1]
         if sum(counts) != size:
             raise RuntimeError(f"split_with_sizes expects sizes that sum to {size}, not {counts}")
     ends = list(itertools.accumulate(counts))
@@ -273,7 +272,7 @@ def diff(input: Tensor, n: int = 1, dim: int = -1) -> Tensor:
     return input
 
 
-@op()
+@op(node="DiagonalBackward0")
 def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """The diagonal of two axes, as the last axis: a view, or a copy that refuses writes."""
     rank = input.ndim
@@ -281,7 +280,7 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
     if one == two:
         raise RuntimeError("diagonal dimensions cannot be identical")
     axes = (*[i for i in range(-rank, 0) if i not in (one, two)], one, two)
-    found = viewed(input, _diagonal, {"axes": axes, "offset": offset}, "DiagonalBackward0")
+    found = viewed(input, _diagonal, {"axes": axes, "offset": offset}, diagonal.node)
     return found if found._base is not None else _copied(found)
 
 
@@ -301,24 +300,24 @@ def _copied(x: Tensor) -> Tensor:
     return fixed(x)
 
 
-@op()
+@op(node="DiagonalBackward0_copy")
 def diag(input: Tensor, diagonal: int = 0) -> Tensor:
     """The diagonal of a matrix, or the matrix with a vector on its diagonal."""
     if input.ndim == 1:
         return diag_embed(input, diagonal)
     if input.ndim != 2:
         raise RuntimeError(f"diag(): expected 1-D or 2-D tensor, got {input.ndim}-D")
-    return fixed(picked(input, np.diagonal(numbers(input), diagonal), "DiagonalBackward0_copy"))
+    return fixed(picked(input, np.diagonal(numbers(input), diagonal), diag.node))
 
 
-@op()
+@op(node="DiagEmbedBackward0")
 def diag_embed(input: Tensor, offset: int = 0) -> Tensor:
     """Matrices with the last axis on their diagonal."""
     size = input.shape[-1] + abs(offset)
     shape = (*input.shape[:-1], size, size)
     positions = np.diagonal(np.arange(np.prod(shape, dtype=np.int64)).reshape(shape), offset, -2, -1)
     at = Tensor(np.ascontiguousarray(positions).reshape(-1))
-    found = record(_embedded, (input, at), {"shape": shape}, "DiagEmbedBackward0", keep_integer=True, keep_dtype=(1,))
+    found = record(_embedded, (input, at), {"shape": shape}, diag_embed.node, keep_integer=True, keep_dtype=(1,))
     return fixed(found)
 
 
@@ -327,7 +326,7 @@ def _embedded(x: Any, at: Any, *, shape: Shape) -> Any:
     return catalogue()["reshape"](put, shape=shape)
 
 
-@op(only=METHOD)
+@op(node="UnfoldBackward0", only=METHOD)
 def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
     """Windows along an axis, one after the other, with the entries of each as the last axis."""
     axis = axis_of(dimension, input.ndim) + input.ndim
@@ -336,7 +335,7 @@ def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
             f"maximum size for tensor at dimension {dimension} is {input.shape[axis]} but size is {size}"
         )
     windows = np.lib.stride_tricks.sliding_window_view(numbers(input), size, axis=axis)
-    return _copied(picked(input, windows[(slice(None),) * axis + (slice(None, None, step),)], "UnfoldBackward0"))
+    return _copied(picked(input, windows[(slice(None),) * axis + (slice(None, None, step),)], unfold.node))
 
 
 @op()
@@ -347,7 +346,7 @@ def repeat_interleave(input: Tensor, repeats: Any, dim: int | None = None) -> Te
     if isinstance(repeats, Tensor):
         if repeats.dtype.name not in ("int32", "int64"):
             raise NotImplementedError(f"repeat_interleave is not implemented for repeats of dtype {repeats.dtype}")
-        return picked(input, np.repeat(numbers(input), repeats._array, axis=dim), "IndexSelectBackward0")
+        return picked(input, np.repeat(numbers(input), repeats._array, axis=dim), index_select.node)
     axis = axis_of(dim, input.ndim) + input.ndim
     wide = unsqueeze(input, axis + 1)
     before, size, after = input.shape[:axis], input.shape[axis], input.shape[axis + 1 :]

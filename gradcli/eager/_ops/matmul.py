@@ -18,28 +18,22 @@ from gradcli.eager._ops.elementwise import mul
 from gradcli.eager._ops.joining import diagonal
 from gradcli.eager._ops.reductions import graph_norm
 from gradcli.eager._ops.reductions import sum as summed
-from gradcli.eager._ops.table import FUNCTION, formula, op, rows
+from gradcli.eager._ops.table import FUNCTION, formula, op
 from gradcli.eager._ops.views import axis_of, expand, permute, reshape, squeeze, unsafe_view, unsqueeze, view
 from gradcli.primitives import catalogue
 from gradcli.primitives.broadcasting import stretch
 
-_PRODUCTS = {
-    "mm": ((2, 2), "two matrices"),
-    "mv": ((2, 1), "a matrix and a vector"),
-    "dot": ((1, 1), "two vectors: 1D tensors expected"),
-    "bmm": ((3, 3), "two stacks of matrices"),
-}
 
-
-def _product(name: str, one: Tensor, other: Tensor) -> Tensor:
+def _product(function: Any, ranks: tuple[int, int], what: str, one: Tensor, other: Tensor) -> Tensor:
+    """The product of operands of these ranks, recorded under the node of a function."""
+    name = function.row.name
     _tensors(name, one, other)
-    ranks, words = _PRODUCTS[name]
     if (one.ndim, other.ndim) != ranks:
-        raise RuntimeError(f"{name}() needs {words}")
+        raise RuntimeError(f"{name}() needs {what}")
     if one.dtype is not other.dtype:
         raise RuntimeError(f"matrix products need one dtype, not {one.dtype} and {other.dtype}")
     need_kind(name, (one, other), 1)
-    return record(operation("matmul"), (one, other), {}, f"{name.capitalize()}Backward0", keep_integer=True)
+    return record(operation("matmul"), (one, other), {}, function.node, keep_integer=True)
 
 
 def _tensors(name: str, one: Any, other: Any) -> None:
@@ -48,32 +42,41 @@ def _tensors(name: str, one: Any, other: Any) -> None:
             raise TypeError(f"{name}() needs two tensors, not {type(x).__name__}")
 
 
-_MM = (operation("matmul"), "MmBackward0", None, False)
-
-
-@op(fast=True)
+@op(node="MmBackward0", fast=True)
 def mm(input: Tensor, mat2: Tensor) -> Tensor:
     """The product of two matrices."""
     known = again(_MM, input, mat2)
-    return _product("mm", input, mat2) if known is None else known
+    return _product(mm, (2, 2), "two matrices", input, mat2) if known is None else known
 
 
-ROWS: dict[str, Any] = rows(
-    op,
-    {
-        "mv": ("A matrix times a vector.", lambda input, vec: _product("mv", input, vec)),
-        "dot": ("The sum of the products of two vectors.", lambda input, tensor: _product("dot", input, tensor)),
-        "bmm": ("The products of two stacks of matrices.", lambda input, mat2: _product("bmm", input, mat2)),
-        "vdot": (
-            "The sum of the products of two vectors, the first conjugated.",
-            lambda input, other: renamed(_product("dot", conj(input), other), "VdotBackward0"),
-        ),
-    },
-    fast=True,
-)
+_MM = (operation("matmul"), mm.node, None, False)
 
 
-@op(fast=True)
+@op(node="MvBackward0", fast=True)
+def mv(input: Tensor, vec: Tensor) -> Tensor:
+    """A matrix times a vector."""
+    return _product(mv, (2, 1), "a matrix and a vector", input, vec)
+
+
+@op(node="DotBackward0", fast=True)
+def dot(input: Tensor, tensor: Tensor) -> Tensor:
+    """The sum of the products of two vectors."""
+    return _product(dot, (1, 1), "two vectors: 1D tensors expected", input, tensor)
+
+
+@op(node="VdotBackward0", fast=True)
+def vdot(input: Tensor, other: Tensor) -> Tensor:
+    """The sum of the products of two vectors, the first conjugated."""
+    return renamed(dot(conj(input), other), vdot.node)
+
+
+@op(node="BmmBackward0", fast=True)
+def bmm(input: Tensor, mat2: Tensor) -> Tensor:
+    """The products of two stacks of matrices."""
+    return _product(bmm, (3, 3), "two stacks of matrices", input, mat2)
+
+
+@op(node="SqueezeBackward4", fast=True)
 def matmul(input: Tensor, other: Tensor) -> Tensor:
     """The matrix product, built from the same nodes as PyTorch builds it from."""
     known = again(_MM, input, other)
@@ -84,11 +87,11 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
     if 0 in ranks:
         raise RuntimeError("both arguments of matmul need to be at least 1D")
     if ranks == (1, 1):
-        return _product("dot", input, other)
+        return dot(input, other)
     if ranks == (2, 1):
-        return _product("mv", input, other)
+        return mv(input, other)
     if ranks == (1, 2):
-        return renamed(squeeze(mm(unsqueeze(input, 0), other), 0), "SqueezeBackward4")
+        return renamed(squeeze(mm(unsqueeze(input, 0), other), 0), matmul.node)
     if ranks == (2, 2):
         return mm(input, other)
     if ranks[0] == 1:
@@ -103,7 +106,7 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
     count = math.prod(stacks)
     left = reshape(expand(input, (*stacks, *input.shape[-2:])), (count, *input.shape[-2:]))
     right = reshape(expand(other, (*stacks, *other.shape[-2:])), (count, *other.shape[-2:]))
-    return unsafe_view(_product("bmm", left, right), (*stacks, input.shape[-2], other.shape[-1]))
+    return unsafe_view(bmm(left, right), (*stacks, input.shape[-2], other.shape[-1]))
 
 
 Shape = tuple[int, ...]
@@ -119,25 +122,25 @@ def added_product(x: Any, one: Any, other: Any, *, beta: float, alpha: float) ->
     return product if beta == 0 else _times(stretch(x, tuple(product.shape)), beta) + product
 
 
-def _added(name: str, ranks: tuple[int, int], xs: tuple[Tensor, Tensor, Tensor], **factors: float) -> Tensor:
-    input, one, other = xs
+def _added(function: Any, ranks: tuple[int, int], xs: tuple[Tensor, Tensor, Tensor], **factors: float) -> Tensor:
+    name, (input, one, other) = function.row.name, xs
     if (one.ndim, other.ndim) != ranks:
         raise RuntimeError(f"{name}() needs tensors of {ranks[0]} and {ranks[1]} dimensions after the first")
     if one.dtype is not other.dtype or input.dtype is not one.dtype:
         raise RuntimeError(f"{name}() needs one dtype, not {input.dtype}, {one.dtype} and {other.dtype}")
-    return record(added_product, xs, factors, f"{name.capitalize()}Backward0", keep_integer=True)
+    return record(added_product, xs, factors, function.node, keep_integer=True)
 
 
-@op(inplace=True)
+@op(node="AddmmBackward0", inplace=True)
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """beta * input + alpha * (the product of two matrices)."""
-    return _added("addmm", (2, 2), (input, mat1, mat2), beta=beta, alpha=alpha)
+    return _added(addmm, (2, 2), (input, mat1, mat2), beta=beta, alpha=alpha)
 
 
-@op(inplace=True)
+@op(node="BaddbmmBackward0", inplace=True)
 def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """beta * input + alpha * (the products of two stacks of matrices)."""
-    return _added("baddbmm", (3, 3), (input, batch1, batch2), beta=beta, alpha=alpha)
+    return _added(baddbmm, (3, 3), (input, batch1, batch2), beta=beta, alpha=alpha)
 
 
 @op("ger")
@@ -172,7 +175,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     one, other = permute(a, (*free_a, *left)), permute(b, (*right, *free_b))
     if not free_a and not free_b:
         rows = [x if x.ndim == 1 else reshape(x, (count,)) for x in (one, other)]
-        return reshape(_product("dot", *rows), ())
+        return reshape(dot(*rows), ())
     return reshape(mm(reshape(one, (-1, count)), reshape(other, (count, -1))), shape)
 
 
@@ -188,7 +191,7 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
     return unsafe_view(mul(left, right), shape)
 
 
-@formula(pointwise=False, whole=True, node="LinalgCross")
+@formula(pointwise=False, whole=True, node="LinalgCrossBackward0")
 def cross(input: Tensor, other: Tensor, dim: int = -1) -> Any:
     """The cross product of vectors of three entries."""
     axis = axis_of(dim, len(input.shape))
@@ -291,4 +294,4 @@ def _pair(left: Tensor, right: Tensor, out: list[int]) -> Tensor:
     other = reshape(permute(right, [*both, *out, *only_right, *only_left]), (lead, size, columns))
     order = [*both, *only_left, *out, *only_right]
     shape = [1 if i in out else max(left.shape[i], right.shape[i]) for i in order]
-    return permute(view(_product("bmm", one, other), tuple(shape)), [order.index(i) for i in range(rank)])
+    return permute(view(bmm(one, other), tuple(shape)), [order.index(i) for i in range(rank)])

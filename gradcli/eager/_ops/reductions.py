@@ -11,7 +11,7 @@ from gradcli.eager._core.events import noted
 from gradcli.eager._core.modes import warn
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine.arguments import Dims, Number, Operand, Order, Sizes, Spread
-from gradcli.eager._engine.record import cast, declared, fields, one_node, operation, record
+from gradcli.eager._engine.record import apply, cast, declared, fields, one_node, operation, record
 from gradcli.eager._ops.complex_numbers import abs_
 from gradcli.eager._ops.elementwise import ROWS
 from gradcli.eager._ops.table import FUNCTION, LINALG, described, formula, op
@@ -40,26 +40,27 @@ def converted(input: Tensor, dtype: dtypes.dtype | None, whole: bool = False) ->
     return cast(input, dtype)
 
 
-@op()
+@op(node="SumBackward0 SumBackward1")
 def sum(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: dtypes.dtype | None = None) -> Tensor:
     """The sum of the entries, over all axes or some."""
     input = converted(input, dtype, True)
-    found = reduced("sum", input, dim, keepdim, "SumBackward0" if dim is None else "SumBackward1", keep_integer=True)
+    found = reduced("sum", input, dim, keepdim, sum.row.nodes[dim is not None], keep_integer=True)
     return found if dtype is None else cast(found, dtype)
 
 
-@op()
+@op(node="MeanBackward0 MeanBackward1")
 def mean(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: dtypes.dtype | None = None) -> Tensor:
     """The average of the entries; RuntimeError for whole numbers."""
     input = converted(input, dtype)
     if input.dtype.kind < 2:
         raise RuntimeError(f"mean() needs a floating point dtype, and this is {input.dtype}")
-    return reduced("mean", input, dim, keepdim, "MeanBackward0" if dim is None else "MeanBackward1")
+    return reduced("mean", input, dim, keepdim, mean.row.nodes[dim is not None])
 
 
 def _spread_of(name: str, summary: str) -> Any:
     """`var` or `std`, divided by the number of entries less `correction`."""
 
+    @op(name=name, node=f"{name.capitalize()}Backward0")
     def function(
         input: Tensor, dim: Spread = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None
     ) -> Tensor:
@@ -68,39 +69,41 @@ def _spread_of(name: str, summary: str) -> Any:
         ddof = int(unbiased) if unbiased is not None else 1 if correction is None else correction
         if input.dtype.kind < 2:
             raise RuntimeError(f"{name} only supports floating point and complex dtypes, and this is {input.dtype}")
-        node = f"{name.capitalize()}Backward0"
         axes = axes_of(dim)
         along: Any = axes if isinstance(axes, tuple) else (axes,)
         if (input._raw.size if axes is None else np.prod([length_of(input, i) for i in along])) <= ddof:
             warn(f"{name}(): degrees of freedom is <= 0: no more entries than the correction", UserWarning)
-            return record(_undefined, (input,), {"axis": axes, "keepdims": keepdim}, node)
-        return reduced(name, input, dim, keepdim, node, ddof=ddof)
+            return record(_undefined, (input,), {"axis": axes, "keepdims": keepdim}, function.node)
+        return reduced(name, input, dim, keepdim, function.node, ddof=ddof)
 
-    return op()(described(function, name, summary))
+    return described(function, name, summary)
 
 
-def _with_mean(spread: Any, node: str) -> Any:
+def _with_mean(spread: Any) -> Any:
+    name = f"{spread.__name__}_mean"
+
+    @op(name=name, node=f"{spread.__name__.capitalize()}MeanBackward0", only=FUNCTION)
     def function(input: Tensor, dim: Spread = None, *args: Any, keepdim: bool = False, **options: Any) -> Any:
         middle = mean(input, None if isinstance(dim, bool) else dim, keepdim)
-        return one_node(node, spread(input, dim, *args, keepdim=keepdim, **options), middle)
+        return one_node(function.node, spread(input, dim, *args, keepdim=keepdim, **options), middle)
 
-    return op(only=FUNCTION)(described(function, f"{spread.__name__}_mean", f"`{spread.__name__}` and the mean."))
+    return described(function, name, f"`{spread.__name__}` and the mean.")
 
 
 var = _spread_of("var", "The variance, divided by the number of entries less `correction`.")
 std = _spread_of("std", "The square root of the variance.")
-var_mean, std_mean = _with_mean(var, "VarMeanBackward0"), _with_mean(std, "StdMeanBackward0")
+var_mean, std_mean = _with_mean(var), _with_mean(std)
 
 
 def _undefined(x: Any, *, axis: Any, keepdims: bool) -> Any:
     return declared("mean", (x - x) / (x - x), axis=axis, keepdims=keepdims)
 
 
-@op()
+@op(node="ProdBackward0 ProdBackward1")
 def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: dtypes.dtype | None = None) -> Tensor:
     """The product of the entries."""
     input = converted(input, dtype, True)
-    found = reduced("prod", input, dim, keepdim, "ProdBackward0" if dim is None else "ProdBackward1", keep_integer=True)
+    found = reduced("prod", input, dim, keepdim, prod.row.nodes[dim is not None], keep_integer=True)
     return found if dtype is None else cast(found, dtype)
 
 
@@ -194,20 +197,20 @@ def _taken(x: Any, index: Any, *, axis: int, kept: bool) -> Any:
 def _extreme(name: str, which: str) -> tuple[Any, Any]:
     """`max` and `argmax`, or `min` and `argmin`."""
 
+    @op(name=name, node=f"{name.capitalize()}Backward0 {name.capitalize()}Backward1")
     def function(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
         if isinstance(dim, Tensor):
             return ROWS[f"{name}imum"](input, dim)
         if dim is None:
-            return record(operation(name), (input,), {}, f"{name.capitalize()}Backward1", keep_integer=True)
+            return record(operation(name), (input,), {}, function.row.nodes[1], keep_integer=True)
         at = _positions(f"arg{name}", input, dim, keepdims=True)
-        return chosen(input, at, dim, f"{name.capitalize()}Backward0", keepdim)
+        return chosen(input, at, dim, function.node, keepdim)
 
     def position(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
         return noted(f"arg{name}", (input,), _positions(f"arg{name}", input, dim, keepdim))
 
     summary = f"The {which} entry; along an axis also its position; of two tensors entry by entry."
-    of_value = op()(described(function, name, summary))
-    return of_value, op()(
+    return described(function, name, summary), op()(
         described(position, f"arg{name}", f"The position of the {which} entry, the first of several.")
     )
 
@@ -215,16 +218,16 @@ def _extreme(name: str, which: str) -> tuple[Any, Any]:
 (max, argmax), (min, argmin) = _extreme("max", "largest"), _extreme("min", "smallest")
 
 
-@op()
+@op(node="SortBackward0")
 def sort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = False) -> Any:
     """The entries in order along an axis, and where they stood."""
-    return chosen(input, order_along(input, dim, descending), dim, "SortBackward0")
+    return chosen(input, order_along(input, dim, descending), dim, sort.node)
 
 
 def order_along(x: Tensor, dim: int, descending: bool) -> Tensor:
     """Where the entries of an ordered axis stood."""
-    if tracer.current is not None and tracer.traced((x,)):
-        keys = record(catalogue()["neg"], (x,), {}, "NegBackward0") if descending else x
+    if tracer.traced((x,)):
+        keys = apply(catalogue()["neg"], (x,), {}) if descending else x
         axis = dim - x._raw.ndim if dim >= 0 else dim
         return record(catalogue()["argsort"], (keys,), {"axis": axis}, "argsort")
     array = np.atleast_1d(x._array)
@@ -238,7 +241,7 @@ def order_along(x: Tensor, dim: int, descending: bool) -> Tensor:
 
 def _positions(name: str, x: Tensor, dim: int | None, keepdims: bool) -> Tensor:
     """The position of the largest or smallest entry: an operation of its own while a function is recorded."""
-    if tracer.current is not None and tracer.traced((x,)):
+    if tracer.traced((x,)):
         params = {"axis": dim, "keepdims": keepdims}
         return record(operation(name), (x,), params, name, keep_integer=True)
     if not x._raw.size and dim is None:
@@ -246,7 +249,7 @@ def _positions(name: str, x: Tensor, dim: int | None, keepdims: bool) -> Tensor:
     return Tensor(np.asarray(getattr(np, name)(x._array, axis=dim, keepdims=keepdims)))
 
 
-@op(only=LINALG, node="LinalgVectorNorm", saves="self")
+@op(only=LINALG, node="LinalgVectorNormBackward0", saves="self")
 def vector_norm(x: Tensor, ord: Number = 2, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """The p-norm of the entries: the p-th root of the sum of p-th powers; the largest for inf, the count for 0."""
     x = converted(x, dtype)
@@ -255,7 +258,7 @@ def vector_norm(x: Tensor, ord: Number = 2, dim: Dims = None, keepdim: bool = Fa
     if x.dtype.kind == 3:
         x = abs_(x)
     params = {"ord": float(ord), "axis": axes_of(dim), "keepdims": keepdim}
-    return record(graph_norm, (x,), params, "LinalgVectorNormBackward0")
+    return record(graph_norm, (x,), params, vector_norm.node)
 
 
 def graph_norm(x: Any, *, ord: float, axis: Any, keepdims: bool) -> Any:
@@ -274,7 +277,7 @@ def graph_norm(x: Any, *, ord: float, axis: Any, keepdims: bool) -> Any:
     return known["pow"](total, 1 / ord)
 
 
-@op(node="LinalgVectorNorm")
+@op()
 def norm(
     input: Tensor, p: Order = "fro", dim: Dims = None, keepdim: bool = False, dtype: dtypes.dtype | None = None
 ) -> Tensor:

@@ -2,7 +2,8 @@
 
 `@op(...)` above a function is its row. `@formula(...)` is the row of a function that is a formula: it is called with
 nodes of a graph, and what it returns is one node of PyTorch's. `install.py` makes the names of `torch`, the methods and
-the `_` forms from the rows; the checks of arguments and the names of what nodes save read them too.
+the `_` forms from the rows; the checks of arguments and the names of what nodes save read them too. No function names
+a node: `cat.node` is that of the row of `cat`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 
@@ -20,7 +21,8 @@ from gradcli.eager._engine.arguments import need_kind
 from gradcli.eager._engine.plan import limited
 from gradcli.eager._engine.record import cast, record
 
-F = TypeVar("F", bound="Callable[..., Any]")
+P = ParamSpec("P")
+R = TypeVar("R", covariant=True)
 
 FUNCTION, METHOD, LINALG, LAYER = "function", "method", "linalg", "layer"  # `only`
 
@@ -31,17 +33,17 @@ class Op:
 
     `only`: FUNCTION or METHOD where it is not both; LINALG where `torch.linalg` alone has the name, and `torch` the
     aliases; LAYER for what `torch.nn.functional` has. `inplace`: whether it has a `_` form, which writes the entries
-    into the tensor. `fast`: the method checks its arguments by itself. `node`: how the names of its nodes begin,
-    where that is not its own name. `saves`: what PyTorch calls the operands of the node, separated by spaces, where
-    they are not the tensors among the arguments in their order.
+    into the tensor. `fast`: the method checks its arguments by itself. `nodes`: PyTorch's names of the nodes that it
+    leaves, where it has its own; which one, its arguments decide. `saves`: what PyTorch calls the operands of the node,
+    separated by spaces, where they are not the tensors among the arguments in their order.
     """
 
     name: str
     aliases: tuple[str, ...] = ()
+    nodes: tuple[str, ...] = ()
     only: str = ""
     inplace: bool = False
     fast: bool = False
-    node: str = ""
     saves: str = ""
 
     @property
@@ -49,18 +51,24 @@ class Op:
         """Its name and its aliases."""
         return (self.name, *self.aliases)
 
-    @property
-    def kind(self) -> str:
-        """How the names of its nodes begin: `Relu` of `ReluBackward0`."""
-        return self.node or self.name.title().replace("_", "")
+
+class Operation(Protocol[P, R]):
+    """A function with its row; `node` is the first of the row's nodes."""
+
+    __name__: str
+    row: Op
+    node: str
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
 
 
-def op(aliases: str = "", **columns: Any) -> Callable[[F], F]:
-    """The row of the function below; its name is the function's, `aliases` are separated by spaces."""
+def op(aliases: str = "", *, node: str = "", **columns: Any) -> Callable[[Callable[P, R]], Operation[P, R]]:
+    """The row of the function below, whose name it has; `aliases` and nodes are separated by spaces."""
 
-    def with_row(function: F) -> F:
+    def with_row(function: Any) -> Any:
         name = columns.pop("name", function.__name__)
-        function.row = Op(name, tuple(aliases.split()), **columns)  # type: ignore[attr-defined]
+        function.row = Op(name, tuple(aliases.split()), tuple(node.split()), **columns)
+        function.node = node.partition(" ")[0]
         return function
 
     return with_row
@@ -70,6 +78,8 @@ def formula(
     aliases: str = "", *, variant: str = "", whole: bool = False, pointwise: bool = True, least: int = 0, **columns: Any
 ) -> Callable[[Callable[..., Any]], Callable[..., Tensor]]:
     """The row of an operation that is a formula of declared operations: its tensors are operands, all else parameters.
+
+    Its node has its name.
 
     `variant`: the argument that gives the node the number 1, as in `FmodBackward1`: an operand that is a tensor, or a
     parameter that is not None. `whole`: whole numbers stay whole. `pointwise`: it works entry by entry. `least`: the
@@ -85,9 +95,9 @@ def formula(
         defaults = {name: arguments.parameters[name].default for name in parameters}
         places = len(names) - len(rule.__kwdefaults__ or ())
         count, known = len(operands), frozenset(parameters)
-        name = columns.pop("name", rule.__name__)
-        row = Op(name, tuple(aliases.split()), **columns)
-        kind = row.kind
+        name = rule.__name__
+        kind = name.title().replace("_", "")
+        nodes = columns.pop("node", f"{kind}Backward0 {kind}Backward1" if variant else f"{kind}Backward0").split()
 
         signatures: dict[Any, Any] = {}  # of what was recorded, by the parameters as they were given
 
@@ -111,7 +121,7 @@ def formula(
                 xs = (cast(xs[0], dtype), *xs[1:])
             need_kind(name, xs, least)
             several = isinstance(xs[operands.index(variant)], Tensor) if variant in operands else options.get(variant)
-            node = f"{kind}Backward{int(several is not None and several is not False)}"
+            node = nodes[several is not None and several is not False]
             edges = tuple([i for i, x in enumerate(xs) if isinstance(x, Tensor)])
             found = record(rule, xs, options, node, pointwise=pointwise, keep_integer=whole, edges=edges)
             if given is not None and dtype is None and len(edges) == count:
@@ -120,13 +130,13 @@ def formula(
 
         made: Any = function
         if pointwise and names == operands and count == 1:
-            made = fastpath.unary(name, rule, f"{kind}Backward0", function)
+            made = fastpath.unary(name, rule, nodes[0], function)
         elif pointwise and names == operands and count == 2 and variant:
-            of_number = f"{kind}Backward{operands.index(variant) ^ 1}"
-            made = fastpath.binary(name, rule, f"{kind}Backward1", function, of_number=of_number)
+            of_number = nodes[operands.index(variant) ^ 1]
+            made = fastpath.binary(name, rule, nodes[1], function, of_number=of_number)
         made = described(made, name, rule.__doc__ or "", **rule.__annotations__)
-        made.row, made.rule, made.__wrapped__ = row, rule, rule
-        return made  # type: ignore[no-any-return]
+        made.rule = made.__wrapped__ = rule
+        return op(aliases, node=" ".join(nodes), **columns)(made)
 
     return with_row
 

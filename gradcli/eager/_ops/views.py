@@ -55,6 +55,9 @@ def shared(x: Tensor, result: Tensor, function: Callable[..., Any], params: dict
     return result
 
 
+AS_STRIDED = "AsStridedBackward0"  # the node of `follow`
+
+
 def follow(x: Any, *, path: tuple[Any, ...]) -> Any:
     """The movements of a view, one after the other, in graph operations."""
     for function, items in path:
@@ -92,10 +95,10 @@ def _reshaped(x: Any, *, shape: Shape) -> Any:
     return catalogue()["reshape"](x, shape=shape)
 
 
-@op(only=METHOD, fast=True)
+@op(node="ViewBackward0 UnsafeViewBackward0", only=METHOD, fast=True)
 def view(input: Tensor, *given: Any) -> Tensor:
     """The same memory in another shape; RuntimeError where only a copy could have it."""
-    return _shared(input, sizes(given), "ViewBackward0")
+    return _shared(input, sizes(given), view.node)
 
 
 def _shared(x: Tensor, shape: Shape, node: str) -> Tensor:
@@ -108,19 +111,19 @@ def _shared(x: Tensor, shape: Shape, node: str) -> Tensor:
 
 def unsafe_view(x: Tensor, shape: Shape) -> Tensor:
     """A temporary result in another shape, without the bookkeeping of a view."""
-    found = _shared(x, shape, "UnsafeViewBackward0")
+    found = _shared(x, shape, view.row.nodes[1])
     if state.dual is not None:
         state.dual.look_up(found)
     found._base, found._path, found._special = None, (), found._own_tangent is not None
     return found
 
 
-@op(fast=True)
+@op(node="ReshapeAliasBackward0 ViewBackward0", fast=True)
 def reshape(input: Tensor, *given: Any, shape: Any = None) -> Tensor:
     """The entries in another shape: a view where possible, else a copy."""
     wanted = _complete(input._raw.size, sizes(given, shape, "shape"))
     if np.may_share_memory(input._array.reshape(wanted), input._array) or not input._array.size:
-        node = "ViewBackward0" if input._array.flags.c_contiguous else "ReshapeAliasBackward0"
+        node = reshape.row.nodes[input._array.flags.c_contiguous]
         return viewed(input, _reshaped, {"shape": wanted}, node)
     return unsafe_view(clone(input), wanted)
 
@@ -137,21 +140,21 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     return reshape(input, (*input.shape[:first], -1, *input.shape[last + 1 :]))
 
 
-@op()
+@op(node="SqueezeBackward0 SqueezeBackward1 SqueezeBackward2")
 def squeeze(input: Tensor, dim: Dims = None) -> Tensor:
     """Axes of size 1 removed: all of them, or one, or some."""
     rank, several = input.ndim, isinstance(dim, (tuple, list))
     gone = range(rank) if dim is None else [axis_of(d, rank) + rank for d in (dim if several else (dim,))]
     shape = tuple(n for i, n in enumerate(input.shape) if i not in gone or n != 1)
-    return viewed(input, _reshaped, {"shape": shape}, f"SqueezeBackward{0 if dim is None else 2 if several else 1}")
+    return viewed(input, _reshaped, {"shape": shape}, squeeze.row.nodes[(dim is not None) + several])
 
 
-@op()
+@op(node="UnsqueezeBackward0")
 def unsqueeze(input: Tensor, dim: int) -> Tensor:
     """A new axis of size 1."""
     at = axis_of(dim, input.ndim + 1) + input.ndim + 1
     shape = (*input.shape[:at], 1, *input.shape[at:])
-    return viewed(input, _reshaped, {"shape": tuple(shape)}, "UnsqueezeBackward0")
+    return viewed(input, _reshaped, {"shape": tuple(shape)}, unsqueeze.node)
 
 
 # --- order of axes ---------------------------------------------------------------------------------------
@@ -161,54 +164,49 @@ def _permuted(x: Any, *, axes: Shape) -> Any:
     return catalogue()["permute"](x, axes=axes) if axes else x
 
 
-@op()
+@op(node="PermuteBackward0")
 def permute(input: Tensor, *given: Any, dims: Any = None) -> Tensor:
     """The axes in another order."""
     wanted = sizes(given, dims, "dims")
     order = tuple([axis_of(dim, input.ndim) for dim in wanted])
     if sorted(order) != list(range(-input.ndim, 0)):
         raise RuntimeError(f"permute() needs each of the {input.ndim} axes once, not {wanted}")
-    return viewed(input, _permuted, {"axes": order}, "PermuteBackward0")
+    return viewed(input, _permuted, {"axes": order}, permute.node)
 
 
-@op("swapaxes swapdims")
+@op("swapaxes swapdims", node="TransposeBackward0 TransposeBackward1")
 def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
     """Two axes exchanged."""
-    return _exchanged(input, dim0, dim1, "TransposeBackward0")
-
-
-def _exchanged(x: Tensor, dim0: int, dim1: int, node: str) -> Tensor:
-    order = list(range(-x.ndim, 0))
-    one, other = axis_of(dim0, x.ndim), axis_of(dim1, x.ndim)
+    order = list(range(-input.ndim, 0))
+    one, other = axis_of(dim0, input.ndim), axis_of(dim1, input.ndim)
     if order:
         order[one], order[other] = order[other], order[one]
-    return viewed(x, _permuted, {"axes": tuple(order)}, node)
+    return viewed(input, _permuted, {"axes": tuple(order)}, transpose.node)
 
 
 _TURNED = {"axes": (-1, -2)}
 
 
-@op(fast=True)
+@op(node="TBackward0", fast=True)
 def t(input: Tensor) -> Tensor:
     """The transpose of a matrix; vectors and numbers as they are."""
-    if input._raw.ndim == 2:
-        return viewed(input, _permuted, _TURNED, "TBackward0")
-    if input.ndim > 2:
-        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but this has {input.ndim}")
-    return _exchanged(input, 0, min(1, max(input.ndim - 1, 0)), "TBackward0")
+    rank = input._raw.ndim
+    if rank > 2:
+        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but this has {rank}")
+    return viewed(input, _permuted, _TURNED if rank == 2 else {"axes": (-1,) * rank}, t.node)
 
 
 def reversed_axes(x: Tensor) -> Tensor:
     """`.T`: all axes in the opposite order; UserWarning unless it is a matrix."""
     if x.ndim not in (0, 2):
         once("T", ".T of a tensor that is not a matrix is deprecated: use .mT, or permute() for all axes")
-    return viewed(x, _permuted, {"axes": tuple(range(-1, -x.ndim - 1, -1))}, "PermuteBackward0")
+    return viewed(x, _permuted, {"axes": tuple(range(-1, -x.ndim - 1, -1))}, permute.node)
 
 
 # --- expand ----------------------------------------------------------------------------------------------
 
 
-@op(only=METHOD, fast=True)
+@op(node="ExpandBackward0", only=METHOD, fast=True)
 def expand(input: Tensor, *given: Any, size: Any = None, implicit: bool = False) -> Tensor:
     """Axes of size 1 repeated without memory of their own; -1 keeps a size."""
     wanted = list(sizes(given, size))
@@ -220,16 +218,16 @@ def expand(input: Tensor, *given: Any, size: Any = None, implicit: bool = False)
             wanted[i + extra] = n
         elif n not in (1, wanted[i + extra]):
             raise RuntimeError(f"expand() from {list(input.shape)} to {wanted}: the existing size must match, or be 1")
-    return viewed(input, stretch, {"shape": tuple(wanted)}, "ExpandBackward0")
+    return viewed(input, stretch, {"shape": tuple(wanted)}, expand.node)
 
 
 # --- copies ------------------------------------------------------------------------------------------------
 
 
-@op(fast=True)
+@op(node="CloneBackward0", fast=True)
 def clone(input: Tensor) -> Tensor:
     """The entries in memory of their own."""
-    return copied(input, "CloneBackward0")
+    return copied(input, clone.node)
 
 
 @op(only=METHOD, fast=True)
@@ -238,7 +236,7 @@ def contiguous(input: Tensor) -> Tensor:
     if input._array.flags.c_contiguous:
         return input
     found = clone(input)
-    found._array = np.ascontiguousarray(found._array)
+    found._raw = np.ascontiguousarray(found._array)
     return found
 
 

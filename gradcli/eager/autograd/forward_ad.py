@@ -21,7 +21,7 @@ from gradcli.eager._core.unsupported import room
 from gradcli.eager._engine.record import apply, cast, copied
 from gradcli.eager._engine.rule_node import number
 from gradcli.eager._ops.inplace import copy_
-from gradcli.eager._ops.views import expand, follow, view, viewed
+from gradcli.eager._ops.views import AS_STRIDED, clone, expand, follow, view, viewed
 
 
 class Level:
@@ -34,7 +34,7 @@ class Level:
     def give(self, x: Tensor, tangent: Tensor) -> None:
         """Make x a dual tensor."""
         if x._raw.ndim > 1 and tangent._raw.strides != x._raw.strides:  # a view of x must have one of the tangent
-            tangent = copied(tangent, "CloneBackward0")
+            tangent = copied(tangent, clone.node)
             laid_out = np.empty_like(x._raw, tangent._raw.dtype)
             laid_out[...] = tangent._raw
             tangent._raw = laid_out
@@ -52,7 +52,7 @@ class Level:
         if base is None or base._own_tangent is None:
             return
         with without_level(), enable_grad():
-            tangent = viewed(base._own_tangent, follow, {"path": path}, "AsStridedBackward0")
+            tangent = viewed(base._own_tangent, follow, {"path": path}, AS_STRIDED)
         self.give(x, tangent)
 
     def changed(self, x: Tensor, tangent: Tensor | None) -> None:
@@ -106,7 +106,7 @@ class Level:
             if tangent._raw.shape != result._raw.shape:
                 tangent = expand(tangent, result._raw.shape)
             if tangent._base is not None or any(tangent is one for one in tangents):
-                tangent = copied(tangent, "CloneBackward0")  # each is changed in place with its own tensor
+                tangent = copied(tangent, clone.node)  # each is changed in place with its own tensor
         self.give(result, tangent)
 
 

@@ -222,7 +222,7 @@ class Function:
         elif kwargs:
             args = _bound(cls.forward, (None, *args), kwargs, False)[1:]
         tensors = [x for x in args if isinstance(x, Tensor)]
-        if tracer.current is not None and tracer.traced(args):
+        if tracer.traced(args):
             return tracer.current.called(cls, args)
         tracked = recording() and any(x.requires_grad for x in tensors)
         node = cls._backward_cls(tuple(map(source_of, tensors)) if tracked else (), (), place())

@@ -148,8 +148,7 @@ def evaluated(nodes: Sequence[Node], kinds: Sequence[Any], given: Sequence[Given
         for node, kind, value in zip(nodes, kinds, found, strict=True)
     ]
     if recording() and any(x.requires_grad for x in xs):
-        node = class_named(BatchNode, "VmapBackward0")(tuple(map(source_of, xs)), tuple(xs), place())
-        assert isinstance(node, BatchNode)
+        node = VMAP(tuple(map(source_of, xs)), tuple(xs), place())
         node.outputs, node.nodes, node.size = len(results), nodes, size
         node.leaves = [(leaf, mapped) for leaf, _, mapped in needed]
         for i, result in enumerate(results):
@@ -190,6 +189,9 @@ class BatchNode(GradNode):
                 gradient = x if mapped else x.sum(0)
                 known[leaf] = gradient if create_graph else gradient._raw
         return [known.get(leaf) for leaf, _, _ in given]
+
+
+VMAP = class_named(BatchNode, "VmapBackward0")
 
 
 def spread(given: Any, tree: Any) -> list[Any]:

@@ -13,7 +13,6 @@ import itertools
 import math
 import types
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from types import NoneType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -59,9 +58,10 @@ def dense(x: Tensor) -> Tensor:
 def one_node(node: str, floating: bool = True, *, pointwise: bool = True) -> Callable[[Any], Any]:
     """Make a function of a layer from a formula of declared operations: it takes a tensor, and perhaps changes it.
 
-    Its arguments are those of the formula, which is called with nodes of a graph. `floating`: for floats only;
-    `pointwise`: the formula works entry by entry.
+    Its arguments are those of the formula, which is called with nodes of a graph. `node`: what PyTorch calls its node,
+    and where that differs, the one of the change. `floating`: for floats only; `pointwise`: it works entry by entry.
     """
+    nodes = node.split()
 
     def made(formula: Any) -> Any:
         names = list(inspect.signature(formula).parameters)[1:]
@@ -69,21 +69,24 @@ def one_node(node: str, floating: bool = True, *, pointwise: bool = True) -> Cal
         def function(input: Tensor, *args: Any, **options: Any) -> Tensor:
             options |= zip(names, args, strict=False)
             inplace = options.pop("inplace", False)
-            label = node.format(inplace=bool(inplace))
 
             def run(x: Tensor) -> Tensor:
-                found = record(formula, (x,), options, label, pointwise=pointwise)
+                found = record(formula, (x,), options, nodes[-1 if inplace else 0], pointwise=pointwise)
                 return found if pointwise else dense(found)
 
             return in_place.change(input, run) if inplace else run(input)
 
-        row = op(only=LAYER, node=node.partition("Backward")[0])
-        return checked(row(formula), floating=floating, call=function)
+        return checked(op(only=LAYER, node=node)(formula), floating=floating, call=function)
 
     return made
 
 
-needs_floats = partial(checked, floating=True)  # checks arguments too; NotImplementedError for whole numbers
+def records(node: str = "", floating: bool = False) -> Callable[[Any], Any]:
+    """The row of a function of a layer that records these nodes by itself, with a check of its arguments.
+
+    `floating`: NotImplementedError for whole numbers.
+    """
+    return lambda function: checked(op(only=LAYER, node=node)(function), floating=floating)
 
 
 def combined(operation: str, x: Any, y: Any) -> Any:
@@ -91,14 +94,12 @@ def combined(operation: str, x: Any, y: Any) -> Any:
     return declared(operation, *together(x, y, verb=operation))
 
 
-def with_number(operation: str, x: Tensor, number: float, node: str) -> Tensor:
+_WITH_NUMBER = {"add": "AddBackward1", "mul": "MulBackward1", "div": "DivBackward1"}
+
+
+def with_number(operation: str, x: Tensor, number: float) -> Tensor:
     """An operation of a tensor and a number that the node does not show, as PyTorch's own composites have them."""
-    return record(catalogue()[operation], (x, number), {}, node, edges=1)
-
-
-def shifted(x: Tensor, by: float) -> Tensor:
-    """The tensor plus a number that is not an operand."""
-    return with_number("add", x, by, "AddBackward1")
+    return record(catalogue()[operation], (x, number), {}, _WITH_NUMBER[operation], edges=1)
 
 
 def need_tensor(x: Any, function: str) -> Tensor:

@@ -52,8 +52,7 @@ class LBFGS(Optimizer):
             array = x._array
             array += distance * direction[start : start + array.size].reshape(array.shape)
             x._counter.bump(place())
-            if events.current is not None:
-                events.current.moved(x)
+            events.report("moved", x)
             start += array.size
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:

@@ -23,6 +23,7 @@ from gradcli.eager._engine.numpy_kernels import column_sums, product
 from gradcli.eager._engine.record import noded
 from gradcli.eager._engine.rule_node import renamed, source_of
 from gradcli.eager._ops.joining import cat, split_as, stack
+from gradcli.eager._ops.views import transpose
 from gradcli.eager.autograd.functional import grad
 from gradcli.eager.nn import init
 from gradcli.eager.nn._layer import Layer, weighted
@@ -40,8 +41,11 @@ Step = Callable[[Tensor, State, tuple[Any, Any]], State]
 Weights = Sequence[Any]  # for the input and the state, and the two biases, which may be None
 
 
+_GATES, _LAYER = "UnsafeSplitBackward0", "MkldnnRnnLayerBackward0"  # PyTorch's nodes of the gates, of an LSTM layer
+
+
 def _parts(x: Tensor, count: int) -> tuple[Tensor, ...]:
-    return split_as(x, x.shape[-1] // count, -1, "UnsafeSplitBackward0")
+    return split_as(x, x.shape[-1] // count, -1, _GATES)
 
 
 def _plain(nonlinearity: str) -> Step:
@@ -219,14 +223,13 @@ def _whole(x: Tensor, weights: Weights, state: State, reverse: bool) -> tuple[Te
         h, c = value(*_gates_of(row), c)
         hidden[t], cells[t] = h, c
     results = Tensor(hidden), Tensor(h), Tensor(c)
-    name = "MkldnnRnnLayerBackward0"
     if recording() and any(x is not None and x.requires_grad for x in xs):
         sources = [None if x is None else source_of(x) for x in xs]
         kept = (*xs, Tensor(gates), saved_result(hidden, results[0]._counter), Tensor(cells))
-        noded(results, LstmNode, name, sources, kept, outputs=3, reverse=reverse)
+        noded(results, LstmNode, _LAYER, sources, kept, outputs=3, reverse=reverse)
     if events.current is not None:
         for result in results:
-            events.current.operation(name, xs, result)
+            events.current.operation(_LAYER, xs, result)
     return results[0], results[1:]
 
 
@@ -315,7 +318,7 @@ class _Layers(_Recurrent):
             if single:
                 output, last = output.squeeze(1), tuple([one.squeeze(1) for one in last])
             elif self.batch_first:
-                output = renamed(output.transpose(0, 1), f"TransposeBackward{int(self.mode != 'LSTM')}")
+                output = renamed(output.transpose(0, 1), transpose.row.nodes[self.mode != "LSTM"])
         return output, last if len(last) > 1 else last[0]
 
     def _states(self, x: Tensor, batch: int, hx: Any, single: bool) -> State:

@@ -21,7 +21,7 @@ from gradcli.eager._ops import elementwise, reductions
 from gradcli.eager._ops import inplace as in_place
 from gradcli.eager._ops.creation import full
 from gradcli.eager._ops.table import described
-from gradcli.eager.nn._layer import Layer, layer, layers, need_tensor, one_node, weighted
+from gradcli.eager.nn._layer import Layer, layer, layers, need_tensor, one_node, records, weighted
 from gradcli.eager.nn.parameter import Parameter
 from gradcli.primitives.indexing import index
 
@@ -71,7 +71,7 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
     return declared("leaky_relu", input, negative_slope)
 
 
-@one_node("EluBackward{inplace:d}")
+@one_node("EluBackward0 EluBackward1")
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Any:
     """Positive entries as they are, others alpha*(exp(x) - 1)."""
     return declared("elu", input, alpha)
@@ -173,13 +173,13 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
 _prelu = partial(declared, "leaky_relu")
 
 
-@checked
+@records("PreluKernelBackward0")
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """Positive entries as they are, others times a learned slope, one for all or one for each channel."""
     if weight.numel() != 1 and (input.ndim < 2 or weight.numel() != input.shape[1]):
         raise RuntimeError(f"prelu: {weight.numel()} slopes do not fit an input of shape {list(input.shape)}")
     shape = (1, -1, *(1,) * (input.ndim - 2)) if input.ndim >= 2 else (1,) * input.ndim
-    return record(_prelu, (input, weight.reshape(shape)), {}, "PreluKernelBackward0", pointwise=True)
+    return record(_prelu, (input, weight.reshape(shape)), {}, prelu.node, pointwise=True)
 
 
 @one_node("GluBackward0", pointwise=False)

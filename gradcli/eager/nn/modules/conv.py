@@ -10,11 +10,11 @@ import math
 from typing import Any, ClassVar
 
 from gradcli.eager._core.tensor import Tensor
-from gradcli.eager._engine.arguments import checked
 from gradcli.eager._engine.record import declared, record
-from gradcli.eager._ops.table import LAYER, described, op
+from gradcli.eager._ops.table import described
+from gradcli.eager._ops.views import Shape as Sizes
 from gradcli.eager._ops.views import squeeze, unsqueeze
-from gradcli.eager.nn._layer import Affine, Sizes, Windows, combined, dense, layer, put, spread, taken, weighted
+from gradcli.eager.nn._layer import Affine, Windows, combined, dense, layer, put, records, spread, taken, weighted
 from gradcli.primitives.axes import reshaped
 from gradcli.primitives.movement import permute
 
@@ -117,7 +117,7 @@ def _convolution(
     xs = (input, weight, 0 if bias is None else bias)
     params = {"windows": windows, "groups": groups}
     formula = _spread_out if transposed else _convolved
-    return dense(record(formula, xs, params, "ConvolutionBackward0", keep_integer=not transposed))
+    return dense(record(formula, xs, params, conv1d.node, keep_integer=not transposed))
 
 
 def _conv(axes: int, images: str) -> Any:
@@ -142,7 +142,7 @@ def _conv(axes: int, images: str) -> Any:
     >>> {name}(x.view(1, 1, *ones, 3), filters.view(1, 1, *ones, 2)).flatten()
     tensor([-1., -2.])
     """
-    return checked(op(only=LAYER, node="Convolution")(described(convolve, name, doc)))
+    return records("ConvolutionBackward0")(described(convolve, name, doc))
 
 
 conv1d, conv2d, conv3d = _conv(1, "(N, C, L)"), _conv(2, "(N, C, H, W)"), _conv(3, "(N, C, D, H, W)")
@@ -162,7 +162,7 @@ def _conv_transpose(axes: int) -> Any:
         return _convolution(axes, (input, weight, bias), stride, padding, dilation, groups, output_padding)
 
     doc = f"""The transpose of `conv{axes}d`: each entry spreads its filter (C, O / groups, ...)."""
-    return checked(described(spread_out, f"conv_transpose{axes}d", doc))
+    return records("ConvolutionBackward0")(described(spread_out, f"conv_transpose{axes}d", doc))
 
 
 conv_transpose1d, conv_transpose2d, conv_transpose3d = _conv_transpose(1), _conv_transpose(2), _conv_transpose(3)

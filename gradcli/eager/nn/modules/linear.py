@@ -8,21 +8,20 @@ from typing import Any
 
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._core.tracer import known
-from gradcli.eager._engine.arguments import checked
 from gradcli.eager._engine.fastpath import again
 from gradcli.eager._engine.record import declared
 from gradcli.eager._ops import matmul, views
 from gradcli.eager.nn import init
-from gradcli.eager.nn._layer import Affine, Layer, fused, layer, need_tensor, weighted
+from gradcli.eager.nn._layer import Affine, Layer, fused, layer, need_tensor, records, weighted
 from gradcli.eager.nn._module import Module
 from gradcli.eager.nn.parameter import Parameter
 from gradcli.primitives.indexing import index
 
-_TURNED = (views._permuted, "TBackward0", None, True, *views._TURNED.values())
+_TURNED = (views._permuted, views.t.node, None, True, *views._TURNED.values())
 _PATH = ((views._permuted, tuple(views._TURNED.items())),)
 
 
-_ADDMM = (matmul.added_product, "AddmmBackward0", None, False, 1, 1)
+_ADDMM = (matmul.added_product, matmul.addmm.node, None, False, 1, 1)
 
 
 def _done_again(input: Any, weight: Any, bias: Any) -> Tensor | None:
@@ -118,7 +117,7 @@ def _rows(weight: Any, at: Any, *, padding: int | None) -> Any:
     return declared("where", mask, rows, declared("detach", rows))
 
 
-@checked
+@records("EmbeddingBackward0")
 def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None) -> Tensor:
     """Rows of a table, by their numbers; the row `padding_idx` gets no gradient.
 
@@ -130,7 +129,7 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None) -> 
     if numbers is not None and numbers.size and (numbers.min() < 0 or numbers.max() >= weight.shape[0]):
         raise IndexError("index out of range in self")
     padding = _place_of_padding(padding_idx, weight.shape[0])
-    return fused(_rows, (weight, input), "EmbeddingBackward0", keep_dtype=(1,), padding=padding)
+    return fused(_rows, (weight, input), embedding.node, keep_dtype=(1,), padding=padding)
 
 
 def _place_of_padding(index: int | None, count: int) -> int | None:

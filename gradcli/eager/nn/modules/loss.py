@@ -22,7 +22,8 @@ from gradcli.eager._ops import reductions
 from gradcli.eager._ops.creation import from_numpy
 from gradcli.eager._ops.elementwise import ROWS as POINTWISE
 from gradcli.eager._ops.reductions import norm
-from gradcli.eager.nn._layer import Layer, combined, fused, layers, need_tensor, needs_floats, shifted, with_number
+from gradcli.eager._ops.table import LAYER, op
+from gradcli.eager.nn._layer import Layer, combined, fused, layers, need_tensor, records, with_number
 from gradcli.primitives.positions import take_along
 
 
@@ -61,6 +62,7 @@ def _check(input: Tensor, target: Tensor, reduction: str) -> None:
 _mse, _huber = partial(declared, "mse_loss"), partial(declared, "huber_loss")
 
 
+@op(node="MseLossBackward0", only=LAYER)
 def mse_loss(input: Tensor, target: Tensor, *, reduction: str = "mean") -> Tensor:
     """The mean of squared differences; UserWarning where the shapes differ.
 
@@ -70,10 +72,10 @@ def mse_loss(input: Tensor, target: Tensor, *, reduction: str = "mean") -> Tenso
     _check(input, target, reduction)
     if input.dtype.kind < 2 and target.dtype.kind < 2:
         raise NotImplementedError(f"mse_loss is not implemented for {input.dtype}: it needs a floating-point dtype")
-    return fused(_mse, (input, target), "MseLossBackward0", reduction=reduction)
+    return fused(_mse, (input, target), mse_loss.node, reduction=reduction)
 
 
-@needs_floats
+@records(floating=True)
 def l1_loss(input: Tensor, target: Tensor, *, reduction: str = "mean") -> Tensor:
     """The mean of absolute differences; UserWarning where the shapes differ."""
     _check(input, target, reduction)
@@ -86,20 +88,20 @@ def _smooth_l1(x: Any, y: Any, *, reduction: str, beta: float) -> Any:
     return _reduced_in_graph(declared("where", size < beta, away * away / (2 * beta), size - beta / 2), reduction)
 
 
-@needs_floats
+@records("SmoothL1LossBackward0", floating=True)
 def smooth_l1_loss(input: Tensor, target: Tensor, *, reduction: str = "mean", beta: float = 1.0) -> Tensor:
     """Squares near the target, absolute differences beyond beta."""
     _check(input, target, reduction)
     if beta == 0:
         return l1_loss(input, target, reduction=reduction)
-    return fused(_smooth_l1, (input, target), "SmoothL1LossBackward0", reduction=reduction, beta=beta)
+    return fused(_smooth_l1, (input, target), smooth_l1_loss.node, reduction=reduction, beta=beta)
 
 
-@needs_floats
+@records("HuberLossBackward0", floating=True)
 def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0) -> Tensor:
     """Squares near the target, straight lines beyond delta."""
     _check(input, target, reduction)
-    return fused(_huber, (input, target), "HuberLossBackward0", reduction=reduction, delta=delta)
+    return fused(_huber, (input, target), huber_loss.node, reduction=reduction, delta=delta)
 
 
 # --- probabilities -----------------------------------------------------------------------------------------------
@@ -111,7 +113,7 @@ def _bce(p: Any, y: Any, *weights: Any, reduction: str) -> Any:
     return _reduced_in_graph(combined("mul", declared("binary_cross_entropy", p, y, "none"), weights[0]), reduction)
 
 
-@checked
+@records("BinaryCrossEntropyBackward0")
 def binary_cross_entropy(
     input: Tensor, target: Tensor, weight: Tensor | None = None, *, reduction: str = "mean"
 ) -> Tensor:
@@ -127,7 +129,7 @@ def binary_cross_entropy(
         raise RuntimeError("all elements of input should be between 0 and 1")
     _refuse_grad("binary_cross_entropy", weight=weight)
     weights = () if weight is None else (weight,)
-    return fused(_bce, (input, target, *weights), "BinaryCrossEntropyBackward0", edges=2, reduction=reduction)
+    return fused(_bce, (input, target, *weights), binary_cross_entropy.node, edges=2, reduction=reduction)
 
 
 def _bce_with_logits(z: Any, y: Any, *more: Any, reduction: str, given: tuple[bool, bool]) -> Any:
@@ -140,7 +142,7 @@ def _bce_with_logits(z: Any, y: Any, *more: Any, reduction: str, given: tuple[bo
     return _reduced_in_graph(loss if weight is None else combined("mul", loss, weight), reduction)
 
 
-@checked
+@records("BinaryCrossEntropyWithLogitsBackward0")
 def binary_cross_entropy_with_logits(
     input: Tensor,
     target: Tensor,
@@ -156,8 +158,8 @@ def binary_cross_entropy_with_logits(
     _refuse_grad("binary_cross_entropy_with_logits", weight=weight, pos_weight=pos_weight)
     more = tuple([x for x in (weight, pos_weight) if x is not None])
     given = (weight is not None, pos_weight is not None)
-    name = "BinaryCrossEntropyWithLogitsBackward0"
-    return fused(_bce_with_logits, (input, target, *more), name, edges=2, reduction=reduction, given=given)
+    node = binary_cross_entropy_with_logits.node
+    return fused(_bce_with_logits, (input, target, *more), node, edges=2, reduction=reduction, given=given)
 
 
 @checked
@@ -215,7 +217,7 @@ def _nll(x: Any, target: Any, *weights: Any, ignore: int | None, reduction: str)
     return total / declared("sum", weight)
 
 
-@checked
+@records("NllLossBackward0 NllLoss2DBackward0")
 def nll_loss(
     input: Tensor, target: Tensor, weight: Tensor | None = None, *, ignore_index: int = -100, reduction: str = "mean"
 ) -> Tensor:
@@ -238,11 +240,10 @@ def _of_classes(input: Tensor, target: Tensor, weight: Tensor | None, ignore_ind
     given = () if weight is None else (weight,)
     more: dict[str, Any] = {"ignore": ignore, "reduction": reduction, "edges": 1, "keep_dtype": (1,)}
     if input.ndim in (1, 2, 4):
-        name = "NllLoss2DBackward0" if input.ndim == 4 else "NllLossBackward0"
-        return fused(_nll, (input, target, *given), name, **more)
+        return fused(_nll, (input, target, *given), nll_loss.row.nodes[input.ndim == 4], **more)
     planes = (input.shape[0], 1, -1) if 0 not in input.shape else (input.shape[0], 1, 0)
     scores = input.reshape(*input.shape[:2], *planes[1:])
-    losses = fused(_nll, (scores, target.reshape(planes), *given), "NllLoss2DBackward0", **more)
+    losses = fused(_nll, (scores, target.reshape(planes), *given), nll_loss.row.nodes[1], **more)
     return losses.view(tuple(target.shape)) if reduction == "none" else losses
 
 
@@ -319,7 +320,7 @@ def _of_probabilities(
         loss = loss * _per_class(weight, scores, axis)
     total: Tensor = -loss.sum(axis) if reduction == "none" else -loss.sum()
     count = max(scores.numel() // scores.shape[axis], 1)
-    return with_number("div", total, count, "DivBackward1") if reduction == "mean" else total
+    return with_number("div", total, count) if reduction == "mean" else total
 
 
 def _smoothed(
@@ -339,7 +340,7 @@ def _smoothed(
             count = (weight.detach()[(target * kept).reshape(-1)] * kept.reshape(-1)).sum()
         soft = soft / count
     factors = ((hard, 1 - smoothing), (soft, smoothing / scores.shape[axis]))
-    one, other = [with_number("mul", x, factor, "MulBackward1") for x, factor in factors]
+    one, other = [with_number("mul", x, factor) for x, factor in factors]
     return one + other
 
 
@@ -363,11 +364,11 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
 # --- distances --------------------------------------------------------------------------------------------------------
 
 
-@checked
+@records("NormBackward1")
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
     """The p-norms of the differences of rows, each entry of a difference raised by eps."""
-    away = shifted(x1 - x2, eps)
-    return renamed(norm(away, p=p, dim=-1, keepdim=keepdim), "NormBackward1")
+    away = with_number("add", x1 - x2, eps)
+    return renamed(norm(away, p=p, dim=-1, keepdim=keepdim), pairwise_distance.node)
 
 
 @checked
@@ -387,7 +388,7 @@ def triplet_margin_loss(
     near, far = pairwise_distance(anchor, positive, p, eps), pairwise_distance(anchor, negative, p, eps)
     if swap:
         far = far.minimum(pairwise_distance(positive, negative, p, eps))
-    away = shifted(near, margin) - far
+    away = with_number("add", near, margin) - far
     return _reduced(away.clamp_min(0), reduction)
 
 

@@ -15,7 +15,7 @@ from gradcli.eager._engine.numpy_kernels import sums
 from gradcli.eager._engine.record import declared
 from gradcli.eager._ops.creation import ones, tensor, zeros
 from gradcli.eager.nn import init
-from gradcli.eager.nn._layer import Layer, combined, fused, layer, needs_floats, shifted, weighted
+from gradcli.eager.nn._layer import Layer, combined, fused, layer, records, weighted, with_number
 from gradcli.primitives.axes import reshaped
 
 
@@ -44,7 +44,7 @@ def _affine_of(x: Any, weight: Any, bias: Any) -> Any:
     return x if bias is None else combined("add", x, bias)
 
 
-@needs_floats
+@records("NativeLayerNormBackward0", floating=True)
 def layer_norm(
     input: Tensor,
     normalized_shape: Sequence[int],
@@ -54,7 +54,7 @@ def layer_norm(
 ) -> Tensor:
     """The last axes shifted to mean 0 and scaled to variance 1, then times `weight` plus `bias`."""
     xs = (input, 1.0 if weight is None else weight, 0.0 if bias is None else bias)
-    return fused(_layer_norm, xs, "NativeLayerNormBackward0", axes=_last_axes(input, normalized_shape), eps=eps)
+    return fused(_layer_norm, xs, layer_norm.node, axes=_last_axes(input, normalized_shape), eps=eps)
 
 
 def _last_axes(input: Tensor, normalized_shape: Sequence[int]) -> tuple[int, ...]:
@@ -80,7 +80,7 @@ def _by_channel(w: Any, x: Any) -> Any:
     return reshaped(w, tuple([n if i == 1 else 1 for i, n in enumerate(x.shape)])) if w.shape else w
 
 
-@needs_floats
+@records("NativeBatchNormBackward0", floating=True)
 def batch_norm(
     input: Tensor,
     running_mean: Tensor | None,
@@ -105,7 +105,7 @@ def batch_norm(
         raise RuntimeError("without training, running_mean and running_var must be given")
     xs = (input, 1.0 if weight is None else weight, 0.0 if bias is None else bias)
     running = () if training else (running_mean, running_var)
-    return fused(_batch_norm, (*xs, *running), "NativeBatchNormBackward0", edges=3, eps=eps)
+    return fused(_batch_norm, (*xs, *running), batch_norm.node, edges=3, eps=eps)
 
 
 def _follow(input: Tensor, mean: Tensor, var: Tensor, momentum: float, count: int) -> None:
@@ -128,7 +128,7 @@ def _group_norm(x: Any, weight: Any, bias: Any, *, groups: int, eps: float) -> A
     return _affine_of(scaled, _by_channel(weight, x), _by_channel(bias, x))
 
 
-@checked
+@records("NativeGroupNormBackward0")
 def group_norm(
     input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> Tensor:
@@ -143,7 +143,7 @@ def group_norm(
     if math.prod(input.shape[1:]) * input.shape[0] // num_groups <= 1:
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {input.shape}")
     xs = (input, 1.0 if weight is None else weight, 0.0 if bias is None else bias)
-    return fused(_group_norm, xs, "NativeGroupNormBackward0", groups=num_groups, eps=eps)
+    return fused(_group_norm, xs, group_norm.node, groups=num_groups, eps=eps)
 
 
 @checked
@@ -176,7 +176,7 @@ def rms_norm(
     axes = _last_axes(input, normalized_shape)
     small = float(np.finfo(input.dtype.np).eps) if eps is None else eps
     squares = input.pow(2).mean(axes, True)
-    scaled: Tensor = input * shifted(squares, small).rsqrt()
+    scaled: Tensor = input * with_number("add", squares, small).rsqrt()
     return scaled if weight is None else scaled * weight
 
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from gradcli.eager._core.modes import no_grad
 from gradcli.eager._core.tensor import Tensor
-from gradcli.eager._engine.arguments import checked, options
+from gradcli.eager._engine.arguments import options
 from gradcli.eager._engine.record import record
-from gradcli.eager.nn._layer import Layer, Sizes, fused, layer, picked, put, spread, taken
+from gradcli.eager.nn._layer import Layer, Sizes, fused, layer, picked, put, records, spread, taken
 
 
 def _framed(x: Any, *, before: Sizes, after: Sizes) -> Any:
@@ -25,7 +25,11 @@ def _framed(x: Any, *, before: Sizes, after: Sizes) -> Any:
     return put(x, tuple([max(low, 0) for low in before]), ones, full)
 
 
-@checked
+_KINDS = "ReflectionPad1D ReplicationPad1D ReflectionPad2D ReplicationPad2D ReflectionPad3D ReplicationPad3D"
+_NODES = ["ConstantPadNdBackward0", *[f"{kind}Backward0" for kind in _KINDS.split()]]
+
+
+@records(" ".join(_NODES))
 def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
     """A frame around the entries: (left, right) of the last axis, then of the one before it, and so on.
 
@@ -50,7 +54,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     if any(n + low + high < 0 for n, (low, high) in zip(input.shape, pairs, strict=True)):
         raise RuntimeError(f"pad: {tuple(pad)} would cut off more than the whole of {list(input.shape)}")
     before, after = tuple([low for low, _ in pairs]), tuple([high for _, high in pairs])
-    framed = record(_framed, (input,), {"before": before, "after": after}, "ConstantPadNdBackward0", keep_integer=True)
+    framed = record(_framed, (input,), {"before": before, "after": after}, _NODES[0], keep_integer=True)
     if value:
         rows = zip(framed.shape, pairs, strict=True)
         frame = np.ones(tuple(framed.shape), np.bool_)
@@ -72,8 +76,7 @@ def _copied_around(x: Tensor, pad: tuple[int, ...], mode: str) -> Tensor:
         at = np.arange(-low, n + high)
         at = n - 1 - np.abs(n - 1 - np.abs(at)) if mode == "reflect" else np.clip(at, 0, n - 1)
         rows.append(tuple(at.tolist()))
-    name = f"{'Reflection' if mode == 'reflect' else 'Replication'}Pad{axes}DBackward0"
-    return fused(picked, (x,), name, rows=tuple(rows))
+    return fused(picked, (x,), _NODES[2 * axes - (mode == "reflect")], rows=tuple(rows))
 
 
 class _Pad(Layer):

@@ -19,9 +19,10 @@ from gradcli.eager._engine.arguments import Extents, Wished, checked
 from gradcli.eager._engine.record import declared
 from gradcli.eager._engine.rule_node import FixedNode
 from gradcli.eager._ops.reductions import mean
-from gradcli.eager._ops.table import described
+from gradcli.eager._ops.table import LAYER, described, op
+from gradcli.eager._ops.views import Shape as Sizes
 from gradcli.eager._ops.views import squeeze, unsqueeze
-from gradcli.eager.nn._layer import Layer, Sizes, Windows, combined, fused, layer, one_node, picked, spread, taken
+from gradcli.eager.nn._layer import Layer, Windows, combined, fused, layer, one_node, picked, records, spread, taken
 from gradcli.primitives.axes import reshaped
 from gradcli.primitives.movement import permute
 from gradcli.primitives.positions import take_along, take_static
@@ -70,6 +71,7 @@ def _averaged(x: Any, counts: Any, *, windows: Windows) -> Any:
 def _max_pool(axes: int, images: str) -> Any:
     name = f"max_pool{axes}d"
 
+    @op(name=name, node="MaxPool2DWithIndicesBackward0", only=LAYER)
     def pool(
         input: Tensor,
         kernel_size: Extents,
@@ -87,7 +89,7 @@ def _max_pool(axes: int, images: str) -> Any:
             outside = np.full(windows.full, -np.inf, input.dtype.np)
             outside[tuple([slice(e, e + n) for e, n in zip(windows.padding, windows.sizes, strict=True)])] = 0
             frame = Tensor(outside)
-        return _pooled(_largest, input, frame, windows, "MaxPool2DWithIndicesBackward0")
+        return _pooled(_largest, input, frame, windows, pool.node)
 
     doc = f"""The largest entry of each window of {images}; the gradient goes to it, to the first of several.
 
@@ -100,7 +102,7 @@ def _max_pool(axes: int, images: str) -> Any:
 max_pool1d, max_pool2d = _max_pool(1, "(N, C, L)"), _max_pool(2, "(N, C, H, W)")
 
 
-@checked
+@records("AvgPool2DBackward0")
 def avg_pool2d(
     input: Tensor,
     kernel_size: Extents,
@@ -121,7 +123,7 @@ def _averages(input: Tensor, windows: Windows, padded: bool) -> Tensor:
     counts = _counts(windows, padded)
     same = counts.size and (counts == counts.flat[0]).all()
     divisor = float(counts.flat[0]) if same else Tensor(counts.astype(input.dtype.np))
-    return _pooled(_averaged, input, divisor, windows, "AvgPool2DBackward0")
+    return _pooled(_averaged, input, divisor, windows, avg_pool2d.node)
 
 
 def _counts(windows: Windows, padded: bool) -> Any:
@@ -167,7 +169,7 @@ def _adapted(x: Any, *, out: Sizes) -> Any:
     return reshaped(declared("stack", means, axis=-1), (*lead, *out))
 
 
-@checked
+@records("AdaptiveAvgPool2DBackward0")
 def adaptive_avg_pool2d(input: Tensor, output_size: Wished) -> Tensor:
     """Averages over windows that fill (N, C, H, W) in so many rows and columns."""
     if output_size in (1, (1, 1), [1, 1]) and input.ndim >= 2:
@@ -177,7 +179,7 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Wished) -> Tensor:
     given = output_size if isinstance(output_size, (tuple, list)) else (output_size,) * 2
     sizes = tuple(input.shape[-2:])
     out = spread(tuple([n if one is None else one for one, n in zip(given, sizes, strict=True)]), 2, "output_size")
-    return fused(_adapted, (input,), "AdaptiveAvgPool2DBackward0", out=out)
+    return fused(_adapted, (input,), adaptive_avg_pool2d.node, out=out)
 
 
 @checked
@@ -189,7 +191,10 @@ def adaptive_avg_pool1d(input: Tensor, output_size: Wished) -> Tensor:
     return squeeze(adaptive_avg_pool2d(unsqueeze(input, -2), (1, count)), -2)
 
 
-@checked
+_NEAREST = "UpsampleNearest1DBackward0 UpsampleNearest2DBackward0 UpsampleNearest3DBackward0"
+
+
+@records(f"{_NEAREST} UpsampleLinear1DBackward0 UpsampleBilinear2DBackward0")
 def interpolate(
     input: Tensor,
     size: Any = None,
@@ -234,7 +239,7 @@ def interpolate(
         tuple([min(math.floor(j * np.float32(ratio)), n - 1) for j in range(count)])
         for (n, count), ratio in zip(pairs, ratios, strict=True)
     ]
-    return fused(picked, (input,), f"UpsampleNearest{axes}DBackward0", rows=tuple(rows))
+    return fused(picked, (input,), interpolate.row.nodes[axes - 1], rows=tuple(rows))
 
 
 def _between(x: Any, *shares: Any, below: Any, above: Any) -> Any:
@@ -259,10 +264,10 @@ def _mixed(input: Tensor, pairs: list[tuple[int, int]], ratios: list[float], cor
         below.append(tuple(low.tolist()))
         above.append(tuple(np.minimum(low + 1, n - 1).tolist()))
         shares.append(Tensor(np.clip(at - low.astype(kind), kind(0), kind(1))))
-    name = f"Upsample{'Linear' if len(pairs) == 1 else 'Bilinear'}{len(pairs)}DBackward0"
-    resized = fused(_between, (input, *shares), name, edges=1, below=tuple(below), above=tuple(above))
+    node = interpolate.row.nodes[2 + len(pairs)]
+    resized = fused(_between, (input, *shares), node, edges=1, below=tuple(below), above=tuple(above))
     if resized._node is not None:
-        resized._node.__class__ = class_named(FixedNode, name)  # it keeps shares that follow from sizes, nothing else
+        resized._node.__class__ = class_named(FixedNode, node)  # it keeps shares that follow from sizes, nothing else
     return resized
 
 
@@ -283,13 +288,13 @@ def _unfolded(x: Any, *, windows: Windows) -> Any:
     return windows.columns(x)
 
 
-@checked
+@records("Im2ColBackward0")
 def unfold(
     input: Tensor, kernel_size: Extents, dilation: Extents = 1, padding: Extents = 0, stride: Extents = 1
 ) -> Tensor:
     """The windows of images (N, C, H, W) as columns (N, C KH KW, L)."""
     windows = _windows("unfold", input, 2, kernel_size, stride, padding, dilation)
-    return fused(_unfolded, (input,), "Im2ColBackward0", windows=windows)
+    return fused(_unfolded, (input,), unfold.node, windows=windows)
 
 
 class _Pool(Layer):

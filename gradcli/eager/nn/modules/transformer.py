@@ -10,13 +10,13 @@ import numpy as np
 
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._core.tracer import Traced
-from gradcli.eager._engine.arguments import checked, options
+from gradcli.eager._engine.arguments import options
 from gradcli.eager._engine.record import cast, declared
 from gradcli.eager._ops.elementwise import where
 from gradcli.eager._ops.joining import split
 from gradcli.eager._ops.matmul import baddbmm
 from gradcli.eager.nn import init
-from gradcli.eager.nn._layer import Layer, fused, weighted
+from gradcli.eager.nn._layer import Layer, fused, records, weighted
 from gradcli.eager.nn._module import Module, ModuleList
 from gradcli.eager.nn.modules.activation import Dropout, dropout, gelu, relu
 from gradcli.eager.nn.modules.linear import Linear, linear
@@ -49,7 +49,7 @@ def _blind(mask: Tensor) -> Tensor | None:
     return None if rows is None or not rows.any() else Tensor(rows)
 
 
-@checked
+@records("ScaledDotProductFlashAttentionForCpuBackward0")
 def scaled_dot_product_attention(
     query: Tensor,
     key: Tensor,
@@ -90,8 +90,7 @@ def scaled_dot_product_attention(
         return dropout(weights, dropout_p) @ value
     masks = [] if attn_mask is None else [cast(attn_mask, query.dtype)]
     masks += [] if blind is None else [cast(blind.logical_not(), query.dtype)]
-    name = "ScaledDotProductFlashAttentionForCpuBackward0"
-    averages = fused(_attended, (query, key, value, *masks), name, edges=3, scale=by)
+    averages = fused(_attended, (query, key, value, *masks), scaled_dot_product_attention.node, edges=3, scale=by)
     if query.ndim == 4 and not isinstance(averages, Traced):
         entries = averages._raw  # in memory in the order of the query's axes, as PyTorch allocates its results
         averages._raw = np.empty_like(query._raw, entries.dtype, shape=entries.shape)

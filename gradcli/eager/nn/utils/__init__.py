@@ -66,5 +66,5 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
     for x in parameters:
         count = x._array.size
         part = vec._array[start : start + count].reshape(x._array.shape)
-        x._array = part.astype(x._array.dtype, copy=False)
+        x._raw = part.astype(x._array.dtype, copy=False)
         start += count
