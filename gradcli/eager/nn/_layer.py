@@ -13,7 +13,6 @@ import itertools
 import math
 import types
 from collections.abc import Callable, Iterator, Sequence
-from types import NoneType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -272,14 +271,14 @@ class Layer(Module):
             return ", ".join([f"{name}={value!r}" for name, value in values.items() if name != "inplace" or value])
         usual = self._usual
         values = {name: getattr(self, name) for name in usual}
-        if isinstance(values.get("bias", True), (Parameter, NoneType)):
+        if "bias" in values:
             values["bias"] = self._has_bias
         unusual = [f"{name}={value}" for name, value in values.items() if value != usual[name]]
         return ", ".join([*([self._shown.format(self=self)] if self._shown else []), *unusual])
 
     @property
     def _has_bias(self) -> bool:
-        return self.bias is not None
+        return self.bias is not None and self.bias is not False
 
 
 class Affine(Layer):

@@ -302,11 +302,9 @@ class Module:
         """The module with a dotted name; AttributeError where there is none."""
         module: Any = self
         for name in target.split(".") if target else ():
-            if not hasattr(module, name):
-                raise AttributeError(f"{type(module).__name__} has no attribute `{name}`")
-            module = getattr(module, name)
+            module, owner = getattr(module, name, None), module
             if not isinstance(module, Module):
-                raise AttributeError(f"`{name}` is not an nn.Module")
+                raise AttributeError(f"{type(owner).__name__} has no attribute `{name}` that is an nn.Module")
         return module
 
     # --- changes of the whole tree -------------------------------------------------------------------------------

@@ -224,6 +224,20 @@ def _check_probability(p: float) -> None:
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
 
 
+def _dropped(x: Tensor, shape: tuple[int, ...], p: float, inplace: bool) -> Tensor:
+    """Some entries set to zero, the others divided by 1 - p; where the shape has size 1, along a whole axis."""
+    kind, raw = x.dtype.np, x._raw
+    if p == 1:
+        noise = np.zeros(shape, kind)
+    else:
+        kept = streams.default_generator.bernoulli(shape, 1 - p)
+        if shape == raw.shape and isinstance(raw, np.ndarray) and not raw.flags.c_contiguous:
+            kept = streams.laid_out(kept, raw)
+        noise = kept.astype(kind, "C") / kind.type(1 - p)
+    factor = Tensor(noise)
+    return in_place.change(x, lambda old: old * factor, (factor,)) if inplace else x * factor
+
+
 @checked
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Zeros with probability p, the other entries divided by 1 - p; the tensor itself without training.
@@ -235,28 +249,15 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     tensor([0., 0., 2., 0.])
     """
     _check_probability(p)
-    if not training or p == 0 or not input.numel():
-        return input
-    kind, raw = input.dtype.np, input._raw
-    if p == 1:
-        noise = np.zeros(tuple(input.shape), kind)
-    else:
-        kept = streams.default_generator.bernoulli(tuple(input.shape), 1 - p)
-        kept = streams.laid_out(kept, raw) if isinstance(raw, np.ndarray) and not raw.flags.c_contiguous else kept
-        noise = kept.astype(kind, "C") / kind.type(1 - p)
-    factor = Tensor(noise)
-    return in_place.change(input, lambda x: x * factor, (factor,)) if inplace else input * factor
+    return _dropped(input, input._raw.shape, p, inplace) if training and p and input.numel() else input
 
 
 @checked
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Whole channels of (N, C, ...) set to zero with probability p, the others divided by 1 - p."""
     _check_probability(p)
-    if not training or p == 0:
-        return input
     shape = (*input.shape[:2], *(1,) * (input.ndim - 2))
-    factor = dropout(Tensor(np.ones(shape, input.dtype.np)), p)
-    return in_place.change(input, lambda x: x * factor, (factor,)) if inplace else input * factor
+    return _dropped(input, shape, p, inplace) if training and p and input.numel() else input
 
 
 class _Dropout(Layer):

@@ -54,17 +54,17 @@ def _spread_out(x: Any, weight: Any, bias: Any, *, windows: Windows, groups: int
     return _biased(_exchanged(taken(whole, windows.padding, (1,) * len(inner), windows.sizes)), bias)
 
 
-def _named_padding(padding: str, kernel: Sizes, dilation: Sizes, stride: Sizes) -> Sizes:
-    """The widths that "valid" and "same" mean. RuntimeError where they are not the same at both ends."""
+def _named_padding(padding: str, kernel: Sizes, dilation: Sizes, stride: Sizes, error: type[Exception]) -> Sizes:
+    """The widths that "valid" and "same" mean. `error` where they are not the same at both ends."""
     if padding == "valid":
         return (0,) * len(kernel)
     if padding != "same":
-        raise RuntimeError(f"Invalid padding string: '{padding}'; it is 'valid' or 'same'")
+        raise error(f"Invalid padding string: '{padding}'; it is 'valid' or 'same'")
     if any(by != 1 for by in stride):
-        raise RuntimeError("padding='same' is not supported for strided convolutions")
+        raise error("padding='same' is not supported for strided convolutions")
     widths = [gap * (n - 1) for n, gap in zip(kernel, dilation, strict=True)]
     if any(n % 2 for n in widths):
-        raise RuntimeError("padding='same' with a kernel of even size is not supported: call functional.pad first")
+        raise error("padding='same' with a kernel of even size is not supported: call functional.pad first")
     return tuple([n // 2 for n in widths])
 
 
@@ -98,7 +98,7 @@ def _convolution(
     if bias is not None and tuple(bias.shape) != (filters,):
         raise RuntimeError(f"{name}: the bias must have one entry for each of the {filters} filters")
     if isinstance(padding, str) and not transposed:
-        padding = _named_padding(padding, tuple(kernel), dilation, stride)
+        padding = _named_padding(padding, tuple(kernel), dilation, stride, RuntimeError)
     padding, more = spread(padding, axes, "padding"), spread(output_padding or 0, axes, "output_padding")
     if any(n < 0 for n in (*padding, *more)):
         raise RuntimeError("negative padding is not supported")
@@ -195,12 +195,10 @@ class _ConvNd(Affine):
                 raise ValueError(f"{what} must be divisible by groups")
         if padding_mode != "zeros":
             raise ValueError(f"padding_mode={padding_mode!r} is not supported: call functional.pad(x, ..., mode) first")
-        if isinstance(sizes["padding"], str) and sizes["padding"] not in ("same", "valid"):
-            raise ValueError(f"Invalid padding string {sizes['padding']!r}, should be one of 'valid', 'same'")
         for name, value in {"output_padding": 0, **sizes}.items():
             sizes[name] = value if isinstance(value, str) else spread(value, self._axes, name)
-        if sizes["padding"] == "same" and any(n != 1 for n in sizes["stride"]):
-            raise ValueError("padding='same' is not supported for strided convolutions")
+        if isinstance(sizes["padding"], str):
+            _named_padding(sizes["padding"], sizes["kernel_size"], sizes["dilation"], sizes["stride"], ValueError)
         super()._build(
             in_channels=in_channels, out_channels=out_channels, groups=groups, padding_mode=padding_mode, **sizes
         )

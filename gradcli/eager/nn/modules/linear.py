@@ -15,6 +15,8 @@ from gradcli.eager.nn import init
 from gradcli.eager.nn._layer import Affine, Layer, fused, layer, need_tensor, records, weighted
 from gradcli.eager.nn._module import Module
 from gradcli.eager.nn.parameter import Parameter
+from gradcli.primitives.axes import reshaped
+from gradcli.primitives.broadcasting import stretch
 from gradcli.primitives.indexing import index
 
 _TURNED = (views._permuted, views.t.node, None, True, *views._TURNED.values())
@@ -110,11 +112,9 @@ def _rows(weight: Any, at: Any, *, padding: int | None) -> Any:
     rows = index(weight, (at,))
     if padding is None:
         return rows
-    shape = tuple(at.shape)
     kept = declared("not_equal", at, padding)
-    mask = declared("reshape", kept, shape=(*shape, *(1,) * (len(rows.shape) - len(shape))))
-    mask = declared("broadcast", mask, shape=tuple(rows.shape)) if tuple(mask.shape) != tuple(rows.shape) else mask
-    return declared("where", mask, rows, declared("detach", rows))
+    kept = stretch(reshaped(kept, (*at.shape, *(1,) * (len(rows.shape) - len(at.shape)))), rows.shape)
+    return declared("where", kept, rows, declared("detach", rows))
 
 
 @records("EmbeddingBackward0")

@@ -7,22 +7,22 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gradcli.eager._core.modes import no_grad
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine.arguments import options
 from gradcli.eager._engine.record import record
-from gradcli.eager.nn._layer import Layer, Sizes, fused, layer, picked, put, records, spread, taken
+from gradcli.eager.nn._layer import Layer, Sizes, combined, fused, layer, picked, put, records, spread, taken
 
 
-def _framed(x: Any, *, before: Sizes, after: Sizes) -> Any:
-    """Zeros before and after the entries along each axis; negative counts cut off."""
+def _framed(x: Any, frame: Any, *, before: Sizes, after: Sizes) -> Any:
+    """Zeros, or what a frame has, before and after the entries along each axis; negative counts cut off."""
     rows = list(zip(x.shape, before, after, strict=True))
     ones = (1,) * len(rows)
     inner = tuple([n + min(low, 0) + min(high, 0) for n, low, high in rows])
     if inner != tuple(x.shape):
         x = taken(x, tuple([max(-low, 0) for low in before]), ones, inner)
     full = tuple([n + max(low, 0) + max(high, 0) for n, (_, low, high) in zip(inner, rows, strict=True)])
-    return put(x, tuple([max(low, 0) for low in before]), ones, full)
+    x = put(x, tuple([max(low, 0) for low in before]), ones, full)
+    return combined("add", x, frame) if frame.shape else x
 
 
 _KINDS = "ReflectionPad1D ReplicationPad1D ReflectionPad2D ReplicationPad2D ReflectionPad3D ReplicationPad3D"
@@ -53,16 +53,14 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     pairs = [(0, 0)] * (input.ndim - len(pad) // 2) + [(pad[i], pad[i + 1]) for i in range(len(pad) - 2, -1, -2)]
     if any(n + low + high < 0 for n, (low, high) in zip(input.shape, pairs, strict=True)):
         raise RuntimeError(f"pad: {tuple(pad)} would cut off more than the whole of {list(input.shape)}")
-    before, after = tuple([low for low, _ in pairs]), tuple([high for _, high in pairs])
-    framed = record(_framed, (input,), {"before": before, "after": after}, _NODES[0], keep_integer=True)
+    frame: Any = False
     if value:
-        rows = zip(framed.shape, pairs, strict=True)
-        frame = np.ones(tuple(framed.shape), np.bool_)
-        frame[tuple([slice(max(low, 0), n - max(high, 0)) for n, (low, high) in rows])] = False
-        with no_grad():
-            framed.masked_fill_(Tensor(frame), value)
-            framed._counter.value = 0
-    return framed
+        sizes = [n + low + high for n, (low, high) in zip(input.shape, pairs, strict=True)]
+        outside = np.full(sizes, value, input.dtype.np)
+        outside[tuple([slice(max(low, 0), n - max(high, 0)) for n, (low, high) in zip(sizes, pairs, strict=True)])] = 0
+        frame = Tensor(outside)
+    ends: Any = dict(zip(("before", "after"), zip(*pairs, strict=True), strict=True))
+    return record(_framed, (input, frame), ends, _NODES[0], edges=1, keep_integer=True)
 
 
 def _copied_around(x: Tensor, pad: tuple[int, ...], mode: str) -> Tensor:

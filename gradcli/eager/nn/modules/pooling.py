@@ -5,7 +5,6 @@ Windows are slices; the largest entry is picked by a position that is computed i
 
 from __future__ import annotations
 
-import itertools
 import math
 from functools import reduce
 from operator import add
@@ -151,22 +150,20 @@ def avg_pool1d(
     return _averages(input, windows, count_include_pad)
 
 
-def _cells(sizes: Sizes, out: Sizes) -> list[tuple[Sizes, Sizes]]:
-    """Start and size of each window, in C order."""
-    ranges = [
-        [(i * n // count, -(-(i + 1) * n // count) - i * n // count) for i in range(count)]
-        for n, count in zip(sizes, out, strict=True)
-    ]
-    return [tuple(zip(*cell, strict=True)) for cell in itertools.product(*ranges)]  # type: ignore[misc]
-
-
 def _adapted(x: Any, *, out: Sizes) -> Any:
     *lead, rows, columns = x.shape
-    means = [
-        declared("mean", reshaped(taken(x, start, (1, 1), size), (*lead, math.prod(size))), axis=-1)
-        for start, size in _cells((rows, columns), out)
-    ]
+    means = []
+    for top, height in _cells(rows, out[0]):
+        for left, width in _cells(columns, out[1]):
+            cell = reshaped(taken(x, (top, left), (1, 1), (height, width)), (*lead, height * width))
+            means.append(declared("mean", cell, axis=-1))
     return reshaped(declared("stack", means, axis=-1), (*lead, *out))
+
+
+def _cells(size: int, count: int) -> list[tuple[int, int]]:
+    """Start and size of each of so many windows that fill an axis."""
+    starts = [i * size // count for i in range(count)]
+    return [(start, -(-(i + 1) * size // count) - start) for i, start in enumerate(starts)]
 
 
 @records("AdaptiveAvgPool2DBackward0")

@@ -12,7 +12,6 @@ from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._core.tracer import Traced
 from gradcli.eager._engine.arguments import options
 from gradcli.eager._engine.record import cast, declared
-from gradcli.eager._ops.elementwise import where
 from gradcli.eager._ops.joining import split
 from gradcli.eager._ops.matmul import baddbmm
 from gradcli.eager.nn import init
@@ -38,9 +37,16 @@ def _attended(q: Any, k: Any, v: Any, *masks: Any, scale: float) -> Any:
     return declared("matmul", weights * wide[1] if wide[1:] else weights, v)
 
 
-def _additive(allowed: Any, kind: Any) -> Tensor:
-    """A mask that is added to scores: 0 where a query may look, -inf elsewhere."""
-    return Tensor(np.where(allowed, 0.0, -np.inf).astype(kind))
+def _additive(mask: Mask, kind: Any, looks: bool, error: type[Exception]) -> Mask:
+    """A mask that is added to scores; of truth values, those that are `looks` say where a query looks.
+
+    `error` for a mask of whole numbers.
+    """
+    if mask is None or mask.dtype.kind > 1:
+        return mask
+    if mask.dtype.kind == 1:
+        raise error(f"a mask must have dtype torch.bool, or a float format, but has {mask.dtype}")
+    return Tensor(np.where(mask._array == looks, 0.0, -np.inf).astype(kind))
 
 
 def _blind(mask: Tensor) -> Tensor | None:
@@ -73,12 +79,9 @@ def scaled_dot_product_attention(
         raise RuntimeError(f"query, key, value need the same dtype, but have {query.dtype}, {key.dtype}, {value.dtype}")
     by = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     kind = query.dtype.np
-    if attn_mask is not None and attn_mask.dtype.kind == 1:
-        raise RuntimeError(f"attn_mask must have dtype torch.bool, or a float format, but has {attn_mask.dtype}")
-    if attn_mask is not None and attn_mask.dtype.kind == 0:
-        attn_mask = _additive(attn_mask._array, kind)
+    attn_mask = _additive(attn_mask, kind, True, RuntimeError)
     if is_causal:
-        later = _additive(np.tri(query.shape[-2], key.shape[-2], dtype=bool), kind)
+        later: Any = _additive(Tensor(np.tri(query.shape[-2], key.shape[-2], dtype=bool)), kind, True, RuntimeError)
         attn_mask = later if attn_mask is None else attn_mask + later
     blind = None
     if attn_mask is not None and (blind := _blind(attn_mask)) is not None:
@@ -96,15 +99,6 @@ def scaled_dot_product_attention(
         averages._raw = np.empty_like(query._raw, entries.dtype, shape=entries.shape)
         averages._raw[...] = entries
     return averages
-
-
-def _attention_mask(mask: Mask, kind: Any) -> Mask:
-    """The mask of a module (True: may NOT be looked at) as one that is added to scores."""
-    if mask is not None and mask.dtype.kind == 1:
-        raise AssertionError(f"a mask must have dtype torch.bool, or a float format, but has {mask.dtype}")
-    if mask is None or mask.dtype.kind > 1:
-        return mask
-    return where(mask, float("-inf"), Tensor(np.zeros(mask._raw.shape, kind)))
 
 
 class _OutProjection(Linear):
@@ -216,12 +210,12 @@ class MultiheadAttention(Layer):
     def _mask(self, mask: Mask, padding: Mask, sizes: tuple[int, int, int, int], kind: Any) -> Mask:
         """What is added to the scores (N * heads, L, S): a mask of the steps, and one of keys that are padding."""
         batch, heads, length, rows = sizes
-        mask = _attention_mask(mask, kind)
+        mask = _additive(mask, kind, False, AssertionError)
         if mask is not None and mask.ndim == 2:
             if tuple(mask.shape) != (length, rows):
                 raise RuntimeError(f"The shape of the 2D attn_mask is {mask.shape}, but should be {(length, rows)}.")
             mask = mask.unsqueeze(0)
-        wide: Any = _attention_mask(padding, kind)
+        wide: Any = _additive(padding, kind, False, AssertionError)
         if wide is not None:
             wide = wide.view(batch, 1, 1, rows).expand(-1, heads, -1, -1).reshape(batch * heads, 1, rows)
         return mask if wide is None else wide if mask is None else mask + wide
