@@ -20,7 +20,7 @@ from gradcli.checks.decide.kinks import on
 from gradcli.checks.decide.nonsmooth import nonsmooth_outcome
 from gradcli.checks.decide.precision import float_tie
 from gradcli.checks.decide.refutation import disagrees
-from gradcli.checks.diagnosis.ratios import Comparison, Reading, of_entries, readings
+from gradcli.checks.diagnosis.ratios import Comparison, Part, Reading, of_entries, of_parts, readings
 from gradcli.checks.differences import step_sequences
 from gradcli.checks.differences.step_sequences import STILL, UNMOVED, bent, suspicious, vertical
 from gradcli.checks.differences.survey import COMBINED, Survey, contradicted, together
@@ -30,7 +30,7 @@ from gradcli.frameworks.failures import OutOfTime
 from gradcli.results.curves import StepSequence
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from gradcli.checks.decide.case import Case, Evidence, Values
     from gradcli.checks.differences.step_sequences import Floats
@@ -405,16 +405,19 @@ class ByDifferences:
             return []
         shapes = [box.shape_of(other) for other in box.slices]
         sizes = [*map(math.prod, shapes), *(n for shape in shapes for n in shape)]
-        others = {other: self.known(other) for other in box.slices if other != self.name} if box.size == 1 else {}
-        twins = {other: [one.right] for other, one in others.items() if one is not None}
+        twins = {}
+        for other in box.slices if box.size == 1 else ():
+            one = self.known(other)
+            if other != self.name and one is not None and one.right.shape == known.right.shape:
+                twins[other] = Comparison(one.right, known.claimed, one.slack)
         what = "Jacobian" if box.size > 1 else "gradient"
-        found = readings([known], sizes, twins, what, "arguments: the claim is the gradient with respect to", LARGEST)
+        found = readings(known, sizes, twins, what, "arguments: the claim is the gradient with respect to", LARGEST)
         if known.right.size < FEW:
             joint = [one for survey in self.nearby() for one in survey.joint]
-            elsewhere = [comparison([one]) for one in joint if one.state not in ("silent", "still", "not finite")]
-            again = [one.factor for one in readings(elsewhere, sizes, largest=LARGEST)]
+            elsewhere = [one for one in joint if one.state not in ("silent", "still", "not finite")]
+            again = [one.factor for one in readings(comparison(elsewhere), sizes, largest=LARGEST)]
             found = [one for one in found if one.factor in (None, "-1", *again)]
-        return found or missing_factor(box, known) or of_entries([known], what)
+        return found or missing_factor(box, known) or of_entries(known, what)
 
     def known(self, name: str) -> Comparison | None:
         """Slopes, bounds and claims of an argument, of several outputs as their Jacobian.
@@ -428,9 +431,9 @@ class ByDifferences:
         if self.box is None or len(rows) < self.box.size or not seen.keys() >= {*cells}:
             return None
         shape = (len(rows), part.stop - part.start) if len(rows) > 1 else self.box.shape_of(name)
-        one = comparison([seen[cell] for cell in cells], shape)
+        one = comparison([seen[cell] for cell in cells], (1, *shape))
         largest = float(np.abs(one.right).max(initial=0.0))
-        sharp = largest > 0 and bool(np.isfinite(one.claimed).all()) and float(one.slack.max()) <= SHARP * largest
+        sharp = largest > 0 and float(one.slack.max()) <= SHARP * largest
         return one if sharp else None
 
 
@@ -446,16 +449,19 @@ def relative_gap(one: Finding) -> float:
     return one.gap / max(abs(one.seen.estimate.value), 1e-300)
 
 
-def comparison(found: Sequence[Finding], shape: tuple[int, ...] = ()) -> Comparison:
+def comparison(found: Sequence[Finding], shape: tuple[int, ...] = (-1,)) -> Comparison:
     """Slopes by differences, with their error bounds, beside the claims."""
-    columns = np.array([(*one.seen.estimate[:2], one.claimed) for one in found]).T
-    slopes, bounds, claimed = columns.reshape(3, *shape)
+    columns = np.array([(*one.seen.estimate[:2], one.claimed) for one in found]).reshape(-1, 3).T
+    slopes, bounds, claimed = (column.reshape(shape) for column in columns)
     return Comparison(slopes, claimed, 4.0 * bounds + 1e-9 * np.abs(slopes))
 
 
 def missing_factor(box: Box, known: Comparison) -> list[Reading]:
-    """An array by which the claim, or its wrong columns of a Jacobian, has to be multiplied; of three entries."""
-    claimed, wrong, where = known.claimed, known.misses(known.claimed), ""
+    """What the claim, or its wrong columns of a Jacobian, has to be multiplied with or divided by.
+
+    That is an argument, the value of f or the claim, or 1 minus one of them or its square; of three numbers or more.
+    """
+    claimed, where = known.claimed, ""
     arrays = {one.name: one.array for one in box.arguments if one.array is not None}
     arrays |= {one.name: one.given for one in box.arguments if getattr(one.given, "dtype", None) == np.float64}
     arrays["f"] = np.asarray(box.value(box.x))
@@ -463,27 +469,16 @@ def missing_factor(box: Box, known: Comparison) -> list[Reading]:
     if box.size == 1:
         arrays["the claim"] = claimed
     else:
-        shapes = [(claimed.shape[0], 1), (1, claimed.shape[1])]
-        columns = np.flatnonzero(wrong.any(axis=0))
-        if columns.size < claimed.shape[1]:
-            where = f" in the column{'s' * (columns.size > 1)} {', '.join(map(str, columns))}"
-        wrong = np.broadcast_to(wrong.any(axis=0), claimed.shape)
-    fitting = ((name, array, shape) for name, array in arrays.items() for shape in shapes)
-    for name, array, shape in fitting:
-        for text, factor in factors(name, array.reshape(shape)) if array.size == math.prod(shape) else ():
-            numbers = np.broadcast_to(factor, claimed.shape)[wrong]
-            if np.unique(numbers).size >= FEW and known.fits(np.where(wrong, factor * claimed, claimed)):
-                text = f"consistent with a missing factor: {text} times the claim is right{where}"
-                return [Reading("missing factor", text)]
-    return []
-
-
-def factors(name: str, array: Floats) -> Iterator[tuple[str, Floats]]:
-    """Factors that are often forgotten or written twice: an array, its square, 1 minus these, inverses, either sign."""
-    with np.errstate(all="ignore"):
-        powers = {name: array, f"{name}**2": array**2, f"(1 - {name})": 1 - array, f"(1 - {name}**2)": 1 - array**2}
-        for text, factor in powers.items():
-            yield text, factor
-            yield f"-{text}", -factor
-            yield f"1/{text}", 1 / factor
-            yield f"-1/{text}", -1 / factor
+        shapes = [(1, claimed.shape[1], 1), (1, 1, claimed.shape[2])]
+    parts = []
+    for name, array in arrays.items():
+        fitting = [array.reshape(shape) for shape in shapes if array.size == math.prod(shape)]
+        for value in fitting if np.unique(array).size >= FEW else ():
+            ways = {name: value, f"(1 - {name})": 1 - value, f"(1 - {name}**2)": 1 - value**2}
+            parts += [Part(partial(str, text), np.broadcast_to(x, claimed.shape)) for text, x in ways.items()]
+    if box.size > 1 and not (wrong := known.misses(claimed).any(axis=(0, 1))).all():
+        columns = np.flatnonzero(wrong)
+        where = f" in the column{'s' * (columns.size > 1)} {', '.join(map(str, columns))}"
+        known = Comparison(*(x[..., wrong] for x in (known.right, claimed, known.slack)))
+        parts = [part._replace(value=part.value[..., wrong]) for part in parts]
+    return [one._replace(text=one.text + where) for one in of_parts(known, parts)]

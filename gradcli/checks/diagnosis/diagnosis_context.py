@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from gradcli.checks.decide import sample_points
-from gradcli.checks.decide.floats import evaluator, input_like, step_like
+from gradcli.checks.decide.floats import evaluator
+from gradcli.checks.diagnosis.ratios import Comparison
 from gradcli.checks.oracle.oracle_client import leaf_names
 from gradcli.checks.subjects import paired
 from gradcli.diagnostics import GradcliError
@@ -20,16 +21,20 @@ from gradcli.primitives.movement import reshape
 from gradcli.transforms import derivatives
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from fractions import Fraction
 
     from gradcli.checks.decide.case import Case, Floats, Values
+    from gradcli.checks.diagnosis.ratios import Reading
 
 
 PLACES = 4  # points near the given one at which a reading must hold
 TRUSTED = 1e-7  # relative to the largest entry
+CLOSE = 1e-9  # two formulas of one value in floats, relative to the entry
+SMALL = 1e-4  # smaller entries, beside the largest one, are as far off as one of this size
 DIRECTIONS = 2  # along which an array is looked at
 MOST_STEPS = 1200  # operations of a program that is searched
+MOST_ENTRIES = 4_000_000  # entries of what is evaluated at once, at all points
 
 
 class Sides(NamedTuple):
@@ -44,6 +49,15 @@ class Sides(NamedTuple):
     right: Node
     claimed: Node
     inputs: tuple[Node, ...]
+
+
+class Candidate(NamedTuple):
+    """A change of one side, or of both, that explains a claim if it makes them equal; the likelier, the cheaper."""
+
+    reading: Callable[[], Reading]
+    left: Node
+    right: Node
+    cost: int = 0
 
 
 class Judgement:
@@ -111,70 +125,65 @@ class Judgement:
         }
         return dict(zip(twins, derivatives.grad(subject.output, list(twins.values())), strict=True)) if twins else {}
 
-    def values(self, nodes: Sequence[Node], places: Sequence[Values] = ()) -> dict[Node, Floats] | None:
+    def values(self, nodes: Iterable[Node], places: Sequence[Values] = ()) -> dict[Node, Floats] | None:
         """The values of nodes at the moved points, or others, as first axis; None where they cannot be computed."""
-        places = places or self.places
-        return at_places(nodes, {name: np.stack([at[name] for at in places]) for name in places[0]}, len(places))
-
-    def batch(self, inputs: Sequence[Node]) -> dict[str, Floats]:
-        """The moved points as one batch, each with several random values of the inputs."""
-        turns = (DIRECTIONS + 2 * (len(self.places) == 1)) if inputs else 1
-        found = {name: np.repeat([at[name] for at in self.places], turns, axis=0) for name in self.case.values}
-        for position, leaf in enumerate(inputs):
-            found[leaf.params["name"]] = drawn(leaf, self.case.seed + position, len(self.places) * turns)
-        return found
-
-    def changed(
-        self, roots: Sequence[Node], part: Node, instead: Floats, above: Sequence[Node], values: Mapping[Node, Floats]
-    ) -> list[Floats] | None:
-        """The values of some nodes where a part has others; None where they cannot be computed.
-
-        `above` are the dependents of the part among the nodes that have `values` at the moved points, which are the
-        first axis; `instead` may have axes in front of that, and so have the results.
-        """
-        inputs = {**self.batch(()), "~part": instead}
-        made = {part: input_like(part, "~part", part.serial)}
-        for node in above:
-            for arg in node.args:
-                if arg not in made and arg.args and arg.type.kind == "float":
-                    made[arg] = input_like(arg, f"~{arg.serial}", arg.serial)
-                    inputs[f"~{arg.serial}"] = values[arg]
-            made[node] = step_like(node, node.primitive, tuple([made.get(arg, arg) for arg in node.args]), node.params)
-        moved = [root for root in roots if root in made]
-        lead = instead.shape[: instead.ndim - len(part.shape)]
+        places, wanted = places or self.places, list(dict.fromkeys(nodes))
+        used = leaf_names(wanted)
+        given = {name: np.stack([at[name] for at in places]) for name in places[0] if name in used}
         try:
-            found = dict(zip(moved, Tape([made[root] for root in moved]).run(inputs, backend="numpy"), strict=True))
+            with np.errstate(all="ignore"):
+                found = Tape(wanted).run(given, backend="numpy")
         except GradcliError:
             return None
-        return [np.broadcast_to(found.get(root, values[root]), (*lead, *root.shape)) for root in roots]
+        shapes = [(len(places), *node.type.shape) for node in wanted]
+        return {n: np.broadcast_to(np.asarray(x, np.float64), s) for n, x, s in zip(wanted, found, shapes, strict=True)}
+
+    def compared(self, nodes: Sequence[Node]) -> tuple[Comparison, dict[Node, Floats]]:
+        """Both sides at the moved points where they are finite, and the values of other nodes there."""
+        values = self.values([self.right, self.claimed, *nodes])
+        if values is None:
+            return Comparison(np.zeros((0, 1)), np.zeros((0, 1))), {}
+        known = Comparison(values[self.right], values[self.claimed])
+        return known, {node: values[node][known.sound] for node in nodes}
+
+    def likeliest(self, candidates: Iterable[Candidate]) -> list[Reading]:
+        """The reading of the cheapest candidate whose sides are equal, and not all 0, at every moved point."""
+        good: list[Candidate] = []
+        tried = list(candidates)
+        count = max(1, MOST_ENTRIES // (len(self.places) * self.right.type.size))
+        for start in range(0, len(tried), count):
+            some = tried[start : start + count]
+            values = self.values(node for one in some for node in (one.left, one.right)) or {}
+            good += [one for one in some if values and agree(values[one.left], values[one.right])]
+        return [min(good, key=lambda one: one.cost).reading()] if good else []
+
+    def with_directions(self, inputs: Sequence[Node]) -> list[Values]:
+        """The moved points, each several times with random values of the inputs."""
+        turns = DIRECTIONS + 2 * (len(self.places) == 1) if inputs else 1
+        found = [place for place in self.places for _ in range(turns)]
+        for position, leaf in enumerate(inputs):
+            values = drawn(leaf, self.case.seed + position, len(found))
+            found = [{**at, leaf.params["name"]: value} for at, value in zip(found, values, strict=True)]
+        return found
 
     def holds_elsewhere(self, factor: Fraction) -> bool:
         """Whether the right side is this multiple of the claim at moved data too.
 
         What is one number at held data may be another subexpression, and no constant.
         """
-        if self.case.number or self.case.subject.rtol is not None:
-            return True
         wide = sorted(leaf_names([self.right, self.claimed]) - {*self.names})
-        values = self.values([self.right, self.claimed], self._moved([*self.names, *wide])) or {}
-        return all(
-            bool((np.abs(right - float(factor) * claimed) <= TRUSTED * np.abs(right).max(initial=0.0)).all())
-            for right, claimed in zip(values.get(self.right, ()), values.get(self.claimed, ()), strict=True)
-        )
+        values = self.values([self.right, self.claimed], self._moved([*self.names, *wide]))
+        return values is None or agree(values[self.right], float(factor) * values[self.claimed])
 
     def _moved(self, names: Sequence[str]) -> list[Values]:
         """The given point, and others where all these leaves have moved; a bare number stays where it is."""
         case = self.case
         found: list[Values] = [case.values]
-        if case.number or case.subject.rtol is not None:
-            return found
-        for turn in range(4 * PLACES):
+        for turn in range(0 if case.number or case.subject.rtol is not None else 4 * PLACES):
             place = dict(case.values)
             for position, name in enumerate(names):
                 seed = case.seed + 31 * turn + position
-                near = next(sample_points.nearby(case.values[name], case.domains.get(name), 1, seed), None)
-                if near is not None:
-                    place[name] = near
+                place[name] = next(sample_points.nearby(place[name], case.domains.get(name), 1, seed), place[name])
             if all(np.isfinite(value).all() for value in self._both(place)):
                 found.append(place)
             if len(found) > PLACES:
@@ -208,14 +217,12 @@ class Judgement:
         return Sides(output, target, direction, right, claimed, (weight,) if self.right.shape else ())
 
 
-def all_dependents(order: Sequence[Node]) -> dict[Node, list[Node]]:
-    """For each node of an order, those that are computed from it, in order."""
-    place = {node: 1 << i for i, node in enumerate(order)}
-    masks = dict.fromkeys(order, 0)
-    for node in reversed(order):
-        for arg in node.args:
-            masks[arg] |= masks[node] | place[node]
-    return {node: [other for other in order if mask & place[other]] for node, mask in masks.items()}
+def agree(one: Floats, other: Floats) -> bool:
+    """Whether two arrays are the same up to rounding, and not all 0; points are the first axis."""
+    size = np.maximum(np.abs(one), np.abs(other))
+    largest = size.max(axis=tuple(range(1, size.ndim)), initial=0.0, keepdims=True)
+    near = np.abs(one - other) <= CLOSE * np.maximum(size, SMALL * largest)
+    return bool(largest.any() and np.isfinite(largest).all() and near.all())
 
 
 def drawn(leaf: Node, seed: int, count: int) -> Floats:
@@ -224,16 +231,3 @@ def drawn(leaf: Node, seed: int, count: int) -> Floats:
     shape = (count, *leaf.type.shape)
     values = generator.integers(8, 64, shape) * generator.choice([-1.0, 1.0], shape) / 32
     return np.asarray(values, dtype=np.float64)
-
-
-def at_places(nodes: Sequence[Node], places: Values, count: int) -> dict[Node, Floats] | None:
-    """The values of nodes at all places, the places as first axis; None where the program cannot be run."""
-    wanted = list(dict.fromkeys(nodes))
-    used = leaf_names(wanted)
-    try:
-        with np.errstate(all="ignore"):
-            found = Tape(wanted).run({k: v for k, v in places.items() if k in used}, backend="numpy")
-    except GradcliError:
-        return None
-    made = [np.broadcast_to(np.asarray(x, np.float64), (count, *n.shape)) for n, x in zip(wanted, found, strict=True)]
-    return dict(zip(wanted, made, strict=True))

@@ -18,15 +18,16 @@ import numpy as np
 from gradcli.checks.decide.floats import evaluated
 from gradcli.checks.decide.sample_points import scattered
 from gradcli.checks.diagnosis import ratios
-from gradcli.checks.diagnosis.diagnosis_context import Judgement, all_dependents, drawn
-from gradcli.checks.diagnosis.formula_text import correction, room_to_build
+from gradcli.checks.diagnosis.diagnosis_context import CLOSE, Candidate, Judgement, agree, drawn
+from gradcli.checks.diagnosis.formula_text import as_typed, correction, readable, room_to_build
 from gradcli.checks.diagnosis.ratios import MOST, Comparison, Reading, span_of
 from gradcli.checks.diagnosis.rederivation import MOST_NEW, single_mistakes
-from gradcli.checks.diagnosis.source_edits import CLOSE, by_edits
+from gradcli.checks.diagnosis.source_edits import by_edits
 from gradcli.checks.formatting import called, cut, node_text
 from gradcli.checks.subjects import paired
 from gradcli.diagnostics import GradcliError
 from gradcli.graph.node import CONSTANT, DATA, LEAF, Node, dependents, is_reader, reachable
+from gradcli.primitives.axes import reversed_along
 from gradcli.transforms import derivatives
 from gradcli.transforms.reverse import placed
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
     from gradcli.checks.decide.case import Case, Floats, Values
 
+LONGEST = 100  # text of a subexpression that is worth reading
 MOST_PARTS = 600  # subexpressions that ratios and differences are compared with
 ENOUGH = 3  # numbers that a ratio must be the same for, and comparisons on each side of a surface
 
@@ -51,7 +53,7 @@ def explain(
     `exact` and `claimed` are the values at the `known` points. There is no reading where the exact values are all 0. If
     a search fails, the reading says so, and the verdict stands without it.
     """
-    pairs = [*map(Comparison, exact, claimed)]
+    pairs = Comparison(*(np.stack(x) if len(x) else np.zeros((0, 1)) for x in (exact, claimed)))
     names = dict(case.subject.names)
     if case.subject.kind == "vjp":  # operands are called as the rule calls them
         leaves = [node for node in reachable(case.subject.nodes()) if node.primitive is LEAF]
@@ -74,7 +76,7 @@ def explain(
         return [Reading("unexplained", text)]
 
 
-def _explained(judged: Judgement, pairs: Sequence[Comparison], sizes: Sequence[int]) -> list[Reading]:
+def _explained(judged: Judgement, pairs: Comparison, sizes: Sequence[int]) -> list[Reading]:
     """The readings of the first searches that find some."""
     cheap = by_ratios(judged, pairs, sizes)
     if cheap is None or any(one.name == "zero" for one in cheap):
@@ -94,7 +96,7 @@ def _explained(judged: Judgement, pairs: Sequence[Comparison], sizes: Sequence[i
         merged = found[0]._replace(name=whole.name, text=text, factor=whole.factor, cause=found[0].name)
         return [*(merged if one is whole else one for one in cheap), *found[1:]]
     found = [*cheap, *found]
-    if not found and near(pairs):  # nearer than formulas are told apart
+    if not found and agree(pairs.right, pairs.claimed):  # nearer than the searches can distinguish
         return compared(judged)
     for search in SEARCHES:
         found = found or search(judged)
@@ -102,28 +104,20 @@ def _explained(judged: Judgement, pairs: Sequence[Comparison], sizes: Sequence[i
     return found or [Reading("unexplained", text + (f" ({judged.note})" if judged.note else ""))]
 
 
-def near(pairs: Sequence[Comparison]) -> bool:
-    """Whether a claim differs from the derivative by less than the slack of the searches for a mistake."""
-    gaps = [np.abs(one.right - one.claimed).max() <= CLOSE * np.abs(one.right).max() for one in pairs]
-    return bool(gaps) and all(gaps)
-
-
-def by_ratios(judged: Judgement, pairs: Sequence[Comparison], sizes: Sequence[int]) -> list[Reading] | None:
+def by_ratios(judged: Judgement, pairs: Comparison, sizes: Sequence[int]) -> list[Reading] | None:
     """Patterns of the numbers at the moved points, or at those of the check; None where everything is 0."""
     subject = judged.case.subject
     twins = judged.others()
-    values = judged.values([judged.right, judged.claimed, *twins.values()])
-    if values is None:
-        return ratios.readings(pairs, sizes)
-    moved = [*map(Comparison, values[judged.right], values[judged.claimed])]
-    if not any(one.right.any() for one in (*moved, *pairs)):
+    moved, values = judged.compared([*twins.values()])
+    if not moved.right.any() and not pairs.right.any():
         return None
     what = "gradient" if subject.output is not None else "value"
     words = "cotangents: what is returned here belongs to" if subject.kind == "vjp" else ratios.LEAVES
-    found = ratios.readings(moved, sizes, {name: [*values[node]] for name, node in twins.items()}, what, words)
-    if values[judged.right].size < ENOUGH and len(pairs) < 2:
+    others = {name: Comparison(values[node], moved.claimed) for name, node in twins.items() if values}
+    found = ratios.readings(moved, sizes, others, what, words)
+    if moved.right.size < ENOUGH and len(pairs.right) < 2:
         return [one for one in found if one.factor is None or one.factor == "-1"]
-    if not found and pairs and len(pairs) * pairs[0].right.size >= ENOUGH:
+    if not found and pairs.right.size >= ENOUGH:
         found = ratios.readings(pairs, sizes, what=what)
     return found
 
@@ -133,25 +127,21 @@ def compared(judged: Judgement) -> list[Reading]:
     case, nodes = judged.case, [judged.right, judged.claimed]
     shape = judged.right.type.shape
     order = reachable([*nodes, *([] if case.subject.output is None else [case.output])])
-    unwritten: set[Node] = set()  # what holds an operation that the script language does not have
-    for node in order:
-        own = node.primitive.closed is not None and not node.primitive.written(node.params)
-        if own or not unwritten.isdisjoint(node.args):
-            unwritten.add(node)
-    fitting = [node for node in order if node.type.kind == "float" and node.type.shape in ((), shape)]
-    parts = [node for node in fitting if node not in nodes and node not in unwritten][:MOST_PARTS]
-    values = judged.values([*nodes, *parts])
-    if values is None:
+    parts = [node for node in order if node.type.kind == "float" and node.type.shape in ((), shape)]
+    parts = [node for node in parts if node not in nodes and node.primitive is not DATA][:MOST_PARTS]
+    known, values = judged.compared(parts)
+    if len(known.right) < 2:
         return []
-    sound = np.all([np.isfinite(values[x]).reshape(len(values[x]), -1).all(axis=1) for x in nodes], axis=0)
-    if sound.sum() < 2:
-        return []
-    right, claimed, *rest = (values[node][sound] for node in (*nodes, *parts))
-    rounded = ratios.rounded(right, claimed)
+    rounded = ratios.rounded(known)
     if rounded is not None:
         return [rounded]
-    among = ratios.of_entries([*map(Comparison, right, claimed)])
-    return among or ratios.of_parts(right, claimed, dict(zip(parts, rest, strict=True)))
+    names = readable(case)
+
+    def text(node: Node) -> str:  # only of what a script can say
+        return "..." if as_typed(case, names, node, 6 * LONGEST) is None else node_text(node, LONGEST)
+
+    written = [ratios.Part(partial(text, node), value) for node, value in values.items() if np.isfinite(value).all()]
+    return ratios.of_entries(known) or ratios.of_parts(known.relative(CLOSE), written)
 
 
 # --- right for special arrays, or on one side of a kink ------------------------------------------------------------
@@ -176,21 +166,11 @@ def by_statistics(judged: Judgement) -> list[Reading]:
         return []
     fixed = [*sums, *(node for node in order if node in live and node.primitive.name in ("max", "min"))]
     (changed,) = placed(judged.builder, [output], {one: judged.builder.call("detach", one) for one in fixed})
-    wrong = derivatives.grad(changed, [target])[0]
-    values = judged.values([wrong, judged.claimed])
-    if values is None or not agree(values[wrong], values[judged.claimed]):
-        return []
     what = node_text(next(iter(sums)), 40)
     told = f"consistent with statistics taken for constants: no derivative goes through `{what}`"
     told += " and the other sums" if len(sums) > 1 else ""
-    return [Reading("constant statistics", told, node=what, span=span_of(next(iter(sums))))]
-
-
-def agree(one: Floats, other: Floats) -> bool:
-    """Whether two arrays are the same up to rounding, and not 0, at every place; places are the first axis."""
-    one, other = one.reshape(len(one), -1), other.reshape(len(other), -1)
-    scale = np.maximum(np.abs(one), np.abs(other)).max(axis=1, initial=0.0)
-    return bool(scale.all() and (np.abs(one - other) <= CLOSE * scale[:, None]).all())
+    reading = Reading("constant statistics", told, node=what, span=span_of(next(iter(sums))))
+    return judged.likeliest([Candidate(lambda: reading, derivatives.grad(changed, [target])[0], judged.claimed)])
 
 
 def _is_matrix(x: Node) -> bool:
@@ -201,46 +181,43 @@ def _is_kernel(x: Node) -> bool:
     return not x.args and max(x.shape[-2:]) > 2
 
 
-def _flipped(*axes: int) -> Callable[[Floats], Floats]:
-    return lambda x: (x + np.flip(x, tuple(axis for axis in axes if axis >= 1 - x.ndim))) / 2
+def _evened(x: Node, axes: int = 2) -> Node:
+    turned = x
+    for axis in range(-min(axes, x.type.rank), 0):
+        turned = reversed_along(turned, axis)
+    return (x + turned) / 2
 
 
 BACKWARDS = "is the same read backwards: is a flip missing, or one too many?"
-SHAPES: tuple[tuple[str, str, Callable[[Node], bool], Callable[[Floats], Floats]], ...] = (  # of which arrays, and how
-    ("symmetric matrix", "is symmetric", _is_matrix, lambda x: (x + np.swapaxes(x, -1, -2)) / 2),
-    ("diagonal matrix", "is diagonal", _is_matrix, lambda x: x * np.eye(x.shape[-1])),
-    ("reversed array", BACKWARDS, _is_kernel, _flipped(-1, -2)),
-    ("reversed array", f"along its last axis {BACKWARDS}", _is_kernel, _flipped(-1)),
+SHAPES: tuple[tuple[str, str, Callable[[Node], bool], Callable[[Node], Node]], ...] = (  # of which arrays, and how
+    ("symmetric matrix", "is symmetric", _is_matrix, lambda x: (x + x.mT) / 2),
+    ("diagonal matrix", "is diagonal", _is_matrix, lambda x: x.builder.call("diag", x.builder.call("diag", x))),
+    ("reversed array", BACKWARDS, _is_kernel, _evened),
+    ("reversed array", f"along its last axis {BACKWARDS}", _is_kernel, partial(_evened, axes=1)),
 )
 
 
 def by_structure(judged: Judgement) -> list[Reading]:
     """The array that a claim takes for a special one: at most one reading."""
     sides = [judged.right, judged.claimed]
-    order = reachable(sides)
     output = judged.case.subject.output
     paired_with = output.args[0].args if output is not None and output.args else ()
-    arrays = [node for node in order if node.type.kind == "float" and node.type.size > 1]
+    arrays = [node for node in reachable(sides) if node.type.kind == "float" and node.type.size > 1]
     arrays = [node for node in arrays if node not in sides and (node.args or node.primitive is LEAF)]
     arrays.sort(key=lambda node: (len(node.args) > 0, node.serial))  # inputs first
-    values = judged.values(order) if arrays else None
-    if values is None:
-        return []
-    above = all_dependents(order)
+    candidates: list[Candidate] = []
     for name, words, possible, change in SHAPES:
-        candidates = [one for one in arrays if possible(one)]
-        if possible is _is_kernel:  # a cotangent is none
-            candidates = [one for one in candidates if one not in paired_with]
-        for array in candidates[:MOST_ARRAYS]:
-            own, changed = values[array], change(values[array])
-            if not np.isfinite(own).all() or any(map(np.array_equal, changed, own)):
-                continue
-            both = judged.changed(sides, array, changed, above[array], values)
-            if both is not None and agree(*both):
+        fitting = [one for one in arrays if possible(one) and not (possible is _is_kernel and one in paired_with)]
+        changes = {one: change(one) for one in fitting[:MOST_ARRAYS]}  # a cotangent is no kernel
+        values = judged.values([*changes, *changes.values()]) or {}
+        for array, changed in changes.items():
+            if not any(map(np.array_equal, values.get(array, ()), values.get(changed, ()))):
                 what = node_text(array, 40)
                 told = f"consistent with one array mistaken for another: the claim is right where `{what}` {words}"
-                return [Reading(name, told, node=what, span=span_of(array) if array.args else None)]
-    return []
+                reading = partial(Reading, name, told, node=what, span=span_of(array) if array.args else None)
+                left, right = placed(judged.builder, sides, {array: changed})
+                candidates.append(Candidate(reading, left, right, len(candidates)))
+    return judged.likeliest(candidates)
 
 
 DRAWN = 24

@@ -25,7 +25,7 @@ from gradcli.lowering import lower
 from gradcli.primitives.broadcasting import stretch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from gradcli.checks.decide.case import Case, Values
@@ -84,7 +84,6 @@ def read_back(case: Case, names: Names, text: str, like: Node) -> Node | None:
     """
     builder = like.builder
     values = dict(zip(names.nodes, evaluated(list(names.nodes.values()), case.values), strict=True))
-    simplifying, builder.simplifying = builder.simplifying, False
     try:
         lowered = lower(parse(Source(text, "<formula>")), at=values)
         outputs, leaves = lowered.program.outputs, lowered.program.leaves
@@ -97,19 +96,14 @@ def read_back(case: Case, names: Names, text: str, like: Node) -> Node | None:
             elif node.primitive is DATA:
                 digest = node.params["digest"]
                 found[node] = builder.array(digest, node.builder.data[digest], node.type)
-            elif not node.args:
-                found[node] = builder.constant(node.params["value"], node.type.shape, node.type.kind)
             else:
-                args = tuple(found[arg] for arg in node.args)
-                found[node] = builder.apply(node.primitive, args, dict(node.params))
+                found[node] = builder.copied(node, tuple(found[arg] for arg in node.args))
         made = found[outputs[0]]
         if made.type.shape == () != like.type.shape:
             made = stretch(made, like.type.shape)
         return made if made.type == like.type else None
     except (GradcliError, ArithmeticError, ValueError, LookupError):
         return None
-    finally:
-        builder.simplifying = simplifying
 
 
 def words(text: str) -> set[str]:
@@ -132,29 +126,29 @@ def agreement(one: Node, other: Node) -> Callable[[Values], bool]:
     return at
 
 
-def as_typed(case: Case, names: Names, node: Node, longest: int) -> tuple[str, Node] | None:
-    """The text of a node, and the node that the text stands for; None for a text that is not the node's.
+def valid(
+    case: Case, names: Names, texts: Iterable[str], node: Node, longest: int = LONGEST
+) -> Iterator[tuple[str, Node]]:
+    """Those of some texts for a node that are read back with its value, each with the node that it stands for.
 
     The builder of the case must be open.
     """
+    for text in texts:
+        made = read_back(case, names, text, node) if len(text) <= longest else None
+        if made is not None and (made is node or agreement(made, node)(case.values)):
+            yield text, made
+
+
+def as_typed(case: Case, names: Names, node: Node, longest: int) -> tuple[str, Node] | None:
+    """The text of a node as the script has it, and the node that it stands for; None for a text that is not valid."""
     with called({leaf: name for name, leaf in names.nodes.items()}):
         text = node_text(node, longest)
-    made = read_back(case, names, text, node)
-    if made is None or not (made is node or agreement(made, node)(case.values)):
-        return None
-    return text, made
+    return next(valid(case, names, [text], node, longest), None)
 
 
-def script_text(case: Case, names: Names, node: Node, longest: int = 80) -> str | None:
-    """The shortest text known for a node that reads back as its value; None where there is none."""
-    said = as_typed(case, names, node, longest)
-    if said is not None:
-        return said[0]
-    for text in formula_texts(node, {leaf: name for name, leaf in names.nodes.items()}):
-        made = read_back(case, names, text, node) if len(text) <= longest else None
-        if made is not None and agreement(made, node)(case.values):
-            return text
-    return None
+def shorter(names: Names, node: Node) -> Iterator[str]:
+    """Texts for a node in index notation or as a product of matrices."""
+    return formula_texts(node, {leaf: name for name, leaf in names.nodes.items()})
 
 
 # --- the right formula -----------------------------------------------------------------------------------------------
@@ -169,15 +163,11 @@ def correction(case: Case, gradient: Node) -> str | None:
         return None
     names = readable(case)
     floats = [name for name, value in case.values.items() if value.dtype.kind == "f"]
-    for text in formula_texts(gradient, {node: name for name, node in names.nodes.items()}):
-        made = read_back(case, names, text, gradient) if len(text) <= LONGEST else None
-        if made is None:
-            continue
-        agrees = agreement(made, gradient)
+    for text, made in valid(case, names, shorter(names, gradient), gradient):
         # each leaf moves by itself, so that no symmetry and no equal entries are left
         moved = islice(scattered(case.values, floats, case.domains, 0.25, case.seed + 1), TRIES)
-        places = [case.values, *islice(filter(agrees, moved), BESIDE)]
-        answers = compared(case, made, places) if len(places) > BESIDE and agrees(case.values) else None
+        places = [case.values, *islice(filter(agreement(made, gradient), moved), BESIDE)]
+        answers = compared(case, made, places) if len(places) > BESIDE else None
         if answers is not None:
             return text + (POOR if poor(made, case, answers[0]) else "")
     return None

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from gradcli.checks.diagnosis.diagnosis_context import all_dependents
+from gradcli.checks.diagnosis.diagnosis_context import Candidate
 from gradcli.checks.diagnosis.error_model import FAMILIES
 from gradcli.checks.diagnosis.formula_text import as_typed, readable
 from gradcli.checks.diagnosis.ratios import Reading, span_of
@@ -17,69 +18,58 @@ from gradcli.primitives.axes import reversed_along, stretched_back
 from gradcli.primitives.exponential import exp, log
 from gradcli.primitives.movement import sum_
 from gradcli.primitives.powers import sqrt
+from gradcli.transforms.reverse import placed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from gradcli.checks.decide.case import Case
     from gradcli.checks.diagnosis.diagnosis_context import Judgement
 
 
 MOST_STEPS = 150
 MOST_WORK = 15_000  # steps of all the formulas that are tried
 LONGEST = 50  # characters of what to write instead
-CLOSE = 1e-9
 ENOUGH = 3  # numbers that must be equal
 UNNAMED = ("name", "broadcast", "reshape", "unslice")  # what nobody writes down
 
 
 class Edit(NamedTuple):
-    """A part of the claim, what should stand there, the sentence about it, and its cost: the likelier, the smaller."""
+    """What should stand in place of a part of the claim, the sentence about it, and how unlikely it is.
 
-    part: Node
+    `written` says whether the sentence goes on with what to write.
+    """
+
     instead: Node
     told: str
     cost: int
-    written: bool = False  # whether the text goes on with what to write instead
+    written: bool = False
 
 
 def by_edits(judged: Judgement, rare: bool = False) -> list[Reading]:
     """The likeliest change of the claim's formula that makes it right, or a `rare` one: at most one reading."""
-    order = reachable([judged.claimed])
-    if len(order) > MOST_STEPS or judged.claimed.shape != judged.right.shape:
+    builder, claimed, right = judged.builder, judged.claimed, judged.right
+    order, known = reachable([claimed]), reachable([right])
+    if len(order) > MOST_STEPS or claimed.shape != right.shape or len(judged.places) * right.type.size < ENOUGH:
         return []
-    above = all_dependents(order)
-    edits: dict[Node, list[Edit]] = {}
-    work = 0
-    known = reachable([judged.right])
-    for part in order:
-        ways = (_rare_edits if rare else _edits)(part, known)
-        possible = [edit for edit in ways if edit.instead.type == part.type and edit.instead is not part]
-        edits[part] = [edit for edit in possible if "data[" not in edit.told]
-        work += len(edits[part]) * len(above[part])
-        if work > MOST_WORK:
-            break
-    nodes = [judged.right, *order, *(edit.instead for tried in edits.values() for edit in tried)]
-    values = judged.values(nodes)
-    if values is None or values[judged.right].size < ENOUGH:
-        return []
-    right = values[judged.right]
-    slack = CLOSE * np.maximum(np.abs(right), np.abs(right).max() * 1e-6)
-    if (np.abs(values[judged.claimed] - right) <= slack).all():
+    if judged.likeliest([Candidate(partial(Reading, "right", ""), claimed, right)]):
         return []  # too near for edits to be told apart
-    good: list[Edit] = []
-    for part, tried in edits.items():
-        changed = [values[edit.instead] for edit in tried]
-        claims = judged.changed([judged.claimed], part, np.stack(changed), above[part], values) if tried else None
-        if claims is not None:
-            same = (np.abs(claims[0] - right) <= slack).reshape(len(tried), -1).all(axis=1)
-            good += [edit for edit, holds in zip(tried, same.tolist(), strict=True) if holds]
-    if not good:
-        return []
-    best = min(good, key=lambda edit: (edit.cost, edit.part.serial))
-    span = span_of(best.part) if best.part.args else None  # a leaf's is where it was declared
-    said = as_typed(judged.case, readable(judged.case), best.instead, LONGEST) if best.written else None
-    text = f"consistent with a mistake in the claim: it is right if {best.told}" + (f", `{said[0]}`" if said else "")
-    return [Reading("mistake in the claim", text, node=node_text(best.part), span=span)]
+    candidates, end = [], builder.count + MOST_WORK
+    for part in order:
+        for edit in (_rare_edits if rare else _edits)(part, known):
+            if edit.instead.type == part.type and edit.instead is not part and "data[" not in edit.told:
+                (changed,) = placed(builder, [claimed], {part: edit.instead})
+                candidates.append(Candidate(partial(_reading, judged.case, part, edit), changed, right, edit.cost))
+        if builder.count > end:
+            break
+    return judged.likeliest(candidates)
+
+
+def _reading(case: Case, part: Node, edit: Edit) -> Reading:
+    said = as_typed(case, readable(case), edit.instead, LONGEST) if edit.written else None
+    text = f"consistent with a mistake in the claim: it is right if {edit.told}" + (f", `{said[0]}`" if said else "")
+    span = span_of(part) if part.args else None  # a leaf's is where it was declared
+    return Reading("mistake in the claim", text, node=node_text(part), span=span)
 
 
 def _is_square(x: Node) -> bool:
@@ -126,26 +116,26 @@ def _edits(part: Node, known: Sequence[Node]) -> Iterator[Edit]:
         return
     if isinstance(part.constant, int) and abs(part.constant) < 100:
         for near in (part.constant - 1, part.constant + 1):
-            yield Edit(part, part.builder.constant(near, part.shape), f"{text} is {near}", 4)
+            yield Edit(part.builder.constant(near, part.shape), f"{text} is {near}", 4)
     for other in known if part.primitive is CONSTANT else ():
         if other.primitive is CONSTANT and isinstance(other.constant, Fraction):
-            yield Edit(part, other, f"{text} is {node_text(other, 50)}", 4)
+            yield Edit(other, f"{text} is {node_text(other, 50)}", 4)
     for possible, instead, told, cost, written in WAYS:
         if possible(part):
-            yield Edit(part, instead(part), f"{text} {told}", cost, written)
+            yield Edit(instead(part), f"{text} {told}", cost, written)
     for n in (part.params["n"] - 1, part.params["n"] + 1) if name == "power" else ():
         if n:
-            yield Edit(part, part.args[0] ** n, f"the exponent of {text} is {n}", 2)
+            yield Edit(part.args[0] ** n, f"the exponent of {text} is {n}", 2)
     for x, y in (part.args, part.args[::-1]) if name == "mul" else ():
         for factor, change in ((1 - y, "subtracted from 1"), (y**2, "squared"), (y**3, "cubed")):
-            yield Edit(part, x * factor, f"the factor `{node_text(y, 50)}` of {text} is {change}", 3, written=True)
+            yield Edit(x * factor, f"the factor `{node_text(y, 50)}` of {text} is {change}", 3, written=True)
     for kept in {"mul": (0, 1), "add": (0, 1), "sub": (0,), "div": (0,), "matmul": (0,)}.get(name, ()):
         if part.args[kept].shape == part.shape:
-            yield Edit(part, part.args[kept], f"`{node_text(part.args[1 - kept], 50)}` is left out of {text}", 2)
+            yield Edit(part.args[kept], f"`{node_text(part.args[1 - kept], 50)}` is left out of {text}", 2)
     for family in FAMILIES if len(part.args) == 1 and not part.params else ():
         for function in family if name in family else ():
             if function != name:
-                yield Edit(part, part.builder.call(function, part.args[0]), f"{text} is {function} of the same", 2)
+                yield Edit(part.builder.call(function, part.args[0]), f"{text} is {function} of the same", 2)
 
 
 def _rare_edits(part: Node, known: Sequence[Node]) -> Iterator[Edit]:
@@ -156,27 +146,27 @@ def _rare_edits(part: Node, known: Sequence[Node]) -> Iterator[Edit]:
     for other in known:
         if part.primitive is not CONSTANT and other.primitive is LEAF and other.type == part.type:
             factor = f"`{node_text(other)}`"
-            yield Edit(part, part * other, f"{text} is multiplied by {factor}", 1)
+            yield Edit(part * other, f"{text} is multiplied by {factor}", 1)
             for axis in range(-rank, 0):
                 told = f"{text} is multiplied by the sum of {factor} along axis {axis}"
-                yield Edit(part, part * _summed(other, axis), told, 2)
+                yield Edit(part * _summed(other, axis), told, 2)
     for axis in range(-rank, 0) if part.args else ():
-        yield Edit(part, part / _summed(part, axis), f"{text} is divided by its sum along axis {axis}", 2)
+        yield Edit(part / _summed(part, axis), f"{text} is divided by its sum along axis {axis}", 2)
     if name == "take_static" and sorted(part.params["indices"]) == list(range(part.type.size)):
         back = tuple(int(i) for i in np.argsort(part.params["indices"]))
         instead = part.builder.apply(part.primitive, part.args, {**part.params, "indices": back})
         inner = part.args[0].args[0] if part.args[0].primitive.name == "reshape" else part.args[0]
-        yield Edit(part, instead, f"the entries of `{node_text(inner, 50)}` move the other way", 1)
+        yield Edit(instead, f"the entries of `{node_text(inner, 50)}` move the other way", 1)
     if name == "cumsum":
         turned = part.primitive(reversed_along(part.args[0], part.params["axis"]), **part.params)
-        yield Edit(part, reversed_along(turned, part.params["axis"]), f"{text} runs from the other end", 1)
+        yield Edit(reversed_along(turned, part.params["axis"]), f"{text} runs from the other end", 1)
     total = part
     while total.primitive.name in ("broadcast", "reshape"):
         total = total.args[0]
     if total is not part and total.primitive.name == "sum" and total.args[0].type == part.type:
         for axis in range(-rank, 0):
             told = f"the sum of `{node_text(total.args[0], 50)}` runs along axis {axis} alone"
-            yield Edit(part, _summed(total.args[0], axis), told, 1)
+            yield Edit(_summed(total.args[0], axis), told, 1)
 
 
 def _summed(x: Node, axis: int) -> Node:
