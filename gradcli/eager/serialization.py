@@ -213,29 +213,22 @@ def _loaded(file: Any, name: str, to: devices.device | None) -> Any:
     file.seek(0)
     if not start:
         raise EOFError(f"torch.load: {name} is empty")
-    if start == b"\x80":
-        raise _Refused(_foreign(name))
+    foreign = start == b"\x80"
     try:
-        with zipfile.ZipFile(file) as archive:
-            names = archive.namelist()
-            if any(entry.rpartition("/")[2] == "data.pkl" for entry in names):
-                raise _Refused(_foreign(name))
-            if _TREE not in names:
-                raise _Refused(f"torch.load: {name} was not written by torch.save of gradcli")
-            return _Reader(archive, to).root
-    except (_Refused, OSError):
+        if not foreign:
+            with zipfile.ZipFile(file) as archive:
+                names = archive.namelist()
+                foreign = any(entry.rpartition("/")[2] == "data.pkl" for entry in names)
+                if _TREE in names and not foreign:
+                    return _Reader(archive, to).root
+    except OSError:
         raise
     except Exception as wrong:  # what a damaged archive makes of zipfile, json and NumPy
         said = str(wrong) or type(wrong).__name__
         raise RuntimeError(f"torch.load: {name} is damaged, or was not written by torch.save: {said}") from None
-
-
-class _Refused(RuntimeError):
-    """A file that is not ours."""
-
-
-def _foreign(name: str) -> str:
-    return (
+    if not foreign:
+        raise RuntimeError(f"torch.load: {name} was not written by torch.save of gradcli")
+    raise RuntimeError(
         f"torch.load: {name} is a file of PyTorch, a pickle, which may run code when it is read, so gradcli "
         "does not read it. "
         "Under PyTorch, numpy.savez(path, **{name: x.numpy() for name, x in state.items()}) writes what numpy.load "
