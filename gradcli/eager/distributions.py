@@ -96,7 +96,7 @@ def _is_number(x: Any) -> Any:
 
 
 class Normal(Distribution):
-    """The normal law with mean `loc` and standard deviation `scale`.
+    """The normal distribution with mean `loc` and standard deviation `scale`.
 
     >>> Normal(0.0, 1.0).log_prob(torch.tensor(0.0))
     tensor(-0.9189)
@@ -168,7 +168,7 @@ class _ProbsOrLogits(Distribution):
 
 
 class Bernoulli(_ProbsOrLogits):
-    """The law of 0 and 1: `probs` is the probability of 1, `logits` is log(probs / (1 - probs)).
+    """The distribution of 0 and 1: `probs` is the probability of 1, `logits` is log(probs / (1 - probs)).
 
     >>> Bernoulli(0.25).log_prob(torch.tensor(1.0)).exp()
     tensor(0.2500)
@@ -213,7 +213,7 @@ class Bernoulli(_ProbsOrLogits):
 
 
 class Categorical(_ProbsOrLogits):
-    """The law of whole numbers from 0 on, with probabilities in the last axis (`probs`, or `logits` up to a constant).
+    """The distribution of the classes 0, 1, ...: the last axis has probabilities, or `logits` up to a constant.
 
     >>> Categorical(torch.tensor([1.0, 3.0])).log_prob(torch.tensor(1)).exp()
     tensor(0.7500)

@@ -343,7 +343,7 @@ def _count(shape: Shape) -> int:
 
 
 def laid_out(values: Array, like: Array) -> Array:
-    """Values in the shape of an array, the first where that lies first in memory."""
+    """Values in the shape of an array, in the order in which its entries lie in memory."""
     if like.flags.c_contiguous:
         return values.reshape(like.shape)
     order = sorted(range(like.ndim), key=lambda axis: -abs(like.strides[axis]))

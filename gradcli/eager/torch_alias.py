@@ -1,6 +1,6 @@
 """Lets `import torch` give these tensors while a script runs.
 
-All modules below `torch` that a script may import stand in `sys.modules` under the names of PyTorch, so that none runs
+All modules below `torch` that a script may import are in `sys.modules` under the names of PyTorch, so that none runs
 a second time and `torch is gradcli.eager` under every name. A finder in first place explains every other name.
 """
 
@@ -80,7 +80,7 @@ def explained(error: ImportError) -> str | None:
 
 
 def unknown(name: str) -> str:
-    """What is said of a module below `torch` that does not exist: what does the same, or the nearest that exists."""
+    """The message for a module below `torch` that does not exist: what to use, or the nearest name that exists."""
     parts = name.split(".")[1:]
     around = [".".join(parts[:end]) for end in range(len(parts), 0, -1)]
     near = did_you_mean(name, sorted(modules()))
@@ -90,7 +90,7 @@ def unknown(name: str) -> str:
 
 @contextmanager
 def aliases(dtype: str | None = None) -> Iterator[None]:
-    """While it lasts, `import torch` gives these tensors; afterwards everything is as it was before.
+    """A context in which `import torch` gives these tensors; afterwards everything is as it was before.
 
     `dtype` is the default format of floats. The message of an ImportError that ends the block names what exists.
     """

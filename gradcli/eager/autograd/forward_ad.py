@@ -25,7 +25,7 @@ from gradcli.eager._ops.views import AS_STRIDED, clone, expand, follow, view, vi
 
 
 class Level:
-    """One opened level: gives tangents to results, and takes them away when it is closed."""
+    """One open level: it sets the tangents of results, and removes them when it is closed."""
 
     def __init__(self) -> None:
         self.given: list[Tensor] = []
@@ -56,7 +56,7 @@ class Level:
         self.give(x, tangent)
 
     def changed(self, x: Tensor, tangent: Tensor | None) -> None:
-        """Write the tangent of what was written into x; None for zeros. That of its base changes with it."""
+        """After a change in place, give x and its base the tangent of the new entries; None stands for zeros."""
         if x._tangent is None:
             if tangent is None:
                 return
@@ -70,7 +70,7 @@ class Level:
             copy_(held, 0 if tangent is None else tangent)
 
     def close(self) -> None:
-        """Take all tangents away."""
+        """Remove all tangents."""
         for x in self.given:
             x._own_tangent = None
             x._special = x._base is not None or x._inference or (x._node is not None and x._node.outputs > 1)
@@ -111,7 +111,7 @@ class Level:
 
 
 def _base_of(x: Tensor) -> tuple[Tensor | None, tuple[Any, ...]]:
-    """The tensor whose tangent that of a view is a part of, and which part; None for what is not a view."""
+    """The base of a view, whose tangent contains that of the view, and the path to it; None for other tensors."""
     if x._dual_root:
         return None, ()
     base = x._dual_base
@@ -120,7 +120,7 @@ def _base_of(x: Tensor) -> tuple[Tensor | None, tuple[Any, ...]]:
 
 @contextlib.contextmanager
 def without_level() -> Iterator[None]:
-    """The level set aside: operations on tangents carry no tangents."""
+    """A context without the open level: operations on tangents have no tangents of their own."""
     level, state.dual = state.dual, None
     try:
         yield

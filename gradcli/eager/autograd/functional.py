@@ -283,7 +283,7 @@ def _linearized(
 
 
 def _vectors(v: Any, like: Sequence[Tensor], reason: str) -> list[Tensor]:
-    """The vectors of a product; RuntimeError where they do not fit, or are left out without being clear."""
+    """The vectors of a product; RuntimeError where they do not fit, or None stands for more than one number."""
     if v is None:
         if len(like) != 1 or like[0]._raw.size != 1:
             raise RuntimeError(f"the vector v can only be None if {reason} a single tensor with a single element")

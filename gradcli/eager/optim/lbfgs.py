@@ -56,7 +56,7 @@ class LBFGS(Optimizer):
             start += array.size
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Make some iterations; returns the loss before them."""
+        """Run up to `max_iter` iterations, and return the loss before them."""
         if closure is None:
             raise TypeError("LBFGS.step() needs a closure that computes the loss and its gradients")
         self._steps += 1

@@ -116,7 +116,7 @@ _LRScheduler = LRScheduler  # its old name, of which programs make subclasses
 
 
 class LambdaLR(LRScheduler):
-    """The first rates times a function of the epoch, or one function for each group. The state has no functions."""
+    """The initial rates times a function of the epoch, or one function for each group. The state has no functions."""
 
     _arguments = options("optimizer, lr_lambda, last_epoch=-1")
     _held = ("optimizer", "lr_lambdas")
@@ -213,7 +213,7 @@ class CosineAnnealingLR(LRScheduler):
 
 
 class OneCycleLR(LRScheduler):
-    """Rates that rise to `max_lr` and fall far below the first ones, with momentum that moves the opposite way (Smith
+    """Rates that rise to `max_lr` and fall far below the initial ones, with momentum that moves the opposite way (Smith
     and Topin, 2019). Call `step` once for each batch.
 
     ValueError for options outside their range, for a run longer than `total_steps` (or `epochs * steps_per_epoch`),
@@ -333,7 +333,7 @@ class ReduceLROnPlateau(LRScheduler):
 
 
 class SequentialLR(LRScheduler):
-    """Schedulers that take turns: each one from its milestone on, from the first rates.
+    """Schedulers one after another: each starts at its milestone, from the initial rates.
 
     ValueError unless there is one milestone fewer than schedulers, all of them of this optimizer.
 
@@ -363,7 +363,7 @@ class SequentialLR(LRScheduler):
         self._begin(last_epoch)
 
     def step(self) -> None:
-        """A step of the scheduler whose turn it is."""
+        """A step of the scheduler of this epoch."""
         self.last_epoch += 1
         turn = bisect_right(self._milestones, self.last_epoch)
         scheduler = self._schedulers[turn]

@@ -28,7 +28,7 @@ _COUNT = np.zeros((), np.float32)  # the steps that a parameter made are counted
 
 
 def kept(state: State, name: str, like: Array, start: float = 0) -> Array:
-    """An array that is remembered, one number at first: of complex entries in both parts."""
+    """An array of the state of a parameter; a missing one is filled with `start`, in both parts of complex entries."""
     if name not in state:
         full = complex(start, start) if like.dtype.kind == "c" else start
         state[name] = Tensor(np.full_like(like, full) if start else np.zeros_like(like))
@@ -52,7 +52,7 @@ def by_blocks(rule: Callable[..., None], *arrays: Array) -> None:
 
 
 def lerp(old: Array, new: Array, weight: float) -> None:
-    """Move an array in place towards another one."""
+    """Move an array in place towards another one, by a share of the distance."""
     away = new - old
     away *= weight
     old += away
@@ -67,7 +67,7 @@ def average_squares(mean: Array, new: Array, weight: float) -> None:
 
 
 def root(x: Array) -> Array:
-    """The square roots in an array of their own, for numbers too."""
+    """The square roots in a new array, for numbers too."""
     return np.sqrt(x, out=np.empty_like(x))
 
 
@@ -146,13 +146,13 @@ class Optimizer:
         self.param_groups.append({"params": xs} | {**self.defaults, **param_group, "params": xs})
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forget the gradients of all parameters, or fill them with zeros."""
+        """Set the gradients of all parameters to None, or to zeros."""
         for group in self.param_groups:
             for x in group["params"]:
                 clear(x, set_to_none)
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Change every parameter that has a gradient; `closure` computes the loss first, which is returned."""
+        """Update every parameter that has a gradient; `closure` computes the loss first, which is returned."""
         loss, where = None, place()
         if closure is not None:
             with enable_grad():
@@ -308,7 +308,7 @@ class Adam(Optimizer):
 
 
 class AdamW(Adam):
-    """Adam whose weight decay does not pass through the averages (Loshchilov and Hutter, 2019)."""
+    """Adam with decoupled weight decay, which the averages do not contain (Loshchilov and Hutter, 2019)."""
 
     hyperparameters = (
         "lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=1e-2, amsgrad=False, *, maximize=False, foreach=None, "

@@ -62,7 +62,7 @@ class _Number:
 
 
 class _Frame:
-    """One checkpointed call: how to run it anew, and what that gave."""
+    """One checkpointed call: how to run it again, and what the second run saved."""
 
     def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.function, self.args, self.kwargs = function, args, kwargs

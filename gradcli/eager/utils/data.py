@@ -76,7 +76,7 @@ class ConcatDataset(Dataset):
 
 
 class TensorDataset(Dataset):
-    """Tensors side by side: an example is their parts at one position. AssertionError for different sizes.
+    """Tensors with a common first axis: an example has their parts at one position. AssertionError for other sizes.
 
     >>> TensorDataset(torch.tensor([1.0, 2.0]), torch.tensor([3, 4]))[1]
     (tensor(2.), tensor(4))
