@@ -16,25 +16,25 @@ from gradcli.eager.random import DEFAULT_SEED, Generator
 
 # seed, call, the numbers that PyTorch 2.13 drew (shortest decimals of their format)
 NUMBERS: list[tuple[int, Callable[[Generator], np.ndarray], list[float]]] = [
-    (0, lambda g: g.rand((5,)), [0.4962566, 0.7682218, 0.08847743, 0.13203049, 0.30742282]),
-    (0, lambda g: g.rand((3,), "float64"), [0.9700530018065531, 0.707819864399788, 0.45938294312745087]),
-    (0, lambda g: g.rand((3,), "float16"), [0.4963379, 0.7680664, 0.08850098]),
-    (0, lambda g: g.randn((2, 3)), [1.5409961, -0.2934289, -2.1787894, 0.56843126, -1.0845224, -1.3985955]),
-    (0, lambda g: g.randn((3,), "float64"), [1.5409961082440433, -0.2934289057609464, -2.1787893820745574]),
+    (0, lambda g: g.uniform((5,)), [0.4962566, 0.7682218, 0.08847743, 0.13203049, 0.30742282]),
+    (0, lambda g: g.uniform((3,), dtype="float64"), [0.9700530018065531, 0.707819864399788, 0.45938294312745087]),
+    (0, lambda g: g.uniform((3,), dtype="float16"), [0.4963379, 0.7680664, 0.08850098]),
+    (0, lambda g: g.normal((2, 3)), [1.5409961, -0.2934289, -2.1787894, 0.56843126, -1.0845224, -1.3985955]),
+    (0, lambda g: g.normal((3,), dtype="float64"), [1.5409961082440433, -0.2934289057609464, -2.1787893820745574]),
     (
         0,
-        lambda g: g.randn((4, 4)),
+        lambda g: g.normal((4, 4)),
         [-1.1258398, -1.1523602, -0.25057858, -0.4338788, 0.84871036, 0.69200915, -0.31601277, -2.1152194,
          0.32227492, -1.2633348, 0.3499832, 0.30813393, 0.11984151, 1.2376579, 1.1167772, -0.24727815],
     ),
     (
         0,
-        lambda g: g.randn((18,))[[0, 1, 2, 8, 15, 16, 17]],
+        lambda g: g.normal((18,))[[0, 1, 2, 8, 15, 16, 17]],
         [-1.1258398, -1.1523602, 0.5666506, 0.4680964, -0.84367675, 0.9318266, 1.2590092],
     ),
     (
         0,
-        lambda g: g.randn((18,), "float64")[[0, 1, 2, 8, 15, 16, 17]],
+        lambda g: g.normal((18,), dtype="float64")[[0, 1, 2, 8, 15, 16, 17]],
         [-2.310411800234176, -0.3732508612577643, -1.2609246557194385, 0.23871805816817063, -0.8910030351707375,
          0.6748575435940039, 1.0468653769814655],
     ),
@@ -45,25 +45,25 @@ NUMBERS: list[tuple[int, Callable[[Generator], np.ndarray], list[float]]] = [
     (0, lambda g: g.randint(-(2**40), 2**60, (3,)), [900440291289639471, 510765438681074880, 742717097475461883]),
     (0, lambda g: g.randperm(10), [4, 1, 7, 5, 3, 9, 0, 8, 6, 2]),
     (0, lambda g: g.bernoulli((8,), 0.3), [0, 0, 0, 0, 0, 0, 1, 0]),
-    (42, lambda g: g.rand((5,)), [0.88226926, 0.91500396, 0.38286376, 0.95930564, 0.3904482]),
-    (42, lambda g: g.rand((3,), "float64"), [0.05815448596142969, 0.06291016742457756, 0.12358607277440903]),
-    (42, lambda g: g.rand((3,), "float16"), [0.8823242, 0.91503906, 0.3828125]),
-    (42, lambda g: g.randn((2, 3)), [0.33669037, 0.1288094, 0.23446237, 0.23033303, -1.1228564, -0.18632829]),
-    (42, lambda g: g.randn((3,), "float64"), [0.33669035438385886, 0.1288094051365897, 0.23446236336153173]),
+    (42, lambda g: g.uniform((5,)), [0.88226926, 0.91500396, 0.38286376, 0.95930564, 0.3904482]),
+    (42, lambda g: g.uniform((3,), dtype="float64"), [0.05815448596142969, 0.06291016742457756, 0.12358607277440903]),
+    (42, lambda g: g.uniform((3,), dtype="float16"), [0.8823242, 0.91503906, 0.3828125]),
+    (42, lambda g: g.normal((2, 3)), [0.33669037, 0.1288094, 0.23446237, 0.23033303, -1.1228564, -0.18632829]),
+    (42, lambda g: g.normal((3,), dtype="float64"), [0.33669035438385886, 0.1288094051365897, 0.23446236336153173]),
     (
         42,
-        lambda g: g.randn((4, 4)),
+        lambda g: g.normal((4, 4)),
         [1.9269153, 1.4872841, 0.9007172, -2.105521, 0.67841846, -1.2345449, -0.043067478, -1.604667,
          -0.7521353, 1.648723, -0.39247864, -1.4036071, -0.7278813, -0.5594302, -0.7688389, 0.7624454],
     ),
     (
         42,
-        lambda g: g.randn((18,))[[0, 1, 2, 8, 15, 16, 17]],
+        lambda g: g.normal((18,))[[0, 1, 2, 8, 15, 16, 17]],
         [1.9269153, 1.4872841, -0.49739754, 0.3558599, 0.8598585, -0.30972677, -0.3957105],
     ),
     (
         42,
-        lambda g: g.randn((18,), "float64")[[0, 1, 2, 8, 15, 16, 17]],
+        lambda g: g.normal((18,), dtype="float64")[[0, 1, 2, 8, 15, 16, 17]],
         [0.2995562877502637, 0.24237779080894106, 1.2715909667771088, 0.038435238263354446, 0.855215961472287,
          0.2494118796915765, 0.2615836907112959],
     ),
@@ -74,25 +74,25 @@ NUMBERS: list[tuple[int, Callable[[Generator], np.ndarray], list[float]]] = [
     (42, lambda g: g.randint(-(2**40), 2**60, (3,)), [1144431517324950963, 243743432105104654, 820755102424486983]),
     (42, lambda g: g.randperm(10), [2, 6, 1, 8, 4, 5, 0, 9, 3, 7]),
     (42, lambda g: g.bernoulli((8,), 0.3), [1, 1, 1, 1, 0, 0, 0, 0]),
-    (-7, lambda g: g.rand((5,)), [0.25333762, 0.67736036, 0.25344586, 0.60641783, 0.4065795]),
-    (-7, lambda g: g.rand((3,), "float64"), [0.02670128397151894, 0.027567330014738878, 0.2526364251198353]),
-    (-7, lambda g: g.rand((3,), "float16"), [0.25341797, 0.6772461, 0.25341797]),
-    (-7, lambda g: g.randn((2, 3)), [0.23313075, 0.039483275, -0.018483466, 1.1157024, -0.6957236, 2.0793722]),
-    (-7, lambda g: g.randn((3,), "float64"), [0.23313075849026815, 0.03948327639671926, -0.01848346572200401]),
+    (-7, lambda g: g.uniform((5,)), [0.25333762, 0.67736036, 0.25344586, 0.60641783, 0.4065795]),
+    (-7, lambda g: g.uniform((3,), dtype="float64"), [0.02670128397151894, 0.027567330014738878, 0.2526364251198353]),
+    (-7, lambda g: g.uniform((3,), dtype="float16"), [0.25341797, 0.6772461, 0.25341797]),
+    (-7, lambda g: g.normal((2, 3)), [0.23313075, 0.039483275, -0.018483466, 1.1157024, -0.6957236, 2.0793722]),
+    (-7, lambda g: g.normal((3,), dtype="float64"), [0.23313075849026815, 0.03948327639671926, -0.01848346572200401]),
     (
         -7,
-        lambda g: g.randn((4, 4)),
+        lambda g: g.normal((4, 4)),
         [-0.17925161, 0.9027327, -0.57761246, -1.3243614, 0.918484, 2.5227482, -0.62028843, -1.3173845,
          0.74307007, 1.2031261, -0.5009373, 0.33316296, -0.44731563, -0.011822141, -0.1389299, -0.50350225],
     ),
     (
         -7,
-        lambda g: g.randn((18,))[[0, 1, 2, 8, 15, 16, 17]],
+        lambda g: g.normal((18,))[[0, 1, 2, 8, 15, 16, 17]],
         [-0.17925161, 0.9027327, -1.1758589, 1.5301334, -0.07598222, 1.4018131, 0.8735378],
     ),
     (
         -7,
-        lambda g: g.randn((18,), "float64")[[0, 1, 2, 8, 15, 16, 17]],
+        lambda g: g.normal((18,), dtype="float64")[[0, 1, 2, 8, 15, 16, 17]],
         [0.17021259567442057, 0.20228034460769345, -0.23454552249135124, 0.18299892620199437,
          1.0097533825930387, -0.22560692168043228, 0.7074123813496087],
     ),
@@ -177,20 +177,20 @@ def test_layers_without_inputs() -> None:
 def test_state_is_a_snapshot() -> None:
     generator = Generator(5)
     fresh = generator.get_state()
-    generator.randn((3,))  # leaves a number of the second pair behind
+    generator.normal((3,))  # leaves a number of the second pair behind
     middle = generator.get_state()
-    first = generator.randn((4,)), generator.rand((700,)), generator.randperm(9)
+    first = generator.normal((4,)), generator.uniform((700,)), generator.randperm(9)
     for _ in range(2):
         again = generator.set_state(middle)
-        second = again.randn((4,)), again.rand((700,)), again.randperm(9)
+        second = again.normal((4,)), again.uniform((700,)), again.randperm(9)
         assert all((one == other).all() for one, other in zip(first, second, strict=True))
-    assert (Generator(0).set_state(fresh).randn((3,)) == Generator(5).randn((3,))).all()
+    assert (Generator(0).set_state(fresh).normal((3,)) == Generator(5).normal((3,))).all()
 
 
 def test_seeds() -> None:
     assert Generator().initial_seed() == DEFAULT_SEED
     assert Generator(-5).initial_seed() == 2**64 - 5
-    assert (Generator(1).rand((4,)) == Generator(2**32 + 1).rand((4,))).all()  # the lower half seeds
+    assert (Generator(1).uniform((4,)) == Generator(2**32 + 1).uniform((4,))).all()  # the lower half seeds
     generator = Generator(1)
     chosen = generator.seed()
     assert 0 <= chosen < 2**53 and generator.initial_seed() == chosen != Generator().seed()
@@ -202,16 +202,16 @@ def test_seeds() -> None:
 
 def test_a_new_seed_forgets_the_second_of_a_pair() -> None:
     generator = Generator(1)
-    generator.randn((1,))
-    assert (generator.manual_seed(1).randn((2,)) == Generator(1).randn((2,))).all()
+    generator.normal((1,))
+    assert (generator.manual_seed(1).normal((2,)) == Generator(1).normal((2,))).all()
 
 
 @pytest.mark.parametrize(
     "call",
     [
-        lambda g: g.rand((2,), "int64"),
-        lambda g: g.randn((2,), "bool"),
-        lambda g: g.rand((-1,)),
+        lambda g: g.uniform((2,), dtype="int64"),
+        lambda g: g.normal((2,), dtype="bool"),
+        lambda g: g.uniform((-1,)),
         lambda g: g.uniform((2,), 2.0, 1.0),
         lambda g: g.uniform((2,), float("nan"), 1.0),
         lambda g: g.uniform((2,), 0.0, float("inf")),
@@ -229,7 +229,7 @@ def test_refusals_take_nothing_from_the_stream(call: Callable[[Generator], np.nd
     generator = Generator(9)
     with pytest.raises(RuntimeError):
         call(generator)
-    assert (generator.rand((3,)) == Generator(9).rand((3,))).all()
+    assert (generator.uniform((3,)) == Generator(9).uniform((3,))).all()
 
 
 def test_the_upper_end_is_excluded() -> None:
@@ -237,17 +237,17 @@ def test_the_upper_end_is_excluded() -> None:
     for dtype, count in (("float32", 400_000), ("float16", 20_000)):
         drawn = generator.uniform((count,), 1000.0, 1001.0, dtype)
         assert drawn.min() >= 1000 and drawn.max() < 1001
-        assert generator.rand((count,), dtype).max() < 1
+        assert generator.uniform((count,), dtype=dtype).max() < 1
 
 
 def test_views_are_filled_in_the_order_of_memory() -> None:
     turned = np.empty((3, 5), "f4").T
-    assert (Generator(1).uniform_like(turned) == Generator(1).rand((3, 5)).T).all()
+    assert (Generator(1).uniform_like(turned) == Generator(1).uniform((3, 5)).T).all()
     part = np.zeros((6, 8))[::2, 1:7]
     drawn = Generator(1).normal_like(part)
     assert (drawn.ravel() == Generator(1).normal((18,), dtype="float64", contiguous=False)).all()
     point = np.empty((), "f8")
-    assert Generator(1).normal_like(point)[()] == Generator(1).randn((1,), "float64")[0]
+    assert Generator(1).normal_like(point)[()] == Generator(1).normal((1,), dtype="float64")[0]
 
 
 def test_permutations_are_permutations() -> None:
@@ -321,8 +321,8 @@ def float_draws(size: int, dtype: str) -> dict[str, Pair]:
         return torch.empty(size, dtype=getattr(torch, dtype))
 
     return {
-        f"rand {dtype}": (lambda g: g.rand((size,), dtype), lambda t: t.rand(size, dtype=getattr(t, dtype))),
-        f"randn {dtype}": (lambda g: g.randn((size,), dtype), lambda t: t.randn(size, dtype=getattr(t, dtype))),
+        f"rand {dtype}": (lambda g: g.uniform((size,), dtype=dtype), lambda t: t.rand(size, dtype=getattr(t, dtype))),
+        f"randn {dtype}": (lambda g: g.normal((size,), dtype=dtype), lambda t: t.randn(size, dtype=getattr(t, dtype))),
         f"uniform {dtype}": (
             lambda g: g.uniform((size,), -0.37, 0.711, dtype),
             lambda t: empty(t).uniform_(-0.37, 0.711),
@@ -363,5 +363,5 @@ def test_programs_that_mix_draws(torch: Any) -> None:
 def test_a_large_sample_of_normal_numbers_is_equal_bit_for_bit(torch: Any) -> None:
     torch.manual_seed(11)
     generator = Generator(11)
-    assert (generator.randn((500_000,)) == torch.randn(500_000).numpy()).all()
-    assert (generator.randn((50_000,), "float64") == torch.randn(50_000, dtype=torch.float64).numpy()).all()
+    assert (generator.normal((500_000,)) == torch.randn(500_000).numpy()).all()
+    assert (generator.normal((50_000,), dtype="float64") == torch.randn(50_000, dtype=torch.float64).numpy()).all()

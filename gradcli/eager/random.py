@@ -5,7 +5,7 @@ of draw takes from it (how many 32-bit words, which bits, in which order) is wha
 may mix them freely. Normal numbers in single precision are computed as PyTorch's vector kernels compute them (with AVX2
 or AVX-512), those in double precision by the C library.
 
->>> Generator(0).rand((2,)).tolist()
+>>> Generator(0).uniform((2,)).tolist()
 [0.49625658988952637, 0.7682217955589294]
 """
 
@@ -179,8 +179,8 @@ class Generator:
     def set_state(self, state: State) -> Generator:
         """Continue from a state that `get_state` returned.
 
-        >>> one = Generator(3); state = one.get_state(); first = one.randn((5,))
-        >>> bool((one.set_state(state).randn((5,)) == first).all())
+        >>> one = Generator(3); state = one.get_state(); first = one.normal((5,))
+        >>> bool((one.set_state(state).normal((5,)) == first).all())
         True
         """
         seed, engine, spare = state
@@ -189,14 +189,6 @@ class Generator:
             self._engine().state = engine
         self._spare = spare
         return self
-
-    def rand(self, shape: Shape, dtype: str = "float32") -> Array:
-        """Uniform numbers in [0, 1)."""
-        return self.uniform(shape, 0.0, 1.0, dtype)
-
-    def randn(self, shape: Shape, dtype: str = "float32") -> Array:
-        """Normal numbers of mean 0 and deviation 1."""
-        return self.normal(shape, 0.0, 1.0, dtype)
 
     def uniform(self, shape: Shape, low: float = 0.0, high: float = 1.0, dtype: str = "float32") -> Array:
         """Uniform numbers in [low, high)."""

@@ -237,18 +237,18 @@ ROWS: dict[str, Any] = rows(
 )
 
 
-def _drawn(name: str, summary: str) -> Any:
+def _drawn(name: str, law: str, summary: str) -> Any:
     """`rand` or `randn`: numbers from a stream, in any shape."""
 
     def function(*given: Any, size: Any = None, generator: Any = None, dtype: dtypes.dtype | None = None) -> Tensor:
-        draw: Any = getattr(generator or streams.default_generator, name)
-        return draw(_shape(given, size), _type(dtype).name)  # type: ignore[no-any-return]
+        draw: Any = getattr(generator or streams.default_generator, law)
+        return draw(_shape(given, size), dtype=_type(dtype).name)  # type: ignore[no-any-return]
 
     return made()(described(function, name, summary))
 
 
-rand = _drawn("rand", "Numbers between 0 and 1, all equally likely.")
-randn = _drawn("randn", "Standard normal numbers.")
+rand = _drawn("rand", "uniform", "Numbers between 0 and 1, all equally likely.")
+randn = _drawn("randn", "normal", "Standard normal numbers.")
 rand_like = _like_of(rand, "`rand` in the shape and format of a tensor.")
 randn_like = _like_of(randn, "`randn` in the shape and format of a tensor.")
 
@@ -298,7 +298,7 @@ def normal(
     if isinstance(std, Tensor) and (std._array < 0).any():
         raise RuntimeError("normal expects all elements of std >= 0.0")
     kind, shape = given[0].dtype, np.broadcast_shapes(*[x._raw.shape for x in given])
-    found = add(mul(Tensor(np.asarray(source.randn(shape, kind.name))), std), mean)
+    found = add(mul(Tensor(np.asarray(source.normal(shape, dtype=kind.name))), std), mean)
     return found.detach() if not any(x.requires_grad for x in given) else renamed(found, normal.node)
 
 
@@ -339,12 +339,12 @@ def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *, g
     if replacement and num_samples > 1:
         edges = np.cumsum(weights, axis=-1)
         rows = (edges / edges[..., -1:]).reshape(-1, weights.shape[-1])
-        draws = source.rand((len(rows), num_samples), "float64")
+        draws = source.uniform((len(rows), num_samples), dtype="float64")
         places = [np.searchsorted(row, draw) for row, draw in zip(rows, draws, strict=True)]
         found = np.reshape(places, (*weights.shape[:-1], num_samples))
     else:  # the smallest of exponential variables whose rates are the weights
         kind = input._raw.dtype
-        times = (-np.log1p(-source.rand(weights.shape, "float64"))).astype(kind)
+        times = (-np.log1p(-source.uniform(weights.shape, dtype="float64"))).astype(kind)
         found = np.argsort(-(input._array / times), axis=-1, kind="stable")[..., :num_samples]
     return noted("multinomial", (input,), Tensor(np.ascontiguousarray(found, np.int64)))
 
