@@ -32,7 +32,6 @@ SHOWN_MATRIX = 9  # of one that is written out in a message
 BRANCH = "branch"
 PRINTED = 0.01  # half a unit of the third digit: how far a rounded number may be off
 NEAR = 1e-12  # relative: of what is left open by a branch
-DECIMALS = "its decimals, which float64 cannot hold exactly"
 
 
 def refuted(case: Case) -> Outcome | None:
@@ -163,8 +162,9 @@ def to_the_digits(case: Case, ways: set[str], exact: list[Any]) -> Outcome:
         which = f"the constant{'' if len(constants) == 1 else 's'} {', '.join(constants[:3])}"
         evidence |= {"constants": constants[:3], "reading": "rounded"}
         return Outcome("CERTIFIED", f"equal within the digits of {which}", evidence)
-    how = "equal only if decimals are read exactly as written, not as float64"
-    return Outcome("CERTIFIED", f"equal within the digits of {DECIMALS}", {"reading": how, **evidence})
+    evidence["reading"] = "equal only if decimals are read exactly as written, not as float64"
+    message = "equal within the digits of its decimals, which float64 cannot hold exactly"
+    return Outcome("CERTIFIED", message, evidence)
 
 
 def by_luck(case: Case) -> bool:

@@ -308,7 +308,8 @@ def better(case: Case, values: Values, entry: int, exact: float, poor: float) ->
                 ways.append(way._replace(ulps=ulps(value, exact, case.dtype)))
     except GradcliError:
         return []
-    return proved(case, sorted((way for way in ways if way.ulps * BETTER <= poor), key=lambda way: way.ulps))
+    good = sorted((way for way in ways if way.ulps * BETTER <= poor), key=lambda way: way.ulps)
+    return proved(case, good[:MOST_PROOFS]) if good else []
 
 
 def rewritten(case: Case, root: Node) -> list[tuple[Rewrite, Node]]:
@@ -336,11 +337,8 @@ def rewritten(case: Case, root: Node) -> list[tuple[Rewrite, Node]]:
 def proved(case: Case, ways: Sequence[Rewrite]) -> list[Rewrite]:
     """The best rewrite that is proved equal, and others that are as good."""
     found: list[Rewrite] = []
-    if not ways:
-        return found
-    tried = ways[:MOST_PROOFS]
-    with case.exact.meanwhile([node for way in tried for node in (way.part, way.new)]) as exact:
-        for way in tried:
+    with case.exact.meanwhile([node for way in ways for node in (way.part, way.new)]) as exact:
+        for way in ways:
             if found and way.ulps > 2 * found[0].ulps + 2:
                 continue
             answer = exact.prove(way.new, case.values, left=way.part, moving=case.subject.moving)

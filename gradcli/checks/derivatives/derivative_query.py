@@ -7,7 +7,6 @@ branches are kept: another point lies in the same region if they are the same th
 from __future__ import annotations
 
 from functools import cache, cached_property
-from random import Random
 from typing import TYPE_CHECKING, Any
 
 from flint import arb
@@ -206,6 +205,8 @@ class PointEvaluation:
                 if axis.kind != SMOOTH:
                     return axis
                 slopes[i] = axis.slope
+        from random import Random  # start-up time: few points are a tie
+
         generator = Random(self.query.seed)
         for _ in range(JOINT):
             direction = {i: generator.choice((-1, 1)) * generator.randrange(26, 65) / 64 for i in range(count)}
