@@ -81,7 +81,29 @@ def constant(builder: Builder, array: Any) -> Node:
         return shaped(joined(parts), array.shape)
     exact = [builder.constant(value).params["value"] for value in values] if kind == "float" else values
     data = ArrayData(array.shape, exact)
-    return builder.array(digest_of(data), data, Type(kind, array.shape))
+    known = _known(builder, data) if kind == "float" else None
+    return known if known is not None else builder.array(digest_of(data), data, Type(kind, array.shape))
+
+
+def _known(builder: Builder, data: ArrayData) -> Node | None:
+    """An array as another one of the program in another shape, transposed, or subtracted from a number, if it is that.
+
+    NumPy computes `X.T` and `1 - y` of constants before anything is recorded, and proofs need what they have in common.
+    """
+    for digest, other in builder.data.items():
+        if not isinstance(other, ArrayData) or len(other.flat) != len(data.flat) or other.shape == data.shape == ():
+            continue
+        node = builder.array(digest, other, Type("float", other.shape))
+        if other.flat == data.flat:
+            return shaped(node, data.shape)
+        if len(other.shape) == 2 and other.shape[::-1] == data.shape:
+            rows, columns = other.shape
+            if data.flat == tuple([other.flat[i * columns + j] for j in range(columns) for i in range(rows)]):
+                return node.mT
+        total = other.flat[0] + data.flat[0]
+        if other.shape == data.shape and all(x + y == total for x, y in zip(other.flat, data.flat, strict=True)):
+            return total - node
+    return None
 
 
 def of_kind(node: Node, kind: str) -> Node:
