@@ -428,6 +428,33 @@ def test_mistakes_are_refuted(name: str, k: int) -> None:
     assert "DISAGREES" in found.values() and set(found.values()) <= {"PROVED", "CERTIFIED", "DISAGREES"}, found
 
 
+POINTS = R.normal(size=(40, 3)).round(2)
+ANSWERS = (R.random(40) > 0.5).astype(float)
+
+
+def likelihood(w: Any) -> Any:
+    p = 1 / (1 + np.exp(-(POINTS @ w)))
+    return -np.mean(ANSWERS * np.log(p) + (1 - ANSWERS) * np.log(1 - p))
+
+
+def likelihood_gradient(w: Any, labels: Any = ANSWERS, points: Any = POINTS) -> Any:
+    return points.T @ (1 / (1 + np.exp(-(POINTS @ w))) - labels) / 40
+
+
+def test_data_that_numpy_computed_is_read_as_such() -> None:
+    """X.T and 1 - y are computed before anything is recorded; the proof needs what they have in common with X and y."""
+    found = check_callable(likelihood, at=(V[:3],), grad=likelihood_gradient)
+    assert [one.verdict for one in found.checks] == ["PROVED"]
+    labels, points = ANSWERS.copy(), POINTS.copy()
+    labels[7], points[0, 0] = 1 - labels[7], points[0, 0] + 0.01
+    changed = (
+        functools.partial(likelihood_gradient, labels=labels),
+        functools.partial(likelihood_gradient, points=points),
+    )
+    for wrong in changed:
+        assert [one.verdict for one in check_callable(likelihood, at=(V[:3],), grad=wrong).checks] == ["DISAGREES"]
+
+
 BY_VALUES: dict[str, tuple[Callable[..., Any], Callable[..., Any], Any, str]] = {
     "a branch": (lambda x: x**2 if x > 0 else -x, lambda x: 2 * x if x > 0 else -1.0, 1.5, "it branches on values"),
     "a mask": (lambda x: np.sum(x[x > 0] ** 2), lambda x: 2 * x * (x > 0), V, "indices that depend on the point"),

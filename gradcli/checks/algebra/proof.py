@@ -241,7 +241,7 @@ def answered(claim: Claim, pairs: Pairs) -> Answer:
     ties = [*claim.plain.ties, *claim.holding.ties]
     if ties:
         reason = f"a branch depends on an exact zero at this point: {text(ties[0])}"
-        return {"proved": False, "reason": reason}
+        return {"proved": False, "reason": reason, "tie": True}
     return {"proved": True, "how": hardest, "region": claim.region(), "frozen": claim.frozen, "local": tower.local}
 
 

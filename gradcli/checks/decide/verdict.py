@@ -213,19 +213,21 @@ def proof_of(case: Case) -> Proof:
         case.tried["algebra"] = f"proved ({proof['how']})"
         case.evidence |= {"region": shortened_list(proof["region"])} if proof["region"] else {}
         case.evidence |= {"fixed": proof["frozen"]} if proof["frozen"] else {}
-    elif proof.get("reason"):
+        return proof
+    indexed = {} if "tie" in proof else in_index_notation(case)
+    if not indexed and proof.get("reason"):
         case.evidence["not_proved"] = proof["reason"]
-    return proof
+    return indexed or proof
 
 
 def in_index_notation(case: Case) -> Proof:
-    """The proof that both sides of a claim about a large array are one formula in index notation; empty without one.
+    """The proof that both sides of a claim are one formula in index notation, at any size; empty without one.
 
     It says nothing of ties, and so nothing at a point that is one.
     """
     subject = case.subject
     left, size = subject.output or subject.left, subject.judged.type.size
-    if left is None or size <= PROVED_ENTRIES or case.plane or subject.rtol is not None or not case.exact.proving:
+    if left is None or case.plane or subject.rtol is not None or not case.exact.proving:
         return {}
     if case.at_tie:
         return {}
@@ -247,7 +249,7 @@ def in_index_notation(case: Case) -> Proof:
 def equal_by_algebra(proof: Proof) -> Outcome:
     """PROVED, with the signs and fixed leaves under which the proof holds."""
     message, region, fixed = "equal by algebra", proof["region"], proof["frozen"]
-    message += f", in all {proof['size']:,} entries" if "size" in proof else ""
+    message += f", in all {proof['size']:,} entries" if proof.get("size", 1) > PROVED_ENTRIES else ""
     message += ", wherever no comparison is a tie" if proof.get("ties") else ""
     message += ", by induction over the turns" if proof.get("induction") else ""
     message += f", where {', '.join(region[:4])}{', ...' if len(region) > 4 else ''}" if region else ""
