@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gradcli.checks.expectations import settle_settings, settled
+from gradcli.checks.expectations import settled
 from gradcli.checks.oracle import oracle_client
 from gradcli.checks.oracle.oracle_client import Exact
 from gradcli.checks.report import Report
-from gradcli.checks.scripts import Shown, verdict_on
+from gradcli.checks.scripts import verdict_on
 from gradcli.checks.subjects import Settings, subjects
 from gradcli.language.parser import parse
 from gradcli.language.source import Source
@@ -29,8 +29,7 @@ def check_program(program: Program, allow_kink: bool = False) -> Report:
     rules = tuple(getattr(program, "rules", ()))  # the backwards of its Functions
     text, wrt = "a recorded function", tuple(program.wrt())
     lowered = Lowered(parse(source), source, program, values, (), rules, wrt, (), text, False, {}, {}, None, {})
-    found = subjects(lowered, values, 0)
+    found = subjects(lowered, values, Settings(seed=0, allow_kink=allow_kink))
     exact = Exact(oracle_client.shared(), [node for subject in found for node in subject.nodes()], 60.0)
-    outcomes = [verdict_on(exact, subject, 3, Shown(0)) for subject in found]
-    settle_settings(lowered, found, Settings(allow_kink=allow_kink))
+    outcomes = [verdict_on(exact, subject) for subject in found]
     return Report(text, tuple(settled(outcomes, lowered)))

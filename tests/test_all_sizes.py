@@ -329,6 +329,12 @@ def test_right_at_the_chosen_sizes_alone_is_wrong(claim: str) -> None:
     assert check.evidence["sizes"]["wrong"] == {"m": 3, "n": 5}  # type: ignore[index]
 
 
+def test_a_tolerance_holds_at_the_second_sizes_too() -> None:
+    claim = "A[m, n] in real\nassert sum(abs(A)) == 1.001*sum(abs(A)){}\nsum(A**2)"
+    assert check_script(claim.format("  # gradcli: rtol=1e-2")).checks[1].verdict == "CERTIFIED"
+    assert check_script(claim.format("")).checks[1].verdict == "DISAGREES"
+
+
 def test_right_at_sizes_that_were_given_passes_and_says_so() -> None:
     text = "A[m, n] in real; x[n] in real\nassert grad(mean(A@x), x) == sum(A, axis=0)/2"
     report = check_script(text, at={"A": [[1, 2, 3], [4, 5, 6]]})

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
     from gradcli.checks.decide.case import Outcome
-    from gradcli.checks.subjects import Settings, Subject
+    from gradcli.checks.subjects import Subject
     from gradcli.diagnostics import GradcliError
     from gradcli.language.source import Source
     from gradcli.lowering import Lowered
@@ -33,14 +33,6 @@ MEETS = {
     "imprecise": ("IMPRECISE",),
 }
 LOOSER = ("rtol", "allow-kink")  # settings with which a check may pass that fails without them
-
-
-def settle_settings(lowered: Lowered, subjects: Iterable[Subject], settings: Settings) -> None:
-    """Give each subject the settings that hold at its line; a tolerance beside an assert is nearer than the file's."""
-    for subject in subjects:
-        own = settings if subject.rtol is None else settings._replace(rtol=subject.rtol)
-        subject.settings = own.at_lines(lowered, subject.place)
-        subject.rtol = subject.settings.rtol
 
 
 def settled(outcomes: Sequence[tuple[Subject, Outcome]], lowered: Lowered) -> list[Check]:

@@ -139,11 +139,10 @@ def compared(
     verdicts: Sequence[str],
     values: Values,
     settings: Settings,
-    backend: str,
 ) -> list[Check]:
     """A check for each expected result; `verdicts` are those of all subjects."""
     nodes = [one.node for one in stated if one.node is not None]
-    arrays = iter(evaluated(nodes, values, settings.dtype, backend) if nodes else ())
+    arrays = iter(evaluated(nodes, values, settings.dtype, settings.backend) if nodes else ())
     results: list[Check] = []
     for name, (expected, node, check, leaf) in zip(result_ids(stated), stated, strict=True):
         if node is not None:

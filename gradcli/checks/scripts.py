@@ -6,6 +6,7 @@ everything else is a verdict.
 
 from __future__ import annotations
 
+from functools import partial
 from importlib import import_module
 from itertools import pairwise
 from time import monotonic
@@ -17,7 +18,7 @@ from gradcli.checks.decide import sample_points
 from gradcli.checks.decide.case import Outcome
 from gradcli.checks.decide.floats import read_value
 from gradcli.checks.decide.verdict import judge, unanswered
-from gradcli.checks.expectations import check_ids, expected_error, settle_settings, settled, suppressed
+from gradcli.checks.expectations import check_ids, expected_error, settled, suppressed
 from gradcli.checks.formatting import plain, point_text
 from gradcli.checks.oracle import oracle_client
 from gradcli.checks.oracle.oracle_client import Exact, leaf_names
@@ -99,20 +100,18 @@ def check_script(
     oracle.warm()
     script = source if isinstance(source, Source) else Source(source)
     required = frozenset([require] if require else ())
-    asked = Settings(samples, timeout, dtype, seed, required, allow_kink, lenient)
-    ready = prepared(script, at, wrt, claims, limits_of(limits), asked, backend, box)
+    settings = Settings(samples, timeout, dtype, seed, required, allow_kink, lenient, backend)
+    ready = prepared(script, at, wrt, claims, limits_of(limits), settings, box)
     if isinstance(ready, Report):
         return ready
-    lowered, settings, values = ready.lowered, ready.settings, ready.values
-    in_plane = settings.dtype == "complex128"
-    shown = Shown(ready.seed, settings.dtype, backend, chosen, steps and not in_plane)
+    lowered, settings = ready.lowered, ready.settings
     outcomes: list[tuple[Subject, Outcome]] = []
     if ready.subjects:
         exact = Exact(oracle, [node for subject in ready.subjects for node in subject.nodes()], timeout, prove)
-        sizes = open_sizes(exact, ready, at, claims, limits_of(limits), shown) if prove and not in_plane else None
+        sizes = open_sizes(exact, ready, at, claims, limits_of(limits)) if prove and not settings.plane else None
         for subject in ready.subjects:
             exact.seconds = subject.settings.timeout
-            subject, outcome = verdict_on(exact, subject, subject.settings.samples, shown, ready.box, dodge)
+            subject, outcome = verdict_on(exact, subject, chosen, steps, ready.box, dodge)
             if sizes is not None and subject.kind == "claim":
                 outcome = sizes.beyond(outcome)
             if beat is not None:
@@ -123,7 +122,7 @@ def check_script(
     checks = settled(first_wrong_steps(outcomes), lowered)
     results: list[Check] = []
     if ready.stated:
-        results = room("inline_results").compared(lowered, ready.stated, verdicts, values, settings, backend)
+        results = room("inline_results").compared(lowered, ready.stated, verdicts, ready.values, settings)
     placed = [*zip(checks, [one.place for one in ready.subjects], strict=True), *((one, one.line) for one in results)]
     checks, notes = suppressed(lowered, placed, require, warn=wrt is None)
     times += [monotonic() for _ in results]
@@ -136,23 +135,12 @@ def room(name: str) -> Any:
     return import_module(f"gradcli.checks.{name}")
 
 
-class Shown(NamedTuple):
-    """How subjects are judged in floats, and what a report shows beside the evidence that a verdict rests on."""
-
-    seed: int
-    dtype: str = "float64"
-    backend: str = "numpy"
-    witnesses: tuple[str, ...] = ()
-    steps: bool = False
-
-
 def open_sizes(
     exact: Exact,
     ready: Prepared,
     at: Mapping[str, Any] | Sequence[str],
     claims: Mapping[str, str] | None,
     limits: Limits,
-    shown: Shown,
 ) -> OpenSizes | None:
     """What is known of the claims of a script for other sizes than those of the point, where it declares any arrays."""
     lowered = ready.lowered
@@ -161,42 +149,41 @@ def open_sizes(
     from gradcli.checks.all_sizes import OpenSizes
 
     def claims_of(other: Lowered) -> list[Subject]:
-        values = place(other, shown.seed, {}, shown.dtype)
+        values = place(other, ready.settings, {})
         assert values is not None  # no value is complex that was not before
-        return [one for one in subjects(other, values, shown.seed) if one.kind == "claim"]
+        return [one for one in subjects(other, values, ready.settings) if one.kind == "claim"]
 
     def judged(one: Subject) -> Outcome:
-        bare = shown._replace(witnesses=(), steps=False)
-        return verdict_on(exact.beside(one.nodes()), one, ready.settings.samples, bare)[1]
+        return verdict_on(exact.beside(one.nodes()), one)[1]
 
     return OpenSizes(lowered, read_point(at, limits)[0], claims, limits, claims_of, judged)
 
 
 def verdict_on(
-    exact: Exact, subject: Subject, samples: int, shown: Shown, sides: Box | None = None, dodge: bool = False
+    exact: Exact,
+    subject: Subject,
+    witnesses: tuple[str, ...] = (),
+    steps: bool = False,
+    box: Box | None = None,
+    dodge: bool = False,
 ) -> tuple[Subject, Outcome]:
     """The verdict on a subject, with all that a report shows of it; the subject is another one where it was dodged.
 
     Scripts, recorded programs and recorded functions of Python have their verdicts from here.
     """
-    seed, dtype, backend = shown.seed, shown.dtype, shown.backend
-
-    def judged(one: Subject) -> Outcome:
-        return judge(exact, one, seed, samples, dtype, backend)
-
+    settings, judged = subject.settings, partial(judge, exact)
     try:
         outcome = judged(subject)
-        if dodge and dtype != "complex128":
-            subject, outcome = room("decide.boxes").dodged(subject, outcome, seed, samples, judged)
-        if sides:
-            outcome = room("decide.boxes").on_box(exact, subject, outcome, sides, judged)
+        if dodge and not settings.plane:
+            subject, outcome = room("decide.boxes").dodged(subject, outcome, judged)
+        if box:
+            outcome = room("decide.boxes").on_box(exact, subject, outcome, box, judged)
     except oracle_client.NoAnswer as reason:
         outcome = unanswered(reason)
     names = leaf_names([node for node in (subject.output, subject.left, subject.judged) if node is not None])
-    evidence = {"at": plain(point_text(subject.values, names)), "seed": seed, **outcome.evidence}
-    if shown.steps or shown.witnesses:
-        beside = room("witnesses").shown(exact, subject, outcome, shown.witnesses, shown.steps, dtype, backend)
-        evidence |= plain(beside)
+    evidence = {"at": plain(point_text(subject.values, names)), "seed": settings.seed, **outcome.evidence}
+    if steps or witnesses:
+        evidence |= plain(room("witnesses").shown(exact, subject, outcome, witnesses, steps))
     return subject, outcome._replace(evidence=evidence)
 
 
@@ -206,7 +193,6 @@ class Prepared(NamedTuple):
     lowered: Lowered
     notes: tuple[Diagnostic, ...]
     settings: Settings
-    seed: int
     box: Box
     values: dict[str, Floats]
     subjects: list[Subject]
@@ -219,15 +205,14 @@ def prepared(
     wrt: Sequence[str] | None,
     claims: Mapping[str, str] | None,
     limits: Limits,
-    asked: Settings,
-    backend: str,
+    settings: Settings,
     box: Mapping[str, tuple[float, float]] | None = None,
 ) -> Prepared | Report:
     """A script with a value for every leaf and what is to be judged; the report, where nothing can be judged.
 
     That is so where the script expects an error, and gets it, and where a leaf is complex without --dtype complex128.
 
-    `asked` are the settings of the caller; those of the file come on top. Raises GradcliError for a script that cannot
+    The settings are those of the caller; those of the file come on top. Raises GradcliError for a script that cannot
     be read or evaluated, unless its first line expects exactly that error.
     """
     if claims is not None and not hasattr(claims, "items"):
@@ -236,30 +221,29 @@ def prepared(
         point, notes = read_point(at, limits)
         lowered = lower(parse(source, limits), at=point, wrt=wrt, limits=limits, claims=claims, loops="node")
         notes = (*lowered.notes, *notes)
-        settings = asked.of_file(lowered)
-        namespace(backend, settings.dtype)
+        settings = settings.of_file(lowered)
+        namespace(settings.backend, settings.dtype)
         expected = room("inline_results") if lowered.script.expected else None
-        text = lowered.script.source.text if expected is None else expected.text_without(lowered.script)
-        seed = sample_points.seed_of(text, lowered.values) if settings.seed is None else settings.seed
-        in_plane = settings.dtype == "complex128"
+        if settings.seed is None:
+            text = lowered.script.source.text if expected is None else expected.text_without(lowered.script)
+            settings = settings._replace(seed=sample_points.seed_of(text, lowered.values))
         sides: Box = room("decide.boxes").checked_box(box, lowered.program.leaves) if box else {}
-        sides = {} if in_plane else {name: (low, high) for name, (low, high) in sides.items()}
-        values = place(lowered, seed, sides, settings.dtype)
+        sides = {} if settings.plane else {name: (low, high) for name, (low, high) in sides.items()}
+        values = place(lowered, settings, sides)
         if values is None:
             message = "not checked: a leaf is complex; use --dtype complex128"
             about = [(f"gradient:{name}", source.path, None, "gradient", name, "INCONCLUSIVE") for name in lowered.wrt]
             found = tuple(Check(*one, {"oracles": {}}, message, passed=False) for one in about)
             return Report(lowered.text, found, notes, source.path)
         # what no point can be asked about is an error
-        Tape(lowered.program).run(values, backend="numpy", dtype=settings.dtype if in_plane else "float64")
-        wanted = subjects(lowered, values, seed)
-        settle_settings(lowered, wanted, settings)
+        Tape(lowered.program).run(values, backend="numpy", dtype=settings.doubles)
+        wanted = subjects(lowered, values, settings)
         stated = [] if expected is None else expected.found(lowered, wanted, wrt)
     except GradcliError as problem:
         if check := expected_error(source, problem.with_source(source)):
             return Report("", (check,), file=source.path)
         raise problem.with_source(source) from None
-    return Prepared(lowered, notes, settings, seed, sides, values, wanted, stated)
+    return Prepared(lowered, notes, settings, sides, values, wanted, stated)
 
 
 def check_names(
@@ -274,7 +258,7 @@ def check_names(
     """
     backend = "numpy" if backend == "auto" else backend
     namespace(backend, dtype)
-    ready = prepared(source, (), None, None, limits_of(limits), Settings(dtype=dtype), backend)
+    ready = prepared(source, (), None, None, limits_of(limits), Settings(dtype=dtype, backend=backend))
     if isinstance(ready, Report):
         return [(one.id, one.line) for one in ready.checks]
     names = list(zip(check_ids(ready.subjects), [one.line for one in ready.subjects], strict=True))
@@ -284,14 +268,13 @@ def check_names(
     return names
 
 
-def place(lowered: Lowered, seed: int, box: Box, dtype: str) -> dict[str, Floats] | None:
+def place(lowered: Lowered, settings: Settings, box: Box) -> dict[str, Floats] | None:
     """A value for every leaf: given, default, inside its box, or sampled; None where a real one is complex."""
-    plane = dtype == "complex128"
     leaves = lowered.program.leaves
     shapes = {name: leaf.node.type.shape for name, leaf in leaves.items()}
     values: dict[str, Floats] = {}
     for name in filter(lowered.values.__contains__, leaves):
-        value = read_value(lowered.values[name], shapes[name], plane)
+        value = read_value(lowered.values[name], shapes[name], settings.plane)
         if value is None:
             return None
         values[name] = value
@@ -299,7 +282,7 @@ def place(lowered: Lowered, seed: int, box: Box, dtype: str) -> dict[str, Floats
         values |= room("decide.boxes").point_inside(box, values, shapes)
     sides = [side for claim in lowered.claims for side in (claim.left, claim.right)]
     outputs = [*lowered.program.outputs, *sides]
-    return values | sample_points.sampled(leaves, values, outputs, seed, dtype if plane else "float64")
+    return values | sample_points.sampled(leaves, values, outputs, settings.seed or 0, settings.doubles)
 
 
 def first_wrong_steps(outcomes: Sequence[tuple[Subject, Outcome]]) -> list[tuple[Subject, Outcome]]:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class Settings(NamedTuple):
-    """How a check is judged, and what counts as good."""
+    """How a check is judged, and what counts as good; `backend` computes the floats that are judged."""
 
     samples: int = 3
     timeout: float = 60.0
@@ -48,6 +48,7 @@ class Settings(NamedTuple):
     require: frozenset[str] = frozenset()
     allow_kink: bool = False
     lenient: bool = False
+    backend: str = "numpy"
     rtol: float | None = None
 
     def with_directives(self, directives: Iterable[Directive]) -> Settings:
@@ -59,6 +60,16 @@ class Settings(NamedTuple):
                 changes["require"] = found.require | {changes["require"]}
             found = found._replace(**changes)
         return found
+
+    @property
+    def plane(self) -> bool:
+        """Whether entries are complex."""
+        return self.dtype == "complex128"
+
+    @property
+    def doubles(self) -> str:
+        """The dtype of the values that exact numbers are compared with."""
+        return "complex128" if self.plane else "float64"
 
     def of_file(self, lowered: Lowered) -> Settings:
         """The settings that hold where no line says otherwise."""
@@ -127,11 +138,15 @@ class Subject:
         return y, z
 
 
-def subjects(lowered: Lowered, values: Mapping[str, Floats], seed: int) -> list[Subject]:
-    """Everything in a script that can be judged, in the order: gradients, claims, rules."""
+def subjects(lowered: Lowered, values: Mapping[str, Floats], settings: Settings) -> list[Subject]:
+    """Everything in a script that can be judged, in the order: gradients, claims, rules.
+
+    Each has the settings that hold at its line; a tolerance beside an assert is nearer than that of the file.
+    """
     leaves, outputs = lowered.program.leaves, lowered.program.outputs
     targets = [leaves[name].node for name in lowered.wrt]
     place = output_line(lowered.script.statements)
+    seed = settings.seed or 0
     found: list[Subject] = []
     for position, output in enumerate(outputs):
         scalar, note = combined(output, seed)
@@ -149,6 +164,9 @@ def subjects(lowered: Lowered, values: Mapping[str, Floats], seed: int) -> list[
     for subject in found:
         subject.names, subject.taken = lowered.names, taken
         subject.surfaces = [] if subject.output is None else surfaces(subject.output)
+        own = settings if subject.rtol is None else settings._replace(rtol=subject.rtol)
+        subject.settings = own.at_lines(lowered, subject.place)
+        subject.rtol = subject.settings.rtol
     return found
 
 

@@ -70,9 +70,7 @@ def parse_witnesses(text: str) -> tuple[str, ...]:
     return tuple(word for word in WITNESSES if word in words)
 
 
-def shown(
-    exact: Exact, subject: Subject, outcome: Outcome, chosen: tuple[str, ...], steps: bool, dtype: str, backend: str
-) -> Row:
+def shown(exact: Exact, subject: Subject, outcome: Outcome, chosen: tuple[str, ...], steps: bool) -> Row:
     """What is shown beside a verdict: with `steps` the `ladder`, and where any are chosen the `witnesses`.
 
     Both are about the entry where what is judged and the exact derivative differ most. Nothing where there is no
@@ -80,11 +78,11 @@ def shown(
     """
     if subject.output is None or subject.target is None or not subject.target.type.size:
         return {}
-    chosen = () if outcome.verdict in WITHOUT else chosen
+    case = Case(exact, subject)
+    chosen, steps = () if outcome.verdict in WITHOUT else chosen, steps and not case.plane
     if not chosen and not steps:
         return {}
     exact.begin()
-    case = Case(exact, subject, 0, 0, dtype, backend)
     judged = case.judged_floats(subject.values)
     entry, true = worst(case, judged) if steps or judged.size > 1 else (0, None)
     found: Row = {}

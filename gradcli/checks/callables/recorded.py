@@ -23,8 +23,8 @@ from gradcli.checks.decide.numerical import ALIKE
 from gradcli.checks.differences.step_sequences import seeded_directions
 from gradcli.checks.oracle import oracle_client
 from gradcli.checks.oracle.oracle_client import Exact
-from gradcli.checks.scripts import Shown, verdict_on
-from gradcli.checks.subjects import Subject, combined, cotangent, of_rule, paired
+from gradcli.checks.scripts import verdict_on
+from gradcli.checks.subjects import Settings, Subject, combined, cotangent, of_rule, paired
 from gradcli.diagnostics import GradcliError
 from gradcli.frameworks.box import OWN
 from gradcli.frameworks.failures import OutOfTime, describe
@@ -442,7 +442,8 @@ def judged(
     exact = Exact(oracle, [node for one in subjects for node in one.nodes()], seconds)
     found = []
     for one in subjects:
-        _, outcome = verdict_on(exact, one, samples, Shown(seed, witnesses=witnesses))
+        one.settings = Settings(samples, seed=seed)
+        _, outcome = verdict_on(exact, one, witnesses)
         if outcome.verdict in DECIDED or (ours and "unanswered" in outcome.evidence):
             evidence = {**outcome.evidence, "graph": "recorded"}
             found.append((one, outcome._replace(evidence=evidence, diagnostics=())))

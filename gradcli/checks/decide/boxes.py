@@ -98,12 +98,13 @@ def point_inside(box: Box, values: Values, shapes: Mapping[str, tuple[int, ...]]
     return found
 
 
-def dodged(subject: Subject, outcome: Outcome, seed: int, samples: int, judge: Judge) -> tuple[Subject, Outcome]:
+def dodged(subject: Subject, outcome: Outcome, judge: Judge) -> tuple[Subject, Outcome]:
     """The subject at a smooth point near a kink, and its verdict there; unchanged where none is found."""
     name = next((name for name in (subject.leaf, subject.text) if name in subject.values), None)
     if outcome.verdict not in NONSMOOTH or subject.target is None or name is None:
         return subject, outcome
-    for value in nearby(subject.values[name], subject.domain, max(samples, 3), seed):
+    count, seed = max(subject.settings.samples, 3), subject.settings.seed or 0
+    for value in nearby(subject.values[name], subject.domain, count, seed):
         other = subject.at({**subject.values, name: value})
         found = judge(other)
         if found.verdict not in (*NONSMOOTH, "UNDEFINED"):

@@ -59,16 +59,14 @@ class Case:
     those at other points, and `evidence` is shown with the verdict, whatever it is.
     """
 
-    def __init__(
-        self, exact: Exact, subject: Subject, seed: int, samples: int, dtype: str, backend: str = "numpy"
-    ) -> None:
+    def __init__(self, exact: Exact, subject: Subject) -> None:
         self.exact = exact
         self.subject = subject
-        self.seed = seed
-        self.samples = samples
-        self.dtype = dtype
-        self.plane = dtype == "complex128"
-        self.backend = backend
+        self.seed = subject.settings.seed or 0
+        self.samples = subject.settings.samples
+        self.dtype = subject.settings.dtype
+        self.plane = self.dtype == "complex128"
+        self.backend = subject.settings.backend
         self.values = subject.values
         self.output: Any = subject.output  # None, as the target, of an equality
         self.target: Any = subject.target

@@ -37,12 +37,10 @@ WIDE = "the enclosures overlap, but are too wide"
 INDEPENDENT = "the output does not depend on this name"
 
 
-def judge(
-    exact: Exact, subject: Subject, seed: int, samples: int = 3, dtype: str = "float64", backend: str = "numpy"
-) -> Outcome:
-    """The verdict on one subject; `samples` counts points near the given one, `backend` computes the floats."""
+def judge(exact: Exact, subject: Subject) -> Outcome:
+    """The verdict on one subject."""
     exact.begin()
-    case = Case(exact, subject, seed, samples, dtype, backend)
+    case = Case(exact, subject)
     outcome = case.infinite_leaf() or by_enclosures(case) or by_floats(case)
     return outcome._replace(evidence=plain({**case.evidence, **outcome.evidence}))
 
