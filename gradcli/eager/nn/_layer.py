@@ -181,9 +181,9 @@ class Windows(NamedTuple):
         return itertools.product(*[range(0, n * gap, gap) for n, gap in zip(self.kernel, self.dilation, strict=True)])
 
     def parts(self, x: Any, frame: Any = None) -> list[Any]:
-        """For each entry of a window the entries there in all windows; `frame` is added to the array and its zeros."""
+        """For each entry of a window the entries there in all windows; `frame`, unless a number, is added before."""
         x = put(x, self.padding, (1,) * len(self.full), self.full)
-        x = x if frame is None else combined("add", x, frame)
+        x = combined("add", x, frame) if frame is not None and frame.shape else x
         return [taken(x, start, self.stride, self.out) for start in self.starts()]
 
     def columns(self, x: Any) -> Any:

@@ -93,10 +93,8 @@ def clear(x: Tensor, set_to_none: bool) -> None:
     if set_to_none:
         x.grad = None
     else:
-        if x._grad.grad_fn is not None:
+        if x._grad.requires_grad:
             x._grad.detach_()
-        else:
-            x._grad.requires_grad_(False)
         x._grad.zero_()
 
 
