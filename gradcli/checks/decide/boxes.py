@@ -154,37 +154,39 @@ class BoxCheck:
             found = self.judge(self.subject.at(place))
             if found.verdict in DECISIVE:
                 return self.moved(found, "at", place)
-        parts, joins, proved = [self.sides], list[Bracket](), True
-        axis = self.line([0.0], 0)
+        joins, axis = [], self.line([0.0], 0)
         if self.size == 1 and answer["left"] == len(pieces):
             joins = [one for ends in merged([piece[0] for piece in pieces]) for one in self.brackets(*ends, axis)]
+        return self.across(joins, axis) if joins else self.concluded([self.sides], answer)
+
+    def across(self, joins: Sequence[Bracket], axis: Line) -> Outcome:
+        """The verdict on a box of one entry: what is singular at a join, else that on the parts between the joins."""
+        proved = True
         for one in joins:
             found = self.at_bracket(one, axis)
             if found.verdict not in GOOD:
                 return self.near_bracket(found, one, axis)
             proved = proved and (one.low < one.high or found.verdict == "PROVED")
-        across = ""
-        if joins:
-            ((name, ends),) = self.sides.items()
-            parts = [{name: part} for part in parts_between(*ends, joins)]
-            answer = self.cover(parts)
-            places = [shortest_inside(one.low, one.high) for one in joins]
-            self.evidence |= {"smooth_across": places, "pieces": answer.get("pieces", 0)}
-            across = f"; smooth across {name} = {', '.join(f'{x:g}' for x in places)}"
+        ((name, ends),) = self.sides.items()
+        parts = [{name: part} for part in parts_between(*ends, joins)]
+        answer = self.cover(parts)
+        places = [shortest_inside(one.low, one.high) for one in joins]
+        self.evidence |= {"smooth_across": places, "pieces": answer.get("pieces", 0)}
+        text = f"; smooth across {name} = {', '.join(f'{x:g}' for x in places)}"
+        return self.concluded(parts, answer, proved, text)
+
+    def concluded(self, parts: Sequence[Box], answer: Any, proved: bool = True, across: str = "") -> Outcome:
+        """The verdict on subdivided parts of the box; on settled ones by a proof on each region, else to a bound."""
         if answer["state"] in ("refuted", "undefined"):
             place = self.at(answer["at"])
             return self.moved(self.judge(self.subject.at(place)), "at", place)
         if answer["state"] == "open":
-            left = f"{answer['left']:,} pieces are undecided after {answer['pieces']:,} subdivisions, "
-            left += f"{100 * (1 - answer['settled']):.3g} % of the box"
-            return self.left_open(f"{left}: {pieces_text([*self.sides], answer['open'])}")
-        return self.settled(parts, answer["regions"], proved, across)
-
-    def settled(self, parts: Sequence[Box], regions: list[Any], proved: bool, across: str) -> Outcome:
-        """The verdict on a box all pieces of which are settled: by a proof on each region, else to a bound."""
-        outcome = self.outcome
-        where = ", ".join(f"{name} in [{low:g}, {high:g}]" for name, (low, high) in self.sides.items())
-        where = f"on the whole box {where}"
+            text = f"{answer['left']:,} pieces are undecided after {answer['pieces']:,} subdivisions, "
+            text += f"{100 * (1 - answer['settled']):.3g} % of the box: {pieces_text([*self.sides], answer['open'])}"
+            return self.left_open(text)
+        outcome, regions = self.outcome, answer["regions"]
+        sides = ", ".join(f"{name} in [{low:g}, {high:g}]" for name, (low, high) in self.sides.items())
+        where = f"on the whole box {sides}"
         if outcome.verdict != "AGREES" and self.proved_everywhere(regions):
             evidence = {**outcome.evidence, **self.evidence, "regions": len(regions)}
             verdict = "IMPRECISE" if outcome.verdict == "IMPRECISE" else "PROVED" if proved else "CERTIFIED"
@@ -220,11 +222,11 @@ class BoxCheck:
     def moved(self, found: Outcome, word: str, values: Values) -> Outcome:
         """What was found at or near another point of the box."""
         place = {name: values[name].tolist() for name in self.sides}
-        where = ", ".join(f"{name} = {value!r}" for name, value in place.items())
+        message = f"{word} {', '.join(f'{name} = {value!r}' for name, value in place.items())}: {found.message}"
         if found.verdict not in DECISIVE:
-            return self.left_open(f"{word} {where}: {found.message}")
+            return self.left_open(message)
         evidence = {**found.evidence, **self.evidence, "at": {**self.outcome.evidence.get("at", {}), **place}}
-        return found._replace(message=f"in the box, {word} {where}: {found.message}", evidence=evidence, inside=False)
+        return found._replace(message=f"in the box, {message}", evidence=evidence, inside=False)
 
     def left_open(self, reason: str) -> Outcome:
         """INCONCLUSIVE on a box that is not settled; the message begins with the verdict at the point."""

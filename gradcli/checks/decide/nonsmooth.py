@@ -37,7 +37,7 @@ def at_a_tie(case: Case, tie: Answer) -> Outcome | None:
         case.tried["kinks"] = "a tie, but the value is smooth across it"
         case.smooth_tie = set(relations) <= RIGHT
         wrong = case.subject.kind == "gradient" and "!" in relations and not {"E", "R"} & set(relations)
-        return off_a_smooth_tie(case, tie, node) if wrong else None
+        return off_a_smooth_tie(case, tie) if wrong else None
     if "!" in relations and tie["kind"] == "KINK":
         return refuted(case)
     case.tried["series"] = "one-sided slopes enclosed"
@@ -111,12 +111,11 @@ def nonsmooth_outcome(
     return Outcome(seen.verdict, message, evidence, inside=inside)
 
 
-def off_a_smooth_tie(case: Case, tie: Answer, node: Node | None) -> Outcome:
+def off_a_smooth_tie(case: Case, tie: Answer) -> Outcome:
     """Kinks that cancel: the function is smooth, but a convention chose another slope."""
-    given = case.given
-    at = given["relations"].index("!")
+    given, at = case.given, case.given["relations"].index("!")
     seen, returned = seen_by_series(case, tie)
-    where = f"{node_text(node)} has a kink here that cancels" if node is not None else "a tie that cancels"
+    where = "a tie that cancels" if tie["node"] is None else f"{node_text(tie['node'])} has a kink here that cancels"
     evidence: Evidence = {"left": seen.left, "right": seen.right, "returned": returned}
     evidence |= {"basis": "series", "inside": False}
     message = f"{where}: the true slope is {given['exact'][at]:.6g}, the value {given['claimed'][at]:.6g}"
