@@ -163,8 +163,7 @@ def to_the_digits(case: Case, ways: set[str], exact: list[Any]) -> Outcome:
         evidence |= {"constants": constants[:3], "reading": "rounded"}
         return Outcome("CERTIFIED", f"equal within the digits of {which}", evidence)
     evidence["reading"] = "equal only if decimals are read exactly as written, not as float64"
-    message = "equal within the digits of its decimals, which float64 cannot hold exactly"
-    return Outcome("CERTIFIED", message, evidence)
+    return Outcome("CERTIFIED", "equal within the digits of its decimals, which float64 cannot hold exactly", evidence)
 
 
 def by_luck(case: Case) -> bool:
