@@ -10,18 +10,15 @@ a summary never reads the whole array.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from math import inf, isfinite
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from gradcli.eager._core import dtypes
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    import numpy
-
-    Element = Callable[[Any], str]
-
+Element = Callable[[Any], str]
 PREFIX = "tensor("
 INDENT = len(PREFIX)
 
@@ -73,7 +70,7 @@ def set_printoptions(
 
 
 def tensor_text(
-    array: numpy.ndarray[Any, Any],
+    array: np.ndarray[Any, Any],
     *,
     dtype: str,
     requires_grad: bool = False,
@@ -131,7 +128,7 @@ def _with_suffixes(text: str, suffixes: Sequence[str], linewidth: int) -> str:
     return "".join(parts) + ")"
 
 
-def _body(array: numpy.ndarray[Any, Any], options: PrintOptions) -> str:
+def _body(array: np.ndarray[Any, Any], options: PrintOptions) -> str:
     shown, cut = _shown(array, options)
     element: Element
     if array.dtype.kind == "c":
@@ -152,19 +149,17 @@ def _body(array: numpy.ndarray[Any, Any], options: PrintOptions) -> str:
     return _nested(shown.tolist(), cut, INDENT, element, length, options)
 
 
-def _shown(array: numpy.ndarray[Any, Any], options: PrintOptions) -> tuple[numpy.ndarray[Any, Any], list[bool]]:
+def _shown(array: np.ndarray[Any, Any], options: PrintOptions) -> tuple[np.ndarray[Any, Any], list[bool]]:
     """The part of the array that is printed, and for each axis whether its middle was left out."""
     edge = options.edgeitems
     cut = [array.size > options.threshold and size > 2 * edge for size in array.shape]
     if not any(cut):
         return array, cut
-    from numpy import ix_
-
     kept = [
         [*range(edge), *range(size - edge, size)] if shortened else range(size)
         for size, shortened in zip(array.shape, cut, strict=True)
     ]
-    return array[ix_(*kept)], cut
+    return array[np.ix_(*kept)], cut
 
 
 def _element(values: list[Any], floating: bool, options: PrintOptions) -> tuple[Element, int]:

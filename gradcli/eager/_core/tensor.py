@@ -9,26 +9,21 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import TYPE_CHECKING, Any
+import weakref
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from gradcli.eager._core import devices, dtypes, events, printing
-from gradcli.eager._core.modes import SPECIAL, once, state, sweeps, warn
+from gradcli.eager._core.modes import SPECIAL, Place, once, state, sweeps, warn
 from gradcli.eager._core.unsupported import advice
 from gradcli.graph.operand import Operand
+from gradcli.graph.primitive import Primitive
 from gradcli.primitives import catalogue
 
-if TYPE_CHECKING:
-    import weakref
-    from collections.abc import Callable
-
-    from gradcli.eager._core.modes import Place
-    from gradcli.graph.primitive import Primitive
-
-    Node = Any  # of `node.py`, which imports this module
-    Edge = tuple[Node, int]
-
+Node = Any  # of `node.py`, which imports this module
+Edge = tuple[Node, int]
 _numbers = itertools.count()
 
 

@@ -77,10 +77,6 @@ class Traced(Tensor):
         self._requires = False
         self._graph = graph
 
-    def entries_of(self) -> None:
-        """Nothing is known of its entries."""
-        return
-
     def backward(self, *args: Any, **kwargs: Any) -> None:
         raise RuntimeError("backward() was called inside a transform: use func.grad or func.vjp there")
 

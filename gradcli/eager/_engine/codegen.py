@@ -111,10 +111,8 @@ class _Names:
 
 def _called(script: Script, name: str, xs: tuple[Any, ...], options: dict[str, Any]) -> str:
     texts = [x.text if isinstance(x, _Spy) else None for x in xs]
-    if name == "reshape" and not options and len(xs) == 2:
-        return f"{texts[0]}.reshape({script.name(tuple(xs[1]))})"
-    if name == "transpose" and not options and len(xs) == 2 and isinstance(xs[0], _Spy):
-        return f"{texts[0]}.transpose({script.name(tuple(xs[1]))})"
+    if name in ("reshape", "transpose") and not options and len(xs) == 2 and isinstance(xs[0], _Spy):
+        return f"{texts[0]}.{name}({script.name(tuple(xs[1]))})"
     if name == "sum" and script.backward and options == {"axis": (-2,)} and xs[0].known and len(xs[0].known) == 2:
         return f"{script.name(numpy_kernels.column_sums)}({texts[0]})"
     if name == "cast":
@@ -200,7 +198,8 @@ class Script:
     def __init__(self, kind: np.dtype[Any], prefix: str = "k") -> None:
         self.kind = kind
         self.prefix = prefix
-        self.xp = names_for(kind)
+        name = "float64" if kind == np.float64 else "complex128" if kind.kind == "c" else "float32"
+        self.xp = namespace("numpy", name)
         self.lines: list[str] = []
         self.names: dict[str, Any] = {}
         self.known: dict[int, str] = {}
@@ -334,13 +333,6 @@ def straight(script: Script, given: dict[Node, str], order: Sequence[Node], outp
         script.lines.append(f"{name} = {text}")
         names[node] = name
     return [names[node] for node in outputs]
-
-
-def names_for(kind: np.dtype[Any]) -> Any:
-    """The namespace that computes with arrays of this format."""
-    return namespace(
-        "numpy", {"f": "float64" if kind == np.float64 else "float32", "c": "complex128"}.get(kind.kind, "float32")
-    )
 
 
 def number_of(node: Node, kind: np.dtype[Any]) -> Any:

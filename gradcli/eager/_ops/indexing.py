@@ -16,7 +16,7 @@ from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._core.tracer import Traced
 from gradcli.eager._engine.record import cast, declared, record, with_gradient
 from gradcli.eager._engine.rule_node import FixedNode, RuleNode, fitted_tensor
-from gradcli.eager._ops.elementwise import where
+from gradcli.eager._ops.elementwise import need_mask, where
 from gradcli.eager._ops.reductions import chosen, found_at, itself, order_along, sort
 from gradcli.eager._ops.table import METHOD, op
 from gradcli.eager._ops.views import axis_of, expand, length_of, reshape, unsqueeze, viewed
@@ -284,8 +284,7 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
 @op(node="MaskedSelectBackward0")
 def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     """The entries where a mask holds, as a vector."""
-    if mask._raw.dtype != np.bool_:
-        raise RuntimeError("masked_select: expected a mask of dtype torch.bool")
+    need_mask(mask, "masked_select")
     shape = np.broadcast_shapes(input._raw.shape, mask._raw.shape)
     positions = np.broadcast_to(numbers(input), shape)[np.broadcast_to(mask._array, shape)]
     return picked(input, positions, masked_select.node)
