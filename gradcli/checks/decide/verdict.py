@@ -18,10 +18,10 @@ from gradcli.checks.decide.precision import float_quality
 from gradcli.checks.decide.refutation import off_structure, refuted
 from gradcli.checks.formatting import counted, plain, shortened_list
 from gradcli.checks.oracle.oracle_client import TimeOver, leaf_names
-from gradcli.graph.node import reachable
+from gradcli.graph.node import DATA, reachable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from gradcli.checks.decide.case import Evidence
     from gradcli.checks.oracle.oracle_client import Exact, NoAnswer
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 SPARE = 3  # times as many points are prepared as are wanted: some may lie outside the region
 MOST_ENTRIES = 100_000  # of all points that are prepared for one leaf
+MOST_DATA = 32  # entries of a constant array; with more, normal forms are long, and index notation is tried first
 PROVED_ENTRIES = 16  # of one leaf, each by itself; those of larger ones all at once, in index notation
 FLOAT_TOLERANCE = 1e-9
 WIDE = "the enclosures overlap, but are too wide"
@@ -162,18 +163,17 @@ def agreed(case: Case) -> Outcome | None:
     """PROVED, CERTIFIED or IMPRECISE; None where the sides neither agree nor differ for certain."""
     agree = set(case.given["relations"]) <= RIGHT
     proof = proof_of(case)
-    proved = bool(proof.get("proved"))
     points = counted(1 + len(case.nearby), "point")
     case.tried[case.oracle] = f"both sides agree at {points}" if agree else WIDE
-    if not proved and not agree:
+    if not proof and not agree:
         return None
     outcome = None
     if case.output is not None:
         if agree:
             case.evidence |= three_numbers(case)
-        outcome = float_quality(case, case.compared[:1] if proved else case.compared)
+        outcome = float_quality(case, case.compared[:1] if proof else case.compared)
     if outcome is None:
-        outcome = equal_by_algebra(proof) if proved else certified(case, points)
+        outcome = equal_by_algebra(proof) if proof else certified(case, points)
     notes = [case.evidence["ill_conditioned"]] if "ill_conditioned" in case.evidence else []
     notes += [INDEPENDENT] if case.independent else []
     return off_structure(case, proof, outcome._replace(message="; ".join([outcome.message, *notes])))
@@ -201,21 +201,28 @@ def proof_of(case: Case) -> Proof:
         return {"proved": True, "region": [], "frozen": []}
     if case.plane or "~" in given["relations"]:
         return {}
-    question: dict[str, Any] = {"left": subject.left}
+    ways: tuple[Callable[[Case], Proof], ...] = (by_normal_form, in_index_notation)
+    if case.output is not None and len(given["entries"]) > PROVED_ENTRIES:
+        ways = (in_index_notation,)
+    elif any(node.primitive is DATA and node.type.size > MOST_DATA for node in reachable(case.sides)):
+        ways = ways[::-1]
+    return next((proof for proof in (way(case) for way in ways) if proof), {})
+
+
+def by_normal_form(case: Case) -> Proof:
+    """The proof that the normal forms of both sides are one, entry by entry; empty without one."""
+    subject, question = case.subject, {"left": case.subject.left}
     if case.output is not None:
-        if len(given["entries"]) > PROVED_ENTRIES:
-            return in_index_notation(case)
-        question = {"output": case.output, "target": case.target, "entries": given["entries"]}
+        question = {"output": case.output, "target": case.target, "entries": case.given["entries"]}
     proof: Proof = case.exact.prove(subject.judged, case.values, moving=subject.moving, **question)
-    if proof.get("proved"):
-        case.tried["algebra"] = f"proved ({proof['how']})"
-        case.evidence |= {"region": shortened_list(proof["region"])} if proof["region"] else {}
-        case.evidence |= {"fixed": proof["frozen"]} if proof["frozen"] else {}
-        return proof
-    indexed = {} if "tie" in proof else in_index_notation(case)
-    if not indexed and proof.get("reason"):
-        case.evidence["not_proved"] = proof["reason"]
-    return indexed or proof
+    if not proof.get("proved"):
+        case.at_tie |= "tie" in proof
+        case.evidence |= {"not_proved": proof["reason"]} if "reason" in proof else {}
+        return {}
+    case.tried["algebra"] = f"proved ({proof['how']})"
+    case.evidence |= {"region": shortened_list(proof["region"])} if proof["region"] else {}
+    case.evidence |= {"fixed": proof["frozen"]} if proof["frozen"] else {}
+    return proof
 
 
 def in_index_notation(case: Case) -> Proof:
@@ -237,8 +244,9 @@ def in_index_notation(case: Case) -> Proof:
         if not sides.holds():
             return {}
     except NoFormula as problem:
-        case.evidence["not_proved"] = str(problem)
+        case.evidence.setdefault("not_proved", str(problem))
         return {}
+    case.evidence.pop("not_proved", None)
     case.tried["algebra"] = "proved (index notation)"
     ties = sides.ties or any(node.primitive.kinks for node in reachable([left]))
     return {"proved": True, "region": [], "frozen": [], "size": size, "ties": ties}
