@@ -17,7 +17,7 @@ from flint import acb_mat, arb, arb_mat, arb_series, fmpq, fmpq_mat
 from gradcli.checks.evaluate.interpretation import Failed, Failure, Tie, Unclear, Undecided, Unsupported
 from gradcli.checks.expansions.complex_numbers import Complex
 from gradcli.checks.expansions.log_puiseux import ONE, POWERS, STEP, Expansion
-from gradcli.checks.expansions.power_series import Series, capacity, coefficients
+from gradcli.checks.expansions.power_series import Series, coefficients
 from gradcli.primitives.exact_matrices import each_matrix, product, transposed
 
 if TYPE_CHECKING:
@@ -42,45 +42,41 @@ def rule_of(node: Node, closed: bool = True) -> Callable[..., Any] | None:
 # --- the entries of a matrix --------------------------------------------------------------------------------------
 
 
-def kind_of(a: Matrix) -> type[Any]:
-    """The type of the entries that move: Series, Expansion or Complex; arb where none does."""
-    failed = next((x for row in a for x in row if isinstance(x, Failure)), None)
-    if failed is not None:
-        raise Failed(failed)
-    moving = {type(x) for row in a for x in row} - {arb}
-    if not moving <= {Series, Expansion, Complex} or len(moving) > 1:
+def taylor(a: Matrix) -> tuple[list[Any], Callable[[Sequence[Any]], Any]]:
+    """The coefficients of a matrix in a root of the step, and what makes an entry from coefficients of its own.
+
+    A matrix that does not move has one coefficient, and its entries are balls.
+    """
+    kinds = {type(x) for row in a for x in row} - {arb}
+    if not kinds:
+        return [arb_mat(a)], lambda own: own[0]
+    if kinds == {Series}:
+        parts = coefficients(a)
+        return parts, lambda own: Series(arb_series(list(own), len(parts)))
+    if kinds != {Expansion}:
         raise Unclear("a matrix whose entries have no power series")
-    return moving.pop() if moving else arb
-
-
-def symmetric(a: Matrix) -> Matrix:
-    """The matrix with the entries above the diagonal below it too."""
-    if kind_of(a) is Complex:
-        raise Unsupported("eigenvalues of complex matrices")
-    return [[a[min(i, j)][max(i, j)] for j in range(len(a))] for i in range(len(a))]
-
-
-def in_series(a: Matrix) -> tuple[Matrix, int]:
-    """A matrix of expansions as one of series in a root of the step, and the order of the root."""
     moving = [x for row in a for x in row if isinstance(x, Expansion)]
     root = lcm(*(key[0].denominator for x in moving for key in x.terms))
     known = [x.rest[0] * root for x in moving if x.rest is not None]
     terms = max(1, min([POWERS, *map(ceil, known)]))
-    return [[Series(x.in_powers(root, terms)) if isinstance(x, Expansion) else x for x in row] for row in a], root
+    rows = [[Series(x.in_powers(root, terms)) if isinstance(x, Expansion) else x for x in row] for row in a]
+    return coefficients(rows), lambda own: Expansion.of_series(arb_series(list(own), len(own)), root)
 
 
-def by_series(rule: Callable[[Any, Matrix], Matrix]) -> Callable[[Any, Matrix], Matrix]:
-    """A rule for matrices of series, on expansions too."""
+def has_complex(a: Matrix) -> bool:
+    """Whether some entries are complex; raises Failed where one has no value."""
+    entries = [x for row in a for x in row]
+    for x in entries:
+        if isinstance(x, Failure):
+            raise Failed(x)
+    return any(isinstance(x, Complex) for x in entries)
 
-    def converted(f: Any, a: Matrix) -> Matrix:
-        if kind_of(a) is not Expansion:
-            return rule(f, a)
-        series, root = in_series(a)
-        with capacity(len(coefficients(series))):
-            found = rule(f, series)
-        return [[Expansion.of_series(x.s, root) if isinstance(x, Series) else x for x in row] for row in found]
 
-    return converted
+def symmetric(a: Matrix) -> Matrix:
+    """The matrix with the entries above the diagonal below it too."""
+    if has_complex(a):
+        raise Unsupported("eigenvalues of complex matrices")
+    return [[a[min(i, j)][max(i, j)] for j in range(len(a))] for i in range(len(a))]
 
 
 # --- eigenvalues at the point ---------------------------------------------------------------------------------------
@@ -195,29 +191,34 @@ def ball_eigenvectors(f: Any, a: Matrix) -> Matrix:
     columns = []
     for j in sorted(range(size), key=lambda j: middle(values[j].real)):
         column = [vectors[i, j].real for i in range(size)]  # of a complex multiple of a real vector
-        length = f.total(x * x for x in column).sqrt()
-        columns.append([x / length for x in column])
+        columns.append(unit(f, column))
     return transposed(columns)
+
+
+def unit(f: Any, column: Sequence[Any]) -> list[Any]:
+    """A vector over its length."""
+    length = f.total(x * x for x in column).sqrt()
+    return [x / length for x in column]
 
 
 # --- eigenvalues along a direction ------------------------------------------------------------------------------------
 
 
-def perturbed(f: Any, a: Matrix) -> tuple[list[Any], Matrix]:
-    """The eigenvalues of a matrix of series, all simple, as python-flint's series, and the vectors in columns.
+def perturbed(f: Any, parts: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    """The coefficients of the eigenvalues of a matrix, all simple, in rows, and those of multiples of the vectors.
 
     In the basis Q of the vectors at the point A is B = Q'AQ, and B X = X diag(s) is solved order by order for series s
     and X, where X is the unit matrix at first and its diagonal does not move (Rayleigh and Schroedinger).
     """
-    parts, size = coefficients(a), len(a)
     still = parts[0].table()
+    size = len(still)
     start = ball_eigenvalues(still, apart=True)
     gaps = [[other - own for other in start] for own in start]
     if any(gaps[i][j].contains(0) for i in range(size) for j in range(i)):
         raise Undecided(NOT_SEPARATED)
     values = [arb_mat([start])]
     basis = arb_mat(ball_eigenvectors(f, still))
-    inverse = arb_mat(transposed(basis.table()))
+    inverse = basis.transpose()
     b = [inverse * part * basis for part in parts]
     x = [basis * 0 + 1]
     for k in range(1, len(parts)):
@@ -227,56 +228,50 @@ def perturbed(f: Any, a: Matrix) -> tuple[list[Any], Matrix]:
             known -= arb_mat([[x[k - m][i, j] * values[m][0, j] for j in range(size)] for i in range(size)])
         values.append(arb_mat([[known[j, j] for j in range(size)]]))
         x.append(arb_mat([[0 if i == j else known[i, j] / gaps[i][j] for j in range(size)] for i in range(size)]))
-    moved = [basis * one for one in x]
-    columns = []
-    for j in range(size):
-        column = [Series(arb_series([one[i, j] for one in moved], len(parts))) for i in range(size)]
-        length = f.total(x * x for x in column).sqrt()
-        columns.append([x / length for x in column])
-    return [arb_series([one[0, j] for one in values], len(parts)) for j in range(size)], transposed(columns)
+    return values, [basis * one for one in x]
 
 
-def split(f: Any, a: Matrix) -> list[Any]:
-    """Eigenvalues, some equal at the point, to the first order on one side, ascending, as python-flint's series.
+def split(f: Any, parts: Sequence[Any]) -> list[Any]:
+    """The coefficients of eigenvalues, some equal at the point, to the first order on one side, in ascending rows.
 
     In the common space of equal ones, with orthonormal columns Q, they move like the eigenvalues of Q'A_k Q, where A_k
     is the first coefficient of the matrix that is not 0.
     """
-    parts = coefficients(a)
     order = next((k for k, part in enumerate(parts) if k and not all(x.is_zero() for x in part.entries())), None)
     if order is None:
         raise Unclear("a matrix that is constant to the order of the series")
-    found = []
+    start, slopes = [], []
     for value, space in eigenspaces(f, parts[0].table()):
         inside = arb_mat(transposed(space)) * parts[order] * arb_mat(space)
-        slopes = ball_eigenvalues(symmetric(inside.table()))
-        found += [arb_series([value, *[0] * (order - 1), slope], order + 1) for slope in slopes]
-    return found
+        own = ball_eigenvalues(symmetric(inside.table()))
+        start += [value] * len(own)
+        slopes += own
+    return [arb_mat([start]), *[arb_mat(1, len(start))] * (order - 1), arb_mat([slopes])]
 
 
 def eigenvalues(f: Any, a: Matrix) -> list[Any]:
     """Of a symmetric matrix, ascending."""
-    a, kind = symmetric(a), kind_of(a)
-    if kind is arb:
-        return ball_eigenvalues(a)
-    a, root = in_series(a)
-    parts = coefficients(a)
-    with capacity(len(parts)):
-        if kind is Series:
-            return [Series(s) for s in perturbed(f, a)[0]]
-        found = split(f, a) if has_equal(parts[0].table()) else perturbed(f, a)[0]
-    return [Expansion.of_series(s, root) for s in found]
+    parts, entry = taylor(symmetric(a))
+    still = parts[0].table()
+    one_sided = any(isinstance(x, Expansion) for row in a for x in row)
+    if len(parts) == 1:
+        found = [arb_mat([ball_eigenvalues(still)])]
+    else:
+        found = split(f, parts) if one_sided and has_equal(still) else perturbed(f, parts)[0]
+    return [entry([row[0, j] for row in found]) for j in range(len(a))]
 
 
-@by_series
 def eigenvectors(f: Any, a: Matrix) -> Matrix:
     """Of a symmetric matrix, in columns, by ascending eigenvalue."""
-    a = symmetric(a)
-    if kind_of(a) is arb:
-        return ball_eigenvectors(f, a)
-    if has_equal(coefficients(a)[0].table()):
+    parts, entry = taylor(symmetric(a))
+    still = parts[0].table()
+    if len(parts) == 1:
+        return ball_eigenvectors(f, still)
+    if has_equal(still):
         raise Unclear("eigenvectors of equal eigenvalues along a direction")
-    return perturbed(f, a)[1]
+    vectors = perturbed(f, parts)[1]
+    columns = [[entry([one[i, j] for one in vectors]) for i in range(len(a))] for j in range(len(a))]
+    return transposed([unit(f, column) for column in columns])
 
 
 # --- singular values ----------------------------------------------------------------------------------------------
@@ -326,26 +321,23 @@ def right_vectors(f: Any, a: Matrix) -> Matrix:
 # --- exponentials -------------------------------------------------------------------------------------------------
 
 
-@by_series
 def exponential(f: Any, a: Matrix) -> Matrix:
     """exp(A): of series through the block matrix with A's coefficient j - i in block (i, j).
 
     That of X + i*Y through [[X, -Y], [Y, X]].
     """
-    kind, size = kind_of(a), len(a)
-    if kind is Complex:
+    size = len(a)
+    if has_complex(a):
         upper = [[*(x.x for x in row), *(-x.y for x in row)] for row in a]
         lower = [[*(x.y for x in row), *(x.x for x in row)] for row in a]
         both = exponential(f, [*upper, *lower])
         return [[Complex(both[i][j], both[i + size][j]) for j in range(size)] for i in range(size)]
-    parts = [part.table() for part in coefficients(a)]
-    terms, zero = len(parts), [[0] * size for _ in range(size)]
-    blocks = [[parts[j - i] if j >= i else zero for j in range(terms)] for i in range(terms)]
+    parts, entry = taylor(a)
+    tables, zero = [part.table() for part in parts], [[0] * size for _ in range(size)]
+    terms = range(len(parts))
+    blocks = [[tables[j - i] if j >= i else zero for j in terms] for i in terms]
     whole = arb_mat([[x for block in row for x in block[r]] for row in blocks for r in range(size)]).exp()
-    if kind is arb:
-        return [list(row) for row in whole.table()]
-    found = [[[whole[r, k * size + c] for k in range(terms)] for c in range(size)] for r in range(size)]
-    return [[Series(arb_series(entry, terms)) for entry in row] for row in found]
+    return [[entry([whole[r, k * size + c] for k in terms]) for c in range(size)] for r in range(size)]
 
 
 def exponential_along(f: Any, a: Matrix, direction: Matrix) -> Matrix:
