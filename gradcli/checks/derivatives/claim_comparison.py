@@ -50,7 +50,6 @@ MOST_TIE_STEPS = 200_000  # and as many more as take so many steps
 RANDOM_BITS = 81
 RELATIVE = 1e-12  # errors of this size, relative to the entry, must be seen
 CHANCE = 1e-20  # with a failure probability below this
-SINGLE = 64  # entries that may be requested one by one instead
 
 
 # --- entries ------------------------------------------------------------------------------------------------------
@@ -305,8 +304,6 @@ class Wholesale:
             return Joint(NO_CLAIMED if failed.kind == "undefined" else OPEN, failure=failed)
         zeros = [i for i, x in self.claims.items() if x.is_zero()]
         others = [i for i, x in self.claims.items() if not x.is_zero()]
-        if self.lines.bits > START_BITS and any(self.claims[i].contains(0) for i in others):
-            return Joint(OPEN, failure=Failure("unclear", None, "a claim that may be 0"))
         from random import Random  # start-up time: most checks are of few entries
 
         generator = Random(self.here.query.seed)
@@ -320,7 +317,7 @@ class Wholesale:
             if not gap.contains(0):
                 wrong = None if self.rtol is not None else self._wrong(way)
                 return Joint(OPEN if wrong is None else DISJOINT, wrong=wrong)
-            if group is zeros and not gap.is_zero() and not self._all_tiny(zeros):
+            if group is zeros and not ball_numbers.is_tiny(gap):
                 return Joint(OPEN)
             chance = max(chance, (2 * float(abs(gap).upper()) / RELATIVE + 1) / 2.0 ** (RANDOM_BITS - 1))
         return Joint(AGREE if chance < CHANCE else OPEN, chance)
@@ -349,11 +346,6 @@ class Wholesale:
             return None
         exact = self.lines.partial(at)
         return None if isinstance(exact, Failure) or exact.overlaps(self.claims[at]) else (at, exact)
-
-    def _all_tiny(self, entries: Sequence[int]) -> bool:
-        """Whether some partials are 0 for certain, each enclosed by itself."""
-        found = map(self.lines.partial, entries)
-        return len(entries) <= SINGLE and all(type(x) is arb and ball_numbers.is_tiny(x) for x in found)
 
 
 def is_tie(slope: Any) -> bool:
