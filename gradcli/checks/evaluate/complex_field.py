@@ -96,9 +96,11 @@ class ComplexField(BallField):
         return super().array_rule(node)
 
     def definition(self, node: Node, given: Callable[[Node], Node] | None = None) -> Definition:
-        if node.primitive.name == "norm":  # that of complex entries is the norm of their sizes
-            given = sizes
-        return super().definition(node, given)
+        if node.primitive.name != "norm":
+            return super().definition(node, given)
+        return super().definition(
+            node, lambda x: x.builder.call("abs", x)
+        )  # the norm of complex entries is of their sizes
 
     def still(self, node: Node, x: Any) -> Any:
         if not isinstance(x, Complex):
@@ -122,12 +124,6 @@ class ComplexField(BallField):
         smooth = at_point(made.x).is_finite() and at_point(made.y).is_finite()
         kind = "undefined" if exact and not smooth else "undecided"
         return Failure(kind, node, f"{node.primitive.name} has no value here")
-
-
-def sizes(x: Node) -> Node:
-    """The node of the sizes of complex entries."""
-    size: Node = x.builder.call("abs", x)
-    return size
 
 
 def real(x: Any) -> Any:

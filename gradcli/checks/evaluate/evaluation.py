@@ -198,8 +198,11 @@ class Reading:
 
 
 OPERATORS = {"add": add, "sub": sub, "mul": mul}
-HELD: Mapping[str, Step] = {"detach": Reading.detached, "ste": Reading.straight_through}
-OWN_STEPS: Mapping[str, Step] = {**HELD, "where": Reading.chosen}
+OWN_STEPS: Mapping[str, Step] = {
+    "where": Reading.chosen,
+    "detach": Reading.detached,
+    "ste": Reading.straight_through,
+}
 
 
 def step_of(node: Node) -> Step:
@@ -222,8 +225,10 @@ def step_of(node: Node) -> Step:
 
 
 def steps_of(order: Iterable[Node]) -> Steps:
-    """The steps of nodes that are given in order."""
-    return _with_loops([(node, size_of(node.type.shape), step_of(node)) for node in order])
+    """The steps of nodes that are given in order; all readers of one loop share one."""
+    order = list(order)
+    turns = {node: step for step in map(Turns, readers_by_loop(order).values()) for node in step.readers}
+    return [(node, size_of(node.type.shape), turns.get(node) or step_of(node)) for node in order]
 
 
 def steps(node: Node) -> int:
@@ -250,13 +255,6 @@ def work_of(order: Iterable[Node]) -> int:
 
 
 # --- loops --------------------------------------------------------------------------------------------------------
-
-
-def _with_loops(found: list[tuple[Node, int, Step]]) -> Steps:
-    """The same steps, where all readers of one loop share one."""
-    loops = readers_by_loop([node for node, _, _ in found])
-    walks = {node: walk for walk in map(Turns, loops.values()) for node in walk.readers}
-    return [(node, count, walks.get(node, step)) for node, count, step in found] if walks else found
 
 
 class Turns:
@@ -386,4 +384,4 @@ def _holds(node: Node) -> bool:
     """Whether a node holds a value at the point, or a turn of its loop does."""
     if is_reader(node):
         return any(map(_holds, node.params["body"].steps))
-    return node.primitive.name in HELD
+    return node.primitive.name in ("detach", "ste")
