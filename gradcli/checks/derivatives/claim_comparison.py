@@ -1,4 +1,4 @@
-"""Compares a claim with the enclosed derivative, entry by entry, and returns plain data.
+"""Compares a claim with the enclosed derivative, entry by entry; the answers are plain data.
 
 Disjoint balls are unequal for certain; balls that overlap are equal as far as their bits go, and only 56 of them, or a
 size below the smallest double, make that an agreement. At the given point there are also the value, and what happens at
@@ -56,7 +56,7 @@ CHANCE = 1e-20  # with a failure probability below this
 
 
 def relation(exact: Any, claimed: Any, rtol: float | None) -> str:
-    """How an exact entry stands to a claimed one."""
+    """The relation of an exact entry to a claimed one."""
     if isinstance(exact, Failure):
         return WITHOUT.get(exact.kind, OPEN)
     if isinstance(claimed, Failure):
@@ -77,7 +77,7 @@ def speaks(relations: str) -> bool:
 
 
 def is_hopeful(x: Any) -> bool:
-    """Whether a failure is one that more bits may resolve."""
+    """Whether an entry has no value yet, and more bits may give it one."""
     return isinstance(x, Failure) and x.kind == "undecided"
 
 
@@ -95,7 +95,7 @@ def agreed(exact: Any, claimed: Any, bits: int) -> int:
 
 
 def nearest(x: Any) -> float | None:
-    """The nearest double; None for a failure, and for what no double holds."""
+    """The nearest double; None for a failure, and for a number too large for a double."""
     value = float("nan") if isinstance(x, Failure) else float(x)
     return value if isfinite(value) else None
 
@@ -353,7 +353,7 @@ def is_tie(slope: Any) -> bool:
 
 
 def halved(way: Direction, holds: Callable[[Direction], bool]) -> int | None:
-    """An entry of a direction for which something holds that holds for the whole; None where no half has it."""
+    """An entry for which something holds by itself that holds for a direction; None where neither half has it."""
     inside = sorted(way)
     while len(inside) > 1:
         half = len(inside) // 2

@@ -191,7 +191,7 @@ class PointEvaluation:
         return found
 
     def _together(self, seen: Mapping[int, Sides]) -> Sides | None:
-        """The first direction along which the output is not smooth, or has not the slope that the partials give."""
+        """The first direction along which the output is not smooth, or has another slope than the partials give."""
         together = self.query.together
         count = together.size * self.query.parts
         if not 1 < count <= MOST_JOINT:

@@ -177,7 +177,7 @@ class Sides(NamedTuple):
 
     @property
     def lacks_digits(self) -> bool:
-        """Whether more bits may decide it."""
+        """Whether more bits may decide between smooth and not."""
         return self.kind == UNKNOWN and self.reason == SHORT
 
     @property
@@ -187,7 +187,7 @@ class Sides(NamedTuple):
 
 
 def sides(lines: DirectionalJets, direction: Direction) -> Sides:
-    """Both sides of the point along a direction, where it is going up and down the same straight line."""
+    """Both sides of the point on the straight line of a direction."""
     right = side(lines, direction)
     left = side(lines, {i: -speed for i, speed in direction.items()})
     if left.slope is not None:
@@ -206,7 +206,7 @@ def side(lines: DirectionalJets, direction: Direction) -> Side:
 
 
 def _read(found: Any) -> Side:
-    """The side that an expansion stands for."""
+    """The limit and the slope of an expansion."""
     if isinstance(found, Failure):
         return Side(None, None, found.reason, found.kind == "undefined")
     if isinstance(found, Huge):
@@ -230,7 +230,7 @@ def _unbounded(sign: int) -> Side:
 
 
 def _kind(value: Any, left: Side, right: Side) -> tuple[str, str]:
-    """What happens between two sides, and a reason."""
+    """The kind of a point, by its value and both sides, and the reason where there is one."""
     both = (left, right)
     if any(one.limit is not None and not value.overlaps(one.limit) for one in both):
         return JUMP, ""

@@ -106,7 +106,7 @@ def ball_eigenvalues(a: Matrix, apart: bool = False) -> list[Any]:
 
 
 def in_fractions(a: Matrix) -> Any:
-    """A matrix of balls as one of fractions; None where an entry is not a single number."""
+    """A matrix of balls as one of fractions; None where an entry is not a single number, or the matrix is large."""
     if len(a) > MOST_EXACT or not all(x.is_exact() for row in a for x in row):
         return None
     return fmpq_mat([[x.fmpq() for x in row] for row in a])
@@ -298,7 +298,7 @@ def singular_values(f: Any, a: Matrix) -> list[Any]:
 
 
 def _turning(x: Any) -> Any:
-    """An eigenvalue that is never negative; one that is 0 here has no first coefficient, for it turns here."""
+    """An eigenvalue that is never negative: where it is 0, it has a minimum, so its first coefficient is 0."""
     first = x.terms.get(STEP)
     if ONE in x.terms or first is None or not first.contains(0):
         return x

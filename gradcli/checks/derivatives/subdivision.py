@@ -45,14 +45,14 @@ class Piece(NamedTuple):
         return float(2.0 ** -sum(self.cuts))
 
     def is_smallest(self) -> bool:
-        """Whether cutting it further is pointless."""
+        """Whether it is too small to be cut further."""
         return min(self.cuts) > 0 and self.share ** (1 / len(self.cuts)) < SMALLEST
 
     def middle(self) -> list[float]:
         return [(low + high) / 2 for low, high in self.sides]
 
     def halves(self) -> list[Piece]:
-        """Cut where it was cut least."""
+        """Both halves, cut along the entry that was halved least."""
         at = min(range(len(self.cuts)), key=self.cuts.__getitem__)
         low, high = self.sides[at]
         middle = (low + high) / 2

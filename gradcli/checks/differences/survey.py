@@ -31,7 +31,7 @@ GROUP = 16  # entries that move together, or as many more as
 MOST_GROUPS = 64  # groups leave; and fewer groups where
 MOST_MOVED = 1 << 24  # entries would be moved in all of their calls
 MOST_HALVES = 64  # groups that are halved
-DUMB = 4  # groups that say nothing: then no other one will
+MOST_SILENT = 4  # groups that say nothing: then no other one will
 LARGEST = 2  # entries of a large array that have step sequences of their own, beside a sample
 MATES = 15  # other entries of a large array that move along a second direction
 OUTPUTS = 8  # up to so many outputs each is judged; of more some, and combinations
@@ -128,9 +128,9 @@ class Survey:
         affordable = max(1, MOST_MOVED // (step_sequences.CALLS * self.x.size))
         way = seeded_directions(self.x, 1, self.seed + 2)[0]
         waiting = np.array_split(order, min(-(-size // GROUP), MOST_GROUPS, affordable))[::-1]
-        halves, dumb = min(MOST_HALVES, affordable), 0
+        halves, silent = min(MOST_HALVES, affordable), 0
         self.groups[name] = agreeing = []
-        while waiting and dumb < DUMB:
+        while waiting and silent < MOST_SILENT:
             entries = waiting.pop()
             if entries.size == 1:
                 self.entries += self.by_entries([int(entries[0])])
@@ -139,7 +139,7 @@ class Survey:
             if all(one.state == "agrees" for one in found):
                 agreeing.append(self.group(found, entries, part, way))
             elif not agreeing and all(one.state == "silent" for one in found):
-                dumb += 1
+                silent += 1
             elif halves:
                 halves -= 1
                 waiting += [entries[entries.size // 2 :], entries[: entries.size // 2]]

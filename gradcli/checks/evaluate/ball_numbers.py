@@ -28,7 +28,7 @@ TINY = fmpq(1, 2) * arb(2) ** -1074  # half of the smallest double
 
 
 def sign(x: Any) -> int:
-    """The sign of every number in a ball, or of what moves around the point; raises Undecided where they differ."""
+    """The common sign of all numbers in a ball or series; raises Undecided where they differ."""
     if type(x) is not arb:
         return int(x.sign())
     if x.is_zero():
@@ -46,7 +46,7 @@ def is_tiny(x: Any) -> bool:
 
 
 def digits(x: Any, count: int = 25) -> str:
-    """The digits of a ball's middle, as evidence; an exact zero is "0"."""
+    """The digits of a ball's midpoint that are certain, at most `count`; an exact zero is "0"."""
     if x.is_zero():
         return "0"
     if x.is_exact() and not x.is_finite() and not x.is_nan():
@@ -61,7 +61,7 @@ def digits(x: Any, count: int = 25) -> str:
 
 
 def settled(x: Any) -> bool:
-    """Whether an entry is known to 56 bits, is below every double, or has no value."""
+    """Whether more bits change nothing: an entry is known to 56 bits, rounds to zero, or has no value."""
     if isinstance(x, Failure):
         return x.kind != "undecided"
     if type(x) is not arb:

@@ -60,7 +60,7 @@ SMALL = 256  # products of so few entries are faster one by one
 
 
 def product(otherwise: Callable[..., Any]) -> Callable[..., Any]:
-    """The rule of a matrix product; `otherwise` is the declaration's, for what is not a matrix of numbers."""
+    """A faster rule for products of matrices of balls or series; `otherwise` is the declared rule, for all others."""
 
     def entries(f: Any, x: Entries, y: Entries) -> Any:
         rows, inner, columns = *x.shape[-2:], y.shape[-1]
@@ -84,7 +84,7 @@ NOISE = 2.0**-24  # of the largest carry: a ball around 0 of this size is noise,
 
 
 class Literals(NamedTuple):
-    """How decimals are read: as what they are, if nothing else is said.
+    """How decimals are read: by default as the exact numbers that they are.
 
     `wide` gives literals of many digits a radius of one unit of the last digit, and of `rounding` times their size
     where that is more; `printed` gives every decimal of three digits or more a radius of half a unit. `decimal` reads
@@ -102,7 +102,7 @@ NAMED = {"pi": arb.pi, "e": arb.const_e, "inf": arb.pos_inf, "-inf": arb.neg_inf
 
 
 class BallField(Field):
-    """Arithmetic on balls, and on what moves along a direction: what `ball` rules call `fl`.
+    """Arithmetic on balls, and on entries that move along a direction: the `fl` of `ball` rules.
 
     An entry that does not depend on the direction stays a ball; one that does is a power series, or on one side of a
     point an expansion. `signs` collects what decided branches: the region that a result is true in.
@@ -161,11 +161,11 @@ class BallField(Field):
     # --- the real numbers that entries consist of -------------------------------------------------------
 
     def parts(self, flat: Sequence[Any]) -> Sequence[Any]:
-        """Entries as real ones: of complex entries the real and the imaginary part of each."""
+        """The real numbers that entries consist of: of complex ones the real and the imaginary part of each."""
         return flat
 
     def slopes(self, flat: Sequence[Any]) -> Sequence[Any]:
-        """The slopes by real parts in the entries of a gradient: of dL/dx - i*dL/dy both."""
+        """The partials by real numbers in the entries of a gradient: dL/dx and dL/dy of dL/dx - i*dL/dy."""
         return flat
 
     def joined(self, parts: Sequence[Any], before: Sequence[Any]) -> Sequence[Any]:
@@ -175,7 +175,7 @@ class BallField(Field):
     # --- decisions --------------------------------------------------------------------------------------
 
     def sign(self, x: Any) -> int:
-        """-1, 0 or 1; raises Undecided where the ball holds numbers of several signs, Tie where only the sides tell."""
+        """-1, 0 or 1; raises Undecided where a ball holds numbers of several signs, Tie where a moving one is 0."""
         if isinstance(x, Failure):
             raise Failed(x)
         side = sign(x)
@@ -235,11 +235,11 @@ class BallField(Field):
     # --- loops ------------------------------------------------------------------------------------------
 
     def detached(self, node: Node, x: Entries) -> Entries:
-        """In a turn, whose values at the point are not kept: the constant terms of series."""
+        """The constant terms of series, for the turns of a loop, whose values at the point are not kept."""
         return Entries([self.still(node, entry) for entry in x.flat], x.shape)
 
     def still(self, node: Node, x: Any) -> Any:
-        """What moves in a turn, as it is at the point."""
+        """An entry as it is at the point."""
         if type(x) is Series:
             return x.constant
         return Failure("unclear", node, "a detached value in a loop") if isinstance(x, Moving) else x

@@ -122,7 +122,7 @@ class Reading:
         return self.field.detached(node, self.known[arg]) if still is None else still
 
     def pointwise(self, node: Node) -> Entries:
-        """A rule for single entries, on each of them."""
+        """A rule for single entries, applied to each of them."""
         field, known, args = self.field, self.known, node.args
         operation = None if node.type.shape else OPERATORS.get(node.primitive.name)
         if operation is not None:
@@ -147,7 +147,7 @@ class Reading:
         return Entries(flat, node.type.shape)
 
     def moved(self, node: Node) -> Entries:
-        """Entries that only change their places."""
+        """The entries of an operation that only moves them."""
         xs = [self.known[arg] for arg in node.args]
         places = self.field.sources(node.primitive, tuple([x.shape for x in xs]), node.params)
         flat = xs[0].flat if len(xs) == 1 else [entry for x in xs for entry in x.flat]
@@ -173,7 +173,7 @@ class Reading:
         return Entries(found, node.type.shape)
 
     def each(self, node: Node, rule: Callable[..., Any], xs: list[Entries]) -> list[Any]:
-        """A rule for single entries, on each of many; where nothing moves, the entry of the base."""
+        """A rule for single entries, applied to each of many; where nothing moves, the entry of the base."""
         apply = self.field.apply
         rows = zip(*[x.flat for x in xs], strict=True)
         still = self.base.get(node)
@@ -206,7 +206,7 @@ OWN_STEPS: Mapping[str, Step] = {
 
 
 def step_of(node: Node) -> Step:
-    """What gives a node its entries."""
+    """The method that computes the entries of a node."""
     primitive = node.primitive
     if primitive is LEAF:
         return Reading.leaf
@@ -345,7 +345,7 @@ class Turns:
 
 
 def _exact(reading: Reading, node: Node) -> Entries:
-    """The step of what is counted: by fractions where the field cannot decide it, as at a tie of 0.1*i and 0.3."""
+    """The step of a counted number: in fractions where balls do not decide, as at a tie of 0.1*i and 0.3."""
     field, found = reading.field, reading.pointwise(node)
     failed = found.flat[0]
     if type(failed) is not Failure or failed.kind != "undecided" or field.rounded:
@@ -381,7 +381,7 @@ def needed_in(readers: Sequence[Node]) -> tuple[list[int], list[Node]]:
 
 
 def _holds(node: Node) -> bool:
-    """Whether a node holds a value at the point, or a turn of its loop does."""
+    """Whether a node detaches a value, or a node in the turns of its loop does."""
     if is_reader(node):
         return any(map(_holds, node.params["body"].steps))
     return node.primitive.name in ("detach", "ste")

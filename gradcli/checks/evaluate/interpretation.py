@@ -45,13 +45,13 @@ class Undecided(NoValue):
 
 
 class Tie(NoValue):
-    """At the point itself something vanishes exactly that decides a branch or lies on an edge: see both sides."""
+    """A quantity that decides a branch, or lies on the edge of a domain, is exactly 0: only both sides decide."""
 
     kind = "tie"
 
 
 class Unclear(NoValue):
-    """Nothing that is read here tells the value, such as a limit of something unbounded; more bits do not help."""
+    """A value that no series or expansion gives, such as a limit of something unbounded; more bits do not help."""
 
     kind = "unclear"
 
@@ -172,11 +172,11 @@ class Field(ABC):
         return self.accepted(node, made, xs)
 
     def accepted(self, node: Node, made: Any, operands: Sequence[Any]) -> Any:
-        """An entry that a rule gave for some entries, or a Failure where it is no value."""
+        """The result of a rule on some entries, or a Failure where it is no value."""
         return made
 
     def failure_of(self, node: Node, reason: Exception) -> Failure:
-        """The entry that stands for an operation that could not go on; raises what is no answer but a fault."""
+        """The failure that an exception stands for; raises the exception where it is a fault."""
         if isinstance(reason, Failed):
             return reason.failure
         if isinstance(reason, NoValue):

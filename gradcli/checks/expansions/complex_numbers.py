@@ -64,7 +64,7 @@ class Complex(Moving):
         return bool(self.x.is_finite() and self.y.is_finite())
 
     def is_zero(self) -> bool:
-        """Whether it is 0 all along, for certain."""
+        """Whether it is 0 for certain, and does not move."""
         return bool(self.x.is_zero() and self.y.is_zero())
 
     def is_exact(self) -> bool:
@@ -72,7 +72,7 @@ class Complex(Moving):
         return all(type(part) is arb and part.is_exact() for part in (self.x, self.y))
 
     def is_integer(self) -> bool:
-        """Whether it is one whole number all along."""
+        """Whether it is a whole number that does not move."""
         return bool(self.pure and self.x.is_integer())
 
     def unique_fmpz(self) -> Any:

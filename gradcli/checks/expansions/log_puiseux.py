@@ -60,7 +60,7 @@ class Expansion(Moving):
     # --- what is known ----------------------------------------------------------------------------------------
 
     def first(self) -> Key:
-        """A key that no term and no remainder is before."""
+        """The smallest key of a term or of the remainder."""
         return min([*self.terms, FLAT if self.rest is None else self.rest])
 
     def lead(self) -> tuple[Key, Any]:
@@ -72,7 +72,7 @@ class Expansion(Moving):
         return key, self.terms[key]
 
     def sign(self) -> int:
-        """The sign right near the point."""
+        """The sign close to the point."""
         return 0 if self.is_zero() else ball_numbers.sign(self.lead()[1])
 
     def is_zero(self) -> bool:
@@ -142,14 +142,14 @@ class Expansion(Moving):
     # --- powers, logarithms, exponentials ---------------------------------------------------------------------
 
     def relative(self) -> tuple[Key, Any, Expansion]:
-        """The key and the coefficient of the largest term, and what it is multiplied by, less 1."""
+        """The key and the coefficient of the largest term, and r where the expansion is that term times 1 + r."""
         key, c = self.lead()
         back = _times(key, Fraction(-1))
         terms = {_sum(other, back): d / c for other, d in self.terms.items() if other != key}
         return key, c, Expansion(terms, None if self.rest is None else _sum(self.rest, back))
 
     def raised(self, exponent: Fraction) -> Any:
-        """A power; a fractional one of what is positive near the point."""
+        """A power; a fractional one of a function that is positive near the point."""
         key, c, more = self.relative()
         if exponent.denominator != 1:
             if ball_numbers.sign(c) < 0:
@@ -163,7 +163,7 @@ class Expansion(Moving):
             return start * more.composed(around.exp())
 
     def composed(self, around: Any) -> Any:
-        """A series of python-flint in this one, which vanishes at the point."""
+        """A series of python-flint composed with this expansion, which vanishes at the point."""
         if self.first() <= ONE:
             raise Unclear("a term that does not vanish")
         found, power = Expansion({ONE: around[0]}), Expansion({ONE: arb(1)})
@@ -205,7 +205,7 @@ class Expansion(Moving):
         return around * Expansion({(-power, -turned, Fraction(0)): arb(1)})
 
     def power(self, exponent: Any) -> Any:
-        """A power that does not move, of what is positive near the point."""
+        """A power with an exponent that does not move, of a function that is positive near the point."""
         found = rational(exponent)
         if found is not None:
             return self.raised(found)
@@ -328,12 +328,12 @@ class Huge(Moving):
         return (self.log() / 2).exp()
 
     def sign(self) -> int:
-        """The sign right near the point."""
+        """The sign close to the point."""
         return self.signed
 
 
 def gaussian_tail(x: Expansion) -> Expansion:
-    """What is left of the error function far out: less than exp(-x**2)."""
+    """The tail of the error function, which is less than exp(-x**2)."""
     return Expansion({}, (-(x * x)).exp().first())
 
 
@@ -362,12 +362,12 @@ ANYWHERE: dict[str, Callable[[Any], Any]] = {  # formulas that hold at edges and
 
 
 def flat() -> Expansion:
-    """What is smaller than every power."""
+    """A remainder smaller than every power."""
     return Expansion({}, FLAT)
 
 
 def rational(x: Any) -> Fraction | None:
-    """A ball that is one number, as a fraction."""
+    """The fraction that a ball is; None where it is not a single number."""
     if not x.is_exact():
         return None
     found = x.fmpq()

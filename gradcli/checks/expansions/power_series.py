@@ -138,7 +138,7 @@ class Series(Moving):
         return ball_numbers.sign(constant)
 
     def side(self) -> int:
-        """The sign as far as the middle tells: it chooses between two true formulas."""
+        """The sign of the midpoint of the value, which chooses between two formulas that are both right."""
         return -1 if self.s[0].mid() < 0 else 1
 
     # --- ring operations: sound as they are -------------------------------------------------------------------
@@ -187,7 +187,7 @@ class Series(Moving):
         return Series(other / self.divisor()) if isinstance(other, NUMBERS) else NotImplemented
 
     def divisor(self) -> Any:
-        """The series as something to divide by: its constant term is decided first."""
+        """The series of python-flint to divide by; raises UndefinedAt where its constant term is 0."""
         if self.s[0].is_zero():
             raise UndefinedAt("division by 0")
         return self.s
