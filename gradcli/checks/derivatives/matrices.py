@@ -218,7 +218,7 @@ def perturbed(f: Any, parts: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         raise Undecided(NOT_SEPARATED)
     values = [arb_mat([start])]
     basis = arb_mat(ball_eigenvectors(f, still))
-    inverse = basis.transpose()
+    inverse = arb_mat(transposed(basis.table()))
     b = [inverse * part * basis for part in parts]
     x = [basis * 0 + 1]
     for k in range(1, len(parts)):
