@@ -113,6 +113,9 @@ _CALLS = [
     "F.pairwise_distance(x1[0],x1[1],p=1,keepdim=True)",
     "F.triplet_margin_loss(x1[0],x1[1],x1[0]*2)",
     "F.triplet_margin_loss(x1[0],x1[1],x1[0]*2,swap=True,reduction='none')",
+    "F.margin_ranking_loss(x1[0],x1[1],x1[0].sign())",
+    "F.margin_ranking_loss(x1[0],x1[1],x1[0].sign(),0.5,reduction='none')",
+    "F.normalize(x1[0],p=1.0)",
     "F.scaled_dot_product_attention(x,x,x)",
     "F.scaled_dot_product_attention(x,x*2,x+1,is_causal=True)",
     "F.scaled_dot_product_attention(x,x*2,x+1,attn_mask=torch.ones(6,6).tril()>0)",
@@ -180,6 +183,7 @@ _CALLS = [
     "nn.Dropout2d(.3)(x)",
     "nn.ZeroPad2d((1,2,0,1))(x)",
     "nn.TripletMarginLoss(margin=2.)(x1[0],x1[1],x1[0]*.5)",
+    "nn.MarginRankingLoss(2.,reduction='sum')(x1[0],x1[1],x1[0].sign())",
     "torch.column_stack([x3[0],x3[1]])",
     "torch.column_stack([x3[0,0],x3[0,1]])",
     "torch.broadcast_tensors(x3[0],x3)[0]",
@@ -278,7 +282,8 @@ _MODULES = (
     "nn.LSTM(3,4,batch_first=True,dropout=.5,num_layers=2) nn.LSTM(3,4,dropout=.5) nn.GRU(3,4,bias=False) "
     "nn.RNNCell(3,4) nn.RNNCell(3,4,bias=False,nonlinearity='relu') nn.LSTMCell(3,4) nn.GRUCell(3,4,bias=False) "
     "nn.MultiheadAttention(4,2) nn.MultiheadAttention(4,3) nn.Dropout2d(.2) nn.Upsample(scale_factor=2) "
-    "nn.PixelShuffle(2) nn.Unfold(2) nn.Unfold((2,3),stride=2) nn.ZeroPad2d(1) nn.TripletMarginLoss()"
+    "nn.PixelShuffle(2) nn.Unfold(2) nn.Unfold((2,3),stride=2) nn.ZeroPad2d(1) nn.TripletMarginLoss() "
+    "nn.MarginRankingLoss(0.1)"
 ).split()
 LAYER_MODULES = {call: f"nn = torch.nn\ntorch.manual_seed(5)\nm = {call}\n" + _STATE for call in _MODULES}
 # subclasses that call the constructor of a layer, or change what it calls

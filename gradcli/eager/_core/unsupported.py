@@ -28,7 +28,6 @@ INSTEAD = {
     "linalg.matrix_rank": "counting torch.linalg.svdvals above a bound does the same",
     "nn.Transformer": "torch.nn.MultiheadAttention, torch.nn.LayerNorm and torch.nn.Linear make one, "
     "torch.triu(torch.full((n, n), -torch.inf), 1) its causal mask",
-    "nn.functional.margin_ranking_loss": "torch.relu(margin - y * (a - b)).mean() does the same",
     **dict.fromkeys(("jit", "fx", "export", "onnx"), _WHOLE),
     **dict.fromkeys(("distributed", "multiprocessing", "nn.DataParallel", "nn.parallel"), _ONE),
     **dict.fromkeys(("profiler", "autograd.profiler", "utils.bottleneck"), _TIMES),

@@ -147,26 +147,35 @@ class Module:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not (self._forward_pre_hooks or self._forward_hooks or self._backward_hooks):
             return self.forward(*args, **kwargs)
-        for hook in list(self._forward_pre_hooks.values()):
-            answer = hook(self, args)
-            if answer is not None:
+        for hook, with_kwargs in list(self._forward_pre_hooks.values()):
+            answer = hook(self, args, kwargs) if with_kwargs else hook(self, args)
+            if answer is not None and with_kwargs:
+                args, kwargs = answer
+            elif answer is not None:
                 args = answer if isinstance(answer, tuple) else (answer,)
         backward = BackwardHooks(self, args) if self._backward_hooks else None
-        result = self.forward(*(args if backward is None else backward.args), **kwargs)
-        for hook in list(self._forward_hooks.values()):
-            answer = hook(self, args, result)
+        args = args if backward is None else backward.args
+        result = self.forward(*args, **kwargs)
+        for hook, with_kwargs in list(self._forward_hooks.values()):
+            answer = hook(self, args, kwargs, result) if with_kwargs else hook(self, args, result)
             result = result if answer is None else answer
         return result if backward is None else backward.around(result)
 
     # --- hooks --------------------------------------------------------------------------------------------
 
-    def register_forward_pre_hook(self, hook: Callable[..., Any]) -> Handle:
-        """Call `hook(module, args)` before each call; what it returns replaces the arguments."""
-        return Handle(self._forward_pre_hooks, hook)
+    def register_forward_pre_hook(self, hook: Callable[..., Any], *, with_kwargs: bool = False) -> Handle:
+        """Call `hook(module, args)` before each call; what it returns replaces the arguments.
 
-    def register_forward_hook(self, hook: Callable[..., Any]) -> Handle:
-        """Call `hook(module, args, output)` after each call; what it returns replaces the output."""
-        return Handle(self._forward_hooks, hook)
+        `with_kwargs`: it is `hook(module, args, kwargs)`, and returns both or None.
+        """
+        return Handle(self._forward_pre_hooks, (hook, with_kwargs))
+
+    def register_forward_hook(self, hook: Callable[..., Any], *, with_kwargs: bool = False) -> Handle:
+        """Call `hook(module, args, output)` after each call; what it returns replaces the output.
+
+        `with_kwargs`: it is `hook(module, args, kwargs, output)`.
+        """
+        return Handle(self._forward_hooks, (hook, with_kwargs))
 
     def register_full_backward_hook(self, hook: Callable[..., Any]) -> Handle:
         """Call `hook(module, grad_input, grad_output)` in backward; what it returns replaces grad_input."""

@@ -393,6 +393,16 @@ def triplet_margin_loss(
 
 
 @checked
+def margin_ranking_loss(
+    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, *, reduction: str = "mean"
+) -> Tensor:
+    """By how much less than the margin the first input is larger where the target is 1, the second where it is -1."""
+    _check_reduction(reduction)
+    away = with_number("add", -target * (input1 - input2), margin)
+    return _reduced(away.clamp_min(0), reduction)
+
+
+@checked
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
     """Vectors along an axis divided by their p-norm, or by eps where it is smaller."""
     return input / norm(input, p, dim, True).clamp_min(eps).expand_as(input)
@@ -419,6 +429,6 @@ globals().update(
     _losses({"MSELoss": mse_loss, "L1Loss": l1_loss, "SmoothL1Loss": smooth_l1_loss, "KLDivLoss": kl_div}, inputs=2),
     **_losses({"HuberLoss": huber_loss, "NLLLoss": nll_loss, "CrossEntropyLoss": cross_entropy}, inputs=2),
     **_losses({"BCELoss": binary_cross_entropy, "BCEWithLogitsLoss": binary_cross_entropy_with_logits}, inputs=2),
-    **_losses({"TripletMarginLoss": triplet_margin_loss}, inputs=3),
+    **_losses({"TripletMarginLoss": triplet_margin_loss, "MarginRankingLoss": margin_ranking_loss}, inputs=3),
     **_distances({"CosineSimilarity": cosine_similarity, "PairwiseDistance": pairwise_distance}),
 )
