@@ -168,3 +168,31 @@ def test_snippet_leaves_what_pytorch_leaves(name: str, torch: Any) -> None:
 
 def test_there_are_as_many_snippets_as_promised() -> None:
     assert len(PROGRAMS) - len(KEPT) >= 300
+
+
+REFUSED = (  # of truth values m, and whole numbers n
+    *("relu(m)", "argmax(m)", "argmin(m, 0)", "median(m)", "median(m, 0)", "topk(m, 1)", "trace(m)"),
+    *("cross(m[:, 0], m[:, 1], dim=0)", "nn.functional.relu(m)", "Tensor.relu_(m)", "lerp(n, n, 1)"),
+)
+TAKEN = (
+    *("relu(n)", "argmax(n)", "median(n)", "topk(n, 2)", "trace(n)", "cross(n[:, 0], n[:, 1], dim=0)", "max(m, 0)"),
+    *("sort(m)", "bincount(n[0], n[1])", "bincount(n[0], n[1].float())", "bincount(n[0], n[1].double())"),
+)
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("call", REFUSED + TAKEN)
+def test_operations_take_the_kinds_of_numbers_that_pytorch_takes(call: str, torch: Any) -> None:
+    def outcome(library: Any) -> Any:
+        n = library.tensor([[3, 0, 1], [2, 2, 5], [1, 4, 0]])
+        try:
+            found = eval(f"library.{call}", {"library": library, "n": n, "m": n > 1})
+        except RuntimeError as refused:
+            return type(refused)
+        return [(str(x.dtype), x.tolist()) for x in (found if isinstance(found, tuple) else (found,))]
+
+    ours, theirs = outcome(gradcli.eager), outcome(torch)
+    if call in TAKEN:
+        assert ours == theirs
+    else:  # NotImplementedError is a RuntimeError
+        assert issubclass(ours, RuntimeError) and issubclass(theirs, RuntimeError)

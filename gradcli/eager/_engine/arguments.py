@@ -191,6 +191,7 @@ def checked(function: Any, method: bool = False, floating: bool = False, call: A
     least = code.co_argcount - len(rule.__defaults__ or ())
     most = 1000 if code.co_flags & _VARARGS else code.co_argcount
 
+    lowest = 2 if floating else getattr(getattr(function, "row", None), "least", 0)
     passed: set[Any] = set()  # types of arguments that were right, where they say all
 
     def called(*args: Any, **kwargs: Any) -> Any:
@@ -198,7 +199,7 @@ def checked(function: Any, method: bool = False, floating: bool = False, call: A
         if types not in passed:
             check(args)
             pairs = zip(types, tests)  # noqa: B905 - not all are given
-            if others is None and not floating and all(one in _PLAIN or test in _BY_TYPE for one, test in pairs):
+            if others is None and not lowest and all(one in _PLAIN or test in _BY_TYPE for one, test in pairs):
                 passed.add(types)
         if kwargs:
             words: tuple[Any, ...] = (*kwargs, *map(type, kwargs.values()))
@@ -229,8 +230,8 @@ def checked(function: Any, method: bool = False, floating: bool = False, call: A
         for x in xs[0] if len(xs) == 1 and isinstance(xs[0], (tuple, list)) and not names else xs:
             if not others(x):  # type: ignore[misc]
                 raise _wrong(title, rest, 0, said[rest], x)
-        if floating:
-            need_kind(title, args[:1], 2)
+        if lowest:
+            need_kind(title, args[:1], lowest)
 
     def named(kwargs: dict[str, Any]) -> dict[str, Any]:
         for name in kwargs.keys() - known:  # `axis` is `dim`

@@ -84,11 +84,10 @@ def _tested(name: str, summary: str, **columns: Any) -> Any:
 ROWS: dict[str, Any] = {
     **_rows(
         "exp exp2 expm1 log log2 log10 log1p sqrt rsqrt sin cos tan asin=arcsin acos=arccos atan=arctan sinh cosh "
-        "asinh=arcsinh acosh=arccosh atanh=arctanh erf erfc erfinv lgamma digamma sinc neg=negative tanh sigmoid sign "
-        "relu",
+        "asinh=arcsinh acosh=arccosh atanh=arctanh erf erfc erfinv lgamma digamma sinc neg=negative tanh sigmoid sign",
         inplace=True,
     ),
-    **_rows("floor ceil trunc=fix round", inplace=True, least=1),
+    **_rows("floor ceil trunc=fix round relu", inplace=True, least=1),
     "abs": op("absolute", node="AbsBackward0", inplace=True)(_of("abs", catalogue()["abs"], least=1, of_complex=abs_)),
     **_rows("atan2=arctan2", "Tensor", inplace=True),
     **_rows("hypot", "Tensor", inplace=True, least=2),
@@ -434,7 +433,7 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1
     return input + (tensor1 / tensor2 if value == 1 else tensor1 / tensor2 * value)
 
 
-@formula(inplace=True, variant="weight")
+@formula(inplace=True, variant="weight", least=2)
 def lerp(input: Tensor, end: Tensor, weight: Operand) -> Any:
     """input + weight * (end - input): between the two."""
     return input + weight * (end - input)

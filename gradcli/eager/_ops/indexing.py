@@ -293,7 +293,7 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:
 # --- in order ------------------------------------------------------------------------------------------------
 
 
-@op(node="TopkBackward0")
+@op(node="TopkBackward0", least=1)
 def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
     """The k largest (or smallest) entries along an axis, and where they stood."""
     if not 0 <= k <= length_of(input, dim):
@@ -307,7 +307,7 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
     return chosen(input, Tensor(np.take(order, range(k), axis=dim)), dim, topk.node)
 
 
-@op(node="MedianBackward0 MedianBackward1")
+@op(node="MedianBackward0 MedianBackward1", least=1)
 def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     """The middle entry, the lower one of two, or NaN if there is one; along an axis also where it stood.
 

@@ -133,7 +133,7 @@ def _triangle(name: str, kept: str, other: str) -> Any:
 tril, triu = _triangle("tril", "below", "above"), _triangle("triu", "above", "below")
 
 
-@formula(pointwise=False, whole=True)
+@formula(pointwise=False, whole=True, least=1)
 def trace(input: Tensor) -> Any:
     """The sum of the diagonal of a matrix."""
     return declared("trace", input)

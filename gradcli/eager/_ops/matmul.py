@@ -191,7 +191,7 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
     return unsafe_view(mul(left, right), shape)
 
 
-@formula(pointwise=False, whole=True, node="LinalgCrossBackward0")
+@formula(pointwise=False, whole=True, node="LinalgCrossBackward0", least=1)
 def cross(input: Tensor, other: Tensor, dim: int = -1) -> Any:
     """The cross product of vectors of three entries."""
     axis = axis_of(dim, len(input.shape))

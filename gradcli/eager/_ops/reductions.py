@@ -210,7 +210,7 @@ def _extreme(name: str, which: str) -> tuple[Any, Any]:
         return noted(f"arg{name}", (input,), _positions(f"arg{name}", input, dim, keepdim))
 
     summary = f"The {which} entry; along an axis also its position; of two tensors entry by entry."
-    return described(function, name, summary), op()(
+    return described(function, name, summary), op(least=1)(
         described(position, f"arg{name}", f"The position of the {which} entry, the first of several.")
     )
 
@@ -315,7 +315,8 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     if input.ndim != 1:
         raise RuntimeError("bincount() needs a vector of whole numbers that are not negative")
     counted = np.bincount(input._array, None if weights is None else weights._array, minlength)
-    return noted("bincount", (input,), Tensor(counted if weights is None else counted.astype(weights._raw.dtype)))
+    single = weights is not None and weights._raw.dtype == np.float32
+    return noted("bincount", (input,), Tensor(counted.astype(np.float32) if single else counted))
 
 
 @op("argwhere")

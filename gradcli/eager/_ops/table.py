@@ -35,7 +35,8 @@ class Op:
     aliases; LAYER for what `torch.nn.functional` has. `inplace`: whether it has a `_` form, which writes the entries
     into the tensor. `fast`: the method checks its arguments by itself. `nodes`: PyTorch's names of the nodes that it
     leaves, where it has its own; which one, its arguments decide. `saves`: what PyTorch calls the operands of the node,
-    separated by spaces, where they are not the tensors among the arguments in their order.
+    separated by spaces, where they are not the tensors among the arguments in their order. `least`: the kind of numbers
+    that its first tensor must have at least, as in `need_kind`.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Op:
     inplace: bool = False
     fast: bool = False
     saves: str = ""
+    least: int = 0
 
     @property
     def names(self) -> tuple[str, ...]:
