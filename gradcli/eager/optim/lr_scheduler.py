@@ -166,9 +166,7 @@ class MultiStepLR(_ByFactor):
 class LinearLR(_ByFactor):
     """The rates times a factor that moves in a straight line from `start_factor` to `end_factor`."""
 
-    _arguments = options(
-        "optimizer, start_factor=..., end_factor=1.0, total_iters=5, last_epoch=-1", start_factor=1.0 / 3
-    )
+    _arguments = options("optimizer, start_factor=0.3333333333333333, end_factor=1.0, total_iters=5, last_epoch=-1")
 
     def _start(self, last_epoch: int, **given: Any) -> None:
         if not 0 < given["start_factor"] <= 1:

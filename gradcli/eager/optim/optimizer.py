@@ -71,11 +71,8 @@ def root(x: Array) -> Array:
     return np.sqrt(x, out=np.empty_like(x))
 
 
-# hyperparameters that are at least zero, and what an error calls them
-_AT_LEAST_ZERO = {"lr": "learning rate", "eps": "epsilon value"} | {
-    name: f"{name} value"
-    for name in ("weight_decay", "momentum", "alpha", "rho", "lr_decay", "initial_accumulator_value")
-}
+_AT_LEAST_ZERO = ("lr", "eps", "weight_decay", "momentum", "alpha", "rho", "lr_decay", "initial_accumulator_value")
+_TITLES = {"lr": "learning rate", "eps": "epsilon value"}  # in errors
 
 
 class Optimizer:
@@ -101,9 +98,9 @@ class Optimizer:
         """Check the hyperparameters and take the parameters; a subclass may check more."""
         if isinstance(defaults["lr"], Tensor) and defaults["lr"].numel() != 1:
             raise ValueError("Tensor lr must be 1-element")
-        for name, title in _AT_LEAST_ZERO.items():
+        for name in _AT_LEAST_ZERO:
             if not defaults.get(name, 0) >= 0:
-                raise ValueError(f"Invalid {title}: {defaults[name]}")
+                raise ValueError(f"Invalid {_TITLES.get(name, f'{name} value')}: {defaults[name]}")
         for i, beta in enumerate(defaults.get("betas", ())):
             if not 0 <= beta < 1:
                 raise ValueError(f"Invalid beta parameter at index {i}: {beta}")

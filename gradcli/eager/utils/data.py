@@ -116,9 +116,8 @@ def random_split(dataset: Any, lengths: Sequence[float], generator: Any = None) 
             sizes[i % len(sizes)] += 1
     if sum(sizes) != count:
         raise ValueError("Sum of input lengths does not equal the length of the input dataset!")
-    order = (generator or streams.default_generator).randperm(count).tolist()
-    ends = np.cumsum(sizes).tolist()
-    return [Subset(dataset, order[end - size : end]) for size, end in zip(sizes, ends, strict=True)]
+    order = iter((generator or streams.default_generator).randperm(count).tolist())
+    return [Subset(dataset, list(islice(order, size))) for size in sizes]
 
 
 def default_collate(batch: Any) -> Any:
