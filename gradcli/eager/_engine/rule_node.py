@@ -35,7 +35,7 @@ def saved_names(node: RuleNode) -> tuple[dict[str, int], dict[str, Any]]:
     if node.vjp.needs_out:
         saved["_saved_result"] = len(reads)
     every = tuple([moves and i in node.vjp.shown for i, moves in enumerate(plan.differentiable)])
-    fixed = dict.fromkeys([names[i] for i in plan.backward(every).reads])
+    fixed = dict.fromkeys([names[i] for i in plan.backward(every).reads if operands is not _UNNAMED[0]])
     for key, value in plan.params.items():
         if key in _PARAMS:
             several_axes = key in ("axis", "dim") and type(value) is int and several
