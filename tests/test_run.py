@@ -571,7 +571,7 @@ def test_trace_in_every_format(tmp_path: Path, style: str, capsys: pytest.Captur
 def test_a_run_leaves_no_recorder_and_no_tracer(tmp_path: Path) -> None:
     before = sys.gettrace()
     run(tmp_path, TRACED + "1 / 0\n", options=("--trace",))
-    assert gradcli.eager._core.events.current is None
+    assert gradcli.eager._core.events.own.current is None
     assert sys.gettrace() is before
 
 

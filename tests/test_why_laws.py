@@ -35,7 +35,7 @@ def test_recording_changes_nothing_and_fails_on_nothing(name: str) -> None:
     names: dict[str, object] = {}
     with watch.watching(names):
         found, error, warnings = left_by(text, gradcli.eager)
-    assert events.current is None
+    assert events.own.current is None
     assert (error, warnings) == (plain_error, plain_warnings)
     assert sorted(found) == sorted(plain)
     for variable in plain:

@@ -266,20 +266,20 @@ class Trace:
     @contextmanager
     def running(self) -> Iterator[None]:
         """A context in which operations on stand-ins are recorded, and random numbers are refused."""
-        if tracer.current is not None:
+        if tracer.own.current is not None:
             raise RuntimeError("another function is already being recorded")
-        before, watching = streams.default_generator, events.current
-        tracer.current, events.current = self, None  # stand-ins have no entries that a record could keep
+        before, watching = streams.own.default_generator, events.own.current
+        tracer.own.current, events.own.current = self, None  # stand-ins have no entries that a record could keep
         state.watched += 1  # every operation takes the way on which it is recorded
         if self.randomness == "error":
             refusing: Any = _Refusing()
-            streams.default_generator = refusing
+            streams.own.default_generator = refusing
         try:
             yield
         finally:
-            tracer.current, events.current = None, watching
+            tracer.own.current, events.own.current = None, watching
             state.watched -= 1
-            streams.default_generator = before
+            streams.own.default_generator = before
 
 
 class _Refusing:

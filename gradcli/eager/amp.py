@@ -26,7 +26,7 @@ _TARGETS = {"cpu": dtypes.bfloat16, "cuda": dtypes.float16}
 
 
 enabled: frozenset[str]  # the kinds of devices for which autocast is on in this thread
-_own = per_thread(__name__, enabled=frozenset())
+_own = per_thread(enabled=frozenset())
 
 
 class autocast:

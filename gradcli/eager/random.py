@@ -342,12 +342,11 @@ def laid_out(values: Array, like: Array) -> Array:
     return values.reshape([like.shape[axis] for axis in order]).transpose(np.argsort(order))
 
 
-_shared = Generator()
-_shared.seed()
-default_generator: Generator  # that of all threads, unless a recording in this one refuses random numbers
-_own = per_thread(__name__, default_generator=_shared)
+default_generator = Generator()
+default_generator.seed()
+own = per_thread(default_generator=default_generator)  # another one in a thread that records a function
 
 
 def manual_seed(seed: int) -> Generator:
     """Seed the default generator and return it."""
-    return _own.default_generator.manual_seed(seed)  # type: ignore[no-any-return]
+    return own.default_generator.manual_seed(seed)  # type: ignore[no-any-return]

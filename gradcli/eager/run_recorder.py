@@ -27,13 +27,13 @@ class EagerWatch(Watch):
     @contextmanager
     def attached(self) -> Iterator[None]:
         """While it lasts, what tensors of this thread do is recorded."""
-        before = events.current
-        events.current = self
+        before = events.own.current
+        events.own.current = self
         state.refresh()
         try:
             yield
         finally:
-            events.current = before
+            events.own.current = before
             state.refresh()
 
     def of_node(self, tensor: Any) -> Entry:

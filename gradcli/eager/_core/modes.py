@@ -53,7 +53,7 @@ class _State(threading.local):
     def refresh(self) -> None:
         """Sum the flags up again; also called when a recorder starts or stops."""
         unusual = self._inference or self._hooks or self._dual is not None or self._watched
-        self.recorder_only = events.current is not None and not unusual
+        self.recorder_only = events.own.current is not None and not unusual
         if unusual or self.recorder_only:
             self.mode = SPECIAL
         else:

@@ -1,7 +1,7 @@
 """Stand-ins for tensors while a function is recorded: they have a shape and a dtype, and no entries.
 
-`current` is None unless a function is being recorded. A stand-in refers to the node of the graph that computes it. What
-reads its entries by any way that the recording does not see is a RuntimeError, never a wrong constant.
+`own.current` is None unless a function is being recorded. A stand-in refers to the node of the graph that computes it.
+What reads its entries by any way that the recording does not see is a RuntimeError, never a wrong constant.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ from gradcli.eager._core.events import per_thread
 from gradcli.eager._core.tensor import Tensor
 from gradcli.graph.node import Node
 
-current: Any  # the recording that is going on in this thread
-inside: int  # how many transforms of `func` are open in this thread: backward() is refused in them
-_own = per_thread(__name__, current=None, inside=0)
+# the recording that is going on in this thread; how many transforms of `func` are open: backward() is refused in them
+own = per_thread(current=None, inside=0)
 _SHARING = (np.may_share_memory, np.shares_memory)
 
 
@@ -81,10 +80,10 @@ class Traced(Tensor):
         raise RuntimeError("backward() was called inside a transform: use func.grad or func.vjp there")
 
     def __bool__(self) -> bool:
-        return bool(_own.current.decided(self))
+        return bool(own.current.decided(self))
 
     def detach(self) -> Tensor:
-        stopped: Tensor = _own.current.stopped(self)
+        stopped: Tensor = own.current.stopped(self)
         return stopped
 
     def __repr__(self) -> str:
@@ -114,4 +113,4 @@ def known(x: Tensor) -> Any:
 
 def traced(xs: tuple[Any, ...]) -> bool:
     """Whether a function is recorded, and a stand-in is among the operands."""
-    return _own.current is not None and any(type(x) is Traced for x in xs)
+    return own.current is not None and any(type(x) is Traced for x in xs)

@@ -403,7 +403,7 @@ def backward(
     inputs: Any = None,
 ) -> None:
     """Add the gradients of some tensors into the `.grad` of the leaves, or of `inputs` only."""
-    if tracer.inside:
+    if tracer.own.inside:
         raise RuntimeError("backward() was called inside a transform of torch.func: use func.grad or func.vjp there")
     if gradients is None and inputs is None and not create_graph and isinstance(tensors, Tensor):
         kind = tensors._raw.__class__
@@ -481,7 +481,7 @@ def seeds_of(roots: Sequence[Tensor], gradients: Any) -> list[Tensor]:
 
 def _unwatched() -> bool:
     """Whether the order in which a backward reaches the leaves cannot be seen."""
-    return state.mode != SPECIAL and not sweeps.watched and not sweeps.anomaly and events.current is None
+    return state.mode != SPECIAL and not sweeps.watched and not sweeps.anomaly and events.own.current is None
 
 
 def _swept(sources: list[Any], seeds: list[Any], retain_graph: bool) -> None:

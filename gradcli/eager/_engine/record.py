@@ -141,11 +141,11 @@ def record(
                 if recorder_only:
                     state.mode = SPECIAL
             if found is not None:
-                if events.current is not None:
-                    events.current.operation(name, xs, found)
+                if events.own.current is not None:
+                    events.own.current.operation(name, xs, found)
                 return found
     if tracer.traced(xs):
-        return tracer.current.operation(function, xs, params, name, {"edges": edges, "view": view}, **how)  # type: ignore[no-any-return]
+        return tracer.own.current.operation(function, xs, params, name, {"edges": edges, "view": view}, **how)  # type: ignore[no-any-return]
     pointwise, keep_integer, keep_dtype = manner(function, **how)
     if name.startswith(("Sub", "Rsub", "Neg")) and any(
         isinstance(x, bool) or (isinstance(x, Tensor) and x._raw.dtype.kind == "b") for x in xs
@@ -307,7 +307,7 @@ def cast(x: Tensor, to: dtypes.dtype) -> Tensor:
     if x.dtype is to:
         return x
     if isinstance(x, tracer.Traced):
-        return tracer.current.cast(x, to)  # type: ignore[no-any-return]
+        return tracer.own.current.cast(x, to)  # type: ignore[no-any-return]
     raw, kind = x._raw, x._raw.dtype
     result = Tensor((raw.real if raw.dtype.kind == "c" and to.np.kind != "c" else raw).astype(to.np))
     if to.kind < 2:
@@ -324,7 +324,7 @@ def cast(x: Tensor, to: dtypes.dtype) -> Tensor:
 def copied(x: Tensor, name: str) -> Tensor:
     """The entries in memory of their own, with a node of this name."""
     if isinstance(x, tracer.Traced):
-        return tracer.current.copied(x)  # type: ignore[no-any-return]
+        return tracer.own.current.copied(x)  # type: ignore[no-any-return]
     result = Tensor(x._raw.copy())
     return with_gradient(result, (x,), name, lambda ct: (ct,), tangent=lambda tangent: copied(tangent, name))
 

@@ -226,10 +226,10 @@ ROWS: dict[str, Any] = rows(
     op,
     {
         "manual_seed": ("Start the stream that belongs to a seed.", lambda seed: streams.manual_seed(seed)),
-        "get_rng_state": ("The state of the stream now.", lambda: streams.default_generator.get_state()),
+        "get_rng_state": ("The state of the stream now.", lambda: streams.own.default_generator.get_state()),
         "set_rng_state": (
             "Continue the stream from a state.",
-            lambda new_state: streams.default_generator.set_state(new_state),
+            lambda new_state: streams.own.default_generator.set_state(new_state),
         ),
     },
     kinds={"seed": "int"},
@@ -241,7 +241,7 @@ def _drawn(name: str, law: str, summary: str) -> Any:
     """`rand` or `randn`: numbers from a stream, in any shape."""
 
     def function(*given: Any, size: Any = None, generator: Any = None, dtype: dtypes.dtype | None = None) -> Tensor:
-        draw: Any = getattr(generator or streams.default_generator, law)
+        draw: Any = getattr(generator or streams.own.default_generator, law)
         return draw(_shape(given, size), dtype=_type(dtype).name)  # type: ignore[no-any-return]
 
     return made()(described(function, name, summary))
@@ -272,7 +272,7 @@ def randint(
     low = 0 if low is None else low
     if not isinstance(size, (tuple, list)) or high is None or isinstance(high, (tuple, list)):
         raise TypeError("randint(): argument 'size' must be tuple of ints, and 'high' a whole number")
-    found = (generator or streams.default_generator).randint(low, high, _shape((size,)))
+    found = (generator or streams.own.default_generator).randint(low, high, _shape((size,)))
     return found if dtype is None else found.astype(dtype.np)
 
 
@@ -289,7 +289,7 @@ def normal(
 
     TypeError for numbers without a size, RuntimeError for a negative deviation.
     """
-    source = generator or streams.default_generator
+    source = generator or streams.own.default_generator
     given = [x for x in (mean, std) if isinstance(x, Tensor)]
     if not given or size is not None:
         if size is None or given:
@@ -305,7 +305,7 @@ def normal(
 @made()
 def randperm(n: int, *, generator: Any = None, dtype: dtypes.dtype | None = None) -> Any:
     """The numbers below n in random order."""
-    found = (generator or streams.default_generator).randperm(n)
+    found = (generator or streams.own.default_generator).randperm(n)
     return found if dtype is None else found.astype(dtype.np)
 
 
@@ -313,7 +313,7 @@ def randperm(n: int, *, generator: Any = None, dtype: dtypes.dtype | None = None
 def bernoulli(input: Tensor, p: Any = None, *, generator: Any = None) -> Tensor:
     """Ones with the probabilities in the tensor, or with one probability, else zeros."""
     raw = input._raw
-    drawn = (generator or streams.default_generator).bernoulli(raw.shape, raw if p is None else p)
+    drawn = (generator or streams.own.default_generator).bernoulli(raw.shape, raw if p is None else p)
     found = Tensor(drawn.astype(raw.dtype))
     return without_rule(found, (input,), "bernoulli")
 
@@ -335,7 +335,7 @@ def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *, g
         raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
     if (weights.sum(axis=-1) <= 0).any():
         raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
-    source = generator or streams.default_generator
+    source = generator or streams.own.default_generator
     if replacement and num_samples > 1:
         edges = np.cumsum(weights, axis=-1)
         rows = (edges / edges[..., -1:]).reshape(-1, weights.shape[-1])

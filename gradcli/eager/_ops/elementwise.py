@@ -305,7 +305,7 @@ def clamp(input: Tensor, min: Operand | None = None, max: Operand | None = None)
 def bounded(x: Tensor, low: Operand, high: Operand, name: str, edges: Any, keep_integer: bool) -> Tensor:
     """Entries held between two bounds; in a recording, an infinite one is left out, which proofs do not allow."""
     how: dict[str, Any] = {"pointwise": True, "edges": edges, "keep_integer": keep_integer}
-    if tracer.current is not None:
+    if tracer.own.current is not None:
         for one, other, infinite, beyond in ((high, low, np.inf, "less"), (low, high, -np.inf, "greater")):
             if not isinstance(one, Tensor) and one == infinite and (isinstance(other, Tensor) or np.isfinite(other)):
                 return record(_held, (x, other), {"beyond": beyond}, name, **how)

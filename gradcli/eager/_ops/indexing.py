@@ -358,7 +358,7 @@ def placed(x: Tensor, positions: Any, source: Any, name: str, edges: int = 2) ->
     if not isinstance(source, Tensor):
         return record(catalogue()["where"], (hit, source, x), {}, name, edges=(2,))
     xs = (x, source, hit, Tensor(np.maximum(last, 0)))
-    if tracer.current is None and np.count_nonzero(hit._raw) < positions.size:  # all of one place get its gradient
+    if tracer.own.current is None and np.count_nonzero(hit._raw) < positions.size:  # all of one place get its gradient
         with no_grad():
             found = record(_placed, xs, {}, name, keep_integer=True, keep_dtype=(2, 3), edges=edges)
 

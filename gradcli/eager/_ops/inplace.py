@@ -31,7 +31,7 @@ from gradcli.eager._ops.views import AS_STRIDED, clone, follow
 def change(x: Tensor, function: Callable[[Tensor], Tensor], others: tuple[Any, ...] = ()) -> Tensor:
     """Replace the entries of x by `function(old x)`; RuntimeError where PyTorch refuses it."""
     if tracer.traced((x, *others)):
-        return tracer.current.change(x, function)  # type: ignore[no-any-return]
+        return tracer.own.current.change(x, function)  # type: ignore[no-any-return]
     tracked = recording() and (x.requires_grad or any(isinstance(y, Tensor) and y.requires_grad for y in others))
     if tracked:
         refuse(x)
@@ -220,7 +220,7 @@ def detach_(self: Tensor) -> Tensor:
 def _drawn(name: str, node: str, draw: Callable[..., Any]) -> Any:
     @op(name=name, node=node, only=METHOD)
     def in_place(self: Tensor, *args: Any, generator: Any = None, **options: Any) -> Tensor:
-        drawn = Tensor(draw(generator or random.default_generator, self._array, *args, **options))
+        drawn = Tensor(draw(generator or random.own.default_generator, self._array, *args, **options))
         return change(self, lambda old: overwritten(old, drawn, node, 1))
 
     return described(in_place, name, f"Replace the entries by random numbers: `{name}`.")

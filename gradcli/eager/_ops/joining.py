@@ -144,7 +144,7 @@ def trace(input: Tensor) -> Any:
 
 def _parts(x: Tensor, axis: int, places: list[Any], name: str) -> tuple[Tensor, ...]:
     """The parts at some places of an axis, each of which is a position or a range, as views; one node for all."""
-    watching, events.current = events.current, None  # a record of a run shows the operation alone
+    watching, events.own.current = events.own.current, None  # a record of a run shows the operation alone
     try:
         parts = []
         for place in places:
@@ -154,7 +154,7 @@ def _parts(x: Tensor, axis: int, places: list[Any], name: str) -> tuple[Tensor, 
                 params = {"axis": axis, "start": place.start, "step": 1, "size": len(place)}
                 parts.append(viewed(x, sliced, params, narrow.node))
     finally:
-        events.current = watching
+        events.own.current = watching
     if recording() and x.requires_grad:
         shapes, kind = [part._raw.shape for part in parts], x._raw.dtype
         join = stack if name == unbind.node else cat

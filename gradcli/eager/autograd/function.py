@@ -223,7 +223,7 @@ class Function:
             args = _bound(cls.forward, (None, *args), kwargs, False)[1:]
         tensors = [x for x in args if isinstance(x, Tensor)]
         if tracer.traced(args):
-            return tracer.current.called(cls, args)
+            return tracer.own.current.called(cls, args)
         tracked = recording() and any(x.requires_grad for x in tensors)
         node = cls._backward_cls(tuple(map(source_of, tensors)) if tracked else (), (), place())
         node.owner, node.outputs, node.context = cls, 1, Context()
@@ -248,12 +248,12 @@ class Function:
             attach(node, outputs, answers)
         if dual is not None and any(x._tangent is not None for x in tensors):
             node.push(args, outputs, dual)
-        if events.current is not None:
+        if events.own.current is not None:
             for out in outputs:
                 if isinstance(out, Tensor):
-                    events.current.operation(node.name(), tensors, out)
+                    events.own.current.operation(node.name(), tensors, out)
                     if tracked:
-                        events.current.ruled(out, cls.__name__, cls._rule(), node.saved)
+                        events.own.current.ruled(out, cls.__name__, cls._rule(), node.saved)
         return tuple(outputs) if several else outputs[0]
 
     @classmethod
@@ -296,7 +296,7 @@ def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
     def inside(ctx: Any, *grads: Any) -> Any:
         with modes.no_grad():
             answer = function(ctx, *grads)
-        return answer if tracer.current is None else tracer.current.constants(answer)
+        return answer if tracer.own.current is None else tracer.own.current.constants(answer)
 
     return inside
 

@@ -118,7 +118,7 @@ class Linearized:
         closed: bool = True,
         same: bool = False,
     ) -> None:
-        self.trace, self.keep, self.strict = tracer.current, keep, strict
+        self.trace, self.keep, self.strict = tracer.own.current, keep, strict
         self.points, self.nested = flatten(inputs)
         with enable_grad():
             if self.trace is None:

@@ -54,7 +54,7 @@ def vmap(
     @functools.wraps(func)
     def mapped(*args: Any, **kwargs: Any) -> Any:
         batch = _Batch(in_dims, args)
-        inner = tracer.current
+        inner = tracer.own.current
         trace = Trace(guarded=False, randomness=randomness) if inner is None else inner
         examples = batch.examples(trace)
         with trace.running() if inner is None else nullcontext():

@@ -45,11 +45,11 @@ class _Call(Linearized):
             given = list(args)
             for place, value in zip(places, (inner,) if single else inner, strict=True):
                 given[place] = value
-            tracer.inside += 1  # backward() raises RuntimeError there
+            tracer.own.inside += 1  # backward() raises RuntimeError there
             try:
                 answer = func(*given, **kwargs)
             finally:
-                tracer.inside -= 1
+                tracer.own.inside -= 1
             if has_aux:
                 if not (isinstance(answer, tuple) and len(answer) == 2):
                     raise RuntimeError("with has_aux=True the function returns a tuple (output, aux)")

@@ -19,7 +19,7 @@ def _stream(generator: Any) -> streams.Generator:
     """The generator to draw from. TypeError for anything else."""
     if generator is not None and not isinstance(generator, streams.Generator):
         raise TypeError(f"generator must be a torch.Generator, not {type(generator).__name__}")
-    return streams.default_generator if generator is None else generator
+    return streams.own.default_generator if generator is None else generator
 
 
 def _filled(tensor: Tensor, values: Any) -> Tensor:

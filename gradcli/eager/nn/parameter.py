@@ -58,8 +58,8 @@ class UninitializedTensor(Tensor):
     def _fill(self, array: Any) -> None:
         self.__class__ = self._becomes  # type: ignore[assignment]
         self._raw = array  # type: ignore[misc]
-        if self._in_optimizer and events.current is not None:
-            events.current.adopted([self])
+        if self._in_optimizer and events.own.current is not None:
+            events.own.current.adopted([self])
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         copied = memo[id(self)] = type(self)(self._dtype, self._requires)

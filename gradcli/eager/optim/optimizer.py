@@ -136,8 +136,8 @@ class Optimizer:
         known = {id(x) for group in self.param_groups for x in group["params"]}
         if any(id(x) in known for x in xs):
             raise ValueError("some parameters appear in more than one parameter group")
-        if events.current is not None:
-            events.current.adopted([x for x in xs if not is_lazy(x)])
+        if events.own.current is not None:
+            events.own.current.adopted([x for x in xs if not is_lazy(x)])
             for x in filter(is_lazy, xs):
                 x._in_optimizer = True
         self.param_groups.append({"params": xs} | {**self.defaults, **param_group, "params": xs})
@@ -164,8 +164,8 @@ class Optimizer:
                 if alone:  # a number stays one: numbers compute faster than arrays
                     x._raw = array[()]
                 x._counter.bump(where)
-                if events.current is not None:
-                    events.current.moved(x)
+                if events.own.current is not None:
+                    events.own.current.moved(x)
         self._steps += 1
         return loss
 

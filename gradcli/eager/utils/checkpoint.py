@@ -41,7 +41,7 @@ def checkpoint(
     """
     if use_reentrant is None:
         warn("checkpoint() needs use_reentrant= to be given: use_reentrant=False is recommended", UserWarning)
-    if tracer.current is not None:  # a recording keeps no values: there is nothing to save
+    if tracer.own.current is not None:  # a recording keeps no values: there is nothing to save
         return function(*args, **kwargs)
     frame = _Frame(function, args, kwargs)
     with saved_tensors_hooks(frame.pack, frame.unpack):
@@ -66,7 +66,7 @@ class _Frame:
 
     def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.function, self.args, self.kwargs = function, args, kwargs
-        self.random = streams.default_generator.get_state()
+        self.random = streams.own.default_generator.get_state()
         self.numbers: list[weakref.ref[_Number]] = []
         self.recomputed: dict[int, Tensor] = {}
 
@@ -100,15 +100,15 @@ class _Frame:
             if count > last:
                 raise _Stop
 
-        now = streams.default_generator.get_state()
-        streams.default_generator.set_state(self.random)
+        now = streams.own.default_generator.get_state()
+        streams.own.default_generator.set_state(self.random)
         try:
             with enable_grad(), saved_tensors_hooks(pack, _unread):
                 self.function(*self.args, **self.kwargs)
         except _Stop:
             pass
         finally:
-            streams.default_generator.set_state(now)
+            streams.own.default_generator.set_state(now)
 
 
 def _unread(kept: Any) -> Any:

@@ -116,7 +116,7 @@ def random_split(dataset: Any, lengths: Sequence[float], generator: Any = None) 
             sizes[i % len(sizes)] += 1
     if sum(sizes) != count:
         raise ValueError("Sum of input lengths does not equal the length of the input dataset!")
-    order = iter((generator or streams.default_generator).randperm(count).tolist())
+    order = iter((generator or streams.own.default_generator).randperm(count).tolist())
     return [Subset(dataset, list(islice(order, size))) for size in sizes]
 
 
@@ -146,7 +146,7 @@ def default_collate(batch: Any) -> Any:
 
 def _drawn(generator: Any) -> int:
     """A seed of 63 bits, from the words that PyTorch takes for one."""
-    words = (generator or streams.default_generator)._long_words(1)
+    words = (generator or streams.own.default_generator)._long_words(1)
     return int(words[0]) % 2**63
 
 
@@ -212,7 +212,7 @@ class SubsetRandomSampler(Sampler):
     __init__ = constructor(options("indices, generator=None"), vars_of)
 
     def __iter__(self) -> Iterator[int]:
-        for at in (self.generator or streams.default_generator).randperm(len(self.indices)).tolist():
+        for at in (self.generator or streams.own.default_generator).randperm(len(self.indices)).tolist():
             yield self.indices[at]
 
     def __len__(self) -> int:

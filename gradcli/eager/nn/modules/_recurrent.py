@@ -227,9 +227,9 @@ def _whole(x: Tensor, weights: Weights, state: State, reverse: bool) -> tuple[Te
         sources = [None if x is None else source_of(x) for x in xs]
         kept = (*xs, Tensor(gates), saved_result(hidden, results[0]._counter), Tensor(cells))
         noded(results, LstmNode, _LAYER, sources, kept, outputs=3, reverse=reverse)
-    if events.current is not None:
+    if events.own.current is not None:
         for result in results:
-            events.current.operation(_LAYER, xs, result)
+            events.own.current.operation(_LAYER, xs, result)
     return results[0], results[1:]
 
 

@@ -230,7 +230,7 @@ def _dropped(x: Tensor, shape: tuple[int, ...], p: float, inplace: bool) -> Tens
     if p == 1:
         noise = np.zeros(shape, kind)
     else:
-        kept = streams.default_generator.bernoulli(shape, 1 - p)
+        kept = streams.own.default_generator.bernoulli(shape, 1 - p)
         if shape == raw.shape and isinstance(raw, np.ndarray) and not raw.flags.c_contiguous:
             kept = streams.laid_out(kept, raw)
         noise = kept.astype(kind, "C") / kind.type(1 - p)
