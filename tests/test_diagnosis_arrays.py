@@ -33,6 +33,11 @@ CHOLESKY = (
     "B = inv(L).T @ {} @ inv(L)\nassert grad(sum(C*L), X) == {}"
 )
 
+GELU = (
+    "x = [0.3, 1.1, -1.2, 0.7]\ng = sum(x*(1 + tanh(0.79788*(x + 0.044715*x**3)))/2)\nt = tanh(0.79788*(x + {}*x**3))\n"
+    "assert grad(g, x) == (1 + t)/2 + x/2*(1 - t**2)*0.79788*(1 + {}*x**2)"
+)
+
 
 def diagnosed(script: str) -> list[dict[str, Any]] | None:
     """The readings of the first claim or rule that is refuted; None where none is, or where the gradient is 0."""
@@ -103,6 +108,8 @@ def test_the_planted_mistake_is_found_in_all_cases() -> None:
             "mistake in the claim",
             "`1.2533` is 0.7979",
         ),
+        (GELU.format(0.4715, 1.4145), "mistake in the claim", "`0.4715` is 0.044715, and `1.4145` is 0.134145"),
+        (GELU.format(0.044715, 0.4715), "mistake in the claim", "`0.4715` is 0.134145"),
     ],
 )
 def test_readings_of_other_claims(script: str, name: str, text: str) -> None:

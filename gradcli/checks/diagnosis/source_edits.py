@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from gradcli.checks.diagnosis.diagnosis_context import Candidate
+from gradcli.checks.diagnosis.diagnosis_context import CLOSE, Candidate
 from gradcli.checks.diagnosis.error_model import FAMILIES
 from gradcli.checks.diagnosis.formula_text import as_typed, readable
 from gradcli.checks.diagnosis.ratios import Reading, span_of
@@ -21,7 +21,7 @@ from gradcli.primitives.powers import sqrt
 from gradcli.transforms.reverse import placed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from gradcli.checks.decide.case import Case
     from gradcli.checks.diagnosis.diagnosis_context import Judgement
@@ -31,19 +31,22 @@ MOST_STEPS = 150
 MOST_WORK = 15_000  # steps of all the formulas that are tried
 LONGEST = 50  # characters of what to write instead
 ENOUGH = 3  # numbers that must be equal
+MULTIPLES = (1, 2, 3, 4, Fraction(1, 2), Fraction(1, 3), Fraction(1, 4))  # of a decimal, as derivatives bring them
+MOST_DECIMALS = 8
 UNNAMED = ("name", "broadcast", "reshape", "unslice")  # what nobody writes down
 
 
 class Edit(NamedTuple):
     """What should stand in place of a part of the claim, the sentence about it, and how unlikely it is.
 
-    `written` says whether the sentence goes on with what to write.
+    `written` says whether the sentence goes on with what to write; `also` are parts that change with it.
     """
 
     instead: Node
     told: str
     cost: int
     written: bool = False
+    also: Mapping[Node, Node] = {}
 
 
 def by_edits(judged: Judgement, rare: bool = False) -> list[Reading]:
@@ -56,9 +59,9 @@ def by_edits(judged: Judgement, rare: bool = False) -> list[Reading]:
         return []  # too near for edits to be told apart
     candidates, end = [], builder.count + MOST_WORK
     for part in order:
-        for edit in (_rare_edits if rare else _edits)(part, known):
+        for edit in _rare_edits(part, known) if rare else (*_edits(part), *_of_decimals(part, order, known)):
             if edit.instead.type == part.type and edit.instead is not part and "data[" not in edit.told:
-                (changed,) = placed(builder, [claimed], {part: edit.instead})
+                (changed,) = placed(builder, [claimed], {**edit.also, part: edit.instead})
                 candidates.append(Candidate(partial(_reading, judged.case, part, edit), changed, right, edit.cost))
         if builder.count > end:
             break
@@ -109,7 +112,7 @@ WAYS: tuple[tuple[Callable[[Node], bool], Callable[[Node], Node], str, int, bool
 )  # fmt: skip
 
 
-def _edits(part: Node, known: Sequence[Node]) -> Iterator[Edit]:
+def _edits(part: Node) -> Iterator[Edit]:
     """Other ways to write one part of a claim."""
     text, name = f"`{node_text(part, 50)}`", part.primitive.name
     if part.type.kind != "float" or isinstance(part.constant, str) or name in UNNAMED:
@@ -117,9 +120,6 @@ def _edits(part: Node, known: Sequence[Node]) -> Iterator[Edit]:
     if isinstance(part.constant, int) and abs(part.constant) < 100:
         for near in (part.constant - 1, part.constant + 1):
             yield Edit(part.builder.constant(near, part.shape), f"{text} is {near}", 4)
-    for other in known if part.primitive is CONSTANT else ():
-        if other.primitive is CONSTANT and isinstance(other.constant, Fraction):
-            yield Edit(other, f"{text} is {node_text(other, 50)}", 4)
     for possible, instead, told, cost, written in WAYS:
         if possible(part):
             yield Edit(instead(part), f"{text} {told}", cost, written)
@@ -136,6 +136,35 @@ def _edits(part: Node, known: Sequence[Node]) -> Iterator[Edit]:
         for function in family if name in family else ():
             if function != name:
                 yield Edit(part.builder.call(function, part.args[0]), f"{text} is {function} of the same", 2)
+
+
+def _of_decimals(part: Node, order: Sequence[Node], known: Sequence[Node]) -> Iterator[Edit]:
+    """A decimal that should be one of the right side, or a simple multiple of one: alone, or with its own multiples."""
+    decimals = _decimals(order)
+    number = decimals.pop(part, None)
+    if number is None:
+        return
+    alike = {one: other for one, other in decimals.items() if _is_simple(float(other / number))}
+    for right in sorted({*_decimals(known).values()})[:MOST_DECIMALS]:
+        for multiple in MULTIPLES:
+            instead = right * multiple
+            told = f"`{node_text(part)}` is {float(instead):.6g}"
+            yield Edit(part.builder.constant(instead, part.shape), told, 4)
+            if alike:
+                scaled = {one: other * instead / number for one, other in alike.items()}
+                told += "".join(f", and `{node_text(one)}` is {float(x):.6g}" for one, x in scaled.items())
+                also = {one: part.builder.constant(x, one.shape) for one, x in scaled.items()}
+                yield Edit(part.builder.constant(instead, part.shape), told, 4, also=also)
+
+
+def _is_simple(ratio: float) -> bool:
+    return any(abs(ratio / float(multiple) - 1) < CLOSE for multiple in MULTIPLES)
+
+
+def _decimals(order: Sequence[Node]) -> dict[Node, Fraction]:
+    """The constants that are no whole numbers."""
+    numbers = {node: node.constant for node in order if node.primitive is CONSTANT}
+    return {node: number for node, number in numbers.items() if isinstance(number, Fraction)}
 
 
 def _rare_edits(part: Node, known: Sequence[Node]) -> Iterator[Edit]:
