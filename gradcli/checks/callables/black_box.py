@@ -35,54 +35,51 @@ def examined(box: Box, value: Floats, seed: int, samples: int, rtol: float) -> t
     """The verdict for each argument, and notes on the function; `value` is what it returned at first."""
     notes = list(precision(box))
     try:
-        found = unfit(box, value) or judged(box, value, seed, samples, rtol, notes)
+        return judged(box, value, seed, samples, rtol, notes), notes
     except OutOfTime:
-        told = f"time ran out ({box.seconds:g} s) before the first comparison: allow more with --timeout"
-        found = for_all(box, "INCONCLUSIVE", told)
+        reason = f"time ran out ({box.seconds:g} s) before the first comparison: allow more with --timeout"
     except Failed as problem:
-        found = for_all(box, "INCONCLUSIVE", f"{problem.reason}, although the first call succeeded")
-    return found, notes
+        reason = f"{problem.reason}, although the first call succeeded"
+    return for_all(box, "INCONCLUSIVE", reason), notes
 
 
 def judged(box: Box, value: Floats, seed: int, samples: int, rtol: float, notes: list[str]) -> dict[str, Outcome]:
     """The verdicts by a survey; adds to the notes. Raises Failed and OutOfTime."""
+    if not np.isfinite(value).all():
+        return for_all(box, "UNDEFINED", f"f is {float(value[~np.isfinite(value)][0])} at this point")
+    if not np.isfinite(box.x).all():
+        return for_all(box, "UNDEFINED", "the point holds a value that is not a finite number")
     scatter = scatter_of(box, value)
     weights, row_names = rows_of(box.size, seed)
-    claims = claims_of(box, weights)
-    fickle = unsteady(box, weights, claims)
-    if fickle is not None:
-        return for_all(box, "INCONCLUSIVE", fickle)
+    claims, again = (np.array([box.pullback(box.x, row, at_the_point=True) for row in weights]) for _ in range(2))
+    if not np.array_equal(claims, again, equal_nan=True):
+        with np.errstate(all="ignore"):
+            gap = float(np.nanmax(np.abs(claims - again)) / np.nanmax(np.abs(claims)))
+        if not gap <= LINEAR:
+            told = f"{box.role} gives different gradients at the same point, by {gap:.1g}"
+            return for_all(box, "INCONCLUSIVE", f"{told}: is it random, or does it keep state?")
     if box.kind == VJP or (box.kind == OWN and box.size > 1):
         notes += linearity(box, weights, claims)
     d = seeded_directions(box.x, 1, seed)[0]
     noise = np.maximum(noise_of(box.values, box.x, d, value), scatter)
     survey = Survey(box.values, box.x, box.slices, weights, claims, np.abs(weights) @ noise, seed, rtol)
     survey.look()
-    steady = not scatter.any() and np.array_equal(value, box.again())
-    if not steady:
+    doubt = ""
+    if scatter.any() or not np.array_equal(value, box.again()):
         notes.append("f gives different values at the same point: is it random, or does it keep state?")
-
-    doubt = "" if steady else "but f returns different values when called again"
+        doubt = "but f returns different values when called again"
+    given = [one.array.dtype.name for one in box.arguments if one.array is not None]
+    precise = DIGITS[SINGLE if box.float32 or SINGLE in (*given, box.claimed) else "float64"]
     found = {}
     for name in box.names:
         nearby = partial(beside, box, survey, name, samples)
-        shape, precise = box.shape_of(name), DIGITS[digits(box)]
-        weighed = ByDifferences(survey, name, shape, nearby, box.role, row_names, doubt, precise, box=box)
+        weighed = ByDifferences(survey, name, box.shape_of(name), nearby, box.role, row_names, doubt, precise, box=box)
         try:
             found[name] = weighed.verdict()
         except OutOfTime:
             text = f"time ran out ({box.seconds:g} s) before a verdict: allow more with --timeout"
             found[name] = Outcome("INCONCLUSIVE", text, {})
     return found
-
-
-def unfit(box: Box, value: Floats) -> dict[str, Outcome]:
-    """UNDEFINED where f or the point is not finite; nothing where both are."""
-    if not np.isfinite(value).all():
-        return for_all(box, "UNDEFINED", f"f is {float(value[~np.isfinite(value)][0])} at this point")
-    if not np.isfinite(box.x).all():
-        return for_all(box, "UNDEFINED", "the point holds a value that is not a finite number")
-    return {}
 
 
 def for_all(box: Box, verdict: str, message: str) -> dict[str, Outcome]:
@@ -107,12 +104,6 @@ def precision(box: Box) -> Iterator[str]:
         yield f"{box.role} returns float32, which has 7 digits"
 
 
-def digits(box: Box) -> str:
-    """The kind of the numbers that the derivative is computed with, as far as one can tell."""
-    given = [one.array.dtype.name for one in box.arguments if one.array is not None]
-    return SINGLE if box.float32 or SINGLE in (*given, box.claimed) else "float64"
-
-
 def scatter_of(box: Box, value: Floats) -> Floats:
     """How far the values at the point itself lie apart; 0 for a function that repeats its values."""
     again = box.again()
@@ -120,23 +111,6 @@ def scatter_of(box: Box, value: Floats) -> Floats:
         return np.zeros(box.size)
     values = np.array([value, again, *(box.again() for _ in range(REPEATS))])
     return np.asarray(np.ptp(values, axis=0))
-
-
-def claims_of(box: Box, weights: Floats) -> Floats:
-    """The claimed gradients of the combinations at the point, a row each."""
-    return np.array([box.pullback(box.x, row, at_the_point=True) for row in weights])
-
-
-def unsteady(box: Box, weights: Floats, claims: Floats) -> str | None:
-    """What is said of a derivative that gives other values when it is called again."""
-    again = claims_of(box, weights)
-    if np.array_equal(claims, again, equal_nan=True):
-        return None
-    with np.errstate(all="ignore"):
-        gap = float(np.nanmax(np.abs(claims - again)) / np.nanmax(np.abs(claims)))
-    if gap <= LINEAR:
-        return None
-    return f"{box.role} gives different gradients at the same point, by {gap:.1g}: is it random, or does it keep state?"
 
 
 def linearity(box: Box, weights: Floats, claims: Floats) -> Iterator[str]:

@@ -59,6 +59,7 @@ ROUNDED = 1e-5  # a relative error that numbers of float32 may make
 NONLINEAR = "the backward pass is not linear in its cotangent: checked at a cotangent that shows it"
 SCALES = (1.0, -1.0, 2.0**20, 2.0**-20)  # of a cotangent, which a rule must be linear in
 BESIDE = 3  # points at which the recording has to give the function's values
+ABOUT = ("moving", "leaf", "line", "text", "file", "values")  # of a rule inside the function
 DECIDED = ("PROVED", "CERTIFIED", "IMPRECISE", "DISAGREES", "KINK", "BOUNDARY", "DISCONTINUOUS")
 
 
@@ -177,27 +178,25 @@ def of_framework(box: Box, seed: int) -> Message:
 
 def message(program: Program, outputs: Sequence[Node], gradients: Mapping[str, Node], seed: int) -> Message:
     """A recording as plain data: one table of nodes, and which rows of it are what."""
-    rules = [(rule, one) for rule in getattr(program, "rules", ()) for one in of_rule(rule, at_point(program), seed)]
-    nodes = [*outputs, *gradients.values()]
-    for rule, one in rules:
-        assert one.target is not None
-        nodes += [one.judged, one.target, rule.output, rule.cotangent]
+    rules: list[tuple[Subject, dict[str, Any]]] = [
+        (one, {"judged": one.judged, "target": one.target, "output": rule.output, "cotangent": rule.cotangent})
+        for rule in getattr(program, "rules", ())
+        for one in of_rule(rule, at_point(program), seed)
+    ]
+    nodes = [*outputs, *gradients.values(), *(node for _, parts in rules for node in parts.values())]
     try:
         table = Table(nodes, program.builder.vocabulary, program.leaves)
     except TypeError:
         raise Unfit("") from None
     rows = table.rows
-    written = []
-    for rule, one in rules:
-        assert one.target is not None
-        parts = {"judged": one.judged, "target": one.target, "output": rule.output, "cotangent": rule.cotangent}
-        about = {name: getattr(one, name) for name in ("moving", "leaf", "line", "text", "file", "values")}
-        written.append({**{name: rows[node] for name, node in parts.items()}, **about})
     return {
         "flat": table.flat,
         "outputs": [rows[node] for node in outputs],
         "gradients": {name: rows[node] for name, node in gradients.items()},
-        "rules": written,
+        "rules": [
+            {**{name: rows[node] for name, node in parts.items()}, **{name: getattr(one, name) for name in ABOUT}}
+            for one, parts in rules
+        ],
     }
 
 
