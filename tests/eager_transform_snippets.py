@@ -194,6 +194,7 @@ _PRODUCTS = [
     "A.jacobian(lambda a:3,x)",
     "A.jacobian(f,3)",
     "A.hessian(lambda a:a*a,x)",
+    "A.hessian(lambda a:(a.sum(),),x)",
     "A.jvp(lambda a:a*a,x,y,create_graph=True)[1].requires_grad",
     "A.jacobian(lambda a:a**3,x.clone().requires_grad_(),create_graph=True).requires_grad",
     "A.hvp(f,x,y,create_graph=True)",

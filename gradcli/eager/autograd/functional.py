@@ -333,9 +333,9 @@ class _Gradient:
 
     def __call__(self, *xs: Tensor) -> Any:
         run = _linearized(self.func, xs, True, self.strict, same=True)
-        if len(run.outputs) != 1 or run.outputs[0]._raw.size != 1:
+        self.value = run.rebuild(run.outputs)
+        if not isinstance(self.value, Tensor) or self.value._raw.size != 1:
             raise RuntimeError("the function should return a single tensor with a single element")
-        (self.value,) = run.outputs
         return tuple(run.back([ones_like(self.value)]))
 
 
