@@ -89,12 +89,10 @@ def _convolution(
     for sizes, what in ((stride, "stride"), (dilation, "dilation"), ((groups,), "groups")):
         if any(n <= 0 for n in sizes):
             raise RuntimeError(f"{name}: non-positive {what} is not supported")
-    first, second, *kernel = weight.shape
+    (first, second, *kernel), channels = weight.shape, input.shape[1]
     wanted, filters = (first, second * groups) if transposed else (second * groups, first)
-    if first % groups or input.shape[1] != wanted:
-        raise RuntimeError(
-            f"weight {list(weight.shape)}: expected input to have {wanted} channels, but got {input.shape[1]}"
-        )
+    if first % groups or channels != wanted:
+        raise RuntimeError(f"weight {list(weight.shape)}: expected input to have {wanted} channels, but got {channels}")
     if bias is not None and tuple(bias.shape) != (filters,):
         raise RuntimeError(f"{name}: the bias must have one entry for each of the {filters} filters")
     if isinstance(padding, str) and not transposed:

@@ -56,10 +56,11 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     frame: Any = False
     if value:
         sizes = [n + low + high for n, (low, high) in zip(input.shape, pairs, strict=True)]
-        outside = np.full(sizes, value, input.dtype.np)
-        outside[tuple([slice(max(low, 0), n - max(high, 0)) for n, (low, high) in zip(sizes, pairs, strict=True)])] = 0
-        frame = Tensor(outside)
-    ends: Any = dict(zip(("before", "after"), zip(*pairs, strict=True), strict=True))
+        frame = np.full(sizes, value, input.dtype.np)
+        inside = [slice(max(low, 0), n - max(high, 0)) for n, (low, high) in zip(sizes, pairs, strict=True)]
+        frame[tuple(inside)] = -0.0  # what it is added to keeps the sign of its zeros
+        frame = Tensor(frame)
+    ends = {"before": tuple([low for low, _ in pairs]), "after": tuple([high for _, high in pairs])}
     return record(_framed, (input, frame), ends, _NODES[0], edges=1, keep_integer=True)
 
 
