@@ -33,13 +33,12 @@ class DependencyCone:
     The entries of all targets are counted one after the other.
     """
 
-    __slots__ = ("all", "cost", "order", "outputs", "size", "sizes", "still", "targets", "walk")
+    __slots__ = ("all", "cost", "order", "outputs", "size", "still", "targets", "walk")
 
     def __init__(self, outputs: Sequence[Node], *targets: Node) -> None:
         self.outputs = tuple(outputs)
         self.targets = targets
-        self.sizes = [target.type.size for target in targets]
-        self.size = sum(self.sizes)
+        self.size = sum(target.type.size for target in targets)
         moved = set(targets)
         self.order: list[Node] = []
         self.all = reachable([*outputs, *targets])
@@ -53,8 +52,8 @@ class DependencyCone:
     def split(self, entries: Sequence[Any]) -> dict[Node, Entries]:
         """The entries of all targets as those of each."""
         found, start = {}, 0
-        for target, size in zip(self.targets, self.sizes, strict=True):
-            stop = start + size
+        for target in self.targets:
+            stop = start + target.type.size
             found[target] = Entries(entries[start:stop], target.type.shape)
             start = stop
         return found

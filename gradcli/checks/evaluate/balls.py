@@ -298,8 +298,9 @@ class BallField(Field):
         name, value = primitive.name, at_point(made)
         balls = [at_point(x) for x in operands if type(x) in (arb, Series)]
         exact = all(x.is_exact() for x in balls)
+        few_bits = Failure("undecided", node, f"{name} needs more digits")
         if value.is_finite():
-            return Failure("tie", node, f"{name} has no derivative here") if exact else _few_bits(node)
+            return Failure("tie", node, f"{name} has no derivative here") if exact else few_bits
         for position, (x, domain) in enumerate(zip(balls, primitive.domain, strict=False)):
             if is_outside(x, domain):
                 which = f"{operand_texts([node_text(arg) for arg in node.args])[position]} = " if len(balls) > 1 else ""
@@ -307,15 +308,11 @@ class BallField(Field):
         if not all(x.is_finite() for x in balls):
             return Failure("unclear", node, f"{name} of an infinite value") if value.is_nan() else value
         if not exact:
-            return _few_bits(node)
+            return few_bits
         if not value.is_nan():
             return Failure("unclear", node, f"{name} is too large a number")
         at = f"is undefined at {', '.join(digits(x, SHOWN) for x in balls)}"
         return Failure("undefined", node, f"{name} {at if primitive.pointwise else 'has no value here'}")
-
-
-def _few_bits(node: Node) -> Failure:
-    return Failure("undecided", node, f"{node.primitive.name} needs more digits")
 
 
 # --- balls -------------------------------------------------------------------------------------------------

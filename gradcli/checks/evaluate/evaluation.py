@@ -198,11 +198,7 @@ class Reading:
 
 
 OPERATORS = {"add": add, "sub": sub, "mul": mul}
-OWN_STEPS: Mapping[str, Step] = {
-    "where": Reading.chosen,
-    "detach": Reading.detached,
-    "ste": Reading.straight_through,
-}
+OWN_STEPS: Mapping[str, Step] = {"where": Reading.chosen, "detach": Reading.detached, "ste": Reading.straight_through}
 
 
 def step_of(node: Node) -> Step:

@@ -237,9 +237,7 @@ class Expansion(Moving):
             around = getattr(Series(arb_series([constant, 1], POWERS)), name)(*args)
             return gone.composed(around.s)
 
-    def side(self) -> int:
-        """The sign where it grows beyond all bounds."""
-        return self.sign()
+    side = sign  # which formulas read where it grows beyond all bounds
 
     def digamma(self) -> Any:
         """At a pole by psi(x) = psi(x + 1) - 1/x."""
@@ -321,8 +319,7 @@ class Huge(Moving):
             raise UndefinedAt("the logarithm of a negative number on one side of the point")
         return self.g + flat()
 
-    def log1p(self) -> Any:
-        return self.log()
+    log1p = log
 
     def sqrt(self) -> Any:
         return (self.log() / 2).exp()
