@@ -43,6 +43,7 @@ from gradcli.formulas.index_terms import (
     merged,
     number,
     over,
+    over_all,
     parts_of,
     power,
     scaled,
@@ -381,10 +382,7 @@ class SymbolicReader(Reader):
         inner, bound = self._lane(node, at)
         axes = tuple([axis % len(inner) for axis in node.params["axis"]])
         chosen = yield from self._chosen(node.primitive.name, x, inner, axes)
-        found = times(chosen, (yield x, inner))
-        for index in bound:
-            found = over(found, index, self.names)
-        return found
+        return over_all(times(chosen, (yield x, inner)), bound, self.names)
 
     def _permuted(self, x: Node, by: Node, at: At, axis: int, inverse: bool = False) -> Rule:
         """The entries of an array in the order of another one, or in the order of the ranks there."""
@@ -427,8 +425,7 @@ class SymbolicReader(Reader):
         if labels:
             unit = yield from self._one_hot(labels[0], (*at[:axis], row, *at[axis + 1 :]), place, size)
         found = times((yield x, (*at[:axis], place if takes else row, *at[axis + 1 :])), unit, entries=False)
-        index = place if takes else row
-        return over(found, index, self.names) if isinstance(index, Index) else found
+        return over_all(found, [place if takes else row], self.names)
 
     def _one_hot(self, labels: Node, at: At, place: Position, size: int) -> Rule:
         """1 where a position is the label, else 0."""
@@ -446,11 +443,8 @@ class SymbolicReader(Reader):
 
     def _norm(self, node: Node, at: At) -> Rule:
         inner, bound = self._lane(node, at)
-        entry = yield node.args[0], inner
-        total = power(entry, 2)
-        for index in bound:
-            total = over(total, index, self.names)
-        return power(total, HALF)
+        squares = power((yield node.args[0], inner), 2)
+        return power(over_all(squares, bound, self.names), HALF)
 
     def _logsumexp(self, node: Node, at: At) -> Rule:
         inner, bound = self._lane(node, at)
@@ -528,9 +522,7 @@ class SymbolicReader(Reader):
         found = yield x, inner
         for i, *part in zip(at, inner, starts, steps, x.shape, whole, strict=True):
             found = times(found, equal_places(i, self._part(*part)), entries=False)
-        for own in inner:
-            found = over(found, own, self.names) if isinstance(own, Index) else found
-        return found
+        return over_all(found, inner, self.names)
 
     def _reshape(self, node: Node, at: At) -> Rule:
         (x,) = node.args
@@ -547,9 +539,7 @@ class SymbolicReader(Reader):
                 equal_places(flat, raveled([at[axis] for axis in after], [outer[axis] for axis in after])),
                 entries=False,
             )
-        for index in own:
-            found = over(found, index, self.names) if isinstance(index, Index) else found
-        return found
+        return over_all(found, own, self.names)
 
     def _triangle(self, arg: Node, at: At, axis: int, from_end: bool) -> Rule:
         if arg.shape[axis] == 1:
@@ -559,22 +549,8 @@ class SymbolicReader(Reader):
         place = (index, at[axis]) if from_end else (at[axis], index)
         return over(times(single(Leaf(TRIANGLE, place)), entry), index, self.names)
 
-    def _lane(self, node: Node, at: At) -> tuple[At, list[Index]]:
-        """The indices of the operand that an entry of a reduction reads, and those of them that it runs over."""
-        shape = node.args[0].shape
-        inner = list(at)
-        bound = []
-        for axis in sorted(axis % len(shape) for axis in node.params["axis"]):
-            index: Index | int = 0 if shape[axis] == 1 else self.names.index(shape[axis])
-            inner.insert(axis, index)
-            bound += [index] if isinstance(index, Index) else []
-        return tuple(inner), bound
-
-    def _exponentials(self, entry: Sum, bound: Sequence[Index]) -> Sum:
-        total = single(Call("exp", (), (entry,)))
-        for index in bound:
-            total = over(total, index, self.names)
-        return total
+    def _exponentials(self, entry: Sum, bound: At) -> Sum:
+        return over_all(exponential(entry), bound, self.names)
 
 
 def equal_places(one: Position, other: Position) -> Sum:
@@ -783,7 +759,7 @@ class Derivation:
         else:  # sum(inv(A).T * dA), for a determinant times it
             found = multiplied(single(Whole("inv", (), base.args, (column, row))), change, self.names)
             found = multiplied(single(base), found, self.names) if base.name == "det" else found
-        return over(over(found, row, self.names), column, self.names)
+        return over_all(found, (row, column), self.names)
 
     def _prod(self, base: Whole) -> Sum:
         """The product times the sum of dx/x over its factors x."""
@@ -793,11 +769,7 @@ class Derivation:
         places = {i: self.names.index(i.size) if axis in axes else next(left) for axis, i in enumerate(own)}
         entry = self.names.put(arg, places)
         found = multiplied(single(base), multiplied(power(entry, -1), self.of(entry), self.names), self.names)
-        for axis in axes:
-            place = places[own[axis]]
-            assert isinstance(place, Index)
-            found = over(found, place, self.names)
-        return found
+        return over_all(found, [places[own[axis]] for axis in axes], self.names)
 
 
 DERIVATIVES: dict[str, Callable[[Sum], Sum]] = {  # of functions of one number that the forms below leave

@@ -34,6 +34,7 @@ from gradcli.formulas.index_terms import (
     key,
     number,
     over,
+    over_all,
     power,
     scaled,
     single,
@@ -259,19 +260,17 @@ class Reader:
         return single(Call("where", (), (condition, one, other)))
 
     def _sum(self, node: Node, at: At) -> Rule:
+        inner, bound = self._lane(node, at)
+        return over_all((yield node.args[0], inner), bound, self.names)
+
+    def _lane(self, node: Node, at: At) -> tuple[At, At]:
+        """The positions in the operand that an entry of a reduction reads, and those of them that it runs over."""
         shape = node.args[0].shape
-        axes = sorted(axis % len(shape) for axis in node.params["axis"])
-        inner = list(at)
-        bound = []
-        for axis in axes:
-            index: Index | int = 0 if shape[axis] == 1 else self.names.index(shape[axis])
-            inner.insert(axis, index)
-            if not isinstance(index, int):
-                bound.append(index)
-        found = yield node.args[0], tuple(inner)
-        for index in bound:
-            found = over(found, index, self.names)
-        return found
+        inner, bound = list(at), []
+        for axis in sorted(axis % len(shape) for axis in node.params["axis"]):
+            bound.append(0 if shape[axis] == 1 else self.names.index(shape[axis]))
+            inner.insert(axis, bound[-1])
+        return tuple(inner), tuple(bound)
 
     def _matmul(self, node: Node, at: At) -> Rule:
         size = node.args[0].shape[-1]

@@ -473,6 +473,13 @@ def _root(coefficient: Fraction, exponent: Fraction) -> tuple[Fraction, list[Fac
     return made, left
 
 
+def over_all(found: Sum, at: Iterable[Position], names: Names) -> Sum:
+    """The sum over all values of some indices; a number among them has one."""
+    for index in at:
+        found = over(found, index, names) if isinstance(index, Index) else found
+    return found
+
+
 def over(found: Sum, index: Index, names: Names) -> Sum:
     """The sum over all values of an index."""
     parts = []
@@ -528,9 +535,7 @@ def solved(term: Term, place: int, names: Names) -> Sum | None:
     made = tuple(
         [one._replace(factors=(*one.factors, *units), bound=kept) for one in names.put((rest,), found.changes)]
     )
-    for index in bound:
-        made = made if index in kept else over(made, index, names)
-    return made
+    return over_all(made, [index for index in bound if index not in kept], names)
 
 
 def _spectral(factors: Sequence[Factor], index: Index, names: Names) -> Sum | None:

@@ -237,18 +237,18 @@ def in_index_notation(case: Case) -> Proof:
     if case.at_tie:
         return {}
     from gradcli.formulas import NoFormula  # most gradients are of few entries
-    from gradcli.formulas.index_proof import identity
+    from gradcli.formulas.staged_proof import equal_as_formulas
 
     try:
-        sides = identity(left, subject.target, subject.judged, {})
-        if not sides.holds():
-            return {}
+        found = equal_as_formulas(left, subject.target, subject.judged)
     except NoFormula as problem:
         case.evidence.setdefault("not_proved", str(problem))
         return {}
+    if found is None:
+        return {}
     case.evidence.pop("not_proved", None)
     case.tried["algebra"] = "proved (index notation)"
-    ties = sides.ties or any(node.primitive.kinks for node in reachable([left]))
+    ties = found.ties or any(node.primitive.kinks for node in reachable([left]))
     return {"proved": True, "region": [], "frozen": [], "size": size, "ties": ties}
 
 
