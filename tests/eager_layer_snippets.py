@@ -115,6 +115,8 @@ _CALLS = [
     "F.triplet_margin_loss(x1[0],x1[1],x1[0]*2,swap=True,reduction='none')",
     "F.margin_ranking_loss(x1[0],x1[1],x1[0].sign())",
     "F.margin_ranking_loss(x1[0],x1[1],x1[0].sign(),0.5,reduction='none')",
+    "F.cosine_embedding_loss(x1[0],x1[1],torch.tensor([1,-1,1,-1,1])[:len(x1[0])])",
+    "nn.CosineEmbeddingLoss(0.2,reduction='none')(x1[0],x1[1],torch.tensor([-1,1,-1,-1,1])[:len(x1[0])])",
     "F.normalize(x1[0],p=1.0)",
     "F.scaled_dot_product_attention(x,x,x)",
     "F.scaled_dot_product_attention(x,x*2,x+1,is_causal=True)",

@@ -55,6 +55,7 @@ ROWS += [
     ("F.kl_div", lambda x, y: F.kl_div(x, y.exp(), reduction="sum"), ((2, 3), (2, 3))),
     ("F.binary_cross_entropy", lambda p: F.binary_cross_entropy(p, (SIGNS > 0).double()), (PROBABILITIES,)), ("F.binary_cross_entropy_with_logits", lambda x: F.binary_cross_entropy_with_logits(x, (SIGNS > 0).double()), ((2, 3),)),
     ("F.nll_loss", lambda x: F.nll_loss(x, CLASSES) * 2, ((2, 3),)), ("F.cross_entropy", lambda x: F.cross_entropy(x, CLASSES, label_smoothing=0.1), ((2, 3),)),
+    ("F.cosine_embedding_loss", lambda x, y: F.cosine_embedding_loss(x, y, CLASSES - 1), ((2, 3), (2, 3))),
     ("F.triplet_margin_loss", F.triplet_margin_loss, ((2, 3), (2, 3), (2, 3))), ("F.margin_ranking_loss", lambda x, y: F.margin_ranking_loss(x, y, SIGNS, 0.1), ((2, 3), (2, 3))),
     ("linalg.inv", linalg.inv, (SPD,)), ("linalg.det", linalg.det, (SPD,)), ("linalg.slogdet", linalg.slogdet, (SPD,)), ("linalg.logdet", linalg.logdet, (SPD,)),
     ("linalg.solve_triangular", lambda a, b: linalg.solve_triangular(a, b, upper=True), (SPD, (3, 2))),

@@ -93,7 +93,7 @@ def combined(operation: str, x: Any, y: Any) -> Any:
     return declared(operation, *together(x, y, verb=operation))
 
 
-_WITH_NUMBER = {"add": "AddBackward1", "mul": "MulBackward1", "div": "DivBackward1"}
+_WITH_NUMBER = {"add": "AddBackward1", "sub": "SubBackward1", "mul": "MulBackward1", "div": "DivBackward1"}
 
 
 def with_number(operation: str, x: Tensor, number: float) -> Tensor:

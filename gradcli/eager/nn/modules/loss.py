@@ -21,6 +21,7 @@ from gradcli.eager._engine.rule_node import renamed
 from gradcli.eager._ops import reductions
 from gradcli.eager._ops.creation import from_numpy
 from gradcli.eager._ops.elementwise import ROWS as POINTWISE
+from gradcli.eager._ops.elementwise import where
 from gradcli.eager._ops.reductions import norm
 from gradcli.eager._ops.table import LAYER, op
 from gradcli.eager.nn._layer import Layer, combined, fused, layers, need_tensor, records, with_number
@@ -403,6 +404,21 @@ def margin_ranking_loss(
 
 
 @checked
+def cosine_embedding_loss(
+    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, *, reduction: str = "mean"
+) -> Tensor:
+    """1 less the cosine of the angle between rows where the target is 1, its excess over the margin where it is -1."""
+    _check_reduction(reduction)
+    product, *squares = [(x * y).sum(-1) for x, y in ((input1, input2), (input1, input1), (input2, input2))]
+    one, other = [with_number("add", x, 1e-12) for x in squares]
+    cosine = product / (one * other).sqrt()
+    labels: Any = target
+    zeros, excess = cosine.new_zeros(cosine.shape), with_number("sub", cosine, margin).clamp_min(0)
+    losses = where(labels == 1, cosine.new_ones(()) - cosine, zeros) + where(labels == -1, excess, zeros)
+    return _reduced(losses, reduction)
+
+
+@checked
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
     """Vectors along an axis divided by their p-norm, or by eps where it is smaller."""
     return input / norm(input, p, dim, True).clamp_min(eps).expand_as(input)
@@ -430,5 +446,6 @@ globals().update(
     **_losses({"HuberLoss": huber_loss, "NLLLoss": nll_loss, "CrossEntropyLoss": cross_entropy}, inputs=2),
     **_losses({"BCELoss": binary_cross_entropy, "BCEWithLogitsLoss": binary_cross_entropy_with_logits}, inputs=2),
     **_losses({"TripletMarginLoss": triplet_margin_loss, "MarginRankingLoss": margin_ranking_loss}, inputs=3),
+    **_losses({"CosineEmbeddingLoss": cosine_embedding_loss}, inputs=3),
     **_distances({"CosineSimilarity": cosine_similarity, "PairwiseDistance": pairwise_distance}),
 )
