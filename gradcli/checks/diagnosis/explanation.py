@@ -18,7 +18,7 @@ import numpy as np
 from gradcli.checks.decide.floats import evaluated
 from gradcli.checks.decide.sample_points import scattered
 from gradcli.checks.diagnosis import ratios
-from gradcli.checks.diagnosis.diagnosis_context import CLOSE, Candidate, Judgement, agree, drawn
+from gradcli.checks.diagnosis.diagnosis_context import CLOSE, Candidate, Judgement, drawn
 from gradcli.checks.diagnosis.formula_text import as_typed, correction, readable, room_to_build
 from gradcli.checks.diagnosis.ratios import MOST, Comparison, Reading, span_of
 from gradcli.checks.diagnosis.rederivation import MOST_NEW, single_mistakes
@@ -81,8 +81,7 @@ def _explained(judged: Judgement, pairs: Comparison, sizes: Sequence[int]) -> li
     cheap = by_ratios(judged, pairs, sizes)
     if cheap is None or any(one.name == "zero" for one in cheap):
         return cheap or []
-    branch = by_branch(judged)
-    if branch:
+    if branch := by_branch(judged):
         return branch
     factors = [one for one in cheap if one.name == "constant factor"]
     held = [one for one in factors if not judged.holds_elsewhere(Fraction(one.factor or 1))]
@@ -96,7 +95,8 @@ def _explained(judged: Judgement, pairs: Comparison, sizes: Sequence[int]) -> li
         merged = found[0]._replace(name=whole.name, text=text, factor=whole.factor, cause=found[0].name)
         return [*(merged if one is whole else one for one in cheap), *found[1:]]
     found = [*cheap, *found]
-    if not found and agree(pairs.right, pairs.claimed):  # nearer than the searches can distinguish
+    gap, slack = np.abs(pairs.right - pairs.claimed), CLOSE / ratios.CLOSE * pairs.slack
+    if not found and gap.size and (gap <= slack).all():  # nearer than the searches can distinguish
         return compared(judged)
     for search in SEARCHES:
         found = found or search(judged)
@@ -132,8 +132,7 @@ def compared(judged: Judgement) -> list[Reading]:
     known, values = judged.compared(parts)
     if len(known.right) < 2:
         return []
-    rounded = ratios.rounded(known)
-    if rounded is not None:
+    if (rounded := ratios.rounded(known)) is not None:
         return [rounded]
     names = readable(case)
 
@@ -182,6 +181,7 @@ def _is_kernel(x: Node) -> bool:
 
 
 def _evened(x: Node, axes: int = 2) -> Node:
+    """An array that is the same read backwards along its last axes: the mean with itself in the opposite order."""
     turned = x
     for axis in range(-min(axes, x.type.rank), 0):
         turned = reversed_along(turned, axis)
