@@ -156,7 +156,7 @@ TABLE = [
         "exp(-(x-m)@inv(S)@(x-m)/2)/sqrt(det(2*pi*S))",
         "S",
         "exp(-(m - x) @ inv(S) @ (m - x)/2)*(outer(inv(S).T @ (m - x), inv(S) @ (m - x))/2 - pi*inv(2*pi*S).T)/sqrt(det(2*pi*S))",
-        "IMPRECISE",
+        "PROVED",
     ),
     ("trace(A@S@A.T) + m@A.T@A@m", "A", "2*outer(A @ m, m) + A @ S + A @ S.T", "PROVED"),
     (
