@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -33,6 +34,7 @@ LONGEST = 50  # characters of what to write instead
 ENOUGH = 3  # numbers that must be equal
 MULTIPLES = (1, 2, 3, 4, Fraction(1, 2), Fraction(1, 3), Fraction(1, 4))  # of a decimal, as derivatives bring them
 MOST_DECIMALS = 8
+NAMELESS = re.compile(r"`data\[[\d,]*\]`")  # numbers that an edit may not be about
 UNNAMED = ("name", "broadcast", "reshape", "unslice")  # what nobody writes down
 
 
@@ -57,10 +59,12 @@ def by_edits(judged: Judgement, rare: bool = False) -> list[Reading]:
         return []
     if judged.likeliest([Candidate(partial(Reading, "right", ""), claimed, right)]):
         return []  # too near for edits to be told apart
+    output = judged.case.subject.output
+    values = reachable([right if output is None else output])
     candidates, end = [], builder.count + MOST_WORK
     for part in order:
-        for edit in _rare_edits(part, known) if rare else (*_edits(part), *_of_decimals(part, order, known)):
-            if edit.instead.type == part.type and edit.instead is not part and "data[" not in edit.told:
+        for edit in _rare_edits(part, known, values) if rare else (*_edits(part), *_of_decimals(part, order, known)):
+            if edit.instead.type == part.type and edit.instead is not part and not NAMELESS.search(edit.told):
                 (changed,) = placed(builder, [claimed], {**edit.also, part: edit.instead})
                 candidates.append(Candidate(partial(_reading, judged.case, part, edit), changed, right, edit.cost))
         if builder.count > end:
@@ -129,6 +133,8 @@ def _edits(part: Node) -> Iterator[Edit]:
     for x, y in (part.args, part.args[::-1]) if name == "mul" else ():
         for factor, change in ((1 - y, "subtracted from 1"), (y**2, "squared"), (y**3, "cubed")):
             yield Edit(x * factor, f"the factor `{node_text(y, 50)}` of {text} is {change}", 3, written=True)
+        for kept, left in (x.args, x.args[::-1]) if x.primitive.name == "mul" else ():
+            yield Edit(kept, f"`{node_text(left, 50)}` and `{node_text(y, 50)}` are left out of {text}", 2)
     for kept in {"mul": (0, 1), "add": (0, 1), "sub": (0,), "div": (0,), "matmul": (0,)}.get(name, ()):
         if part.args[kept].shape == part.shape:
             yield Edit(part.args[kept], f"`{node_text(part.args[1 - kept], 50)}` is left out of {text}", 2)
@@ -167,8 +173,8 @@ def _decimals(order: Sequence[Node]) -> dict[Node, Fraction]:
     return {node: number for node, number in numbers.items() if isinstance(number, Fraction)}
 
 
-def _rare_edits(part: Node, known: Sequence[Node]) -> Iterator[Edit]:
-    """A missing factor, entries that are moved or added up the wrong way, a sum over other axes."""
+def _rare_edits(part: Node, known: Sequence[Node], values: Sequence[Node]) -> Iterator[Edit]:
+    """A missing factor, one value taken for another, entries moved or added up the wrong way, a sum over other axes."""
     text, name, rank = f"`{node_text(part, 50)}`", part.primitive.name, part.type.rank
     if part.type.kind != "float":
         return
@@ -179,6 +185,12 @@ def _rare_edits(part: Node, known: Sequence[Node]) -> Iterator[Edit]:
             for axis in range(-rank, 0):
                 told = f"{text} is multiplied by the sum of {factor} along axis {axis}"
                 yield Edit(part * _summed(other, axis), told, 2)
+    for read in dict.fromkeys(part.args) if name not in UNNAMED else ():
+        for other in values if read.primitive is not CONSTANT else ():
+            if other.type == read.type and other is not read:
+                args = tuple([other if one is read else one for one in part.args])
+                told = f"{text} has `{node_text(other, 50)}` in place of `{node_text(read, 50)}`"
+                yield Edit(part.builder.apply(part.primitive, args, part.params), told, 2)
     for axis in range(-rank, 0) if part.args else ():
         yield Edit(part / _summed(part, axis), f"{text} is divided by its sum along axis {axis}", 2)
     if name == "take_static" and sorted(part.params["indices"]) == list(range(part.type.size)):
