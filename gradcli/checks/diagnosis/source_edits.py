@@ -133,8 +133,8 @@ def _edits(part: Node) -> Iterator[Edit]:
     for x, y in (part.args, part.args[::-1]) if name == "mul" else ():
         for factor, change in ((1 - y, "subtracted from 1"), (y**2, "squared"), (y**3, "cubed")):
             yield Edit(x * factor, f"the factor `{node_text(y, 50)}` of {text} is {change}", 3, written=True)
-        for kept, left in (x.args, x.args[::-1]) if x.primitive.name == "mul" else ():
-            yield Edit(kept, f"`{node_text(left, 50)}` and `{node_text(y, 50)}` are left out of {text}", 2)
+        for own, left in (x.args, x.args[::-1]) if x.primitive.name == "mul" else ():
+            yield Edit(own, f"`{node_text(left, 50)}` and `{node_text(y, 50)}` are left out of {text}", 2)
     for kept in {"mul": (0, 1), "add": (0, 1), "sub": (0,), "div": (0,), "matmul": (0,)}.get(name, ()):
         if part.args[kept].shape == part.shape:
             yield Edit(part.args[kept], f"`{node_text(part.args[1 - kept], 50)}` is left out of {text}", 2)
