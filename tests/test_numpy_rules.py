@@ -12,6 +12,7 @@ import pytest
 from scipy import linalg, optimize, special
 
 from gradcli import check_callable
+from gradcli.formulas.index_proof import _labels_of, _one_for_each_row
 
 R = np.random.default_rng(7)
 V, W3 = np.array([0.3, 1.1, -0.7, 0.4]), R.normal(size=(3, 4))
@@ -453,6 +454,30 @@ def test_data_that_numpy_computed_is_read_as_such() -> None:
     )
     for wrong in changed:
         assert [one.verdict for one in check_callable(likelihood, at=(V[:3],), grad=wrong).checks] == ["DISAGREES"]
+
+
+CLASSES = np.arange(40) % 3
+
+
+def class_loss(w: Any) -> Any:
+    z = POINTS @ w
+    z = z - z.max(1, keepdims=True)
+    return -np.mean((z - np.log(np.exp(z).sum(1, keepdims=True)))[np.arange(40), CLASSES])
+
+
+def class_gradient(w: Any, classes: Any = CLASSES) -> Any:
+    return POINTS.T @ (softmax(POINTS @ w) - np.eye(3)[classes]) / 40
+
+
+def test_labels_and_rows_of_an_identity_are_one_thing() -> None:
+    """The loss picks entries by labels, and the derivative subtracts the rows of an identity."""
+    at = (R.normal(size=(3, 3)),)
+    assert [one.verdict for one in check_callable(class_loss, at=at, grad=class_gradient).checks] == ["PROVED"]
+    wrong = functools.partial(class_gradient, classes=np.roll(CLASSES, 1))
+    assert [one.verdict for one in check_callable(class_loss, at=at, grad=wrong).checks] == ["DISAGREES"]
+    assert _labels_of([0, 1, 0, 1, 0, 0], 3) == [1, 0]
+    assert not _labels_of([0, 1, 1, 1, 0, 0], 3) and not _labels_of([0, 2, 0], 3) and not _labels_of([0, 0, 0], 3)
+    assert _one_for_each_row([1, 3], (2, 3)) and not _one_for_each_row([3, 1], (2, 3))
 
 
 BY_VALUES: dict[str, tuple[Callable[..., Any], Callable[..., Any], Any, str]] = {

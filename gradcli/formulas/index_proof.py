@@ -63,7 +63,7 @@ from gradcli.formulas.normal_form import (
     vanishes,
 )
 from gradcli.graph.builder import building
-from gradcli.graph.node import CONSTANT, LEAF, reachable
+from gradcli.graph.node import CONSTANT, DATA, LEAF, reachable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -268,6 +268,10 @@ class SymbolicReader(Reader):
         if node.primitive is CONSTANT and not isinstance(node.params["value"], str):
             yield from ()
             return self.names.in_sizes(Fraction(node.params["value"]))
+        if node.primitive is DATA and len(node.shape) == 2:
+            labels = _labels_of([*node.builder.data[node.params["digest"]].flat], node.shape[1])
+            if labels:
+                return listed_places(labels, at[0], at[1], node.shape[1])
         return (yield from super()._input(node, at))
 
     def _cast(self, node: Node, at: At) -> Rule:
@@ -417,6 +421,11 @@ class SymbolicReader(Reader):
         axis = node.params["axis"] % len(at)
         takes = node.primitive.name.startswith("take")
         chosen = node.params.get("indices", ())
+        matrix = x.args[0] if takes and x.primitive.name == "reshape" and len(x.args[0].shape) == 2 else None
+        if matrix is not None and len(at) == 1 and _one_for_each_row(chosen, matrix.shape):
+            place, width = self.names.index(matrix.shape[1]), matrix.shape[1]
+            unit = listed_places([position % width for position in chosen], at[0], place, width)
+            return over_all(times((yield matrix, (at[0], place)), unit, entries=False), [place], self.names)
         count = labels[0].shape[axis] if labels else len(chosen)
         row = at[axis] if takes else 0 if count == 1 else self.names.index(count)
         place = self.names.index(x.shape[axis]) if takes else at[axis]
@@ -567,6 +576,18 @@ def listed_places(chosen: Sequence[int], row: Position, place: Position, size: i
     if len(steps) == 1:
         return equal_places(place, affine(chosen[0], [(row, step) for step in steps]))
     return single(Whole(ONE_HOT, (("positions", tuple(chosen)), ("size", size)), (), (row, place)))
+
+
+def _labels_of(numbers: Sequence[Any], width: int) -> list[int]:
+    """Where the one stands in each row of a matrix that is 0 elsewhere; empty for any other matrix."""
+    rows = [numbers[i : i + width] for i in range(0, len(numbers), width)]
+    return [row.index(1) for row in rows] if all(sorted(row) == [*[0] * (width - 1), 1] for row in rows) else []
+
+
+def _one_for_each_row(chosen: Sequence[int], shape: Sequence[int]) -> bool:
+    """Whether flat positions are one in each row of a matrix, as in `x[arange(n), labels]`."""
+    rows, width = shape
+    return len(chosen) == rows and all(position // width == row for row, position in enumerate(chosen))
 
 
 def raveled(at: Sequence[Position], shape: Sequence[int]) -> Position:

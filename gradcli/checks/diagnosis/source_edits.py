@@ -34,6 +34,7 @@ LONGEST = 50  # characters of what to write instead
 ENOUGH = 3  # numbers that must be equal
 MULTIPLES = (1, 2, 3, 4, Fraction(1, 2), Fraction(1, 3), Fraction(1, 4))  # of a decimal, as derivatives bring them
 MOST_DECIMALS = 8
+DATA_COST = 5  # of a sentence about numbers that have no name
 NAMELESS = re.compile(r"`data\[[\d,]*\]`")  # numbers that an edit may not be about
 UNNAMED = ("name", "broadcast", "reshape", "unslice")  # what nobody writes down
 
@@ -66,7 +67,8 @@ def by_edits(judged: Judgement, rare: bool = False) -> list[Reading]:
         for edit in _rare_edits(part, known, values) if rare else (*_edits(part), *_of_decimals(part, order, known)):
             if edit.instead.type == part.type and edit.instead is not part and not NAMELESS.search(edit.told):
                 (changed,) = placed(builder, [claimed], {**edit.also, part: edit.instead})
-                candidates.append(Candidate(partial(_reading, judged.case, part, edit), changed, right, edit.cost))
+                cost = edit.cost + DATA_COST * ("data[" in edit.told)
+                candidates.append(Candidate(partial(_reading, judged.case, part, edit), changed, right, cost))
         if builder.count > end:
             break
     return judged.likeliest(candidates)
