@@ -79,7 +79,7 @@ def test_a_program_of_solvers(tmp_path: Path) -> None:
     assert told == {
         "right": ("AGREES", True, True, 10),
         "wrong": ("DISAGREES", False, True, 13),
-        "columns": ("CERTIFIED", True, True, 20),
+        "columns": ("PROVED", True, True, 20),
     }
     assert found["gradients"][0]["called_from"] == "program.py:17"
     assert found["processes"] == 1  # what judging starts is not counted

@@ -233,9 +233,15 @@ def _rounded(x: Any, y: Any, *, name: str) -> Any:
     return catalogue()[name](x / y)
 
 
+_POWER = (operation("power"), "PowBackward0", None, False)
+
+
 @op(node="PowBackward0 PowBackward1 PowBackward2", inplace=True)
 def pow(input: Any, exponent: Operand) -> Tensor:
     """input ** exponent; whole exponents are exact products where they are small."""
+    known = fastpath.again((*_POWER, exponent), input) if exponent.__class__ is int else None
+    if known is not None:
+        return known
     base, other = as_tensor_or_number(input), as_tensor_or_number(exponent)
     if isinstance(base, Tensor):
         base = cast(base, dtypes.int64) if base.dtype is dtypes.bool else base
