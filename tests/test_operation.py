@@ -304,9 +304,10 @@ def test_packages_are_searched_by_their_metadata(
     (tmp_path / place / "entry_points.txt").write_text("[gradcli.operations]\na = a_module\n")
     (tmp_path / place / "METADATA").write_text("Metadata-Version: 2.1\nName: a\nVersion: 1\n")
     monkeypatch.setattr(sys, "path", [str(tmp_path)])
-    own = [one for one in sys.meta_path if type(one).__module__.startswith("importlib_metadata")]
-    monkeypatch.setattr(sys, "meta_path", [PathFinder, *own])  # the backport takes over where a library imports it
+    backport = [one for one in sys.meta_path if type(one).__module__.startswith("importlib_metadata")]
+    monkeypatch.setattr(sys, "meta_path", [PathFinder])
     assert plugins.any_package() is found
+    sys.meta_path += backport  # it takes over where a library has imported it
     assert [point.value for point in plugins.entry_points()] == ["a_module"] * found
 
 
