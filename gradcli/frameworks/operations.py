@@ -91,7 +91,7 @@ def _known(builder: Builder, data: ArrayData) -> Node | None:
     NumPy computes `X.T` and `1 - y` of constants before anything is recorded, and proofs need what they have in common.
     """
     for digest, other in builder.data.items():
-        if not isinstance(other, ArrayData) or len(other.flat) != len(data.flat) or other.shape == data.shape == ():
+        if not isinstance(other, ArrayData) or len(other.flat) != len(data.flat):
             continue
         node = builder.array(digest, other, Type("float", other.shape))
         if other.flat == data.flat:

@@ -232,9 +232,7 @@ def in_index_notation(case: Case) -> Proof:
     """
     subject = case.subject
     left, size = subject.output or subject.left, subject.judged.type.size
-    if left is None or case.plane or subject.rtol is not None or not case.exact.proving:
-        return {}
-    if case.at_tie:
+    if left is None or case.at_tie or case.plane or subject.rtol is not None or not case.exact.proving:
         return {}
     from gradcli.formulas import NoFormula  # most gradients are of few entries
     from gradcli.formulas.staged_proof import equal_as_formulas
