@@ -144,6 +144,14 @@ def test_plain_text_has_the_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert max(map(len, lines)) < 80
 
 
+def test_a_claim_shows_the_witnesses_of_its_gradient(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = ran(capsys, "x*y", "--at", "x=2,y=3", "--claim", "x = y", "--format", "table")[1]
+    assert "PROVED claim x, line 1" in shown and "PROVED gradient y, line 1" in shown
+    assert "PROVED gradient x, line 1" not in shown  # its table would be the claim's without a row
+    wrong = ran(capsys, "x*y", "--at", "x=2,y=3", "--claim", "x = 2*y", "--format", "table")[1]
+    assert "DISAGREES claim x, line 1" in wrong and "PROVED gradient x, line 1" not in wrong
+
+
 def test_off_a_terminal_there_is_none_unless_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
     assert "finite difference" not in ran(capsys, *ARGUMENTS)[1]
     assert "finite difference" in ran(capsys, *ARGUMENTS, "--format", "table")[1]

@@ -87,7 +87,8 @@ def passed_line(report: Any) -> Line:
 def one_report(report: Any, style: Style, show: str, replay: Callable[[Any, Any], str] | None) -> Iterator[Block]:
     """The checks of one file as rows, then a card for each that failed (or for each, with `--show all`).
 
-    Of a check that passed, witnesses and differences for a sequence of steps are shown where there are any.
+    Of a check that passed, witnesses and differences for a sequence of steps are shown where there are any; those of
+    a gradient only where a claim does not show them already.
     """
     yield Line(title(report), "code")
     kept, own = (report.checks, ()) if show == "all" else parted(report.checks)
@@ -106,7 +107,7 @@ def one_report(report: Any, style: Style, show: str, replay: Callable[[Any, Any]
     for one in (*kept, *own):  # claims first, as in the rows
         if show == "all" or not one.passed:
             yield from card(one, style, replay(report, one) if replay else "", show == "all")
-        elif not one.evidence.keys().isdisjoint(TABLES):
+        elif not one.evidence.keys().isdisjoint(TABLES) and not (one in own and any(shows(x, one) for x in kept)):
             yield from table_card(one, style)
 
 
@@ -122,6 +123,15 @@ def parted(checks: Sequence[Any]) -> tuple[list[Any], list[Any]]:
     ]
     claims = [one for one in checks if one not in own]
     return (claims, own) if claims else (list(checks), [])
+
+
+def shows(claim: Any, gradient: Any) -> bool:
+    """Whether the witnesses of a claim include all of a gradient's, at the same entry."""
+    one, other = (check.evidence.get("witnesses") or {"entry": check.id, "rows": ()} for check in (claim, gradient))
+    if claim.leaf != gradient.leaf or one["entry"] != other["entry"] or "ladder" in gradient.evidence:
+        return False
+    numbers, needed = ({(row["witness"], row.get("value")) for row in table["rows"]} for table in (one, other))
+    return numbers >= needed
 
 
 def own_line(checks: Sequence[Any]) -> str:
