@@ -19,6 +19,7 @@ from gradcli.checks.diagnosis import formula_text
 from gradcli.execution.evaluate import Tape
 from gradcli.formulas.index_reading import RULES
 from gradcli.graph.builder import Builder, building
+from gradcli.language.source import words
 from gradcli.primitives import catalogue
 
 if TYPE_CHECKING:
@@ -82,8 +83,8 @@ def test_symmetric_matrices_do_not_excuse_a_missing_transpose(monkeypatch: pytes
 
 
 def test_words_are_names() -> None:
-    assert formula_text.words("2*exp(x_1) - 1e-3*sum(A @ b)") == {"exp", "x_1", "sum", "A", "b"}
-    assert all(re.fullmatch(r"\w+", word) for word in formula_text.words("a.T @ b"))
+    assert words("2*exp(x_1) - 1e-3*sum(A @ b)") == {"exp", "x_1", "sum", "A", "b"}
+    assert all(re.fullmatch(r"\w+", word) for word in words("a.T @ b"))
 
 
 # --- what users see: read by a person ---------------------------------------------------------------------------------
@@ -329,7 +330,7 @@ def scalar_scripts(draw: Any) -> str:
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(scalar_scripts(), st.integers(0, 100))
 def test_the_formula_of_a_random_script_holds(script: str, seed: int) -> None:
-    names = [name for name in SHAPES if name in formula_text.words(script)]
+    names = [name for name in SHAPES if name in words(script)]
     leaf = names[seed % len(names)]
     at = values_of({name: SHAPES[name] for name in names}, seed)
     check = claimed(script, leaf, f"3*{leaf}*{leaf} + 1.25", at)
@@ -377,7 +378,7 @@ def test_formulas_of_internal_operations_are_script_language(primitive: Primitiv
     values = dict(zip(names, (0.75, 1.5, 0.5), strict=False))
     builder = Builder(catalogue())
     node = builder.apply(primitive, tuple(builder.leaf(name) for name in names), params)
-    read = {name: value for name, value in values.items() if name in formula_text.words(text)}
+    read = {name: value for name, value in values.items() if name in words(text)}
     assert gradcli.evaluate(text, at=read).value == pytest.approx(float(Tape([node]).run(values)[0]), rel=1e-13)
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from gradcli.checks.decide import sample_points
 from gradcli.checks.decide.case import Outcome
 from gradcli.checks.decide.floats import read_value
+from gradcli.checks.decide.refutation import blaming
 from gradcli.checks.decide.verdict import judge, unanswered
 from gradcli.checks.expectations import check_ids, expected_error, settled, suppressed
 from gradcli.checks.formatting import plain, point_text
@@ -27,6 +28,7 @@ from gradcli.checks.subjects import Settings, Subject, subjects
 from gradcli.diagnostics import Diagnostic, GradcliError, error, visible
 from gradcli.execution.evaluate import Tape
 from gradcli.execution.namespaces import namespace
+from gradcli.graph.node import is_reader, reachable
 from gradcli.language.limits import limits_of
 from gradcli.language.parser import parse
 from gradcli.language.source import Source
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from gradcli.checks.decide.boxes import Box
     from gradcli.checks.inline_results import Stated
     from gradcli.checks.oracle.oracle_client import Oracle
+    from gradcli.graph.node import Node
     from gradcli.language.limits import Limits, LimitsLike
 
     Floats = NDArray[np.floating[Any]]
@@ -119,7 +122,7 @@ def check_script(
             outcomes.append((subject, outcome))
             times.append(monotonic())
     verdicts = [outcome.verdict for _, outcome in outcomes]
-    checks = settled(first_wrong_steps(outcomes), lowered)
+    checks = settled(first_wrong_steps([*map(partial(blamed, outcomes), outcomes)]), lowered)
     results: list[Check] = []
     if ready.stated:
         results = room("inline_results").compared(lowered, ready.stated, verdicts, ready.values, settings)
@@ -283,6 +286,21 @@ def place(lowered: Lowered, settings: Settings, box: Box) -> dict[str, Floats] |
     sides = [side for claim in lowered.claims for side in (claim.left, claim.right)]
     outputs = [*lowered.program.outputs, *sides]
     return values | sample_points.sampled(leaves, values, outputs, settings.seed or 0, settings.doubles)
+
+
+def blamed(outcomes: Sequence[tuple[Subject, Outcome]], pair: tuple[Subject, Outcome]) -> tuple[Subject, Outcome]:
+    """A subject with its outcome, which names a wrong hand-written rule where that makes its gradient wrong."""
+    subject, outcome = pair
+    if subject.kind != "gradient" or outcome.verdict != "DISAGREES":
+        return pair
+    used = operations(reachable(subject.nodes()))
+    return subject, blaming(outcome, [one for one in outcomes if one[0].rule in used])
+
+
+def operations(nodes: Sequence[Node]) -> set[str]:
+    """The names of the operations of some nodes and of the bodies of their loops."""
+    bodies = {node.params["body"] for node in nodes if is_reader(node)}
+    return {node.primitive.name for node in nodes}.union(*(operations(body.steps) for body in bodies))
 
 
 def first_wrong_steps(outcomes: Sequence[tuple[Subject, Outcome]]) -> list[tuple[Subject, Outcome]]:

@@ -110,6 +110,7 @@ class Subject:
     derived: Mapping[Node, tuple[str, Node, Node]] = field(default_factory=dict)
     names: Mapping[Node, str] = field(default_factory=dict)
     taken: frozenset[str] = frozenset()  # names that mean neither a leaf nor a library function in the script
+    rule: str | None = None  # the operation whose hand-written rule is judged
     file: str | None = None  # of a rule that was written in Python
     place: int | None = None  # the line by which directives apply to it
     settings: Settings = field(default_factory=Settings)
@@ -224,7 +225,7 @@ def of_rule(rule: HandRule, values: Mapping[str, Floats], seed: int) -> list[Sub
     for leaf, result, line in zip(rule.leaves, rule.results, lines, strict=True):
         about: dict[str, Any] = {"output": output, "target": leaf.node, "domain": leaf.domain, "file": rule.file}
         about |= {"leaf": leaf.name if rule.file is None else f"{rule.name}.{leaf.name}", "line": line, "place": line}
-        about["text"] = f"{rule.title} by {leaf.name}"
+        about |= {"text": f"{rule.title} by {leaf.name}", "rule": rule.name}
         found.append(Subject("vjp", result, point, (*names, arriving), **about))
     return found
 

@@ -153,6 +153,11 @@ def read_source(path: str | os.PathLike[str], limits: Limits = DEFAULT_LIMITS) -
     return decode_source(data, name, name, limits)
 
 
+def words(text: str) -> set[str]:
+    """Every name that stands in a text."""
+    return {word for word in re.findall(r"\w+", text) if word.isidentifier()}
+
+
 def text_too_long(name: str, limits: Limits) -> GradcliError:
     """Return the error of a text over the limit."""
     return error(

@@ -19,7 +19,6 @@ from gradcli.calculator.closed_forms.self_contained import LONG, named_parts, se
 from gradcli.calculator.questions import leaf_names, scalar_output
 from gradcli.checks import check_script
 from gradcli.checks.all_sizes import known_sizes
-from gradcli.checks.diagnosis.formula_text import words
 from gradcli.checks.oracle import oracle_client
 from gradcli.checks.oracle.oracle_client import Exact
 from gradcli.diagnostics import GradcliError, error, pointing_into, visible
@@ -28,7 +27,7 @@ from gradcli.graph.builder import building, uncollected
 from gradcli.graph.node import reachable
 from gradcli.language.limits import limits_of
 from gradcli.language.parser import parse
-from gradcli.language.source import Source
+from gradcli.language.source import Source, words
 from gradcli.language.syntax import Assign, Binary, Call, Declare, FunctionDef, Unary, names_in, nodes_of
 from gradcli.lowering import lower
 from gradcli.lowering.ranks import PRIMES, Assumed, FixedShapes, assumed_shapes

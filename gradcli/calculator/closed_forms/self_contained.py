@@ -8,13 +8,12 @@ from typing import NamedTuple
 
 from gradcli.calculator.closed_forms.gradient_text import TINY, entry_pairs
 from gradcli.calculator.questions import gradient_question, leaf_names
-from gradcli.checks.diagnosis.formula_text import words
 from gradcli.diagnostics import GradcliError, error
 from gradcli.formulas import formula_texts
 from gradcli.graph.builder import building
 from gradcli.graph.node import reachable
 from gradcli.language.parser import parse
-from gradcli.language.source import Source
+from gradcli.language.source import Source, words
 from gradcli.language.substitution import expression_of, replaced, substituted, with_names
 from gradcli.language.syntax import Assert, Assign, Call, Declare, ExpressionStatement, Name, Number, Tuple, names_in
 from gradcli.language.unparse import unparse

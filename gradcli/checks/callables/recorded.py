@@ -20,6 +20,7 @@ from gradcli.checks.decide import kinks
 from gradcli.checks.decide.case import Outcome
 from gradcli.checks.decide.floats import LIMIT_ULPS, evaluated
 from gradcli.checks.decide.numerical import ALIKE
+from gradcli.checks.decide.refutation import blaming
 from gradcli.checks.differences.step_sequences import seeded_directions
 from gradcli.checks.oracle import oracle_client
 from gradcli.checks.oracle.oracle_client import Exact
@@ -59,7 +60,7 @@ ROUNDED = 1e-5  # a relative error that numbers of float32 may make
 NONLINEAR = "the backward pass is not linear in its cotangent: checked at a cotangent that shows it"
 SCALES = (1.0, -1.0, 2.0**20, 2.0**-20)  # of a cotangent, which a rule must be linear in
 BESIDE = 3  # points at which the recording has to give the function's values
-ABOUT = ("moving", "leaf", "line", "text", "file", "values")  # of a rule inside the function
+ABOUT = ("moving", "leaf", "line", "text", "rule", "file", "values")  # of a rule inside the function
 DECIDED = ("PROVED", "CERTIFIED", "IMPRECISE", "DISAGREES", "KINK", "BOUNDARY", "DISCONTINUOUS")
 
 
@@ -97,7 +98,7 @@ def by_recording(box: Box, found: Message, seed: int, samples: int, witnesses: t
     except Unfit as problem:
         return undecided._replace(notes=[f"checked by its values alone: {problem}"] if str(problem) else [])
     inside = [pair for pair in verdicts if pair[0].file is not None]
-    own = {str(one.leaf): blamed(verdict, inside) for one, verdict in verdicts if one.file is None}
+    own = {str(one.leaf): blaming(verdict, inside) for one, verdict in verdicts if one.file is None}
     notes, left = notes_on(program, found, box), [name for name in box.names if name not in own]
     if any(one.note == NONLINEAR for one in subjects):
         notes.append(NONLINEAR)
@@ -325,6 +326,7 @@ def rule_of(one: Message, nodes: Sequence[Node]) -> Subject:
         text=str(one["text"]),
         output=paired(nodes[one["output"]], nodes[one["cotangent"]]),
         target=nodes[one["target"]],
+        rule=str(one["rule"]),
         file=None if one["file"] is None else str(one["file"]),
     )
 
@@ -447,15 +449,6 @@ def judged(
             evidence = {**outcome.evidence, "graph": "recorded"}
             found.append((one, outcome._replace(evidence=evidence, diagnostics=())))
     return found
-
-
-def blamed(verdict: Outcome, inside: Sequence[tuple[Subject, Outcome]]) -> Outcome:
-    """A refutation with the wrong rule inside the function named; its own check has the digits and the diagnosis."""
-    wrong = next((one for one, other in inside if other.verdict == "DISAGREES"), None)
-    if verdict.verdict != "DISAGREES" or wrong is None:
-        return verdict
-    name = str(wrong.leaf).rpartition(".")[0]
-    return verdict._replace(message=f"{verdict.message}; the rule of {name} is wrong, at line {wrong.line}")
 
 
 def notes_on(program: Program, found: Message, box: Box) -> list[str]:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from gradcli.checks.decide.case import Answer, Case, Evidence, Values
     from gradcli.checks.diagnosis.ratios import Reading
+    from gradcli.checks.subjects import Subject
 
 
 MOST_MATRIX = 400  # entries of a matrix that is moved off its symmetry
@@ -88,7 +89,7 @@ def readings(case: Case, refuting: Values) -> list[Reading]:
     """What may be wrong with a refuted claim; of an equality that the values of a point refute."""
     from gradcli.checks.diagnosis.explanation import explain  # most claims are right: start-up time is a feature
 
-    if case.plane:
+    if case.plane or case.subject.kind == "gradient":
         return []
     if case.output is None:
         return explain(case, [refuting])
@@ -102,6 +103,16 @@ def readings(case: Case, refuting: Values) -> list[Reading]:
         exact.append(entries_of.reshape(shape))
     sizes = [n for node in reachable([case.output]) for n in (*node.type.shape, node.type.size)]
     return explain(case, [values for values, _ in known], exact, claimed, sizes)
+
+
+def blaming(outcome: Outcome, rules: Sequence[tuple[Subject, Outcome]]) -> Outcome:
+    """A refuted gradient with the first wrong one of the hand-written rules that it uses, which has its own check."""
+    wrong = next((rule for rule, other in rules if other.verdict == "DISAGREES"), None)
+    if outcome.verdict != "DISAGREES" or wrong is None:
+        return outcome
+    text = f"the rule of {wrong.rule} is wrong, at line {wrong.line}"
+    evidence = {**outcome.evidence, "diagnosis": [{"name": "wrong rule", "text": text}]}
+    return outcome._replace(message=f"{outcome.message}; {text}", evidence=evidence)
 
 
 # --- what is no refutation after all ------------------------------------------------------------------------------

@@ -14,11 +14,11 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradcli.checks.decide.floats import ulps
-from gradcli.checks.diagnosis.formula_text import as_typed, readable, room_to_build, words
+from gradcli.checks.diagnosis.formula_text import as_typed, readable, room_to_build
 from gradcli.diagnostics import GradcliError
 from gradcli.graph.node import LEAF, Node, reachable
 from gradcli.language.parser import parse
-from gradcli.language.source import Source
+from gradcli.language.source import Source, words
 from gradcli.lowering import lower
 from gradcli.primitives.broadcasting import stretch
 from gradcli.transforms import derivatives

@@ -11,6 +11,5 @@ Nothing here judges. It explains what the oracles have refuted, and so it may re
 | `formula_text` | the right formula as text, read back and confirmed before it is shown |
 | `explanation` | all of these in their order, and what is right for special arrays or on one side only |
 
-`explanation` begins; `diagnosis_context` gives the searches both sides and points. Where the engine's own gradient was
-refuted, `explanation` names the operation, or the hand-written rule, that is wrong.
+`explanation` begins; `diagnosis_context` gives the searches both sides and points.
 """

@@ -2,8 +2,6 @@
 
 First the patterns of numbers, then branches, then the derivation with one mistake in it, then SEARCHES until one finds
 a reading. Where nothing fits, the report says so. A reading is consistent with the claim at all points, never more.
-Where the engine's own gradient was refuted, each operation is examined alone, from the output backwards: what its rule
-passes on is compared with the exact derivative at the values of its inputs. The first that differs is to blame.
 """
 
 from __future__ import annotations
@@ -11,28 +9,26 @@ from __future__ import annotations
 from fractions import Fraction
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gradcli.checks.decide.floats import evaluated
 from gradcli.checks.decide.sample_points import scattered
 from gradcli.checks.diagnosis import ratios
-from gradcli.checks.diagnosis.diagnosis_context import CLOSE, Candidate, Judgement, drawn
+from gradcli.checks.diagnosis.diagnosis_context import CLOSE, Candidate, Judgement
 from gradcli.checks.diagnosis.formula_text import as_typed, correction, readable, room_to_build
 from gradcli.checks.diagnosis.ratios import MOST, Comparison, Reading, span_of
 from gradcli.checks.diagnosis.rederivation import MOST_NEW, single_mistakes
 from gradcli.checks.diagnosis.source_edits import by_edits
-from gradcli.checks.formatting import called, cut, node_text
-from gradcli.checks.subjects import paired
+from gradcli.checks.formatting import called, node_text
 from gradcli.diagnostics import GradcliError
-from gradcli.graph.node import CONSTANT, DATA, LEAF, Node, dependents, is_reader, reachable
+from gradcli.graph.node import DATA, LEAF, Node, dependents, reachable
 from gradcli.primitives.axes import reversed_along
 from gradcli.transforms import derivatives
 from gradcli.transforms.reverse import placed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from gradcli.checks.decide.case import Case, Floats, Values
 
@@ -60,8 +56,6 @@ def explain(
         names |= {node: node.params["name"].rpartition(".")[2] for node in leaves}
     try:
         with called(names), np.errstate(all="ignore"):
-            if case.subject.kind == "gradient":
-                return blamed(case)
             with room_to_build(case.subject, 4 * MOST_NEW):
                 judged = Judgement(case)
                 if judged.doubtful(known, exact):
@@ -260,81 +254,3 @@ def by_branch(judged: Judgement) -> list[Reading]:
 SEARCHES: tuple[Callable[[Judgement], list[Reading]], ...] = (
     by_edits, by_statistics, by_structure, compared, partial(by_edits, rare=True),
 )  # fmt: skip
-
-
-# --- a wrong rule of the engine ---------------------------------------------------------------------------------------
-
-MOST_NODES = 150
-
-
-class Alone(NamedTuple):
-    """One operation on inputs of its own: the combination of its entries that is differentiated, and its rule."""
-
-    node: Node
-    argument: Node  # in the program
-    scalar: Node
-    leaf: Node
-    sent: Node  # what the rule passes on to the leaf
-    values: Mapping[str, Floats]
-
-
-def blamed(case: Case) -> list[Reading]:
-    """The operation whose rule is wrong: at most one reading, confirmed in balls."""
-    order = [node for node in reachable([case.output]) if node.type.kind == "float"]
-    if len(order) > MOST_NODES:
-        return []
-    try:
-        with room_to_build(case.subject, 100 * MOST_NODES):
-            active = dependents(order, [case.target])
-            known = dict(zip(order, evaluated(order, case.values), strict=True))
-            alone = [one for node in reversed(order) if node in active for one in _alone(node, active, known, case)]
-    except GradcliError:
-        return []
-    with case.exact.meanwhile([node for one in alone for node in (one.scalar, one.leaf, one.sent)]) as exact:
-        for one in alone:
-            entry: Any = exact.derive(one.scalar, one.leaf, [one.leaf.params["name"]], one.values)
-            answer = exact.compare(one.sent, [one.values], name=entry)
-            if "problem" in answer or "!" not in answer["points"][0].get("relations", ""):
-                continue
-            first = next(entry for entry in answer["points"][0]["details"] if entry["relation"] == "!")
-            name, node = one.node.primitive.name, node_text(one.node, 40)
-            if _is_by_hand(one.node):
-                node = f"{name}({', '.join(node_text(arg, 20) for arg in one.node.args[1:])})"
-            text = f"the rule of {name} is wrong at `{node}`: for the same cotangent it gives {cut(first['claimed'])} "
-            text += f"for `{node_text(one.argument, 40)}`, not {cut(first['exact'])}"
-            return [Reading("wrong rule", text, node=node, span=span_of(one.node), confirmed=True)]
-    return []
-
-
-def _alone(node: Node, active: set[Node], known: Mapping[Node, Floats], case: Case) -> list[Alone]:
-    """The rule of one operation, for each argument that it passes something on to."""
-    if node.primitive.kind == "nondifferentiable" or not node.args or (is_reader(node) and _holds_by_hand(node)):
-        return []  # a hand-written rule inside a loop has a check of its own
-    builder = node.builder
-    operands = node.args[1:] if _is_by_hand(node) else node.args
-    moved = [x for x in dict.fromkeys(operands) if x.type.kind == "float" and x.primitive not in (CONSTANT, DATA)]
-    leaves = {arg: builder.fresh_leaf(arg.type) for arg in moved}
-    args = [leaves.get(arg, arg) for arg in operands]
-    if _is_by_hand(node):
-        args = [*placed(builder, [node.args[0]], leaves), *args]
-    again = builder.apply(node.primitive, tuple(args), dict(node.params))
-    if again.primitive is not node.primitive:
-        return []
-    cotangent = builder.fresh_leaf(node.type)
-    values = {leaf.params["name"]: known[arg] for arg, leaf in leaves.items()}
-    values[cotangent.params["name"]] = np.asarray(drawn(cotangent, case.seed, 1)[0])
-    wanted = {arg: leaf for arg, leaf in leaves.items() if arg in active}
-    sent = derivatives.vjp([again], [cotangent], list(wanted.values()))
-    scalar, used = paired(again, cotangent), {**case.values, **values}
-    return [Alone(node, arg, scalar, leaf, x, used) for (arg, leaf), x in zip(wanted.items(), sent, strict=True)]
-
-
-def _is_by_hand(node: Node) -> bool:
-    """Whether the rule of an operation is hand-written."""
-    return node.builder.vocabulary.get(node.primitive.name) is not node.primitive
-
-
-def _holds_by_hand(reader: Node) -> bool:
-    """Whether a turn of a loop calls an operation with a hand-written rule."""
-    inside = [step for step in reader.params["body"].steps if step.args]
-    return any(_is_by_hand(step) or (is_reader(step) and _holds_by_hand(step)) for step in inside)

@@ -20,7 +20,7 @@ from gradcli.formulas import formula_texts
 from gradcli.graph.builder import building
 from gradcli.graph.node import DATA, LEAF, Node, reachable
 from gradcli.language.parser import parse
-from gradcli.language.source import Source
+from gradcli.language.source import Source, words
 from gradcli.lowering import lower
 from gradcli.primitives.broadcasting import stretch
 
@@ -104,13 +104,6 @@ def read_back(case: Case, names: Names, text: str, like: Node) -> Node | None:
         return made if made.type == like.type else None
     except (GradcliError, ArithmeticError, ValueError, LookupError):
         return None
-
-
-def words(text: str) -> set[str]:
-    """Every name that stands in a text."""
-    return {
-        word for word in "".join(c if c.isalnum() or c == "_" else " " for c in text).split() if word.isidentifier()
-    }
 
 
 def agreement(one: Node, other: Node) -> Callable[[Values], bool]:
