@@ -28,7 +28,7 @@ class Told(NamedTuple):
 def surveyed(f: Callable[[Floats], Floats], x: Floats, gradient: Floats, seed: int) -> Told:
     """What differences of f say of a gradient at x."""
     slices = {"x": slice(0, x.size)}
-    survey = Survey(f, x, slices, np.ones((1, 1)), gradient.reshape(1, -1), np.zeros(1), seed)
+    survey = Survey(f, x, slices, gradient.reshape(1, -1), seed)
     survey.look()
     judged = ByDifferences(survey, "x", x.shape)
     state = together([*survey.joint, *judged.found])

@@ -251,7 +251,7 @@ def test_the_card_has_a_plot_and_a_command_that_replays(capsys: pytest.CaptureFi
     shown = capsys.readouterr().out
     assert "differs from here" in shown
     assert "the error falls as step**" in shown
-    assert "\n2.5e-01 " in shown
+    assert "\n2.0e-01 " in shown
     again = next(line for line in shown.splitlines() if line.startswith("reproduce "))
     assert again.split("gradcli ")[1].startswith("check 'x**2*sin(y)' --at x=2,y=3 --claim 'y = 1.00001")
     assert main([*asked, "--seed", again.rsplit(" ", 1)[1], "--format", "json"]) == 1

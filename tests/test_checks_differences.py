@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gradcli.checks.differences import step_sequences
-from gradcli.checks.differences.step_sequences import Estimate
+from gradcli.checks.differences.step_sequences import Differences, Estimate, Neighbourhood, Sides
 from gradcli.graph.domain import Closed, Interval, Open
 
 Scalar = Callable[[np.ndarray], np.ndarray]
@@ -25,8 +25,17 @@ SMOOTH: list[tuple[str, Scalar, float, float]] = [
 ]
 
 
+def along(f: Scalar, x: float, domain: Interval | None = None) -> Differences:
+    ((found,),) = Neighbourhood(lambda points: f(points[:, 0]), np.array([x]), domain).differences([np.ones(1)])
+    return found
+
+
+def both_sides(f: Scalar) -> Sides:
+    return step_sequences.sides(along(f, 0.0))
+
+
 def partial(f: Scalar, x: float, domain: Interval | None = None) -> Estimate:
-    return step_sequences.by_entries(lambda points: f(points[:, 0]), np.array([x]), [0], domain)[0].estimate
+    return along(f, x, domain).estimate
 
 
 @pytest.mark.parametrize(("name", "f", "x", "exact"), SMOOTH, ids=[row[0] for row in SMOOTH])
@@ -77,16 +86,16 @@ def test_one_batch_for_all_entries() -> None:
         return (points**2).sum(axis=1)
 
     x = np.arange(1.0, 6.0)
-    found = step_sequences.by_entries(f, x, range(5))
+    near = Neighbourhood(f, x)
+    found = near.differences([near.axis(i) for i in range(5)])
     assert len(calls) == 2  # the point, and all that is beside it
-    assert [round(one.estimate.value) for one in found] == [2, 4, 6, 8, 10]
+    assert [round(one.estimate.value) for (one,) in found] == [2, 4, 6, 8, 10]
 
 
 def test_directions() -> None:
     x = np.array([1.0, -2.0, 0.5])
     way = np.array([0.3, 0.1, -0.2])
-    one, here = np.ones((1, 1)), np.array([np.sin(x).sum()])
-    ((found,),) = step_sequences.differences(lambda p: np.sin(p).sum(axis=1), x, [way], one, here, np.zeros(1))
+    ((found,),) = Neighbourhood(lambda p: np.sin(p).sum(axis=1), x).differences([way])
     assert abs(found.estimate.value - np.cos(x) @ way) <= found.estimate.bound
 
 
@@ -95,7 +104,7 @@ def test_directions() -> None:
     [(np.abs, -1, 1), (lambda x: np.maximum(x, 0), 0, 1), (lambda x: x * np.abs(x), 0, 0), (np.exp, 1, 1)],
 )
 def test_both_sides(f: Scalar, left: float, right: float) -> None:
-    seen = step_sequences.sides(lambda p: f(p[:, 0]), np.zeros(1), [np.ones(1)])[0]
+    seen = both_sides(f)
     assert seen.left is not None
     assert seen.right is not None
     assert abs(seen.left.slope - left) <= seen.left.slope_bound + 1e-7
@@ -103,11 +112,11 @@ def test_both_sides(f: Scalar, left: float, right: float) -> None:
 
 
 def test_edges_and_jumps() -> None:
-    root = step_sequences.sides(lambda p: np.sqrt(p[:, 0]), np.zeros(1), [np.ones(1)])[0]
+    root = both_sides(np.sqrt)
     assert root.left is None
     assert root.right is not None
     assert root.right.slope == np.inf
-    step = step_sequences.sides(lambda p: (p[:, 0] > 0) * 2.0, np.zeros(1), [np.ones(1)])[0]
+    step = both_sides(lambda x: (x > 0) * 2.0)
     assert step.right is not None
     assert abs(step.right.limit - 2) < 1e-9
     assert step.value == 0

@@ -10,7 +10,7 @@ from gradcli.calculator.repeated.compiled import Compiled
 from gradcli.diagnostics import error, visible
 from gradcli.language.limits import limits_of
 from gradcli.points import read_point
-from gradcli.results.curves import Curves, StepSequence
+from gradcli.results.curves import Curves
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 ALONG, GRID = 401, 41  # points of a curve, and of each side of a contour plot
 AROUND = 3.0  # from the middle to the ends of a range that is not given
-STEPS = [10.0**-power for power in range(1, 13)]
 
 
 def plot(
@@ -113,14 +112,14 @@ def by_step(
     expression: str, function: Any, leaf: str, middle: float, rest: Mapping[str, Any], shown: dict[str, Any]
 ) -> Curves:
     """Central differences at a point for a sequence of steps, and the derivative."""
+    from numpy import array, ones
+
+    from gradcli.checks.differences.step_sequences import Neighbourhood  # other plots need none
+
+    def values(points: Any) -> Any:
+        return array([float(function(**{leaf: x}, **rest)) for x in points[:, 0].tolist()])
+
     exact = float(function.value_and_grad(**{leaf: middle}, **rest)[1][leaf])
-    steps = [step * max(1.0, abs(middle)) for step in STEPS]
-    sides = [[float(function(**{leaf: middle + side * step}, **rest)) for side in (1, -1)] for step in steps]
-    slopes = [
-        (above - below) / ((middle + step) - (middle - step)) for (above, below), step in zip(sides, steps, strict=True)
-    ]
-    first, third = (abs(slopes[place] - exact) for place in (0, 2))
-    falls = 0 < third < first < math.inf
-    rate = round(math.log(first / third) / math.log(steps[0] / steps[2]), 1) if falls else None
-    found = StepSequence(steps, slopes, of=f"d/d{leaf}", exact=exact, rate=rate)
-    return Curves(expression, shown, {leaf: steps}, slopes, {leaf: [exact]}, steps=found)
+    ((seen,),) = Neighbourhood(values, array([middle])).differences([ones(1)])
+    found = seen.convergence(f"d/d{leaf}", exact=exact)
+    return Curves(expression, shown, {leaf: [*found.steps]}, [*found.slopes], {leaf: [exact]}, steps=found)

@@ -13,12 +13,11 @@ import numpy as np
 from gradcli.checks.decide.case import Case, parts_of
 from gradcli.checks.decide.floats import LIMIT_ULPS, moving, ulps
 from gradcli.checks.differences import step_sequences
-from gradcli.checks.differences.step_sequences import UNMOVED, suspicious
+from gradcli.checks.differences.step_sequences import UNMOVED, Neighbourhood, suspicious
 from gradcli.checks.differences.survey import FAR
 from gradcli.checks.formatting import position
 from gradcli.checks.oracle.oracle_client import NoAnswer
 from gradcli.diagnostics import did_you_mean, error, visible
-from gradcli.results.curves import StepSequence
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,8 +42,6 @@ NAMES = {
 WITHOUT = ("UNDEFINED", "ERROR", "CRASHED")  # verdicts on points where there is nothing to look at
 MOST_ENTRIES = 1000  # of which the worst one is looked for; of more it is the largest
 MOST_DIGITS = 16
-STEPS = 14
-FEWEST = 3  # steps that a rate is fitted to
 
 
 def parse_witnesses(text: str) -> tuple[str, ...]:
@@ -86,8 +83,9 @@ def shown(exact: Exact, subject: Subject, outcome: Outcome, chosen: tuple[str, .
     judged = case.judged_floats(subject.values)
     entry, true = worst(case, judged) if steps or judged.size > 1 else (0, None)
     found: Row = {}
-    if steps and (rungs := step_sequence(case, entry, float(judged[entry]), true)) is not None:
-        found["ladder"] = rungs.evidence()
+    if steps and (seen := differences_at(case, entry)).steps.size:
+        title = f"the derivative in {subject.leaf or subject.text}{position(entry, case.target.type.shape)}"
+        found["ladder"] = seen.convergence(title, float(judged[entry]), true).evidence()
     if chosen:
         found["witnesses"] = witness_table(case, entry, float(judged[entry]), chosen)
     return found
@@ -159,11 +157,18 @@ def sympy(case: Case, entry: int) -> Row:
 
 def finite_difference(case: Case, entry: int) -> Row:
     """Central differences of the value in float64, with a bound on their error."""
-    f, x = moving(case.output, case.target, case.values)
-    (seen,) = step_sequences.by_entries(f, x, [entry], case.subject.domain)
+    seen = differences_at(case, entry)
     if seen.estimate.reason in (None, UNMOVED) and suspicious(seen):  # abs(x) is the same on both sides of 0
         return {"reason": "the slopes on the two sides of the point differ"}
     return differences_row(seen)
+
+
+def differences_at(case: Case, entry: int) -> Differences:
+    """The differences of the value by one entry."""
+    f, x = moving(case.output, case.target, case.values)
+    near = Neighbourhood(f, x, None if case.plane else case.subject.domain)
+    ((seen,),) = near.differences([near.axis(entry)])
+    return seen
 
 
 def differences_row(seen: Differences) -> Row:
@@ -237,39 +242,3 @@ def common_digits(one: float, other: float) -> int:
         return MOST_DIGITS
     gap = abs(one - other) / size
     return max(0, min(MOST_DIGITS, floor(-log10(gap)))) if isfinite(gap) and gap > 0 else 0
-
-
-# --- convergence ----------------------------------------------------------------------------------------------------
-
-
-def step_sequence(case: Case, entry: int, claimed: float, true: float | None) -> StepSequence | None:
-    """Differences for a sequence of steps along one entry; None where there is no room for any.
-
-    The rate is measured against the exact derivative where that is known, else against the claim.
-    """
-    subject = case.subject
-    f, x = moving(case.output, case.target, subject.values)
-    d = np.eye(1, x.size, entry)[0]
-    room = float(step_sequences.rooms(subject.domain, x)[entry])
-    steps = step_sequences.first_step(x, d, room) * step_sequences.RATIO ** -np.arange(STEPS)
-    if not steps[0] > 0:
-        return None
-    rows = x + (steps[:, None] * np.array([1.0, -1.0])).reshape(-1)[:, None] * d
-    with np.errstate(all="ignore"):
-        values = np.asarray(f(rows), dtype=np.float64).reshape(STEPS, 2)
-        slopes = (values[:, 0] - values[:, 1]) / (2.0 * steps)
-    kept = np.isfinite(slopes)
-    steps, slopes = steps[kept], slopes[kept]
-    title = f"the derivative in {subject.leaf or subject.text}{position(entry, case.target.type.shape)}"
-    rate = rate_of(steps, np.abs(slopes - (claimed if true is None else true)))
-    return StepSequence(steps.tolist(), slopes.tolist(), title, claimed=claimed, exact=true, rate=rate)
-
-
-def rate_of(steps: Any, errors: Any) -> float | None:
-    """The slope of log(error) over log(step) down to where the error is least; None where it does not fall."""
-    lowest = int(np.argmin(errors)) if errors.size else 0
-    falling = slice(0, lowest)
-    used = errors[falling] > 0
-    if used.sum() < FEWEST or not errors[lowest] < 0.1 * errors[0]:
-        return None
-    return round(float(np.polyfit(np.log(steps[falling][used]), np.log(errors[falling][used]), 1)[0]), 2)

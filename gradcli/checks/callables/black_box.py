@@ -62,7 +62,7 @@ def judged(box: Box, value: Floats, seed: int, samples: int, rtol: float, notes:
         notes += linearity(box, weights, claims)
     d = seeded_directions(box.x, 1, seed)[0]
     noise = np.maximum(noise_of(box.values, box.x, d, value), scatter)
-    survey = Survey(box.values, box.x, box.slices, weights, claims, np.abs(weights) @ noise, seed, rtol)
+    survey = Survey(box.values, box.x, box.slices, claims, seed, rtol, weights=weights, noise=np.abs(weights) @ noise)
     survey.look()
     doubt = ""
     if scatter.any() or not np.array_equal(value, box.again()):
@@ -146,7 +146,9 @@ def beside(box: Box, survey: Survey, name: str, samples: int) -> list[Survey]:
             if not np.isfinite(value).all():
                 continue
             claims = np.array([box.pullback(x, row) for row in survey.weights])
-            other = Survey(box.values, x, box.slices, survey.weights, claims, survey.noise, survey.seed, survey.rtol)
+            other = Survey(
+                box.values, x, box.slices, claims, survey.seed, survey.rtol, weights=survey.weights, noise=survey.noise
+            )
             d = np.zeros(x.size)
             d[part] = seeded_directions(x, 1, survey.seed)[0][part]
             other.lacks = lacks

@@ -6,7 +6,8 @@ INCONCLUSIVE, since finite differences could not decide it either.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from gradcli.checks.decide.case import RIGHT, Outcome
 from gradcli.checks.decide.floats import evaluated
 from gradcli.checks.decide.kinks import describe, on
 from gradcli.checks.decide.refutation import refuted
-from gradcli.checks.differences.step_sequences import Behaviour
+from gradcli.checks.differences.step_sequences import sides
 from gradcli.checks.formatting import counted, node_text
 from gradcli.diagnostics import Diagnostic
 
@@ -23,7 +24,46 @@ if TYPE_CHECKING:
 
     from gradcli.checks.decide.case import Answer, Case, Evidence
     from gradcli.checks.decide.kinks import Surface
+    from gradcli.checks.differences.step_sequences import Differences
     from gradcli.graph.node import Node
+
+
+class Behaviour(NamedTuple):
+    """What a function does at a point: "smooth", "KINK", "BOUNDARY" or "DISCONTINUOUS", with the slopes by entry."""
+
+    verdict: str
+    left: list[float | None]
+    right: list[float | None]
+    bound: float
+    value: float
+    limits: tuple[float | None, float | None]
+
+    def has_between(self, slopes: Sequence[float]) -> bool:
+        """Whether a slope of each entry lies between the known one-sided ones."""
+        for value, left, right in zip(slopes, self.left, self.right, strict=True):
+            if left is None or right is None or not math.isfinite(value):
+                return False
+            slack = self.bound + 1e-9 * max(abs(left), abs(right), abs(value))
+            if not min(left, right) - slack <= value <= max(left, right) + slack:
+                return False
+        return True
+
+
+def behaviour(axes: Sequence[Differences], around: Sequence[Differences]) -> Behaviour:
+    """What step sequences show along some axes, and along other directions."""
+    found = [sides(one) for one in (*axes, *around)]
+    verdicts = [one.verdict() for one in found]
+    worst = min(verdicts, key=("DISCONTINUOUS", "BOUNDARY", "KINK", "smooth").index)
+    shown = found[verdicts.index(worst)]
+    left, right = ([getattr(one, name) for one in found[: len(axes)]] for name in ("left", "right"))
+    return Behaviour(
+        worst,
+        [side and side.slope for side in left],
+        [side and side.slope for side in right],
+        max((side.slope_bound for side in (*left, *right) if side is not None), default=0.0),
+        shown.value,
+        (shown.left and shown.left.limit, shown.right and shown.right.limit),
+    )
 
 
 def at_a_tie(case: Case, tie: Answer) -> Outcome | None:

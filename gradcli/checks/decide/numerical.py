@@ -17,7 +17,7 @@ import numpy as np
 from gradcli.checks.decide.case import Outcome, parts_of
 from gradcli.checks.decide.floats import moving
 from gradcli.checks.decide.kinks import on
-from gradcli.checks.decide.nonsmooth import nonsmooth_outcome
+from gradcli.checks.decide.nonsmooth import Behaviour, behaviour, nonsmooth_outcome
 from gradcli.checks.decide.precision import float_tie
 from gradcli.checks.decide.refutation import disagrees
 from gradcli.checks.diagnosis.ratios import Comparison, Part, Reading, of_entries, of_parts, readings
@@ -27,13 +27,11 @@ from gradcli.checks.differences.survey import COMBINED, Survey, contradicted, to
 from gradcli.checks.formatting import counted, position
 from gradcli.checks.witnesses import of_black_box
 from gradcli.frameworks.failures import OutOfTime
-from gradcli.results.curves import StepSequence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from gradcli.checks.decide.case import Case, Evidence, Values
-    from gradcli.checks.differences.step_sequences import Floats
     from gradcli.checks.differences.survey import Finding, Group
     from gradcli.frameworks.box import Box
 
@@ -78,8 +76,7 @@ def surveyed(case: Case, values: Values) -> Survey:
     f, x = moving(case.output, case.target, values)
     claims = parts_of(case.doubles([case.subject.judged], values)[0])
     rtol, domain = case.subject.rtol or 0.0, None if case.plane else case.subject.domain
-    slices, one = {case.target_name: slice(0, x.size)}, np.ones((1, 1))
-    return Survey(f, x, slices, one, claims[None], np.zeros(1), case.seed, rtol, domain)
+    return Survey(f, x, {case.target_name: slice(0, x.size)}, claims[None], case.seed, rtol, domain)
 
 
 def surveys_nearby(case: Case) -> list[Survey]:
@@ -148,7 +145,10 @@ class ByDifferences:
             return Outcome("INCONCLUSIVE", text, {})
         if all(w.gap <= self.precise * max(abs(w.claimed), abs(w.seen.estimate.value)) < math.inf for w in wrong):
             return self.imprecise(one)
-        evidence = {**self.worst([*wrong, *self.own]), "ladder": steps_shown(one, self.label(one))}
+        evidence = {
+            **self.worst([*wrong, *self.own]),
+            "ladder": one.seen.convergence(self.label(one), one.claimed).evidence(),
+        }
         text, relative = f"{self.label(one)}: {self.both_numbers(one)}", relative_gap(one)
         if relative < ALIKE:
             text += f" (a relative {relative:.0g}: if f is computed approximately, rtol= allows for it)"
@@ -236,7 +236,7 @@ class ByDifferences:
         text = "(numerical) it is right at the given point only: near it, "
         text += self.both_numbers(worst, " along a direction")
         found = {**self.both_at(where, worst), "bound": worst.seen.estimate.bound}
-        evidence = {"counterexample": found, "ladder": steps_shown(worst)}
+        evidence = {"counterexample": found, "ladder": worst.seen.convergence("", worst.claimed).evidence()}
         return Outcome("INCONCLUSIVE" if self.doubt else "DISAGREES", text, evidence)
 
     def both_at(self, other: Survey, one: Finding) -> Evidence:
@@ -258,7 +258,7 @@ class ByDifferences:
         rates = [step_sequences.taylor_rate(one.seen, one.claimed) for one in survey.joint if one.row == 0]
         found: Evidence = {"basis": "numerical"}
         if any(rate is not None for rate in rates):
-            found["taylor_rates"] = [None if rate is None else round(rate, 2) for rate in rates]
+            found["taylor_rates"] = rates
         noise = [n / abs(h) if h else n for n, h in zip(survey.noise, survey.here, strict=True) if n]
         if noise:
             found["noise"] = float(f"{max(noise):.1g}")
@@ -350,17 +350,13 @@ class ByDifferences:
         suspects = [one for one in self.found if suspicious(one.seen) or self.invisible(one)]
         if survey.x.size == 1:  # a direction is the entry once more
             suspects = [one for one in suspects if one.entry is not None]
-        entries = list(dict.fromkeys(one.entry for one in suspects if one.entry is not None))[:EXAMINED]
-        if not suspects or (not entries and part.stop - part.start > EXAMINED):
+        axes = [one for one in suspects if one.entry is not None]
+        if not suspects or (not axes and part.stop - part.start > EXAMINED):
             return None
-        examined = entries or list(range(part.start, part.stop))
         row = suspects[0].row
-
-        def output(points: Floats) -> Floats:
-            combined: Floats = survey.f(points) @ survey.weights[row]
-            return combined
-
-        seen = step_sequences.behaviour(output, survey.x, examined, joint=not entries, seed=survey.seed)
+        examined = [one for one in axes or self.own if one.row == row][:EXAMINED]
+        around = [] if axes else [one for one in survey.joint if one.row == row]
+        seen = behaviour([one.seen for one in examined], [one.seen for one in around])
         if seen.verdict == "smooth" or not self.shown_by(suspects, seen):  # a kink nearby, or steps of rounding
             return None
         slopes = [side for side in (*seen.left, *seen.right) if side is not None and math.isfinite(side)]
@@ -368,7 +364,7 @@ class ByDifferences:
             seen.verdict == "KINK" and max(slopes) - min(slopes) > 0.01 * max(map(abs, slopes))
         ):
             return None
-        labels = [self.entry_label(i) for i in examined]
+        labels = [self.entry_label(one.entry or 0) for one in examined]
         apart = (label for label, *both in zip(labels, seen.left, seen.right, strict=True) if both[0] != both[1])
         what = "f has a kink here" if seen.verdict == "KINK" else "f has no derivative here"
         if seen.verdict == "DISCONTINUOUS":
@@ -376,7 +372,7 @@ class ByDifferences:
             what = f"{below} from below, {seen.value:.6g} at the point, {above} from above"
         elif self.shape and (label := next(apart, None)):
             what += f" with respect to {label}"
-        returned = [float(survey.claims[row, i]) for i in examined]
+        returned = [one.claimed for one in examined]
         return nonsmooth_outcome(seen, returned, what, {"bound": seen.bound, "entries": labels})
 
     def invisible(self, one: Finding) -> bool:
@@ -385,7 +381,7 @@ class ByDifferences:
             return one.seen.estimate.reason is not None
         return one.state == "silent" and not (self.survey.noise[one.row] > 0 and one.seen.errors.size)
 
-    def shown_by(self, suspects: Sequence[Finding], seen: step_sequences.Behaviour) -> bool:
+    def shown_by(self, suspects: Sequence[Finding], seen: Behaviour) -> bool:
         """Whether the steps of the suspects bend as far as the slopes on both sides say; directions always do."""
         if seen.verdict == "BOUNDARY":
             return None in (*seen.left, *seen.right) or any(vertical(one.seen) for one in suspects)
@@ -435,13 +431,6 @@ class ByDifferences:
         largest = float(np.abs(one.right).max(initial=0.0))
         sharp = largest > 0 and float(one.slack.max()) <= SHARP * largest
         return one if sharp else None
-
-
-def steps_shown(one: Finding, of: str = "") -> Evidence:
-    """A step sequence: the steps, the slope from each, the best estimate of it, and the claim."""
-    value, bound, _ = one.seen.estimate
-    steps, slopes = one.seen.steps.tolist(), one.seen.slopes.tolist()
-    return StepSequence(steps, slopes, of, claimed=one.claimed, estimate=value, bound=bound).evidence()
 
 
 def relative_gap(one: Finding) -> float:

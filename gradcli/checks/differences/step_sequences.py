@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from gradcli.results.curves import StepSequence
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -43,7 +45,6 @@ EVEN = 6  # steps on which an even function has to move
 TABLE = 9  # values in a difference table
 FINER = 7  # a second step sequence begins so many steps further down
 UNEXPLAINED = 8.0  # times the rounding: smaller steps see another slope
-ABOVE = 16.0  # a remainder of so many roundings is not a rounding
 CLEAR = 3.0  # times its error and the slack: by so much a step that contradicts a claim differs from it
 DECADES = 100.0  # ratio of the steps that contradict a claim, at least
 FINEST = 4  # gaps between steps that show nothing but noise
@@ -73,76 +74,87 @@ class Differences(NamedTuple):
     values: Floats  # [steps, 4]
     here: float
     noise: float
-    still: bool = False
+    still: bool
+    tried: tuple[Floats, Floats]  # the steps that move the point, with values that are not finite too
+
+    def convergence(self, of: str, claimed: float | None = None, exact: float | None = None) -> StepSequence:
+        """The central differences by step, with the rate at which they approach `exact`, else the estimate."""
+        value, bound, reason = self.estimate
+        slopes = (self.values[:, 2] - self.values[:, 1]) / (2.0 * self.steps)
+        rate = rate_of(self.steps, np.abs(slopes - (value if exact is None else exact)))
+        known = {"estimate": value, "bound": bound} if reason is None else {}
+        return StepSequence(self.steps.tolist(), slopes.tolist(), of, claimed, exact, rate=rate, **known)
 
 
-def differences(
-    f: Function,
-    x: Floats,
-    directions: Sequence[Floats],
-    weights: Floats,
-    here: Floats,
-    noise: Floats,
-    reach: Sequence[float] | None = None,
-    sizes: Sequence[float] | None = None,
-) -> list[list[Differences]]:
-    """For each direction the differences of some combinations of f's outputs, a row of `weights` each.
+class Neighbourhood:
+    """A function beside a point, by its values: some combinations of its outputs, a row of `weights` each.
 
-    `here` holds the combinations at x, `noise` their noise. `reach` is how far each direction leads inside the domain,
-    and `sizes` are the sizes of steps to try where steps of the point's own size are too small. A second step sequence
-    is taken where f varies too fast for the steps, or too little.
+    `noise` is that of the combinations, and `domain` the interval that holds every number of the point.
     """
 
-    def taken(directions: Sequence[Floats], firsts: Sequence[float]) -> list[list[Differences]]:
+    def __init__(
+        self,
+        f: Function,
+        x: Floats,
+        domain: Interval | None = None,
+        weights: Floats | None = None,
+        noise: Floats | None = None,
+    ) -> None:
+        self.f, self.x = f, x
+        self.weights = np.ones((1, 1)) if weights is None else weights
+        self.noise = np.zeros(len(self.weights)) if noise is None else noise
+        with np.errstate(all="ignore"):
+            self.here = self.weights @ evaluated(f, x[None])[0]
+        low, high = (-np.inf, np.inf) if domain is None else (domain.low, domain.high)
+        self.rooms = np.maximum(0.0, np.minimum(x - low, high - x))  # how far each number may move both ways
+
+    def differences(
+        self, directions: Sequence[Floats], sizes: Sequence[float] | None = None
+    ) -> list[list[Differences]]:
+        """For each direction the differences of each combination.
+
+        `sizes` are the sizes of steps to try where steps of the point's own size are too small. A second step sequence
+        is taken where f varies too fast for the steps, or too little.
+        """
+        with np.errstate(all="ignore"):
+            reach = [float((self.rooms[d != 0] / np.abs(d[d != 0])).min(initial=np.inf)) for d in directions]
+        firsts = [first_step(self.x, d, r) for d, r in zip(directions, reach, strict=True)]
+        found = self.taken(directions, firsts)
+        for i, first in enumerate(firsts):
+            if any(map(_coarse, found[i])):
+                (finer,) = self.taken([directions[i]], [first * RATIO**-FINER])
+                found[i] = [
+                    max(old, new, key=_quality) if _converges(new) else old
+                    for old, new in zip(found[i], finer, strict=True)
+                ]
+            wider = 0.0 if sizes is None else _power_of_two(min(FIRST * sizes[i], 0.45 * reach[i]))
+            if wider > 8 * first > 0 and any(map(_weak, found[i])):
+                (coarser,) = self.taken([directions[i]], [wider])
+                found[i] = [max(pair, key=_quality) for pair in zip(found[i], coarser, strict=True)]
+        return found
+
+    def axis(self, entry: int) -> Floats:
+        """The direction in which one entry of the point moves alone."""
+        return np.asarray(np.eye(1, self.x.size, entry)[0])
+
+    def taken(self, directions: Sequence[Floats], firsts: Sequence[float]) -> list[list[Differences]]:
         """The step sequences that begin with some steps, in as few batches as memory allows."""
         found = []
-        together = max(1, BATCH // (CALLS * max(1, x.size)))
+        together = max(1, BATCH // (CALLS * max(1, self.x.size)))
         for start in range(0, len(directions), together):
             some = directions[start : start + together]
             ways = zip(firsts[start : start + together], some, strict=True)
-            steps = [off_the_grid(first * RATIO ** -np.arange(STEPS), x, d) for first, d in ways]
-            points = [x + (h[:, None] * OFFSETS).reshape(-1)[:, None] * d for h, d in zip(steps, some, strict=True)]
+            steps = [off_the_grid(first * RATIO ** -np.arange(STEPS), self.x, d) for first, d in ways]
+            points = [
+                self.x + (h[:, None] * OFFSETS).reshape(-1)[:, None] * d for h, d in zip(steps, some, strict=True)
+            ]
             with np.errstate(all="ignore"):
-                values = (evaluated(f, np.concatenate(points)) @ weights.T).reshape(len(some), STEPS, OFFSETS.size, -1)
-            for d, h, block in zip(some, steps, values, strict=True):
-                rows = enumerate(zip(here.tolist(), noise.tolist(), strict=True))
-                found.append([_read(x, d, h, block[:, :, k], *row) for k, row in rows])
+                values = evaluated(self.f, np.concatenate(points)) @ self.weights.T
+            blocks = values.reshape(len(some), STEPS, OFFSETS.size, -1)
+            for d, h, block in zip(some, steps, blocks, strict=True):
+                rows = enumerate(zip(self.here.tolist(), self.noise.tolist(), strict=True))
+                found.append([_read(self.x, d, h, block[:, :, k], *row) for k, row in rows])
         return found
-
-    def better(i: int, first: float) -> list[Differences]:
-        """The more informative of two step sequences of each combination."""
-        (again,) = taken([directions[i]], [first])
-        return [max(pair, key=_quality) for pair in zip(found[i], again, strict=True)]
-
-    reach = [np.inf] * len(directions) if reach is None else reach
-    firsts = [first_step(x, d, r) for d, r in zip(directions, reach, strict=True)]
-    found = taken(directions, firsts)
-    for i, first in enumerate(firsts):
-        if any(map(_coarse, found[i])):
-            finer = better(i, first * RATIO**-FINER)
-            found[i] = [new if _converges(new) else old for old, new in zip(found[i], finer, strict=True)]
-        wider = 0.0 if sizes is None else _power_of_two(min(FIRST * sizes[i], 0.45 * reach[i]))
-        if wider > 8 * first > 0 and any(map(_weak, found[i])):
-            found[i] = better(i, wider)
-    return found
-
-
-def by_entries(f: Function, x: Floats, entries: Sequence[int], domain: Interval | None = None) -> list[Differences]:
-    """The differences at x of an f with one output, by some of its entries."""
-    room = rooms(domain, x)
-    ways = [np.eye(1, x.size, i)[0] for i in entries]
-    found = differences(
-        f, x, ways, np.ones((1, 1)), evaluated(f, x[None])[0], np.zeros(1), [float(room[i]) for i in entries]
-    )
-    return [one for (one,) in found]
-
-
-def rooms(domain: Interval | None, x: Floats) -> Floats:
-    """How far each number may move both ways inside an interval."""
-    if domain is None:
-        return np.full(x.shape, np.inf)
-    room: Floats = np.maximum(0.0, np.minimum(x - domain.low, domain.high - x))
-    return room
 
 
 def first_step(x: Floats, d: Floats, reach: float = np.inf) -> float:
@@ -216,8 +228,9 @@ def noise_of(f: Function, x: Floats, d: Floats, here: Floats) -> Floats:
 
 def _read(x: Floats, d: Floats, steps: Floats, values: Floats, here: float, noise: float) -> Differences:
     moving = d != 0
-    valid = np.isfinite(values).all(axis=1) & ((x + steps[:, None] * d)[:, moving] != x[moving]).all(axis=1)
-    h, used = steps[valid], values[valid]
+    moves = ((x + steps[:, None] * d)[:, moving] != x[moving]).all(axis=1)
+    tried = steps[moves], values[moves]
+    h, used = (part[np.isfinite(tried[1]).all(axis=1)] for part in tried)
     still = False
     with np.errstate(all="ignore"):
         estimate, noise = _settled(h, used, noise)
@@ -230,7 +243,7 @@ def _read(x: Floats, d: Floats, steps: Floats, values: Floats, here: float, nois
             estimate = Estimate(0.0, 12.0 * max(EPSILON * abs(here), noise) / float(h[0]), STILL)
         else:
             estimate = _even(h, used, here, noise) or estimate
-    return Differences(estimate, h, slopes, errors, used, here, noise, still)
+    return Differences(estimate, h, slopes, errors, used, here, noise, still, tried)
 
 
 def _settled(h: Floats, values: Floats, noise: float) -> tuple[Estimate, float]:
@@ -437,22 +450,21 @@ def taylor_rate(one: Differences, claimed: float) -> float | None:
 
     None where the remainder is mere rounding, as for a linear function.
     """
-    steps = np.outer(one.steps, OFFSETS[2:])
-    values = one.values[:, 2:]
-    remainder = np.abs(values - one.here - steps * claimed)
-    floor = ABOVE * np.maximum(EPSILON * (np.abs(values) + abs(one.here) + np.abs(steps * claimed)), one.noise)
-    usable = np.isfinite(remainder) & (remainder > floor)
-    h, r = steps[usable], remainder[usable]
-    if h.size < 3:
+    return rate_of(one.steps, np.abs(one.values[:, 2] - one.here - one.steps * claimed))
+
+
+def rate_of(steps: Floats, errors: Floats) -> float | None:
+    """The slope of log(error) over log(step) just before rounding takes over; None where the error does not fall."""
+    lowest = int(np.argmin(errors)) if errors.size else 0
+    used = np.flatnonzero(errors[:lowest] > 10.0 * errors[lowest:].min(initial=np.inf))[-FITTED:]
+    if used.size < FEWEST:
         return None
-    order = np.argsort(h)
-    h, r = np.log2(h[order]), np.log2(r[order])
-    rates = (r[2:] - r[:-2]) / (h[2:] - h[:-2])  # two apart: neighbours are as near as a factor 2
-    return float(np.median(rates[: max(1, min(rates.size, 8))]))  # the smallest steps that rise above the rounding
+    return round(float(np.polyfit(np.log(steps[used]), np.log(errors[used]), 1)[0]), 2)
 
 
 # --- kinks, jumps and vertical slopes -------------------------------------------------------------------------------
 
+FEWEST, FITTED = 3, 4  # steps that a rate is fitted to
 CLEAREST = 3  # the smallest steps that show more than rounding
 STEEP = 8  # steps on which a slope has to grow, to be called vertical
 LARGE = 6  # of the first steps one has to see a kink: the jumps of rounding are smaller
@@ -506,8 +518,6 @@ def rounding(one: Differences) -> float:
 
 # --- both sides of a point ------------------------------------------------------------------------------------------
 
-SIDED = np.array([1.0, 2.0, 3.0])
-AROUND = 6  # random directions, beside the axes
 DISTANT = 64.0  # bounds: slopes of two sides that are so far apart do not approach each other slowly, as by a logarithm
 
 
@@ -541,77 +551,31 @@ class Sides(NamedTuple):
         return "KINK" if abs(right.slope - left.slope) > slack else "smooth"
 
 
-class Behaviour(NamedTuple):
-    """What a function does at a point: "smooth", "KINK", "BOUNDARY" or "DISCONTINUOUS", with the slopes by entry."""
-
-    verdict: str
-    left: list[float | None]
-    right: list[float | None]
-    bound: float
-    value: float
-    limits: tuple[float | None, float | None]
-
-    def has_between(self, slopes: Sequence[float]) -> bool:
-        """Whether a slope of each entry lies between the known one-sided ones."""
-        for value, left, right in zip(slopes, self.left, self.right, strict=True):
-            if left is None or right is None or not math.isfinite(value):
-                return False
-            slack = self.bound + 1e-9 * max(abs(left), abs(right), abs(value))
-            if not min(left, right) - slack <= value <= max(left, right) + slack:
-                return False
-        return True
+def sides(one: Differences) -> Sides:
+    """What a step sequence shows of both sides of the point: limits, slopes, jumps."""
+    h, values = one.tried
+    return Sides(one.here, _side(one, h, values[:, 1::-1], -1.0), _side(one, h, values[:, 2:], 1.0))
 
 
-def behaviour(f: Function, x: Floats, entries: Sequence[int], joint: bool, seed: int) -> Behaviour:
-    """What an f with one output does at x along the axes of some entries, and with `joint` along random directions."""
-    directions = [np.eye(1, x.size, i)[0] for i in entries]
-    if joint and x.size > 1:
-        directions += seeded_directions(x, AROUND, seed)
-    found = sides(f, x, directions)
-    verdicts = [one.verdict() for one in found]
-    worst = min(verdicts, key=("DISCONTINUOUS", "BOUNDARY", "KINK", "smooth").index)
-    shown, axes = found[verdicts.index(worst)], found[: len(entries)]
-    left, right = ([getattr(one, name) for one in axes] for name in ("left", "right"))
-    return Behaviour(
-        worst,
-        [side and side.slope for side in left],
-        [side and side.slope for side in right],
-        max((side.slope_bound for side in (*left, *right) if side is not None), default=0.0),
-        shown.value,
-        (shown.left and shown.left.limit, shown.right and shown.right.limit),
-    )
-
-
-def sides(f: Function, x: Floats, directions: Sequence[Floats]) -> list[Sides]:
-    """What an f with one output does on both sides of x along some directions: limits, slopes, jumps."""
-    steps = [first_step(x, d) * RATIO ** -np.arange(STEPS) for d in directions]
-    ways = [side * d for d in directions for side in (-1.0, 1.0)]
-    points = [x + (steps[k // 2][:, None] * SIDED).reshape(-1)[:, None] * way for k, way in enumerate(ways)]
-    values = evaluated(f, np.concatenate([x[None], *points]))[:, 0]
-    here, rest = float(values[0]), values[1:].reshape(len(directions), 2, STEPS, 3)
-    return [
-        Sides(here, _side(here, h, left, -1.0), _side(here, h, right, 1.0))
-        for h, (left, right) in zip(steps, rest, strict=True)
-    ]
-
-
-def _side(here: float, steps: Floats, values: Floats, side: float) -> Side | None:
+def _side(one: Differences, steps: Floats, values: Floats, sign: float) -> Side | None:
+    """One side, by its values at one step and at two; None where too few of them are finite."""
     valid = np.isfinite(values).all(axis=1)
     if valid.sum() < 4:
         return None
-    h, (f1, f2, f3) = steps[valid], values[valid].T
-    size = np.abs(values[valid]).max(axis=1)
-    limits = 3.0 * f1 - 3.0 * f2 + f3
-    limit_error = np.abs(np.diff(limits, append=limits[-1])) + 16.0 * EPSILON * size
+    h, (f1, f2), here = steps[valid], values[valid].T, one.here
+    size = np.maximum(np.abs(values[valid]).max(axis=1), abs(here))
+    floor = EPSILON * size
+    limits = 2.0 * f1 - f2
+    limit_error = np.abs(np.diff(limits, append=limits[-1])) + 16.0 * floor
     limit_error[-1] += limit_error[-2]
     at = int(np.argmin(outvoted(limits, limit_error)))
     limit, limit_bound = float(limits[at]), float(4.0 * limit_error[at])
     start = here if abs(limit - here) <= limit_bound + 1e-9 * abs(here) else limit
-    rough = side * (f1 - start) / h
+    rough = sign * (f1 - start) / h
     if _grows(rough):
         return Side(limit, limit_bound, float(np.copysign(np.inf, rough[-1])), 0.0)
-    slope = side * (-11.0 * start + 18.0 * f1 - 9.0 * f2 + 2.0 * f3) / (6.0 * h)
-    error = outvoted(slope, beside(slope) + 12.0 * EPSILON * np.maximum(size, abs(start)) / h)
+    slope = sign * (4.0 * f1 - f2 - 3.0 * start) / (2.0 * h)
+    error = outvoted(slope, beside(slope) + 12.0 * floor / h)
     best = int(np.argmin(error))
     return Side(limit, limit_bound, float(slope[best]), float(4.0 * error[best]))
 

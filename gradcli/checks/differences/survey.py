@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gradcli.checks.differences import step_sequences
-from gradcli.checks.differences.step_sequences import EPSILON, Differences, Estimate, seeded_directions
+from gradcli.checks.differences.step_sequences import (
+    EPSILON,
+    Differences,
+    Estimate,
+    Neighbourhood,
+    seeded_directions,
+)
 from gradcli.frameworks.failures import OutOfTime
 
 if TYPE_CHECKING:
@@ -67,7 +73,7 @@ class Group(NamedTuple):
     own: float  # and beside the smallest entry of the group
 
 
-class Survey:
+class Survey(Neighbourhood):
     """The findings at one point."""
 
     def __init__(
@@ -75,21 +81,17 @@ class Survey:
         f: Function,
         x: Floats,
         slices: Mapping[str, slice],
-        weights: Floats,
         claims: Floats,
-        noise: Floats,
         seed: int,
         rtol: float = 0.0,
         domain: Interval | None = None,
+        weights: Floats | None = None,
+        noise: Floats | None = None,
     ) -> None:
-        self.f, self.x = f, x
+        super().__init__(f, x, domain, weights, noise)
         self.slices = slices  # where each argument stands in x
-        self.weights = weights  # of the outputs, a row for each combination that is judged
         self.claims = claims  # [rows, entries]
-        with np.errstate(all="ignore"):
-            self.here = weights @ step_sequences.evaluated(f, x[None])[0]
-        self.noise, self.seed, self.rtol = noise, seed, rtol
-        self.rooms = step_sequences.rooms(domain, x)
+        self.seed, self.rtol = seed, rtol
         self.joint: list[Finding] = []
         self.entries: list[Finding] = []
         self.own: dict[str, list[Finding]] = {}  # of large arrays beside others: directions in which they alone move
@@ -109,7 +111,7 @@ class Survey:
                         ways = [_only(d, range(part.start, part.stop)) for d in self.directions(joint)]
                         self.own[name] = self.along(ways)
                     self.look_in_groups(name)
-                self.entries += self.by_entries(list(self.choice(name)))
+                self.entries += self.along_entries(list(self.choice(name)))
         except OutOfTime:
             self.unfinished = True
         self.settle()
@@ -133,7 +135,7 @@ class Survey:
         while waiting and silent < MOST_SILENT:
             entries = waiting.pop()
             if entries.size == 1:
-                self.entries += self.by_entries([int(entries[0])])
+                self.entries += self.along_entries([int(entries[0])])
                 continue
             found = self.along([_only(way, entries)])
             if all(one.state == "agrees" for one in found):
@@ -162,10 +164,7 @@ class Survey:
 
     def along(self, ways: Sequence[Floats], entries: Sequence[int] = ()) -> list[Finding]:
         """The findings of every row along some directions; `entries` are given where each is the axis of an entry."""
-        with np.errstate(all="ignore"):
-            reach = [float((self.rooms[d != 0] / np.abs(d[d != 0])).min(initial=np.inf)) for d in ways]
-        sizes = [self.scale(i) for i in entries] if entries else None
-        found = step_sequences.differences(self.f, self.x, ways, self.weights, self.here, self.noise, reach, sizes)
+        found = self.differences(ways, [self.scale(i) for i in entries] if entries else None)
         places: Sequence[int | None] = entries or [None] * len(ways)
         return [
             self.finding(k, i, d, one)
@@ -173,9 +172,9 @@ class Survey:
             for k, one in enumerate(rows)
         ]
 
-    def by_entries(self, entries: Sequence[int]) -> list[Finding]:
+    def along_entries(self, entries: Sequence[int]) -> list[Finding]:
         """The findings of every row by some entries."""
-        return self.along([np.eye(1, self.x.size, i)[0] for i in entries], entries)
+        return self.along([self.axis(i) for i in entries], entries)
 
     def finding(self, row: int, entry: int | None, d: Floats, one: Differences) -> Finding:
         """How a claim stands to differences along a direction."""

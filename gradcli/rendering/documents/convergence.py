@@ -22,6 +22,7 @@ def convergence(found: StepSequence, style: Style) -> Iterator[Block]:
     """A row per step with the difference and its error, the plot of the errors, and a sentence about them."""
     reference, name = measured(found)
     if not found.steps or reference is None:
+        yield Line("there are no differences: the function has no finite values on both sides of the point", "note")
         return
     errors = [abs(slope - reference) for slope in found.slopes]
     rows = tuple(
