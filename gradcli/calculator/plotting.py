@@ -112,14 +112,13 @@ def by_step(
     expression: str, function: Any, leaf: str, middle: float, rest: Mapping[str, Any], shown: dict[str, Any]
 ) -> Curves:
     """Central differences at a point for a sequence of steps, and the derivative."""
-    from numpy import array, ones
-
     from gradcli.checks.differences.step_sequences import Neighbourhood  # other plots need none
 
     def values(points: Any) -> Any:
-        return array([float(function(**{leaf: x}, **rest)) for x in points[:, 0].tolist()])
+        return [float(function(**{leaf: x}, **rest)) for x in points[:, 0].tolist()]
 
     exact = float(function.value_and_grad(**{leaf: middle}, **rest)[1][leaf])
-    ((seen,),) = Neighbourhood(values, array([middle])).differences([ones(1)])
+    near = Neighbourhood(values, [middle])
+    ((seen,),) = near.differences([near.axis(0)])
     found = seen.convergence(f"d/d{leaf}", exact=exact)
     return Curves(expression, shown, {leaf: [*found.steps]}, [*found.slopes], {leaf: [exact]}, steps=found)

@@ -95,18 +95,18 @@ class Neighbourhood:
     def __init__(
         self,
         f: Function,
-        x: Floats,
+        x: Floats | Sequence[float],
         domain: Interval | None = None,
         weights: Floats | None = None,
         noise: Floats | None = None,
     ) -> None:
-        self.f, self.x = f, x
+        self.f, self.x = f, np.asarray(x, dtype=np.float64)
         self.weights = np.ones((1, 1)) if weights is None else weights
         self.noise = np.zeros(len(self.weights)) if noise is None else noise
         with np.errstate(all="ignore"):
-            self.here = self.weights @ evaluated(f, x[None])[0]
+            self.here = self.weights @ evaluated(f, self.x[None])[0]
         low, high = (-np.inf, np.inf) if domain is None else (domain.low, domain.high)
-        self.rooms = np.maximum(0.0, np.minimum(x - low, high - x))  # how far each number may move both ways
+        self.rooms = np.maximum(0.0, np.minimum(self.x - low, high - self.x))  # how far each number may move both ways
 
     def differences(
         self, directions: Sequence[Floats], sizes: Sequence[float] | None = None
