@@ -13,7 +13,7 @@ import sympy
 
 from gradcli.checks.evaluate import ball_numbers, balls
 from gradcli.checks.evaluate.evaluation import Reading
-from gradcli.checks.evaluate.interpretation import Entries, Failure, Undecided, UndefinedAt, Unsupported
+from gradcli.checks.evaluate.interpretation import Entries, Failure, Undecided, Undefined, Unsupported
 from gradcli.checks.oracle.sympy_witness import SympyField, tree_size
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Symbolic:
         given = {name: Entries(flat, leaves[name].shape) for name, flat in self.named.items()}
         try:
             self.entries = Reading(self.field, given).read(nodes)
-        except (Unsupported, Undecided, UndefinedAt) as reason:
+        except (Unsupported, Undecided, Undefined) as reason:
             raise Silent(str(reason)) from None
         for entries in self.entries:
             for entry in entries.flat:
@@ -72,7 +72,7 @@ class Symbolic:
             return float(fine)
         try:
             return float(self.field.value_of(expression))
-        except (Unsupported, Undecided, UndefinedAt) as reason:
+        except (Unsupported, Undecided, Undefined) as reason:
             raise Silent(str(reason)) from None
 
     def _rounded(self, expression: Any, digits: int) -> Any:

@@ -183,7 +183,7 @@ def forms_of(program: Built, point: Any, names: list[str]) -> tuple[proof.Claim,
     try:
         claim.leaves(reachable([program.output]), names, None, ())
         return claim, proof.form_of(claim.tower, Reading(claim.plain, claim.point)[program.output].flat[0])
-    except (Undecided, Full, Spent, proof.NoValue):
+    except (Failure, Full, Spent):
         return None
 
 

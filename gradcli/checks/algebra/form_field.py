@@ -20,7 +20,7 @@ from gradcli.checks.algebra.differential_field import MOST_BITS, Form, Generator
 from gradcli.checks.algebra.exponentials import HALF, general_power, log, power
 from gradcli.checks.algebra.form_functions import function
 from gradcli.checks.algebra.real_forms import sign_of
-from gradcli.checks.evaluate.interpretation import Failure, SymbolicField, Undecided, UndefinedAt, last_unit
+from gradcli.checks.evaluate.interpretation import Failure, SymbolicField, Undefined, last_unit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -56,7 +56,7 @@ class FormField(SymbolicField):
                 return self.tower.pi
             if value == "e":
                 return self.sp.exp(1)
-            return Failure("undefined", None, f"the constant {value}")
+            return Undefined(f"the constant {value}")
         if last_unit(value) is not None:  # a rounded constant: what is proved holds whatever its last digits are
             return self.symbol(f"<{float(value)!r}>", self.number(value), kind="literal")
         return self.number(value)
@@ -67,7 +67,7 @@ class FormField(SymbolicField):
     def fixed(self, value: float) -> Any:
         """A double as an exact constant."""
         if not math.isfinite(value):
-            return Failure("undefined", None, f"a value of {value}")
+            return Undefined(f"a value of {value}")
         return self.number(Fraction(value))
 
     def symbol(self, name: str, value: fmpq, kind: str = "symbol") -> Form:
@@ -106,7 +106,7 @@ class FormField(SymbolicField):
     def index(self, x: Any) -> int:
         number = None if isinstance(x, Failure) else self.tower.lift(x).rational()
         if number is None or number.q != 1:
-            raise UndefinedAt("an index that is not a whole number")
+            raise Undefined("an index that is not a whole number")
         return int(number.p)
 
     # --- decisions ------------------------------------------------------------------------------------------
@@ -114,7 +114,7 @@ class FormField(SymbolicField):
     def sign(self, x: Any) -> int:
         """The sign of an entry at the point; raises Undecided where 1,024 bits do not decide."""
         if isinstance(x, Failure):
-            raise Undecided(x.reason)
+            raise x
         if not isinstance(x, Form):
             return int(x > 0) - int(x < 0)
         form = self.tower.renewed(x)

@@ -30,7 +30,7 @@ from gradcli.checks.algebra.form_field import FormField
 from gradcli.checks.algebra.form_functions import WRITTEN_OUT, Derivation, released
 from gradcli.checks.algebra.real_forms import NotReal, made_real
 from gradcli.checks.evaluate.evaluation import Reading
-from gradcli.checks.evaluate.interpretation import Entries, Failure, NoValue, Unsupported
+from gradcli.checks.evaluate.interpretation import Entries, Failure, Unsupported
 from gradcli.checks.formatting import position
 from gradcli.graph.node import LEAF, Node, reachable
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 MOST_SYMBOLS = 24
-FAILED = (Full, NoValue, Spent, Unsupported, OverflowError)
+FAILED = (Full, Failure, Spent, Unsupported, OverflowError)
 
 
 class Options(NamedTuple):
@@ -246,9 +246,9 @@ def answered(claim: Claim, pairs: Pairs) -> Answer:
 
 
 def form_of(tower: Tower, entry: Any) -> Form:
-    """The form of an entry; raises NoValue where it has no value."""
+    """The form of an entry; raises the failure of one that has no value."""
     if isinstance(entry, Failure):
-        raise NoValue(entry.reason)
+        raise entry
     return tower.lift(int(entry) if isinstance(entry, bool) else entry)
 
 

@@ -22,7 +22,7 @@ from gradcli.checks.derivatives.jets import SMOOTH, Tied, sides
 from gradcli.checks.evaluate import ball_numbers
 from gradcli.checks.evaluate.ball_numbers import GOOD_BITS, START_BITS
 from gradcli.checks.evaluate.balls import EXACT
-from gradcli.checks.evaluate.interpretation import Failure
+from gradcli.checks.evaluate.interpretation import Failure, Tie, Undecided, Undefined
 from gradcli.graph.node import is_reader
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 AGREE, DISJOINT, OPEN, CLOSE, NO_EXACT, NO_CLAIMED, TIE = "=", "!", "?", "~", "E", "R", "T"
 WORST_FIRST = "!TER?~="
-WITHOUT = {"undefined": NO_EXACT, "tie": TIE}  # the relation where there is no exact entry; otherwise it is open
+WITHOUT: dict[type, str] = {Undefined: NO_EXACT, Tie: TIE}  # the relation where there is no exact entry, or OPEN
 FAINT = 1e-9  # relative: smaller errors may come of rounded constants
 DETAILS = 8  # entries whose digits are written out
 DIGITS = 25
@@ -58,9 +58,9 @@ CHANCE = 1e-20  # with a failure probability below this
 def relation(exact: Any, claimed: Any, rtol: float | None) -> str:
     """The relation of an exact entry to a claimed one."""
     if isinstance(exact, Failure):
-        return WITHOUT.get(exact.kind, OPEN)
+        return WITHOUT.get(type(exact), OPEN)
     if isinstance(claimed, Failure):
-        return NO_CLAIMED if claimed.kind == "undefined" else WITHOUT.get(claimed.kind, OPEN)
+        return NO_CLAIMED if isinstance(claimed, Undefined) else WITHOUT.get(type(claimed), OPEN)
     if claimed.is_zero() and ball_numbers.is_tiny(exact):
         return AGREE  # no double is nearer than 0
     if not exact.overlaps(claimed):
@@ -74,11 +74,6 @@ def relation(exact: Any, claimed: Any, rtol: float | None) -> str:
 def speaks(relations: str) -> bool:
     """Whether a point near the given one is evidence: both sides agree there, or differ for certain."""
     return DISJOINT in relations or not set(relations) & {NO_EXACT, NO_CLAIMED, TIE, OPEN}
-
-
-def is_hopeful(x: Any) -> bool:
-    """Whether an entry has no value yet, and more bits may give it one."""
-    return isinstance(x, Failure) and x.kind == "undecided"
 
 
 def agreed(exact: Any, claimed: Any, bits: int) -> int:
@@ -162,7 +157,7 @@ def compared(
             one, other = exact(bits), claimed(bits)
             codes = {i: relation(one[i], other[i], rtol) for i in entries}
         pairs = [(one[i], other[i]) for i, code in codes.items() if code == OPEN]
-        if not any(all(type(x) is not Failure or is_hopeful(x) for x in pair) for pair in pairs):
+        if not any(all(isinstance(x, Undecided) or not isinstance(x, Failure) for x in pair) for pair in pairs):
             break
     least = min([bits, *(agreed(one[i], other[i], bits) for i in entries)])
     return answered(codes, one, other, bits=bits, agreed=least)
@@ -202,7 +197,7 @@ class ClaimComparison:
     def region(self, point: Point) -> list[int]:
         """The signs that decide branches at a point."""
         here = self.here(point)
-        ball_numbers.with_bits(here.exact, lambda found: not any(map(is_hopeful, found.values())), self.work)
+        ball_numbers.with_bits(here.exact, lambda found: Undecided not in map(type, found.values()), self.work)
         return here.signs
 
     def given(self, point: Point) -> tuple[PointEvaluation, Answer]:
@@ -212,7 +207,7 @@ class ClaimComparison:
         if self.loops:
             self.start = here.bits
         answer: Answer = {"ball": value, "given": None, "tie": None}
-        if isinstance(value, Failure) and value.kind == "undefined":
+        if isinstance(value, Undefined):
             return here, answer
         found = answer["given"] = self.compared(here)
         tied = [i for i, code in zip(found["entries"], found["relations"], strict=True) if code == TIE]
@@ -289,7 +284,7 @@ class Wholesale:
                 self.lines, self.claims = self.here.lines(bits), self.claimed(bits)
                 self.lines.signs, self.here.signs = [], []
                 found = self._joint()
-            if found.code != OPEN or (found.failure is not None and not is_hopeful(found.failure)):
+            if found.code != OPEN or not (found.failure is None or isinstance(found.failure, Undecided)):
                 break
         exact, codes = dict(self.claims), dict.fromkeys(self.claims, found.code)
         if found.wrong is not None:
@@ -301,7 +296,7 @@ class Wholesale:
     def _joint(self) -> Joint:
         failed = next((x for x in self.claims.values() if isinstance(x, Failure)), None)
         if failed is not None:
-            return Joint(NO_CLAIMED if failed.kind == "undefined" else OPEN, failure=failed)
+            return Joint(NO_CLAIMED if isinstance(failed, Undefined) else OPEN, failure=failed)
         zeros = [i for i, x in self.claims.items() if x.is_zero()]
         others = [i for i, x in self.claims.items() if not x.is_zero()]
         from random import Random  # start-up time: most checks are of few entries
@@ -313,7 +308,7 @@ class Wholesale:
             gap = self._gap(way)
             self.here.signs = self.here.signs or list(self.lines.signs)
             if isinstance(gap, Failure):
-                return Joint(WITHOUT.get(gap.kind, OPEN), failure=gap)
+                return Joint(WITHOUT.get(type(gap), OPEN), failure=gap)
             if not gap.contains(0):
                 wrong = None if self.rtol is not None else self._wrong(way)
                 return Joint(OPEN if wrong is None else DISJOINT, wrong=wrong)
@@ -325,10 +320,10 @@ class Wholesale:
     def _gap(self, way: Direction) -> Any:
         """The exact slope along a direction minus the claimed one."""
         slope = self.lines.slope(way)
-        if is_tie(slope):
+        if isinstance(slope, Tie):
             seen = sides(self.lines, way)
             if seen.kind != SMOOTH:
-                at = halved(way, lambda part: is_tie(self.lines.slope(part)))
+                at = halved(way, lambda part: isinstance(self.lines.slope(part), Tie))
                 self.here.rough = Tied({} if at is None else {at: sides(self.lines, {at: 1})}, seen)
                 return slope
             slope = seen.slope
@@ -346,10 +341,6 @@ class Wholesale:
             return None
         exact = self.lines.partial(at)
         return None if isinstance(exact, Failure) or exact.overlaps(self.claims[at]) else (at, exact)
-
-
-def is_tie(slope: Any) -> bool:
-    return isinstance(slope, Failure) and slope.kind == "tie"
 
 
 def halved(way: Direction, holds: Callable[[Direction], bool]) -> int | None:

@@ -16,7 +16,7 @@ from gradcli.checks.evaluate import ball_numbers, balls
 from gradcli.checks.evaluate.balls import EXACT
 from gradcli.checks.evaluate.complex_field import ComplexField
 from gradcli.checks.evaluate.evaluation import steps_of, work_of
-from gradcli.checks.evaluate.interpretation import Failure, Unsupported
+from gradcli.checks.evaluate.interpretation import Failure, Tie, Undecided, Unsupported
 from gradcli.graph.node import LEAF, reachable
 
 if TYPE_CHECKING:
@@ -170,8 +170,8 @@ class PointEvaluation:
     def _joined(self, lines: DirectionalJets, i: int) -> Any:
         seen = sides(lines, {i: 1})
         if seen.lacks_digits:
-            return Failure("undecided", None, seen.reason)
-        return seen.slope if seen.kind == SMOOTH else Failure("tie", None, "a tie")
+            return Undecided(seen.reason)
+        return seen.slope if seen.kind == SMOOTH else Tie("a tie")
 
     def claimed(self, node: Node, bits: int) -> Balls:
         """The entries of a node at this point; the decimals of this node alone may count to their digits."""

@@ -14,7 +14,7 @@ from flint import arb, arb_series, ctx
 
 from gradcli.checks.evaluate import ball_numbers, balls
 from gradcli.checks.evaluate.evaluation import Reading, steps_of, work_of
-from gradcli.checks.evaluate.interpretation import Entries, Failure, Unclear, Undecided
+from gradcli.checks.evaluate.interpretation import Entries, Failure, Unclear, Undecided, Undefined
 from gradcli.checks.expansions.log_puiseux import STEP, Expansion, Huge
 from gradcli.checks.expansions.power_series import Series, capacity
 from gradcli.graph.node import Node, reachable
@@ -141,7 +141,7 @@ def coefficient(found: Any, k: int) -> Any:
     if not isinstance(found, Series):
         return found if isinstance(found, Failure) else arb(0)
     short = found.s.prec <= k
-    return Failure("unclear", None, f"coefficient {k} of a series of {found.s.prec}") if short else found.s[k]
+    return Unclear(f"coefficient {k} of a series of {found.s.prec}") if short else found.s[k]
 
 
 # --- both sides of a tie ------------------------------------------------------------------------------------------
@@ -207,7 +207,7 @@ def side(lines: DirectionalJets, direction: Direction) -> Side:
 def _read(found: Any) -> Side:
     """The limit and the slope of an expansion."""
     if isinstance(found, Failure):
-        return Side(None, None, found.reason, found.kind == "undefined")
+        return Side(None, None, found.reason, isinstance(found, Undefined))
     if isinstance(found, Huge):
         return _unbounded(found.sign())
     if not isinstance(found, Expansion):

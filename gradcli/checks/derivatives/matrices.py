@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from flint import acb_mat, arb, arb_mat, arb_series, fmpq, fmpq_mat
 
-from gradcli.checks.evaluate.interpretation import Failed, Failure, Tie, Unclear, Undecided, Unsupported
+from gradcli.checks.evaluate.interpretation import Failure, Tie, Unclear, Undecided, Unsupported
 from gradcli.checks.expansions.complex_numbers import Complex
 from gradcli.checks.expansions.log_puiseux import ONE, POWERS, STEP, Expansion
 from gradcli.checks.expansions.power_series import Series, coefficients
@@ -64,11 +64,11 @@ def taylor(a: Matrix) -> tuple[list[Any], Callable[[Sequence[Any]], Any]]:
 
 
 def has_complex(a: Matrix) -> bool:
-    """Whether some entries are complex; raises Failed where one has no value."""
+    """Whether some entries are complex; raises the failure of one that has no value."""
     entries = [x for row in a for x in row]
     for x in entries:
         if isinstance(x, Failure):
-            raise Failed(x)
+            raise x
     return any(isinstance(x, Complex) for x in entries)
 
 

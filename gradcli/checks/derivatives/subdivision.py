@@ -15,7 +15,7 @@ from flint import arb
 from gradcli.checks.derivatives.claim_comparison import DISJOINT, relation
 from gradcli.checks.derivatives.jets import DirectionalJets
 from gradcli.checks.evaluate.ball_numbers import precision
-from gradcli.checks.evaluate.interpretation import Failure
+from gradcli.checks.evaluate.interpretation import Failure, Undefined
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -116,7 +116,7 @@ class Cover:
             exact, other = lines.partial(i), claimed[i]
             for one in (exact, other):
                 if isinstance(one, Failure):
-                    return ("undefined" if one.kind == "undefined" else "open"), one.reason
+                    return ("undefined" if isinstance(one, Undefined) else "open"), one.reason
                 if not one.is_finite():
                     return "open", None
             if relation(exact, other, None) == DISJOINT:

@@ -63,7 +63,7 @@ def digits(x: Any, count: int = 25) -> str:
 def settled(x: Any) -> bool:
     """Whether more bits change nothing: an entry is known to 56 bits, rounds to zero, or has no value."""
     if isinstance(x, Failure):
-        return x.kind != "undecided"
+        return not isinstance(x, Undecided)
     if type(x) is not arb:
         return True
     return bool(x.rel_accuracy_bits() >= GOOD_BITS) or is_tiny(x)

@@ -30,11 +30,12 @@ from gradcli.checks.evaluate.evaluation import Reading, work_of
 from gradcli.checks.evaluate.interpretation import (
     FEW_DIGITS,
     Entries,
-    Failed,
     Failure,
     Field,
+    Tie,
+    Unclear,
     Undecided,
-    UndefinedAt,
+    Undefined,
     last_unit,
 )
 from gradcli.checks.expansions.complex_numbers import angle, at_point
@@ -138,7 +139,7 @@ class BallField(Field):
 
     def _constant(self, value: Any) -> Any:
         if isinstance(value, str):
-            return NAMED[value]() if value in NAMED else Failure("undefined", None, f"the constant {value}")
+            return NAMED[value]() if value in NAMED else Undefined(f"the constant {value}")
         exact = self.number(value)
         unit = last_unit(value) if self.literals.wide else None
         if unit is not None:
@@ -155,7 +156,7 @@ class BallField(Field):
         if type(value) is arb:
             return value
         if not math.isfinite(value):
-            return Failure("undefined", None, f"a value of {value}")
+            return Undefined(f"a value of {value}")
         return self.number(Fraction(repr(value))) if self.literals.decimal else arb(value)
 
     # --- the real numbers that entries consist of -------------------------------------------------------
@@ -177,7 +178,7 @@ class BallField(Field):
     def sign(self, x: Any) -> int:
         """-1, 0 or 1; raises Undecided where a ball holds numbers of several signs, Tie where a moving one is 0."""
         if isinstance(x, Failure):
-            raise Failed(x)
+            raise x
         side = sign(x)
         if type(x) is not arb:
             self.signs.append(side)
@@ -189,13 +190,13 @@ class BallField(Field):
 
     def index(self, x: Any) -> int:
         if isinstance(x, Failure):
-            raise Failed(x)
+            raise x
         if not x.is_integer():
-            raise UndefinedAt("an index that is not a whole number")
+            raise Undefined("an index that is not a whole number")
         return int(x.unique_fmpz())
 
     def undefined(self, reason: str) -> Any:
-        raise UndefinedAt(reason)
+        raise Undefined(reason)
 
     # --- functions that differ by the kind of number ------------------------------------------------------
 
@@ -242,7 +243,7 @@ class BallField(Field):
         """An entry as it is at the point."""
         if type(x) is Series:
             return x.constant
-        return Failure("unclear", node, "a detached value in a loop") if isinstance(x, Moving) else x
+        return Unclear("a detached value in a loop", node) if isinstance(x, Moving) else x
 
     def is_lost(self, state: Sequence[Entries], done: int, count: int) -> bool:
         """Whether a carry has no digits left after so many turns; the bits that all turns need are then `WANTED`.
@@ -287,7 +288,7 @@ class BallField(Field):
 
     def failure_of(self, node: Node, reason: Exception) -> Failure:
         if isinstance(reason, (ZeroDivisionError, OverflowError, ValueError)):
-            return Failure("undecided", node, str(reason))
+            return Undecided(str(reason), node)
         return super().failure_of(node, reason)
 
     def accepted(self, node: Node, made: Any, operands: Sequence[Any]) -> Any:
@@ -298,21 +299,21 @@ class BallField(Field):
         name, value = primitive.name, at_point(made)
         balls = [at_point(x) for x in operands if type(x) in (arb, Series)]
         exact = all(x.is_exact() for x in balls)
-        few_bits = Failure("undecided", node, f"{name} needs more digits")
+        few_bits = Undecided(f"{name} needs more digits", node)
         if value.is_finite():
-            return Failure("tie", node, f"{name} has no derivative here") if exact else few_bits
+            return Tie(f"{name} has no derivative here", node) if exact else few_bits
         for position, (x, domain) in enumerate(zip(balls, primitive.domain, strict=False)):
             if is_outside(x, domain):
                 which = f"{operand_texts([node_text(arg) for arg in node.args])[position]} = " if len(balls) > 1 else ""
-                return Failure("undefined", node, f"{name} is undefined at {which}{digits(x, SHOWN)}")
+                return Undefined(f"{name} is undefined at {which}{digits(x, SHOWN)}", node)
         if not all(x.is_finite() for x in balls):
-            return Failure("unclear", node, f"{name} of an infinite value") if value.is_nan() else value
+            return Unclear(f"{name} of an infinite value", node) if value.is_nan() else value
         if not exact:
             return few_bits
         if not value.is_nan():
-            return Failure("unclear", node, f"{name} is too large a number")
+            return Unclear(f"{name} is too large a number", node)
         at = f"is undefined at {', '.join(digits(x, SHOWN) for x in balls)}"
-        return Failure("undefined", node, f"{name} {at if primitive.pointwise else 'has no value here'}")
+        return Undefined(f"{name} {at if primitive.pointwise else 'has no value here'}", node)
 
 
 # --- balls -------------------------------------------------------------------------------------------------

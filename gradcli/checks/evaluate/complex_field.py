@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from flint import arb
 
 from gradcli.checks.evaluate.balls import EXACT, BallField, Literals
-from gradcli.checks.evaluate.interpretation import Failure, Unsupported
+from gradcli.checks.evaluate.interpretation import Failure, Undecided, Undefined, Unsupported
 from gradcli.checks.expansions.complex_numbers import Complex, at_point
 from gradcli.checks.expansions.log_puiseux import Expansion, Huge
 from gradcli.checks.expansions.power_series import Series
@@ -57,7 +57,7 @@ class ComplexField(BallField):
         if not isinstance(value, complex):
             return real(super().leaf(value))
         if not (math.isfinite(value.real) and math.isfinite(value.imag)):
-            return Failure("undefined", None, f"a value of {value}")
+            return Undefined(f"a value of {value}")
         return Complex(arb(value.real), arb(value.imag))
 
     def parts(self, flat: Iterable[Any]) -> list[Any]:
@@ -122,8 +122,8 @@ class ComplexField(BallField):
             return made
         exact = all(x.is_exact() for x in operands if isinstance(x, Complex))
         smooth = at_point(made.x).is_finite() and at_point(made.y).is_finite()
-        kind = "undefined" if exact and not smooth else "undecided"
-        return Failure(kind, node, f"{node.primitive.name} has no value here")
+        kind = Undefined if exact and not smooth else Undecided
+        return kind(f"{node.primitive.name} has no value here", node)
 
 
 def real(x: Any) -> Any:

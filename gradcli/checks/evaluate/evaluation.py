@@ -6,7 +6,7 @@ import math
 from operator import add, is_, mul, sub
 from typing import TYPE_CHECKING, Any
 
-from gradcli.checks.evaluate.interpretation import Entries, Failure, Unsupported
+from gradcli.checks.evaluate.interpretation import Entries, Failure, Undecided, Unsupported
 from gradcli.diagnostics import GradcliError
 from gradcli.graph.arrays import ArrayData
 from gradcli.graph.loop import order_of_turns, readers_by_loop
@@ -143,7 +143,7 @@ class Reading:
     def chosen(self, node: Node) -> Entries:
         """The entries of `where`: a failure counts only where it is chosen."""
         rows = zip(*[self.known[arg].flat for arg in node.args], strict=True)
-        flat = [condition if type(condition) is Failure else x if condition else y for condition, x, y in rows]
+        flat = [condition if isinstance(condition, Failure) else x if condition else y for condition, x, y in rows]
         return Entries(flat, node.type.shape)
 
     def moved(self, node: Node) -> Entries:
@@ -167,9 +167,9 @@ class Reading:
         inner.entries = self.entries
         found = inner[result].flat
         self.entries = inner.entries
-        if any(type(x) is Failure for x in found):  # what failed at a node inside failed at the node that it defines
+        if any(isinstance(x, Failure) for x in found):  # what failed at a node inside failed at the one that it defines
             own = set(order)
-            found = [Failure(x.kind, node, x.reason) if type(x) is Failure and x.node in own else x for x in found]
+            found = [type(x)(x.reason, node) if isinstance(x, Failure) and x.node in own else x for x in found]
         return Entries(found, node.type.shape)
 
     def each(self, node: Node, rule: Callable[..., Any], xs: list[Entries]) -> list[Any]:
@@ -322,12 +322,12 @@ class Turns:
             turn = body.first + number + 1
             for node in (*nexts, *stored):
                 for x in known[node].flat:
-                    if type(x) is Failure and x.node in self.own:
+                    if isinstance(x, Failure) and x.node in self.own:
                         x.happened_in(turn, self.readers[0])
             for node, values in stored.items():
                 values[number] = known[node].flat
             if (done % LOOK == 0 or done == count) and field.is_lost(state, done, count):
-                lost = Failure("undecided", None, f"all digits are lost in turn {turn}")
+                lost = Undecided(f"all digits are lost in turn {turn}")
                 return {node: Entries([lost] * node.type.size, node.shape) for node in self.readers}
         ends = dict(zip(self.carries, state, strict=True))
         return {node: self._read(node, ends, stored) for node in self.readers}
@@ -343,8 +343,7 @@ class Turns:
 def _exact(reading: Reading, node: Node) -> Entries:
     """The step of a counted number: in fractions where balls do not decide, as at a tie of 0.1*i and 0.3."""
     field, found = reading.field, reading.pointwise(node)
-    failed = found.flat[0]
-    if type(failed) is not Failure or failed.kind != "undecided" or field.rounded:
+    if not isinstance(found.flat[0], Undecided) or field.rounded:
         return found
     from gradcli.lowering.statics import exact_value  # start-up time is a feature
 

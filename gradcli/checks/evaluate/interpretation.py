@@ -28,62 +28,36 @@ if TYPE_CHECKING:
 MOST_TURNS = 64  # of a loop that is read in symbols
 
 
-class NoValue(Exception):
-    """An operation has no value; `kind` is that of the `Failure` in its place."""
-
-    kind = "undefined"
-
-
-class UndefinedAt(NoValue):
-    """An operation has no real value for these operands."""
-
-
-class Undecided(NoValue):
-    """A sign that the present precision does not decide."""
-
-    kind = "undecided"
-
-
-class Tie(NoValue):
-    """A quantity that decides a branch, or lies on the edge of a domain, is exactly 0: only both sides decide."""
-
-    kind = "tie"
-
-
-class Unclear(NoValue):
-    """A value that no series or expansion gives, such as a limit of something unbounded; more bits do not help."""
-
-    kind = "unclear"
-
-
-class Failed(NoValue):
-    """A sign or a position of an operand that has no value: the result is the same failure."""
-
-    def __init__(self, failure: Failure) -> None:
-        super().__init__(failure.reason)
-        self.failure = failure
-
-
 class Unsupported(Exception):
-    """An operation that this oracle cannot read, or a program too large for it."""
+    """An operation that this oracle cannot evaluate, or a program too large for it."""
+
+    kind = "unsupported"
 
 
-class Failure:
-    """In place of an entry that has no value: why, and at which node. It passes through arithmetic unchanged.
+class Failure(Exception):
+    """No value, and why. A rule raises it; then it stands in place of the entry, and passes through arithmetic.
 
-    `kind` is "undefined", "undecided" (more bits may help), "tie" (only both sides decide) or "unclear" (more bits do
-    not help). Where a turn of a loop failed, `node` reads the loop, `inner` is the node of the body, and `turn` says in
-    words which turn it was.
+    Each kind is a class. `node` is where it happened. Where a turn of a loop failed, `node` reads the loop, `inner` is
+    the node of the body, and `turn` says in words which turn it was.
     """
 
-    __slots__ = ("inner", "kind", "node", "reason", "turn")
+    kind = ""
 
-    def __init__(self, kind: str, node: Node | None, reason: str) -> None:
-        self.kind = kind
-        self.node = node
+    def __init__(self, reason: str = "", node: Node | None = None) -> None:
+        super().__init__(reason)
         self.reason = reason
+        self.node = node
         self.inner: Node | None = None
         self.turn = ""
+
+    def __str__(self) -> str:
+        return self.reason
+
+    def at(self, node: Node) -> Failure:
+        """The failure of a node whose rule raised it; one that an operand was before stays as it is."""
+        if self.node is None:
+            return type(self)(self.reason or node.primitive.name, node)
+        return self.with_traceback(None)
 
     def happened_in(self, number: int, reader: Node) -> None:
         """Say in which turn of the loop of a reader it was."""
@@ -100,6 +74,35 @@ class Failure:
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _itself
     __truediv__ = __rtruediv__ = __pow__ = __rpow__ = __neg__ = __pos__ = __abs__ = _itself
     sqrt = log = exp = rsqrt = _itself
+
+    def _raised(self) -> int:
+        raise self
+
+    sign = is_integer = _raised  # a decision needs a value
+
+
+class Undefined(Failure):
+    """An operation has no real value for these operands."""
+
+    kind = "undefined"
+
+
+class Undecided(Failure):
+    """A sign that the present precision does not decide; more bits may help."""
+
+    kind = "undecided"
+
+
+class Tie(Failure):
+    """A quantity that decides a branch, or lies on the edge of a domain, is exactly 0: only both sides decide."""
+
+    kind = "tie"
+
+
+class Unclear(Failure):
+    """A value that no series or expansion gives, such as a limit of something unbounded; more bits do not help."""
+
+    kind = "unclear"
 
 
 class Entries:
@@ -163,7 +166,7 @@ class Field(ABC):
     def apply(self, node: Node, rule: Callable[..., Any], xs: tuple[Any, ...]) -> Any:
         """One entry of a node, or a Failure."""
         for x in xs:
-            if type(x) is Failure:
+            if isinstance(x, Failure):
                 return x
         try:
             made = rule(self.namespace, *xs, **node.params)
@@ -177,10 +180,8 @@ class Field(ABC):
 
     def failure_of(self, node: Node, reason: Exception) -> Failure:
         """The failure that an exception stands for; raises the exception where it is a fault."""
-        if isinstance(reason, Failed):
-            return reason.failure
-        if isinstance(reason, NoValue):
-            return Failure(reason.kind, node, str(reason) or node.primitive.name)
+        if isinstance(reason, Failure):
+            return reason.at(node)
         raise reason
 
     def detached(self, node: Node, x: Entries) -> Entries:
@@ -248,7 +249,7 @@ class Field(ABC):
         chosen = [self.index(i) for i in index.flat]
         length = shape[len(shape) + axis]
         if any(not -length <= i < length for i in chosen):
-            raise UndefinedAt(f"an index out of range for an axis of {length} entries")
+            raise Undefined(f"an index out of range for an axis of {length} entries")
         places = xp.arange(size_of(shape)).reshape(shape)
         rows = xp.asarray([i % length for i in chosen], dtype="int64").reshape(index.shape)
         return [int(i) for i in xp.take_along_axis(places, rows, axis=axis).reshape(-1)]
@@ -286,11 +287,11 @@ class SymbolicField(Field):
         return self.sp
 
     def accepted(self, node: Node, made: Any, operands: Sequence[Any]) -> Any:
-        return Failure("undefined", node, f"{node.primitive.name} has no value here") if made is None else made
+        return Undefined(f"{node.primitive.name} has no value here", node) if made is None else made
 
     def failure_of(self, node: Node, reason: Exception) -> Failure:
         if isinstance(reason, ZeroDivisionError):
-            return Failure("undefined", node, str(reason))
+            return Undefined(str(reason), node)
         return super().failure_of(node, reason)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from flint import arb, fmpz
 
 from gradcli.checks.evaluate.ball_numbers import sign
-from gradcli.checks.evaluate.interpretation import Tie, Undecided, UndefinedAt
+from gradcli.checks.evaluate.interpretation import Tie, Undecided, Undefined
 from gradcli.checks.expansions.log_puiseux import Expansion
 from gradcli.checks.expansions.power_series import FORMULAS, Moving, Series
 
@@ -113,7 +113,7 @@ class Complex(Moving):
     def inverse(self) -> Complex:
         """1 over it."""
         if self.is_zero():
-            raise UndefinedAt("division by 0")
+            raise Undefined("division by 0")
         if self.pure:
             return Complex(1 / self.x)
         square = self.square()
@@ -154,7 +154,7 @@ class Complex(Moving):
 
     def log(self) -> Complex:
         if self.is_zero():
-            raise UndefinedAt("the logarithm of 0")
+            raise Undefined("the logarithm of 0")
         if self.pure and decided(self.x) == 1:
             return Complex(self.x.log())
         return Complex(self.square().log() / 2, angle(self.y, self.x))
@@ -178,7 +178,7 @@ class Complex(Moving):
             return self**n if n >= 0 else (self**-n).inverse()
         if not self.differs_from_zero():
             if sign(exponent.x) <= 0:
-                raise UndefinedAt("a negative power of 0")
+                raise Undefined("a negative power of 0")
             return self
         return (exponent * self.log()).exp()
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from flint import arb, arb_series, fmpq, fmpz
 
 from gradcli.checks.evaluate import ball_numbers
-from gradcli.checks.evaluate.interpretation import Unclear, UndefinedAt
+from gradcli.checks.evaluate.interpretation import Unclear, Undefined
 from gradcli.checks.expansions.power_series import FORMULAS, Moving, Series, capacity
 
 if TYPE_CHECKING:
@@ -129,14 +129,14 @@ class Expansion(Moving):
     def __truediv__(self, other: Any) -> Any:
         if isinstance(other, NUMBERS):
             if other == 0:
-                raise UndefinedAt("division by 0")
+                raise Undefined("division by 0")
             return Expansion({key: c / other for key, c in self.terms.items()}, self.rest)
         return self * other.inverse() if isinstance(other, (Expansion, Huge)) else NotImplemented
 
     def inverse(self) -> Any:
         """1 over it."""
         if self.is_zero():
-            raise UndefinedAt("division by 0")
+            raise Undefined("division by 0")
         return self.raised(Fraction(-1))
 
     # --- powers, logarithms, exponentials ---------------------------------------------------------------------
@@ -153,7 +153,7 @@ class Expansion(Moving):
         key, c, more = self.relative()
         if exponent.denominator != 1:
             if ball_numbers.sign(c) < 0:
-                raise UndefinedAt("a root of a negative number on one side of the point")
+                raise Undefined("a root of a negative number on one side of the point")
             factor = (c.log() * fmpq(exponent.numerator, exponent.denominator)).exp()
         else:
             factor = c ** int(exponent) if exponent >= 0 else 1 / c ** int(-exponent)
@@ -179,7 +179,7 @@ class Expansion(Moving):
 
     def log(self) -> Any:
         if self.sign() <= 0:
-            raise UndefinedAt("the logarithm of a number that is not positive on one side of the point")
+            raise Undefined("the logarithm of a number that is not positive on one side of the point")
         key, c, more = self.relative()
         if key[2]:
             raise Unclear("a logarithm nested three deep")
@@ -316,7 +316,7 @@ class Huge(Moving):
 
     def log(self) -> Any:
         if self.signed < 0:
-            raise UndefinedAt("the logarithm of a negative number on one side of the point")
+            raise Undefined("the logarithm of a negative number on one side of the point")
         return self.g + flat()
 
     log1p = log

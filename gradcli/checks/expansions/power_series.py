@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from flint import arb, arb_mat, arb_series, ctx, fmpz
 
 from gradcli.checks.evaluate import ball_numbers
-from gradcli.checks.evaluate.interpretation import Tie, Undecided, UndefinedAt
+from gradcli.checks.evaluate.interpretation import Tie, Undecided, Undefined
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -180,16 +180,16 @@ class Series(Moving):
         if not isinstance(other, NUMBERS):
             return NotImplemented
         if other == 0:
-            raise UndefinedAt("division by 0")
+            raise Undefined("division by 0")
         return Series(self.s / other)
 
     def __rtruediv__(self, other: Any) -> Any:
         return Series(other / self.divisor()) if isinstance(other, NUMBERS) else NotImplemented
 
     def divisor(self) -> Any:
-        """The series of python-flint to divide by; raises UndefinedAt where its constant term is 0."""
+        """The series of python-flint to divide by; raises Undefined where its constant term is 0."""
         if self.s[0].is_zero():
-            raise UndefinedAt("division by 0")
+            raise Undefined("division by 0")
         return self.s
 
     # --- functions --------------------------------------------------------------------------------------------
@@ -221,7 +221,7 @@ class Series(Moving):
 
     def log(self) -> Any:
         if self.s[0].is_zero():
-            raise UndefinedAt("the logarithm of 0")
+            raise Undefined("the logarithm of 0")
         return Series(self.s.log())
 
     def sinc_pi(self) -> Any:

@@ -22,7 +22,7 @@ from gradcli.checks.derivatives.derivative_query import DerivativeQuery, PointEv
 from gradcli.checks.evaluate import ball_numbers, balls
 from gradcli.checks.evaluate.balls import Literals
 from gradcli.checks.evaluate.evaluation import work_of
-from gradcli.checks.evaluate.interpretation import Failure, Undecided, UndefinedAt, Unsupported
+from gradcli.checks.evaluate.interpretation import Failure, Undecided, Unsupported
 from gradcli.checks.oracle.node_codec import NodeCodec
 from gradcli.child_process import conversation, cpu_limit, extend_cpu_limit, limit_memory
 from gradcli.graph.flat import restore_nodes
@@ -71,8 +71,8 @@ class Session:
         operation: Callable[..., Answer] = getattr(self, f"on_{request.pop('op')}")
         try:
             return operation(**request)
-        except (Unsupported, Undecided, UndefinedAt) as reason:
-            return _problem(getattr(reason, "kind", "unsupported"), reason)
+        except (Unsupported, Failure) as reason:
+            return _problem(reason.kind, reason)
         except RecursionError:
             return _problem("unsupported", "too large for this oracle (RecursionError)")
         except MemoryError as reason:  # what is left hangs on what was done before: a fresh process may have enough
@@ -203,7 +203,7 @@ class Session:
 
 def _differ(one: Node, other: Node, point: Point) -> bool:
     """Whether an entry of one node is certainly not that of the other, with many bits."""
-    with ball_numbers.precision(MANY_BITS), suppress(Unsupported, Undecided, UndefinedAt):
+    with ball_numbers.precision(MANY_BITS), suppress(Unsupported, Failure):
         left, right = balls.read(field_of(MANY_BITS), [one, other], point)
         pairs = zip(left.flat, right.flat, strict=True)
         return any(isinstance(x, arb) and isinstance(y, arb) and not x.overlaps(y) for x, y in pairs)

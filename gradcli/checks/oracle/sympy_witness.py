@@ -26,7 +26,7 @@ from sympy.printing.str import StrPrinter
 
 from gradcli.checks.evaluate import ball_numbers
 from gradcli.checks.evaluate.evaluation import Reading, work_of
-from gradcli.checks.evaluate.interpretation import Entries, Failure, SymbolicField, Undecided, UndefinedAt, Unsupported
+from gradcli.checks.evaluate.interpretation import Entries, Failure, SymbolicField, Undecided, Unsupported
 from gradcli.checks.formatting import position
 from gradcli.graph.node import LEAF, reachable
 from gradcli.primitives import functions
@@ -189,8 +189,6 @@ class SympyField(SymbolicField):
 
     def sign(self, x: Any) -> int:
         """The sign of an expression at the point; raises Undecided where its digits do not decide."""
-        if isinstance(x, Failure):
-            raise Undecided(x.reason)
         exact = exactly(x).xreplace(self.values)
         value = exact if exact.is_Rational else self.value_of(x)
         if value == 0:
@@ -207,7 +205,7 @@ class SympyField(SymbolicField):
 def derivative(output: Node, target: Node, entry: int, point: Point) -> Answer:
     """SymPy's derivative of a scalar node by one entry of another: its `digits`, `value` and, if short, `formula`.
 
-    Raises Unsupported where SymPy has no rule or is over the budget; Undecided or UndefinedAt where there is no number.
+    Raises Unsupported where SymPy has no rule or is over the budget; Undecided or Undefined where there is no number.
     """
     field = SympyField(hold=True)
     leaves: dict[str, Entries] = {}
@@ -253,7 +251,7 @@ def of_leaf(field: SympyField, name: str, given: tuple[Sequence[Any], Sequence[i
 def exactly(x: Any) -> Any:
     """A number of Python, or an expression, as an expression of SymPy; raises why an entry has no value."""
     if isinstance(x, Failure):
-        raise (UndefinedAt if x.kind == "undefined" else Undecided)(x.reason)
+        raise x
     return sympy.sympify(x, strict=True)  # allowed: strict refuses text, so nothing is evaluated
 
 
