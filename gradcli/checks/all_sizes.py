@@ -19,21 +19,9 @@ from gradcli.formulas.index_proof import identity
 from gradcli.graph.program import Leaf
 from gradcli.language.parser import parse
 from gradcli.language.source import Source
-from gradcli.language.substitution import replaced
-from gradcli.language.syntax import (
-    Assert,
-    Call,
-    Declare,
-    FunctionDef,
-    Name,
-    NewAxis,
-    Number,
-    Slice,
-    Subscript,
-    nodes_of,
-)
-from gradcli.language.unparse import unparse
+from gradcli.language.syntax import Assert, Call, Declare, FunctionDef, Name, nodes_of
 from gradcli.lowering import lower
+from gradcli.lowering.calls import FILLED
 from gradcli.lowering.names import OpenShapes
 from gradcli.lowering.ranks import PRIMES
 from gradcli.lowering.scan import assigned_names
@@ -43,55 +31,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from gradcli.checks.decide.case import Outcome
-    from gradcli.checks.subjects import Subject
     from gradcli.formulas.index_proof import Identity
     from gradcli.graph.node import Node
     from gradcli.language.limits import Limits
-    from gradcli.language.syntax import Script, Syntax
-    from gradcli.lowering import Claim, Lowered
+    from gradcli.language.syntax import Script, Statement
+    from gradcli.lowering import Lowered
     from gradcli.lowering.names import Names
 
 STANDING = ("PROVED", "CERTIFIED", "AGREES", "IMPRECISE")  # verdicts on a claim that may be right
-# functions of whole arrays whose definitions are the same at every size; those of numbers are as well
-UNIFORM = frozenset(
-    [
-        *(
-            "amax",
-            "amin",
-            "argsort",
-            "concatenate",
-            "cross_entropy",
-            "cumsum",
-            "det",
-            "diag",
-            "diff",
-            "dot",
-            "einsum",
-            "flip",
-            "grad",
-            "inner",
-            "inv",
-        ),
-        *(
-            "log_softmax",
-            "logdet",
-            "logsumexp",
-            "matmul",
-            "max",
-            "mean",
-            "min",
-            "norm",
-            "outer",
-            "pad",
-            "prod",
-            "slogdet",
-        ),
-        *("softmax", "solve", "sort", "std", "sum", "trace", "transpose", "var", "vdot"),
-    ]
-)
-FILLED = frozenset(["eye", "ones", "zeros"])  # functions of sizes
-FEW = ("1", "2", "3", "4")  # entries that a slice may leave out at each end
-OF_SIZES = FILLED | {"len", "shape"}
+UNIFORM = frozenset((  # functions of whole arrays that are defined alike at every size, as those of numbers are
+    "amax", "amin", "argsort", "concatenate", "cross_entropy", "cumsum", "det", "diag", "diff", "dot", "einsum", "flip",
+    "grad", "inner", "inv", "len", "log_softmax", "logdet", "logsumexp", "matmul", "max", "mean", "min", "norm",
+    "outer", "pad", "prod", "shape", "slogdet", "softmax", "solve", "sort", "std", "sum", "trace", "transpose", "var",
+    "vdot", *FILLED,
+))  # fmt: skip
 TOO_LARGE = "GC508"  # of an array
 SECOND = (3, 5, 4, 7)  # sizes at which a claim that is not proved for all is judged as well
 
@@ -109,21 +62,33 @@ class Sizes(NamedTuple):
     ties: bool = False
 
 
-class SymbolicSizes(OpenShapes):
-    """Sizes that are primes and, where the script computes with them, inputs of their names."""
+class OtherSizes(OpenShapes):
+    """Sizes to take in place of those that are chosen first, in turn."""
 
-    __slots__ = ("nodes", "primes", "sizes")
+    __slots__ = ("choice", "sizes")
     chosen = False
 
-    def __init__(self, primes: Sequence[int]) -> None:
-        self.primes = primes
+    def __init__(self, choice: Sequence[int] = SECOND) -> None:
+        self.choice = choice
         self.sizes: dict[str, int] = {}
+
+    def size(self, name: str, others: int) -> int:
+        return self.sizes.setdefault(name, self.choice[len(self.sizes) % len(self.choice)])
+
+
+class SymbolicSizes(OtherSizes):
+    """Sizes that are primes, and inputs of their names where the script computes with them."""
+
+    __slots__ = ("nodes",)
+
+    def __init__(self, primes: Sequence[int]) -> None:
+        super().__init__(primes)
         self.nodes: dict[Node, int] = {}
 
     def size(self, name: str, others: int) -> int:
-        if len(self.sizes) == len(self.primes):
+        if len(self.sizes) == len(self.choice):
             raise NoFormula("there are too many sizes")
-        return self.sizes.setdefault(name, self.primes[len(self.sizes)])
+        return super().size(name, others)
 
     def node(self, names: Names, name: str, size: int) -> Node:
         node = names.builder.leaf(name, ())
@@ -131,59 +96,26 @@ class SymbolicSizes(OpenShapes):
         self.nodes[node] = size
         return node
 
+    def number(self, names: Names, number: Any) -> Node:
+        """The symbol of a size that is read of an array; any other number is an input that nothing is known of."""
+        symbol = next((name for name, size in self.sizes.items() if size == number), f"size {number}")
+        known = names.leaves.get(symbol)
+        return self.node(names, symbol, number) if known is None else known.node
+
     def size_of(self, node: Any) -> int | None:
         return self.nodes.get(node) if not isinstance(node, tuple) else None
 
 
-class SecondSizes(OpenShapes):
-    """Other sizes than those that are chosen first."""
-
-    __slots__ = ("sizes",)
-    chosen = False
-
-    def __init__(self) -> None:
-        self.sizes: dict[str, int] = {}
-
-    def size(self, name: str, others: int) -> int:
-        return self.sizes.setdefault(name, SECOND[len(self.sizes) % len(SECOND)])
-
-
 def symbols_of(script: Script) -> dict[tuple[str, int], str]:
-    """The names that declarations have as sizes, by leaf and axis."""
-    found: dict[tuple[str, int], str] = {}
-    for one in script.statements:
-        if isinstance(one, Declare):
-            for axis, size in enumerate(one.shape or ()):
-                if isinstance(size, Name):
-                    found[one.name.id, axis] = size.id
-    return found
-
-
-def known_sizes(
-    lowered: Lowered, at: Mapping[str, Any], claims: Mapping[str, str] | None, limits: Limits
-) -> list[Sizes]:
-    """For each claim of a script what is known for all sizes; nothing where no size is open."""
-    symbols = symbols_of(lowered.script)
-    if not symbols:
-        return []
-    point = without_sizes(lowered.script, at)
-    names = list(dict.fromkeys(symbols.values()))
-    for larger, smaller in ((0, 1), (2, 3)):  # the second where arrays are too large with the first
-        try:
-            one, sizes = identities_at(lowered, point, claims, limits, PRIMES[larger])
-            other, _ = identities_at(lowered, point, claims, limits, PRIMES[smaller])
-            reasons, names = [unproved(*pair) for pair in zip(one, other, strict=True)], list(sizes)
-            ties = [not isinstance(found, str) and found.ties for found in one]
-            break
-        except (GradcliError, NoFormula) as problem:
-            reason = reason_of(problem, dict(zip(PRIMES[larger], names, strict=False)))
-            reasons, ties = [reason] * len(lowered.claims), [False] * len(lowered.claims)
-            if not (isinstance(problem, GradcliError) and problem.diagnostics[0].code == TOO_LARGE):
-                break
-    shapes = {name: leaf.node.shape for name, leaf in lowered.program.leaves.items()}
-    own = {name: shapes[leaf][axis] for (leaf, axis), name in symbols.items() if name in names}
-    chosen = len(point) == len(at)
-    return [Sizes(own, chosen, *pair) for pair in zip(reasons, ties, strict=True)] if own else []
+    """The open names that declarations have as sizes, by leaf and axis."""
+    fixed = assigned_names(script.statements)
+    return {
+        (one.name.id, axis): size.id
+        for one in script.statements
+        if isinstance(one, Declare)
+        for axis, size in enumerate(one.shape or ())
+        if isinstance(size, Name) and size.id not in fixed
+    }
 
 
 def without_sizes(script: Script, at: Mapping[str, Any]) -> dict[str, Any]:
@@ -193,210 +125,108 @@ def without_sizes(script: Script, at: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in at.items() if name not in sized}
 
 
-def unproved(one: Identity | str, other: Identity | str) -> str | None:
-    """Why two readings of a claim prove nothing for all sizes; None where they do."""
-    if isinstance(one, str) or isinstance(other, str):
-        return one if isinstance(one, str) else str(other)
-    if one.text != other.text:
-        return "the script is not the same at every size"
-    return None if one.holds() else "no identity of matrices proves it"
-
-
-def identities_at(
-    lowered: Lowered, at: Mapping[str, Any], claims: Mapping[str, str] | None, limits: Limits, primes: Sequence[int]
-) -> tuple[list[Identity | str], dict[str, int]]:
-    """The claims of a script in index notation, or why one has none, and the sizes that were open."""
-    shapes = SymbolicSizes(primes)
-    symbols = symbols_of(lowered.script)
-    values = dict(zip(dict.fromkeys(symbols.values()), primes, strict=False))
-    script = in_symbols(lowered.script, symbols, values)
-    trees = {leaf: in_symbols(parse(Source(text)), symbols, values) for leaf, text in (claims or {}).items()}
-    own = {one.name.id for one in script.statements if isinstance(one, FunctionDef)}
-    if not assigned_names(script.statements).keys().isdisjoint(values) or not own.isdisjoint(OF_SIZES):
-        raise NoFormula("it gives names of sizes a meaning of its own")
-    for one in script.statements:
-        if not isinstance(one, Assert) and (reason := why_not_uniform(one, own)):
-            raise NoFormula(reason)
-    asserted = {one: why_not_uniform(one, own) for one in script.statements if isinstance(one, Assert)}
-    claimed = {leaf: why_not_uniform(tree, own) for leaf, tree in trees.items()}
-    script.statements = tuple([one for one in script.statements if asserted.get(one) is None])  # type: ignore[call-overload]
-    texts = {leaf: unparse(tree) for leaf, tree in trees.items() if claimed[leaf] is None}
-    made = lower(script, at=at, wrt=lowered.wrt, limits=limits, claims=texts, shapes=shapes)
-    if shapes.sizes != {name: values[name] for name in shapes.sizes}:
-        raise NoFormula("some of its sizes are given")
-    names = {size: name for name, size in shapes.sizes.items()}
-    reasons, left = [*asserted.values(), *claimed.values()], iter(made.claims)
-    found = [identity_of(next(left), names) if reason is None else reason for reason in reasons]
+def known_sizes(
+    lowered: Lowered, at: Mapping[str, Any], claims: Mapping[str, str] | None, limits: Limits
+) -> list[Sizes]:
+    """For each claim of a script what is known for all sizes; nothing where no size is open."""
+    script, leaves = lowered.script, lowered.program.leaves
+    symbols = symbols_of(script)
+    if not symbols:
+        return []
+    point = without_sizes(script, at)
+    sizes = {name: leaves[leaf].node.shape[axis] for (leaf, axis), name in symbols.items()}
+    others = [one for one in script.statements if not isinstance(one, Assert)]
+    asserted = [one for one in script.statements if isinstance(one, Assert)]
+    parts: list[tuple[tuple[Statement, ...], dict[str, str]]] = [((*others, one), {}) for one in asserted]
+    parts += [(tuple(others), {leaf: text}) for leaf, text in (claims or {}).items()]
+    found: list[tuple[str | None, bool]] = []
+    for statements, claim in parts:
+        alone = copy(script)
+        alone.statements = statements
+        found.append(proved(alone, claim, point, limits))
     if len(found) != len(lowered.claims):
-        raise NoFormula("its claims stand in functions")
-    return found, shapes.sizes
+        found = [("its claims stand in functions", False)] * len(lowered.claims)
+    return [Sizes(sizes, len(point) == len(at), *one) for one in found]
 
 
-def identity_of(claim: Claim, symbols: Mapping[int, str]) -> Identity | str:
-    """A claim in index notation, or why it has none."""
+def proved(
+    script: Script, claims: Mapping[str, str], at: Mapping[str, Any], limits: Limits, place: int = 0
+) -> tuple[str | None, bool]:
+    """Why the one claim of a script is not proved for all sizes, None where it is; and whether ties are left out."""
+    own = {one.name.id for one in script.statements if isinstance(one, FunctionDef)}
+    for tree in (script, *[parse(Source(text)) for text in claims.values()]):
+        for node in nodes_of(tree):
+            if isinstance(node, Call) and not (node.function.id in own or is_uniform(node.function.id)):
+                return f"it calls `{node.function.id}`", False
+    both = [SymbolicSizes(PRIMES[place]), SymbolicSizes(PRIMES[place + 1])]
     try:
-        if claim.derivative is None or claim.derivative[0].shape:
-            return identity(claim.left, None, claim.right, symbols)
-        return identity(*claim.derivative, claim.right, symbols)
+        one, other = [read(script, claims, at, limits, shapes) for shapes in both]
     except NoFormula as problem:
-        return str(problem)
+        return str(problem), False
+    except GradcliError as problem:
+        (first, *_) = problem.diagnostics
+        if first.code == TOO_LARGE and place == 0:
+            return proved(script, claims, at, limits, 2)  # smaller primes
+        if first.code == "GC306":
+            return "a size decides what it computes", False
+        names = {size: name for shapes in both for name, size in shapes.sizes.items()}
+        message = re.sub(r"\b\d+\b", lambda found: names.get(int(found[0]), found[0]), first.message)
+        return f"it is refused where sizes differ: {message}", False
+    if one.text != other.text:
+        return "the script is not the same at every size", False
+    return None if one.holds() else "no identity of matrices proves it", one.ties
 
 
-def reason_of(problem: GradcliError | NoFormula, symbols: Mapping[int, str]) -> str:
-    """Why a script is not read at sizes that are symbols."""
-    if isinstance(problem, NoFormula):
-        return str(problem)
-    (first, *_) = problem.diagnostics
-    if first.code == "GC306":
-        return "a size decides what it computes"
-    return "it is refused where sizes differ: " + re.sub(
-        r"\b\d+\b", lambda found: symbols.get(int(found[0]), found[0]), first.message
-    )
+def is_uniform(function: str) -> bool:
+    """Whether a function of the library is defined alike at every size."""
+    return function in UNIFORM or (function in functions() and functions()[function].pointwise)
 
 
-# --- scripts that make the same graph at every size -----------------------------------------------------------------
+def read(
+    script: Script, claims: Mapping[str, str], at: Mapping[str, Any], limits: Limits, shapes: SymbolicSizes
+) -> Identity:
+    """The one claim of a script in index notation; raises NoFormula where it has none."""
+    (claim,) = lower(script, at=at, limits=limits, claims=claims, shapes=shapes).claims
+    names = {size: name for name, size in shapes.sizes.items()}
+    if claim.derivative is None or claim.derivative[0].shape:
+        return identity(claim.left, None, claim.right, names)
+    return identity(*claim.derivative, claim.right, names)
 
 
-def in_symbols(script: Script, symbols: Mapping[tuple[str, int], str], sizes: Mapping[str, int]) -> Script:
-    """The script with `len(b)` and `shape(A)[1]` as the symbols of these sizes, and those of `eye(n)` as numbers."""
-
-    def symbol(node: Syntax) -> str | None:
-        if isinstance(node, Name):
-            return node.id if node.id in sizes else None
-        if isinstance(node, Call) and node.function.id == "len" and len(node.args) == 1:
-            (arg,), axis = node.args, 0
-        elif isinstance(node, Subscript) and isinstance(node.value, Call) and node.value.function.id == "shape":
-            (arg, *_), (item, *_) = node.value.args, node.items
-            axis = item.ratio[0] if isinstance(item, Number) else -1
+def beyond(
+    outcome: Outcome, known: Sizes, elsewhere: Callable[[], tuple[Mapping[str, int], Outcome] | None]
+) -> Outcome:
+    """A verdict with what is known for other sizes; `elsewhere` are other sizes and the verdict there."""
+    if outcome.verdict not in STANDING:
+        return outcome
+    names, here = list(known.sizes), sizes_text(known.sizes)
+    sizes: dict[str, Any] = {"all": known.reason is None, "point": known.sizes}
+    message = outcome.message
+    if known.reason is None:
+        every = f"for all {' and '.join(filter(None, (', '.join(names[:-1]), names[-1])))}"
+        defined = ", wherever both sides are defined" if outcome.evidence.get("region") else ""
+        defined = ", wherever no comparison is a tie" if known.ties else defined
+        if outcome.verdict == "IMPRECISE":
+            message = f"{message}; right {every}"
         else:
-            return None
-        return symbols.get((arg.id, axis)) if isinstance(arg, Name) else None
-
-    def change(node: Syntax) -> Syntax | None:
-        if isinstance(node, FunctionDef):  # its parameters may have any name
-            return node
-        if isinstance(node, Call) and node.function.id in FILLED and all(map(symbol, node.args)):
-            made = copy(node)
-            numbers = [sizes[name] for arg in node.args if (name := symbol(arg))]
-            made.args = tuple([Number(str(size), (size, 1), node.span) for size in numbers])
-            return made
-        name = None if isinstance(node, Name) else symbol(node)
-        return None if name is None else Name(name, node.span)
-
-    return replaced(script, change)  # type: ignore[return-value]
-
-
-def why_not_uniform(tree: Syntax, own: set[str]) -> str | None:
-    """Why the graph of a part of a script may depend on sizes; `own` are the functions of the script."""
-    for node in nodes_of(tree):
-        if isinstance(node, FunctionDef) and node.rule:
-            return f"it has a rule for `{node.name.id}`"
-        if isinstance(node, Subscript) and not all(map(is_uniform_index, node.items)):
-            return "it reads part of an array"
-        if isinstance(node, Call):
-            name, library = node.function.id, functions()
-            pointwise = name in library and library[name].pointwise
-            filled = name in FILLED and all(isinstance(arg, Number) for arg in node.args)
-            if not (pointwise or filled or name in own or name in UNIFORM):
-                return f"it calls `{name}`"
-    return None
-
-
-def is_uniform_index(item: Syntax) -> bool:
-    """Whether an index means the same at every size: `0`, `:`, `::-1`, `1:-1`, `None`, and the order of an array."""
-    if isinstance(item, Slice):
-        lower, upper, step = [None if one is None else unparse(one) for one in (item.lower, item.upper, item.step)]
-        if step is not None:
-            return step == "-1" and lower is upper is None
-        return (lower is None or lower in FEW) and (upper is None or (upper[:1] == "-" and upper[1:] in FEW))
-    positions = isinstance(item, Call) and item.function.id == "argsort"
-    return positions or isinstance(item, NewAxis) or (isinstance(item, Number) and item.ratio[0] == 0)
-
-
-# --- what a verdict says of other sizes -----------------------------------------------------------------------------
-
-
-class OpenSizes:
-    """The claims of a script at other sizes than those of the point, in the order in which they are judged."""
-
-    def __init__(
-        self,
-        lowered: Lowered,
-        at: Mapping[str, Any],
-        claims: Mapping[str, str] | None,
-        limits: Limits,
-        claims_of: Callable[[Lowered], list[Subject]],
-        judged: Callable[[Subject], Outcome],
-    ) -> None:
-        self.lowered = lowered
-        self.at = at
-        self.claims = claims
-        self.limits = limits
-        self.claims_of = claims_of
-        self.judged = judged
-        self.known = iter(enumerate(known_sizes(lowered, at, claims, limits)))
-        self.second: tuple[dict[str, int], list[Subject]] | None = None
-
-    def beyond(self, outcome: Outcome) -> Outcome:
-        """The verdict on the next claim with what is known for other sizes."""
-        place, known = next(self.known, (0, None))
-        if known is None or outcome.verdict not in STANDING:
-            return outcome
-        every, here = f"for all {listed(list(known.sizes))}", sizes_text(known.sizes)
-        evidence: dict[str, Any] = {"all": known.reason is None, "point": known.sizes}
-        if known.reason is None and outcome.verdict == "IMPRECISE":
-            return with_sizes(outcome, evidence, f"{outcome.message}; right {every}")
-        if known.reason is None:
-            defined = ", wherever both sides are defined" if outcome.evidence.get("region") else ""
-            defined = ", wherever no comparison is a tie" if known.ties else defined
-            return with_sizes(outcome._replace(verdict="PROVED"), evidence, f"equal by algebra, {every}{defined}")
-        evidence["reason"] = known.reason
-        other = self.at_second_sizes(place)
-        if other is None or other.verdict not in (*STANDING, "DISAGREES"):
-            return with_sizes(outcome, evidence, f"{outcome.message}; for {here}, not proved for all: {known.reason}")
-        assert self.second is not None
-        there = sizes_text(self.second[0])
-        evidence["wrong" if other.verdict == "DISAGREES" else "beside"] = self.second[0]
-        if other.verdict != "DISAGREES":
-            message = f"{outcome.message}; for {here} and {there}, not proved for all: {known.reason}"
-        elif known.chosen:
-            return with_sizes(other, evidence, f"right for {here}, but for {there} {other.message}")
+            outcome, message = outcome._replace(verdict="PROVED"), f"equal by algebra, {every}{defined}"
+    else:
+        sizes["reason"] = known.reason
+        others, other = elsewhere() or ({}, outcome)
+        there = sizes_text(others)
+        if other.verdict == "DISAGREES":
+            sizes["wrong"] = others
+            if known.chosen:
+                outcome, message = other, f"right for {here}, but for {there} {other.message}"
+            else:
+                message = f"{message}; for {here}, but not for {there}"
         else:
-            message = f"{outcome.message}; for {here}, but not for {there}"
-        return with_sizes(outcome, evidence, message)
-
-    def at_second_sizes(self, place: int) -> Outcome | None:
-        """The verdict on a claim at the second set of sizes; None where the script cannot have them."""
-        try:
-            if self.second is None:
-                point, shapes = without_sizes(self.lowered.script, self.at), SecondSizes()
-                made = lower(
-                    self.lowered.script,
-                    at=point,
-                    wrt=self.lowered.wrt,
-                    limits=self.limits,
-                    claims=self.claims,
-                    shapes=shapes,
-                )
-                self.second = shapes.sizes, self.claims_of(made)
-            return self.judged(self.second[1][place])
-        except GradcliError:
-            return None
-
-
-def with_sizes(outcome: Outcome, sizes: Mapping[str, Any], message: str) -> Outcome:
-    """A verdict with another message, and what it says about sizes."""
+            if others and other.verdict in STANDING:
+                sizes["beside"], here = others, f"{here} and {there}"
+            message = f"{message}; for {here}, not proved for all: {known.reason}"
     return outcome._replace(message=message, evidence={**outcome.evidence, "sizes": sizes})
 
 
 def sizes_text(sizes: Mapping[str, int]) -> str:
     """Sizes in words: m = 2, n = 3."""
     return ", ".join([f"{name} = {size}" for name, size in sizes.items()])
-
-
-def listed(parts: Sequence[str]) -> str:
-    """A list in words."""
-    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
-
-
-__all__ = ["OpenSizes"]

@@ -6,7 +6,7 @@ everything else is a verdict.
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from itertools import pairwise
 from time import monotonic
@@ -37,11 +37,10 @@ from gradcli.lowering.lowered import Lowered
 from gradcli.points import read_point
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from gradcli.checks.all_sizes import OpenSizes
     from gradcli.checks.decide.boxes import Box
     from gradcli.checks.inline_results import Stated
     from gradcli.checks.oracle.oracle_client import Oracle
@@ -111,12 +110,12 @@ def check_script(
     outcomes: list[tuple[Subject, Outcome]] = []
     if ready.subjects:
         exact = Exact(oracle, [node for subject in ready.subjects for node in subject.nodes()], timeout, prove)
-        sizes = open_sizes(exact, ready, at, claims, limits_of(limits)) if prove and not settings.plane else None
+        beyond = at_other_sizes(exact, ready, at, claims, limits_of(limits))
         for subject in ready.subjects:
             exact.seconds = subject.settings.timeout
             subject, outcome = verdict_on(exact, subject, chosen, steps, ready.box, dodge)
-            if sizes is not None and subject.kind == "claim":
-                outcome = sizes.beyond(outcome)
+            if subject.kind == "claim" and (widened := next(beyond, None)):
+                outcome = widened(outcome)
             if beat is not None:
                 beat()
             outcomes.append((subject, outcome))
@@ -138,28 +137,37 @@ def room(name: str) -> Any:
     return import_module(f"gradcli.checks.{name}")
 
 
-def open_sizes(
+def at_other_sizes(
     exact: Exact,
     ready: Prepared,
     at: Mapping[str, Any] | Sequence[str],
     claims: Mapping[str, str] | None,
     limits: Limits,
-) -> OpenSizes | None:
-    """What is known of the claims of a script for other sizes than those of the point, where it declares any arrays."""
-    lowered = ready.lowered
-    if not lowered.claims or not any(getattr(one, "shape", None) for one in lowered.script.statements):
-        return None
-    from gradcli.checks.all_sizes import OpenSizes
+) -> Iterator[Callable[[Outcome], Outcome]]:
+    """For each claim what adds to its verdict what is known for other sizes; nothing where no size is open."""
+    lowered, settings = ready.lowered, ready.settings
+    declared = any(getattr(one, "shape", None) for one in lowered.script.statements)
+    if not (lowered.claims and declared and exact.proving) or settings.plane:
+        return
+    all_sizes, (point, _) = room("all_sizes"), read_point(at, limits)
 
-    def claims_of(other: Lowered) -> list[Subject]:
-        values = place(other, ready.settings, {})
-        assert values is not None  # no value is complex that was not before
-        return [one for one in subjects(other, values, ready.settings) if one.kind == "claim"]
+    @cache
+    def second() -> tuple[dict[str, int], list[Subject]]:
+        shapes, values = all_sizes.OtherSizes(), all_sizes.without_sizes(lowered.script, point)
+        other = lower(lowered.script, at=values, wrt=lowered.wrt, limits=limits, claims=claims, shapes=shapes)
+        sampled = place(other, settings, {})
+        assert sampled is not None  # no value is complex that was not before
+        return shapes.sizes, [one for one in subjects(other, sampled, settings) if one.kind == "claim"]
 
-    def judged(one: Subject) -> Outcome:
-        return verdict_on(exact.beside(one.nodes()), one)[1]
+    def elsewhere(i: int) -> tuple[dict[str, int], Outcome] | None:
+        try:
+            sizes, others = second()
+            return sizes, verdict_on(exact.beside(others[i].nodes()), others[i])[1]
+        except GradcliError:  # the script cannot have these sizes
+            return None
 
-    return OpenSizes(lowered, read_point(at, limits)[0], claims, limits, claims_of, judged)
+    for i, known in enumerate(all_sizes.known_sizes(lowered, point, claims, limits)):
+        yield partial(all_sizes.beyond, known=known, elsewhere=partial(elsewhere, i))
 
 
 def verdict_on(

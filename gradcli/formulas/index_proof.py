@@ -94,12 +94,19 @@ class SymbolicNames(Names):
             self.axes[size] = str(size) if size in self.near else key(self.in_sizes(Fraction(size)))
         return super().index(size)
 
+    def at_every_size(self, start: int, count: int, whole: int) -> bool:
+        """Whether a slice has so many entries at every size: x[:3] has fewer where x is shorter."""
+        fixed = whole < min(self.near, default=whole + 1)
+        return fixed or count in (whole, *self.near) or (start, count) == (0, 1)
+
     def in_symbols(self, text: str) -> str:
         """A text that contains sizes, with their symbols."""
         return re.sub(r"(?<![#\d])\d+", lambda found: self.near.get(int(found[0]), found[0]), text)
 
     def repeated(self, term: Term, index: Index) -> Term:
-        (size,) = self.in_sizes(Fraction(index.size)) or (Term(Fraction(0), (), ()),)
+        size, *more = self.in_sizes(Fraction(index.size)) or (Term(Fraction(0), (), ()),)
+        if more:
+            raise NoFormula("it computes with the size of part of an array")
         return merged(term.coefficient * size.coefficient, (*term.factors, *size.factors), term.bound)
 
     def in_sizes(self, value: Fraction) -> Sum:
@@ -498,7 +505,9 @@ class SymbolicReader(Reader):
                 return (yield from self._triangle(x.args[0].args[0], at, axis, True))
         if is_diagonal(node):
             return (yield x.args[0], (at[0], at[0]))
-        parts = zip(at, node.params["start"], node.params["step"], node.shape, x.shape, strict=True)
+        parts = [*zip(at, node.params["start"], node.params["step"], node.shape, x.shape, strict=True)]
+        if not all(self.names.at_every_size(start, count, whole) for _, start, _, count, whole in parts):
+            raise NoFormula("it reads part of an array")
         return (yield x, tuple([self._part(*one) for one in parts]))
 
     def _unslice(self, node: Node, at: At) -> Rule:

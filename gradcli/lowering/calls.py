@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 MOST_ECHOED = 40  # characters of an argument that a proposal repeats
 COMPLEX = "z"  # the parameter of a declared function that takes complex numbers too
 SEVERAL = "arrays"  # the parameter of a declared function that takes several operands in brackets
+FILLED = ("eye", "ones", "zeros")  # functions whose sizes may be symbols
 
 # PyTorch's names of parameters, where the function has NumPy's.
 TORCH_KEYWORDS = {
@@ -91,7 +92,8 @@ def bind(
         if parameter in static:
             if isinstance(value, Node) and value.constant == "inf":  # the order of a norm
                 return float("inf")
-            return lowerer.static(value, span)
+            size = lowerer.open_shapes.size_of(value) if name in FILLED else None
+            return lowerer.static(value, span) if size is None else size
         if value is None or isinstance(value, str):
             raise error("GC309", f"`{parameter}` of {name} is a number, not {value!r}", span)
         if isinstance(value, ScriptList) and parameter == SEVERAL:
@@ -164,7 +166,7 @@ def result_value(lowerer: Lowerer, result: Any) -> Any:
         return lowerer.builder.lifted(result)
     if hasattr(result, "make"):  # an array that is made when the program runs
         return lowerer.builder.array(result.key, result, Type("float", result.shape))
-    return lowerer.builder.constant(result)
+    return lowerer.open_shapes.number(lowerer, result)
 
 
 def load(lowerer: Lowerer, args: Sequence[Any], keywords: Mapping[str, Any], syntax: Call) -> Node:

@@ -59,6 +59,10 @@ class OpenShapes:
         """The node of a symbol that the script computes with."""
         return names.builder.constant(size)
 
+    def number(self, names: Names, number: Any) -> Node:
+        """The node of a number that a function returned, such as the size of an array."""
+        return names.builder.constant(number)
+
     def size_of(self, node: Any) -> int | None:
         """The size for a node, if it is that of a symbol and not a constant."""
         return None
