@@ -44,7 +44,6 @@ MOST_NODES = 40_000  # of a graph that is sent to the oracle
 LONGEST = 86_400.0  # seconds; the system cannot wait for an infinite time
 MOST_MEMORY = 200  # MiB; a process that holds more is replaced before the next script, for 0.15 s
 MOST_PROGRAMS = 4000  # the same, also where the system does not say how much memory a process holds
-FRESH = {"memory": "it has no memory left", "used": "SymPy has worked in it before"}  # what a fresh process may answer
 ENVIRONMENT = {"SYMPY_GROUND_TYPES": "python", "PYTHONHASHSEED": "0"}
 
 
@@ -275,8 +274,8 @@ class Oracle:
         self._answered = True
         if answer.pop("number") != self._number:
             raise Lost("its answers are out of step with its questions")
-        if answer.get("problem") in FRESH:
-            raise Lost(FRESH[answer["problem"]])
+        if answer.get("problem") == "memory":
+            raise Lost("it has no memory left")
         return answer
 
 

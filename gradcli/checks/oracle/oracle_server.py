@@ -78,7 +78,7 @@ class Session:
         except MemoryError as reason:  # what is left hangs on what was done before: a fresh process may have enough
             return _problem("memory", reason)
         except Exception as reason:  # a rule or a library that could not go on: said, and the process lives
-            return _problem(getattr(reason, "problem", "unsupported"), f"{type(reason).__name__}: {reason}")
+            return _problem("unsupported", f"{type(reason).__name__}: {reason}")
 
     def on_load(self, flat: Any) -> Answer:
         """The program that the next questions are about."""

@@ -1,4 +1,4 @@
-"""SymPy's derivative of one entry of a program's gradient: a witness beside the others, which decides nothing.
+"""SymPy's derivative of one entry of a program's gradient, a witness that decides nothing; and shorter formulas.
 
 SymPy expressions are built entry by entry from the `symbolic` rules of the primitives, with constructors, never from
 text. Branches are decided at the point before SymPy differentiates; it evaluates its derivative with its own numbers.
@@ -12,13 +12,13 @@ import math
 import sys
 from contextlib import contextmanager
 from fractions import Fraction
-from random import seed
 from types import NoneType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import sympy
 from flint import arb
 from sympy.core.cache import clear_cache
+from sympy.core.random import seed
 from sympy.core.symbol import Dummy
 from sympy.functions.elementary.hyperbolic import HyperbolicFunction
 from sympy.functions.elementary.trigonometric import TrigonometricFunction
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
     Answer = dict[str, Any]
 
+MOST_CALLS = 1_000_000  # of Python functions for a derivative
+MOST_FOR_A_TEXT = 200_000  # for one shorter formula
 MOST_SYMBOLS = 16  # entries of leaves; others are constants
 MOST_WORK = 4_000  # operations on single entries of a program
 MOST_OPERATIONS = 2_000  # of an expression written out; SymPy copies what is shared
@@ -51,77 +53,47 @@ NOT_REAL = (
     "DiracDelta", "Derivative", "Subs", "Integral", "Piecewise", "ImaginaryUnit", "NaN", "ComplexInfinity", "Infinity",
     "NegativeInfinity", "Heaviside",
 )  # fmt: skip
-
-
-# --- the budgets --------------------------------------------------------------------------------------------------
-
-NEAR = 0.8  # of a budget: with so many calls, the tables that SymPy keeps could decide
 FIRST_DUMMY = 10**7  # beyond the random numbers that SymPy begins with
 IMPORTING = "<frozen importlib._bootstrap>"
 
 
-class UsedBefore(Exception):
-    """The budget may end earlier or later in a process in which SymPy has worked before."""
-
-    problem = "used"
-
-
 class _Ended(BaseException):
-    """The budget is over; no handler of SymPy's for errors may stop it."""
+    """The limit is reached; no handler of SymPy's for errors may stop it."""
 
 
-class CallBudget:
-    """The calls that SymPy may make for one question; `used` once it has made any, `count` those of the last one.
+@contextmanager
+def limited(most: int) -> Iterator[list[int]]:
+    """Run what is inside with at most so many calls of Python functions; raises Unsupported over it.
 
-    Imports do not count, and SymPy's caches are emptied first, so that a question takes the same calls whatever was
-    asked before, but for the few tables that SymPy keeps. Where these could decide, `UsedBefore` asks for a process in
-    which SymPy has done nothing yet.
+    Yields their count. Imports do not count, and SymPy's caches are emptied first, so that a question takes the same
+    calls whatever was asked before, but for a few tables that SymPy keeps.
     """
+    clear_cache()
+    Dummy._base_dummy_index, Dummy._count = FIRST_DUMMY, 0
+    seed(0)  # SymPy asks its assumptions in a shuffled order
+    count, depth = [0], 0
 
-    def __init__(self, most: int) -> None:
-        self.most = most
-        self.used = False
-        self.count = 0
+    def profile(frame: FrameType, event: str, argument: Any) -> None:
+        nonlocal depth
+        if event == "call" or (depth and event == "return"):
+            code = frame.f_code
+            if code.co_filename == IMPORTING:
+                depth += (code.co_name == "_find_and_load") * (1 if event == "call" else -1)
+            elif not depth:
+                count[0] += 1
+                if count[0] > most:
+                    raise _Ended
 
-    @contextmanager
-    def counted(self) -> Iterator[None]:
-        """Run what is inside within the budget; raises Unsupported over it, UsedBefore near it in a used process."""
-        clear_cache()
-        Dummy._base_dummy_index, Dummy._count = FIRST_DUMMY, 0
-        seed(0)  # SymPy asks its assumptions in a shuffled order
-        self.count = depth = 0
-
-        def profile(frame: FrameType, event: str, argument: Any) -> None:
-            nonlocal depth
-            if event == "call":
-                code = frame.f_code
-                if code.co_filename == IMPORTING:
-                    depth += code.co_name == "_find_and_load"
-                elif not depth:
-                    self.count += 1
-                    if self.count > self.most:
-                        raise _Ended
-            elif event == "return" and depth:
-                code = frame.f_code
-                depth -= code.co_filename == IMPORTING and code.co_name == "_find_and_load"
-
-        used, self.used = self.used, True
-        before = sys.getprofile()
-        try:
-            sys.setprofile(profile)
-            yield
-        except _Ended:
-            pass
-        finally:
-            sys.setprofile(before)
-            if used and self.count > NEAR * self.most:
-                raise UsedBefore
-            if self.count > self.most:
-                raise Unsupported(f"SymPy needs more than {self.most:,} calls") from None
-
-
-DERIVATION = CallBudget(1_000_000)
-PROPOSAL = CallBudget(200_000)  # of one shorter formula
+    before = sys.getprofile()
+    try:
+        sys.setprofile(profile)
+        yield count
+    except _Ended:
+        pass
+    finally:
+        sys.setprofile(before)
+        if count[0] > most:
+            raise Unsupported(f"SymPy needs more than {most:,} calls") from None
 
 
 # --- derivatives --------------------------------------------------------------------------------------------------
@@ -139,10 +111,11 @@ class SympyField(SymbolicField):
         self.ties: list[Any] = []  # expressions that decided a branch and are 0 at the point
         self.sp = SimpleNamespace(**vars(sympy), sign_at_point=self.sign)  # what `symbolic` rules call `sp`
 
-    def symbol(self, name: str, value: Any) -> Any:
-        """The symbol of a name, and its value at the point: a number of Python or of SymPy."""
+    def symbol(self, name: str, value: Any = None) -> Any:
+        """The symbol of a name, and its value at the point if it has one: a float or a number of SymPy."""
         made = sympy.Symbol(name, real=True)
-        self.values[made] = self.datum(value) if isinstance(value, float) else value
+        if value is not None:
+            self.values[made] = self.datum(value) if isinstance(value, float) else value
         return made
 
     def value_of(self, expression: Any, digits: int = DIGITS) -> Any:
@@ -155,7 +128,16 @@ class SympyField(SymbolicField):
             raise Undecided("SymPy's digits are not certain")
         return fine
 
-    # --- entries ------------------------------------------------------------------------------------------
+    def sign(self, x: Any) -> int:
+        """The sign of an expression at the point; raises Undecided where its digits do not decide."""
+        exact = exactly(x).xreplace(self.values)
+        value = exact if exact.is_Rational else self.value_of(x)
+        if value == 0:
+            self.ties.append(x)
+        return int(bool(value > 0)) - int(bool(value < 0))
+
+    def held(self, name: str, x: Any) -> Any:
+        return self.symbol(name, self.value_of(x, 2 * DIGITS))
 
     def constant(self, value: Any) -> Any:
         if isinstance(value, str):
@@ -171,29 +153,11 @@ class SympyField(SymbolicField):
             return self.constant(value)
         return self.number(Fraction(value)) if math.isfinite(value) else sympy.nan
 
-    def total(self, xs: Any) -> Any:
-        parts = list(xs)
-        failed = next((x for x in parts if isinstance(x, Failure)), None)
-        return sympy.Add(*parts) if failed is None else failed
-
     def sqrt(self, x: Any) -> Any:
         return x if isinstance(x, Failure) else sympy.sqrt(x)
 
     def log(self, x: Any) -> Any:
         return x if isinstance(x, Failure) else sympy.log(x)
-
-    def held(self, name: str, x: Any) -> Any:
-        return self.symbol(name, self.value_of(x, 2 * DIGITS))
-
-    # --- operations ---------------------------------------------------------------------------------------
-
-    def sign(self, x: Any) -> int:
-        """The sign of an expression at the point; raises Undecided where its digits do not decide."""
-        exact = exactly(x).xreplace(self.values)
-        value = exact if exact.is_Rational else self.value_of(x)
-        if value == 0:
-            self.ties.append(x)
-        return int(bool(value > 0)) - int(bool(value < 0))
 
     def accepted(self, node: Node, made: Any, operands: Sequence[Any]) -> Any:
         if not isinstance(made, (bool, int, Failure, NoneType)) and tree_size(made) > MOST_OPERATIONS:
@@ -201,51 +165,42 @@ class SympyField(SymbolicField):
         return super().accepted(node, made, operands)
 
 
-@DERIVATION.counted()
 def derivative(output: Node, target: Node, entry: int, point: Point) -> Answer:
     """SymPy's derivative of a scalar node by one entry of another: its `digits`, `value` and, if short, `formula`.
 
-    Raises Unsupported where SymPy has no rule or is over the budget; Undecided or Undefined where there is no number.
+    Raises Unsupported where SymPy has no rule or is over the limit; Undecided or Undefined where there is no number.
     """
-    field = SympyField(hold=True)
-    leaves: dict[str, Entries] = {}
-    used = 1
     order = reachable([output])
     if (work := work_of(order)) > MOST_WORK:
         raise Unsupported(f"about {work:,} operations on entries, more than {MOST_WORK:,}")
-    for node in order:
-        if node.primitive is LEAF:
-            name = node.params["name"]
-            free = used + node.type.size <= MOST_SYMBOLS
-            used += node.type.size if free else 0
-            chosen = range(node.type.size) if free else (entry,) if node is target else ()
-            leaves[name] = of_leaf(field, name, point[name], chosen)
-    if target.primitive is LEAF:
-        fixed = {target: leaves[target.params["name"]]}
-    else:
-        values = Reading(field, leaves)[target].flat
-        flat = [field.symbol(f"value{position(i, target.type.shape)}", field.value_of(x)) for i, x in enumerate(values)]
-        fixed = {target: Entries(flat, target.type.shape)}
-    symbol = fixed[target].flat[entry]
-    value = accepted(Reading(field, leaves, fixed)[output].flat[0])
-    field.value_of(value)  # where there is no real value, a formula of its derivative means nothing
-    found = sympy.diff(value, symbol)
-    if any(symbol in exactly(tie).free_symbols for tie in field.ties):
-        raise Undecided("branches meet at the point")
-    slope = field.value_of(accepted(found))
-    with ball_numbers.precision(ball_numbers.START_BITS):
-        digits = ball_numbers.digits(arb(str(slope)))
-    return {"digits": digits, "value": float(slope), "formula": text(found)}
-
-
-def of_leaf(field: SympyField, name: str, given: tuple[Sequence[Any], Sequence[int]], chosen: Sequence[int]) -> Entries:
-    """Symbols for the chosen entries of a leaf, exact constants for the others."""
-    values, shape = given
-    flat = [
-        field.symbol(name + position(i, tuple(shape)), float(x)) if i in chosen else field.datum(float(x))
-        for i, x in enumerate(values)
-    ]
-    return Entries(flat, shape)
+    with limited(MOST_CALLS):
+        field = SympyField(hold=True)
+        leaves: dict[str, Entries] = {}
+        for node in [one for one in order if one.primitive is LEAF]:
+            name, (values, shape) = node.params["name"], point[node.params["name"]]
+            free = len(field.values) + len(values) < MOST_SYMBOLS
+            flat = [
+                field.symbol(name + position(i, shape), float(x))
+                if free or (node is target and i == entry)
+                else field.datum(float(x))
+                for i, x in enumerate(values)
+            ]
+            leaves[name] = Entries(flat, shape)
+        inputs = leaves.get(target.params["name"]) if target.primitive is LEAF else None
+        if inputs is None:
+            found = enumerate(Reading(field, leaves)[target].flat)
+            flat = [field.symbol(f"value{position(i, target.shape)}", field.value_of(x)) for i, x in found]
+            inputs = Entries(flat, target.shape)
+        symbol = inputs.flat[entry]
+        value = accepted(Reading(field, leaves, {target: inputs})[output].flat[0])
+        field.value_of(value)  # where there is no real value, a formula of its derivative means nothing
+        formula = sympy.diff(value, symbol)
+        if any(symbol in exactly(tie).free_symbols for tie in field.ties):
+            raise Undecided("branches meet at the point")
+        slope = field.value_of(accepted(formula))
+        with ball_numbers.precision(ball_numbers.START_BITS):
+            digits = ball_numbers.digits(arb(str(slope)))
+        return {"digits": digits, "value": float(slope), "formula": text(formula)}
 
 
 def exactly(x: Any) -> Any:
@@ -258,8 +213,6 @@ def exactly(x: Any) -> Any:
 def accepted(found: Any) -> Any:
     """The expression of an entry; raises what is wrong with it."""
     expression = exactly(found)
-    if tree_size(expression) > MOST_OPERATIONS:
-        raise Unsupported(f"more than {MOST_OPERATIONS:,} operations in SymPy")
     for part in sympy.preorder_traversal(expression):
         if type(part).__name__ in NOT_REAL:
             raise Unsupported(f"SymPy's {type(part).__name__}")
@@ -298,13 +251,6 @@ MARK = 0xE000  # a private character
 NAMES = {"Abs": "abs", "Max": "maximum", "Min": "minimum", "loggamma": "lgamma", "besselj": "jn", "besseli": "iv"}
 
 
-class SmoothField(SympyField):
-    """SymPy expressions of a formula that has no branches."""
-
-    def sign(self, x: Any) -> int:
-        raise Unsupported("a formula with branches")
-
-
 class ScriptPrinter(StrPrinter):  # type: ignore[misc]  # SymPy has no types
     """SymPy expressions in the script language."""
 
@@ -323,24 +269,22 @@ class ScriptPrinter(StrPrinter):  # type: ignore[misc]  # SymPy has no types
 
 
 def proposals(node: Node, style: str) -> list[str]:
-    """Texts for a scalar node on scalar leaves; raises Unsupported where it has branches or no expression."""
-    field = SmoothField(hold=False)
+    """Texts for a scalar node on scalar leaves; raises Unsupported or Undecided where it has none, or has branches."""
+    field = SympyField(hold=False)
     names = sorted({leaf.params["name"] for leaf in reachable([node]) if leaf.primitive is LEAF}, key=str.casefold)
     marks = {name: chr(MARK + place) for place, name in enumerate(names)}  # SymPy sorts symbols by their texts
-    leaves = {name: Entries([field.symbol(mark + name, 0)], ()) for name, mark in marks.items()}
-    with PROPOSAL.counted():
+    leaves = {name: Entries([field.symbol(mark + name)], ()) for name, mark in marks.items()}
+    with limited(MOST_FOR_A_TEXT):
         expression = accepted(Reading(field, leaves)[node].flat[0])
     without_marks = dict.fromkeys(map(ord, marks.values()))
     found: list[str] = []
     for way in ways(expression, style):
         try:
-            with PROPOSAL.counted():
-                text = ScriptPrinter().doprint(way(expression)).translate(without_marks)
+            with limited(MOST_FOR_A_TEXT):
+                found.append(ScriptPrinter().doprint(way(expression)).translate(without_marks))
         except (Unsupported, ArithmeticError, ValueError, TypeError, AttributeError, NotImplementedError):
             continue  # SymPy raises what it likes: one proposal fewer
-        if text not in found:
-            found.append(text)
-    return found
+    return list(dict.fromkeys(found))
 
 
 def ways(expression: Any, style: str) -> Iterator[Callable[[Any], Any]]:
