@@ -20,9 +20,9 @@ from gradcli.checks.decide.floats import read_value
 from gradcli.checks.decide.refutation import blaming
 from gradcli.checks.decide.verdict import judge, unanswered
 from gradcli.checks.expectations import check_ids, expected_error, settled, suppressed
-from gradcli.checks.formatting import plain, point_text
+from gradcli.checks.formatting import plain
 from gradcli.checks.oracle import oracle_client
-from gradcli.checks.oracle.oracle_client import Exact, leaf_names
+from gradcli.checks.oracle.oracle_client import Exact
 from gradcli.checks.report import Check, Report, timed
 from gradcli.checks.subjects import Settings, Subject, subjects
 from gradcli.diagnostics import Diagnostic, GradcliError, error, visible
@@ -190,12 +190,11 @@ def verdict_on(
         if box:
             outcome = room("decide.boxes").on_box(exact, subject, outcome, box, judged)
     except oracle_client.NoAnswer as reason:
-        outcome = unanswered(reason)
-    names = leaf_names([node for node in (subject.output, subject.left, subject.judged) if node is not None])
-    evidence = {"at": plain(point_text(subject.values, names)), "seed": settings.seed, **outcome.evidence}
+        outcome = unanswered(exact, subject, reason)
     if steps or witnesses:
-        evidence |= plain(room("witnesses").shown(exact, subject, outcome, witnesses, steps))
-    return subject, outcome._replace(evidence=evidence)
+        tables = plain(room("witnesses").shown(exact, subject, outcome, witnesses, steps))
+        outcome = outcome._replace(evidence=outcome.evidence | tables)
+    return subject, outcome
 
 
 class Prepared(NamedTuple):

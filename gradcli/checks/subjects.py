@@ -164,7 +164,7 @@ def subjects(lowered: Lowered, values: Mapping[str, Floats], settings: Settings)
     taken = taken_names(lowered)
     for subject in found:
         subject.names, subject.taken = lowered.names, taken
-        subject.surfaces = [] if subject.output is None else surfaces(subject.output)
+        subject.surfaces = [] if subject.output is None or settings.plane else surfaces(subject.output)
         own = settings if subject.rtol is None else settings._replace(rtol=subject.rtol)
         subject.settings = own.at_lines(lowered, subject.place)
         subject.rtol = subject.settings.rtol

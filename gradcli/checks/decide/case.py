@@ -6,7 +6,6 @@ are judged. The nodes of a gradient, a claim and a rule hold dL/dx - i*dL/dy, wh
 
 from __future__ import annotations
 
-import re
 from functools import cached_property
 from itertools import islice, repeat, zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,9 +14,8 @@ import numpy as np
 
 from gradcli.checks.decide import sample_points
 from gradcli.checks.decide.floats import evaluated, evaluator
-from gradcli.checks.formatting import node_text, point_text, position, shortened_list
+from gradcli.checks.formatting import point_text, position
 from gradcli.checks.oracle.oracle_client import leaf_names
-from gradcli.diagnostics import Diagnostic
 from gradcli.graph.node import reachable
 
 if TYPE_CHECKING:
@@ -25,21 +23,18 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from gradcli.checks.decide.floats import Floats, Values
     from gradcli.checks.oracle.oracle_client import Exact
     from gradcli.checks.subjects import Subject
+    from gradcli.diagnostics import Diagnostic
     from gradcli.graph.domain import Interval
     from gradcli.graph.node import Node
 
-    Floats = NDArray[np.floating[Any]]
-    Values = Mapping[str, Floats]
     Evidence = dict[str, Any]
     Answer = Mapping[str, Any]
 
 RIGHT = frozenset("=~")  # relations of an exact to a claimed entry: equal, or within the tolerance
 OPEN = "?"  # the relation that is not decided
-FAR = 1e-6  # a float value so far from the enclosed one is that of another function
-CONVENTION = "dL/dx + i*dL/dy of the real part L; a claim states dL/dx - i*dL/dy, the derivative f'(z)"
-NAMELESS = re.compile(r"~(carry|row|fixed|index)\d")  # what the turns of a loop read, which has no name in the script
 
 
 class Outcome(NamedTuple):
@@ -55,47 +50,38 @@ class Outcome(NamedTuple):
 class Case:
     """One subject, the point, the oracle, and what has been found out so far.
 
-    `given` is the comparison of the exact side with what is judged at the point, as the oracle answers it, `nearby` are
-    those at other points, and `evidence` is shown with the verdict, whatever it is.
+    `given` is the comparison of the exact side with what is judged at the point, as the oracle answers it, and `nearby`
+    are those at other points. `tried`, `digits`, `proof` and `quality` are shown with the verdict, whatever it is.
     """
 
     def __init__(self, exact: Exact, subject: Subject) -> None:
         self.exact = exact
         self.subject = subject
         self.seed = subject.settings.seed or 0
-        self.samples = subject.settings.samples
         self.dtype = subject.settings.dtype
-        self.plane = self.dtype == "complex128"
-        self.backend = subject.settings.backend
+        self.plane = subject.settings.plane
         self.values = subject.values
         self.output: Any = subject.output  # None, as the target, of an equality
         self.target: Any = subject.target
         self.own_leaf: str | None = getattr(subject.target, "name", None)  # None where the target is no leaf
         self.target_name: str = self.own_leaf or subject.text  # as reports have it
         self.role = "the gradient" if subject.kind == "gradient" else "the claim"
-        self.oracle = "balls" if self.output is None else "series"  # which encloses the exact side
-        self.tried: dict[str, str] = {}  # oracle -> what came of it
-        self.evidence: Evidence = {"oracles": self.tried}
-        if self.plane:
-            self.evidence["convention"] = CONVENTION
-        if subject.note:
-            self.evidence["subject"] = subject.note
-        self.surfaces = [] if self.plane else subject.surfaces  # on which a real output is not smooth
+        # the nodes that are compared or differentiated: of an equality the left and the right side
+        self.sides = [node for node in (subject.output, subject.left, subject.judged) if node is not None]
+        self.number = any(not leaf_names([node]) for node in (subject.judged, subject.left) if node is not None)
         self.independent = self.output is not None and self.target not in reachable([self.output])
+        self.oracle = "balls" if self.output is None else "series"  # which encloses the exact side
         self.given: Any = None
         self.nearby: list[tuple[Values, Answer]] = []
         self.at_tie = False  # a comparison, or the place of a largest entry, is a tie at the point
         self.smooth_tie = False  # a tie across which the value is smooth, with the judged slope
         self.holomorphic: bool | None = None  # at a complex point
-        self._floats: dict[tuple[Node, ...], Callable[[Values], list[Floats]]] = {}
-        both = [node for node in (subject.judged, subject.left) if node is not None]
-        self.number = any(not leaf_names([node]) for node in both)
-
-    @property
-    def sides(self) -> list[Node]:
-        """The nodes that are compared or differentiated: of an equality the left and the right side."""
-        subject = self.subject
-        return [node for node in (subject.output, subject.left, subject.judged) if node is not None]
+        self.tried: dict[str, str] = {}  # oracle -> what came of it
+        self.digits: list[Any] = []  # of the value
+        self.agree = False  # both sides of a derivative do, at all points
+        self.proof: Answer = {}  # that both sides are equal
+        self.not_proved: str | None = None  # why there is no proof, where one was tried
+        self.quality: Evidence = {}  # of the floats
 
     @property
     def compared(self) -> list[tuple[Values, Answer]]:
@@ -107,71 +93,13 @@ class Case:
         """The domain of the checked leaf, which alone has one."""
         return {} if self.own_leaf is None else {self.own_leaf: self.subject.domain}
 
-    # --- the value itself ---------------------------------------------------------------------------------
-
-    def infinite_leaf(self) -> Outcome | None:
-        """UNDEFINED where a leaf holds what is not a finite number."""
-        names = leaf_names(self.sides)
-        for name in self.values:
-            if name in names and not np.isfinite(self.values[name]).all():
-                return Outcome("UNDEFINED", f"{name} holds a value that is not a finite number", {"leaf": name})
-        return None
+    # --- exact values -------------------------------------------------------------------------------------------
 
     def enclosed(self, nodes: Sequence[Node], values: Values | None = None) -> Answer:
         """Enclosures of nodes, at the point unless another one is given; a problem at a complex one."""
         if self.plane:
             return {"problem": "unsupported", "reason": "a complex point"}
         return self.exact.values(nodes, self.values if values is None else values)
-
-    def value(self, nodes: Sequence[Node], answer: Answer | None = None) -> Outcome | None:
-        """UNDEFINED or INCONCLUSIVE where nodes have no value at the point, by floats if no oracle can read them.
-
-        None where they have one, whose digits become evidence. `answer` holds enclosures that are known already.
-        """
-        answer = self.enclosed(nodes) if answer is None else answer
-        entries = [entry for row in answer.get("entries", ()) for entry in row]
-        failed = [entry for entry in entries if "failure" in entry]
-        for entry in failed:
-            if entry["failure"] == "undefined":
-                return self.undefined(entry)
-        if not failed and "problem" not in answer:
-            self.evidence["value"] = shortened_list([entry["digits"] for entry in entries if "digits" in entry])
-            return None
-        reason = self.tried["balls"] = failed[0]["reason"] if failed else answer["reason"]
-        if all(np.isfinite(x).all() for x in self.doubles(nodes)):
-            return None
-        if failed:
-            return Outcome("INCONCLUSIVE", f"the value is out of range: {reason}", {})
-        return Outcome("UNDEFINED", "the value is not a finite number here", {"basis": "numerical"})
-
-    def undefined(self, entry: Answer) -> Outcome:
-        """UNDEFINED, with the node that fails."""
-        node = entry.get("node")
-        for at in entry.get("inside", ()):  # in a turn of a loop
-            node = node and node.params["body"].steps[at]
-        reason = entry["reason"]
-        message = f"{'no' if self.plane else 'not a real'} number here: {reason}"
-        if node is None:
-            return Outcome("UNDEFINED", message, {"reason": reason})
-        text = node_text(node)
-        if NAMELESS.search(text):
-            text = node.primitive.name
-        note = Diagnostic("GC401", reason, node.span, severity="warning")
-        return Outcome("UNDEFINED", message, {"reason": reason, "node": text.replace("~", "")}, (note,))
-
-    def of_another_function(self, entry: Answer) -> Outcome | None:
-        """INCONCLUSIVE where floats compute another function of complex numbers than the enclosures do."""
-        true = entry.get("value")
-        if not self.plane or true is None:
-            return None
-        real = float(self.doubles([self.output])[0].real)
-        if not np.isfinite(real) or abs(real - true) <= FAR * (1 + abs(true)):
-            return None
-        message = f"the real part is {real!r} in floats and {true!r} in ball arithmetic: "
-        message += "an operation has no single meaning for complex numbers, or rounding decides a branch"
-        return Outcome("INCONCLUSIVE", message, {})
-
-    # --- the derivative, and other points ---------------------------------------------------------------------
 
     @cached_property
     def name(self) -> dict[str, Any] | None:
@@ -189,22 +117,25 @@ class Case:
         """What is judged against the derivative, or the left side, at some points, to the tolerance of the subject."""
         subject = self.subject
         about = {"left": subject.left, "plane": self.plane, "rtol": subject.rtol, "rounding": subject.rounding}
-        return self.exact.compare(subject.judged, places, **{"name": self.name, **about, **question})
+        return self.exact.compare(subject.judged, places, name=self.name, **about, **question)
+
+    # --- floats -------------------------------------------------------------------------------------------------
 
     def floats(self, nodes: Sequence[Node], values: Values) -> list[Floats]:
         """The values of some nodes in the arithmetic that is judged."""
-        key = tuple(nodes)
-        if key not in self._floats:
-            self._floats[key] = evaluator(nodes, self.dtype, self.backend)
-        return self._floats[key](values)
+        return evaluated(nodes, values, self.dtype, self.subject.settings.backend)
 
     def doubles(self, nodes: Sequence[Node], values: Values | None = None) -> list[Floats]:
         """The values of some nodes in double precision, at the point unless another one is given."""
-        return evaluated(nodes, self.values if values is None else values, "complex128" if self.plane else "float64")
+        return evaluated(nodes, self.values if values is None else values, self.subject.settings.doubles)
 
-    def judged_floats(self, values: Values) -> Floats:
-        """The entries of what is judged in floats: of complex ones dL/dx and dL/dy in turn."""
-        return parts_of(self.floats([self.subject.judged], values)[0])
+    @cached_property
+    def judged_floats(self) -> Callable[[Values], Floats]:
+        """The entries of what is judged in floats, at a point: of complex ones dL/dx and dL/dy in turn."""
+        at = evaluator([self.subject.judged], self.dtype, self.subject.settings.backend)
+        return lambda values: parts_of(at(values)[0])
+
+    # --- entries and points -------------------------------------------------------------------------------------
 
     def where(self, entry: int) -> str:
         """The place of an entry for a sentence: "[1, 2]", or " by imag(z[1])" for a part of a complex one."""
@@ -224,27 +155,22 @@ class Case:
         """Points near the given one where one of some leaves has moved, each in its turn; at most so many."""
         if self.number or self.subject.rtol is not None:
             return []  # a bare number or a tolerance speaks of no other point
+        count = self.subject.settings.samples
         near = [
-            zip(repeat(name), sample_points.nearby(self.values[name], self.domains.get(name), self.samples, self.seed))
+            zip(repeat(name), sample_points.nearby(self.values[name], self.domains.get(name), count, self.seed))
             for name in names
             if name is not None
         ]
         turns = (pair for pairs in zip_longest(*near) for pair in pairs if pair is not None)
         return [{**self.values, name: moved} for name, moved in islice(turns, most)]
 
-    def counterexample(self, values: Values, answer: Answer) -> tuple[str, Evidence, Answer]:
-        """Where it was, the counterexample as evidence, and the entry of an answer that refutes."""
+    def counterexample(self, values: Values, answer: Answer) -> tuple[str, Evidence]:
+        """Where the entry is that refutes, for a sentence; and as evidence the point, the entry and both sides."""
         first: Answer = next(one for one in answer["details"] if one["relation"] == "!")
-        if self.plane and self.target is None and first["entry"] % 2:
-            first = {**first, **{side: negated(first[side]) for side in ("exact", "claimed")}}
-        where = self.where(first["entry"])
-        found = {
-            "at": point_text(values, self.exact.used),
-            "entry": self.entry(first["entry"]),
-            "exact": first["exact"],
-            "claimed": first["claimed"],
-        }
-        return where, {"counterexample": found}, first
+        entry = first["entry"]
+        turned = self.plane and self.target is None and entry % 2 == 1
+        sides = {side: negated(first[side]) if turned else first[side] for side in ("exact", "claimed")}
+        return self.where(entry), {"at": point_text(values, self.exact.used), "entry": self.entry(entry), **sides}
 
 
 def parts_of(gradient: NDArray[Any]) -> Floats:
@@ -262,6 +188,11 @@ def speaks(answer: Answer) -> bool:
     """Whether a point near the given one is evidence: in the region both sides have values, and agree or differ."""
     relations = set(answer["relations"]) if answer["region"] else {OPEN}
     return not relations & set("ERT") and ("!" in relations or OPEN not in relations)
+
+
+def differ(answer: Answer) -> bool:
+    """Whether both sides are certainly different at a point of the region."""
+    return speaks(answer) and "!" in answer["relations"]
 
 
 def shown_entries(answer: Answer, text: Callable[[Answer], Any]) -> list[Any]:

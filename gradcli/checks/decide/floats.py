@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from gradcli.graph.node import Node
     from gradcli.graph.primitive import Primitive
 
     Floats = NDArray[np.floating[Any]]
@@ -117,33 +116,27 @@ def hold(output: Node, target: Node) -> tuple[Node, str, dict[str, tuple[Node, .
 
     The value of a fixed input is that of a node, or the difference of two.
     """
-    replaced = {} if target.primitive is LEAF else {target: input_like(target, "~target", target.serial)}
-    moved: str = replaced.get(target, target).params["name"]
+    replaced: dict[Node, Node] = {}
     fixed: dict[str, tuple[Node, ...]] = {}
+
+    def like(node: Node, primitive: Primitive, args: tuple[Node, ...], params: dict[str, Any], serial: int) -> Node:
+        return Node(primitive, args, params, node.type, serial, node.span, node.builder)
+
+    if target.primitive is not LEAF:
+        replaced[target] = like(target, LEAF, (), {"name": "~target"}, target.serial)
     for node in reachable([output]):
+        held = {"name": f"~held{node.serial}"}
         if node in replaced:
             continue
-        name = f"~held{node.serial}"
         if node.primitive.name == "detach":
-            fixed[name] = (node.args[0],)
-            replaced[node] = input_like(node, name, node.serial)
+            fixed[held["name"]] = node.args
+            replaced[node] = like(node, LEAF, (), held, node.serial)
         elif node.primitive.name == "ste":
-            fixed[name] = node.args
+            fixed[held["name"]] = node.args
             value, surrogate = node.args
-            gap = input_like(node, name, value.serial)
-            surrogate = replaced.get(surrogate, surrogate)
-            replaced[node] = step_like(node, node.builder.vocabulary["add"], (surrogate, gap), {})
+            sides = replaced.get(surrogate, surrogate), like(node, LEAF, (), held, value.serial)
+            replaced[node] = like(node, node.builder.vocabulary["add"], sides, {}, node.serial)
         elif any(arg in replaced for arg in node.args):
             args = tuple(replaced.get(arg, arg) for arg in node.args)
-            replaced[node] = step_like(node, node.primitive, args, node.params)
-    return replaced.get(output, output), moved, fixed
-
-
-def input_like(like: Node, name: str, serial: int) -> Node:
-    """An input of the type of a node, at its position in the order."""
-    return Node(LEAF, (), {"name": name}, like.type, serial, like.span, like.builder)
-
-
-def step_like(like: Node, primitive: Primitive, args: tuple[Node, ...], params: dict[str, object]) -> Node:
-    """An operation of the type of a node, at its position in the order."""
-    return Node(primitive, args, params, like.type, like.serial, like.span, like.builder)
+            replaced[node] = like(node, node.primitive, args, node.params, node.serial)
+    return replaced.get(output, output), replaced.get(target, target).params["name"], fixed

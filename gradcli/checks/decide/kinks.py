@@ -6,9 +6,7 @@ Balls decide whether a point lies on one, so a tie is exact. No derivative rule 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-import numpy as np
+from typing import TYPE_CHECKING, NamedTuple
 
 from gradcli.checks.formatting import node_text
 from gradcli.graph.builder import building
@@ -18,10 +16,6 @@ from gradcli.graph.text import kink_texts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.floating[Any]]
 
 COMPARISONS = ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal")
 EQUAL_SIDES = Kink(lambda x, y: x - y, "both sides are equal", "the branch of the comparison")
@@ -43,13 +37,11 @@ def surfaces(outputs: Sequence[Node]) -> list[Surface]:
         return found
     with building(order[0].builder, order):
         for node in order:
-            for kink in node.primitive.kinks:
+            compared = node.primitive.name in COMPARISONS and node.args[0].type.kind == "float"
+            for kink in (EQUAL_SIDES,) if compared else node.primitive.kinks:
                 zero = kink.surface(*node.args, **node.params)
                 if isinstance(zero, Node) and zero.type.kind == "float":
                     found.append(Surface(node, zero, kink))
-            if node.primitive.name in COMPARISONS and node.args[0].type.kind == "float":
-                zero = node.args[0] - node.args[1]
-                found.append(Surface(node, zero, EQUAL_SIDES))
     return found
 
 
@@ -66,12 +58,3 @@ def on(surface: Surface) -> str:
 def describe(surface: Surface) -> tuple[str, str]:
     """Where a kink is and which derivative is returned there, in the words of the declaration."""
     return kink_texts(surface.kink, [node_text(arg) for arg in surface.node.args])
-
-
-def moving_with(found: Sequence[Surface], target: Node) -> list[Surface]:
-    """The surfaces that move with a node."""
-    moved = {target}
-    for node in reachable([surface.zero for surface in found]):
-        if not moved.isdisjoint(node.args):
-            moved.add(node)
-    return [surface for surface in found if surface.zero in moved]

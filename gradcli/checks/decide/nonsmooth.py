@@ -112,7 +112,7 @@ def seen_by_series(case: Case, tie: Answer) -> tuple[Behaviour, list[float]]:
 
 def responsible(case: Case, node: Node) -> Surface | None:
     """The declared kink of a node that the point lies on, or nearest to."""
-    found = [surface for surface in case.surfaces if surface.node is node]
+    found = [surface for surface in case.subject.surfaces if surface.node is node]
     if len(found) < 2:
         return found[0] if found else None
     gaps = [float(np.abs(x).min()) if x.size else np.inf for x in evaluated([one.zero for one in found], case.values)]

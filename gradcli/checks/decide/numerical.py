@@ -81,7 +81,7 @@ def surveyed(case: Case, values: Values) -> Survey:
 
 def surveys_nearby(case: Case) -> list[Survey]:
     """Surveys of points near the given one, along one direction each."""
-    nearby = [values for values, _ in case.nearby] or case.beside([case.own_leaf], case.samples)
+    nearby = [values for values, _ in case.nearby] or case.beside([case.own_leaf], case.subject.settings.samples)
     found = [surveyed(case, values) for values in nearby]
     for one in found:
         one.look_along(one.directions(1))

@@ -12,13 +12,13 @@ import numpy as np
 
 from gradcli.checks.decide.case import Outcome
 from gradcli.checks.decide.floats import LIMIT_ULPS, kind_of, ulps
-from gradcli.checks.decide.kinks import moving_with, on
+from gradcli.checks.decide.kinks import on
 from gradcli.checks.evaluate.evaluation import work_of
 from gradcli.checks.formatting import node_text
 from gradcli.checks.oracle import oracle_client
 from gradcli.checks.oracle.oracle_client import Exact
 from gradcli.diagnostics import Diagnostic
-from gradcli.graph.node import reachable
+from gradcli.graph.node import dependents, reachable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -72,12 +72,12 @@ def float_quality(case: Case, compared: Sequence[tuple[Values, Any]]) -> Outcome
         small += [(values, far)] if far else []
         for entry, digits in answer.get("beyond", ()) if np.isfinite(worst.ulps) else ():
             worst, normwise = Worst(np.inf, values, entry, float(floats[entry]), digits), np.inf
-    case.evidence |= {"ulps": worst.ulps, "ulps_of_the_largest_entry": normwise, "ulps_limit": LIMIT_ULPS}
+    case.quality = {"ulps": worst.ulps, "ulps_of_the_largest_entry": normwise, "ulps_limit": LIMIT_ULPS}
     if worst.ulps <= LIMIT_ULPS:
         return None
     if normwise <= LIMIT_ULPS and all(ill_conditioned(case, values, far) for values, far in small):
         text = f"an entry is off by {worst.ulps:.3g} ulp, {normwise:.3g} ulp of the largest entry: rounding the data "
-        case.evidence["ill_conditioned"] = text + "changes it as much"
+        case.quality["ill_conditioned"] = text + "changes it as much"
         return None
     return imprecise(case, worst, normwise)
 
@@ -151,7 +151,9 @@ def ill_conditioned(case: Case, values: Values, gaps: Mapping[int, float]) -> bo
 
 def float_tie(case: Case) -> Surface | None:
     """A kink that the point lies on in floats: 0.1 on that of abs(x - 0.1), where the literal is the exact decimal."""
-    near = moving_with(case.surfaces, case.target)
+    surfaces = case.subject.surfaces
+    moved = dependents(reachable([surface.zero for surface in surfaces]), [case.target])
+    near = [surface for surface in surfaces if surface.zero in moved]
     values = case.floats([surface.zero for surface in near], case.values)
     return next((one for one, value in zip(near, values, strict=True) if (value == 0).any()), None)
 

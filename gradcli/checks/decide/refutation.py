@@ -6,12 +6,12 @@ is written although float64 holds another number. What does not survive is equal
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gradcli.checks.decide import sample_points
-from gradcli.checks.decide.case import OPEN, RIGHT, Outcome, digits_of, speaks
+from gradcli.checks.decide.case import OPEN, RIGHT, Outcome, differ, digits_of
 from gradcli.checks.decide.floats import LIMIT_ULPS, ulps
 from gradcli.checks.decide.precision import float_kink
 from gradcli.checks.evaluate.interpretation import rounded_constants
@@ -21,18 +21,21 @@ from gradcli.diagnostics import Diagnostic, Span
 from gradcli.graph.node import reachable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from gradcli.checks.decide.case import Answer, Case, Evidence, Values
     from gradcli.checks.diagnosis.ratios import Reading
     from gradcli.checks.subjects import Subject
 
-
 MOST_MATRIX = 400  # entries of a matrix that is moved off its symmetry
 SHOWN_MATRIX = 9  # of one that is written out in a message
-BRANCH = "branch"
-PRINTED = 0.01  # half a unit of the third digit: how far a rounded number may be off
 NEAR = 1e-12  # relative: of what is left open by a branch
+PRINTED, CONSTANTS, DECIMALS, BRANCH = "printed", "constants", "decimals", "branch"
+READINGS = {  # how numbers are read that may be rounded, and how far both sides may then be apart, relatively
+    PRINTED: ({"wide": True, "printed": True}, 0.01),  # half a unit of the third digit
+    CONSTANTS: ({"wide": True}, 1e-9),
+    DECIMALS: ({"wide": True, "decimal": True}, 1e-9),
+}
 
 
 def refuted(case: Case) -> Outcome | None:
@@ -41,7 +44,8 @@ def refuted(case: Case) -> Outcome | None:
     if not wrong:
         return None
     case.tried[case.oracle] = "the enclosures of both sides are disjoint"
-    if case.number and (near := near_enough(case, wrong[0][1])) is not None:
+    first = wrong[0]
+    if case.number and (near := near_enough(case, first[1])) is not None:
         return near
     ways: set[str] = set()
     for values, answer in wrong:
@@ -49,13 +53,14 @@ def refuted(case: Case) -> Outcome | None:
         if way is None:
             return refuted_at(case, values, answer)
         ways.add(way)
-    return refuted_at(case, *wrong[0]) if by_luck(case) else to_the_digits(case, ways, digits_of(wrong[0][1], "exact"))
+    return refuted_at(case, *first) if by_luck(case) else to_the_digits(case, ways, first[1])
 
 
 def refuted_at(case: Case, values: Values, answer: Answer) -> Outcome:
     """DISAGREES, with the point where both sides differ as the counterexample."""
-    where, evidence, first = case.counterexample(values, answer)
-    exact, claimed = distinct_digits(first["exact"], first["claimed"])
+    where, found = case.counterexample(values, answer)
+    evidence: Evidence = {"counterexample": found}
+    exact, claimed = distinct_digits(found["exact"], found["claimed"])
     if case.output is None:
         message = f"the left side{where} is {exact}, the right side is {claimed}"
         message += "" if values is case.values else " at a point near the given one, where it holds"
@@ -96,11 +101,11 @@ def readings(case: Case, refuting: Values) -> list[Reading]:
     judged, entries = case.subject.judged.type, case.given["entries"]
     shape = judged.shape if len(entries) == judged.size else (len(entries),)
     known = [(v, a) for v, a in case.compared if None not in a["exact"] and None not in a["claimed"]]
-    exact, claimed = [], [np.array(answer["claimed"]).reshape(shape) for _, answer in known]
-    for _, answer in known:  # NaN where only a combination of entries is known, as for most of a large array
-        entries_of = np.array(answer["exact"], dtype=np.float64)
-        entries_of[[one == OPEN for one in answer["relations"]]] = np.nan
-        exact.append(entries_of.reshape(shape))
+    claimed = [np.array(answer["claimed"]).reshape(shape) for _, answer in known]
+    exact = [  # NaN where only a combination of entries is known, as for most of a large array
+        np.where(np.array([*answer["relations"]]) == OPEN, np.nan, np.array(answer["exact"], float)).reshape(shape)
+        for _, answer in known
+    ]
     sizes = [n for node in reachable([case.output]) for n in (*node.type.shape, node.type.size)]
     return explain(case, [values for values, _ in known], exact, claimed, sizes)
 
@@ -121,8 +126,7 @@ def blaming(outcome: Outcome, rules: Sequence[tuple[Subject, Outcome]]) -> Outco
 def near_enough(case: Case, answer: Answer) -> Outcome | None:
     """AGREES for a bare number that is right to its digits, or to the accuracy of floats."""
     evidence: Evidence = {"basis": "digits", "exact": digits_of(answer, "exact")}
-    printed = case.compare([case.values], wide=True, printed=True)
-    if "problem" not in printed and rescued(printed["points"][0], PRINTED):
+    if rescued(read_as(case, case.values, PRINTED), READINGS[PRINTED][1]):
         return Outcome("AGREES", "the number is right to the digits given at this point", evidence)
     if None in answer["exact"] or None in answer["claimed"]:
         return None
@@ -133,6 +137,12 @@ def near_enough(case: Case, answer: Answer) -> Outcome | None:
     return Outcome("AGREES", message, {**evidence, "basis": "numerical", "ulps": worst, "points": 1})
 
 
+def read_as(case: Case, values: Values, reading: str) -> Answer:
+    """The comparison at a point with numbers read in another way; no region where it has none."""
+    answer = case.compare([values], **READINGS[reading][0])
+    return next(iter(answer.get("points", ())), {"region": False})
+
+
 def equal_after_all(case: Case, values: Values, answer: Answer) -> str | None:
     """What makes both sides equal after all: rounded "constants", or "decimals" as written; None if nothing does.
 
@@ -140,41 +150,42 @@ def equal_after_all(case: Case, values: Values, answer: Answer) -> str | None:
     12 digits: such a point neither refutes nor explains.
     """
     undecided = False
-    for decimal in (False,) if case.plane else (False, True):
-        wide = case.compare([values], decimal=decimal, wide=True)
-        if "problem" in wide:
-            continue
-        point = wide["points"][0]
-        if point["region"] and rescued(point):
-            return "decimals" if decimal else "constants"
-        undecided |= not decimal and (not point["region"] or set(point["relations"]) <= RIGHT | {OPEN})
+    for reading in (CONSTANTS,) if case.plane else (CONSTANTS, DECIMALS):
+        point = read_as(case, values, reading)
+        if rescued(point, READINGS[reading][1]):
+            return reading
+        undecided |= reading == CONSTANTS and (not point["region"] or set(point["relations"]) <= RIGHT | {OPEN})
     disjoint = "".join(OPEN if relation == "!" else "=" for relation in answer["relations"])
     near = rescued({**answer, "relations": disjoint}, NEAR)
     return BRANCH if undecided and near and rounded_constants(case.sides) else None
 
 
-def rescued(answer: Answer, slack: float = 1e-9) -> bool:
-    """Whether both sides are equal to within what rounded constants explain."""
-    pairs = zip(answer["relations"], answer["exact"], answer["claimed"], strict=True)
-    unequal = [(relation, exact, claimed) for relation, exact, claimed in pairs if relation not in RIGHT]
-    if any(relation != OPEN or exact is None or claimed is None for relation, exact, claimed in unequal):
+def rescued(answer: Answer, slack: float) -> bool:
+    """Whether both sides are equal to within what rounded numbers explain."""
+    if not answer["region"]:
         return False
-    return all(abs(exact - claimed) <= slack * max(abs(exact), abs(claimed)) for _, exact, claimed in unequal)
+    pairs = zip(answer["relations"], answer["exact"], answer["claimed"], strict=True)
+    return all(
+        relation in RIGHT
+        or (relation == OPEN and None not in both and abs(both[0] - both[1]) <= slack * max(map(abs, both)))
+        for relation, *both in pairs
+    )
 
 
-def to_the_digits(case: Case, ways: set[str], exact: list[Any]) -> Outcome:
+def to_the_digits(case: Case, ways: set[str], answer: Answer) -> Outcome:
     """CERTIFIED, as far as the digits of rounded constants or decimals go; INCONCLUSIVE where no point was decided."""
-    evidence: Evidence = {"exact": exact}
+    evidence: Evidence = {"exact": digits_of(answer, "exact")}
     if ways == {BRANCH}:
         reason = "a rounded constant decides which branch is taken at the point"
         return Outcome("INCONCLUSIVE", f"equal to 12 digits, and {reason}", {"open": reason, **evidence})
-    constants = [] if "decimals" in ways else rounded_constants(case.sides)
+    constants = [] if DECIMALS in ways else rounded_constants(case.sides)[:3]
     if constants:
-        which = f"the constant{'' if len(constants) == 1 else 's'} {', '.join(constants[:3])}"
-        evidence |= {"constants": constants[:3], "reading": "rounded"}
-        return Outcome("CERTIFIED", f"equal within the digits of {which}", evidence)
-    evidence["reading"] = "equal only if decimals are read exactly as written, not as float64"
-    return Outcome("CERTIFIED", "equal within the digits of its decimals, which float64 cannot hold exactly", evidence)
+        which = f"the constant{'s' * (len(constants) > 1)} {', '.join(constants)}"
+        evidence |= {"constants": constants, "reading": "rounded"}
+    else:
+        which = "its decimals, which float64 cannot hold exactly"
+        evidence["reading"] = "equal only if decimals are read exactly as written, not as float64"
+    return Outcome("CERTIFIED", f"equal within the digits of {which}", evidence)
 
 
 def by_luck(case: Case) -> bool:
@@ -182,39 +193,35 @@ def by_luck(case: Case) -> bool:
     if case.own_leaf is not None or case.plane or case.target is None:
         return False
     names = sorted(leaf_names([case.target]) & set(case.subject.moving))
-    answer = case.compare(case.beside(names, len(names)), decimal=True, wide=True)
+    answer = case.compare(case.beside(names, len(names)), **READINGS[DECIMALS][0])
     return any(map(differ, answer.get("points", ())))
 
 
-def differ(answer: Answer) -> bool:
-    """Whether both sides are certainly different at a point of the region."""
-    return speaks(answer) and "!" in answer["relations"]
-
-
-def off_structure(case: Case, proof: Mapping[str, Any], right: Outcome) -> Outcome:
+def off_structure(case: Case, right: Outcome) -> Outcome:
     """A right claim, with a warning where it is wrong for matrices that are not symmetric or diagonal as the given one.
 
     A proof does not use the symmetry, and holds without it.
     """
     subject = case.subject
-    if subject.kind == "gradient" or case.number or not case.samples or case.plane:
+    if subject.kind == "gradient" or case.number or not subject.settings.samples or case.plane:
         return right
     read = leaf_names(case.sides) & set(subject.moving)
-    if proof.get("proved"):
-        read &= set(proof.get("frozen", ()))
+    if case.proof:
+        read &= set(case.proof.get("frozen", ()))
     for name in sorted(read, key=lambda one: (one != case.own_leaf, one)):
-        value, domain = case.values[name], subject.domain if name == case.own_leaf else None
-        for word, moved in sample_points.off_structure(value, domain, case.seed) if value.size <= MOST_MATRIX else ():
+        value = case.values[name]
+        off = sample_points.off_structure(value, case.domains.get(name), case.seed)
+        for word, moved in off if value.size <= MOST_MATRIX else ():
             at = {**case.values, name: moved}
-            first = next(iter(case.compare([at], wide=True).get("points", ())), None)
-            if first is None or not differ(first):
+            answer = read_as(case, at, CONSTANTS)
+            if not differ(answer):
                 continue
-            where, evidence, entry = case.counterexample(at, first)
-            exact, claimed = distinct_digits(entry["exact"], entry["claimed"])
+            where, found = case.counterexample(at, answer)
+            exact, claimed = distinct_digits(found["exact"], found["claimed"])
             place = f"at {name} = {moved.tolist()}" if moved.size <= SHOWN_MATRIX else f"at a different {name}"
-            what = f"entry {where} is" if where else "the exact value is"
             kind = f"{name} is not {word}"
-            warning = f"; warning: wrong where {kind}: {place} {what} {exact}, not {claimed}"
-            evidence = {**right.evidence, "not_in_general": {"where": kind, **evidence["counterexample"]}}
-            return right._replace(message=right.message + warning, evidence=evidence)
+            message = f"{right.message}; warning: wrong where {kind}: {place} "
+            message += f"{f'entry {where}' if where else 'the exact value'} is {exact}, not {claimed}"
+            evidence = {**right.evidence, "not_in_general": {"where": kind, **found}}
+            return right._replace(message=message, evidence=evidence)
     return right

@@ -9,6 +9,7 @@ equality. Floats may agree and refute nothing.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,16 +17,18 @@ import numpy as np
 from gradcli.checks.decide.case import RIGHT, Case, Outcome, digits_of, shown_entries, speaks
 from gradcli.checks.decide.precision import float_quality
 from gradcli.checks.decide.refutation import off_structure, refuted
-from gradcli.checks.formatting import counted, plain, shortened_list
+from gradcli.checks.formatting import counted, node_text, plain, point_text, shortened_list
 from gradcli.checks.oracle.oracle_client import TimeOver, leaf_names
+from gradcli.diagnostics import Diagnostic
 from gradcli.graph.node import DATA, reachable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
-    from gradcli.checks.decide.case import Evidence
+    from gradcli.checks.decide.case import Answer, Evidence
     from gradcli.checks.oracle.oracle_client import Exact, NoAnswer
     from gradcli.checks.subjects import Subject
+    from gradcli.graph.node import Node
 
     Proof = Mapping[str, Any]
 
@@ -34,25 +37,63 @@ MOST_ENTRIES = 100_000  # of all points that are prepared for one leaf
 MOST_DATA = 32  # entries of a constant array; with more, normal forms are long, and index notation is tried first
 PROVED_ENTRIES = 16  # of one leaf, each by itself; those of larger ones all at once, in index notation
 FLOAT_TOLERANCE = 1e-9
+FAR = 1e-6  # a float value so far from the enclosed one is that of another function
+NAMELESS = re.compile(r"~(carry|row|fixed|index)\d")  # what the turns of a loop read, which has no name in the script
 WIDE = "the enclosures overlap, but are too wide"
 INDEPENDENT = "the output does not depend on this name"
+CONVENTION = "dL/dx + i*dL/dy of the real part L; a claim states dL/dx - i*dL/dy, the derivative f'(z)"
 
 
 def judge(exact: Exact, subject: Subject) -> Outcome:
-    """The verdict on one subject."""
+    """The verdict on one subject. Raises NoAnswer where its time is over, or the oracle is lost."""
     exact.begin()
     case = Case(exact, subject)
-    outcome = case.infinite_leaf() or by_enclosures(case) or by_floats(case)
-    return outcome._replace(evidence=plain({**case.evidence, **outcome.evidence}))
+    outcome = infinite_leaf(case) or by_enclosures(case) or by_floats(case)
+    return outcome._replace(evidence=shown(case, outcome.evidence))
 
 
-def unanswered(reason: NoAnswer) -> Outcome:
+def unanswered(exact: Exact, subject: Subject, reason: NoAnswer) -> Outcome:
     """The verdict on a subject whose time is over, or over which the oracle was lost.
 
     Nothing else counts: what was known by then depends on the machine, and a report does not.
     """
     kind = "timeout" if isinstance(reason, TimeOver) else "lost"
-    return Outcome("INCONCLUSIVE", f"not decided: {reason}", {"oracles": {}, "unanswered": kind})
+    evidence = shown(Case(exact, subject), {"unanswered": kind})
+    return Outcome("INCONCLUSIVE", f"not decided: {reason}", evidence)
+
+
+def shown(case: Case, own: Evidence) -> Evidence:
+    """All that a report shows of a verdict: what was found out about the subject, and the verdict's own evidence.
+
+    Witnesses that the user asks for are added afterwards.
+    """
+    subject, proof, agree = case.subject, case.proof, case.agree
+    found = {
+        "at": point_text(case.values, leaf_names(case.sides)),
+        "seed": subject.settings.seed,
+        "oracles": case.tried,
+        "convention": CONVENTION if case.plane else None,
+        "subject": subject.note,
+        "value": case.digits or None,
+        "region": shortened_list(proof.get("region", ())) or None,
+        "fixed": proof.get("frozen") or None,
+        "not_proved": None if proof else case.not_proved,
+        "parts": shown_entries(case.given, lambda one: case.entry(one["entry"])) if agree and case.plane else None,
+        **(three_numbers(case) if agree else {}),
+        **case.quality,
+    }
+    return plain({**{name: one for name, one in found.items() if one is not None}, **own})
+
+
+def three_numbers(case: Case) -> Evidence:
+    """E, R and F at the given point, for the first entries, and the bits that E and R share at all points."""
+    given, floats = case.given, case.judged_floats(case.values)
+    return {
+        "exact": digits_of(given, "exact"),
+        "judged": digits_of(given, "claimed"),
+        "float": shown_entries(given, lambda one: repr(float(floats[one["entry"]]))),
+        "agree_bits": min(answer["agreed"] for _, answer in case.compared),
+    }
 
 
 def by_enclosures(case: Case) -> Outcome | None:
@@ -72,15 +113,15 @@ def by_floats(case: Case) -> Outcome:
 
         outcome = by_differences(case)
     if outcome.verdict == "AGREES" and case.given is None and (proof := in_index_notation(case)):
-        return outcome._replace(verdict="PROVED", message=f"{equal_by_algebra(proof).message}; {outcome.message}")
+        case.proof = proof
+        return outcome._replace(verdict="PROVED", message=f"{by_algebra(proof)}; {outcome.message}")
     return outcome
 
 
 def equal_in_floats(case: Case) -> Outcome:
     """The verdict on an equality that enclosures leave open, or whose sides no exact oracle can read."""
     if case.given is not None:
-        reason = case.evidence.get("not_proved", WIDE)
-        return Outcome("INCONCLUSIVE", f"neither proved nor refuted: {reason}", {})
+        return Outcome("INCONCLUSIVE", f"neither proved nor refuted: {case.not_proved or WIDE}", {})
     left, right = case.doubles(case.sides)
     tolerance = case.subject.rtol or FLOAT_TOLERANCE
     slack = tolerance * np.maximum(np.maximum(np.abs(left), np.abs(right)), 1e-300)
@@ -88,6 +129,62 @@ def equal_in_floats(case: Case) -> Outcome:
     if bool((np.abs(left - right) <= slack).all()):
         return Outcome("AGREES", f"equal in floating point to within {tolerance:g}", evidence)
     return Outcome("INCONCLUSIVE", "the floating-point values differ, and no exact oracle could decide", evidence)
+
+
+# --- the value itself -----------------------------------------------------------------------------------------------
+
+
+def infinite_leaf(case: Case) -> Outcome | None:
+    """UNDEFINED where a leaf holds what is not a finite number."""
+    for name in leaf_names(case.sides) & case.values.keys():
+        if not np.isfinite(case.values[name]).all():
+            return Outcome("UNDEFINED", f"{name} holds a value that is not a finite number", {"leaf": name})
+    return None
+
+
+def without_value(case: Case, nodes: Sequence[Node], answer: Answer) -> Outcome | None:
+    """UNDEFINED or INCONCLUSIVE where enclosed nodes have no value, by floats if no oracle can read them; else None."""
+    entries = [entry for row in answer.get("entries", ()) for entry in row]
+    failed = [entry for entry in entries if "failure" in entry]
+    for entry in failed:
+        if entry["failure"] == "undefined":
+            return undefined(case, entry)
+    if not failed and "problem" not in answer:
+        case.digits = shortened_list([entry["digits"] for entry in entries if "digits" in entry])
+        return None
+    reason = case.tried["balls"] = failed[0]["reason"] if failed else answer["reason"]
+    if all(np.isfinite(x).all() for x in case.doubles(nodes)):
+        return None
+    if failed:
+        return Outcome("INCONCLUSIVE", f"the value is out of range: {reason}", {})
+    return Outcome("UNDEFINED", "the value is not a finite number here", {"basis": "numerical"})
+
+
+def undefined(case: Case, entry: Answer) -> Outcome:
+    """UNDEFINED, with the node that fails."""
+    node = entry.get("node")
+    for at in entry.get("inside", ()):  # in a turn of a loop
+        node = node and node.params["body"].steps[at]
+    reason = entry["reason"]
+    message = f"{'no' if case.plane else 'not a real'} number here: {reason}"
+    if node is None:
+        return Outcome("UNDEFINED", message, {"reason": reason})
+    text = node_text(node)
+    text = node.primitive.name if NAMELESS.search(text) else text.replace("~", "")
+    note = Diagnostic("GC401", reason, node.span, severity="warning")
+    return Outcome("UNDEFINED", message, {"reason": reason, "node": text}, (note,))
+
+
+def of_another_function(case: Case, true: float | None) -> Outcome | None:
+    """INCONCLUSIVE where floats compute another function of complex numbers than the enclosures do."""
+    if not case.plane or true is None:
+        return None
+    real = float(case.doubles([case.output])[0].real)
+    if not np.isfinite(real) or abs(real - true) <= FAR * (1 + abs(true)):
+        return None
+    message = f"the real part is {real!r} in floats and {true!r} in ball arithmetic: "
+    message += "an operation has no single meaning for complex numbers, or rounding decides a branch"
+    return Outcome("INCONCLUSIVE", message, {})
 
 
 # --- comparing both sides in balls --------------------------------------------------------------------------------
@@ -98,11 +195,11 @@ def compare_sides(case: Case) -> Outcome | None:
 
     A verdict where a side has no value.
     """
-    outcome = case.value(case.sides)
+    outcome = without_value(case, case.sides, case.enclosed(case.sides))
     if outcome is not None:
         return outcome
     used = leaf_names(case.sides)
-    places = case.beside([name for name in case.subject.moving if name in used], case.samples)
+    places = case.beside([name for name in case.subject.moving if name in used], case.subject.settings.samples)
     answer = case.compare([case.values, *places])
     if "problem" in answer:
         case.tried["balls"] = answer["reason"]
@@ -117,16 +214,17 @@ def compare_derivative(case: Case) -> Outcome | None:
 
     A verdict where that shows a missing value or a point at which the output is not smooth.
     """
-    leaf = case.own_leaf or ""
-    near = case.beside([case.own_leaf], min(SPARE * case.samples, MOST_ENTRIES // max(case.target.type.size, 1)))
-    beside = [{leaf: values[leaf]} for values in near]
-    about = {"beside": beside, "wanted": case.samples, "rtol": case.subject.rtol}
+    wanted, leaf = case.subject.settings.samples, case.own_leaf or ""
+    near = case.beside([case.own_leaf], min(SPARE * wanted, MOST_ENTRIES // max(case.target.type.size, 1)))
+    about = {"beside": [{leaf: values[leaf]} for values in near], "wanted": wanted, "rtol": case.subject.rtol}
     answer = case.exact.ask("judge", right=case.subject.judged, point=case.values, derivative=case.name, **about)
     if "problem" in answer:
         case.tried["series"] = answer["reason"]
-        return case.value([case.output])
+        return without_value(case, [case.output], case.enclosed([case.output]))
     case.holomorphic = answer.get("holomorphic")
-    outcome = case.value([case.output], {"entries": [[answer["value"]]]}) or case.of_another_function(answer["value"])
+    value = answer["value"]
+    outcome = without_value(case, [case.output], {"entries": [[value]]})
+    outcome = outcome or of_another_function(case, value.get("value"))
     if outcome is not None:
         return outcome
     case.given, tie = answer["given"], answer["tie"]
@@ -136,12 +234,10 @@ def compare_derivative(case: Case) -> Outcome | None:
         from gradcli.checks.decide.nonsmooth import at_a_tie  # most points are smooth
 
         outcome = at_a_tie(case, tie)
-        if outcome is not None:
-            return outcome
-    return without_value(case)
+    return outcome or without_derivative(case)
 
 
-def without_value(case: Case) -> Outcome | None:
+def without_derivative(case: Case) -> Outcome | None:
     """The verdict where the derivative is undefined, or only the claim or gradient."""
     given = case.given
     if "E" in given["relations"]:
@@ -152,7 +248,7 @@ def without_value(case: Case) -> Outcome | None:
         return None
     exact = given["details"][0]["exact"]
     message = f"{case.role} has no value here, although the derivative is {exact}: {given['reason']}"
-    outcome = case.undefined(given)
+    outcome = undefined(case, given)
     return outcome._replace(message=message, evidence={**outcome.evidence, "exact": digits_of(given, "exact")})
 
 
@@ -162,43 +258,26 @@ def without_value(case: Case) -> Outcome | None:
 def agreed(case: Case) -> Outcome | None:
     """PROVED, CERTIFIED or IMPRECISE; None where the sides neither agree nor differ for certain."""
     agree = set(case.given["relations"]) <= RIGHT
-    proof = proof_of(case)
+    proof = case.proof = proof_of(case)
     points = counted(1 + len(case.nearby), "point")
     case.tried[case.oracle] = f"both sides agree at {points}" if agree else WIDE
     if not proof and not agree:
         return None
     outcome = None
     if case.output is not None:
-        if agree:
-            case.evidence |= three_numbers(case)
+        case.agree = agree
         outcome = float_quality(case, case.compared[:1] if proof else case.compared)
     if outcome is None:
-        outcome = equal_by_algebra(proof) if proof else certified(case, points)
-    notes = [case.evidence["ill_conditioned"]] if "ill_conditioned" in case.evidence else []
-    notes += [INDEPENDENT] if case.independent else []
-    return off_structure(case, proof, outcome._replace(message="; ".join([outcome.message, *notes])))
-
-
-def three_numbers(case: Case) -> Evidence:
-    """E, R and F at the given point, for the first entries, and the bits that E and R share at all points."""
-    given, floats = case.given, case.judged_floats(case.values)
-    return {
-        **({"parts": shown_entries(given, lambda one: case.entry(one["entry"]))} if case.plane else {}),
-        "exact": digits_of(given, "exact"),
-        "judged": digits_of(given, "claimed"),
-        "float": shown_entries(given, lambda one: repr(float(floats[one["entry"]]))),
-        "agree_bits": min(answer["agreed"] for _, answer in case.compared),
-    }
+        outcome = Outcome("PROVED", by_algebra(proof), {}) if proof else certified(case, points)
+    notes = [case.quality.get("ill_conditioned"), INDEPENDENT if case.independent else None]
+    return off_structure(case, outcome._replace(message="; ".join(filter(None, [outcome.message, *notes]))))
 
 
 def proof_of(case: Case) -> Proof:
-    """The proof that both sides are equal, with what it shows as evidence; empty where none is tried.
-
-    What is only within a tolerance is not to be proved.
-    """
+    """The proof that both sides are equal; empty where there is none, and none tried of what has a tolerance."""
     subject, given = case.subject, case.given
     if case.independent and subject.judged.constant == 0:
-        return {"proved": True, "region": [], "frozen": []}
+        return {"proved": True}
     if case.plane or "~" in given["relations"]:
         return {}
     ways: tuple[Callable[[Case], Proof], ...] = (by_normal_form, in_index_notation)
@@ -217,11 +296,9 @@ def by_normal_form(case: Case) -> Proof:
     proof: Proof = case.exact.prove(subject.judged, case.values, moving=subject.moving, **question)
     if not proof.get("proved"):
         case.at_tie |= "tie" in proof
-        case.evidence |= {"not_proved": proof["reason"]} if "reason" in proof else {}
+        case.not_proved = proof.get("reason", case.not_proved)
         return {}
     case.tried["algebra"] = f"proved ({proof['how']})"
-    case.evidence |= {"region": shortened_list(proof["region"])} if proof["region"] else {}
-    case.evidence |= {"fixed": proof["frozen"]} if proof["frozen"] else {}
     return proof
 
 
@@ -231,7 +308,7 @@ def in_index_notation(case: Case) -> Proof:
     It says nothing of ties, and so nothing at a point that is one.
     """
     subject = case.subject
-    left, size = subject.output or subject.left, subject.judged.type.size
+    left = subject.output or subject.left
     if left is None or case.at_tie or case.plane or subject.rtol is not None or not case.exact.proving:
         return {}
     from gradcli.formulas import NoFormula  # most gradients are of few entries
@@ -240,26 +317,24 @@ def in_index_notation(case: Case) -> Proof:
     try:
         found = equal_as_formulas(left, subject.target, subject.judged)
     except NoFormula as problem:
-        case.evidence.setdefault("not_proved", str(problem))
+        case.not_proved = case.not_proved or str(problem)
         return {}
     if found is None:
         return {}
-    case.evidence.pop("not_proved", None)
     case.tried["algebra"] = "proved (index notation)"
     ties = found.ties or any(node.primitive.kinks for node in reachable([left]))
-    return {"proved": True, "region": [], "frozen": [], "size": size, "ties": ties}
+    return {"proved": True, "size": subject.judged.type.size, "ties": ties}
 
 
-def equal_by_algebra(proof: Proof) -> Outcome:
-    """PROVED, with the signs and fixed leaves under which the proof holds."""
-    message, region, fixed = "equal by algebra", proof["region"], proof["frozen"]
+def by_algebra(proof: Proof) -> str:
+    """How both sides are proved equal, with the signs and fixed leaves under which the proof holds."""
+    message, region, fixed = "equal by algebra", proof.get("region"), proof.get("frozen")
     message += f", in all {proof['size']:,} entries" if proof.get("size", 1) > PROVED_ENTRIES else ""
     message += ", wherever no comparison is a tie" if proof.get("ties") else ""
     message += ", by induction over the turns" if proof.get("induction") else ""
     message += f", where {', '.join(region[:4])}{', ...' if len(region) > 4 else ''}" if region else ""
     message += ", in the connected region around the point" if proof.get("local") else ""
-    message += f", with {', '.join(fixed)} fixed at their values" if fixed else ""
-    return Outcome("PROVED", message, {})
+    return message + (f", with {', '.join(fixed)} fixed at their values" if fixed else "")
 
 
 def certified(case: Case, points: str) -> Outcome:
