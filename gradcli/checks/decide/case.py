@@ -23,13 +23,14 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from gradcli.checks.decide.floats import Floats, Values
     from gradcli.checks.oracle.oracle_client import Exact
     from gradcli.checks.subjects import Subject
     from gradcli.diagnostics import Diagnostic
     from gradcli.graph.domain import Interval
     from gradcli.graph.node import Node
 
+    Floats = NDArray[np.floating[Any]]
+    Values = Mapping[str, Floats]
     Evidence = dict[str, Any]
     Answer = Mapping[str, Any]
 

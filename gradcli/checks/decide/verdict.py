@@ -82,7 +82,8 @@ def shown(case: Case, own: Evidence) -> Evidence:
         **(three_numbers(case) if agree else {}),
         **case.quality,
     }
-    return plain({**{name: one for name, one in found.items() if one is not None}, **own})
+    evidence: Evidence = plain({**{name: one for name, one in found.items() if one is not None}, **own})
+    return evidence
 
 
 def three_numbers(case: Case) -> Evidence:
