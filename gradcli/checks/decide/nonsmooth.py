@@ -87,17 +87,15 @@ def at_a_tie(case: Case, tie: Answer) -> Outcome | None:
         evidence["parts"] = [case.entry(i) for i in tie["axes"]]
     if node is None:
         return nonsmooth_outcome(seen, returned, tie["reason"], evidence, tie["reason"])
-    surface, message = responsible(case, node), node_text(node)
-    evidence |= {"operation": node.primitive.name, "node": message}
-    if seen.verdict != "DISCONTINUOUS":
-        kink = "no derivative" if surface is None else "a kink"
-        message += f" has {kink if seen.verdict == 'KINK' else 'no finite derivative'}"
-        message += " here" if surface is None else ""
+    surface, text = responsible(case, node), node_text(node)
+    evidence |= {"operation": node.primitive.name, "node": text}
+    what = {"DISCONTINUOUS": "", "BOUNDARY": " has no finite derivative", "KINK": " has a kink"}[seen.verdict]
     if surface is not None:
-        message += f" ({on(surface)})"
+        what += f" ({on(surface)})"
         evidence |= {"where": on(surface), "convention": describe(surface)[1]}
-    if tie["turn"]:
-        message += f", in {tie['turn']}"
+    elif what:
+        what = " has no derivative here" if seen.verdict == "KINK" else f"{what} here"
+    message = f"{text}{what}" + (f", in {tie['turn']}" if tie["turn"] else "")
     found = nonsmooth_outcome(seen, returned, message, evidence, tie["reason"])
     return found._replace(diagnostics=(Diagnostic("GC410", message, node.span, severity="note"),))
 
@@ -113,10 +111,9 @@ def seen_by_series(case: Case, tie: Answer) -> tuple[Behaviour, list[float]]:
 def responsible(case: Case, node: Node) -> Surface | None:
     """The declared kink of a node that the point lies on, or nearest to."""
     found = [surface for surface in case.subject.surfaces if surface.node is node]
-    if len(found) < 2:
-        return found[0] if found else None
-    gaps = [float(np.abs(x).min()) if x.size else np.inf for x in evaluated([one.zero for one in found], case.values)]
-    return found[int(np.argmin(np.nan_to_num(gaps, nan=np.inf)))]
+    zeros = evaluated([one.zero for one in found], case.values) if found else []
+    gaps = [float(np.nan_to_num(np.abs(x), nan=np.inf).min(initial=np.inf)) for x in zeros]
+    return found[int(np.argmin(gaps))] if found else None
 
 
 def open_tie(case: Case, reason: str, node: Node | None = None) -> Outcome:
@@ -133,14 +130,12 @@ def nonsmooth_outcome(
     evidence = {"left": seen.left, "right": seen.right, "returned": list(returned), **evidence}
     if seen.verdict == "DISCONTINUOUS":
         evidence |= {"value": seen.value, "limits": list(seen.limits)}
-        return Outcome(
-            seen.verdict, f"the value jumps here: {message}" if message else "the value jumps here", evidence
-        )
+        return Outcome(seen.verdict, ": ".join(filter(None, ["the value jumps here", message])), evidence)
     message += f": slopes {slopes(seen)}"
     inside = seen.verdict == "KINK" and seen.has_between(returned)
     if seen.verdict == "KINK":
         evidence["inside"] = inside
-        if all(one is not None and one == other for one, other in zip(seen.left, seen.right, strict=True)):
+        if None not in seen.left and seen.left == seen.right:
             message += "; the partial derivatives exist, but not those in other directions"
         if not inside:
             shown = ", ".join(f"{x:.6g}" for x in returned[:4]) + (", ..." if len(returned) > 4 else "")
@@ -156,8 +151,7 @@ def off_a_smooth_tie(case: Case, tie: Answer) -> Outcome:
     given, at = case.given, case.given["relations"].index("!")
     seen, returned = seen_by_series(case, tie)
     where = "a tie that cancels" if tie["node"] is None else f"{node_text(tie['node'])} has a kink here that cancels"
-    evidence: Evidence = {"left": seen.left, "right": seen.right, "returned": returned}
-    evidence |= {"basis": "series", "inside": False}
+    evidence = {"left": seen.left, "right": seen.right, "returned": returned, "basis": "series", "inside": False}
     message = f"{where}: the true slope is {given['exact'][at]:.6g}, the value {given['claimed'][at]:.6g}"
     return Outcome("KINK", message, evidence)
 
@@ -166,7 +160,7 @@ def slopes(seen: Behaviour) -> str:
     """The slopes of the first entry whose sides differ."""
     if not seen.left:
         return "differ along a direction that changes many entries"
-    first = seen.left[0], seen.right[0]
-    apart = next((pair for pair in zip(seen.left, seen.right, strict=True) if pair[0] != pair[1]), first)
+    pairs = [*zip(seen.left, seen.right, strict=True)]
+    apart = next((pair for pair in pairs if pair[0] != pair[1]), pairs[0])
     below, above = ("undefined" if side is None else f"{side + 0.0:.6g}" for side in apart)
     return f"{below} from below, {above} from above"

@@ -84,23 +84,20 @@ def float_quality(case: Case, compared: Sequence[tuple[Values, Any]]) -> Outcome
 
 def imprecise(case: Case, worst: Worst, normwise: float) -> Outcome:
     """IMPRECISE: how far the float is off, where the digits are lost, and what to write instead."""
-    where, largest = case.where(worst.entry), float(kind_of(case.dtype).max)
+    off, where, largest = worst.ulps, case.where(worst.entry), float(kind_of(case.dtype).max)
     beyond = isinstance(worst.exact, str) or abs(worst.exact) > largest
-    what = f"is off by {worst.ulps:.3g} ulp"
     if beyond:
         what = f"is out of range: {case.dtype} ends at {largest:.2g}"
-    elif not np.isfinite(worst.value):
-        what = "is not finite"
-    elif worst.ulps > 2**52:
-        what = "has no correct digit"
-    if where and np.isfinite(normwise) and worst.ulps <= 2**52:
-        what += f" ({normwise:.3g} ulp of the largest entry)"
+    elif off > 2**52:
+        what = "has no correct digit" if np.isfinite(worst.value) else "is not finite"
+    else:
+        what = f"is off by {off:.3g} ulp" + (f" ({normwise:.3g} ulp of the largest entry)" if where else "")
     message = f"the rule is right, but {worst.value!r}{where} {what}; exact: {worst.exact}"
     evidence: Evidence = {
         "entry": case.entry(worst.entry),
         "float_value": worst.value,
         "exact_value": worst.exact,
-        "digits_lost": digits_lost(worst.ulps, case.dtype),
+        "digits_lost": round(min(7.2 if case.dtype == "float32" else 16.0, float(np.log10(max(off, 1.0)))), 1),
     }
     if worst.values is case.values and not case.smooth_tie:
         kink, text = float_kink(case)
@@ -139,11 +136,11 @@ def ill_conditioned(case: Case, values: Values, gaps: Mapping[int, float]) -> bo
     for _ in range(ROUNDED):
         rounded = {name: values[name] * (1.0 + generator.choice([-unit, unit], values[name].shape)) for name in moving}
         points.append({**values, **rounded})
-    answers = [case.enclosed([case.subject.judged], point) for point in points]
-    if any("problem" in answer for answer in answers):
+    rows: list[Any] = [case.enclosed([case.subject.judged], point).get("entries") for point in points]
+    if None in rows:
         return False
     for i, gap in gaps.items():
-        first, *others = (answer["entries"][0][i].get("value") for answer in answers)
+        first, *others = (row[0][i].get("value") for row in rows)
         if first is None or None in others or not gap <= TOLERATED * max(abs(x - first) for x in others):
             return False
     return True
@@ -173,20 +170,16 @@ def float_kink(case: Case) -> tuple[Evidence, str]:
     return {"float_kink": on(surface), "float_kink_distance": gap}, message
 
 
-def digits_lost(off: float, dtype: str) -> float:
-    """How many of the decimal digits of a float are wrong."""
-    digits = 7.2 if dtype == "float32" else 16.0
-    return round(min(digits, max(0.0, float(np.log10(max(off, 1.0))))), 1)
-
-
 def blamed(case: Case) -> Node | None:
     """The first node of the judged program whose float is far off although its arguments are accurate."""
-    rows = case.exact.rows
-    order = [n for n in reachable([case.subject.judged]) if n in rows and n.type.kind == "float"]
-    if len(order) > MOST_NODES or sum(n.type.size for n in order) > MOST_ENTRIES:
-        return None
-    answer = case.enclosed(order)
-    return None if "problem" in answer else first_bad(order, bad_nodes(order, case.doubles(order), answer["entries"]))
+    order = [n for n in reachable([case.subject.judged]) if n in case.exact.rows and n.type.kind == "float"]
+    rows = [] if too_many(order) else case.enclosed(order).get("entries", [])
+    return first_bad(order, bad_nodes(order, case.doubles(order), rows)) if rows else None
+
+
+def too_many(nodes: Sequence[Node]) -> bool:
+    """Whether nodes have too many entries to be enclosed one by one."""
+    return len(nodes) > MOST_NODES or sum(node.type.size for node in nodes) > MOST_ENTRIES
 
 
 # --- exact values beside floats ---------------------------------------------------------------------------------------
@@ -211,8 +204,7 @@ def lost_digits(outputs: Sequence[Node], floats: Mapping[Node, Any], point: Mapp
     `floats` holds the value of every node that the outputs need.
     """
     order = [node for node in reachable(outputs) if node.type.kind == "float"]
-    if len(order) > MOST_NODES or sum(node.type.size for node in order) > MOST_ENTRIES:
-        order = list(outputs)
+    order = [*outputs] if too_many(order) else order
     if work_of(reachable(outputs)) > MOST_WORK:
         return None
     exact = Exact(oracle_client.shared(), outputs, SECONDS)
@@ -232,19 +224,17 @@ def lost_digits(outputs: Sequence[Node], floats: Mapping[Node, Any], point: Mapp
             found[i] = np.array(known, dtype=object).reshape(node.type.shape).tolist()
     if not found:
         return None
-    needed = set(reachable([outputs[next(iter(found))]]))
-    first = first_bad([node for node in order if node in needed], bad)
+    first = first_bad(reachable([outputs[min(found)]]), bad)
     return Lost(found, first, "" if first is None else node_text(first))
 
 
 def bad_nodes(order: Sequence[Node], floats: Sequence[Any], rows: Sequence[Sequence[Entry]]) -> set[Node]:
     """The nodes with an entry whose float is far from the exact value, as far as that is known."""
-    found = set()
-    for node, value, row in zip(order, floats, rows, strict=True):
-        entries = np.broadcast_to(np.asarray(value, dtype=np.float64), node.type.shape).reshape(-1).tolist()
-        if any(is_bad(one, entry) for one, entry in zip(entries, row, strict=True)):
-            found.add(node)
-    return found
+    return {
+        node
+        for node, value, row in zip(order, floats, rows, strict=True)
+        if any(map(is_bad, np.broadcast_to(np.asarray(value, np.float64), node.type.shape).reshape(-1).tolist(), row))
+    }
 
 
 def is_bad(value: float, entry: Entry) -> bool:
