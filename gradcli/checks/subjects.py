@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gradcli.checks.decide import kinks
 from gradcli.checks.decide.floats import evaluated
+from gradcli.checks.formatting import node_text
 from gradcli.graph.arrays import ArrayData, digest_of
 from gradcli.graph.builder import building
-from gradcli.graph.node import reachable
+from gradcli.graph.node import Node, reachable
+from gradcli.graph.primitive import Kink
+from gradcli.graph.text import kink_texts
 from gradcli.language.directives import output_line
 from gradcli.language.syntax import FunctionDef
 from gradcli.lowering.scan import assigned_names
@@ -29,13 +31,15 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from gradcli.checks.decide.kinks import Surface
     from gradcli.graph.domain import Interval
-    from gradcli.graph.node import Node
     from gradcli.language.directives import Directive
     from gradcli.lowering import Claim, HandRule, Lowered
 
     Floats = NDArray[np.floating[Any]]
+
+
+COMPARISONS = ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal")
+EQUAL_SIDES = Kink(lambda x, y: x - y, "both sides are equal", "the branch of the comparison")
 
 
 class Settings(NamedTuple):
@@ -79,6 +83,44 @@ class Settings(NamedTuple):
         """The settings that hold at some lines of a script, the nearest of which is the last."""
         local = [one for one in lowered.script.directives if not one.whole]
         return self.with_directives(one for line in lines for one in local if one.covers(line))
+
+
+class Surface(NamedTuple):
+    """A node that is zero where another one is not smooth, by the declaration of its operation."""
+
+    node: Node
+    zero: Node
+    kink: Kink
+
+    @property
+    def where(self) -> str:
+        """The equation in the program's own terms where that is short, else the declaration's words."""
+        node, zero = self.node, self.zero
+        sides = zero.args if zero.primitive.name == "sub" and set(zero.args) <= set(node.args) else (zero,)
+        if zero in node.args or len(sides) == 2:
+            return " = ".join([*map(node_text, sides), "0"][:2])
+        return self._texts()[0].removeprefix("where ")
+
+    @property
+    def convention(self) -> str:
+        """Which derivative is returned there, in the words of the declaration."""
+        return self._texts()[1]
+
+    def _texts(self) -> tuple[str, str]:
+        return kink_texts(self.kink, [node_text(arg) for arg in self.node.args])
+
+
+def surfaces_of(output: Node) -> list[Surface]:
+    """The surfaces of every operation that an output needs; comparisons are zero where their sides meet."""
+    order, found = reachable([output]), []
+    with building(output.builder, order):
+        for node in order:
+            compared = node.primitive.name in COMPARISONS and node.args[0].type.kind == "float"
+            for kink in (EQUAL_SIDES,) if compared else node.primitive.kinks:
+                zero = kink.surface(*node.args, **node.params)
+                if isinstance(zero, Node) and zero.type.kind == "float":
+                    found.append(Surface(node, zero, kink))
+    return found
 
 
 @dataclass(eq=False, repr=False)
@@ -160,7 +202,7 @@ def subjects(lowered: Lowered, values: Mapping[str, Floats], settings: Settings)
             found.append(Subject("gradient", gradient, values, lowered.wrt, **own, **about))
     found += [of_claim(lowered, claim, values) for claim in lowered.claims]
     found += [subject for rule in lowered.rules for subject in of_rule(rule, values, seed)]
-    surfaces = cache(lambda output: kinks.surfaces([output]))
+    surfaces = cache(surfaces_of)
     taken = taken_names(lowered)
     for subject in found:
         subject.names, subject.taken = lowered.names, taken

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gradcli.checks.decide import kinks
 from gradcli.checks.decide.case import Outcome
 from gradcli.checks.decide.floats import LIMIT_ULPS, evaluated
 from gradcli.checks.decide.numerical import ALIKE
@@ -25,7 +24,7 @@ from gradcli.checks.differences.step_sequences import seeded_directions
 from gradcli.checks.oracle import oracle_client
 from gradcli.checks.oracle.oracle_client import Exact
 from gradcli.checks.scripts import verdict_on
-from gradcli.checks.subjects import Settings, Subject, combined, cotangent, of_rule, paired
+from gradcli.checks.subjects import Settings, Subject, combined, cotangent, of_rule, paired, surfaces_of
 from gradcli.diagnostics import GradcliError
 from gradcli.frameworks.box import OWN
 from gradcli.frameworks.failures import OutOfTime, describe
@@ -233,7 +232,7 @@ def read(box: Box, found: Message, seed: int) -> tuple[Program, list[Subject], l
         total = added([paired(outputs[k], program.leaves[name].node) for k, name in arriving.items()])
     else:
         total, note = summed(outputs, seed)
-    surfaces = kinks.surfaces([total])
+    surfaces = surfaces_of(total)
     subjects = []
     for name in box.names:
         target = program.leaves[name].node
@@ -256,7 +255,7 @@ def read(box: Box, found: Message, seed: int) -> tuple[Program, list[Subject], l
         same_sent(box, subjects, weights, 0.0, "its backward pass differs from the derivative of its operations")
     for one in rules:
         assert one.output is not None
-        one.surfaces = kinks.surfaces([one.output])
+        one.surfaces = surfaces_of(one.output)
     return program, subjects, rules
 
 

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gradcli.checks.decide.case import Outcome
-from gradcli.checks.decide.kinks import on
 from gradcli.checks.decide.sample_points import nearby
 from gradcli.checks.formatting import node_text
 from gradcli.checks.oracle.oracle_client import leaf_names
@@ -299,7 +298,7 @@ class BoxCheck:
 
     def candidates(self) -> dict[Node, Singularity]:
         """Nodes at whose zeros the output may be singular."""
-        found = {one.zero: Singularity(one.node, on(one)) for one in self.subject.surfaces}
+        found = {one.zero: Singularity(one.node, one.where) for one in self.subject.surfaces}
         for node in reachable([self.output]):
             place = DIVISORS.get(node.primitive.name)
             if place is not None and place < len(node.args):

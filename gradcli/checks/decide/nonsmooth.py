@@ -13,7 +13,6 @@ import numpy as np
 
 from gradcli.checks.decide.case import RIGHT, Outcome
 from gradcli.checks.decide.floats import evaluated
-from gradcli.checks.decide.kinks import describe, on
 from gradcli.checks.decide.refutation import refuted
 from gradcli.checks.differences.step_sequences import sides
 from gradcli.checks.formatting import counted, node_text
@@ -23,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gradcli.checks.decide.case import Answer, Case, Evidence
-    from gradcli.checks.decide.kinks import Surface
     from gradcli.checks.differences.step_sequences import Differences
+    from gradcli.checks.subjects import Surface
     from gradcli.graph.node import Node
 
 
@@ -91,8 +90,8 @@ def at_a_tie(case: Case, tie: Answer) -> Outcome | None:
     evidence |= {"operation": node.primitive.name, "node": text}
     what = {"DISCONTINUOUS": "", "BOUNDARY": " has no finite derivative", "KINK": " has a kink"}[seen.verdict]
     if surface is not None:
-        what += f" ({on(surface)})"
-        evidence |= {"where": on(surface), "convention": describe(surface)[1]}
+        what += f" ({surface.where})"
+        evidence |= {"where": surface.where, "convention": surface.convention}
     elif what:
         what = " has no derivative here" if seen.verdict == "KINK" else f"{what} here"
     message = f"{text}{what}" + (f", in {tie['turn']}" if tie["turn"] else "")

@@ -16,7 +16,6 @@ import numpy as np
 
 from gradcli.checks.decide.case import Outcome, parts_of
 from gradcli.checks.decide.floats import moving
-from gradcli.checks.decide.kinks import on
 from gradcli.checks.decide.nonsmooth import Behaviour, behaviour, nonsmooth_outcome
 from gradcli.checks.decide.precision import float_tie
 from gradcli.checks.decide.refutation import disagrees
@@ -62,8 +61,8 @@ def by_differences(case: Case) -> Outcome:
         tie = float_tie(case)
         exact = case.tried.get("series", case.tried.get("balls"))
         if tie is not None:
-            reason = f"the point lies on a kink ({on(tie)}), where finite differences cannot decide"
-            found = Outcome("INCONCLUSIVE", reason, {**judged.basis(), "float_kink": on(tie)})
+            reason = f"the point lies on a kink ({tie.where}), where finite differences cannot decide"
+            found = Outcome("INCONCLUSIVE", reason, {**judged.basis(), "float_kink": tie.where})
         elif exact is not None:
             found = found._replace(message=f"{found.message}; not certified: {exact}")
     points = found.evidence.get("points", 0)

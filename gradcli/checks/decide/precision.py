@@ -12,7 +12,6 @@ import numpy as np
 
 from gradcli.checks.decide.case import Outcome
 from gradcli.checks.decide.floats import LIMIT_ULPS, kind_of, ulps
-from gradcli.checks.decide.kinks import on
 from gradcli.checks.evaluate.evaluation import work_of
 from gradcli.checks.formatting import node_text
 from gradcli.checks.oracle import oracle_client
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from gradcli.checks.decide.case import Case, Evidence, Values
-    from gradcli.checks.decide.kinks import Surface
+    from gradcli.checks.subjects import Surface
     from gradcli.graph.node import Node
 
     Entry = Mapping[str, Any]
@@ -160,14 +159,14 @@ def float_kink(case: Case) -> tuple[Evidence, str]:
     surface = float_tie(case)
     if surface is None:
         return {}, ""
-    message = f"; in float64 the point is on a kink ({on(surface)})"
+    message = f"; in float64 the point is on a kink ({surface.where})"
     answer = case.enclosed([surface.zero])  # with literals as the decimals that they are
     known = [float(entry["value"]) for entry in answer.get("entries", [[]])[0] if entry.get("value")]
     if not known:
-        return {"float_kink": on(surface)}, message
+        return {"float_kink": surface.where}, message
     gap = min(known, key=abs)
     message += f", in exact arithmetic {abs(gap):.3g} {'above' if gap > 0 else 'below'} it"
-    return {"float_kink": on(surface), "float_kink_distance": gap}, message
+    return {"float_kink": surface.where, "float_kink_distance": gap}, message
 
 
 def blamed(case: Case) -> Node | None:
