@@ -50,13 +50,11 @@ def evaluator(
 ) -> Callable[[Values], list[Floats]]:
     """`evaluated` as a function of the point, for many points."""
     tape = Tape(list(nodes))
-    needed = {node.params["name"] for node, _ in tape.inputs}
     kind = np.complex128 if dtype == "complex128" else np.float64
 
     def at(values: Values) -> list[Floats]:
-        given = {name: value for name, value in values.items() if name in needed}
         try:
-            found = tape.run(given, backend=backend, dtype=dtype)
+            found = tape.run(values, backend=backend, dtype=dtype)
         except GradcliError:
             return [np.full(node.type.shape, np.nan, kind) for node in nodes]
         return [np.broadcast_to(np.asarray(x, dtype=kind), n.type.shape) for n, x in zip(nodes, found, strict=True)]
@@ -73,19 +71,15 @@ def moving(output: Node, target: Node, values: Values) -> tuple[Callable[[Floats
     plane = any(value.dtype.kind == "c" for value in values.values())
     dtype = "complex128" if plane else "float64"
     held_output, moved, fixed = hold(output, target)
-    known = dict(values)
+    tape, known = Tape([held_output]), dict(values)
     for name, nodes in fixed.items():
-        first, *rest = evaluated(nodes, values, dtype)
-        known[name] = first - rest[0] if rest else first
-    tape = Tape([held_output])
-    needed = {node.params["name"] for node, _ in tape.inputs}
-    known = {name: value for name, value in known.items() if name in needed}
+        known[name] = np.subtract.reduce(evaluated(nodes, values, dtype))
 
     def f(points: Floats) -> Floats:
         entries = points[:, ::2] + 1j * points[:, 1::2] if plane else points
-        inputs = {moved: entries.reshape((len(points), *target.type.shape))} if moved in needed else {}
+        given = {**known, moved: entries.reshape((len(points), *target.type.shape))}
         try:
-            found = np.real(tape.run({**known, **inputs}, backend="numpy", dtype=dtype)[0])
+            found = np.real(tape.run(given, backend="numpy", dtype=dtype)[0])
         except GradcliError:
             return np.full(len(points), np.nan)
         return np.broadcast_to(np.asarray(found, dtype=np.float64), (len(points),))
