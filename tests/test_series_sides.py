@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from gradcli.checks import Check, check_script
+from gradcli.checks.decide.nonsmooth import behaviour
 from gradcli.checks.derivatives.jets import Sides, sides
-from gradcli.checks.differences.step_sequences import behaviour
+from gradcli.checks.differences.step_sequences import Neighbourhood
 from gradcli.checks.evaluate import ball_numbers
 from tests.series_lines import lines
 
@@ -194,5 +195,6 @@ def test_differences_see_a_kink_beside_the_point_as_what_it_is(name: str, x: flo
         "clip": lambda p: np.clip(p[:, 0], 0, 1),
     }
     at_it = "DISCONTINUOUS" if name == "step" else "KINK"
-    assert behaviour(functions[name], np.array([x]), [0], False, 0).verdict == "smooth"
-    assert behaviour(functions[name], np.array([1.0]), [0], False, 0).verdict == at_it
+    for place, verdict in ((x, "smooth"), (1.0, at_it)):
+        ((seen,),) = Neighbourhood(functions[name], [place]).differences([np.ones(1)])
+        assert behaviour([seen], []).verdict == verdict
