@@ -1,21 +1,22 @@
 """The elements of a differential field: fractions of polynomials in generators, with relations applied.
 
-A generator is a symbol or a function of forms; `exponentials` and `form_functions` make those of functions. A relation
-is a power of a generator that equals a form of others, as i*i = -1 or a root's power. Everything has a budget; over it
-an operation raises `NotFound`.
+A generator is a symbol or a function of forms; `elementary_functions` makes those of functions. A relation is a power
+of a generator that equals a form of others, as i*i = -1 or a root's power. Everything has a budget; over it an
+operation raises `Undecided`, which counts only where something reads the form.
 """
 
 from __future__ import annotations
 
+from fractions import Fraction
 from math import comb
 from typing import TYPE_CHECKING, Any
 
 from flint import Ordering, fmpq, fmpz, fmpz_mpoly_ctx
 
-from gradcli.checks.evaluate.interpretation import Undecided
+from gradcli.checks.evaluate.interpretation import Undecided, Undefined
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 
 MOST_TERMS = 4_000
@@ -26,10 +27,6 @@ EXPANDED = 100  # terms of a power; a longer one is a power of a generator
 GCD_PAIRS = 60_000  # beyond that a fraction is not reduced to lowest terms
 
 
-class NotFound(Undecided):
-    """A form is over its budget, or contains a value that has no form; it counts only where something reads it."""
-
-
 class Full(Exception):
     """There are more generators than the ring has; a larger ring may do."""
 
@@ -38,20 +35,11 @@ class Spent(Exception):
     """The budget of an attempt is spent."""
 
 
-class Vanishing(NotFound):
-    """A division by a form that is identically zero."""
-
-    kind = "undefined"
-
-
 def as_number(value: Any) -> fmpq | None:
     """A whole number or a fraction as flint has it; None for anything else."""
-    if isinstance(value, (int, fmpz, fmpq)):
-        return fmpq(value)
-    numerator = getattr(value, "numerator", None)
-    if numerator is None or isinstance(value, float):
-        return None
-    return fmpq(numerator, value.denominator)
+    if isinstance(value, Fraction):
+        return fmpq(value.numerator, value.denominator)
+    return fmpq(value) if isinstance(value, (int, fmpz, fmpq)) else None
 
 
 def product(a: Any, b: Any) -> Any:
@@ -59,7 +47,7 @@ def product(a: Any, b: Any) -> Any:
     if b.is_one():
         return a
     if len(a) * len(b) > MOST_PAIRS:
-        raise NotFound("a product of too many terms")
+        raise Undecided("a product of too many terms")
     return b if a.is_one() else a * b
 
 
@@ -70,6 +58,23 @@ def exact_quotient(a: Any, b: Any) -> Any:
 def leading(poly: Any) -> fmpz:
     """The first coefficient; 0 of the polynomial 0."""
     return fmpz(0) if poly.is_zero() else poly.leading_coefficient()
+
+
+def substituted(poly: Any, values: Mapping[int, Any], lift: Callable[[Any], Any]) -> Any:
+    """A polynomial with values in place of some variables; `lift` makes a value of a polynomial in the others."""
+    ring = poly.context()
+    parts: dict[tuple[int, ...], dict[Any, Any]] = {}
+    for powers, coefficient in poly.terms():
+        rest = tuple([0 if i in values else n for i, n in enumerate(powers)])
+        parts.setdefault(tuple([int(powers[i]) for i in values]), {})[rest] = coefficient
+    total = lift(ring.constant(0))
+    for exponents, part in parts.items():
+        term = lift(ring.from_dict(part))
+        for value, n in zip(values.values(), exponents, strict=True):
+            if n:
+                term = value**n * term
+        total = term + total
+    return total
 
 
 class Key:
@@ -147,12 +152,9 @@ class Form:
         return bool(self.num == other.num and self.den == other.den)
 
     def __add__(self, other: Any) -> Form:
-        if not isinstance(other, Form):
-            number = as_number(other)
-            if number is None:
-                return NotImplemented
-            other = self.tower.number(number)
-        tower = self.tower
+        tower, other = self.tower, self.tower.lift(other)
+        if other is None:
+            return NotImplemented
         if self.den == other.den:
             return tower.made(self.num + other.num, self.den)
         large = len(self.den) * len(other.den) > GCD_PAIRS
@@ -161,11 +163,9 @@ class Form:
         return tower.made(product(self.num, left) + product(other.num, right), product(self.den, left))
 
     def __mul__(self, other: Any) -> Form:
-        if not isinstance(other, Form):
-            number = as_number(other)
-            if number is None:
-                return NotImplemented
-            other = self.tower.number(number)
+        other = self.tower.lift(other)
+        if other is None:
+            return NotImplemented
         return self.tower.made(product(self.num, other.num), product(self.den, other.den))
 
     __radd__ = __add__
@@ -182,21 +182,14 @@ class Form:
 
     def inverse(self) -> Form:
         """One over it; raises Vanishing."""
-        if self.is_zero:
-            raise Vanishing("division by an expression that vanishes")
-        if self.tower.inverting and len(self.num) > 1:
-            return self.tower.inverted(self)
-        return self.tower.made(self.den, self.num)
+        tower = self.tower
+        if tower.inverting and len(self.num) > 1:
+            return tower.poly(self.den) * tower.auxiliary("inverse", self.num)
+        return tower.made(self.den, self.num)
 
     def __truediv__(self, other: Any) -> Form:
-        if isinstance(other, Form):
-            return self * other.inverse()
-        number = as_number(other)
-        if number is None:
-            return NotImplemented
-        if number == 0:
-            raise Vanishing("division by zero")
-        return self.__mul__(1 / number)
+        other = self.tower.lift(other)
+        return NotImplemented if other is None else self * other.inverse()
 
     def __rtruediv__(self, other: Any) -> Form:
         return self.inverse().__mul__(other)
@@ -205,13 +198,13 @@ class Form:
         if n < 0:
             return self.inverse() ** -n
         if n > MOST_POWER:
-            raise NotFound(f"a power of {n}")
+            raise Undecided(f"a power of {n}")
         tower = self.tower
         terms = max(comb(n + max(1, len(poly)) - 1, n) for poly in (self.num, self.den))  # at most
         if terms > MOST_TERMS and not tower.naming:
-            raise NotFound(f"more than {MOST_TERMS:,} terms in a power")
+            raise Undecided(f"more than {MOST_TERMS:,} terms in a power")
         if terms > EXPANDED and tower.naming:
-            return tower.named(self.num) ** n / tower.named(self.den) ** n
+            return tower.auxiliary("named", self.num) ** n / tower.auxiliary("named", self.den) ** n
         return tower.made(self.num**n, self.den**n)
 
 
@@ -238,7 +231,6 @@ class Tower:
         self.region: dict[Any, tuple[Form, int]] = {}  # what was decided by its sign, and the sign
         self.naming = True  # whether long powers are powers of generators
         self.inverting = False  # whether denominators of several terms are generators
-        self.local = False  # whether a proof reaches only as far as the region is connected
         self.refined = 0  # how often a generator was replaced by a finer one: forms made before are to be made again
         self.zero = Form(self, self.ring.constant(0), self.ring.constant(1))
         self.one = Form(self, self.ring.constant(1), self.ring.constant(1))
@@ -265,10 +257,8 @@ class Tower:
 
     def gen(self, index: int, n: int = 1) -> Form:
         """A generator to a whole power."""
-        if abs(n) > MOST_POWER:
-            raise NotFound(f"a power of {n}")
-        power = self.gens[index] ** abs(n)
-        return self.made(power, self.one.num) if n >= 0 else self.made(self.one.num, power)
+        form = self.poly(self.gens[index])
+        return form if n == 1 else form**n
 
     def refine(self, index: int, generator: Generator, times: int) -> int:
         """A finer generator in place of one that is its power: from now on only the finer one occurs."""
@@ -292,31 +282,20 @@ class Tower:
 
     def used(self, form: Form) -> list[int]:
         """The generators that a form is written in."""
-        if form.is_zero:
-            return []
-        tops = form.num.degrees()
-        if form.den.is_one():
-            return [i for i in range(len(self.generators)) if tops[i]]
-        bottoms = form.den.degrees()
-        return [i for i in range(len(self.generators)) if tops[i] or bottoms[i]]
+        tops, bottoms = form.num.degrees(), form.den.degrees()
+        return [i for i in range(len(self.generators)) if tops[i] > 0 or bottoms[i] > 0]
 
-    def named(self, poly: Any) -> Form:
-        """A polynomial of several terms as a number times a generator, so that its powers are not expanded."""
+    def auxiliary(self, kind: str, poly: Any) -> Form:
+        """A polynomial ("named"), or one over it ("inverse"), as a number times a generator.
+
+        The powers of what is named are not expanded; sums keep denominators that are generators apart.
+        """
         if len(poly) == 1:
-            return Form(self, poly, self.one.num)
-        content, primitive = self.split(poly)
-        return self.number(content) * self.gen(self.index(Generator("named", [primitive])))
-
-    def inverted(self, form: Form) -> Form:
-        """One over a form of several terms, by a generator: sums of fractions then keep their denominators apart."""
-        content, primitive = self.split(form.num)
-        index = self.index(Generator("inverse", [primitive]))
-        return self.made(form.den * self.gens[index], self.ring.constant(content))
-
-    def split(self, poly: Any) -> tuple[Any, Form]:
-        """A polynomial as a number and a polynomial without a common factor whose first coefficient is positive."""
+            return self.poly(poly)
         content = poly.content() * (-1 if leading(poly) < 0 else 1)
-        return content, Form(self, exact_quotient(poly, self.ring.constant(content)), self.one.num)
+        primitive = self.poly(exact_quotient(poly, self.ring.constant(content)))
+        unit = 1 if kind == "named" else -1
+        return self.gen(self.index(Generator(kind, [primitive], unit=unit))) * self.number(content) ** unit
 
     def moves(self, form: Form) -> bool:
         """Whether a form depends on a symbol, or on what is held."""
@@ -341,14 +320,10 @@ class Tower:
         return bool(self.complex) and not self.complex.isdisjoint(self.used(form))
 
     @property
-    def imaginary(self) -> int:
+    def i(self) -> Form:
         index = self.index(Generator("i"))
         self.relations.setdefault(index, (2, -self.one))
-        return index
-
-    @property
-    def i(self) -> Form:
-        return self.gen(self.imaginary)
+        return self.gen(index)
 
     @property
     def pi(self) -> Form:
@@ -361,9 +336,12 @@ class Tower:
         value = fmpq(value)
         return Form(self, self.ring.constant(value.p), self.ring.constant(value.q))
 
-    def lift(self, value: Any) -> Form:
-        """A form from a form or a number."""
-        return value if isinstance(value, Form) else self.number(as_number(value))
+    def lift(self, value: Any) -> Any:
+        """A form from a form or a number; None for anything else."""
+        if isinstance(value, Form):
+            return value
+        number = as_number(value)
+        return None if number is None else self.number(number)
 
     def poly(self, num: Any) -> Form:
         """A polynomial as a form."""
@@ -376,20 +354,16 @@ class Tower:
     def made(self, num: Any, den: Any) -> Form:
         """A fraction with the relations applied and common factors removed."""
         self.spend(len(num) + len(den))
-        whole = den.is_one()
         if self.relations:
-            top, below = self.reduced(num)
-            bottom, above = (den, below) if whole else self.reduced(den)
-            if top is not num or bottom is not den:
-                num, den = (top, below) if whole else (product(top, above), product(bottom, below))
-                whole = den.is_one()
+            (num, below), (den, above) = self.reduced(num), self.reduced(den)
+            num, den = product(num, above), product(den, below)
+        if den.is_zero():
+            raise Undefined("division by an expression that vanishes")
         if num.is_zero():
             return self.zero
-        if den.is_zero():
-            raise Vanishing("division by an expression that vanishes")
         if len(num) > MOST_TERMS or len(den) > MOST_TERMS:
-            raise NotFound(f"more than {MOST_TERMS:,} terms")
-        if not whole:
+            raise Undecided(f"more than {MOST_TERMS:,} terms")
+        if not den.is_one():
             if len(num) * len(den) <= GCD_PAIRS:
                 num, den = self._lowest(num, den)
             if self.relations and not is_number(den):
@@ -399,7 +373,7 @@ class Tower:
             if den.leading_coefficient() < 0:
                 num, den = -num, -den
         if max(num.leading_coefficient().bit_length(), den.leading_coefficient().bit_length()) > MOST_BITS:
-            raise NotFound("a number with too many digits")
+            raise Undecided("a number with too many digits")
         return Form(self, num, den)
 
     def _lowest(self, num: Any, den: Any) -> tuple[Any, Any]:

@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 from flint import fmpq
 
-from gradcli.checks.algebra.differential_field import MOST_BITS, Form, Generator, NotFound, Spent, as_number
-from gradcli.checks.algebra.exponentials import HALF, general_power, log, power
-from gradcli.checks.algebra.form_functions import function
+from gradcli.checks.algebra.differential_field import MOST_BITS, Form, Generator, Spent, as_number
+from gradcli.checks.algebra.elementary_functions import HALF, function, general_power, log, power
 from gradcli.checks.algebra.real_forms import sign_of
-from gradcli.checks.evaluate.interpretation import Failure, SymbolicField, Undefined, last_unit
+from gradcli.checks.evaluate.interpretation import Failure, SymbolicField, Undecided, Undefined, last_unit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -80,11 +79,9 @@ class FormField(SymbolicField):
 
     def held(self, name: str, x: Any) -> Any:
         """A constant that has the value of an entry."""
-        return (
-            x
-            if isinstance(x, Failure)
-            else self.tower.gen(self.tower.index(Generator("held", [self.tower.lift(x)], name=name)))
-        )
+        if isinstance(x, Failure):
+            return x
+        return self.tower.gen(self.tower.index(Generator("held", [self.tower.lift(x)], name=name)))
 
     def total(self, xs: Iterable[Any]) -> Any:
         """The sum of some entries, by halves, so that no long sum is written out more often than needed."""
@@ -92,10 +89,7 @@ class FormField(SymbolicField):
         self.tower.spend(len(parts))
         while len(parts) > 1:
             parts = [a + b for a, b in zip_longest(parts[::2], parts[1::2], fillvalue=self.zero)]
-        found = parts[0] if parts else self.zero
-        if isinstance(found, fmpq) and found.q.bit_length() > MOST_BITS:
-            raise NotFound("a number with too many digits")
-        return found
+        return parts[0] if parts else self.zero
 
     def sqrt(self, x: Any) -> Any:
         return x if isinstance(x, Failure) else power(self.tower.lift(x), HALF)
@@ -131,6 +125,8 @@ class FormField(SymbolicField):
         self.operations += 1
         if self.operations > MOST_OPERATIONS:
             raise Spent(f"more than {MOST_OPERATIONS:,} operations")
+        if isinstance(made, fmpq) and max(made.p.bit_length(), made.q.bit_length()) > MOST_BITS:
+            return Undecided("a number with too many digits", node)
         return super().accepted(node, made, operands)
 
 

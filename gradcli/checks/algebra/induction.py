@@ -13,11 +13,11 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradcli.checks.algebra import proof
-from gradcli.checks.algebra.differential_field import SIZES, NotFound, Tower
-from gradcli.checks.algebra.form_functions import Derivation
+from gradcli.checks.algebra.differential_field import SIZES, Tower
+from gradcli.checks.algebra.elementary_functions import Derivation
 from gradcli.checks.algebra.proof import Claim, Options, answered, form_of, in_rings
 from gradcli.checks.evaluate.evaluation import Reading
-from gradcli.checks.evaluate.interpretation import Entries, Failure, Unsupported
+from gradcli.checks.evaluate.interpretation import Entries, Failure, Undecided, Unsupported
 from gradcli.graph.loop import loop_key, loop_of, readers_by_loop
 from gradcli.graph.node import LEAF, dependents, is_reader, reachable
 
@@ -63,7 +63,7 @@ def prove_derivative(
         found = _Proof(claim, output, target, right, moving, entries).answer(entries)
         return {**found, "induction": True}
 
-    found, _ = in_rings(attempt, lambda size: Claim(Tower(size), point, Options()), SIZES)
+    found, _ = in_rings(attempt, point)
     return found
 
 
@@ -267,9 +267,9 @@ class _Turn:
         found: list[tuple[Known, list[Entries]]] = []
         while (key := [x for one in here.values() for x in one.flat]) not in seen:
             if not all(type(x) is bool for x in key):
-                raise NotFound("a mask that depends on the turn")
+                raise Undecided("a mask that depends on the turn")
             if len(seen) == MOST_PATTERNS:
-                raise NotFound("masks that keep changing from turn to turn")
+                raise Undecided("masks that keep changing from turn to turn")
             seen.append(key)
             after = self._read(self.field, {**self.inner, **self.cotangents, **here}, back.body.nexts)
             found.append((here, after))

@@ -20,17 +20,15 @@ from gradcli.checks.algebra.differential_field import (
     Form,
     Full,
     Generator,
-    NotFound,
     Spent,
     Tower,
     leading,
 )
-from gradcli.checks.algebra.exponentials import HALF, equal_angles
+from gradcli.checks.algebra.elementary_functions import HALF, POWERS, WRITTEN_OUT, Derivation, equal_angles, released
 from gradcli.checks.algebra.form_field import FormField
-from gradcli.checks.algebra.form_functions import WRITTEN_OUT, Derivation, released
 from gradcli.checks.algebra.real_forms import NotReal, made_real
 from gradcli.checks.evaluate.evaluation import Reading
-from gradcli.checks.evaluate.interpretation import Entries, Failure, Unsupported
+from gradcli.checks.evaluate.interpretation import Entries, Failure, Undecided, Unsupported
 from gradcli.checks.formatting import position
 from gradcli.graph.node import LEAF, Node, reachable
 
@@ -53,6 +51,9 @@ class Options(NamedTuple):
 
     every: bool = False
     apart: bool = False
+
+
+PLAIN = Options()
 
 
 class Claim:
@@ -130,63 +131,37 @@ def prove_derivative(
     return attempted(attempt, moving, point)
 
 
-def prove_equal(
-    left: Node,
-    right: Node,
-    moving: Sequence[str],
-    point: Point,
-    differ: Callable[[], bool] | None = None,
-) -> Answer:
-    """Whether two nodes are equal, entry by entry.
-
-    `differ` is whether they are certainly not, at the point: it is called before much work is spent on a proof.
-    """
+def prove_equal(left: Node, right: Node, moving: Sequence[str], point: Point) -> Answer:
+    """Whether two nodes are equal, entry by entry."""
 
     def attempt(claim: Claim) -> Answer:
         claim.leaves(reachable([left, right]), moving, None, ())
         one, other = Reading(claim.plain, claim.point).read([left, right])
         return answered(claim, zip(one.flat, other.flat, strict=True))
 
-    return attempted(attempt, moving, point, differ)
+    return attempted(attempt, moving, point)
 
 
-def attempted(
-    attempt: Callable[[Claim], Answer],
-    moving: Sequence[str],
-    point: Point,
-    differ: Callable[[], bool] | None = None,
-) -> Answer:
-    """The answer of an attempt with the first options that give a proof; else the plain one.
-
-    Where `differ` refutes the claim, no other options are tried.
-    """
-
-    def tried(options: Options, sizes: Sequence[int]) -> tuple[Answer, Exception | None]:
-        most = MOST_APART if options.apart else MOST_WORK
-        return in_rings(attempt, lambda size: Claim(Tower(size, most), point, options), sizes)
-
-    plain, problem = tried(Options(), SIZES[:1])
-    if not plain["proved"] and differ is not None and differ():
-        return {"proved": False, "reason": "the sides differ at this point"}
-    if isinstance(problem, Full):
-        plain, problem = tried(Options(), SIZES[1:])
-    others: list[tuple[Options, Sequence[int]]] = []
+def attempted(attempt: Callable[[Claim], Answer], moving: Sequence[str], point: Point) -> Answer:
+    """The answer of an attempt with the first options that give a proof; else the plain one."""
+    plain, problem = in_rings(attempt, point)
+    others = []
     if problem is not None:  # over a budget
-        others.append((Options(apart=True), SIZES[1:]))
+        others.append(Options(apart=True))
     if not isinstance(problem, Spent) and not set(point) <= set(moving):
-        others.append((Options(every=True), SIZES))
-    answers = (tried(*other)[0] for other in others)
-    return plain if plain["proved"] else next((answer for answer in answers if answer["proved"]), plain)
+        others.append(Options(every=True))
+    answers = (in_rings(attempt, point, options)[0] for options in others if not plain["proved"])
+    return next((answer for answer in answers if answer["proved"]), plain)
 
 
 def in_rings(
-    attempt: Callable[[Claim], Answer], claim: Callable[[int], Claim], sizes: Sequence[int]
+    attempt: Callable[[Claim], Answer], point: Point, options: Options = PLAIN
 ) -> tuple[Answer, Exception | None]:
     """The answer of an attempt in the first ring that is large enough, and what ended it where it was over a budget."""
     problem: Exception | None = None
-    for size in sizes:
+    for size in SIZES[1:] if options.apart else SIZES:
         try:
-            return attempt(claim(size)), None
+            return attempt(Claim(Tower(size, MOST_APART if options.apart else MOST_WORK), point, options)), None
         except FAILED as reason:
             problem = reason
             if not isinstance(reason, Full):
@@ -223,33 +198,34 @@ def derivative_pairs(
 
 def answered(claim: Claim, pairs: Pairs) -> Answer:
     """Whether all pairs are equal; the hardest step that one of them needed."""
-    tower, hardest = claim.tower, "structure"
-    known: tuple[dict[int, Form], dict[int, Form]] = ({}, {})
+    tower, hardest, local = claim.tower, "structure", False
+    known: dict[int, Form] = {}
     for one, other in pairs:
         exact, claimed = form_of(tower, one), form_of(tower, other)
         if exact.same(claimed):
             continue
         hardest = "normal form"
         difference = exact - claimed
-        for naming in (True, False):  # with long powers as generators again, then all written out
-            if not difference.is_zero and any(one.kind in WRITTEN_OUT for one in tower.generators):
-                exact, claimed = released(exact, known[naming], naming), released(claimed, known[naming], naming)
-                difference = exact - claimed
-        if not difference.is_zero and not equal_angles(exact, claimed):
-            reason = f"the difference {text(difference)} is not identically zero"
-            return {"proved": False, "reason": reason, "budget": False}
+        if not difference.is_zero and any(one.kind in WRITTEN_OUT for one in tower.generators):
+            difference = released(exact, known, False) - released(claimed, known, False)
+        if not difference.is_zero:
+            local = equal_angles(difference)
+            if not local:
+                reason = f"the difference {text(difference)} is not identically zero"
+                return {"proved": False, "reason": reason, "budget": False}
     ties = [*claim.plain.ties, *claim.holding.ties]
     if ties:
         reason = f"a branch depends on an exact zero at this point: {text(ties[0])}"
         return {"proved": False, "reason": reason, "tie": True}
-    return {"proved": True, "how": hardest, "region": claim.region(), "frozen": claim.frozen, "local": tower.local}
+    return {"proved": True, "how": hardest, "region": claim.region(), "frozen": claim.frozen, "local": local}
 
 
 def form_of(tower: Tower, entry: Any) -> Form:
     """The form of an entry; raises the failure of one that has no value."""
     if isinstance(entry, Failure):
         raise entry
-    return tower.lift(int(entry) if isinstance(entry, bool) else entry)
+    form: Form = tower.lift(int(entry) if isinstance(entry, bool) else entry)
+    return form
 
 
 # --- forms as text ----------------------------------------------------------------------------------------------------
@@ -281,8 +257,8 @@ def relation(form: Form, side: int) -> str:
     if found is None:
         return f"{LONG} {RELATIONS[side]}"
     top, bottom = found
-    if len(bottom) == 1 and not bottom[0][1]:
-        bottom = [(bottom[0][0] / abs(bottom[0][0]), ())]
+    if not bottom[0][1]:
+        bottom = [(fmpq(1), ())]
     scale = max(abs(c.q) for c, _ in top) / fmpq(gcd(*(int(c.p) for c, _ in top)))
     if top[0][0] < 0:
         scale, side = -scale, -side
@@ -293,20 +269,17 @@ def relation(form: Form, side: int) -> str:
 def always_positive(form: Form) -> bool:
     """Whether a form is positive wherever it is defined, as it is written: a sum of squares and exponentials."""
     tower = form.tower
+    positive = {i for i, one in enumerate(tower.generators) if one.kind in ("root", "pi", "exp")} - tower.complex
     for poly in (form.num, form.den):
         strict = False
         for powers, coefficient in poly.terms():
-            free = [i for i, n in enumerate(powers) if n and not _is_positive(tower, i)]
-            if coefficient < 0 or any(int(powers[i]) % 2 or i in tower.complex for i in free):
+            others = [i for i, n in enumerate(powers) if n and i not in positive]
+            if coefficient < 0 or any(int(powers[i]) % 2 or i in tower.complex for i in others):
                 return False
-            strict = strict or not free
+            strict = strict or not others
         if not strict:
             return False
     return True
-
-
-def _is_positive(tower: Tower, index: int) -> bool:
-    return tower.generators[index].kind in ("root", "pi", "exp") and index not in tower.complex
 
 
 def _parts(form: Form) -> tuple[list[Term], list[Term]] | None:
@@ -315,11 +288,9 @@ def _parts(form: Form) -> tuple[list[Term], list[Term]] | None:
         return None
     tower = form.tower
     try:
-        if tower.is_complex(form):
-            bottom = made_real(tower.poly(form.den))
-            return _waves(form * bottom), _waves(bottom)
-        return _terms(tower, form.num), _terms(tower, form.den)
-    except (NotReal, NotFound):
+        bottom = made_real(tower.poly(form.den))
+        return _terms(form * bottom if tower.is_complex(form) else tower.poly(form.num)), _terms(bottom)
+    except (NotReal, Undecided):
         return None
 
 
@@ -350,15 +321,31 @@ def _number(value: fmpq) -> str:
     return str(value)
 
 
-def _terms(tower: Tower, poly: Any) -> list[Term]:
-    return [(fmpq(c), tuple(_factors(tower, powers))) for powers, c in poly.terms()]
-
-
-def _factors(tower: Tower, powers: Any) -> Iterable[str]:
-    for i, n in enumerate(powers):
-        if n:
-            name = generator_text(tower.generators[i])
-            yield name if n == 1 else f"{name}**{n}"
+def _terms(form: Form) -> list[Term]:
+    """The terms of a real form over a monomial; each exponential with its conjugate is a cosine or a sine."""
+    tower = form.tower
+    if len(form.den) != 1:
+        raise NotReal
+    below, scale = form.den.degrees(), leading(form.den)
+    found: list[Term] = []
+    for powers, coefficient in form.num.terms():
+        turn, argument, value, factors = 0, tower.zero, fmpq(coefficient, scale), []
+        for i, (above, under) in enumerate(zip(powers, below, strict=True)):
+            n = int(above) - int(under)
+            if n and tower.generators[i].kind == "i":
+                turn += n
+            elif n and i in tower.complex:
+                argument = argument - tower.i * tower.generators[i].args[0] * tower.generators[i].unit * n
+            elif n:
+                name = generator_text(tower.generators[i])
+                factors.append(name if n == 1 else f"{name}**{n}")
+        value = -value if turn % 4 >= 2 else value
+        if argument.is_zero:
+            found.append((value, tuple(factors)))
+        elif leading(argument.num) > 0:
+            wave = f"{'sin' if turn % 2 else 'cos'}({whole_text(argument)})"
+            found.append((-2 * value if turn % 2 else 2 * value, (*factors, wave)))
+    return found
 
 
 def generator_text(one: Generator) -> str:
@@ -366,44 +353,10 @@ def generator_text(one: Generator) -> str:
     args = [whole_text(arg) for arg in one.args]
     if one.kind == "exp":
         return f"exp({whole_text(one.args[0] * one.unit)})"
-    if one.kind == "root":
+    if one.kind in POWERS:
         return f"sqrt({args[0]})" if one.unit == HALF else f"({args[0]})**({one.unit})"
     if one.kind == "angle":
         return f"atan({args[0]})" if args[1] == "1" else f"atan2({args[0]}, {args[1]})"
-    if one.kind == "inverse":
-        return f"(1/({args[0]}))"
     if one.kind == "named":
         return f"({args[0]})"
     return one.name or (f"{one.kind}({', '.join(args)})" if args else one.kind)
-
-
-def _waves(form: Form) -> list[Term]:
-    """The terms of a real form with each exponential and its conjugate as a cosine or a sine."""
-    tower = form.tower
-    if len(form.den) != 1:
-        raise NotReal
-    below, scale = form.den.degrees(), leading(form.den)
-    found: list[Term] = []
-    for powers, coefficient in form.num.terms():
-        turn, argument, plain = 0, tower.zero, []
-        for i, n in enumerate(powers):
-            net = int(n) - int(below[i])
-            if not net:
-                continue
-            one = tower.generators[i]
-            if one.kind == "i":
-                turn += net
-            elif i in tower.complex:
-                argument = argument - tower.i * one.args[0] * one.unit * net
-            else:
-                name = generator_text(one)
-                plain.append(name if net == 1 else f"{name}**{net}")
-        value = fmpq(coefficient, scale)
-        if turn % 4 >= 2:
-            value = -value
-        if argument.is_zero:
-            found.append((value, tuple(plain)))
-        elif leading(argument.num) > 0:
-            wave = "sin" if turn % 2 else "cos"
-            found.append((-2 * value if turn % 2 else 2 * value, (*plain, f"{wave}({whole_text(argument)})")))
-    return found

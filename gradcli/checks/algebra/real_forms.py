@@ -6,11 +6,12 @@ and of i, found from its conjugate: E**2 - 1 is 2*i*E*sin(a). What cannot be mad
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from flint import acb, arb, fmpz
 
-from gradcli.checks.algebra.differential_field import Form, Generator, NotFound, exact_quotient
+from gradcli.checks.algebra.differential_field import Form, Generator, exact_quotient, leading, substituted
 from gradcli.checks.evaluate.ball_numbers import doubling, precision, sign
 from gradcli.checks.evaluate.interpretation import Undecided
 
@@ -25,13 +26,10 @@ DECIDING_BITS = 1024
 
 
 def certain_sign(form: Form) -> int:
-    """The sign of a form that may not vanish at the point; raises NotFound where it does, or is undecided."""
-    try:
-        side = sign_of(form)
-    except Undecided as reason:
-        raise NotFound(str(reason)) from None
+    """The sign of a form that may not vanish at the point; raises Undecided."""
+    side = sign_of(form)
     if side == 0:
-        raise NotFound("a factor that vanishes at the point")
+        raise Undecided("a factor that vanishes at the point")
     return side
 
 
@@ -62,30 +60,11 @@ def ball(form: Form, memo: Memo) -> Any:
 
 
 def _polynomial(tower: Tower, poly: Any, memo: Memo) -> Any:
-    degrees = poly.degrees()
-    used = [i for i in range(len(tower.generators)) if degrees[i] > 0]
-    powers = {}
+    used = [i for i, n in enumerate(poly.degrees()) if n > 0]
     for i in used:
-        base, row = _generator(tower, i, memo), [arb(1)]
-        for _ in range(int(degrees[i])):
-            row.append(row[-1] * base)
-        powers[i] = row
-    total = arb(0)
-    for exponents, coefficient in poly.terms():
-        term = arb(coefficient)
-        for i in used:
-            n = int(exponents[i])
-            if n:
-                term = powers[i][n] * term
-        total = term + total
-    return total
-
-
-def _generator(tower: Tower, index: int, memo: Memo) -> Any:
-    found = memo.get(index)
-    if found is None:
-        found = memo[index] = _value(tower.generators[index], memo)
-    return found
+        if i not in memo:
+            memo[i] = _value(tower.generators[i], memo)
+    return substituted(poly, {i: memo[i] for i in used}, lambda constant: arb(leading(constant)))
 
 
 def _value(one: Generator, memo: Memo) -> Any:
@@ -134,10 +113,10 @@ class NotReal(Exception):
 
 
 def positive_factors(form: Form) -> Factors:
-    """Factors of a positive form with whole exponents, each positive at the point; raises NotFound."""
+    """Factors of a positive form with whole exponents, each positive at the point; raises Undecided."""
     tower = form.tower
     if certain_sign(form) < 0:
-        raise NotFound("a root or logarithm of a negative number")
+        raise Undecided("a root or logarithm of a negative number")
     if not tower.is_complex(form):
         return _signed(_pieces(form))
     try:
@@ -158,23 +137,22 @@ def _pieces(form: Form) -> Factors:
     tower = form.tower
     found: Factors = []
     for poly, direction in ((form.num, 1), (form.den, -1)):
-        if len(poly) > MOST_FACTORED:
-            found.append((tower.poly(poly), direction))
-            continue
-        content, factors = factored(poly)
-        found += [(tower.number(prime), direction * times) for prime, times in primes(content)]
+        number, factors = _factored(poly)
+        size = abs(fmpz(number))
+        primes = size.factor() if size <= FACTORED else [(size, 1)]
+        found += [(tower.number(prime), direction * int(times)) for prime, times in primes if prime != 1]
         found += [(Form(tower, factor, tower.one.num), direction * int(times)) for factor, times in factors]
     return found
 
 
-def factored(poly: Any) -> tuple[Any, list[tuple[Any, int]]]:
-    """A number and irreducible polynomials; flint cannot sort factors with numbers beyond 64 bits, these stay whole."""
-    try:
-        content, factors = poly.factor()
-    except OverflowError:
-        content = poly.content()
-        factors = [(exact_quotient(poly, poly.context().constant(content)), 1)]
-    return content, factors
+def _factored(poly: Any) -> tuple[Any, list[tuple[Any, int]]]:
+    """A number and irreducible polynomials; a polynomial that is too much for flint stays whole."""
+    with suppress(OverflowError):  # flint cannot sort factors with numbers beyond 64 bits
+        if len(poly) <= MOST_FACTORED:
+            number, factors = poly.factor()
+            return number, factors
+    content = poly.content()
+    return content, [(exact_quotient(poly, poly.context().constant(content)), 1)]
 
 
 def _signed(pieces: Factors) -> Factors:
@@ -191,14 +169,6 @@ def _signed(pieces: Factors) -> Factors:
             factor.tower.note(factor, side)
         found.append((factor if side > 0 else -factor, times))
     return found
-
-
-def primes(number: Any) -> list[tuple[fmpz, int]]:
-    """The size of a whole number as powers of primes; one too large to factor stays as it is."""
-    size = abs(fmpz(number))
-    if size == 1:
-        return []
-    return [(size, 1)] if size > FACTORED else [(prime, int(times)) for prime, times in size.factor()]
 
 
 # --- conjugates ---------------------------------------------------------------------------------------------

@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import gc
 import sys
-from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from math import isfinite
 from typing import TYPE_CHECKING, Any
-
-from flint import arb
 
 from gradcli.checks.derivatives.claim_comparison import ClaimComparison, compared, nearest, speaks
 from gradcli.checks.derivatives.derivative_query import DerivativeQuery, PointEvaluation, entries_of, field_of
@@ -41,7 +38,6 @@ if TYPE_CHECKING:
 
 MEMORY = 6 * 2**30
 MOST_WORK = 400_000  # operations on single entries at all points near the given one
-MANY_BITS = 512  # where a proof is not found at once: claims that hold to rounding only are told apart
 
 
 def room(name: str) -> Any:
@@ -154,12 +150,10 @@ class Session:
     def on_prove(self, right: Node, point: Point, **about: Any) -> Answer:
         """Whether the judged node is equal to `left`, or to the derivative of `output` by `target`, by algebra."""
         if "left" in about:
-            prove = room("algebra.proof").prove_equal
-            about["differ"] = partial(_differ, about["left"], right, point)
+            answer: Answer = room("algebra.proof").prove_equal(right=right, point=point, **about)
         else:
-            prove = room("algebra.induction").prove_derivative
-            about["failed"] = self.failed.setdefault(repr(point), {})
-        answer: Answer = prove(right=right, point=point, **about)
+            failed = self.failed.setdefault(repr(point), {})
+            answer = room("algebra.induction").prove_derivative(right=right, point=point, failed=failed, **about)
         return answer
 
     def on_enclosure(self, derivative: Derivative) -> Answer:
@@ -199,15 +193,6 @@ class Session:
         if key not in self.signs:
             self.signs[key] = ClaimComparison(query, query.target, literals=literals).region(point)
         return self.signs[key]
-
-
-def _differ(one: Node, other: Node, point: Point) -> bool:
-    """Whether an entry of one node is certainly not that of the other, with many bits."""
-    with ball_numbers.precision(MANY_BITS), suppress(Unsupported, Failure):
-        left, right = balls.read(field_of(MANY_BITS), [one, other], point)
-        pairs = zip(left.flat, right.flat, strict=True)
-        return any(isinstance(x, arb) and isinstance(y, arb) and not x.overlaps(y) for x, y in pairs)
-    return False
 
 
 def _entry(x: Any) -> Answer:

@@ -1,0 +1,468 @@
+"""Functions of forms as products and sums over generators, and their derivatives.
+
+An exponential is a product over the terms of its argument, a logarithm a sum and a root a product over the factors of
+theirs, so that the laws of these functions are laws of polynomials. Factors are positive at the point of the check.
+Circular functions are written with exp(i*a); every inverse one is the angle of a point (x, y). The gamma function has
+arguments in [0, 1), odd functions one sign of theirs; functions without such laws are generators by their names.
+"""
+
+from __future__ import annotations
+
+from math import factorial, gcd
+from operator import truediv
+from typing import TYPE_CHECKING, Any
+
+from flint import fmpq
+
+from gradcli.checks.algebra.differential_field import Form, Generator, exact_quotient, leading, substituted
+from gradcli.checks.algebra.real_forms import NotReal, certain_sign, made_real, positive_factors, sign_of
+from gradcli.checks.evaluate.interpretation import Undecided
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gradcli.checks.algebra.differential_field import Tower
+
+
+HALF = fmpq(1, 2)
+POWERS = ("root", "inverse")  # generators that are a power of their argument
+MOST_DEGREE = 24  # of a root; a finer power is an exponential of the logarithm
+MOST_FINER = 512  # powers of a generator in one that it replaces; the largest degree of a root with a relation
+MOST_SHIFT = 40  # of an argument of the gamma function
+MOST_ARGUMENT = 200  # of the gamma function, a number
+
+
+# --- exponentials ---------------------------------------------------------------------------------------------
+
+
+def exp(form: Form) -> Form:
+    """The exponential of a form."""
+    found = form.tower.one
+    for coefficient, num, den in terms(form):
+        found = found * _exp_term(form.tower, coefficient, num, den)
+    return found
+
+
+def terms(form: Form) -> list[tuple[fmpq, Any, Any]]:
+    """A fraction as terms: a rational number times a monomial over a polynomial without common factors."""
+    tower, num, den = form.tower, form.num, form.den
+    found = []
+    if not den.is_constant():
+        whole, rest = divmod(num, den)
+        if not whole.is_zero():
+            found = terms(Form(tower, whole, tower.one.num))
+            num = rest
+    content = leading(den) if den.is_constant() else den.content()
+    den = exact_quotient(den, tower.ring.constant(content))
+    for powers, coefficient in num.terms():
+        monomial = tower.ring.from_dict({powers: 1})
+        common = monomial.gcd(den)
+        found.append((fmpq(coefficient, content), exact_quotient(monomial, common), exact_quotient(den, common)))
+    return found
+
+
+def _exp_term(tower: Tower, coefficient: fmpq, num: Any, den: Any) -> Form:
+    used = [i for i, n in enumerate(num.degrees()) if n]
+    kinds = {tower.generators[i].kind: i for i in used}
+    plain = den.is_one() and num.total_degree() == len(used)
+    if plain and len(used) == 1 and "log" in kinds:
+        return power(tower.generators[kinds["log"]].args[0], coefficient)
+    if plain and len(used) == 2 and "i" in kinds:
+        if "pi" in kinds and (coefficient * 12).q == 1:
+            return _turn(tower, int((coefficient * 12).p) % 24)
+        if "angle" in kinds and coefficient.q == 1:  # a power of (x + i*y)/sqrt(x**2 + y**2)
+            y, x = tower.generators[kinds["angle"]].args
+            return ((x + tower.i * y) * power(x * x + y * y, -HALF)) ** int(coefficient.p)
+    return tower.gen(*_in_units(tower, Generator("exp", [Form(tower, num, den)], unit=abs(coefficient)), coefficient))
+
+
+def _in_units(tower: Tower, made: Generator, exponent: fmpq) -> tuple[int, int]:
+    """An exponential or a root as a whole power of a generator, which is replaced by a finer one where it has to be."""
+    index = tower.index(made)
+    unit = tower.generators[index].unit
+    if (exponent / unit).q != 1:
+        finer = common_unit(unit, exponent)
+        if max(unit / finer, abs(exponent) / finer) > MOST_FINER:  # too fine a unit: a generator of its own
+            return tower.index(made, (*made.key(), str(made.unit))), int((exponent / made.unit).p)
+        made.unit, times = finer, int((unit / finer).p)
+        index, unit = tower.refine(index, made, times), finer
+    return index, int((exponent / unit).p)
+
+
+def common_unit(a: fmpq, b: fmpq) -> fmpq:
+    """The largest number of which both are whole multiples."""
+    return fmpq(gcd(int(a.p * b.q), int(b.p * a.q)), int(a.q * b.q))
+
+
+def _turn(tower: Tower, n: int) -> Form:
+    """exp(i*pi*n/12) in radicals."""
+    if n % 6 == 0:
+        return tower.i ** (n // 6)
+    eighth = (tower.one + tower.i) * power(tower.number(2), -HALF)
+    sixth = (power(tower.number(3), HALF) + tower.i) / 2
+    return eighth ** (n % 8) * sixth ** (-n % 12)
+
+
+# --- logarithms, roots, powers ----------------------------------------------------------------------------------
+
+
+def log(form: Form) -> Form:
+    """The logarithm of a form that is positive at the point; raises Undecided where it is not."""
+    found = form.tower.zero
+    for factor, times in positive_factors(form):
+        found = found + _log_factor(factor) * times
+    return found
+
+
+def _log_factor(factor: Form) -> Form:
+    tower, index = factor.tower, single_generator(factor)
+    if index is not None:
+        one = tower.generators[index]
+        if one.kind == "exp" and index not in tower.complex:
+            return one.args[0].__mul__(one.unit)
+        if one.kind in POWERS:
+            return log(one.args[0]).__mul__(one.unit)
+    return tower.gen(tower.index(Generator("log", [factor])))
+
+
+def power(form: Form, exponent: fmpq) -> Form:
+    """A rational power of a form; a broken one of what is positive at the point."""
+    if exponent.q == 1:
+        return form ** int(exponent.p)
+    if exponent < 0:
+        return power(form, -exponent).inverse()
+    found = form.tower.one
+    for factor, times in positive_factors(form):
+        part = _root(factor, exponent * abs(times))
+        found = found * part if times > 0 else found / part
+    return found
+
+
+def _root(factor: Form, exponent: fmpq) -> Form:
+    if exponent.q == 1:
+        return factor ** int(exponent.p)
+    tower, index = factor.tower, single_generator(factor)
+    if index is not None:
+        one = tower.generators[index]
+        if one.kind == "exp" and index not in tower.complex:
+            return exp(one.args[0] * (one.unit * exponent))
+        if one.kind in POWERS:
+            return power(one.args[0], exponent * one.unit)
+    whole = exponent.p // exponent.q
+    rest = exponent - whole
+    if exponent.q > MOST_DEGREE:
+        made = Generator("exp", [_log_factor(factor)], unit=rest)
+    else:
+        made = Generator("root", [factor], unit=fmpq(1, exponent.q))
+    index, times = _in_units(tower, made, rest)
+    unit = tower.generators[index].unit
+    if unit.q <= MOST_FINER:
+        tower.relations.setdefault(index, (int(unit.q), factor ** int(unit.p)))
+    return factor ** int(whole) * tower.gen(index, times)
+
+
+def single_generator(form: Form) -> int | None:
+    """The generator that a form is, where it is one."""
+    num = form.num
+    if not form.den.is_one() or len(num) != 1 or num.total_degree() != 1 or leading(num) != 1:
+        return None
+    return next(i for i, n in enumerate(num.degrees()) if n)
+
+
+def general_power(base: Form, exponent: Form) -> Form:
+    """base**exponent for a positive base, or a whole exponent."""
+    number = exponent.rational()
+    if number is None:
+        return exp(exponent * log(base))
+    if number.q == 1 and abs(number.p) > 10**6:
+        raise Undecided(f"a power of {number}")
+    return power(base, number)
+
+
+# --- circular and hyperbolic functions, and their inverses ----------------------------------------------------------
+
+
+def sine_cosine(form: Form) -> tuple[Form, Form]:
+    """The sine and the cosine."""
+    i = form.tower.i
+    ahead = exp(i * form)
+    behind = ahead.inverse()
+    return (behind - ahead) * i / 2, (ahead + behind) / 2
+
+
+def hyperbolic(form: Form) -> tuple[Form, Form]:
+    """The hyperbolic sine and cosine."""
+    ahead = exp(form)
+    behind = ahead.inverse()
+    return (ahead - behind) / 2, (ahead + behind) / 2
+
+
+def angle(y: Form, x: Form) -> Form:
+    """The angle of the point (x, y); it is odd in y."""
+    tower = y.tower
+    beside = x.rational()
+    if y.is_zero and beside is not None and beside > 0:
+        return tower.zero
+    if leading(y.num) < 0:
+        return -angle(-y, x)
+    return tower.gen(tower.index(Generator("angle", [y, x])))
+
+
+def atan(form: Form) -> Form:
+    number = form.rational()
+    if number is not None and abs(number) == 1:
+        return form.tower.number(number / 4) * form.tower.pi
+    return angle(form, form.tower.one)
+
+
+def asin(form: Form) -> Form:
+    number = form.rational()
+    if number is not None and abs(number * 2) in (1, 2):
+        return form.tower.number(number * (HALF if abs(number) == 1 else fmpq(1, 3))) * form.tower.pi
+    return angle(form, power(1 - form * form, HALF))
+
+
+def asinh(form: Form) -> Form:
+    """It is odd; one sign of its argument serves both."""
+    if leading(form.num) < 0:
+        return -asinh(-form)
+    return log(form + power(form * form + 1, HALF))
+
+
+def equal_angles(difference: Form) -> bool:
+    """Whether a difference with angles is a multiple of 2*pi, and smaller than that; the signs it needs are noted.
+
+    These keep each angle away from its jump, where x < 0 and y = 0, and its arguments from a division by zero.
+    """
+    tower = difference.tower
+    points = [tower.generators[i].args for i in tower.used(difference) if tower.generators[i].kind == "angle"]
+    try:
+        whole = difference * int(difference.den.content())
+        if not points or not (exp(tower.i * whole) - 1).is_zero or sign_of(36 - whole * whole) < 0:
+            return False
+        for y, x in points:
+            for part in (x if sign_of(x) > 0 else y, tower.poly(x.den), tower.poly(y.den)):
+                real = made_real(part)
+                tower.note(real, certain_sign(real))
+    except (NotReal, Undecided):
+        return False
+    return True
+
+
+# --- special functions ------------------------------------------------------------------------------------------------
+
+
+def generator(kind: str, *args: Form) -> Form:
+    tower = args[0].tower
+    return tower.gen(tower.index(Generator(kind, args)))
+
+
+def odd(name: str) -> Callable[[Form], Form]:
+    """An odd function as a generator: one sign of its argument serves both."""
+
+    def apply(form: Form) -> Form:
+        if form.is_zero:
+            return form
+        return -generator(name, -form) if leading(form.num) < 0 else generator(name, form)
+
+    return apply
+
+
+def shifted(form: Form) -> tuple[Form, int]:
+    """An argument with its constant term moved into [0, 1), or (0, 1] where nothing else is left, and by how much."""
+    if not form.den.is_constant():
+        return form, 0
+    constant = fmpq(form.num[(0,) * form.tower.size], leading(form.den))
+    number = form.rational()
+    whole = int((constant.p // constant.q) if number is None or constant.q != 1 else constant.p - 1)
+    if abs(whole) > (MOST_SHIFT if number is None else MOST_ARGUMENT):
+        return form, 0
+    return form - whole, whole
+
+
+def gamma(form: Form) -> Form:
+    """The gamma function, by gamma(x + 1) = x*gamma(x) of an argument in [0, 1)."""
+    base, n = shifted(form)
+    tower = form.tower
+    number = base.rational()
+    if number is not None and number == 1:
+        if n < 0:
+            raise Undecided("a pole of the gamma function")
+        return tower.number(factorial(n))
+    found = power(tower.pi, HALF) if number is not None and number == HALF else generator("gamma", base)
+    for k in range(min(n, 0), max(n, 0)):
+        found = found * (base + k) ** (1 if n > 0 else -1)
+    return found
+
+
+def polygamma(n: int, form: Form) -> Form:
+    """The n-th derivative of digamma, by its value at x + 1, which is (-1)**n n!/x**(n + 1) more."""
+    base, shift = shifted(form)
+    tower = form.tower
+    found = generator("polygamma", tower.number(n), base)
+    scale = tower.number((-1 if shift < 0 else 1) * (-1) ** n * factorial(n))
+    for k in range(min(shift, 0), max(shift, 0)):
+        found = found + scale / (base + k) ** (n + 1)
+    return found
+
+
+# --- all functions, and their derivatives -----------------------------------------------------------------------------
+
+
+def function(name: str, *args: Form) -> Form:
+    """A function of forms by its name; a generator where nothing more is known of it."""
+    return FUNCTIONS[name](*args) if name in FUNCTIONS else generator(name, *args)
+
+
+FUNCTIONS: dict[str, Callable[..., Form]] = {
+    "exp": exp,
+    "log": log,
+    "sqrt": lambda x: power(x, HALF),
+    "sin": lambda x: sine_cosine(x)[0],
+    "cos": lambda x: sine_cosine(x)[1],
+    "tan": lambda x: truediv(*sine_cosine(x)),
+    "sinh": lambda x: hyperbolic(x)[0],
+    "cosh": lambda x: hyperbolic(x)[1],
+    "tanh": lambda x: truediv(*hyperbolic(x)),
+    "asin": asin,
+    "acos": lambda x: x.tower.pi / 2 - asin(x),
+    "atan": atan,
+    "atan2": angle,
+    "angle": angle,
+    "asinh": asinh,
+    "acosh": lambda x: log(x + power(x - 1, HALF) * power(x + 1, HALF)),
+    "atanh": lambda x: (log(1 + x) - log(1 - x)) / 2,
+    "erf": odd("erf"),
+    "erfc": lambda x: 1 - odd("erf")(x),
+    "erfinv": odd("erfinv"),
+    "erfcinv": lambda x: odd("erfinv")(1 - x),
+    "gamma": gamma,
+    "loggamma": lambda x: log(gamma(x)),
+    "digamma": lambda x: polygamma(0, x),
+    "polygamma": lambda n, x: polygamma(_order(n), x),
+}
+
+
+class Derivation:
+    """The derivation of a tower by one of its symbols; the derivatives of generators are kept."""
+
+    def __init__(self, symbol: Form) -> None:
+        self.tower = symbol.tower
+        self.symbol = self.tower.used(symbol)[0]
+        self.known: dict[int, Form] = {}
+
+    def of(self, form: Form) -> Form:
+        """The derivative of a form; raises Undecided for a function without a rule here."""
+        form = self.tower.renewed(form)
+        below = self.tower.made(self.tower.one.num, form.den)
+        return (self._polynomial(form.num) - form * self._polynomial(form.den)) * below
+
+    def _polynomial(self, poly: Any) -> Form:
+        total = self.tower.zero
+        for index, degree in enumerate(poly.degrees()):
+            if degree > 0:
+                slope = self._generator(index)
+                if not slope.is_zero:
+                    total = total + self.tower.poly(poly.derivative(index)) * slope
+        return total
+
+    def _generator(self, index: int) -> Form:
+        known = self.known.get(index)
+        if known is None:
+            known = self.known[index] = self._rule(index, self.tower.generators[index])
+        return known
+
+    def _rule(self, index: int, one: Generator) -> Form:
+        tower = self.tower
+        if index == self.symbol:
+            return tower.one
+        slopes = [] if one.kind == "held" else [self.of(arg) for arg in one.args]
+        if all(slope.is_zero for slope in slopes):
+            return tower.zero
+        itself = tower.gen(index)
+        if one.kind == "angle":
+            y, x = one.args
+            return (x * slopes[0] - y * slopes[1]) / (x * x + y * y)
+        rule = PARTIALS.get(one.kind)
+        if rule is None:
+            raise Undecided(f"the derivative of {one.kind}")
+        partial: Form = rule(itself, one.unit, *one.args)
+        return partial * slopes[-1]
+
+
+def _beta_density(a: Form, b: Form, x: Form) -> Form:
+    scale = gamma(a + b) / (gamma(a) * gamma(b))
+    return general_power(x, a - 1) * general_power(1 - x, b - 1) * scale
+
+
+def _order(n: Form) -> int:
+    number = n.rational()
+    assert number is not None
+    return int(number.p)
+
+
+# derivatives by the last argument, the only one that may move, of the generator itself, its unit, and its arguments
+PARTIALS: dict[str, Callable[..., Form]] = {
+    "named": lambda g, unit, x: g.tower.one,
+    "inverse": lambda g, unit, x: -g * g,
+    "exp": lambda g, unit, x: g * unit,
+    "log": lambda g, unit, x: x.inverse(),
+    "root": lambda g, unit, x: g * unit / x,
+    "erf": lambda g, unit, x: 2 * exp(-x * x) / power(x.tower.pi, HALF),
+    "erfinv": lambda g, unit, x: exp(g * g) * power(x.tower.pi, HALF) / 2,
+    "lowergamma": lambda g, unit, a, x: general_power(x, a - 1) * exp(-x),
+    "uppergamma": lambda g, unit, a, x: -general_power(x, a - 1) * exp(-x),
+    "betainc_regularized": lambda g, unit, a, b, start, x: _beta_density(a, b, x),
+    "gamma": lambda g, unit, x: g * polygamma(0, x),
+    "polygamma": lambda g, unit, n, x: polygamma(_order(n) + 1, x),
+}
+
+
+# --- forms written again ------------------------------------------------------------------------------------------
+
+
+WRITTEN_OUT = ("held", "named", "inverse")
+
+
+def released(form: Form, known: dict[int, Form], naming: bool) -> Form:
+    """A form without held or named generators, but for new names of long powers where there is `naming`.
+
+    `known` maps generators to what they are written as.
+    """
+    tower = form.tower
+    before = tower.naming, tower.inverting
+    tower.naming, tower.inverting = naming, tower.inverting and naming
+    try:
+        form = tower.renewed(form)
+        return _released(form, form.num, known) / _released(form, form.den, known)
+    finally:
+        tower.naming, tower.inverting = before
+
+
+def _released(form: Form, poly: Any, known: dict[int, Form]) -> Form:
+    tower = form.tower
+    now = {i: _generator(form, i, known) for i, n in enumerate(poly.degrees()) if n > 0}
+    changed = {i: value for i, value in now.items() if not value.same(tower.gen(i))}
+    written: Form = substituted(poly, changed, tower.poly) if changed else tower.poly(poly)
+    return written
+
+
+def _generator(form: Form, index: int, known: dict[int, Form]) -> Form:
+    found = known.get(index)
+    if found is None:
+        tower = form.tower
+        one = tower.generators[index]
+        args = [released(arg, known, form.tower.naming) for arg in one.args]
+        same = all(new.same(old) for new, old in zip(args, one.args, strict=True))
+        found = known[index] = tower.gen(index) if same and one.kind not in WRITTEN_OUT else _made(one, args)
+    return found
+
+
+def _made(one: Generator, args: list[Form]) -> Form:
+    if one.kind in ("held", "named"):
+        return args[0]
+    if one.kind == "exp":
+        return exp(args[0] * one.unit)
+    if one.kind in POWERS:
+        return power(args[0], one.unit)
+    return function(one.kind, *args)
