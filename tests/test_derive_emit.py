@@ -38,6 +38,8 @@ SCRIPTS = [
     "sum(cumsum(x)**2)",
     "x[0]*x[1] + max(x)",
     "sum((Y - U@V.T)**2)",
+    "sum((x[1:] - x[:-1])**2) + sum(A[1:-1, :-1]**2)",
+    "-sum(Y*log_softmax(X@W, axis=1))",
     "-mean(y*log(sigmoid(X@w)) + (1 - y)*log(1 - sigmoid(X@w)))",
     "sum(sqrt(abs(x)) + maximum(x, y)*(x > 0))",
     "erf(x)*atan2(y, x)**3 + hypot(x, y)/pi",

@@ -1,27 +1,42 @@
 """Gradients as formulas in the user's terms: a graph is read in index notation, shortened, and written as matrices.
 
 `index_terms` is the algebra, `index_positions` what slices and reshapes make of indices, `index_reading` reads graphs,
-`recognition` and `matrix_rules` find shorter forms, `linear_maps` makes Jacobians, `matrix_text` writes them,
+`recognition` and `matrix_rules` find shorter forms, `matrix_text` writes them,
 `normal_form` compares two of them. Nothing that these write is proved: callers confirm a formula before they show it.
 `index_proof` proves claims for all sizes, and `staged_proof` those about networks, node by node.
 """
 
 from __future__ import annotations
 
+from fractions import Fraction
 from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
+from gradcli.formulas.index_positions import Index
 from gradcli.formulas.index_reading import Reader
-from gradcli.formulas.index_terms import EIGENVECTORS, NoFormula, TooLong, key
-from gradcli.formulas.linear_maps import matrix_of
+from gradcli.formulas.index_terms import (
+    EIGENVECTORS,
+    Delta,
+    Group,
+    Leaf,
+    NoFormula,
+    TooLong,
+    add,
+    key,
+    leaves_in,
+    merged,
+    over_all,
+    single,
+)
 from gradcli.formulas.matrix_rules import split_products
 from gradcli.formulas.matrix_text import Writer
-from gradcli.formulas.normal_form import same_form
+from gradcli.formulas.normal_form import multiplied, same_form
 from gradcli.formulas.recognition import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from gradcli.formulas.index_terms import Names, Sum
     from gradcli.graph.node import Node
 
 MOST_LISTED = 9  # entries of an array that is written as a list of them
@@ -88,6 +103,32 @@ def whole_text(
     if key(split) != key(read):
         texts.append(writer.sum(shortened(shortened(split, reader.names), reader.names), axes).text)
     return min(texts, key=len)
+
+
+def matrix_of(linear: Sum, name: str, rows: tuple[Index, ...], names: Names) -> Sum:
+    """The matrix of a linear map: a sum with entry `rows` of the unit matrix in place of an input.
+
+    The backward pass of `y . u` is linear in the cotangent u, so each term has one factor `u[k]`. In row i of the
+    Jacobian that factor is 1 where k is i, else 0.
+    """
+    parts = []
+    for term in linear:
+        carriers = [factor for factor in term.factors if name in leaves_in(single(factor[0]))]
+        base, exponent = carriers[0] if len(carriers) == 1 else (None, 0)
+        rest = term._replace(factors=tuple([factor for factor in term.factors if factor[0] is not base]))
+        if exponent == 1 and isinstance(base, Group):
+            parts.append(matrix_of(multiplied((rest,), base.inside, names), name, rows, names))
+        elif exponent == 1 and isinstance(base, Leaf):
+            pairs = list(zip(rows, base.at, strict=True))
+            axes = {own: row for row, own in pairs if isinstance(own, Index) and own not in term.bound}  # of the result
+            changes = {own: row for own, row in axes.items() if own.size == row.size}
+            units = [(Delta(*pair), Fraction(1)) for pair in pairs]
+            moved = names.put((rest._replace(bound=()),), changes)
+            found = tuple([merged(one.coefficient, (*one.factors, *units)) for one in moved])
+            parts.append(over_all(found, term.bound, names))
+        else:
+            raise NoFormula("it is a linear map whose matrix has no formula")
+    return add(*parts)
 
 
 def entries_text(node: Node, called: Mapping[Node, str]) -> str:

@@ -151,7 +151,7 @@ def solution(zero: Position, bound: Sequence[Index], index_of: Callable[[int], I
     values = {i: affine(first, ((fresh, step),)) for (i, _), (first, step) in zip(own.parts, firsts, strict=True)}
     changes = {i: value for i, value in values.items() if i in bound}
     others = tuple([difference(i, value) for i, value in values.items() if i not in bound])
-    return Solution(changes, others, (fresh,))
+    return Solution(changes, others, (fresh,) if count > 1 else ())
 
 
 def _overlap(own: Place) -> tuple[int, tuple[tuple[int, int], tuple[int, int]]] | None:

@@ -17,21 +17,19 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 from itertools import pairwise
-from math import lcm, prod
+from math import lcm
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradcli.formulas.index_positions import Index, affine, difference, parts_of_position, span
-from gradcli.formulas.index_reading import Reader
+from gradcli.formulas.index_reading import Reader, is_diagonal, listed_places, refused
 from gradcli.formulas.index_terms import (
     EIGENVECTORS,
     ONE,
-    ONE_HOT,
     ZERO,
     Call,
     Delta,
     Group,
     Leaf,
-    Literal,
     Names,
     NoFormula,
     Number,
@@ -72,7 +70,6 @@ if TYPE_CHECKING:
     from gradcli.formulas.index_reading import At, Rule
     from gradcli.formulas.index_terms import Factor, Sum
     from gradcli.graph.node import Node
-    from gradcli.graph.types import Shape
 
 MOST_PARTS = 40  # in which a claim about an array is proved
 MOST_CUT = 4  # entries of an axis of any size that a slice may leave out
@@ -83,8 +80,7 @@ class SymbolicNames(Names):
     """Indices whose sizes are made of primes that stand for symbols; `axes` are the sizes that there were."""
 
     def __init__(self, symbols: Mapping[int, str]) -> None:
-        super().__init__()
-        self.symbols = symbols
+        super().__init__(symbols)
         self.axes: dict[int, str] = {}
         ends = range(-MOST_CUT, MOST_CUT + 1)
         self.near = {size + more: f"({name} + {more})" for size, name in symbols.items() for more in ends}
@@ -261,7 +257,7 @@ class SymbolicReader(Reader):
         if name in OWN:
             return OWN[name](self, node, at)
         if name in REFUSED or node.primitive.name == EIGENVECTORS:
-            return _refused(f"it reads `{name}`")
+            return refused(f"it reads `{name}`")
         composite = node.primitive.kind == "composite" and not node.primitive.internal
         composite = composite or node.primitive.closed is not None
         if composite and not (node.primitive.pointwise and name in FORMS):
@@ -419,43 +415,8 @@ class SymbolicReader(Reader):
         if not sorts:
             return self._picked(node, at)
         if len(sorts) > 2 or any(one.params["axis"] % len(at) != axis for one in sorts):
-            return _refused("it reads positions")
+            return refused("it reads positions")
         return self._permuted(x, order, at, axis, (len(sorts) == 1) is (node.primitive.name == "put_along"))
-
-    def _picked(self, node: Node, at: At) -> Rule:
-        """Entries at positions that are known or labels, or entries added up there."""
-        x, *labels = node.args
-        axis = node.params["axis"] % len(at)
-        takes = node.primitive.name.startswith("take")
-        chosen = node.params.get("indices", ())
-        matrix = x.args[0] if takes and x.primitive.name == "reshape" and len(x.args[0].shape) == 2 else None
-        if matrix is not None and len(at) == 1 and _one_for_each_row(chosen, matrix.shape):
-            place, width = self.names.index(matrix.shape[1]), matrix.shape[1]
-            unit = listed_places([position % width for position in chosen], at[0], place, width)
-            return over_all(times((yield matrix, (at[0], place)), unit, entries=False), [place], self.names)
-        count = labels[0].shape[axis] if labels else len(chosen)
-        row = at[axis] if takes else 0 if count == 1 else self.names.index(count)
-        place = self.names.index(x.shape[axis]) if takes else at[axis]
-        size = x.shape[axis] if takes else node.params["size"]
-        unit = listed_places(chosen, row, place, size) if chosen else ZERO
-        if labels:
-            unit = yield from self._one_hot(labels[0], (*at[:axis], row, *at[axis + 1 :]), place, size)
-        found = times((yield x, (*at[:axis], place if takes else row, *at[axis + 1 :])), unit, entries=False)
-        return over_all(found, [place if takes else row], self.names)
-
-    def _one_hot(self, labels: Node, at: At, place: Position, size: int) -> Rule:
-        """1 where a position is the label, else 0."""
-        own = tuple([0 if n == 1 else self.names.index(n) for n in labels.shape])
-        chosen = yield labels, own
-        value = value_of(chosen)
-        if value is not None:
-            return equal_places(place, int(value) % size)
-        rows = free(chosen)
-        outer = tuple([at[own.index(i)] for i in rows])
-        base = chosen[0].factors[0][0]
-        if isinstance(base, Literal) and chosen == single(base) and base.at == rows and len(rows) == 1:
-            return listed_places([int(label) % size for label in self.data[base.digest].flat], outer[0], place, size)
-        return single(Whole(ONE_HOT, (("size", size),), ((rows, chosen),), (*outer, place)))
 
     def _norm(self, node: Node, at: At) -> Rule:
         inner, bound = self._lane(node, at)
@@ -494,34 +455,17 @@ class SymbolicReader(Reader):
     def _cumsum(self, node: Node, at: At) -> Rule:
         return self._triangle(node.args[0], at, node.params["axis"] % len(at), False)
 
-    # --- parts of arrays -----------------------------------------------------------------------------------------
-
     def _slice(self, node: Node, at: At) -> Rule:
         """Part of an array; a cumulative sum from the end of an array on is a sum of its own."""
         (x,) = node.args
         axis = reversed_axis(node)
         if axis is not None and x.primitive.name == "cumsum" and x.params["axis"] % len(at) == axis:
             if reversed_axis(x.args[0]) == axis:
-                return (yield from self._triangle(x.args[0].args[0], at, axis, True))
-        if is_diagonal(node):
-            return (yield x.args[0], (at[0], at[0]))
-        parts = [*zip(at, node.params["start"], node.params["step"], node.shape, x.shape, strict=True)]
-        if not all(self.names.at_every_size(start, count, whole) for _, start, _, count, whole in parts):
-            raise NoFormula("it reads part of an array")
-        return (yield x, tuple([self._part(*one) for one in parts]))
-
-    def _unslice(self, node: Node, at: At) -> Rule:
-        (x,) = node.args
-        return (yield from self._put(x, at, node.params["start"], node.params["step"], node.shape))
-
-    def _concat(self, node: Node, at: At) -> Rule:
-        axis = node.params["axis"] % len(at)
-        parts, start = [], 0
-        for arg in node.args:
-            starts = [start if own == axis else 0 for own in range(len(at))]
-            parts.append((yield from self._put(arg, at, starts, [1] * len(at), node.shape)))
-            start += arg.shape[axis]
-        return add(*parts)
+                return self._triangle(x.args[0].args[0], at, axis, True)
+        parts = zip(node.params["start"], node.shape, x.shape, strict=True)
+        if not is_diagonal(node) and not all(self.names.at_every_size(*one) for one in parts):
+            return refused("it reads part of an array")
+        return super()._slice(node, at)
 
     def _part(self, one: Position, start: int, step: int, count: int, whole: int) -> Position:
         """A position in a part of an axis, as one of the axis.
@@ -532,32 +476,7 @@ class SymbolicReader(Reader):
             self.parts.add(count == 1)
             if len(self.parts) > 1:
                 raise NoFormula("it reads single entries and parts of arrays")
-        return affine(start, ((one, step),))
-
-    def _put(self, x: Node, at: At, starts: Sequence[int], steps: Sequence[int], whole: Shape) -> Rule:
-        """An array as part of a larger one that is 0 elsewhere."""
-        inner = tuple([0 if n == 1 else self.names.index(n) for n in x.shape])
-        found = yield x, inner
-        for i, *part in zip(at, inner, starts, steps, x.shape, whole, strict=True):
-            found = times(found, equal_places(i, self._part(*part)), entries=False)
-        return over_all(found, inner, self.names)
-
-    def _reshape(self, node: Node, at: At) -> Rule:
-        (x,) = node.args
-        inner, outer = x.shape, node.shape
-        same = [n for n in inner if n != 1] == [n for n in outer if n != 1]
-        if same or self.names.symbols or (x.primitive.name == "unslice" and x.args[0].shape[-1:] == outer[-1:]):
-            return (yield from super()._reshape(node, at))
-        own = tuple([0 if n == 1 else self.names.index(n) for n in inner])
-        found = yield x, own
-        for before, after in groups_of(inner, outer):
-            flat = raveled([own[axis] for axis in before], [inner[axis] for axis in before])
-            found = times(
-                found,
-                equal_places(flat, raveled([at[axis] for axis in after], [outer[axis] for axis in after])),
-                entries=False,
-            )
-        return over_all(found, own, self.names)
+        return super()._part(one, start, step, count, whole)
 
     def _triangle(self, arg: Node, at: At, axis: int, from_end: bool) -> Rule:
         if arg.shape[axis] == 1:
@@ -571,51 +490,10 @@ class SymbolicReader(Reader):
         return over_all(exponential(entry), bound, self.names)
 
 
-def equal_places(one: Position, other: Position) -> Sum:
-    """1 where two positions are equal, else 0."""
-    gap = difference(one, other)
-    return single(Delta(one, other)) if not isinstance(gap, int) else ZERO if gap else ONE
-
-
-def listed_places(chosen: Sequence[int], row: Position, place: Position, size: int) -> Sum:
-    """1 where a position is the one that is listed for a row, else 0."""
-    steps = {after - before for before, after in pairwise(chosen)} or {1}
-    if isinstance(row, int):
-        return equal_places(place, chosen[row])
-    if len(steps) == 1:
-        return equal_places(place, affine(chosen[0], [(row, step) for step in steps]))
-    return single(Whole(ONE_HOT, (("positions", tuple(chosen)), ("size", size)), (), (row, place)))
-
-
 def _labels_of(numbers: Sequence[Any], width: int) -> list[int]:
     """Where the one stands in each row of a matrix that is 0 elsewhere; empty for any other matrix."""
     rows = [numbers[i : i + width] for i in range(0, len(numbers), width)]
     return [row.index(1) for row in rows] if all(sorted(row) == [*[0] * (width - 1), 1] for row in rows) else []
-
-
-def _one_for_each_row(chosen: Sequence[int], shape: Sequence[int]) -> bool:
-    """Whether flat positions are one in each row of a matrix, as in `x[arange(n), labels]`."""
-    rows, width = shape
-    return len(chosen) == rows and all(position // width == row for row, position in enumerate(chosen))
-
-
-def raveled(at: Sequence[Position], shape: Sequence[int]) -> Position:
-    """The position in a flattened array."""
-    found: Position = 0
-    for i, n in zip(at, shape, strict=True):
-        found = affine(0, ((found, n), (i, 1)))
-    return found
-
-
-def groups_of(inner: Shape, outer: Shape) -> Iterator[tuple[range, range]]:
-    """Neighbouring axes of two shapes of as many entries that a reshape makes of each other."""
-    i = j = 0
-    while i < len(inner) or j < len(outer):
-        first, second = i, j
-        i, j = i + 1, j + 1
-        while (ours := prod(inner[first:i])) != (theirs := prod(outer[second:j])):
-            i, j = (i + 1, j) if ours < theirs else (i, j + 1)
-        yield range(first, min(i, len(inner))), range(second, min(j, len(outer)))
 
 
 def reversed_axis(node: Node) -> int | None:
@@ -626,25 +504,11 @@ def reversed_axis(node: Node) -> int | None:
     return axes[0] if len(axes) == 1 else None
 
 
-def is_diagonal(node: Node) -> bool:
-    """Whether a slice reads the diagonal of a square matrix, which is flattened."""
-    (x,) = node.args
-    shape = x.args[0].shape if x.primitive.name == "reshape" else ()
-    if len(shape) != 2 or shape[0] != shape[1]:
-        return False
-    return (node.params["start"], node.params["step"], node.shape) == ((0,), (shape[0] + 1,), shape[:1])
-
-
 def is_square(node: Node) -> bool:
     """Whether a node is the square of a number."""
     if node.primitive.name == "mul":
         return node.args[0] is node.args[1]
     return node.primitive.name == "square" or (node.primitive.name == "power" and node.params["n"] == 2)
-
-
-def _refused(reason: str) -> Rule:
-    yield from ()
-    raise NoFormula(reason)
 
 
 def step(x: Sum) -> Sum:
@@ -682,7 +546,7 @@ ENTIRE = frozenset(["exp", "sin", "cos", "sinh", "cosh", "tanh", "sigmoid", "sof
 
 PLAIN = frozenset(
     ["name", "add", "sub", "neg", "mul", "div", "power", "pow", "sqrt", "rsqrt", "square", "matmul"]
-    + ["permute", "broadcast", "data"]
+    + ["permute", "broadcast", "data", "reshape", "unslice", "concat"]
 )
 MOVED = frozenset(["cast", "reshape", "broadcast", "permute", "slice", "unslice", "take_static"])  # truths stay 1 or 0
 REFUSED = frozenset(["detach", "frechet"])
@@ -704,9 +568,6 @@ OWN: dict[str, Callable[[SymbolicReader, Node, At], Rule]] = {
     "step": SymbolicReader._step,
     **dict.fromkeys(("take_along", "put_along"), SymbolicReader._along),
     **dict.fromkeys(("take_static", "put_static"), SymbolicReader._picked),
-    "unslice": SymbolicReader._unslice,
-    "concat": SymbolicReader._concat,
-    "reshape": SymbolicReader._reshape,
     **dict.fromkeys(("less", "less_equal", "greater", "greater_equal"), SymbolicReader._comparison),
     **dict.fromkeys(("and", "or", "not"), SymbolicReader._connective),
     **dict.fromkeys(("max", "min"), SymbolicReader._extreme),

@@ -8,10 +8,11 @@ program is smooth; callers have to confirm it.
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import pairwise
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from gradcli.formulas.index_positions import Index
+from gradcli.formulas.index_positions import Index, affine, difference
 from gradcli.formulas.index_terms import (
     COMPARISONS,
     EIGENVECTORS,
@@ -46,11 +47,12 @@ from gradcli.graph.loop import written_nodes
 from gradcli.graph.node import CONSTANT, DATA, LEAF, is_reader
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping
+    from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 
     from gradcli.formulas.index_positions import Position
     from gradcli.formulas.index_terms import Sum
     from gradcli.graph.node import Node
+    from gradcli.graph.types import Shape
 
     At = tuple[Index | int, ...]
     Rule = Generator[tuple[Node, tuple[Position, ...]], Sum, Sum]
@@ -84,6 +86,7 @@ class Reader:
         self.known: dict[Any, tuple[At, Sum]] = {}
         self.written: dict[Node, Node] = {}  # definitions
         self.data: dict[str, Any] = {}
+        self.shapes: dict[str, Shape] = {}  # of inputs and nodes with names
         self.decimals = False  # whether numbers are written as decimals
 
     def entry(self, node: Node, at: tuple[Position, ...]) -> Sum:
@@ -145,17 +148,17 @@ class Reader:
         ):
             return self._definition(node, at)
         if primitive.internal:
-            return _refused(STEPS)
+            return refused(STEPS)
         if primitive.pointwise:
             return self._call(node, at)
         return self._whole(node, at)
 
     def _input(self, node: Node, at: At) -> Rule:
         yield from ()
-        if node in self.called:
-            return single(Leaf(self.called[node], at))
-        if node.primitive is LEAF:
-            return single(Leaf(node.params["name"], at))
+        if node in self.called or node.primitive is LEAF:
+            name = self.called[node] if node in self.called else node.params["name"]
+            self.shapes[name] = node.shape
+            return single(Leaf(name, at))
         if node.primitive is DATA:
             digest = node.params["digest"]
             self.data[digest] = node.builder.data[digest]
@@ -290,85 +293,98 @@ class Reader:
         inner = [0 if n == 1 else i for n, i in zip(node.args[0].shape, at, strict=True)]
         return (yield node.args[0], tuple(inner))
 
+    def _slice(self, node: Node, at: At) -> Rule:
+        (x,) = node.args
+        if is_diagonal(node):
+            return (yield x.args[0], (at[0], at[0]))
+        parts = zip(at, node.params["start"], node.params["step"], node.shape, x.shape, strict=True)
+        return (yield x, tuple([self._part(*one) for one in parts]))
+
+    def _unslice(self, node: Node, at: At) -> Rule:
+        (x,) = node.args
+        return (yield from self._put(x, at, node.params["start"], node.params["step"], node.shape))
+
+    def _concat(self, node: Node, at: At) -> Rule:
+        axis = node.params["axis"] % len(at)
+        parts, start = [], 0
+        for arg in node.args:
+            starts = [start if own == axis else 0 for own in range(len(at))]
+            parts.append((yield from self._put(arg, at, starts, [1] * len(at), node.shape)))
+            start += arg.shape[axis]
+        return add(*parts)
+
+    def _part(self, one: Position, start: int, step: int, count: int, whole: int) -> Position:
+        """A position in a part of an axis, as one of the axis."""
+        return affine(start, ((one, step),))
+
+    def _put(self, x: Node, at: At, starts: Sequence[int], steps: Sequence[int], whole: Shape) -> Rule:
+        """An array as part of a larger one that is 0 elsewhere."""
+        inner = tuple([0 if n == 1 else self.names.index(n) for n in x.shape])
+        found = yield x, inner
+        for i, *part in zip(at, inner, starts, steps, x.shape, whole, strict=True):
+            found = times(found, equal_places(i, self._part(*part)), entries=False)
+        return over_all(found, inner, self.names)
+
     def _reshape(self, node: Node, at: At) -> Rule:
-        arg = node.args[0]
-        inner, outer = arg.shape, node.shape
+        (x,) = node.args
+        inner, outer = x.shape, node.shape
         if [n for n in inner if n != 1] == [n for n in outer if n != 1]:
             left = [i for n, i in zip(outer, at, strict=True) if n != 1]
-            return (yield arg, tuple([0 if n == 1 else left.pop(0) for n in inner]))
-        if all(isinstance(i, int) for i in at):
-            return (yield arg, _unravelled(_position(at, outer), inner))
-        source = arg.primitive.name
+            return (yield x, tuple([0 if n == 1 else left.pop(0) for n in inner]))
         half = len(outer) // 2
-        if len(inner) == 1 and outer[:half] == outer[half:] and source == "unslice":
-            flat, rows = arg.args[0], prod(outer[:half])  # a diagonal; with four axes that of a Kronecker product
-            if (arg.params["start"], arg.params["step"], flat.shape) == ((0,), (rows + 1,), (rows,)):
-                place = at[0] if half == 1 else self.names.index(rows)
-                found = yield flat, (place,)
-                if half == 1 or place not in free(found):
+        if len(inner) == 1 and outer[:half] == outer[half:] and x.primitive.name == "unslice":
+            flat, rows = x.args[0], prod(outer[:half])  # a diagonal; with four axes that of a Kronecker product
+            if (x.params["start"], x.params["step"], flat.shape) == ((0,), (rows + 1,), (rows,)):
+                row = at[0] if half == 1 else self.names.index(rows)
+                found = yield flat, (row,)
+                if half == 1 or row not in free(found):
                     for pair in zip(at[:half], at[half:], strict=True):
                         found = times(found, single(Delta(*pair)))
                     return self.names.put(found, {})
-        raise NoFormula("it mixes axes by a reshape")
+        if self.names.symbols:
+            raise NoFormula("it mixes axes by a reshape")
+        own = tuple([0 if n == 1 else self.names.index(n) for n in inner])
+        found = yield x, own
+        for before, after in groups_of(inner, outer):
+            position = raveled([own[axis] for axis in before], [inner[axis] for axis in before])
+            place = raveled([at[axis] for axis in after], [outer[axis] for axis in after])
+            found = times(found, equal_places(position, place), entries=False)
+        return over_all(found, own, self.names)
 
-    def _slice(self, node: Node, at: At) -> Rule:
-        arg = node.args[0]
-        start, step, size = (node.params[part] for part in ("start", "step", "size"))
-        if all(isinstance(i, int) for i in at):
-            return (yield arg, tuple([b + s * int(i) for b, s, i in zip(start, step, at, strict=True)]))  # type: ignore[arg-type]
-        square = arg.args[0].shape if arg.primitive.name == "reshape" else ()
-        if len(square) == 2 and square[0] == square[1] and (start, step, size) == ((0,), (square[0] + 1,), square[:1]):
-            return (yield arg.args[0], (at[0], at[0]))  # the diagonal
-        inner: list[Index | int] = []
-        cut: list[tuple[int, int, int] | None] = []
-        own: list[Index] = []
-        for b, s, n, whole, i in zip(start, step, size, arg.shape, at, strict=True):
-            if n == 1 or isinstance(i, int):
-                inner.append(b if n == 1 or not isinstance(i, int) else b + s * i)
-            elif (b, s, n) == (0, 1, whole):
-                inner.append(i)
-            else:
-                index = self.names.index(whole)
-                own.append(index)
-                inner.append(index)
-                cut.append((b, s, n))
-        found = yield arg, tuple(inner)
-        if not cut:
-            return found
-        if len(inner) != 1:
-            raise NoFormula("it reads part of a matrix")
-        return _linear(Whole("slice", (("of", cut[0]),), ((tuple(own), found),), at))
-
-    def _unslice(self, node: Node, at: At) -> Rule:
-        arg = node.args[0]
-        inner: list[Index | int] = []
-        factor = ONE
-        for b, s, n, whole, i in zip(node.params["start"], node.params["step"], arg.shape, node.shape, at, strict=True):
-            if (b, s, n) == (0, 1, whole):
-                inner.append(i)
-            elif isinstance(i, int):
-                place, rest = divmod(i - b, s)
-                if rest or not 0 <= place < n:
-                    return ZERO
-                inner.append(place)
-            elif n == 1:
-                inner.append(0)
-                factor = times(factor, single(Delta(i, b)))
-            else:
-                raise NoFormula("it reads part of an array")
-        found = yield arg, tuple(inner)
-        return times(found, factor)
-
-    def _concat(self, node: Node, at: At) -> Rule:
-        place = at[node.params["axis"]]
-        if not isinstance(place, int):
-            raise NoFormula("it joins arrays")
+    def _picked(self, node: Node, at: At) -> Rule:
+        """Entries at positions that are known or labels, or entries added up there."""
+        x, *labels = node.args
         axis = node.params["axis"] % len(at)
-        for arg in node.args:
-            if place < arg.shape[axis]:
-                return (yield arg, (*at[:axis], place, *at[axis + 1 :]))
-            place -= arg.shape[axis]
-        raise NoFormula("it joins arrays")
+        takes = node.primitive.name.startswith("take")
+        chosen = node.params.get("indices", ())
+        matrix = x.args[0] if takes and x.primitive.name == "reshape" and len(x.args[0].shape) == 2 else None
+        if matrix is not None and len(at) == 1 and _one_for_each_row(chosen, matrix.shape):
+            place, width = self.names.index(matrix.shape[1]), matrix.shape[1]
+            unit = listed_places([position % width for position in chosen], at[0], place, width)
+            return over_all(times((yield matrix, (at[0], place)), unit, entries=False), [place], self.names)
+        count = labels[0].shape[axis] if labels else len(chosen)
+        row = at[axis] if takes else 0 if count == 1 else self.names.index(count)
+        place = self.names.index(x.shape[axis]) if takes else at[axis]
+        size = x.shape[axis] if takes else node.params["size"]
+        unit = listed_places(chosen, row, place, size) if chosen else ZERO
+        if labels:
+            unit = yield from self._one_hot(labels[0], (*at[:axis], row, *at[axis + 1 :]), place, size)
+        found = times((yield x, (*at[:axis], place if takes else row, *at[axis + 1 :])), unit, entries=False)
+        return over_all(found, [place if takes else row], self.names)
+
+    def _one_hot(self, labels: Node, at: At, place: Position, size: int) -> Rule:
+        """1 where a position is the label, else 0."""
+        own = tuple([0 if n == 1 else self.names.index(n) for n in labels.shape])
+        chosen = yield labels, own
+        value = value_of(chosen)
+        if value is not None:
+            return equal_places(place, int(value) % size)
+        rows = free(chosen)
+        outer = tuple([at[own.index(i)] for i in rows])
+        base = chosen[0].factors[0][0]
+        if isinstance(base, Literal) and chosen == single(base) and base.at == rows and len(rows) == 1:
+            return listed_places([int(label) % size for label in self.data[base.digest].flat], outer[0], place, size)
+        return single(Whole(ONE_HOT, (("size", size),), ((rows, chosen),), (*outer, place)))
 
     def _definition(self, node: Node, at: At) -> Rule:
         if node not in self.written:
@@ -387,24 +403,6 @@ class Reader:
             args.append((own, (yield arg, own)))
         whole = Whole(node.primitive.name, tuple(node.params.items()), tuple(args), at)
         return _linear(whole) if node.primitive.kind == "linear" else single(whole)
-
-    def _label(self, node: Node, at: At) -> Rule:
-        """One entry of each row, chosen by its label, or the rows with such an entry and zeros."""
-        x, labels = node.args
-        axis = node.params["axis"] % len(at)
-        if labels.shape[axis] != 1:
-            raise NoFormula("it reads positions")
-        takes = node.primitive.name == "take_along"
-        place = self.names.index(x.shape[axis]) if takes else at[axis]
-        rows = tuple([i for i in (*at[:axis], *at[axis + 1 :]) if not isinstance(i, int)])
-        own = tuple([self.names.index(i.size) for i in rows])
-        fresh = dict[Index | int, Index | int](zip(rows, own, strict=True))
-        chosen = yield labels, tuple([0 if k == axis else fresh.get(i, i) for k, i in enumerate(at)])
-        found = yield x, tuple([(place if takes else 0) if k == axis else i for k, i in enumerate(at)])
-        size = x.shape[axis] if takes else node.params["size"]
-        one_hot = single(Whole(ONE_HOT, (("size", size),), ((own, chosen),), (*rows, place)))
-        found = times(found, one_hot)
-        return over(found, place, self.names) if isinstance(place, Index) and takes else found
 
     def _exponential_along(self, node: Node, at: At) -> Rule:
         """The derivative of a matrix exponential along a multiple of the identity, which is that multiple of it."""
@@ -438,7 +436,7 @@ def _linear(whole: Whole) -> Sum:
     return scaled(single(whole._replace(args=((own, scaled(found, 1 / number_before)),))), number_before)
 
 
-def _refused(reason: str) -> Rule:
+def refused(reason: str) -> Rule:
     yield from ()
     raise NoFormula(reason)
 
@@ -447,20 +445,54 @@ def _key(node: Node, at: tuple[Position, ...]) -> Any:
     return node, tuple([i if isinstance(i, int) else None for i in at]) if at else ()
 
 
-def _position(at: At, shape: tuple[int, ...]) -> int:
-    position = 0
+def equal_places(one: Position, other: Position) -> Sum:
+    """1 where two positions are equal, else 0."""
+    gap = difference(one, other)
+    return single(Delta(one, other)) if not isinstance(gap, int) else ZERO if gap else ONE
+
+
+def listed_places(chosen: Sequence[int], row: Position, place: Position, size: int) -> Sum:
+    """1 where a position is the one that is listed for a row, else 0."""
+    steps = {after - before for before, after in pairwise(chosen)} or {1}
+    if isinstance(row, int):
+        return equal_places(place, chosen[row])
+    if len(steps) == 1:
+        return equal_places(place, affine(chosen[0], [(row, step) for step in steps]))
+    return single(Whole(ONE_HOT, (("positions", tuple(chosen)), ("size", size)), (), (row, place)))
+
+
+def _one_for_each_row(chosen: Sequence[int], shape: Sequence[int]) -> bool:
+    """Whether flat positions are one in each row of a matrix, as in `x[arange(n), labels]`."""
+    rows, width = shape
+    return len(chosen) == rows and all(position // width == row for row, position in enumerate(chosen))
+
+
+def raveled(at: Sequence[Position], shape: Sequence[int]) -> Position:
+    """The position in a flattened array."""
+    found: Position = 0
     for i, n in zip(at, shape, strict=True):
-        assert isinstance(i, int)
-        position = position * n + i
-    return position
+        found = affine(0, ((found, n), (i, 1)))
+    return found
 
 
-def _unravelled(position: int, shape: tuple[int, ...]) -> tuple[int, ...]:
-    found = []
-    for n in reversed(shape):
-        found.append(position % n)
-        position //= n
-    return tuple(reversed(found))
+def groups_of(inner: Shape, outer: Shape) -> Iterator[tuple[range, range]]:
+    """Neighbouring axes of two shapes of as many entries that a reshape makes of each other."""
+    i = j = 0
+    while i < len(inner) or j < len(outer):
+        first, second = i, j
+        i, j = i + 1, j + 1
+        while (ours := prod(inner[first:i])) != (theirs := prod(outer[second:j])):
+            i, j = (i + 1, j) if ours < theirs else (i, j + 1)
+        yield range(first, min(i, len(inner))), range(second, min(j, len(outer)))
+
+
+def is_diagonal(node: Node) -> bool:
+    """Whether a slice reads the diagonal of a square matrix, which is flattened."""
+    (x,) = node.args
+    shape = x.args[0].shape if x.primitive.name == "reshape" else ()
+    if len(shape) != 2 or shape[0] != shape[1]:
+        return False
+    return (node.params["start"], node.params["step"], node.shape) == ((0,), (shape[0] + 1,), shape[:1])
 
 
 def _is_truth(found: Sum) -> bool:
@@ -502,8 +534,7 @@ RULES: dict[str, Callable[[Reader, Node, At], Rule]] = {
     "slice": Reader._slice,
     "unslice": Reader._unslice,
     "concat": Reader._concat,
-    "take_along": Reader._label,
-    "put_along": Reader._label,
+    **dict.fromkeys(("take_along", "put_along"), Reader._picked),
     "max": Reader._whole,
     "min": Reader._whole,
     EIGENVECTORS: Reader._whole,

@@ -177,8 +177,9 @@ def free(found: Sum) -> tuple[Index, ...]:
 class Names:
     """New indices: numbers in the order in which they are made, so that formulas do not vary from run to run."""
 
-    def __init__(self) -> None:
+    def __init__(self, symbols: Mapping[int, str] | None = None) -> None:
         self.count = 0
+        self.symbols = symbols or {}  # names of sizes, which are primes then
 
     def index(self, size: int) -> Index:
         """An index that no term has."""
@@ -197,7 +198,6 @@ class Names:
     def _term(self, term: Term, changes: Mapping[Any, Position]) -> Iterator[Term]:
         inner = {**changes, **{i: self.index(i.size) for i in term.bound}}
         made = []
-        coefficient = term.coefficient
         for base, exponent in term.factors:
             new = self._base(base, inner)
             gap = difference(*new) if isinstance(new, Delta) and new is not base else None
@@ -210,7 +210,12 @@ class Names:
                 yield term
                 return
         bound = tuple([i for i in (inner[i] for i in term.bound) if isinstance(i, Index)])
-        yield Term(coefficient, tuple(made), bound)
+        result = Term(term.coefficient, tuple(made), bound)
+        for place, (base, _) in enumerate(made if bound else ()):
+            if isinstance(base, Delta) and (fewer := solved(result, place, self)) is not None:
+                yield from fewer
+                return
+        yield result
 
     def _base(self, base: Any, changes: Mapping[Any, Position]) -> Any:
         def new(at: Iterable[Position]) -> tuple[Position, ...]:
@@ -585,3 +590,13 @@ def parts_of(base: Any) -> Iterator[Sum]:
         yield from (arg for _, arg in base.args)
     elif isinstance(base, Group):
         yield base.inside
+
+
+def leaves_in(found: Sum) -> Iterator[str]:
+    """The names of the inputs that a sum reads."""
+    for term in found:
+        for base, _ in term.factors:
+            if isinstance(base, Leaf):
+                yield base.name
+            for part in parts_of(base):
+                yield from leaves_in(part)

@@ -7,7 +7,7 @@ from fractions import Fraction
 from itertools import permutations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gradcli.formulas.index_positions import Index
+from gradcli.formulas.index_positions import Index, affine, difference, indices_in, parts_of_position, span
 from gradcli.formulas.index_terms import (
     COMPARISONS,
     EIGENVECTORS,
@@ -47,7 +47,8 @@ OR, AND, NOT, COMPARED, SUM, PRODUCT, SIGN, POWER, ATOM = range(-3, 6)
 SIGNS = {"less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "==", "not_equal": "!="}
 FOR_FRACTION = 2  # characters that a line of a fraction counts as, beside its own
 LONGER = 2  # characters that brackets may cost
-FOR_RESHAPE = 8  # characters that a reshape counts as, beside its own
+COLUMN = "[:, None]"  # makes a vector a column
+FOR_COLUMN = 14  # characters that a column counts as, beside its own
 MOST_TERMS = 12  # of a sum over one denominator
 MOST_WRITTEN = 1000  # sums, for one formula
 MOST_BOUND = 8  # indices that one product is summed over
@@ -162,6 +163,7 @@ class Writer:
         self.names = reader.names
         self.data = reader.data
         self.decimals = reader.decimals
+        self.shapes = reader.shapes
         self.sizes = sizes or {}
         self.written = 0  # sums, each as often as it is written to see which way is shorter
         self._texts: dict[tuple[int, Axes, bool], tuple[Sum, Text, int]] = {}  # each with the sums that it took
@@ -247,8 +249,8 @@ class Writer:
             return None
         plain = self._joined(found, axes)
         best = min(texts, key=lambda text: len(text.text))
-        spread = best.text.count("reshape(") - plain.text.count("reshape(")
-        return best if len(best.text) + max(spread, 0) * FOR_RESHAPE <= len(plain.text) + LONGER else plain
+        spread = best.text.count(COLUMN) - plain.text.count(COLUMN)
+        return best if len(best.text) + max(spread, 0) * FOR_COLUMN <= len(plain.text) + LONGER else plain
 
     def _common_matrix(self, found: Sum) -> Term | None:
         """A @ x + A.T @ x as (A + A.T) @ x: all terms but for one factor of each, under the sum over one index."""
@@ -263,6 +265,8 @@ class Writer:
             free_term = term._replace(bound=())
             aligned.append(self.names.put((free_term,), {term.bound[0]: index})[0])
         for chosen in range(len(first.factors)):
+            if isinstance(first.factors[chosen][0], Delta):  # which is a border of zeros
+                continue
             rest = first.factors[:chosen] + first.factors[chosen + 1 :]
             wanted = term_key(Term(Fraction(1), rest, ()), {})
             inside = [Term(first.coefficient, (first.factors[chosen],), ())]
@@ -281,6 +285,7 @@ class Writer:
 
     def term(self, term: Term, axes: Axes) -> Text:
         """A term with a positive coefficient; the text has the axes that it reads, and broadcasts along the others."""
+        term = self._bordered(term, axes)
         bound = term.bound
         if len(bound) > MOST_BOUND:
             raise NoFormula("it sums over many indices")
@@ -298,6 +303,34 @@ class Writer:
         if best is None:
             raise NoFormula("it is a product over more than two axes")
         return best
+
+    def _bordered(self, term: Term, axes: Axes) -> Term:
+        """A term that is 0 outside part of its axes, with that part in a border of zeros."""
+        inner, widths, rest, bound = list(axes), [(0, 0)] * len(axes), list(term.factors), list(term.bound)
+        places: dict[Any, Position] = {}
+        for base, _ in term.factors:
+            gap = dict(parts_of_position(difference(*base)).parts) if isinstance(base, Delta) else {}
+            axis, index = [next((i for i in gap if i in some), None) for some in (axes, bound)]
+            if axis is None or index is None or len(gap) != 2:
+                continue
+            start, own = -gap[axis] * parts_of_position(difference(*base)).start, index
+            if gap[axis] == gap[index]:  # from the end of the part to its start
+                start, own = start - index.size + 1, self.names.index(index.size)
+                places[index] = affine(index.size - 1, [(own, -1)])
+            end = axis.size - index.size - start
+            if abs(gap[axis]) != 1 or abs(gap[index]) != 1 or start < 0 or end < 0:
+                raise NoFormula("it is part of an identity matrix")
+            place = axes.index(axis)
+            inner[place], widths[place], places[axis] = own, (start, end), affine(start, [(own, 1)])
+            rest = [factor for factor in rest if factor[0] is not base]
+            bound.remove(index)
+        if len(rest) == len(term.factors):
+            return term
+        reads = [factor for factor in rest if free_of(factor[0])]
+        inside = self.names.put((Term(Fraction(1), tuple(reads), ()),), places)
+        part = tuple([one._replace(bound=tuple(bound)) for one in inside])
+        padded = Whole("pad", (("pad_width", tuple(widths)),), ((tuple(inner), part),), axes)
+        return Term(term.coefficient, (*[one for one in rest if one not in reads], (padded, Fraction(1))), ())
 
     def _contracted(self, factors: Sequence[Factor], order: Sequence[Index]) -> dict[frozenset[Index], list[Array]]:
         """The arrays that are left when the indices have been summed over, by the indices that they have."""
@@ -501,7 +534,8 @@ class Writer:
             return text, []
         if columns and not matrix:
             return self._quotient(columns, axes[1:])
-        if rows and len(matrix) == 1 and matrix[0].factors and isinstance(matrix[0].factors[0][0], Delta):
+        unit = matrix[0].factors[0][0] if len(matrix) == 1 and matrix[0].factors else None
+        if rows and isinstance(unit, Delta) and set(axes) == set(unit):
             return Text(f"diag({self._entries(rows, axes[:1]).text})", ATOM), []
         if columns and not _split(columns)[0]:
             top, below = self._quotient(matrix, axes)
@@ -509,7 +543,7 @@ class Writer:
         if columns:
             scale = self._entries(columns, axes[1:]).inside(SIGN)
             return Text(f"{self._entries(matrix, axes).inside(SIGN)}*{scale}", PRODUCT), []
-        row = Text(f"reshape({self._entries(rows, axes[:1]).text}, ({self.size(axes[0])}, 1))", ATOM)
+        row = _column(self._entries(rows, axes[:1]))
         if not matrix:
             return row, []
         return Text(f"{self._entries(matrix, axes).inside(SIGN)}*{row.text}", PRODUCT), []
@@ -532,7 +566,7 @@ class Writer:
                 (index,) = vectors[0].indices
                 own = self._entries(vectors, (index,))
                 if index == order[0]:
-                    own = Text(f"reshape({own.text}, ({self.size(index)}, 1))", ATOM)
+                    own = _column(own)
                 return Text(f"{matrix.inside(SIGN)}*{own.inside(SIGN)}", PRODUCT)
         text, below = self._quotient(parts, order)
         if text is None:
@@ -603,13 +637,15 @@ class Writer:
             size = self.sizes.get(int(base.text)) if base.text.isdigit() else None
             return Text(size or base.text, ATOM)
         if isinstance(base, Leaf):
-            return _subscripted(base.name, base.at, order)
+            return self._entry(base.name, base.at, self.shapes[base.name], order)
         if isinstance(base, Literal):
             return self._literal(base, order)
         if isinstance(base, Delta):
-            if len(order) == 2 and {base.one, base.other} == set(order) and order[0].size == order[1].size:
-                return Text(f"eye({self.size(order[0])})", ATOM)
-            raise NoFormula("it is part of an identity matrix")
+            if isinstance(base.one, int) or isinstance(base.other, int):
+                raise NoFormula("it is part of an identity matrix")
+            at = tuple(base if indices_in([base.one]) == order[:1] else base[::-1])
+            count = 1 + max([span(one)[1] for one in at])
+            return self._entry(f"eye({self.sizes.get(count, count)})", at, (count, count), order)
         if isinstance(base, Group):
             return self.sum(base.inside, order)
         if isinstance(base, Whole):
@@ -620,23 +656,25 @@ class Writer:
     def _whole(self, base: Whole, order: Axes) -> Text:
         if base.name == EIGENVECTORS:
             raise NoFormula("it reads eigenvectors one by one")
-        args = [self.sum(arg, own) for own, arg in base.args]
+        texts = [self.sum(arg, own).text for own, arg in base.args]
+        params = dict(base.params)
         if base.name == ONE_HOT:
-            size = base.params[0][1]
-            return _subscripted(f"eye({self.sizes.get(size, size)})[{args[0].text}]", base.at, order)
-        if base.name == "slice":
-            start, step, size = base.params[0][1]
-            stop = start + step * size
-            first = "" if start == (0 if step > 0 else base.args[0][0][0].size - 1) else str(start)
-            last = "" if stop < 0 or (step > 0 and stop >= base.args[0][0][0].size) else str(stop)
-            cut = f"[{first}:{last}{'' if step == 1 else f':{step}'}]"
-            return _subscripted(f"{args[0].inside(ATOM)}{cut}", base.at, order)
-        texts = [arg.text for arg in args]
-        whole = len(base.args) == 1 and len(base.args[0][0]) == 1
-        for name, value in base.params:
-            if not (name == "axis" and whole):
-                texts.append(f"{name}={_static(value)}")
-        return _subscripted(f"{base.name}({', '.join(texts)})", base.at, order)
+            size = params["size"]
+            labels = texts[0] if texts else str(list(params["positions"]))
+            rows = [i.size for i in base.args[0][0]] if texts else [len(params["positions"])]
+            shape = (*rows, size)
+            return self._entry(f"eye({self.sizes.get(size, size)})[{labels}]", base.at, shape, order)
+        own = [i.size for i in base.args[0][0]]  # the shape of its first argument
+        removed = {axis % len(own) for axis in params.get("axis", ())} if len(own) > len(base.at) else set()
+        shape = tuple([size for axis, size in enumerate(own) if axis not in removed][: len(base.at)])
+        if base.name == "pad":
+            widths = params.pop("pad_width")
+            shape = tuple([size + sum(more) for size, more in zip(own, widths, strict=True)])
+            texts.append(_static(widths if len(own) > 1 else widths[0]))
+        if len(own) == 1 and len(base.args) == 1:
+            params.pop("axis", None)
+        texts += [f"{name}={_static(value)}" for name, value in params.items()]
+        return self._entry(f"{base.name}({', '.join(texts)})", base.at, shape, order)
 
     def _call(self, base: Call, order: Axes, truth: bool = False) -> Text:
         name = base.name
@@ -668,6 +706,42 @@ class Writer:
                 return self._call(base, order, truth=True)
         raise NoFormula("it has a condition that no script can write")
 
+    def _entry(self, text: str, at: tuple[Position, ...], shape: Sequence[int], order: Axes) -> Text:
+        """Entries of an array of this shape: all of them, part of them, its diagonal, or its transpose."""
+        if len(shape) != len(at):
+            raise NoFormula("it reads part of an array")
+        indices = [i for one in at for i in indices_in([one])]
+        if len(at) == 2 and at[0] == at[1] and indices and (indices[0].size,) * 2 == tuple(shape):
+            return Text(f"diag({text})", ATOM)
+        if len(set(indices)) != len(indices):
+            raise NoFormula("it is a diagonal in several axes")
+        places = [self._places(one, size) for one, size in zip(at, shape, strict=True)]
+        while places and places[-1] == ":":
+            places.pop()
+        text += f"[{', '.join(places)}]" if places else ""
+        if tuple(indices) == order:
+            return Text(text, ATOM)
+        if tuple(indices) == order[::-1]:
+            return Text(f"{text}.T", ATOM)
+        raise NoFormula("it exchanges axes")
+
+    def _places(self, at: Position, size: int) -> str:
+        """A position, or a slice, of an axis of this size."""
+        if isinstance(at, int):
+            return str(at)
+        own = parts_of_position(at)
+        if len(own.parts) > 1:
+            raise NoFormula("it mixes axes by a reshape")
+        ((index, step),) = own.parts
+        stop = own.start + step * index.size
+        first = "" if own.start == (0 if step > 0 else size - 1) else self._place(own.start, size)
+        last = "" if (stop >= size if step > 0 else stop < 0) else self._place(stop, size)
+        return f"{first}:{last}{'' if step == 1 else f':{step}'}"
+
+    def _place(self, at: int, size: int) -> str:
+        """A position, from the end where only that is the same for all sizes."""
+        return str(at - size if size in self.sizes and 2 * at > size else at)
+
     def _literal(self, base: Literal, order: Axes) -> Text:
         value = self.data[base.digest]
         flat, shape = getattr(value, "flat", None), tuple(value.shape)
@@ -684,7 +758,12 @@ class Writer:
         else:
             rows = [entries[i * shape[1] : (i + 1) * shape[1]] for i in range(shape[0])]
             text = "[" + ", ".join(f"[{', '.join(row)}]" for row in rows) + "]"
-        return _subscripted(text, base.at, order)
+        return self._entry(text, base.at, shape, order)
+
+
+def _column(vector: Text) -> Text:
+    """A vector as a column, which scales rows."""
+    return Text(f"{vector.inside(ATOM)}{COLUMN}", ATOM)
 
 
 def _cost(text: Text) -> int:
@@ -732,25 +811,6 @@ def _split(parts: Sequence[Array]) -> tuple[list[Array], list[Array]]:
 def _open(part: Text, chained: bool) -> bool:
     """Whether a product may end with this part as it is: 2*A @ x is read as it is meant."""
     return chained or part.rank != PRODUCT
-
-
-def _subscripted(text: str, at: tuple[Position, ...], order: Axes) -> Text:
-    """Entries of an array: with fixed positions, its diagonal, or its transpose."""
-    indices = [i for i in at if isinstance(i, Index)]
-    if len(indices) == 2 and indices[0] == indices[1] and len(at) == 2:
-        return Text(f"diag({text})", ATOM)
-    if len(set(indices)) != len(indices):
-        raise NoFormula("it is a diagonal in several axes")
-    if len(indices) != len(at):
-        places = [":" if isinstance(i, Index) else str(i) for i in at]
-        while places[-1] == ":":
-            places.pop()
-        text += f"[{', '.join(places)}]"
-    if tuple(indices) == order:
-        return Text(text, ATOM)
-    if tuple(indices) == order[::-1]:
-        return Text(f"{text}.T", ATOM)
-    raise NoFormula("it exchanges axes")
 
 
 def _arguments(name: str, texts: list[str], params: Sequence[tuple[str, Any]]) -> list[str]:

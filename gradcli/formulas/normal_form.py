@@ -73,7 +73,7 @@ def same_form(one: Node, other: Node, called: Mapping[Node, str] | None = None) 
         return key(left) == key(right) or vanishes(add(left, scaled(right, -1)), reader.names)
 
     try:
-        return alike(tuple([reader.names.index(n) for n in one.shape]))
+        return alike(tuple([0 if n == 1 else reader.names.index(n) for n in one.shape]))
     except NoFormula:
         if not 0 < one.type.size <= MOST_ENTRIES:
             return False

@@ -11,13 +11,13 @@ from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from gradcli.formulas.index_proof import Derivation, SymbolicNames, SymbolicReader, identity, turned
-from gradcli.formulas.index_terms import ONE, ZERO, Leaf, NoFormula, add, over_all, parts_of, scaled, single
+from gradcli.formulas.index_terms import ONE, ZERO, Leaf, NoFormula, add, leaves_in, over_all, scaled, single
 from gradcli.formulas.normal_form import expanded, multiplied, vanishes
 from gradcli.graph.builder import building
 from gradcli.graph.node import LEAF, reachable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from gradcli.formulas.index_reading import At
     from gradcli.formulas.index_terms import Sum
@@ -168,12 +168,3 @@ def names_read(node: Node, called: Mapping[Node, str]) -> set[str]:
             pending += [arg for arg in one.args if arg not in seen]
             seen.update(one.args)
     return found
-
-
-def leaves_in(found: Sum) -> Iterator[str]:
-    for term in found:
-        for base, _ in term.factors:
-            if isinstance(base, Leaf):
-                yield base.name
-            for part in parts_of(base):
-                yield from leaves_in(part)

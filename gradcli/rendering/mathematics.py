@@ -20,6 +20,7 @@ from gradcli.language.syntax import (
     ExpressionStatement,
     List,
     Name,
+    NewAxis,
     Number,
     Slice,
     Subscript,
@@ -101,7 +102,8 @@ class Mathematics:
         if isinstance(node, List):
             return 1 + max(map(self.rank, node.items), default=0)
         if isinstance(node, Subscript):
-            return max(self.rank(node.value) - sum(not isinstance(item, Slice) for item in node.items), 0)
+            added = sum([isinstance(item, NewAxis) for item in node.items])
+            return max(self.rank(node.value) + 2 * added - sum([not isinstance(item, Slice) for item in node.items]), 0)
         if isinstance(node, Call):
             name = node.function.id
             axis = any(keyword.name == "axis" for keyword in node.keywords)
@@ -152,6 +154,8 @@ class Mathematics:
         if isinstance(node, List):
             rows = [item.items if isinstance(item, List) else (item,) for item in node.items]
             return self.matrix([[self.text(item) for item in row] for row in rows]), ATOM
+        if (vector := vector_of(node)) is not None:
+            return self.written(vector)
         if isinstance(node, Subscript):
             places = [
                 self.text(item) if isinstance(item, Expression) else self.verbatim(unparse(item)) for item in node.items
@@ -168,10 +172,10 @@ class Mathematics:
             positive = Binary(node.op, left.operand, right, node.implicit, node.span)
             return self.prefixed("-", self.text(positive, PRODUCT)), SUM
         for column, matrix in ((left, right), (right, left)):
-            if node.op == "*" and isinstance(column, Call) and column.function.id == "reshape":  # scales rows
-                return self.beside(
-                    self.function("diag", [self.text(column.args[0])]), self.text(matrix, PRODUCT)
-                ), PRODUCT
+            scales = vector_of(column) if node.op == "*" else None  # the rows of the matrix
+            if scales is not None:
+                diagonal = self.function("diag", [self.text(scales)])
+                return self.beside(diagonal, self.text(matrix, PRODUCT)), PRODUCT
         if node.op in ("+", "-"):
             return self.operator(self.text(left, SUM), node.op, self.text(right, HADAMARD)), SUM
         if node.op == "/":
@@ -202,8 +206,6 @@ class Mathematics:
             return self.beside(column, self.power(row, self.top)), PRODUCT
         if name in ("eye", "ones", "zeros"):
             return self.index(self.symbols[name], self.joined(args, "×")), ATOM
-        if name == "reshape" and len(args) == 2:  # a column
-            return self.written(node.args[0])
         if name == "where" and len(args) == 3:
             return self.cases(*args), ATOM
         named = [self.verbatim(unparse(one)) for one in node.keywords]
@@ -266,6 +268,12 @@ class Mathematics:
     def function(self, name: str, parts: Sequence[str]) -> str:
         head = f"\\{name}" if name in NAMED else rf"\operatorname{{{name.replace('_', chr(92) + '_')}}}"
         return head + self.bracketed(", ".join(parts))
+
+
+def vector_of(node: Syntax) -> Syntax | None:
+    """The vector of which a column is made: v of `v[:, None]`."""
+    column = isinstance(node, Subscript) and len(node.items) == 2 and isinstance(node.items[1], NewAxis)
+    return node.value if column else None  # type: ignore[attr-defined]
 
 
 def is_dot(node: Syntax) -> bool:

@@ -10,7 +10,20 @@ from typing import NamedTuple
 
 from gradcli.diagnostics import error, visible
 from gradcli.language.substitution import expression_of
-from gradcli.language.syntax import Binary, Call, Compare, List, Name, Number, Slice, Subscript, Transpose, Unary
+from gradcli.language.syntax import (
+    Binary,
+    Call,
+    Compare,
+    List,
+    Name,
+    NewAxis,
+    Number,
+    Slice,
+    Subscript,
+    Transpose,
+    Tuple,
+    Unary,
+)
 from gradcli.language.unparse import unparse
 
 TYPE_CHECKING = False
@@ -256,6 +269,8 @@ class CCode:
             size = self.size(node)
             return Array((), lambda: f"(double){size}")
         inner = self.array(node.value)
+        if len(inner.sizes) == 1 and len(node.items) == 2 and isinstance(node.items[1], NewAxis):  # a column
+            return Array((*inner.sizes, "1"), lambda i, j: inner.at(i))
         sizes: list[str] = []
         places: list[tuple[str, str, str]] = []  # before the next index, and behind it, or a fixed position
         items = [*node.items, *[None] * (len(inner.sizes) - len(node.items))]
@@ -294,9 +309,9 @@ class CCode:
         """The length of a slice."""
         low = "0" if item.lower is None else unparse(item.lower)
         high = size if item.upper is None else unparse(item.upper)
-        if low.startswith("-") or high.startswith("-"):
+        if low.startswith("-"):
             raise lacks(unparse(item))
-        return f"({high} - {low})"
+        return f"({size} - {high[1:]} - {low})" if high.startswith("-") else f"({high} - {low})"
 
     def call(self, node: Call) -> Array:
         """A call of a function."""
@@ -310,6 +325,8 @@ class CCode:
             return Array(sizes, lambda *_: "1.0" if name == "ones" else "0.0")
         if name == "reshape":
             return self.column(node)
+        if name == "pad" and len(node.args) == 2 and isinstance(node.args[1], Tuple):
+            return self.padded(self.array(node.args[0]), node.args[1])
         args = [self.array(one) for one in node.args]
         if name in SAME or name in OTHERS or (name in HELPERS and name != "inverse"):
             if len(args) != (2 if name in TWO else 1):
@@ -344,6 +361,23 @@ class CCode:
         if isinstance(node, (Name, Number)):
             return unparse(node)
         raise lacks(unparse(node))
+
+    def padded(self, inner: Array, widths: Tuple) -> Array:
+        """An array in a border of zeros."""
+        pairs = [pair.items for pair in widths.items if isinstance(pair, Tuple)] or [widths.items]
+        if len(pairs) != len(inner.sizes) or any(len(pair) != 2 for pair in pairs):
+            raise lacks(unparse(widths))
+        before = [unparse(pair[0]) for pair in pairs]
+        sizes = [
+            f"({size} + {unparse(low)} + {unparse(high)})" for size, (low, high) in zip(inner.sizes, pairs, strict=True)
+        ]
+
+        def at(*indices: str) -> str:
+            places = [f"({i} - {low})" for i, low in zip(indices, before, strict=True)]
+            inside = [f"{place} < {size}" for place, size in zip(places, inner.sizes, strict=True)]  # unsigned
+            return f"({' && '.join(inside)} ? {inner.at(*places)} : 0.0)"
+
+        return Array(tuple(sizes), at)
 
     def column(self, node: Call) -> Array:
         """A vector as a column or a row."""

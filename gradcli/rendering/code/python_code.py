@@ -13,6 +13,7 @@ from gradcli.language.syntax import (
     Compare,
     List,
     Name,
+    NewAxis,
     Number,
     Slice,
     Subscript,
@@ -227,7 +228,7 @@ class PythonCode:
         if isinstance(item, Slice):
             bounds = ["" if one is None else self.text(one) for one in (item.lower, item.upper, item.step)]
             return ":".join(bounds if bounds[2] else bounds[:2])
-        return self.text(item)
+        return "None" if isinstance(item, NewAxis) else self.text(item)
 
     def call(self, node: Call) -> str:
         """A call of a function of the library, or of a helper."""
@@ -250,6 +251,12 @@ class PythonCode:
             return f"{self.module}.reshape({args[0]}, {shape})"
         if name == "where":
             return f"{self.module}.where({', '.join([self.truth(node.args[0]), *map(self.argument, node.args[1:])])})"
+        if name == "pad" and len(args) == 2 and isinstance(node.args[1], Tuple) and not keywords:
+            widths = args[1]
+            if self.target == "torch":  # which begins with the last axis
+                pairs = node.args[1].items if isinstance(node.args[1].items[0], Tuple) else [node.args[1]]
+                widths = f"({', '.join([self.text(one) for pair in reversed(pairs) for one in children(pair)])})"
+            return f"{'torch.nn.functional' if self.target == 'torch' else self.module}.pad({args[0]}, {widths})"
         if name == "cumsum" and self.target == "torch":
             return f"torch.cumsum({args[0]}, 0)"
         if name == "norm" and len(args) == 2 and args[1] not in ("1", "2"):
