@@ -53,7 +53,7 @@ def test_enclosures_hold_the_derivative(text: str, f: object, z: complex) -> Non
     flint = pytest.importorskip("flint")
     from gradcli.checks.derivatives.jets import DependencyCone, DirectionalJets
     from gradcli.checks.evaluate import ball_numbers
-    from gradcli.checks.evaluate.complex_field import ComplexField
+    from gradcli.checks.evaluate.balls import ComplexField
     from gradcli.language.parser import parse
     from gradcli.lowering import lower
 

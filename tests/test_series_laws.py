@@ -67,7 +67,7 @@ def enclosed(lines: DirectionalJets, u: list[float], v: list[float]) -> dict[str
 
     def along(a: int, b: int) -> Any:
         way = {i: a * x + b * y for i, (x, y) in enumerate(zip(u, v, strict=True))}
-        found = lines.along(way, 3)
+        found = lines.along(way, 3)[0]
         if isinstance(found, Failure):
             raise Unsupported(repr(found))
         return found

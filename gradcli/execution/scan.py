@@ -51,7 +51,7 @@ class Scan:
         self.ends = [body.positions[body.nexts[n.params["carry"]]] if "carry" in n.params else -1 for n in readers]
         self.stacked = [node.params.get("at", -1) for node in readers]
         wanted = [end if at < 0 else at for end, at in zip(self.ends, self.stacked, strict=True)]
-        self.order = demanded(body, wanted)
+        self.order = body.demanded(wanted)
         there = set(self.order)
         self.carries = [k for k, leaf in enumerate(body.carried) if body.positions[leaf] in there]
         self.scalar = single_numbers(readers[0])  # every value of a turn
@@ -175,21 +175,6 @@ class Scan:
                 raise
             state = [values[place] for place in nexts]
             yield turn, values
-
-
-def demanded(body: Body, positions: Iterable[int]) -> list[int]:
-    """The positions of the steps that these need, in this turn and in those before it, in order."""
-    after = dict(zip(body.carried, body.nexts, strict=True))
-    needed: set[Node] = set()
-    pending = [body.steps[at] for at in positions]
-    while pending:
-        step = pending.pop()
-        if step not in needed:
-            needed.add(step)
-            pending += step.args
-            if step in after:
-                pending.append(after[step])
-    return sorted([body.positions[step] for step in needed])
 
 
 # --- loop distribution -----------------------------------------------------------------------------------------

@@ -84,6 +84,20 @@ class Body:
         """The leaves for the arguments of a reader: carries, rows, fixed values."""
         return (*self.carried, *self.rows, *self.fixed)
 
+    def demanded(self, positions: Iterable[int]) -> list[int]:
+        """The positions of the steps that these need, in this turn and in those before it, in order."""
+        after = dict(zip(self.carried, self.nexts, strict=True))
+        needed: set[Node] = set()
+        pending = [self.steps[at] for at in positions]
+        while pending:
+            step = pending.pop()
+            if step not in needed:
+                needed.add(step)
+                pending += step.args
+                if step in after:
+                    pending.append(after[step])
+        return sorted([self.positions[step] for step in needed])
+
     def __eq__(self, other: object) -> bool:
         return self is other or (isinstance(other, Body) and self._hash == other._hash and self._key == other._key)
 

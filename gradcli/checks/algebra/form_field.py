@@ -7,7 +7,6 @@ region of a proof. Symbols stand for entries that move.
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 from functools import reduce
 from itertools import zip_longest
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from flint import fmpq
 
 from gradcli.checks.algebra.differential_field import MOST_BITS, Form, Generator, Spent, as_number
-from gradcli.checks.algebra.elementary_functions import HALF, function, general_power, log, power
+from gradcli.checks.algebra.elementary_functions import HALF, function, general_power, power
 from gradcli.checks.algebra.real_forms import sign_of
 from gradcli.checks.evaluate.interpretation import Failure, SymbolicField, Undecided, Undefined, last_unit
 
@@ -60,15 +59,6 @@ class FormField(SymbolicField):
             return self.symbol(f"<{float(value)!r}>", self.number(value), kind="literal")
         return self.number(value)
 
-    def datum(self, value: Any) -> Any:
-        return self.fixed(value) if isinstance(value, float) else self.constant(value)
-
-    def fixed(self, value: float) -> Any:
-        """A double as an exact constant."""
-        if not math.isfinite(value):
-            return Undefined(f"a value of {value}")
-        return self.number(Fraction(value))
-
     def symbol(self, name: str, value: fmpq, kind: str = "symbol") -> Form:
         """A symbol with its value at the point."""
         return self.tower.gen(self.tower.index(Generator(kind, name=name, value=value)))
@@ -93,9 +83,6 @@ class FormField(SymbolicField):
 
     def sqrt(self, x: Any) -> Any:
         return x if isinstance(x, Failure) else power(self.tower.lift(x), HALF)
-
-    def log(self, x: Any) -> Any:
-        return x if isinstance(x, Failure) else log(self.tower.lift(x))
 
     def index(self, x: Any) -> int:
         number = None if isinstance(x, Failure) else self.tower.lift(x).rational()

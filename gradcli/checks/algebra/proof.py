@@ -90,7 +90,7 @@ class Claim:
         """Symbols for the chosen entries of a leaf (None: all), exact constants for the others."""
         name = node.params["name"]
         flat, shape = self.values[name]
-        made = [self.plain.fixed(value) for value in flat]
+        made = [self.plain.datum(value) for value in flat]
         for i, value in enumerate(made):
             if (chosen is None or i in chosen) and not isinstance(value, Failure):
                 made[i] = self.plain.symbol(name + position(i, shape), value)

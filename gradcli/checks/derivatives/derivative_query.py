@@ -14,8 +14,7 @@ from flint import arb
 from gradcli.checks.derivatives.jets import SMOOTH, DependencyCone, DirectionalJets, Sides, Tied, sides
 from gradcli.checks.evaluate import ball_numbers, balls
 from gradcli.checks.evaluate.balls import EXACT
-from gradcli.checks.evaluate.complex_field import ComplexField
-from gradcli.checks.evaluate.evaluation import steps_of, work_of
+from gradcli.checks.evaluate.evaluation import work_of
 from gradcli.checks.evaluate.interpretation import Failure, Tie, Undecided, Unsupported
 from gradcli.graph.node import LEAF, reachable
 
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence
 
     from gradcli.checks.evaluate.balls import BallField, Literals, Point
-    from gradcli.checks.evaluate.evaluation import Steps
     from gradcli.graph.node import Node
 
     Balls = Mapping[int, Any]  # entry -> a ball or a Failure
@@ -43,7 +41,7 @@ MOST_JOINT = 64  # entries that may move together
 @cache
 def field_of(bits: int, literals: Literals = EXACT, plane: bool = False) -> BallField:
     """The field for numbers of so many bits, complex ones in the `plane`; it is shared by all points."""
-    return (ComplexField if plane else balls.BallField)(literals)
+    return (balls.ComplexField if plane else balls.BallField)(literals)
 
 
 def entries_of(node: Node, point: Point, literals: Literals, plane: bool, bits: int) -> Balls:
@@ -91,7 +89,6 @@ class DerivativeQuery:
             raise Unsupported(f"about {total:,} operations on entries, more than {MOST_TOTAL:,}")
         # what one claim has read, for the next: signs and partials
         self.known: dict[Hashable, tuple[list[int], Balls]] = {}
-        self._beyond: dict[Node, Steps] = {}
 
     def work(self, judged: Node) -> int:
         """How many operations on single entries a comparison takes, roughly, with any number of bits."""
@@ -99,13 +96,6 @@ class DerivativeQuery:
         if self.second is not None:
             walks *= 1 + len(self.entries)
         return walks + work_of(reachable([self.output, judged]))
-
-    def beyond(self, node: Node) -> Steps:
-        """The steps that another node needs, beside those of the derivative."""
-        if node not in self._beyond:
-            have = set(self.paths.all)
-            self._beyond[node] = steps_of([one for one in reachable([node]) if one not in have])
-        return self._beyond[node]
 
     @cached_property
     def together(self) -> DependencyCone:
@@ -178,8 +168,7 @@ class PointEvaluation:
         if self.literals.printed:
             return entries_of(node, self.point, self.literals, self.query.plane, bits)
         lines = self.lines(bits)
-        lines.base.follow(self.query.beyond(node))
-        return dict(enumerate(lines.field.slopes(lines.base.known[node].flat)))
+        return dict(enumerate(lines.field.slopes(lines.base[node].flat)))
 
     # --- at a tie ---------------------------------------------------------------------------------------------
 

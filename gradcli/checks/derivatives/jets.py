@@ -83,11 +83,8 @@ class DirectionalJets:
         """The output at the point, or its real part."""
         return self.field.parts(self.base.known[self.paths.outputs[0]].flat)[0]
 
-    def along(self, direction: Direction, order: int = 1) -> Any:
-        """The output along a direction, or its real part: a series, a ball where it does not move, or a Failure."""
-        return self._along(direction, order)[0]
-
-    def _along(self, direction: Direction, order: int = 1) -> Sequence[Any]:
+    def along(self, direction: Direction, order: int = 1) -> Sequence[Any]:
+        """The parts of the output along a direction: each a series, a ball where it does not move, or a Failure."""
         with capacity(order + 1):
             return self._moved(direction, lambda x, speed: Series(arb_series([x, speed], order + 1)))
 
@@ -110,7 +107,7 @@ class DirectionalJets:
 
     def holomorphic(self, k: int) -> bool | None:
         """Whether i times the slope along 1 is that along i, for one complex entry; None where it is not decided."""
-        x, y, up, across = [coefficient(part, 1) for i in (2 * k, 2 * k + 1) for part in self._along({i: 1})]
+        x, y, up, across = [coefficient(part, 1) for i in (2 * k, 2 * k + 1) for part in self.along({i: 1})]
         gaps = (-y - up, x - across)
         if any(isinstance(gap, Failure) for gap in gaps):
             return None
@@ -125,13 +122,13 @@ class DirectionalJets:
 
     def slope(self, direction: Direction) -> Any:
         """The derivative along a direction: a ball or a Failure."""
-        return coefficient(self.along(direction), 1)
+        return coefficient(self.along(direction)[0], 1)
 
     def second(self, i: int, j: int) -> Any:
         """A second partial derivative, by polarisation: with D(d) half of that along d, D(i + j) - D(i) - D(j)."""
 
         def half(direction: Direction) -> Any:
-            return coefficient(self.along(direction, 2), 2)
+            return coefficient(self.along(direction, 2)[0], 2)
 
         return 2 * half({i: 1}) if i == j else half({i: 1, j: 1}) - half({i: 1}) - half({j: 1})
 
@@ -198,34 +195,23 @@ def sides(lines: DirectionalJets, direction: Direction) -> Sides:
 def side(lines: DirectionalJets, direction: Direction) -> Side:
     """The limit and the slope as the step grows from 0."""
     found = lines.beside(direction)
-    try:
-        return _read(found)
-    except (Unclear, Undecided) as reason:
-        return Side(None, None, str(reason))
-
-
-def _read(found: Any) -> Side:
-    """The limit and the slope of an expansion."""
     if isinstance(found, Failure):
         return Side(None, None, found.reason, isinstance(found, Undefined))
-    if isinstance(found, Huge):
-        return _unbounded(found.sign())
-    if not isinstance(found, Expansion):
+    if not isinstance(found, (Expansion, Huge)):
         return Side(found, arb(0))
-    grown, limit, gone = found.split()
-    if grown.terms:
-        return _unbounded(grown.sign())
-    early = Expansion({key: c for key, c in gone.terms.items() if key < STEP})
-    if early.terms:
-        return Side(limit, float("inf") * early.sign(), "the slope is not bounded", True)
+    try:
+        grown, limit, gone = found.split()
+        if not grown.is_zero():
+            where = "inf" if grown.sign() > 0 else "-inf"
+            return Side(None, float(where), f"the value has no finite limit: it tends to {where}", True)
+        early = Expansion({key: c for key, c in gone.terms.items() if key < STEP})
+        if not early.is_zero():
+            return Side(limit, float("inf") * early.sign(), "the slope is not bounded", True)
+    except (Unclear, Undecided) as problem:
+        return Side(None, None, problem.reason)
     if gone.rest is not None and gone.rest <= STEP:
         return Side(limit, None, OPEN)
     return Side(limit, gone.terms.get(STEP, arb(0)))
-
-
-def _unbounded(sign: int) -> Side:
-    where = "inf" if sign > 0 else "-inf"
-    return Side(None, float(where), f"the value has no finite limit: it tends to {where}", True)
 
 
 def _kind(value: Any, left: Side, right: Side) -> tuple[str, str]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from operator import add, is_, mul, sub
+from operator import is_
 from typing import TYPE_CHECKING, Any
 
 from gradcli.checks.evaluate.interpretation import Entries, Failure, Undecided, Unsupported
 from gradcli.diagnostics import GradcliError
 from gradcli.graph.arrays import ArrayData
 from gradcli.graph.loop import order_of_turns, readers_by_loop
-from gradcli.graph.node import CONSTANT, DATA, LEAF, Node, is_reader
+from gradcli.graph.node import CONSTANT, DATA, LEAF, Node, is_reader, reachable
 from gradcli.graph.types import size_of
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Reading:
 
     def read(self, outputs: Sequence[Node]) -> list[Entries]:
         """The entries of some nodes; raises Unsupported where an operation cannot be read."""
-        self.follow(steps_of(self._missing(outputs)))
+        self.follow(steps_of([node for node in reachable(outputs, self.known) if node not in self.known]))
         return [self.known[output] for output in outputs]
 
     def follow(self, steps: Steps) -> None:
@@ -77,16 +77,6 @@ class Reading:
                     break
             else:
                 known[node] = still
-
-    def _missing(self, outputs: Iterable[Node]) -> list[Node]:
-        seen: set[Node] = set()
-        stack = list(outputs)
-        while stack:
-            node = stack.pop()
-            if node not in seen and node not in self.known:
-                seen.add(node)
-                stack.extend(node.args)
-        return sorted(seen, key=lambda node: node.serial)
 
     # --- steps: what a node is, from the entries of its arguments ------------------------------------------------
 
@@ -124,13 +114,6 @@ class Reading:
     def pointwise(self, node: Node) -> Entries:
         """A rule for single entries, applied to each of them."""
         field, known, args = self.field, self.known, node.args
-        operation = None if node.type.shape else OPERATORS.get(node.primitive.name)
-        if operation is not None:
-            one, other = known[args[0]].flat[0], known[args[1]].flat[0]
-            if type(one) in field.plain and type(other) in field.plain:
-                made = operation(one, other)
-                if made.is_finite():
-                    return Entries([made], ())
         rule = field.rule(node.primitive)
         if rule is None:
             return self.by_entries(node)
@@ -197,7 +180,6 @@ class Reading:
         return Entries([self.field.accepted(node, entry, operands) for entry in found.flat], shape)
 
 
-OPERATORS = {"add": add, "sub": sub, "mul": mul}
 OWN_STEPS: Mapping[str, Step] = {"where": Reading.chosen, "detach": Reading.detached, "ste": Reading.straight_through}
 
 
@@ -265,12 +247,17 @@ class Turns:
         self.readers = readers
         self.body = body
         self.order = order_of_turns(params["count"], params["reverse"])
-        self.stored = {body.steps[node.params["at"]] for node in readers if "at" in node.params}
-        self.carries, needed = needed_in(readers)
+        self.shown = {  # the step of the body whose values a reader has, of the last turn or of all
+            node: body.nexts[node.params["carry"]] if "carry" in node.params else body.steps[node.params["at"]]
+            for node in readers
+        }
+        needed = [body.steps[at] for at in body.demanded([body.positions[step] for step in self.shown.values()])]
         inputs = {*body.inputs, body.index}
         constants = [step for step in needed if step.primitive is CONSTANT]
         turn = [step for step in needed if step not in inputs and step.primitive is not CONSTANT]
-        self.own = set(turn)
+        self.own, computed = set(turn), set(needed)
+        self.stacked = {self.shown[node] for node in readers if "at" in node.params}
+        self.carries = {leaf: after for leaf, after in zip(body.carried, body.nexts, strict=True) if after in computed}
         self.size = sum(step.type.size for step in needed)
         self.cost = len(self.order) * work_of(turn)
         self.holds = any(map(_holds, turn))
@@ -304,12 +291,10 @@ class Turns:
         inner = Reading(field, {}, inputs)
         inner.follow(self.constants)
         known = inner.known
-        leaves = [body.carried[carry] for carry in self.carries]
-        nexts = [body.nexts[carry] for carry in self.carries]
-        state = [inputs[leaf] for leaf in leaves]
-        stored: dict[Node, dict[int, list[Any]]] = {node: {} for node in self.stored}
+        state = [inputs[leaf] for leaf in self.carries]
+        stored: dict[Node, dict[int, list[Any]]] = {step: {} for step in self.stacked}
         for done, number in enumerate(self.order, 1):
-            known.update(zip(leaves, state, strict=True))
+            known.update(zip(self.carries, state, strict=True))
             for leaf in body.rows:
                 start, size = number * leaf.type.size, leaf.type.size
                 known[leaf] = Entries(inputs[leaf].flat[start : start + size], leaf.shape)
@@ -318,9 +303,9 @@ class Turns:
             inner.entries, inner.in_turns = reading.entries + self.size, 0
             for node, step in self.steps:
                 known[node] = step(inner, node)
-            state = [known[node] for node in nexts]
+            state = [known[after] for after in self.carries.values()]
             turn = body.first + number + 1
-            for node in (*nexts, *stored):
+            for node in (*self.carries.values(), *stored):
                 for x in known[node].flat:
                     if isinstance(x, Failure) and x.node in self.own:
                         x.happened_in(turn, self.readers[0])
@@ -329,15 +314,11 @@ class Turns:
             if (done % LOOK == 0 or done == count) and field.is_lost(state, done, count):
                 lost = Undecided(f"all digits are lost in turn {turn}")
                 return {node: Entries([lost] * node.type.size, node.shape) for node in self.readers}
-        ends = dict(zip(self.carries, state, strict=True))
-        return {node: self._read(node, ends, stored) for node in self.readers}
-
-    def _read(self, node: Node, ends: Mapping[int, Entries], stored: Mapping[Node, dict[int, list[Any]]]) -> Entries:
-        """The entries of a reader after the last turn."""
-        if "carry" in node.params:
-            return Entries(ends[node.params["carry"]].flat, node.shape)
-        values = stored[self.body.steps[node.params["at"]]]
-        return Entries([entry for number in sorted(values) for entry in values[number]], node.shape)
+        found = {}
+        for node, step in self.shown.items():
+            turns = stored[step] if "at" in node.params else {count: known[step].flat}
+            found[node] = Entries([entry for number in sorted(turns) for entry in turns[number]], node.shape)
+        return found
 
 
 def _exact(reading: Reading, node: Node) -> Entries:
@@ -352,27 +333,6 @@ def _exact(reading: Reading, node: Node) -> Entries:
     except GradcliError:  # no fraction, or a division by 0
         return found
     return Entries([bool(value) if node.type.kind == "bool" else field.constant(value)], ())
-
-
-def needed_in(readers: Sequence[Node]) -> tuple[list[int], list[Node]]:
-    """The carries and the steps of the body that some readers of one loop need."""
-    body: Body = readers[0].params["body"]
-    place = {leaf: carry for carry, leaf in enumerate(body.carried)}
-    carries = {node.params["carry"] for node in readers if "carry" in node.params}
-    needed: set[Node] = set()
-    stack = [body.nexts[carry] for carry in carries]
-    stack += [body.steps[node.params["at"]] for node in readers if "at" in node.params]
-    while stack:
-        node = stack.pop()
-        if node in needed:
-            continue
-        needed.add(node)
-        stack.extend(node.args)
-        carry = place.get(node)
-        if carry is not None and carry not in carries:
-            carries.add(carry)
-            stack.append(body.nexts[carry])
-    return sorted(carries), [step for step in body.steps if step in needed]
 
 
 def _holds(node: Node) -> bool:

@@ -6,6 +6,7 @@ field supplies the arithmetic, `checks.evaluate.evaluation` walks through the pr
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from fractions import Fraction
 from itertools import count
@@ -73,7 +74,7 @@ class Failure(Exception):
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _itself
     __truediv__ = __rtruediv__ = __pow__ = __rpow__ = __neg__ = __pos__ = __abs__ = _itself
-    sqrt = log = exp = rsqrt = _itself
+    sqrt = _itself
 
     def _raised(self) -> int:
         raise self
@@ -127,7 +128,6 @@ class Field(ABC):
     hold = False  # whether what is detached becomes a symbol of its own
     rounded = False  # whether a literal stands for all numbers that round to it
     most_turns: int | None = None  # of a loop: expressions grow with every turn, numbers do not
-    plain: frozenset[type] = frozenset()  # of entries whose operators are the rules of +, - and *
 
     def __init__(self) -> None:
         self._positions: dict[Any, list[int]] = {}
@@ -145,8 +145,14 @@ class Field(ABC):
         """An entry from a constant of a program: an int, a Fraction, or a name such as "pi"."""
 
     @abstractmethod
+    def number(self, value: int | Fraction) -> Any:
+        """An exact rational number."""
+
     def datum(self, value: Any) -> Any:
         """An entry from an array of constants: as `constant`, and floats are the doubles that they are."""
+        if not isinstance(value, float):
+            return self.constant(value)
+        return self.number(Fraction(value)) if math.isfinite(value) else Undefined(f"a value of {value}")
 
     @abstractmethod
     def rule(self, primitive: Primitive) -> Callable[..., Any] | None:

@@ -310,6 +310,10 @@ class Huge(Moving):
     def __truediv__(self, other: Any) -> Any:
         return self * (arb(1) / other)
 
+    def split(self) -> tuple[Huge, Any, Expansion]:
+        """As of an expansion: it is all that grows."""
+        return self, arb(0), Expansion({})
+
     def inverse(self) -> Expansion:
         """1 over it: smaller than every power."""
         return flat()

@@ -148,15 +148,6 @@ class Series(Moving):
             return Series(self.s + other.s)
         return Series(self.s + other) if isinstance(other, NUMBERS) else NotImplemented
 
-    __radd__ = __add__
-
-    def __sub__(self, other: Any) -> Any:
-        if self is other:
-            return arb(0)
-        if isinstance(other, Series):
-            return Series(self.s - other.s)
-        return Series(self.s - other) if isinstance(other, NUMBERS) else NotImplemented
-
     def __neg__(self) -> Series:
         return Series(-self.s)
 
@@ -166,8 +157,6 @@ class Series(Moving):
         if not isinstance(other, NUMBERS):
             return NotImplemented
         return arb(0) if other == 0 else Series(self.s * other)
-
-    __rmul__ = __mul__
 
     def __pow__(self, exponent: int) -> Any:
         if 0 <= exponent < 2:

@@ -8,7 +8,6 @@ machine as time does.
 
 from __future__ import annotations
 
-import math
 import sys
 from contextlib import contextmanager
 from fractions import Fraction
@@ -148,16 +147,8 @@ class SympyField(SymbolicField):
     def number(self, value: int | Fraction) -> Any:
         return sympy.Rational(value.numerator, value.denominator)
 
-    def datum(self, value: Any) -> Any:
-        if not isinstance(value, float):
-            return self.constant(value)
-        return self.number(Fraction(value)) if math.isfinite(value) else sympy.nan
-
     def sqrt(self, x: Any) -> Any:
         return x if isinstance(x, Failure) else sympy.sqrt(x)
-
-    def log(self, x: Any) -> Any:
-        return x if isinstance(x, Failure) else sympy.log(x)
 
     def accepted(self, node: Node, made: Any, operands: Sequence[Any]) -> Any:
         if not isinstance(made, (bool, int, Failure, NoneType)) and tree_size(made) > MOST_OPERATIONS:
