@@ -117,20 +117,19 @@ class _Proof:
         claimed = self.read(claim.plain, self.right).flat
         variables = claim.point[target.params["name"]].flat
         for i in entries:
-            slope = Derivation(form_of(claim.tower, variables[i]))
-            pairs.append((self.total([term.weight * slope.of(term.form) for term in terms]), claimed[i]))
+            pairs.append((self.slope(terms, form_of(claim.tower, variables[i])), claimed[i]))
         return answered(claim, pairs)
 
     def slopes(self, terms: Sequence[Term], loop: Loop) -> dict[int, list[Form]]:
         """The derivative of the output by each carry after the last turn, by entry; other loops stay as they are."""
-        key, found = (loop.args, loop.body, loop.count, loop.reverse), {}
-        for (owner, carry), node in self.ends.items():
-            if owner == key:
-                found[carry] = [
-                    self.total([term.weight * slope.of(term.form) for term in terms])
-                    for slope in map(Derivation, self.known[node].flat)
-                ]
-        return found
+        key = (loop.args, loop.body, loop.count, loop.reverse)
+        ends = {carry: self.known[node].flat for (owner, carry), node in self.ends.items() if owner == key}
+        return {carry: [self.slope(terms, symbol) for symbol in flat] for carry, flat in ends.items()}
+
+    def slope(self, terms: Sequence[Term], symbol: Form) -> Form:
+        """The derivative by a symbol of what the terms are the differential of."""
+        derivation = Derivation(symbol)
+        return self.total([term.weight * derivation.of(term.form) for term in terms])
 
     def total(self, forms: Sequence[Any]) -> Form:
         total: Form = form_of(self.claim.tower, self.claim.plain.total(forms))
@@ -179,6 +178,7 @@ class _Turn:
             return None
         self.floats = [q for q, leaf in enumerate(back.body.carried) if leaf.type.kind == "float"]
         self.masks = {q: q + 1 for q in self.floats if self._is_mask(q + 1, back.body.carried[q])}
+        self.moving = self._moving()
         patterns = self._patterns()
         for pairing in self._guesses():
             found = self._checked(pairing, patterns, ends)
@@ -278,12 +278,12 @@ class _Turn:
         left = back.count if back.count < len(seen) else again + (back.count - again) % (len(seen) - again)
         return found[: min(len(found), back.count)], found[left][0] if left < len(found) else here
 
-    def _counts(self, q: int, masks: Known) -> list[bool]:
-        """Which entries of a cotangent count."""
-        leaf = self.back.body.carried[q]
+    def _counted(self, entries: Sequence[Any], q: int, masks: Known) -> list[Any]:
+        """Entries of a cotangent where its mask says that they count, else 0."""
         if q not in self.masks:
-            return [True] * leaf.type.size
-        return masks[self.back.body.carried[self.masks[q]]].flat
+            return list(entries)
+        mask = masks[self.back.body.carried[self.masks[q]]].flat
+        return [x if counts else 0 for x, counts in zip(entries, mask, strict=True)]
 
     # --- which cotangent is whose -------------------------------------------------------------------------------------
 
@@ -313,37 +313,29 @@ class _Turn:
         still = self._still({k: one for k, one in ends.items() if k not in pairing})
         if still is None:
             return None
-        zero = self.field.zero
         accumulators: dict[int, int] = {}
         for masks, after in turns:
             arriving: dict[int, list[Any]] = dict(still)
             leaving: dict[int, list[Any]] = dict(still)
             now = {leaf: end for leaf, end in zip(back.body.carried, after, strict=True) if leaf.type.kind == "bool"}
             for k, q in pairing.items():
-                symbols = self.cotangents[back.body.carried[q]].flat
-                arriving[k] = [x if c else zero for x, c in zip(symbols, self._counts(q, masks), strict=True)]
-                leaving[k] = [x if c else zero for x, c in zip(after[q].flat, self._counts(q, now), strict=True)]
+                arriving[k] = self._counted(self.cotangents[back.body.carried[q]].flat, q, masks)
+                leaving[k] = self._counted(after[q].flat, q, now)
             for k, leaf in enumerate(body.carried):
-                if k in leaving:
-                    if not self._equal(leaving[k], self._pulled(arriving, leaf)):
-                        return None
-                elif self._moves(leaf) and not self._equal(None, self._pulled(arriving, leaf)):
+                if (k in leaving or leaf in self.moving) and not self._equal(leaving.get(k), arriving, leaf):
                     return None
             for place, (leaf, arg) in enumerate(zip(body.fixed, self.fixed(loop), strict=True)):
                 if arg not in outside.moved:
                     continue
-                added = self._pulled(arriving, leaf)
-                known = accumulators.get(place)
-                candidates = [known] if known is not None else [q for q in self.floats if q not in pairing.values()]
-                for q in candidates:
+                free = [q for q in self.floats if q not in (*pairing.values(), *accumulators.values())]
+                for q in [accumulators[place]] if place in accumulators else free:
                     symbols = self.cotangents[back.body.carried[q]].flat
-                    if len(symbols) == len(added) and q not in {a for p, a in accumulators.items() if p != place}:
-                        grown = [x - y for x, y in zip(after[q].flat, symbols, strict=True)]
-                        if self._equal(grown, added):
-                            accumulators[place] = q
-                            break
+                    grown = [x - y for x, y in zip(after[q].flat, symbols, strict=True)]
+                    if len(grown) == leaf.type.size and self._equal(grown, arriving, leaf):
+                        accumulators[place] = q
+                        break
                 else:
-                    if known is not None or not self._equal(None, added):
+                    if place in accumulators or not self._equal(None, arriving, leaf):
                         return None
         return self._sent(pairing, accumulators, ends, turns[0][0], last)
 
@@ -363,19 +355,12 @@ class _Turn:
             for node in reachable([outside.right]):
                 if is_reader(node) and loop_key(node) == self.key and node.params.get("carry") == q:
                     outside.known[node] = end
-        for k, leaf in enumerate(loop.body.carried):
-            if leaf.type.kind != "float" or loop.args[k] not in outside.moved:
-                if k in pairing:
-                    pairs += self._begins(pairing[k], ends.get(k, [0] * leaf.type.size), first)
-                continue
-            init = outside.forms(loop.args[k], held=True)
-            if k in pairing:
-                q = pairing[k]
-                pairs += self._begins(q, ends.get(k, [0] * leaf.type.size), first)
-                after = [x if c else 0 for x, c in zip(self._end(q), self._counts(q, last), strict=True)]
-                terms += [Term(x, form) for x, form in zip(after, init, strict=True)]
-            elif k in ends:
-                terms += [Term(x, form) for x, form in zip(ends[k], init, strict=True)]
+        for k, q in pairing.items():
+            pairs += self._begins(q, ends.get(k, [0] * loop.args[k].type.size), first)
+        for k, arg in enumerate(loop.args[: len(loop.body.carried)]):
+            if arg.type.kind == "float" and arg in outside.moved and (k in pairing or k in ends):
+                weights = self._counted(self._end(pairing[k]), pairing[k], last) if k in pairing else ends[k]
+                terms += map(Term, weights, outside.forms(arg, held=True))
         for place, q in accumulators.items():
             values = outside.forms(self.fixed(loop)[place], held=True)
             start = outside.forms(back.args[q])
@@ -384,9 +369,7 @@ class _Turn:
 
     def _begins(self, q: int, arrived: Sequence[Any], masks: Known) -> list[tuple[Any, Any]]:
         """What has to be equal at the end of the loop: what arrives there, and what the reverse loop begins with."""
-        start = self.outside.forms(self.back.args[q])
-        counts = self._counts(q, masks)
-        return [(have, x if c else 0) for have, x, c in zip(arrived, start, counts, strict=True)]
+        return list(zip(arrived, self._counted(self.outside.forms(self.back.args[q]), q, masks), strict=True))
 
     def _end(self, q: int) -> list[Any]:
         """The symbols of a carry of the reverse loop after its last turn."""
@@ -433,23 +416,24 @@ class _Turn:
             found.append(form_of(tower, self.field.total(parts)))
         return found
 
-    def _equal(self, ours: Sequence[Any] | None, theirs: Sequence[Form]) -> bool:
-        """Whether forms are equal, or all 0, without any sign being used."""
+    def _equal(self, ours: Sequence[Any] | None, arriving: Mapping[int, Sequence[Any]], leaf: Node) -> bool:
+        """Whether the cotangents of a leaf before a turn are ours (None: all 0), without any sign being used."""
+        theirs = self._pulled(arriving, leaf)
         given = [0] * len(theirs) if ours is None else ours
         if any(isinstance(x, Failure) for x in given):
             return False
         answer = answered(self.claim, zip(given, theirs, strict=True))
         return bool(answer["proved"] and not answer["region"])
 
-    def _moves(self, leaf: Node) -> bool:
-        """Whether a carry moves with the target in any turn."""
+    def _moving(self) -> set[Node]:
+        """The carries that move with the target in any turn, and the other leaves that do."""
         body: Body = self.loop.body
         found = {one for one, arg in zip(body.inputs, self.loop.args, strict=True) if arg in self.outside.moved}
         while True:
             reached = {*found, *dependents(body.steps, found)}
             more = {one for one, after in zip(body.carried, body.nexts, strict=True) if after in reached} - found
             if not more:
-                return leaf in found
+                return found
             found |= more
 
 
