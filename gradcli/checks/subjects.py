@@ -172,6 +172,18 @@ class Subject:
         found += [node for node in (self.output, self.target, self.left, self.engine) if node is not None]
         return [*found, *(self.inner or ())]
 
+    def derivative(
+        self, values: Mapping[str, Floats] | None = None, entries: Sequence[int] | None = None
+    ) -> dict[str, Any]:
+        """The derivative of the output by these entries of the target, or by all, as the oracle is asked about it.
+
+        It is that in the region of the point, or of another one. Each complex entry has two slopes, those of the real
+        part of the output by its parts.
+        """
+        name: dict[str, Any] = {part: getattr(self, part) for part in ("output", "target", "moving", "inner")}
+        name |= {"point": self.values if values is None else values, "entries": entries}
+        return {**name, "seed": self.settings.seed or 0, "plane": self.settings.plane}
+
     @property
     def inner(self) -> tuple[Node, Node] | None:
         """The scalars y and z where the output is `grad(y, z)`: then the claim is about second derivatives of y."""

@@ -138,7 +138,7 @@ def reverse(case: Case, entry: int) -> Row | None:
 
 def enclosure(case: Case, entry: int) -> Row:
     """The derivative enclosed in balls by power series of the value."""
-    answer = case.exact.ask("enclosure", derivative=case.derivative([entry]))
+    answer = case.exact.ask("enclosure", derivative=case.subject.derivative(entries=[entry]))
     if "reason" in answer:
         tie = answer["problem"] == "tie"
         return {"reason": f"branches of {answer['reason']} meet at the point" if tie else answer["reason"]}

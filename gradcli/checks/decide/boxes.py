@@ -234,15 +234,11 @@ class BoxCheck:
 
     # --- questions to the oracle ----------------------------------------------------------------------------------
 
-    def derivative(self, values: Values) -> dict[str, Any]:
-        """The name of the derivative in the region of a point."""
-        return self.exact.derive(self.output, self.target, self.subject.moving, values)
-
     def cover(self, parts: Sequence[Box], tolerance: float | None = None, pieces: int = MOST_PIECES) -> Any:
         """What balls say of the subject on parts of the box: settled, open, refuted or undefined; see `subdivision`."""
         self.exact.begin()
         subject = self.subject
-        about = {"derivative": self.derivative(subject.values), "right": subject.judged, "point": subject.values}
+        about = {"derivative": subject.derivative(), "right": subject.judged, "point": subject.values}
         sides = [{name: list(ends) for name, ends in part.items()} for part in parts]
         return self.exact.ask("cover", parts=sides, tolerance=tolerance, pieces=pieces, **about)
 
@@ -355,7 +351,7 @@ class BoxCheck:
 
     def slope_and_value(self, place: Values, entry: int) -> tuple[Any, Any]:
         """An entry of the derivative and the value at a point; None for what is not known."""
-        answer = self.exact.compare(self.subject.judged, [place], name=self.derivative(place))  # each in its own region
+        answer = self.exact.compare(self.subject.judged, [place], derivative=self.subject.derivative(place))
         slope = answer.get("points", [{}])[0].get("exact", {entry: None})[entry]
         (value,) = self.exact.values([self.output], place).get("entries", [[{}]])[0]
         return slope, float(value["digits"]) if value.get("digits") in ("inf", "-inf") else value.get("value")

@@ -102,23 +102,12 @@ class Case:
             return {"problem": "unsupported", "reason": "a complex point"}
         return self.exact.values(nodes, self.values if values is None else values)
 
-    @cached_property
-    def name(self) -> dict[str, Any] | None:
-        """The derivative by all entries, for the oracle; None for an equality."""
-        return None if self.output is None else self.derivative()
-
-    def derivative(self, entries: Sequence[int] | None = None) -> dict[str, Any]:
-        """The name of the derivative by these entries of the target, or by all, for the oracle."""
-        one = self.subject
-        return self.exact.derive(
-            self.output, self.target, one.moving, self.values, entries, self.seed, one.inner, self.plane
-        )
-
     def compare(self, places: Sequence[Values], **question: Any) -> Answer:
         """What is judged against the derivative, or the left side, at some points, to the tolerance of the subject."""
         subject = self.subject
         about = {"left": subject.left, "plane": self.plane, "rtol": subject.rtol, "rounding": subject.rounding}
-        return self.exact.compare(subject.judged, places, name=self.name, **about, **question)
+        derivative = None if self.output is None else subject.derivative()
+        return self.exact.compare(subject.judged, places, derivative=derivative, **about, **question)
 
     # --- floats -------------------------------------------------------------------------------------------------
 

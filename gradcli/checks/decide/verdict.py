@@ -217,8 +217,9 @@ def compare_derivative(case: Case) -> Outcome | None:
     """
     wanted, leaf = case.subject.settings.samples, case.own_leaf or ""
     near = case.beside([case.own_leaf], min(SPARE * wanted, MOST_ENTRIES // max(case.target.type.size, 1)))
-    about = {"beside": [{leaf: values[leaf]} for values in near], "wanted": wanted, "rtol": case.subject.rtol}
-    answer = case.exact.ask("judge", right=case.subject.judged, point=case.values, derivative=case.name, **about)
+    beside = [{leaf: values[leaf]} for values in near]
+    about = {"derivative": case.subject.derivative(), "beside": beside, "wanted": wanted, "rtol": case.subject.rtol}
+    answer = case.exact.ask("judge", right=case.subject.judged, point=case.values, **about)
     if "problem" in answer:
         case.tried["series"] = answer["reason"]
         return without_value(case, [case.output], case.enclosed([case.output]))

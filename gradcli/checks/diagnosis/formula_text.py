@@ -177,8 +177,7 @@ def compared(case: Case, made: Node, places: Sequence[Values]) -> list[Any] | No
     answers = []
     with case.exact.meanwhile(nodes) as exact:
         for place in places:
-            name = exact.derive(case.output, case.target, subject.moving, place, entries, case.seed, subject.inner)
-            answer = exact.compare(made, [place], name=name)
+            answer = exact.compare(made, [place], derivative=subject.derivative(place, entries))
             if "problem" in answer:
                 return None
             found = answer["points"][0]

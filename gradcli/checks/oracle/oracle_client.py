@@ -112,6 +112,8 @@ class Exact:
             return self.refused
         if "point" in about:
             about["point"] = self._used(about["point"])
+        if derivative := about.get("derivative"):
+            about["derivative"] = {**derivative, "point": self._used(derivative["point"])}
         try:
             return self.oracle.ask(question, max(0.0, self.end - monotonic()), **about)
         except TimeOver:
@@ -125,9 +127,9 @@ class Exact:
         """The enclosures of some nodes: `entries`, one list for each."""
         return self.ask("values", nodes=nodes, point=values)
 
-    def compare(self, right: Node, points: Sequence[Values], *, name: Any = None, **about: Any) -> Answer:
-        """The judged node against the derivative of a name, or against the node `left`, at each point."""
-        return self.ask("compare", right=right, points=[self._used(one) for one in points], derivative=name, **about)
+    def compare(self, right: Node, points: Sequence[Values], **about: Any) -> Answer:
+        """The judged node against a `derivative` (see `Subject.derivative`), or the node `left`, at each point."""
+        return self.ask("compare", right=right, points=[self._used(one) for one in points], **about)
 
     def prove(self, right: Node, values: Values, **about: Any) -> Answer:
         """Whether a node is equal to `left`, or its `entries` to the derivatives of `output` by `target`, by algebra.
@@ -136,25 +138,6 @@ class Exact:
         reaches only as far as the region is connected; else the `reason`.
         """
         return self.ask("prove", right=right, point=values, **about) if self.proving else {"proved": False}
-
-    def derive(
-        self,
-        output: Node,
-        target: Node,
-        moving: Sequence[str],
-        values: Values,
-        entries: Sequence[int] | None = None,
-        seed: int = 0,
-        inner: tuple[Node, Node] | None = None,
-        plane: bool = False,
-    ) -> dict[str, Any]:
-        """The name of a derivative for `compare`: of `output` by entries of `target`, in the region of a point.
-
-        With `inner` the output is the derivative of one scalar by another; in the complex `plane` each entry has two
-        slopes, those of the real part by its parts. Nothing is computed yet.
-        """
-        name = {"output": output, "target": target, "moving": moving, "point": self._used(values), "entries": entries}
-        return {**name, "seed": seed, "inner": inner, "plane": plane}
 
 
 def leaf_names(nodes: Sequence[Node]) -> set[str]:
