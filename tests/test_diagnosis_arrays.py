@@ -38,6 +38,22 @@ GELU = (
     "assert grad(g, x) == (1 + t)/2 + x/2*(1 - t**2)*0.79788*(1 + {}*x**2)"
 )
 
+EXACT_GELU = "sum(x*(1 + erf(x/sqrt(2)))/2)"
+FITTED_GELU = "sum(x*(1 + tanh(sqrt(2/pi)*(x + 0.044715*x**3)))/2)"
+EXACT_GRADIENT = "(1 + erf(x/sqrt(2)))/2 + x*exp(-x**2/2)/sqrt(2*pi)"
+FITTED_GRADIENT = "(1 + t)/2 + x/2*(1 - t**2)*sqrt(2/pi)*(1 + 3*0.044715*x**2)"
+BATCH_NORM = (
+    "x = [[0.3, 1.1], [-1.2, 0.7], [0.5, -0.6], [2.1, 0.1]]\nconst c = [[0.7, -1.1], [0.2, 1.5], [0.9, -0.3], [-0.6, 0.1]]\n"
+    "m = mean(x, axis=0)\ns = sqrt(mean((x - m)**2, axis=0) + 0.1)\nh = (x - m)/s\nq = sum(c*h)\n"
+    "assert grad(q, x) == (3*c - sum(c, axis=0) - h*sum(c*h, axis=0))/(3*s)"
+)
+
+
+def gelu(formula: str, claim: str) -> str:
+    """A claim about a formula of GELU."""
+    fit = "t = tanh(sqrt(2/pi)*(x + 0.044715*x**3))"
+    return f"x = [0.3, 1.1, -1.2, 0.7]\ng = {formula}\n{fit}\nassert grad(g, x) == {claim}"
+
 
 def diagnosed(script: str) -> list[dict[str, Any]] | None:
     """The readings of the first claim or rule that is refuted; None where none is, or where the gradient is 0."""
@@ -110,6 +126,16 @@ def test_the_planted_mistake_is_found_in_all_cases() -> None:
         ),
         (GELU.format(0.4715, 1.4145), "mistake in the claim", "`0.4715` is 0.044715, and `1.4145` is 0.134145"),
         (GELU.format(0.044715, 0.4715), "mistake in the claim", "`0.4715` is 0.134145"),
+        (gelu(EXACT_GELU, FITTED_GRADIENT), "another formula", "than with `erf(x/sqrt(2))`"),
+        (gelu(FITTED_GELU, EXACT_GRADIENT), "another formula", "than with `tanh(sqrt(2/pi)"),
+        (gelu("sum(gelu(x))", FITTED_GRADIENT), "another formula", "than with `erfc("),
+        (BATCH_NORM, "mistake in the claim", "right if `3` is 4"),
+        (
+            "x = [[0.3, 1.1], [-1.2, 0.7], [0.5, -0.6]]\nw = [0.3, -0.5]\nconst d = [0.4, -0.3, 1.2]\n"
+            "y = tanh(x @ w)\nq = sum(d*y)\nassert grad(q, w) == d[2]*(1 - y[2]**2)*x[2]",
+            "missing sum",
+            "over axis 0: the claim is right for the last entry of `d*y`",
+        ),
     ],
 )
 def test_readings_of_other_claims(script: str, name: str, text: str) -> None:

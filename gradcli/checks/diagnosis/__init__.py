@@ -5,11 +5,10 @@ Nothing here judges. It explains what the oracles have refuted, and so it may re
 | module | what it tries |
 |---|---|
 | `ratios` | patterns of numbers: zero, a factor, a sign, leaves exchanged, a transpose, entries in another order |
-| `error_model` | the table of mistakes in one rule: a row says where one happens, what stands there, how it is told |
-| `rederivation` | the derivation with each of them in it: which gives exactly the claim |
-| `source_edits` | the table of changes of the claim's own formula: which one makes it right |
+| `error_model` | a table of mistakes in one rule, and the derivation with each of them: which gives exactly the claim |
+| `source_edits` | changes that make the claim right: of its formula, of an array that both sides read, of the output |
 | `formula_text` | the right formula as text, read back and confirmed before it is shown |
-| `explanation` | all of these in their order, and what is right for special arrays or on one side only |
+| `explanation` | all of these in their order, and what is right on one side of a kink only |
 
 `explanation` begins; `diagnosis_context` gives the searches both sides and points.
 """

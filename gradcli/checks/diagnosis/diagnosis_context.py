@@ -63,8 +63,9 @@ class Candidate(NamedTuple):
 class Judgement:
     """Both sides of a refuted claim, and what else its readings are made from. The builder must be open.
 
-    `places` are the given point and others where the leaves have moved; `derived` is the derivative that the right
-    side is or contains, its kind, and of what by what it is taken; `note` is why not every mistake was tried.
+    `places` are the given point and others where the leaves have moved, and `known` both sides there. `derived` is the
+    derivative that the right side is or contains, its kind, and of what by what it is taken; `note` is why not every
+    mistake was tried.
     """
 
     def __init__(self, case: Case) -> None:
@@ -85,6 +86,9 @@ class Judgement:
         self.names = [name for name in dict.fromkeys((*own, *subject.moving)) if name in used]
         self._both = evaluator([self.right, self.claimed])
         self.places = self._moved(self.names)
+        values = self.values([self.right, self.claimed])
+        nothing = np.zeros((0, 1))
+        self.known = Comparison(values[self.right], values[self.claimed]) if values else Comparison(nothing, nothing)
 
     def doubtful(self, known: Sequence[Values], exact: Sequence[Floats]) -> bool:
         """Whether the engine's value is not the exact one at a known point, so that floats explain nothing."""
@@ -137,14 +141,6 @@ class Judgement:
             return None
         shapes = [(len(places), *node.type.shape) for node in wanted]
         return {n: np.broadcast_to(np.asarray(x, np.float64), s) for n, x, s in zip(wanted, found, shapes, strict=True)}
-
-    def compared(self, nodes: Sequence[Node]) -> tuple[Comparison, dict[Node, Floats]]:
-        """Both sides at the moved points where they are finite, and the values of other nodes there."""
-        values = self.values([self.right, self.claimed, *nodes])
-        if values is None:
-            return Comparison(np.zeros((0, 1)), np.zeros((0, 1))), {}
-        known = Comparison(values[self.right], values[self.claimed])
-        return known, {node: values[node][known.sound] for node in nodes}
 
     def likeliest(self, candidates: Iterable[Candidate]) -> list[Reading]:
         """The reading of the cheapest candidate whose sides are equal, and not all 0, at every moved point."""

@@ -1,7 +1,8 @@
 """Explains a refuted claim: readings of its error, in the order in which a person would try them.
 
-First the patterns of numbers, then branches, then the derivation with one mistake in it, then SEARCHES until one finds
-a reading. Where nothing fits, the report says so. A reading is consistent with the claim at all points, never more.
+First the patterns of numbers and the digits that are right, then branches, then the derivation with one mistake in it,
+then changes of formulas, until something is found. Where nothing fits, the report says so. A reading is consistent with
+the claim at all points, never more.
 """
 
 from __future__ import annotations
@@ -15,25 +16,23 @@ import numpy as np
 
 from gradcli.checks.decide.sample_points import scattered
 from gradcli.checks.diagnosis import ratios
-from gradcli.checks.diagnosis.diagnosis_context import CLOSE, Candidate, Judgement
+from gradcli.checks.diagnosis.diagnosis_context import CLOSE, Judgement
+from gradcli.checks.diagnosis.error_model import MOST_NEW, single_mistakes
 from gradcli.checks.diagnosis.formula_text import as_typed, correction, readable, room_to_build
 from gradcli.checks.diagnosis.ratios import MOST, Comparison, Reading, span_of
-from gradcli.checks.diagnosis.rederivation import MOST_NEW, single_mistakes
-from gradcli.checks.diagnosis.source_edits import by_edits
+from gradcli.checks.diagnosis.source_edits import edits, outputs, special_arrays
 from gradcli.checks.formatting import called, node_text
 from gradcli.diagnostics import GradcliError
-from gradcli.graph.node import DATA, LEAF, Node, dependents, reachable
-from gradcli.primitives.axes import reversed_along
-from gradcli.transforms import derivatives
-from gradcli.transforms.reverse import placed
+from gradcli.graph.node import DATA, LEAF, Node, reachable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from gradcli.checks.decide.case import Case, Floats, Values
 
 LONGEST = 100  # text of a subexpression that is worth reading
 MOST_PARTS = 600  # subexpressions that ratios and differences are compared with
+SURE_DIGITS, DIGITS = 6, 4  # a claim that is right to so many holds a rounded constant: surely, or if no change fits
 ENOUGH = 3  # numbers that a ratio must be the same for, and comparisons on each side of a surface
 
 
@@ -75,6 +74,8 @@ def _explained(judged: Judgement, pairs: Comparison, sizes: Sequence[int]) -> li
     cheap = by_ratios(judged, pairs, sizes)
     if cheap is None or any(one.name == "zero" for one in cheap):
         return cheap or []
+    if near := [] if cheap else ratios.rounded(judged.known, SURE_DIGITS):
+        return near
     if branch := by_branch(judged):
         return branch
     factors = [one for one in cheap if one.name == "constant factor"]
@@ -89,11 +90,9 @@ def _explained(judged: Judgement, pairs: Comparison, sizes: Sequence[int]) -> li
         merged = found[0]._replace(name=whole.name, text=text, factor=whole.factor, cause=found[0].name)
         return [*(merged if one is whole else one for one in cheap), *found[1:]]
     found = [*cheap, *found]
-    gap, slack = np.abs(pairs.right - pairs.claimed), CLOSE / ratios.CLOSE * pairs.slack
-    if not found and gap.size and (gap <= slack).all():  # nearer than the searches can distinguish
-        return compared(judged)
-    for search in SEARCHES:
-        found = found or search(judged)
+    for search in (edits, outputs, special_arrays):
+        found = found or judged.likeliest(search(judged))
+    found = found or compared(judged) or judged.likeliest(edits(judged, rare=True))
     text = "unexplained: none of the mistakes that were tried gives the claim"
     return found or [Reading("unexplained", text + (f" ({judged.note})" if judged.note else ""))]
 
@@ -101,13 +100,13 @@ def _explained(judged: Judgement, pairs: Comparison, sizes: Sequence[int]) -> li
 def by_ratios(judged: Judgement, pairs: Comparison, sizes: Sequence[int]) -> list[Reading] | None:
     """Patterns of the numbers at the moved points, or at those of the check; None where everything is 0."""
     subject = judged.case.subject
-    twins = judged.others()
-    moved, values = judged.compared([*twins.values()])
+    twins, moved = judged.others(), judged.known
     if not moved.right.any() and not pairs.right.any():
         return None
     what = "gradient" if subject.output is not None else "value"
     words = "cotangents: what is returned here belongs to" if subject.kind == "vjp" else ratios.LEAVES
-    others = {name: Comparison(values[node], moved.claimed) for name, node in twins.items() if values}
+    values = (twins and judged.values(twins.values())) or {}
+    others = {name: Comparison(values[node][moved.sound], moved.claimed) for name, node in twins.items() if values}
     found = ratios.readings(moved, sizes, others, what, words)
     if moved.right.size < ENOUGH and len(pairs.right) < 2:
         return [one for one in found if one.factor is None or one.factor == "-1"]
@@ -123,96 +122,22 @@ def compared(judged: Judgement) -> list[Reading]:
     order = reachable([*nodes, *([] if case.subject.output is None else [case.output])])
     parts = [node for node in order if node.type.kind == "float" and node.type.shape in ((), shape)]
     parts = [node for node in parts if node not in nodes and node.primitive is not DATA][:MOST_PARTS]
-    known, values = judged.compared(parts)
+    known, values = judged.known, judged.values(parts) or {}
     if len(known.right) < 2:
         return []
-    if (rounded := ratios.rounded(known)) is not None:
-        return [rounded]
+    if rounded := ratios.rounded(known, DIGITS):
+        return rounded
     names = readable(case)
 
     def text(node: Node) -> str:  # only of what a script can say
         return "..." if as_typed(case, names, node, 6 * LONGEST) is None else node_text(node, LONGEST)
 
-    written = [ratios.Part(partial(text, node), value) for node, value in values.items() if np.isfinite(value).all()]
+    sound = {node: value[known.sound] for node, value in values.items()}
+    written = [ratios.Part(partial(text, node), value) for node, value in sound.items() if np.isfinite(value).all()]
     return ratios.of_entries(known) or ratios.of_parts(known.relative(CLOSE), written)
 
 
-# --- right for special arrays, or on one side of a kink ------------------------------------------------------------
-
-MOST_ARRAYS = 12
-
-
-def by_statistics(judged: Judgement) -> list[Reading]:
-    """Sums, as in a mean and a variance, that a claim takes for constants: at most one reading."""
-    output, target = judged.case.subject.output, judged.case.subject.target
-    if output is None or target is None:
-        return []
-    order = reachable([output])
-    live = dependents(order, [target])
-    sums = {node: None for node in order if node in live and node.primitive.name == "sum"}
-    node, outer = output, [output]
-    while len(outer) == 1:  # the sums of the result itself are none
-        node = outer[0]
-        sums.pop(node, None)
-        outer = [arg for arg in node.args if arg in live]
-    if not sums:
-        return []
-    fixed = [*sums, *(node for node in order if node in live and node.primitive.name in ("max", "min"))]
-    (changed,) = placed(judged.builder, [output], {one: judged.builder.call("detach", one) for one in fixed})
-    what = node_text(next(iter(sums)), 40)
-    told = f"consistent with statistics taken for constants: no derivative goes through `{what}`"
-    told += " and the other sums" if len(sums) > 1 else ""
-    reading = Reading("constant statistics", told, node=what, span=span_of(next(iter(sums))))
-    return judged.likeliest([Candidate(lambda: reading, derivatives.grad(changed, [target])[0], judged.claimed)])
-
-
-def _is_matrix(x: Node) -> bool:
-    return x.type.rank == 2 and x.shape[0] == x.shape[1]
-
-
-def _is_kernel(x: Node) -> bool:
-    return not x.args and max(x.shape[-2:]) > 2
-
-
-def _evened(x: Node, axes: int = 2) -> Node:
-    """An array that is the same read backwards along its last axes: the mean with itself in the opposite order."""
-    turned = x
-    for axis in range(-min(axes, x.type.rank), 0):
-        turned = reversed_along(turned, axis)
-    return (x + turned) / 2
-
-
-BACKWARDS = "is the same read backwards: is a flip missing, or one too many?"
-SHAPES: tuple[tuple[str, str, Callable[[Node], bool], Callable[[Node], Node]], ...] = (  # of which arrays, and how
-    ("symmetric matrix", "is symmetric", _is_matrix, lambda x: (x + x.mT) / 2),
-    ("diagonal matrix", "is diagonal", _is_matrix, lambda x: x.builder.call("diag", x.builder.call("diag", x))),
-    ("reversed array", BACKWARDS, _is_kernel, _evened),
-    ("reversed array", f"along its last axis {BACKWARDS}", _is_kernel, partial(_evened, axes=1)),
-)
-
-
-def by_structure(judged: Judgement) -> list[Reading]:
-    """The array that a claim takes for a special one: at most one reading."""
-    sides = [judged.right, judged.claimed]
-    output = judged.case.subject.output
-    paired_with = output.args[0].args if output is not None and output.args else ()
-    arrays = [node for node in reachable(sides) if node.type.kind == "float" and node.type.size > 1]
-    arrays = [node for node in arrays if node not in sides and (node.args or node.primitive is LEAF)]
-    arrays.sort(key=lambda node: (len(node.args) > 0, node.serial))  # inputs first
-    candidates: list[Candidate] = []
-    for name, words, possible, change in SHAPES:
-        fitting = [one for one in arrays if possible(one) and not (possible is _is_kernel and one in paired_with)]
-        changes = {one: change(one) for one in fitting[:MOST_ARRAYS]}  # a cotangent is no kernel
-        values = judged.values([*changes, *changes.values()]) or {}
-        for array, changed in changes.items():
-            if not any(map(np.array_equal, values.get(array, ()), values.get(changed, ()))):
-                what = node_text(array, 40)
-                told = f"consistent with one array mistaken for another: the claim is right where `{what}` {words}"
-                reading = partial(Reading, name, told, node=what, span=span_of(array) if array.args else None)
-                left, right = placed(judged.builder, sides, {array: changed})
-                candidates.append(Candidate(reading, left, right, len(candidates)))
-    return judged.likeliest(candidates)
-
+# --- right on one side of a kink --------------------------------------------------------------------------------------
 
 DRAWN = 24
 AROUND = 4.0  # sizes of an entry: as far as they are drawn, to lie on both sides of a surface
@@ -248,9 +173,3 @@ def by_branch(judged: Judgement) -> list[Reading]:
                 told += f"and wrong where {text} {words[1]} 0"
                 return [Reading("right on one branch", told, node=text, span=span_of(surface.node))]
     return []
-
-
-# what is tried where ratios and the derivation with one mistake explain nothing, until one finds a reading
-SEARCHES: tuple[Callable[[Judgement], list[Reading]], ...] = (
-    by_edits, by_statistics, by_structure, compared, partial(by_edits, rare=True),
-)  # fmt: skip

@@ -84,7 +84,8 @@ class Comparison:
         """
         beside = float(other.flat[self.largest])
         ratio = float(self.right.flat[self.largest]) / beside if beside else 0.0
-        if not 1e-6 < abs(ratio) < 1e6:
+        last, slack = float(self.right.flat[-1]), float(self.slack.flat[-1])
+        if not 1e-6 < abs(ratio) < 1e6 or abs(ratio * float(other.flat[-1]) - last) > 1e-2 * abs(last) + 2 * slack:
             return None
         for factor in (Fraction(ratio).limit_denominator(largest), *counts):
             if factor and abs(float(factor) / ratio - 1) < 1e-3 and self.fits(float(factor) * other):
@@ -134,11 +135,10 @@ def readings(
 
 # --- factors and terms ------------------------------------------------------------------------------------------------
 
-SIMPLE = [Fraction(n) ** e * s for n in (1, 2, 3, 4, 5, 6, 8, 10) for e in (1, -1) for s in (1, -1)]
+SIMPLE = {Fraction(n) ** e * s for n in (1, 2, 3, 4, 5, 6, 8, 10) for e in (1, -1) for s in (1, -1)}
 LARGEST_SIMPLE = 10  # numerators and denominators of these
 LONGEST = 50  # characters of one of a pair
 PAIRED = 24  # short subexpressions whose products and quotients are tried too
-DIGITS = 4  # a claim that is right to so many digits, and no further, holds a rounded constant
 DIGITS_OF_DOUBLES = 15  # and so right is a claim that no float tells from what is right
 MOST_NUMBERS = 10_000_000  # entries of all candidates
 
@@ -211,14 +211,15 @@ def _tried(known: Comparison, parts: Sequence[Part]) -> list[Reading]:
     return list(shortest.values())
 
 
-def rounded(known: Comparison) -> Reading | None:
-    """A claim that is right to some digits everywhere, but not exactly: it holds a rounded constant."""
+def rounded(known: Comparison, fewest: int) -> list[Reading]:
+    """The reading of a claim that is right to so many digits or more everywhere, but not exactly."""
+    if not known.right.size:
+        return []
     size = np.maximum(np.abs(known.right), np.abs(known.claimed))
     off = float(np.max(np.abs(known.right - known.claimed) / np.where(size > 0, size, 1.0)))
     digits = DIGITS_OF_DOUBLES if off == 0 else min(int(-np.log10(off)), DIGITS_OF_DOUBLES)
-    if digits < DIGITS:
-        return None
-    return Reading("rounded constant", f"consistent with a rounded constant: the claim is right to {digits} digits")
+    text = f"consistent with a rounded constant: the claim is right to {digits} digits"
+    return [Reading("rounded constant", text)] if digits >= fewest else []
 
 
 # --- entries ----------------------------------------------------------------------------------------------------------

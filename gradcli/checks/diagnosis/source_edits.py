@@ -1,10 +1,14 @@
-"""Finds the one change of the claim's own formula that makes it right."""
+"""Changes that make a claim right: of its own formula, of an array that both sides read, of the output it is about.
+
+Each function yields candidates, and `Judgement.likeliest` tries them.
+"""
 
 from __future__ import annotations
 
 import re
 from fractions import Fraction
 from functools import partial
+from itertools import chain, product
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -14,11 +18,14 @@ from gradcli.checks.diagnosis.error_model import FAMILIES
 from gradcli.checks.diagnosis.formula_text import as_typed, readable
 from gradcli.checks.diagnosis.ratios import Reading, span_of
 from gradcli.checks.formatting import node_text
-from gradcli.graph.node import CONSTANT, LEAF, Node, reachable
+from gradcli.graph.node import CONSTANT, LEAF, Node, dependents, reachable
 from gradcli.primitives.axes import reversed_along, stretched_back
 from gradcli.primitives.exponential import exp, log
-from gradcli.primitives.movement import sum_
+from gradcli.primitives.hyperbolic import tanh
+from gradcli.primitives.movement import slice_, sum_
 from gradcli.primitives.powers import sqrt
+from gradcli.primitives.special import erf
+from gradcli.transforms import derivatives
 from gradcli.transforms.reverse import placed
 
 if TYPE_CHECKING:
@@ -26,7 +33,6 @@ if TYPE_CHECKING:
 
     from gradcli.checks.decide.case import Case
     from gradcli.checks.diagnosis.diagnosis_context import Judgement
-
 
 MOST_STEPS = 150
 MOST_WORK = 15_000  # steps of all the formulas that are tried
@@ -37,6 +43,9 @@ MOST_DECIMALS = 8
 DATA_COST = 5  # of a sentence about numbers that have no name
 NAMELESS = re.compile(r"`data\[[\d,]*\]`")  # numbers that an edit may not be about
 UNNAMED = ("name", "broadcast", "reshape", "unslice")  # what nobody writes down
+
+
+# --- the claim's own formula ------------------------------------------------------------------------------------------
 
 
 class Edit(NamedTuple):
@@ -52,26 +61,24 @@ class Edit(NamedTuple):
     also: Mapping[Node, Node] = {}
 
 
-def by_edits(judged: Judgement, rare: bool = False) -> list[Reading]:
-    """The likeliest change of the claim's formula that makes it right, or a `rare` one: at most one reading."""
+def edits(judged: Judgement, rare: bool = False) -> Iterator[Candidate]:
+    """Changes of one part of the claim's formula, or the `rare` ones."""
     builder, claimed, right = judged.builder, judged.claimed, judged.right
     order, known = reachable([claimed]), reachable([right])
     if len(order) > MOST_STEPS or claimed.shape != right.shape or len(judged.places) * right.type.size < ENOUGH:
-        return []
-    if judged.likeliest([Candidate(partial(Reading, "right", ""), claimed, right)]):
-        return []  # too near for edits to be told apart
+        return
     output = judged.case.subject.output
     values = reachable([right if output is None else output])
-    candidates, end = [], builder.count + MOST_WORK
+    end = builder.count + MOST_WORK
     for part in order:
-        for edit in _rare_edits(part, known, values) if rare else (*_edits(part), *_of_decimals(part, order, known)):
+        ways = _rare_edits(part, known, values) if rare else chain(_edits(part), _numbers(part, order, known))
+        for edit in ways:
             if edit.instead.type == part.type and edit.instead is not part and not NAMELESS.search(edit.told):
                 (changed,) = placed(builder, [claimed], {**edit.also, part: edit.instead})
                 cost = edit.cost + DATA_COST * ("data[" in edit.told)
-                candidates.append(Candidate(partial(_reading, judged.case, part, edit), changed, right, cost))
+                yield Candidate(partial(_reading, judged.case, part, edit), changed, right, cost)
         if builder.count > end:
-            break
-    return judged.likeliest(candidates)
+            return
 
 
 def _reading(case: Case, part: Node, edit: Edit) -> Reading:
@@ -98,9 +105,7 @@ WAYS: tuple[tuple[Callable[[Node], bool], Callable[[Node], Node], str, int, bool
     (lambda x: _is_variable(x) and _is_square(x), lambda x: x.mT, "is transposed", 1, False),
     (_is_variable, lambda x: -x, "has the other sign", 1, False),
     (_is_variable, lambda x: 2 * x, "is doubled", 2, False),
-    (_is_variable, lambda x: x / 2, "is halved", 2, False),
     (_is_variable, lambda x: x**2, "is squared", 2, False),
-    (_is_variable, sqrt, "is under a root", 3, False),
     (_is_variable, lambda x: 1 / x, "divides", 3, False),
     (_is_variable, exp, "is the argument of exp", 3, False),
     (_is_variable, log, "is the argument of log", 3, False),
@@ -109,11 +114,6 @@ WAYS: tuple[tuple[Callable[[Node], bool], Callable[[Node], Node], str, int, bool
      "is a product of matrices", 1, False),
     (_of("mul", square=True), lambda x: x.args[0] @ x.args[1], "is a product of matrices", 1, False),
     (_of("add"), lambda x: x.args[0] * x.args[1], "is a product", 3, True),
-    (_of("sub"), lambda x: x.args[0] * x.args[1], "is a product", 3, True),
-    (_of("sub"), lambda x: x.args[0] / x.args[1], "is a quotient", 3, True),
-    (_of("mul"), lambda x: x.args[0] + x.args[1], "is a sum", 3, True),
-    (_of("mul"), lambda x: x.args[0] - x.args[1], "is a difference", 3, True),
-    (_of("div"), lambda x: x.args[0] - x.args[1], "is a difference", 3, True),
     (lambda x: len(x.args) == 1 and not x.params, lambda x: x.args[0], "is its argument alone", 3, False),
 )  # fmt: skip
 
@@ -123,9 +123,6 @@ def _edits(part: Node) -> Iterator[Edit]:
     text, name = f"`{node_text(part, 50)}`", part.primitive.name
     if part.type.kind != "float" or isinstance(part.constant, str) or name in UNNAMED:
         return
-    if isinstance(part.constant, int) and abs(part.constant) < 100:
-        for near in (part.constant - 1, part.constant + 1):
-            yield Edit(part.builder.constant(near, part.shape), f"{text} is {near}", 4)
     for possible, instead, told, cost, written in WAYS:
         if possible(part):
             yield Edit(instead(part), f"{text} {told}", cost, written)
@@ -133,8 +130,7 @@ def _edits(part: Node) -> Iterator[Edit]:
         if n:
             yield Edit(part.args[0] ** n, f"the exponent of {text} is {n}", 2)
     for x, y in (part.args, part.args[::-1]) if name == "mul" else ():
-        for factor, change in ((1 - y, "subtracted from 1"), (y**2, "squared"), (y**3, "cubed")):
-            yield Edit(x * factor, f"the factor `{node_text(y, 50)}` of {text} is {change}", 3, written=True)
+        yield Edit(x * (1 - y), f"the factor `{node_text(y, 50)}` of {text} is subtracted from 1", 3, written=True)
         for own, left in (x.args, x.args[::-1]) if x.primitive.name == "mul" else ():
             yield Edit(own, f"`{node_text(left, 50)}` and `{node_text(y, 50)}` are left out of {text}", 2)
     for kept in {"mul": (0, 1), "add": (0, 1), "sub": (0,), "div": (0,), "matmul": (0,)}.get(name, ()):
@@ -146,33 +142,31 @@ def _edits(part: Node) -> Iterator[Edit]:
                 yield Edit(part.builder.call(function, part.args[0]), f"{text} is {function} of the same", 2)
 
 
-def _of_decimals(part: Node, order: Sequence[Node], known: Sequence[Node]) -> Iterator[Edit]:
-    """A decimal that should be one of the right side, or a simple multiple of one: alone, or with its own multiples."""
-    decimals = _decimals(order)
-    number = decimals.pop(part, None)
-    if number is None:
+def _numbers(part: Node, order: Sequence[Node], known: Sequence[Node]) -> Iterator[Edit]:
+    """Another number: a whole one beside it, or for a decimal one of the right side or a simple multiple of that.
+
+    Numbers change alone, or together with what is equal to a whole one, and with the multiples of a decimal.
+    """
+    number, constants = part.constant, {one: one.constant for one in order if one is not part}
+    if isinstance(number, int) and 0 < abs(number) < 100:
+        tried = [Fraction(number - 1), Fraction(number + 1)]
+        alike = {one: Fraction(1) for one, other in constants.items() if other == number}
+    elif isinstance(number, Fraction):
+        right = sorted({one.constant for one in known if isinstance(one.constant, Fraction)})[:MOST_DECIMALS]
+        tried = [decimal * multiple for decimal in right for multiple in MULTIPLES]
+        ratios = {one: other / number for one, other in constants.items() if isinstance(other, Fraction)}
+        alike = {one: ratio for one, ratio in ratios.items() if _is_simple(float(ratio))}
+    else:
         return
-    alike = {one: other for one, other in decimals.items() if _is_simple(float(other / number))}
-    for right in sorted({*_decimals(known).values()})[:MOST_DECIMALS]:
-        for multiple in MULTIPLES:
-            instead = right * multiple
-            told = f"`{node_text(part)}` is {float(instead):.6g}"
-            yield Edit(part.builder.constant(instead, part.shape), told, 4)
-            if alike:
-                scaled = {one: other * instead / number for one, other in alike.items()}
-                told += "".join(f", and `{node_text(one)}` is {float(x):.6g}" for one, x in scaled.items())
-                also = {one: part.builder.constant(x, one.shape) for one, x in scaled.items()}
-                yield Edit(part.builder.constant(instead, part.shape), told, 4, also=also)
+    for instead, others in product(tried, ({}, alike) if alike else ({},)):
+        numbers = {one: instead * ratio for one, ratio in {part: Fraction(1), **others}.items()}
+        told = dict.fromkeys(f"`{node_text(one)}` is {float(x):.6g}" for one, x in numbers.items())
+        changed = {one: part.builder.constant(x, one.shape) for one, x in numbers.items()}
+        yield Edit(changed[part], ", and ".join(told), 4, also=changed)
 
 
 def _is_simple(ratio: float) -> bool:
     return any(abs(ratio / float(multiple) - 1) < CLOSE for multiple in MULTIPLES)
-
-
-def _decimals(order: Sequence[Node]) -> dict[Node, Fraction]:
-    """The constants that are no whole numbers."""
-    numbers = {node: node.constant for node in order if node.primitive is CONSTANT}
-    return {node: number for node, number in numbers.items() if isinstance(number, Fraction)}
 
 
 def _rare_edits(part: Node, known: Sequence[Node], values: Sequence[Node]) -> Iterator[Edit]:
@@ -193,8 +187,6 @@ def _rare_edits(part: Node, known: Sequence[Node], values: Sequence[Node]) -> It
                 args = tuple([other if one is read else one for one in part.args])
                 told = f"{text} has `{node_text(other, 50)}` in place of `{node_text(read, 50)}`"
                 yield Edit(part.builder.apply(part.primitive, args, part.params), told, 2)
-    for axis in range(-rank, 0) if part.args else ():
-        yield Edit(part / _summed(part, axis), f"{text} is divided by its sum along axis {axis}", 2)
     if name == "take_static" and sorted(part.params["indices"]) == list(range(part.type.size)):
         back = tuple(int(i) for i in np.argsort(part.params["indices"]))
         instead = part.builder.apply(part.primitive, part.args, {**part.params, "indices": back})
@@ -216,3 +208,116 @@ def _summed(x: Node, axis: int) -> Node:
     """The sums along an axis, in every entry along it."""
     found: Node = stretched_back(sum_(x, axis=(axis,)), x.shape, (axis,))
     return found
+
+
+# --- the output, and arrays that both sides read ----------------------------------------------------------------------
+
+
+def outputs(judged: Judgement) -> Iterator[Candidate]:
+    """Other outputs, of which the claim would be the gradient."""
+    output, target = judged.case.subject.output, judged.case.subject.target
+    if output is None or target is None:
+        return
+    order = reachable([output])
+    live = dependents(order, [target])
+    for way in (_statistics, _one_entry, _counterparts):
+        for node, name, told, changes in way(output, [one for one in order if one in live]):
+            (changed,) = placed(judged.builder, [output], changes)
+            reading = partial(Reading, name, f"consistent with {told}", node=node_text(node, 40), span=span_of(node))
+            yield Candidate(reading, derivatives.grad(changed, [target])[0], judged.claimed)
+
+
+Change = tuple[Node, str, str, dict[Node, Node]]  # where, the name of the mistake, the sentence, what stands there
+
+
+def _own_sums(output: Node, live: Sequence[Node]) -> list[Node]:
+    """The sums of a result itself: nothing else depends on the target beside them."""
+    found, outer = [], [output]
+    while len(outer) == 1:
+        found += [one for one in outer if one.primitive.name == "sum"]
+        outer = [arg for arg in outer[0].args if arg in live]
+    return found
+
+
+def _statistics(output: Node, live: Sequence[Node]) -> Iterator[Change]:
+    """Sums, as in a mean and a variance, that a claim takes for constants."""
+    own = _own_sums(output, live)
+    sums = [node for node in live if node.primitive.name == "sum" and node not in own]
+    fixed = [*sums, *(node for node in live if node.primitive.name in ("max", "min"))]
+    if sums:
+        told = f"statistics taken for constants: no derivative goes through `{node_text(sums[0], 40)}`"
+        told += " and the other sums" if len(sums) > 1 else ""
+        yield sums[0], "constant statistics", told, {one: one.builder.call("detach", one) for one in fixed}
+
+
+def _one_entry(output: Node, live: Sequence[Node]) -> Iterator[Change]:
+    """Sums of which a claim has one term only, as where a loop sets what it should add to."""
+    for node in _own_sums(output, live):
+        (whole,) = node.args
+        for axis, size in enumerate(whole.shape):
+            for place, word in ((size - 1, "last"), (0, "first")) if size > 1 else ():
+                start = tuple(place * (i == axis) for i in range(len(whole.shape)))
+                sizes = tuple(1 if i == axis else n for i, n in enumerate(whole.shape))
+                term = slice_(whole, start=start, step=(1,) * len(start), size=sizes)
+                told = f"a missing sum over axis {axis}: the claim is right for the {word} entry"
+                told += f" of `{node_text(whole, 40)}`"
+                yield node, "missing sum", told, {node: node.primitive(term, **node.params)}
+
+
+def _counterparts(output: Node, live: Sequence[Node]) -> Iterator[Change]:
+    """GELU with tanh for the one with erf, and the other way round."""
+    for node in live:
+        name, two, pi = node.primitive.name, *(node.builder.constant(x, node.shape) for x in (2, "pi"))
+        others: list[Node] = []
+        if name in ("erf", "erfc"):
+            x = sqrt(two) * node.args[0]
+            fitted = tanh(sqrt(two / pi) * (x + Fraction("0.044715") * x**3))
+            others = [fitted if name == "erf" else 1 - fitted]
+        elif name in ("tanh", "sigmoid"):
+            exact = [erf(x / sqrt(two)) for x in reachable(node.args) if x in live and x.type == node.type]
+            others = exact if name == "tanh" else [(1 + one) / 2 for one in exact]
+        for other in others:
+            told = f"the gradient of GELU by another formula than with `{node_text(node, 60)}`"
+            yield node, "another formula", told, {node: other}
+
+
+def _is_kernel(x: Node) -> bool:
+    return not x.args and max(x.shape[-2:]) > 2
+
+
+def _evened(x: Node) -> Node:
+    """An array that is the same read backwards along its last axes: the mean with itself in the opposite order."""
+    turned = x
+    for axis in range(-min(2, x.type.rank), 0):
+        turned = reversed_along(turned, axis)
+    return (x + turned) / 2
+
+
+# of which arrays, and how
+SHAPES: tuple[tuple[str, str, Callable[[Node], bool], Callable[[Node], Node]], ...] = (
+    ("symmetric matrix", "is symmetric", _is_square, lambda x: (x + x.mT) / 2),
+    ("diagonal matrix", "is diagonal", _is_square, lambda x: x.builder.call("diag", x.builder.call("diag", x))),
+    ("reversed array", "is the same read backwards: is a flip missing, or one too many?", _is_kernel, _evened),
+)
+MOST_ARRAYS = 12
+
+
+def special_arrays(judged: Judgement) -> Iterator[Candidate]:
+    """Arrays that a claim takes for special ones: inputs before what is computed from them."""
+    sides = [judged.right, judged.claimed]
+    output = judged.case.subject.output
+    paired_with = output.args[0].args if output is not None and output.args else ()
+    arrays = [node for node in reachable(sides) if node.type.kind == "float" and node.type.size > 1]
+    arrays = [node for node in arrays if node not in sides and (node.args or node.primitive is LEAF)]
+    arrays.sort(key=lambda node: (len(node.args) > 0, node.serial))
+    for name, words, possible, change in SHAPES:
+        fitting = [one for one in arrays if possible(one) and not (possible is _is_kernel and one in paired_with)]
+        changes = {one: change(one) for one in fitting[:MOST_ARRAYS]}  # a cotangent is no kernel
+        values = judged.values([*changes, *changes.values()]) or {}
+        for array, changed in changes.items():
+            if not any(map(np.array_equal, values.get(array, ()), values.get(changed, ()))):
+                what = node_text(array, 40)
+                told = f"consistent with one array mistaken for another: the claim is right where `{what}` {words}"
+                reading = partial(Reading, name, told, node=what, span=span_of(array) if array.args else None)
+                left, right = placed(judged.builder, sides, {array: changed})
+                yield Candidate(reading, left, right)
