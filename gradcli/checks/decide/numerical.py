@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 SHOWN = 5  # of the worst entries
 SMALL = 1e-6  # beside the largest slope: then a bound is stated relative to that one
 DIGITS = {"float64": 1e-8, "float32": 1e-5}  # a smaller relative gap is a matter of digits: IMPRECISE
-PREDICTED = 0.2  # of the gap: how well a second direction has to fit the entries
 SLIGHT = 3e-7  # smaller relative gaps: f or the gradient may be the approximation, and values do not show which
 ALIKE = 1e-4  # a smaller relative gap may come from a solver or an iteration in f
 EXAMINED = 6  # entries whose sides are examined
@@ -172,17 +171,9 @@ class ByDifferences:
             return "time ran out before a second direction was tried"
 
     def confirmed(self, one: Finding) -> bool:
-        """Whether a second direction, with other steps, contradicts the claim too, and fits the entries' slopes."""
-        survey = self.survey
-        d = survey.second(one)
-        other = survey.along([d])[one.row]
-        if other.state not in ("near", "differs") or other.ratio <= step_sequences.CLEAR:
-            return False
-        slopes = {entry.entry: entry.seen.estimate for entry in survey.entries if entry.row == one.row}
-        if len(slopes) < survey.x.size or any(seen.reason is not None for seen in slopes.values()):
-            return True
-        predicted = sum(slopes[i].value * float(d[i]) for i in range(survey.x.size))
-        return abs(other.seen.estimate.value - predicted) <= PREDICTED * other.gap
+        """Whether a second direction, with other steps, contradicts the claim too."""
+        other = self.survey.along([self.survey.second(one)])[one.row]
+        return other.state in ("near", "differs") and other.ratio > step_sequences.CLEAR
 
     def nearly(self, one: Finding) -> Outcome:
         """IMPRECISE where the gap is a matter of digits, else INCONCLUSIVE: neither called wrong nor right."""
@@ -381,14 +372,14 @@ class ByDifferences:
         return one.state == "silent" and not (self.survey.noise[one.row] > 0 and one.seen.errors.size)
 
     def shown_by(self, suspects: Sequence[Finding], seen: Behaviour) -> bool:
-        """Whether the steps of the suspects bend as far as the slopes on both sides say; directions always do."""
+        """Whether the steps of the suspects show that too."""
         if seen.verdict == "BOUNDARY":
             return None in (*seen.left, *seen.right) or any(vertical(one.seen) for one in suspects)
         pairs = [pair for pair in zip(seen.left, seen.right, strict=True) if None not in pair and pair[0] != pair[1]]
         entries = [one for one in suspects if one.entry is not None]
         if seen.verdict == "KINK" and pairs and entries:
-            bends = any(bent(one.seen, left or 0.0, right or 0.0) for one in entries for left, right in pairs)
-            return bends and any(suspicious(one.seen) for one in suspects)
+            if not any(bent(one.seen, left or 0.0, right or 0.0) for one in entries for left, right in pairs):
+                return False
         return any(suspicious(one.seen) for one in suspects)
 
     # --- how it is wrong -----------------------------------------------------------------------------------------

@@ -36,9 +36,9 @@ DISTINCT = 8  # fewer different values on a step sequence say nothing about a sl
 BATCH = 1 << 22  # entries of points in one evaluation
 DOUBT = 8.0  # a finer step that is off by so many of its own errors is right
 ORDER = RATIO**4  # how much the error shrinks from step to step
-COARSE = 64.0  # noise of so many roundings is more than rounding
 GOOD = 1e-3  # an estimate with a larger relative bound says nothing
 WEAK = 1e-7  # a relative bound above this is worth a second step sequence
+COARSE = 64.0  # noise of so many roundings is more than rounding
 STILL = "f does not change along it"
 UNMOVED = "f does not change here in float64"
 EVEN = 6  # steps on which an even function has to move
@@ -47,10 +47,8 @@ FINER = 7  # a second step sequence begins so many steps further down
 UNEXPLAINED = 8.0  # times the rounding: smaller steps see another slope
 CLEAR = 3.0  # times its error and the slack: by so much a step that contradicts a claim differs from it
 DECADES = 100.0  # ratio of the steps that contradict a claim, at least
-FINEST = 4  # gaps between steps that show nothing but noise
 UNEVEN = 16.0  # by so much gaps between steps shrink at least, where f is smooth; ORDER in the end
 ELSEWHERE = 0.1  # of the way to the best step: coarse steps so near to each other agree on another slope
-HIDDEN = 3e-8  # 1 + t**2 is 1 for a t of 1e-8: such a part of a slope no step sees
 
 
 class Estimate(NamedTuple):
@@ -75,7 +73,7 @@ class Differences(NamedTuple):
     here: float
     noise: float
     still: bool
-    tried: tuple[Floats, Floats]  # the steps that move the point, with values that are not finite too
+    tried: tuple[Floats, Floats]  # steps of the point's own size, with values that are not finite too
 
     def convergence(self, of: str, claimed: float | None = None, exact: float | None = None) -> StepSequence:
         """The central differences by step, with the rate at which they approach `exact`, else the estimate."""
@@ -116,21 +114,22 @@ class Neighbourhood:
         `sizes` are the sizes of steps to try where steps of the point's own size are too small. A second step sequence
         is taken where f varies too fast for the steps, or too little.
         """
+
+        def better(i: int, first: float, counts: Callable[[Differences], bool]) -> None:
+            (again,) = self.taken([directions[i]], [first])
+            pairs = [(old, new if counts(new) else old) for old, new in zip(found[i], again, strict=True)]
+            found[i] = [max(pair, key=_quality)._replace(tried=pair[0].tried) for pair in pairs]
+
         with np.errstate(all="ignore"):
             reach = [float((self.rooms[d != 0] / np.abs(d[d != 0])).min(initial=np.inf)) for d in directions]
         firsts = [first_step(self.x, d, r) for d, r in zip(directions, reach, strict=True)]
         found = self.taken(directions, firsts)
         for i, first in enumerate(firsts):
             if any(map(_coarse, found[i])):
-                (finer,) = self.taken([directions[i]], [first * RATIO**-FINER])
-                found[i] = [
-                    max(old, new, key=_quality) if _converges(new) else old
-                    for old, new in zip(found[i], finer, strict=True)
-                ]
+                better(i, first * RATIO**-FINER, _converges)
             wider = 0.0 if sizes is None else _power_of_two(min(FIRST * sizes[i], 0.45 * reach[i]))
             if wider > 8 * first > 0 and any(map(_weak, found[i])):
-                (coarser,) = self.taken([directions[i]], [wider])
-                found[i] = [max(pair, key=_quality) for pair in zip(found[i], coarser, strict=True)]
+                better(i, wider, lambda _: True)
         return found
 
     def axis(self, entry: int) -> Floats:
@@ -392,37 +391,31 @@ def _table(values: Floats) -> float | None:
 
 
 def contradicts(one: Differences, claimed: float) -> bool:
-    """Whether the steps contradict a claim by more than chance, a kink or a hidden part explains."""
-    gap = abs(claimed - one.estimate.value)
-    return gap > max(doubt(one), HIDDEN * abs(one.estimate.value)) and not divided(one, claimed)
+    """Whether the steps contradict a claim by more than chance or a kink explains, on every scale."""
+    return abs(claimed - one.estimate.value) > doubt(one) and not divided(one, claimed)
 
 
 def doubt(one: Differences) -> float:
     """How far off the best step may be should steps agree by chance, or on a chord; without bound beside a kink.
 
-    Noise: at the finest steps truncation is nothing, and slopes differ by noise over step. Two steps may agree by
-    chance where f moves by a few quanta; the largest of several gaps is no chance. A kink: the slopes on both sides
-    differ by as much at the best step as at the one before, where those of a smooth function come closer. A part that
-    is rounded to a few digits stands still on fine steps, which then agree perfectly, on the slope of the rest: so what
-    counts is how far coarser steps are that agree on another slope, how little the gaps between them shrank, and how
-    far all the next finer ones are to one side.
+    There the slopes on both sides differ by as much at the best step as at the one before, where those of a smooth
+    function come closer. A part of f that is rounded to a few digits stands still on fine steps, which then agree
+    perfectly, on the slope of the rest: so what counts is how far coarser steps are that agree on another slope, how
+    little the gaps between them shrank, and how far all the next finer ones are to one side.
     """
     h, values, slope = one.steps, one.values, one.slopes
     best = int(np.argmin(np.abs(slope - one.estimate.value)))
     bend = np.abs(values[:, 3] + values[:, 0] - values[:, 2] - values[:, 1])[: best + 1] / h[: best + 1]
-    rounding = 16.0 * EPSILON * float(np.abs(values[best]).max()) / float(h[best])
-    if best > 0 and bend[best] > max(0.6 * float(bend[best - 1]), 8.0 * one.estimate.bound, rounding):
+    floor = 16.0 * EPSILON * float(np.abs(values[best]).max()) / float(h[best])
+    if best > 0 and bend[best] > max(0.6 * float(bend[best - 1]), 8.0 * one.estimate.bound, floor):
         return float("inf")
     gaps = np.abs(np.diff(slope))
-    noise = float((gaps * h[1:])[-FINEST:].max(initial=0.0))
     apart, coarse = np.abs(slope - slope[best])[1:], max(best - 1, 0)
     elsewhere = apart[:coarse][gaps[:coarse] < ELSEWHERE * apart[:coarse]]
-    uneven = gaps[1:best][gaps[1:best] > gaps[: max(best - 1, 0)] / UNEVEN]
+    uneven = gaps[1:best][gaps[1:best] > gaps[:coarse] / UNEVEN]
     finer = (slope - slope[best])[best + 1 : best + 4]
     aside = np.abs(finer) if finer.size == 3 and abs(np.sign(finer).sum()) == 3 else finer[:0]
-    seen = max(float(some.max(initial=0.0)) for some in (elsewhere, uneven, aside))
-    typical = float((np.ptp(values, axis=1) / h).max())
-    return max(12.0 * noise / float(h[best]) + 8.0 * EPSILON * typical, 2.0 * seen)
+    return 2.0 * max(float(some.max(initial=0.0)) for some in (elsewhere, uneven, aside))
 
 
 def decades(one: Differences, claimed: float, slack: float) -> float:
@@ -465,10 +458,10 @@ def rate_of(steps: Floats, errors: Floats) -> float | None:
 # --- kinks, jumps and vertical slopes -------------------------------------------------------------------------------
 
 FEWEST, FITTED = 3, 4  # steps that a rate is fitted to
-CLEAREST = 3  # the smallest steps that show more than rounding
-STEEP = 8  # steps on which a slope has to grow, to be called vertical
+CLEAREST = 3  # the smallest steps
 LARGE = 6  # of the first steps one has to see a kink: the jumps of rounding are smaller
 MOST = 0.8  # of the steps between
+STEEP = 8  # steps on which a slope has to grow, to be called vertical
 ROUNDINGS = 32.0
 
 
@@ -476,10 +469,8 @@ def suspicious(one: Differences) -> bool:
     """Whether the slopes on both sides stay apart as far as the steps shrink, as at a kink or a jump."""
     if one.steps.size < CLEAREST:
         return False
-    floor, apart = rounding(one) / one.steps, between_sides(one)
-    clear = np.flatnonzero(floor <= 0.1 * apart.max())[-CLEAREST:]
-    last = apart[clear]
-    return last.size == CLEAREST and bool((last > floor[clear]).all() and (last[1:] > 0.7 * last[:-1]).all())
+    last, floor = between_sides(one)[-CLEAREST:], rounding(one) / one.steps[-CLEAREST:]
+    return bool((last > floor).all() and (last[1:] > 0.7 * last[:-1]).all())
 
 
 def between_sides(one: Differences) -> Floats:
