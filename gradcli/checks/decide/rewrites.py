@@ -337,11 +337,11 @@ def rewritten(case: Case, root: Node) -> list[tuple[Rewrite, Node]]:
 def proved(case: Case, ways: Sequence[Rewrite]) -> list[Rewrite]:
     """The best rewrite that is proved equal, and others that are as good."""
     found: list[Rewrite] = []
-    with case.exact.meanwhile([node for way in ways for node in (way.part, way.new)]) as exact:
-        for way in ways:
-            if found and way.ulps > 2 * found[0].ulps + 2:
-                continue
-            answer = exact.prove(way.new, case.values, left=way.part, moving=case.subject.moving)
-            if answer.get("proved"):
-                found.append(way._replace(how=str(answer["how"])))
+    exact = case.exact.beside([node for way in ways for node in (way.part, way.new)])
+    for way in ways:
+        if found and way.ulps > 2 * found[0].ulps + 2:
+            continue
+        answer = exact.prove(way.new, case.values, left=way.part, moving=case.subject.moving)
+        if answer.get("proved"):
+            found.append(way._replace(how=str(answer["how"])))
     return found

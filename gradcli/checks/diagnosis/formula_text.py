@@ -168,12 +168,12 @@ def holds(case: Case, made: Node, places: Sequence[Values]) -> bool:
     work = sum(node.type.size for node in reachable(nodes))
     count = max(FEWEST_ENTRIES, min(MOST_ENTRIES, MOST_WORK // work))
     entries = None if size <= count else sorted({int(i) for i in np.linspace(0, size - 1, count)})
-    with case.exact.meanwhile(nodes) as exact:
-        for place in places:
-            answer = exact.compare(made, [place], derivative=subject.derivative(place, entries))
-            if "problem" in answer:
-                return False
-            point = answer["points"][0]
-            if not point["region"] or not point["relations"] or not set(point["relations"]) <= RIGHT:
-                return False
+    exact = case.exact.beside(nodes)
+    for place in places:
+        answer = exact.compare(made, [place], derivative=subject.derivative(place, entries))
+        if "problem" in answer:
+            return False
+        point = answer["points"][0]
+        if not point["region"] or not point["relations"] or not set(point["relations"]) <= RIGHT:
+            return False
     return True

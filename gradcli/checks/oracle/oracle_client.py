@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import atexit
 import os
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import wraps
 from queue import Empty, SimpleQueue
 from subprocess import TimeoutExpired
@@ -29,7 +29,7 @@ from gradcli.primitives import catalogue
 
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -63,18 +63,14 @@ class Exact:
     """The oracle, holding some nodes of a script; without `proving` no proof is tried.
 
     A question raises NoAnswer where the time of the check is over, or the oracle is lost twice: the check is then
-    INCONCLUSIVE. Nodes that serve the check of others have its `end`. What else ends a question is a count of
-    operations, so no verdict depends on the clock.
+    INCONCLUSIVE. What else ends a question is a count of operations, so no verdict depends on the clock.
     """
 
-    def __init__(
-        self, oracle: Oracle, nodes: Sequence[Node], seconds: float, proving: bool = True, end: float | None = None
-    ) -> None:
+    def __init__(self, oracle: Oracle, nodes: Sequence[Node], seconds: float, proving: bool = True) -> None:
         self.oracle = oracle
         self.seconds = seconds
         self.proving = proving
-        self.fixed = end is not None
-        self.end = 0.0 if end is None else end  # of the present check
+        self.end = 0.0  # of the present check
         order = reachable(nodes)
         self.used = leaf_names(nodes)
         self.refused: Answer | None = None
@@ -87,24 +83,14 @@ class Exact:
         self.codec = NodeCodec(table.rows)
 
     def begin(self) -> None:
-        """Send these nodes with the next question, and start the clock of the next check."""
-        self.oracle.load(self)
-        if not self.fixed:
-            self.end = monotonic() + min(self.seconds, LONGEST)
+        """Start the clock of the next check."""
+        self.end = monotonic() + min(self.seconds, LONGEST)
 
     def beside(self, nodes: Sequence[Node]) -> Exact:
-        """The oracle, holding other nodes for a while, within the time of the same check."""
-        return Exact(self.oracle, nodes, self.seconds, self.proving, self.end)
-
-    @contextmanager
-    def meanwhile(self, nodes: Sequence[Node]) -> Iterator[Exact]:
-        """Inside, questions may be asked about other nodes; then these are loaded again."""
-        other = self.beside(nodes)
-        try:
-            other.begin()
-            yield other
-        finally:
-            self.oracle.load(self)
+        """The oracle, holding other nodes, within the time of the same check."""
+        other = Exact(self.oracle, nodes, self.seconds, self.proving)
+        other.end = self.end
+        return other
 
     def ask(self, question: str, **about: Any) -> Answer:
         """The oracle's answer to a question of `oracle_server`, about nodes and arrays as they are here."""
@@ -115,7 +101,7 @@ class Exact:
         if derivative := about.get("derivative"):
             about["derivative"] = {**derivative, "point": self._used(derivative["point"])}
         try:
-            return self.oracle.ask(question, max(0.0, self.end - monotonic()), **about)
+            return self.oracle.ask(question, max(0.0, self.end - monotonic()), held=self, **about)
         except TimeOver:
             raise TimeOver(f"{self.seconds:g} s ran out; a longer --timeout may help") from None
 
@@ -160,7 +146,6 @@ class Oracle:
         self._programs = 0  # sent to the present process
         self._answered = False  # whether any process has ever answered: one that cannot start is a fault of its own
         self._held: Exact | None = None  # whose program the present process holds
-        self._wanted: Exact | None = None  # whose nodes questions are about
 
     def __enter__(self) -> Oracle:
         self._lock.acquire()
@@ -171,30 +156,25 @@ class Oracle:
 
     def __exit__(self, *exc: object) -> None:
         self._users -= 1
-        if not self._users:
-            self._wanted = self._held = None  # the next user sends a program of its own
         self._lock.release()
 
     def memory(self) -> float:
         """The memory of the process in MiB; 0 without a process, or where the system does not report it."""
         return 0.0 if self._process is None else resident(self._process.pid)
 
-    def load(self, wanted: Exact) -> None:
-        """Whose nodes the next questions are about; the program is sent with the next question."""
-        self._wanted = wanted
+    def ask(self, op: str, timeout: float, held: Exact | None = None, **question: Any) -> Answer:
+        """The answer to one question about the nodes of `held`, whose program is sent first where it is another.
 
-    def ask(self, op: str, timeout: float, **question: Any) -> Answer:
-        """The answer to one question; raises NoAnswer where two processes died over it, or the time is over.
-
-        Raises GradcliError GC999 where no process could ever be started.
+        Raises NoAnswer where two processes died over it, or the time is over; GradcliError GC999 where no process could
+        ever be started.
         """
         with self._lock:
             for _ in range(2):
                 try:
                     self.warm()
-                    if self._wanted is not None and self._wanted is not self._held:
-                        self._exchange("load", timeout, {"flat": self._wanted.flat})
-                        self._held = self._wanted
+                    if held is not None and held is not self._held:
+                        self._held = held
+                        self._exchange("load", timeout, {"flat": held.flat})
                         self._programs += 1
                     return self._exchange(op, timeout, question)
                 except Lost as problem:
@@ -234,7 +214,7 @@ class Oracle:
     def _exchange(self, op: str, timeout: float, question: dict[str, Any]) -> Answer:
         process = self._process
         assert process is not None and process.stdin is not None
-        codec = NodeCodec({}) if self._wanted is None else self._wanted.codec
+        codec = NodeCodec({}) if self._held is None else self._held.codec
         self._number += 1
         try:
             process.stdin.write(codec.written({"number": self._number, "op": op, **question}))
