@@ -39,14 +39,13 @@ ANSWERS = [
 def test_formulas_and_numbers(text: str, at: dict[str, Any], formula: str, value: float) -> None:
     found = witness(text, at)
     assert found["formula"] == formula
-    assert found["value"] == pytest.approx(value, rel=1e-14)
-    assert float(found["digits"]) == found["value"]
+    assert float(found["value"]) == pytest.approx(value, rel=1e-14)
 
 
 def test_a_long_formula_is_left_out() -> None:
     found = witness("sum(softmax(x)*[1, 2, 3])", {"x": [1.0, 2.0, 3.0]}, entry=2)
-    assert found["formula"] == ""
-    assert found["value"] == pytest.approx(0.28259, abs=1e-5)
+    assert "formula" not in found
+    assert float(found["value"]) == pytest.approx(0.28259, abs=1e-5)
 
 
 @pytest.mark.parametrize(

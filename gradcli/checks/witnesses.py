@@ -139,20 +139,14 @@ def reverse(case: Case, entry: int) -> Row | None:
 def enclosure(case: Case, entry: int) -> Row:
     """The derivative enclosed in balls by power series of the value."""
     answer = case.exact.ask("enclosure", derivative=case.subject.derivative(entries=[entry]))
-    if "reason" in answer:
-        tie = answer["problem"] == "tie"
-        return {"reason": f"branches of {answer['reason']} meet at the point" if tie else answer["reason"]}
-    return {"value": answer["digits"], **({} if answer["radius"] is None else {"bound": answer["radius"]})}
+    return {"reason": f"branches of {answer['reason']} meet at the point"} if answer.get("problem") == "tie" else answer
 
 
 def sympy(case: Case, entry: int) -> Row:
     """SymPy's derivative of the forward program."""
     if case.plane:
         return {"reason": "SymPy is used at real points only"}
-    answer = case.exact.ask("sympy", output=case.output, target=case.target, entry=entry, point=case.values)
-    if "reason" in answer:
-        return {"reason": answer["reason"]}
-    return {"value": answer["digits"], **({"formula": answer["formula"]} if answer["formula"] else {})}
+    return case.exact.ask("sympy", output=case.output, target=case.target, entry=entry, point=case.values)
 
 
 def finite_difference(case: Case, entry: int) -> Row:
@@ -217,8 +211,8 @@ def selected(evidence: dict[str, Any], chosen: tuple[str, ...]) -> dict[str, Any
 
 def compared(judged: float, row: Row, dtype: str) -> Row:
     """The row of a witness, with the digits that agree with what is judged, and whether the gap is within its error."""
-    if "value" not in row:
-        return row
+    if "reason" in row:
+        return {"reason": row["reason"]}
     row = dict(row)
     value, seen = float(row["value"]), row.pop("seen", None)
     if seen is None:

@@ -486,12 +486,12 @@ def confirmed(judged: Judgement, sides: Sides, found: Sequence[Mistake]) -> list
     results = [sides.right + one.change for one in found]
     places = judged.with_directions(sides.inputs)
     places = places[:: len(places) // len(judged.places)][:CONFIRMED_AT]
-    with judged.case.exact.meanwhile([sides.claimed, *results]) as exact:
-        for one, result in zip(found, results, strict=True):
-            answer = exact.compare(sides.claimed, places, left=result, wide=True)
-            relations = [set(point["relations"]) for point in answer.get("points", ())]
-            if not any("!" in here for here in relations):
-                good.append((one, bool(relations) and all(here <= RIGHT for here in relations)))
+    exact = judged.case.exact.beside([sides.claimed, *results])
+    for one, result in zip(found, results, strict=True):
+        answer = exact.compare(sides.claimed, places, left=result, wide=True)
+        relations = [set(point["relations"]) for point in answer.get("points", ())]
+        if not any("!" in here for here in relations):
+            good.append((one, bool(relations) and all(here <= RIGHT for here in relations)))
     return good
 
 

@@ -164,9 +164,9 @@ class Session:
         found = ball_numbers.with_bits(lambda bits: here.exact(bits)[entry], work=query.paths.cost)
         if isinstance(found, Failure):
             return _problem(found.kind, found.reason)
-        radius = float(found.rad())
+        radius, digits = float(found.rad()), ball_numbers.digits(found)
         known = isfinite(radius) and (radius > 0 or found.is_exact())  # else no double holds it
-        return {"digits": ball_numbers.digits(found), "value": nearest(found), "radius": radius if known else None}
+        return {"value": digits, "bound": radius} if known else {"value": digits}
 
     def on_sympy(self, **question: Any) -> Answer:
         """SymPy's derivative of a scalar node by one entry of another."""

@@ -157,7 +157,7 @@ class SympyField(SymbolicField):
 
 
 def derivative(output: Node, target: Node, entry: int, point: Point) -> Answer:
-    """SymPy's derivative of a scalar node by one entry of another: its `digits`, `value` and, if short, `formula`.
+    """SymPy's derivative of a scalar node by one entry of another: the digits of its `value`, and a short `formula`.
 
     Raises Unsupported where SymPy has no rule or is over the limit; Undecided or Undefined where there is no number.
     """
@@ -190,8 +190,8 @@ def derivative(output: Node, target: Node, entry: int, point: Point) -> Answer:
             raise Undecided("branches meet at the point")
         slope = field.value_of(accepted(formula))
         with ball_numbers.precision(ball_numbers.START_BITS):
-            digits = ball_numbers.digits(arb(str(slope)))
-        return {"digits": digits, "value": float(slope), "formula": text(formula)}
+            digits, shown = ball_numbers.digits(arb(str(slope))), text(formula)
+        return {"value": digits, "formula": shown} if shown else {"value": digits}
 
 
 def exactly(x: Any) -> Any:
