@@ -42,6 +42,10 @@ def test_formulas_and_numbers(text: str, at: dict[str, Any], formula: str, value
     assert float(found["value"]) == pytest.approx(value, rel=1e-14)
 
 
+def test_what_the_output_does_not_read_has_derivative_0() -> None:
+    assert witness("x in real; y in real; x**2", {"x": 1.5, "y": 2.0}, "y") == {"value": "0", "formula": "0"}
+
+
 def test_a_long_formula_is_left_out() -> None:
     found = witness("sum(softmax(x)*[1, 2, 3])", {"x": [1.0, 2.0, 3.0]}, entry=2)
     assert "formula" not in found

@@ -162,6 +162,8 @@ def derivative(output: Node, target: Node, entry: int, point: Point) -> Answer:
     Raises Unsupported where SymPy has no rule or is over the limit; Undecided or Undefined where there is no number.
     """
     order = reachable([output])
+    if target not in order:
+        return {"value": "0", "formula": "0"}
     if (work := work_of(order)) > MOST_WORK:
         raise Unsupported(f"about {work:,} operations on entries, more than {MOST_WORK:,}")
     with limited(MOST_CALLS):
