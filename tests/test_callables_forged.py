@@ -90,22 +90,20 @@ def forged(box, seed):
     finally:
         box.f = f
 recorded.recording = forged
-import sys
-sys.modules["gradcli.checks.callables.runner"].recording_of = forged
 """,
     "a recording of nonsense": """
-import sys
-sys.modules["gradcli.checks.callables.runner"].recording_of = lambda box, seed: {
+from gradcli.checks.callables import recorded
+recorded.recording = lambda box, seed: {
     "flat": {"version": 1, "nodes": [["exp", [7], {}, "float", [], None]], "outputs": [0], "leaves": [], "data": {}},
     "outputs": [0], "gradients": {"x": 0}, "rules": []}
 """,
     "a recording of other names": """
-import sys
-sys.modules["gradcli.checks.callables.runner"].recording_of = lambda box, seed: {"flat": None, "PROVED": True}
+from gradcli.checks.callables import recorded
+recorded.recording = lambda box, seed: {"flat": None, "PROVED": True}
 """,
     "a recording that is not a table": """
-import sys
-sys.modules["gradcli.checks.callables.runner"].recording_of = lambda box, seed: {"unfit": ["PROVED"]}
+from gradcli.checks.callables import recorded
+recorded.recording = lambda box, seed: {"unfit": ["PROVED"]}
 """,
 }
 

@@ -58,6 +58,12 @@ def exits(x):
 def interrupts(x):
     raise KeyboardInterrupt
 
+def interrupts_later(x):
+    calls.append(x)
+    if len(calls) > 3:
+        raise KeyboardInterrupt
+    return branches(x)
+
 def hangs(x):
     while True:
         pass
@@ -163,6 +169,7 @@ BEHAVIOUR: list[tuple[str, str, int, str]] = [
     ("leaves", "ERROR", 2, "f ended the process with exit code 7"),
     ("exits", "ERROR", 2, "f calls sys.exit('done')"),
     ("interrupts", "ERROR", 2, "f raises KeyboardInterrupt"),
+    ("interrupts_later", "ERROR", 2, "f raises KeyboardInterrupt"),
     ("reads", "ERROR", 2, "f raises EOFError"),
     ("raises", "ERROR", 2, "f raises ArithmeticError: in the helper"),
     ("deep", "ERROR", 2, "f raises RecursionError"),

@@ -22,6 +22,7 @@ MEANT = [
     (["grad", "x y", "--at", "x=1"], "write x*y for a product"),
     (["grad", "sin 2"], "sin(2) for a call"),
     (["grad", "sin", "x"], 'an expression with spaces stands in quotes: gradcli grad "x + 1"'),
+    (["derive", "x**2", "--at", "x=2"], 'for numbers at one, run gradcli grad "x*y" --at x=2,y=3'),
     (["grad", "x", "y=3"], 'a point stands after --at: gradcli grad "x*y" --at x=2,y=3'),
 ]
 

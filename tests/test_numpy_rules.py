@@ -12,7 +12,8 @@ import pytest
 from scipy import linalg, optimize, special
 
 from gradcli import check_callable
-from gradcli.formulas.index_proof import _labels_of, _one_for_each_row
+from gradcli.formulas.index_proof import _labels_of
+from gradcli.formulas.index_reading import _one_for_each_row
 
 R = np.random.default_rng(7)
 V, W3 = np.array([0.3, 1.1, -0.7, 0.4]), R.normal(size=(3, 4))
@@ -478,6 +479,99 @@ def test_labels_and_rows_of_an_identity_are_one_thing() -> None:
     assert _labels_of([0, 1, 0, 1, 0, 0], 3) == [1, 0]
     assert not _labels_of([0, 1, 1, 1, 0, 0], 3) and not _labels_of([0, 2, 0], 3) and not _labels_of([0, 0, 0], 3)
     assert _one_for_each_row([1, 3], (2, 3)) and not _one_for_each_row([3, 1], (2, 3))
+
+
+CENTRES = POINTS[:4] + 0.1
+
+
+def distances(c: Any) -> Any:
+    return ((POINTS[:, None, :] - c) ** 2).sum(-1)
+
+
+def nearest(c: Any) -> Any:
+    return np.eye(4)[distances(c).argmin(1)]
+
+
+def to_the_nearest(c: Any) -> Any:
+    return np.sum((POINTS - c[distances(c).argmin(1)]) ** 2)
+
+
+def picked_by_row(c: Any) -> Any:
+    d = distances(c)
+    return d[np.arange(40), np.argmin(d, axis=1)].sum()
+
+
+def k_means_gradient(c: Any, count: bool = True) -> Any:
+    members = nearest(c)
+    return 2 * ((members.sum(0)[:, None] if count else 1.0) * c - members.T @ POINTS)
+
+
+def k_means_by_add_at(c: Any, count: bool = True) -> Any:
+    places, g = distances(c).argmin(1), np.zeros_like(c)
+    np.add.at(g, places, 2 * (c[places] - POINTS) if count else 2 * (c.sum(0) - POINTS))
+    return g
+
+
+def largest_gradient(x: Any, count: bool = True) -> Any:
+    g = np.zeros_like(x)
+    g[np.argmax(x)] = (2 if count else 1) * x[np.argmax(x)]
+    return g
+
+
+CHOSEN: dict[str, tuple[Any, Any, Any]] = {
+    "one-hot rows": (lambda c: np.sum(nearest(c) * distances(c)), k_means_gradient, CENTRES),
+    "rows": (to_the_nearest, k_means_by_add_at, CENTRES),
+    "an entry of each row": (picked_by_row, k_means_gradient, CENTRES),
+    "one entry": (lambda x: x[np.argmax(x)] ** 2, largest_gradient, V),
+}
+
+
+@pytest.mark.parametrize("name", CHOSEN)
+def test_what_argmin_and_argmax_choose_is_recorded(name: str) -> None:
+    f, df, at = CHOSEN[name]
+    report = check_callable(f, df, at=at)
+    assert not any("values alone" in one.message for one in report.diagnostics), report.diagnostics
+    assert [one.verdict for one in report.checks] == ["PROVED"]
+    wrong = check_callable(f, functools.partial(df, count=False), at=at)
+    assert [one.verdict for one in wrong.checks] == ["DISAGREES"]
+
+
+def test_at_two_equal_centres_nothing_is_proved() -> None:
+    for f, df, at in list(CHOSEN.values())[:3]:
+        assert check_callable(f, df, at=np.array([at[0], *at[:3]])).checks[0].verdict == "KINK"
+    assert check_callable(*CHOSEN["one entry"][:2], at=np.array([1.0, 1.0, 0.5])).checks[0].verdict == "KINK"
+
+
+class Fit:
+    def __init__(self) -> None:
+        self.A, self.b = POINTS[:5], ANSWERS[:5]
+
+    def loss(self, w: Any) -> Any:
+        return np.sum((self.A @ w - self.b) ** 2)
+
+    def gradient(self, w: Any) -> Any:
+        return 2 * self.A.T @ (self.A @ w + self.b)
+
+
+def test_readings_have_the_names_of_the_code() -> None:
+    """Of globals, closures, attributes and other arguments; a name that the language gives a meaning is not taken."""
+    A, b, exp = POINTS[:5], ANSWERS[:5], POINTS[5:10]
+
+    def loss(w: Any, M: Any, t: Any) -> Any:
+        return np.sum((M @ w - t) ** 2)
+
+    rows: list[tuple[Any, Any, Any, str]] = [
+        (lambda w: np.sum((X @ w) ** 2), lambda w: X.T @ (X @ w), V[:3], "`(X @ w)**2`"),
+        (lambda w: np.sum((A @ w - b) ** 2), lambda w: A.T @ (A @ w - b), V[:3], "`(A @ w - b)**2`"),
+        (Fit().loss, Fit().gradient, V[:3], "`b` has the other sign"),
+        (loss, lambda w, M, t: {"w": M.T @ (M @ w - t)}, (V[:3], A, b), "`(M @ w - t)**2`"),
+        (lambda w: np.sum((exp @ w) ** 2), lambda w: exp.T @ (exp @ w), V[:3], "`(data[5,3] @ w)**2`"),
+    ]
+    for f, df, at, text in rows:
+        (found,) = check_callable(f, df, at=at).checks
+        assert found.verdict == "DISAGREES" and text in found.message, found.message
+    (found,) = check_callable(Fit().loss, Fit().gradient, at=V[:3]).checks
+    assert "2*A.T @ (A @ w - b)" in str(found.evidence["diagnosis"])
 
 
 BY_VALUES: dict[str, tuple[Callable[..., Any], Callable[..., Any], Any, str]] = {

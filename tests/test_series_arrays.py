@@ -10,8 +10,9 @@ import pytest
 from flint import arb
 
 from gradcli.checks import check_script
-from gradcli.checks.derivatives.claim_comparison import Wholesale
-from gradcli.checks.derivatives.derivative_query import MOST_SINGLE, DerivativeQuery, PointEvaluation
+from gradcli.checks.derivatives.claim_comparison import ClaimComparison, Wholesale
+from gradcli.checks.derivatives.derivative_query import DerivativeQuery, PointEvaluation
+from gradcli.checks.derivatives.jets import DirectionalJets
 from gradcli.checks.evaluate import ball_numbers
 from gradcli.graph.builder import building
 from gradcli.graph.node import reachable
@@ -42,7 +43,6 @@ def values(seed: int = 0, size: int = SIZE) -> list[float]:
 
 
 def test_a_right_gradient_of_many_entries_agrees() -> None:
-    assert SIZE > MOST_SINGLE
     found = wholesale("sum(sin(w)*w)", {"w": values()})
     assert set(found["relations"]) == {"="}
     assert found["chance"] < 1e-20
@@ -99,6 +99,31 @@ def test_a_program_of_many_steps_is_covered_by_directions_too() -> None:
     asked = DerivativeQuery(program.outputs[0], program.leaves["w"].node, ["w"])
     assert asked.wholesale
     assert check_script("sum(tanh(x@w@w)**2)", at=at, wrt=["w"]).checks[0].verdict in ("PROVED", "IMPRECISE")
+
+
+def test_the_region_of_many_entries_takes_no_series_for_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    program, point = lowered("sum(relu(w)**2)", {"w": values()})
+    output, target = program.outputs[0], program.leaves["w"].node
+    comparison = ClaimComparison(DerivativeQuery(output, target, ["w"]), derivatives.grad(output, [target])[0])
+    slopes, along = [], DirectionalJets.slope
+    monkeypatch.setattr(DirectionalJets, "slope", lambda self, way: [slopes.append(way), along(self, way)][1])
+    found = comparison.beside(comparison.region(point), point)
+    assert set(found["relations"]) == {"="}
+    assert len(slopes) == 2  # of entries that are claimed to be 0, and of the others; the region needs no more
+    _, other = lowered("sum(relu(w)**2)", {"w": values(1)})
+    assert not comparison.beside(comparison.region(point), other)["region"]
+
+
+def test_a_proof_ends_the_search_for_other_points() -> None:
+    """Of many entries and steps: each point would take long, and a proof holds at all of them."""
+    rng = np.random.default_rng(1)
+    at = {"w": rng.normal(size=(20, 20)).tolist(), "x": rng.normal(size=(10, 20)).tolist()}
+    claim = {"w": "2*(x.T@(tanh(x@w)*(1 - tanh(x@w)**2)))"}
+    right = check_script("sum(tanh(x@w)**2)", at=at, wrt=["w"], claims=claim).checks[-1]
+    assert right.verdict == "PROVED"
+    assert right.evidence["oracles"] == {"algebra": "proved (index notation)", "series": "both sides agree at 1 point"}
+    wrong = check_script("sum(tanh(x@w)**2)", at=at, wrt=["w"], claims={"w": claim["w"][2:]}).checks[-1]
+    assert wrong.verdict == "DISAGREES"
 
 
 def test_the_same_seed_gives_the_same_answer() -> None:

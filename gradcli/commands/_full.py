@@ -236,6 +236,8 @@ def usage_help(chosen: str | None, message: str = "", argv: Sequence[str] = ()) 
             return f'a point stands after --at: gradcli {chosen} "x*y" --at x=2,y=3'
         if extra is not None:
             return f'an expression with spaces stands in quotes: gradcli {chosen} "x + 1"'
+        if chosen == "derive" and message.startswith("No such option: --at"):
+            return 'a formula needs no point; for numbers at one, run gradcli grad "x*y" --at x=2,y=3'
         return f"gradcli {chosen} --help"
     if chosen is not None and not chosen.isidentifier():
         return f'name a command first, for example: gradcli grad "{visible(chosen, 200)}"'

@@ -662,10 +662,10 @@ class Writer:
             size = params["size"]
             labels = texts[0] if texts else str(list(params["positions"]))
             rows = [i.size for i in base.args[0][0]] if texts else [len(params["positions"])]
-            shape = (*rows, size)
-            return self._entry(f"eye({self.sizes.get(size, size)})[{labels}]", base.at, shape, order)
+            return self._entry(f"eye({self.sizes.get(size, size)})[{labels}]", base.at, (*rows, size), order)
         own = [i.size for i in base.args[0][0]]  # the shape of its first argument
-        removed = {axis % len(own) for axis in params.get("axis", ())} if len(own) > len(base.at) else set()
+        axes = (axes,) if isinstance(axes := params.get("axis", ()), int) else axes  # argmax has one
+        removed = {axis % len(own) for axis in axes} if len(own) > len(base.at) else set()
         shape = tuple([size for axis, size in enumerate(own) if axis not in removed][: len(base.at)])
         if base.name == "pad":
             widths = params.pop("pad_width")

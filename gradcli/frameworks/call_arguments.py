@@ -62,6 +62,9 @@ def arguments_of(f: Any, at: Any, names: Sequence[str] | None, wrt: Sequence[str
     Raises GradcliError GC732 where the point does not fit the function, or where nothing in it can move.
     """
     known = [str(name) for name in names] if names is not None else parameters(f)
+    owner = getattr(f, "__self__", None)  # of F.apply
+    if known is None and is_function_class(owner) and not hasattr(at, "items"):
+        known = parameters(owner)
     if isinstance(at, tuple) and not hasattr(at, "_fields"):
         given = _positional(at, known)
     elif hasattr(at, "items"):

@@ -219,15 +219,7 @@ def library_at(home: str) -> str | None:
 
 def named_by(f: Any) -> Iterator[str]:
     """The libraries whose modules or objects a function's code names, in the order of its names."""
-    f = getattr(f, "func", f)  # of a functools.partial
-    if not hasattr(f, "__code__"):
-        f = vars(type(f)).get("__call__", f)
-    code = getattr(f, "__code__", None)
-    scope = getattr(f, "__globals__", {})
-    if code is None:
-        return
-    cells = [cell.cell_contents for cell in getattr(f, "__closure__", None) or () if _filled(cell)]
-    for found in [*(scope[name] for name in code.co_names if name in scope), *cells]:
+    for _, found in read_by(f):
         if isinstance(found, type(sys)):
             kind = library_at(found.__name__)
         else:
@@ -235,6 +227,18 @@ def named_by(f: Any) -> Iterator[str]:
             kind = kind_of(found) or library_at(str(inner or ""))
         if kind:
             yield kind
+
+
+def read_by(f: Any) -> Iterator[tuple[str, Any]]:
+    """The names of globals and then of closure cells that a function's code reads, with their values."""
+    f = getattr(f, "func", f)  # of a functools.partial
+    if not hasattr(f, "__code__"):
+        f = vars(type(f)).get("__call__", f)
+    if hasattr(f, "__code__"):
+        scope, cells = getattr(f, "__globals__", {}), getattr(f, "__closure__", None) or ()
+        yield from ((name, scope[name]) for name in f.__code__.co_names if name in scope)
+        pairs = zip(f.__code__.co_freevars, cells, strict=True)
+        yield from ((name, cell.cell_contents) for name, cell in pairs if _filled(cell))
 
 
 def alone_beside(f: Any) -> str | None:

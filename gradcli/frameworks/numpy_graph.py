@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 KINDS = {"float": np.dtype(np.float64), "int": np.dtype(np.int64), "bool": np.dtype(np.bool_)}
 IN_PLACE = ("sort", "partition", "put", "resize")  # as methods; as functions they leave their argument alone
-MAKERS = ("array", "asarray", "asanyarray", "ascontiguousarray", "zeros", "ones", "empty", "full")
+MAKERS = ("array", "asarray", "asanyarray", "ascontiguousarray", "zeros", "ones", "empty", "full", "eye", "identity")
 OF_SPECIAL = ("logsumexp", "softmax", "log_softmax")  # Python functions of scipy.special; its others are ufuncs
 MOST_NODES = 10_000
 FILLED = {"zeros": 0.0, "empty": 0.0, "ones": 1.0}
@@ -96,11 +96,18 @@ class Symbol(np.lib.mixins.NDArrayOperatorsMixin):
     __int__ = __index__ = __complex__ = __float__
 
     def __getitem__(self, index: Any) -> Symbol:
+        parts = index if isinstance(index, tuple) else (index,)
+        if isinstance(parts[-1], Symbol) and parts[-1].node.type.kind == "int":
+            return recorded(selected(self, parts[:-1], parts[-1]))
         return Symbol(moved(self.node.builder, [self.node], lambda arrays: arrays[0][plain(index)], "the index")[0])
 
     def __setitem__(self, index: Any, value: Any) -> None:
         if isinstance(index, Symbol) and index.dtype == bool and index.shape == self.shape:
             self.node = pointwise("where", index.node, node_of(value), self.node)
+            return
+        if isinstance(index, Symbol) and index.node.type.kind == "int" and not index.shape:
+            there = one_hot(index, len(self)).reshape(-1, *(1,) * (self.ndim - 1))
+            self.node = node_of(there * value + (1.0 - there) * self)
             return
         places = np.arange(self.size).reshape(self.shape)[plain(index)]
         written = stretch(of_kind(node_of(value), self.node.type.kind), np.shape(places))
@@ -134,6 +141,30 @@ class Symbol(np.lib.mixins.NDArrayOperatorsMixin):
 
     def __array_function__(self, func: Any, types: Any, args: Any, named: Any) -> Any:
         return called(func.__name__, func, args, named)
+
+
+class Numbers(np.ndarray):
+    """An array of numbers from which entries may be selected at places that are recorded."""
+
+    def __getitem__(self, index: Any) -> Any:
+        parts = index if isinstance(index, tuple) else (index,)
+        return recorded(np.asarray(self))[index] if any(map(holds, parts)) else super().__getitem__(index)
+
+
+def selected(x: Symbol, before: tuple[Any, ...], places: Symbol) -> Any:
+    """Entries at places that `argmax` or `argmin` found: products with an array that is 1 there, and else 0."""
+    if before and not (len(before) == 1 and np.shape(before[0]) == places.shape):
+        raise Opaque("it selects entries at indices that depend on the point")
+    there = one_hot(places, x.shape[len(before)])
+    if not before:
+        return np.tensordot(there, x, 1)
+    rows = x[before[0]]
+    return np.sum(rows * there.reshape(there.shape + (1,) * (rows.ndim - there.ndim)), axis=places.ndim)
+
+
+def one_hot(places: Symbol, count: int) -> Any:
+    """1 at each of some places, and else 0, along a last axis of so many entries."""
+    return np.equal(places[..., None], np.arange(count)).astype(float)
 
 
 def method(x: Symbol, name: str, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
@@ -250,6 +281,11 @@ def entrywise(name: str, xs: Sequence[Any]) -> Node:
 
 def add_at(x: Symbol, index: Any, value: Any = 1.0) -> None:
     """`np.add.at`: entries that are named twice are added twice."""
+    if isinstance(index, Symbol) and index.node.type.kind == "int":
+        there = one_hot(index, len(x)).reshape(index.size, len(x))
+        added = np.broadcast_to(recorded(value), index.shape + x.shape[1:]).reshape(index.size, *x.shape[1:])
+        x.node = node_of(x + np.tensordot(there.T, added, 1))
+        return
     places = np.arange(x.size).reshape(x.shape)[plain(index)]
     written = stretch(of_kind(node_of(value), "float"), np.shape(places))
     sent = operations.added_up(x.node.builder, written, np.reshape(places, -1), x.shape)
@@ -566,6 +602,8 @@ def replacement(module: Any, name: str) -> Callable[..., Any]:
             return called(name, own, args, {"axis": None, **named})
         if name == "full":
             return filled(args[0], node_of(args[1])) if len(args) > 1 and holds(args[1]) else own(*args, **named)
+        if name in ("eye", "identity"):
+            return own(*args, **named).view(Numbers)
         if name in FILLED:
             kind = np.dtype(args[1] if len(args) > 1 else named.get("dtype") or float).kind
             return filled(args[0], constant(here(), FILLED[name])) if kind == "f" else own(*args, **named)

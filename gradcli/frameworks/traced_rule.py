@@ -32,13 +32,14 @@ from gradcli.frameworks.gradient_libraries import (
     is_function_class,
     is_tensor,
     kind_of,
+    read_by,
     sent_back,
 )
 from gradcli.frameworks.operations import Opaque, constant, shaped
 from gradcli.graph.builder import Builder
-from gradcli.graph.node import Node
+from gradcli.graph.node import DATA, Node
 from gradcli.graph.program import Leaf, Program, cotangent_name
-from gradcli.primitives import catalogue
+from gradcli.primitives import catalogue, functions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -49,6 +50,9 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.floating[Any]]
     Gradients = dict[str, Floats]
+
+PARTS = ("__wrapped__", "func", "forward", "backward", "fwd", "bwd")  # of a rule: the functions of its author
+MOST_NAMED = 5_000  # entries of an array that may have a name: of larger ones no program is recorded
 
 
 class Rule(NamedTuple):
@@ -84,6 +88,10 @@ def traced_rule(box: Box, seed: int) -> Rule | None:
         raise Opaque("with jac=, vjp= or the pair (value, gradient) only functions of NumPy are recorded")
     builder = Builder(catalogue(), entries=2**40)
     leaves = {name: builder.leaf(name, box.shape_of(name)) for name in box.names}
+    for name, array in named_arrays(box):
+        node = constant(builder, array)
+        if node.primitive is DATA:
+            builder.data[node.params["digest"]].name = name
     try:
         with box.listener.hearing("f", False):
             outputs, cotangents, gradients, formats = read(box, builder, list(leaves.values()), seed)
@@ -101,6 +109,37 @@ def traced_rule(box: Box, seed: int) -> Rule | None:
         name = node.params["name"]
         inputs[name] = Leaf(name, node, np.zeros(node.type.shape))
     return Rule(Program(builder, inputs, outputs), outputs, cotangents, gradients, sorted({*formats}))
+
+
+def named_arrays(box: Box) -> Iterator[tuple[str, Any]]:
+    """The arrays that a function and its derivative read, by the names that their code has for them.
+
+    They are other arguments, attributes of an object whose methods these are, globals and closure cells.
+    """
+    taken = {*box.names, *functions()}
+    found: dict[str, Any] = {one.name: one.given for one in box.arguments}
+    owner = getattr(box.f, "__self__", None)
+    inside = [getattr(one, name, None) for one in (box.f, owner) for name in PARTS]
+    pending, seen = [box.f, box.derivative, *inside], set[int]()
+    home = root_of(next((one for one in pending if hasattr(one, "__code__")), None))
+    while pending:
+        one = pending.pop(0)
+        seen.add(id(one))
+        for name, value in read_by(one):
+            found.setdefault(name, value)
+            if hasattr(value, "__code__") and id(value) not in seen and root_of(value) == home:
+                pending.append(value)
+    for name, value in {**getattr(owner, "__dict__", {}), **found}.items():
+        array = array_of(value) if is_tensor(value) else value
+        if name.isidentifier() and name not in taken and hasattr(array, "__array__") and hasattr(array, "dtype"):
+            array = np.asarray(array)
+            if array.dtype.kind in "fiub" and 1 < array.size <= MOST_NAMED:
+                yield name, array.astype(np.float64) if array.dtype.kind == "b" else array
+
+
+def root_of(function: Any) -> str:
+    """The package or the file that a function was written in."""
+    return str(getattr(function, "__module__", None)).partition(".")[0]
 
 
 def arrays_at(box: Box, x: Floats) -> list[Floats]:

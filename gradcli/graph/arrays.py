@@ -28,14 +28,17 @@ NAMED = {"pi": math.pi, "e": math.e, "inf": math.inf, "-inf": -math.inf, "nan": 
 class ArrayData:
     """Numbers in C order, and their shape; ints and Fractions are exact, floats are doubles.
 
+    `name` is what the code of a recorded function calls the array.
+
     >>> ArrayData((2, 2), (1, 2, 3, 0.5)).nested()
     [[1, 2], [3, 0.5]]
     """
 
-    __slots__ = ("flat", "shape")
+    __slots__ = ("flat", "name", "shape")
 
-    def __init__(self, shape: Shape, flat: Iterable[Entry]) -> None:
+    def __init__(self, shape: Shape, flat: Iterable[Entry], name: str = "") -> None:
         self.shape = tuple(shape)
+        self.name = name
         self.flat = tuple(flat)
         if len(self.flat) != size_of(self.shape):
             raise ValueError(f"{len(self.flat)} entries do not fill the shape {self.shape}")

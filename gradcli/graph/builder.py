@@ -88,7 +88,7 @@ class Builder:
 
     def array(self, digest: str, value: Any, type: Type) -> Node:
         """An array of constants, identified by a digest of its content; the program's table holds its value."""
-        self.data[digest] = value
+        self.data.setdefault(digest, value)
         return self._cons((digest, type), DATA, {"digest": digest}, type)
 
     # --- operations -----------------------------------------------------------------------------

@@ -198,14 +198,17 @@ def _array_to_json(value: Any) -> Any:
     if hasattr(value, "make"):  # a recipe of random numbers: the reader of the table has the entries
         value = value.make(import_module("numpy"))
     if isinstance(value, ArrayData):
-        return {"shape": list(value.shape), "flat": [_to_json(entry) for entry in value.flat]}
+        flat = [_to_json(entry) for entry in value.flat]
+        return {"shape": list(value.shape), "flat": flat, **({"name": value.name} if value.name else {})}
     flat = value.reshape(-1).tolist()
     numbers = [int(entry) if isinstance(entry, bool) else entry for entry in flat]
     return {"shape": list(value.shape), "flat": [_to_json(entry) for entry in numbers]}
 
 
 def _array_from_json(value: Any) -> ArrayData:
-    return ArrayData(tuple(value["shape"]), [_from_json(entry) for entry in value["flat"]])
+    name = str(value.get("name", ""))
+    flat = [_from_json(entry) for entry in value["flat"]]
+    return ArrayData(tuple(value["shape"]), flat, name if name.isidentifier() else "")
 
 
 def _leaf_to_json(leaf: Leaf, row: int) -> dict[str, Any]:

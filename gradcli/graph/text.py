@@ -73,7 +73,8 @@ def _formula(node: Node, args: list[tuple[str, int]]) -> tuple[str, int]:
     if primitive is CONSTANT:
         return constant_text(node.params["value"])
     if primitive is DATA:
-        return f"data[{','.join(map(str, node.type.shape))}]", _ATOM
+        name = getattr(node.builder.data.get(node.params["digest"]), "name", "")
+        return name or f"data[{','.join(map(str, node.type.shape))}]", _ATOM
     if name in _INFIX:
         sign, rank = _INFIX[name]
         left, right = args

@@ -86,12 +86,13 @@ def check_target(
     seconds = max(timeout, LEAST)
     request: Message = {"python": python, "grad": grad, "timeout": seconds, "dtype": dtype, "point": arrays}
     request["wrt"] = None if wrt is None else list(wrt)
+    report: Report | None
     with closing(Runner(seconds)) as child:
         try:
-            first = child.exchange(request)
-            report, heard = judged(child, first, python, arrays, options)
-        except Lost:
-            report, heard = None, []
+            report, heard = judged(child, child.exchange(request), python, arrays, options)
+        except Lost as end:
+            (last,) = end.args
+            report, heard = judged(child, last, python, arrays, options) if last else (None, [])
     if report is None:
         report = ended(child, python, lenient)
     if written := child.written.decode("utf-8", "replace").strip():
@@ -222,7 +223,7 @@ def argument(arrays: Mapping[str, Floats], name: str, moves: bool, keyword: bool
 
 
 class Lost(Exception):
-    """The process that runs the code gave no answer."""
+    """The process that runs the code gave no answer, or as its last one why it cannot go on."""
 
 
 class Runner:
@@ -256,8 +257,8 @@ class Runner:
             send(self.process.stdin, message)
         self.deadline = max(self.deadline, monotonic() + GRACE)
         answer = self._answer()
-        if answer is None:
-            raise Lost
+        if answer is None or ("failure" in answer and "ask" in message):
+            raise Lost(answer)
         return answer
 
     def _answer(self) -> Message | None:

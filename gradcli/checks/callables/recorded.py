@@ -63,10 +63,6 @@ ABOUT = ("moving", "leaf", "line", "text", "rule", "file", "values")  # of a rul
 DECIDED = ("PROVED", "CERTIFIED", "IMPRECISE", "DISAGREES", "KINK", "BOUNDARY", "DISCONTINUOUS")
 
 
-class Unfit(Exception):
-    """A recording that may not stand for the function, and why."""
-
-
 class Rigorous(NamedTuple):
     """A verdict for each argument that the oracles decide, those on the rules of Functions inside, and notes."""
 
@@ -87,14 +83,14 @@ def by_recording(box: Box, found: Message, seed: int, samples: int, witnesses: t
         return undecided
     try:
         if "unfit" in found:
-            raise Unfit(str(found["unfit"]))
+            raise Opaque(str(found["unfit"]))
         program, subjects, rules = read(box, found, seed)
         verdicts = judged(box, [*subjects, *rules], seed, samples, witnesses)
         if box.library.name != EAGER:
             verdicts = [(one, with_size(one, verdict)) for one, verdict in verdicts if stands(found, one, verdict)]
     except (OutOfTime, GradcliError):
         return undecided
-    except Unfit as problem:
+    except Opaque as problem:
         return undecided._replace(notes=[f"checked by its values alone: {problem}"] if str(problem) else [])
     inside = [pair for pair in verdicts if pair[0].file is not None]
     own = {str(one.leaf): blaming(verdict, inside) for one, verdict in verdicts if one.file is None}
@@ -119,7 +115,7 @@ def recording(box: Box, seed: int) -> Message:
     found: Message = {"used": used} if used else {}
     try:
         return {**found, **(of_framework if box.library.name in (TORCH, JAX, NUMPY) else of_tensors)(box, seed)}
-    except (Opaque, Unfit) as problem:
+    except Opaque as problem:
         return {**found, "unfit": str(problem)}
     except GradcliError:
         return found
@@ -138,7 +134,7 @@ def of_function(box: Box, program: Any, seed: int) -> Message:
     """The recording of a function, with its gradients: those of a combination of its outputs."""
     outputs = list(program.outputs)
     if any(node.type.kind != "float" for node in outputs):
-        raise Unfit("")
+        raise Opaque("")
     total, _ = summed(outputs, seed)
     gradients = derivatives.grad(total, [program.leaves[name].node for name in box.names])
     return message(program, outputs, dict(zip(box.names, gradients, strict=True)), seed)
@@ -148,7 +144,7 @@ def of_class(box: Box, program: Any, seed: int) -> Message:
     """The recording of a `Function`'s forward, and of its backward, which is a rule written by hand."""
     rule = next((one for one in program.rules if one.name == owner(box).__name__), None)
     if box.shape is None or rule is None or {*box.names} - {leaf.name for leaf in rule.leaves}:
-        raise Unfit("")
+        raise Opaque("")
     program.rules = tuple(one for one in program.rules if one is not rule)
     name = cotangent_name(box.names)
     arriving = program.builder.leaf(name, rule.cotangent.type.shape)
@@ -187,7 +183,7 @@ def message(program: Program, outputs: Sequence[Node], gradients: Mapping[str, N
     try:
         table = Table(nodes, program.builder.vocabulary, program.leaves)
     except TypeError:
-        raise Unfit("") from None
+        raise Opaque("") from None
     rows = table.rows
     return {
         "flat": table.flat,
@@ -212,9 +208,9 @@ def read(box: Box, found: Message, seed: int) -> tuple[Program, list[Subject], l
         rules = [rule_of(one, nodes) for one in found["rules"]]
         unknown = {*box.names} - program.leaves.keys()
     except Exception:  # a table that nothing of ours wrote
-        raise Unfit("its recording cannot be read") from None
+        raise Opaque("its recording cannot be read") from None
     if unknown or gradients.keys() != {*box.names}:
-        raise Unfit("its recording cannot be read")
+        raise Opaque("its recording cannot be read")
     values = at_point(program, box, box.x)
     formats = [str(name) for name in found.get("formats", ())]
     loose = bool(formats) or box.float32 or single(box)
@@ -226,7 +222,7 @@ def read(box: Box, found: Message, seed: int) -> tuple[Program, list[Subject], l
         (total,) = outputs
     elif by_hand:
         if not arriving or {*arriving.values()} - program.leaves.keys() or not {*arriving} <= {*range(len(outputs))}:
-            raise Unfit("no result of it has a gradient")
+            raise Opaque("no result of it has a gradient")
         for k, name in arriving.items():
             values[name] = cotangent(outputs[k].type.shape, seed + k)
         total = added([paired(outputs[k], program.leaves[name].node) for k, name in arriving.items()])
@@ -237,7 +233,7 @@ def read(box: Box, found: Message, seed: int) -> tuple[Program, list[Subject], l
     for name in box.names:
         target = program.leaves[name].node
         if gradients[name].type != target.type:
-            raise Unfit("")
+            raise Opaque("")
         kind, moving = "gradient" if not by_hand else "vjp" if arriving else "claim", tuple(box.names)
         moving = (*moving, *arriving.values()) if by_hand else moving
         shared: dict[str, Any] = {"output": total, "target": target, "note": note, "surfaces": surfaces}
@@ -356,7 +352,7 @@ def ran(box: Box, record: Any) -> Any:
 
     parameter = inspect.Parameter
     if not all(name.isidentifier() for name in names) or len({*names}) < len(names):
-        raise Unfit("")
+        raise Opaque("")
     named.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [parameter(name, parameter.POSITIONAL_OR_KEYWORD) for name in names]
     )
@@ -364,33 +360,33 @@ def ran(box: Box, record: Any) -> Any:
         with box.listener.hearing("f", False):
             program = record(named, *(given[name] for name in names))
     except Exception as problem:  # whatever the function of a user raises on stand-ins
-        raise Unfit(describe(problem)) from None
+        raise Opaque(describe(problem)) from None
     large(program, program.outputs)
     if {*names} - program.leaves.keys():
-        raise Unfit("")
+        raise Opaque("")
     return program
 
 
 def large(program: Program, nodes: Sequence[Node]) -> None:
-    """Unfit where a program is too large to be worth it."""
+    """Opaque where a program is too large to be worth it."""
     order = reachable(nodes)
     entries = max((node.type.size for node in order), default=0)
     if len(order) > MOST_NODES or entries > MOST_ENTRIES:
-        raise Unfit(f"it has more than {MOST_ENTRIES:,} entries" if entries > MOST_ENTRIES else "")
+        raise Opaque(f"it has more than {MOST_ENTRIES:,} entries" if entries > MOST_ENTRIES else "")
 
 
 # --- whether it stands for the function ---------------------------------------------------------------------------
 
 
 def same_values(box: Box, program: Program, outputs: Sequence[Node], seed: int, loose: bool = False) -> None:
-    """Unfit unless the recording gives the function's values at the point and at points beside it."""
+    """Opaque unless the recording gives the function's values at the point and at points beside it."""
     ways = [np.zeros(box.x.size), *(0.01 * d for d in seeded_directions(box.x, BESIDE, seed))]
     for way in ways:
         x = box.x + way
         own = box.value(x)
         found = np.concatenate([part.reshape(-1) for part in evaluated(outputs, at_point(program, box, x))])
         if not alike(found, own, LOOSE if loose else CLOSE):
-            raise Unfit("its recording does not reproduce its values")
+            raise Opaque("its recording does not reproduce its values")
 
 
 def nonlinear_at(subjects: Sequence[Subject], cotangents: Sequence[str]) -> dict[str, Floats]:
@@ -415,7 +411,7 @@ def nonlinear_at(subjects: Sequence[Subject], cotangents: Sequence[str]) -> dict
 
 
 def same_sent(box: Box, subjects: Sequence[Subject], weights: Sequence[Floats], close: float, told: str) -> None:
-    """Unfit unless the real backward pass sends what the recording gives, entry by entry or beside the largest."""
+    """Opaque unless the real backward pass sends what the recording gives, entry by entry or beside the largest."""
     sent = box.pullback(box.x, np.concatenate([part.reshape(-1) for part in weights]), at_the_point=True)
     for one in subjects:
         here = sent[box.slices[str(one.leaf)]]
@@ -424,7 +420,7 @@ def same_sent(box: Box, subjects: Sequence[Subject], weights: Sequence[Floats], 
             near = np.abs(found - here) <= LIMIT_ULPS * np.spacing(np.abs(here))
         equal = bool((near | (found == here) | (np.isnan(found) & np.isnan(here))).all())
         if not equal and not (close and alike(found, here, close)):
-            raise Unfit(told)
+            raise Opaque(told)
 
 
 # --- the verdicts -------------------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from gradcli.child_process import receive, send
 from gradcli.diagnostics import GradcliError, did_you_mean, error, visible
 from gradcli.frameworks.box import boxed, line_of, opened
 from gradcli.frameworks.call_arguments import takes_cotangent
-from gradcli.frameworks.failures import Failed, Listener, OutOfTime, called
+from gradcli.frameworks.failures import Failed, Listener, OutOfTime, called, place_of
 from gradcli.frameworks.gradient_libraries import library_of
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from gradcli.frameworks.box import Box
-    from gradcli.frameworks.call_arguments import Argument
 
     Message = dict[str, Any]
 
@@ -101,6 +100,7 @@ def serve(request: dict[str, Any], requests: IO[bytes], answers: IO[bytes]) -> N
         line = line_of(f)
 
         def stage(role: str) -> None:
+            loader.listener.running = role
             send(answers, {"stage": f"{RUNNING} {role}"})
 
         written = {"vjp" if df is not None and takes_cotangent(f, df, len(at)) else "jac": df}
@@ -109,13 +109,19 @@ def serve(request: dict[str, Any], requests: IO[bytes], answers: IO[bytes]) -> N
         ) as box:
             given = box.arguments
             box, value = opened(box)
-            told = {"line": line, "heard": loader.listener.notes()}
-            send(answers, {**told, **description(box, given), "value": value})
+            first: Message = {name: getattr(box, name) for name in FIELDS}
+            first |= {"line": line, "heard": loader.listener.notes(), "library": box.library.name, "value": value}
+            for name, taken in (("given", given), ("arguments", box.arguments)):  # before and after the first call
+                first[name] = [[one.name, one.array is not None, one.keyword] for one in taken]
+            misshapen = {name: vars(one) for name, one in box.misshapen.items()}
+            send(answers, {**first, "misshapen": misshapen, "claimed": box.claimed})
             while (question := receive(requests)) is not None:
                 send(answers, answer(box, question))
     except (Failed, KeyboardInterrupt) as problem:
-        reason = problem if isinstance(problem, Failed) else Failed("f", "f raises KeyboardInterrupt")
-        send(answers, {"failure": vars(reason), "line": line, "heard": loader.listener.notes()})
+        role = loader.listener.running or "the module"
+        stopped = Failed(role, f"{role} raises KeyboardInterrupt", place=place_of(problem))
+        reason = vars(problem if isinstance(problem, Failed) else stopped)
+        send(answers, {"failure": reason, "line": line, "heard": loader.listener.notes()})
 
 
 class Loader:
@@ -181,31 +187,14 @@ FIELDS: dict[str, Callable[[Any], Any]] = {  # of a box that has been opened, an
 }
 
 
-def description(box: Box, given: list[Argument]) -> Message:
-    """What the other side has to know of a box that has been opened; `given` are its arguments before that."""
-    return {
-        **{name: getattr(box, name) for name in FIELDS},
-        "library": box.library.name,
-        "given": [[one.name, one.array is not None, one.keyword] for one in given],
-        "arguments": [[one.name, one.array is not None, one.keyword] for one in box.arguments],
-        "misshapen": {name: vars(one) for name, one in box.misshapen.items()},
-        "claimed": box.claimed,
-    }
-
-
-def recording_of(box: Box, seed: int) -> Message:
-    """The program of a function as plain data; empty where it cannot be recorded."""
-    from gradcli.checks.callables.recorded import recording  # with all that judges scripts
-
-    return recording(box, seed)
-
-
 def answer(box: Box, question: Message) -> Message:
     """The answer to one question: what it asks for, and the arguments of that."""
     ask = question.pop("ask")
     try:
         if ask == "recording":
-            return recording_of(box, **question)
+            from gradcli.checks.callables.recorded import recording  # with all that judges scripts
+
+            return recording(box, **question)
         if ask == "remarks":
             return {"remarks": box.remarks(), "outside": box.outside}
         return {"found": getattr(box, ask)(**question)}
@@ -213,5 +202,3 @@ def answer(box: Box, question: Message) -> Message:
         return {"late": True}
     except Failed as problem:
         return {"failed": vars(problem)}
-    except KeyboardInterrupt:
-        return {"failed": vars(Failed(box.role, "KeyboardInterrupt was raised"))}

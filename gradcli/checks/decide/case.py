@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from gradcli.checks.oracle.oracle_client import Exact
     from gradcli.checks.subjects import Subject
     from gradcli.diagnostics import Diagnostic
+    from gradcli.formulas.staged_proof import Proof
     from gradcli.graph.domain import Interval
     from gradcli.graph.node import Node
 
@@ -101,6 +102,20 @@ class Case:
         if self.plane:
             return {"problem": "unsupported", "reason": "a complex point"}
         return self.exact.values(nodes, self.values if values is None else values)
+
+    @cached_property
+    def identity(self) -> tuple[Proof | None, str]:
+        """The proof that both sides are one formula in index notation, at any size; without one, why one has none."""
+        subject = self.subject
+        if self.plane or subject.rtol is not None or not self.exact.proving:
+            return None, ""
+        from gradcli.formulas import NoFormula  # most gradients are of few entries
+        from gradcli.formulas.staged_proof import equal_as_formulas
+
+        try:
+            return equal_as_formulas(self.sides[0], subject.target, subject.judged), ""
+        except NoFormula as problem:
+            return None, str(problem)
 
     def compare(self, places: Sequence[Values], **question: Any) -> Answer:
         """What is judged against the derivative, or the left side, at some points, to the tolerance of the subject."""

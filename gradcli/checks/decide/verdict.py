@@ -17,6 +17,7 @@ import numpy as np
 from gradcli.checks.decide.case import RIGHT, Case, Outcome, digits_of, shown_entries, speaks
 from gradcli.checks.decide.precision import float_quality
 from gradcli.checks.decide.refutation import off_structure, refuted
+from gradcli.checks.evaluate.evaluation import work_of
 from gradcli.checks.formatting import counted, node_text, plain, point_text, shortened_list
 from gradcli.checks.oracle.oracle_client import TimeOver, leaf_names
 from gradcli.diagnostics import Diagnostic
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 SPARE = 3  # times as many points are prepared as are wanted: some may lie outside the region
 MOST_ENTRIES = 100_000  # of all points that are prepared for one leaf
 MOST_DATA = 32  # entries of a constant array; with more, normal forms are long, and index notation is tried first
+MOST_WORK = 100_000  # operations on entries of the enclosures of one leaf; before more, index notation is tried
 PROVED_ENTRIES = 16  # of one leaf, each by itself; those of larger ones all at once, in index notation
 FLOAT_TOLERANCE = 1e-9
 FAR = 1e-6  # a float value so far from the enclosed one is that of another function
@@ -48,7 +50,12 @@ def judge(exact: Exact, subject: Subject) -> Outcome:
     """The verdict on one subject. Raises NoAnswer where its time is over, or the oracle is lost."""
     exact.begin()
     case = Case(exact, subject)
-    outcome = infinite_leaf(case) or by_enclosures(case) or by_floats(case)
+    outcome = infinite_leaf(case)
+    if outcome is None:
+        outcome = compare_sides(case) if case.output is None else compare_derivative(case)
+    if outcome is None and case.given is not None:
+        outcome = refuted(case) or agreed(case)
+    outcome = outcome or by_floats(case)
     return outcome._replace(evidence=shown(case, outcome.evidence))
 
 
@@ -95,14 +102,6 @@ def three_numbers(case: Case) -> Evidence:
         "float": shown_entries(given, lambda one: repr(float(floats[one["entry"]]))),
         "agree_bits": min(answer["agreed"] for _, answer in case.compared),
     }
-
-
-def by_enclosures(case: Case) -> Outcome | None:
-    """The verdict from enclosures of both sides; None where they leave it open."""
-    outcome = compare_sides(case) if case.output is None else compare_derivative(case)
-    if outcome is None and case.given is not None:
-        outcome = refuted(case) or agreed(case)
-    return outcome
 
 
 def by_floats(case: Case) -> Outcome:
@@ -215,8 +214,10 @@ def compare_derivative(case: Case) -> Outcome | None:
 
     A verdict where that shows a missing value or a point at which the output is not smooth.
     """
-    wanted, leaf = case.subject.settings.samples, case.own_leaf or ""
-    near = case.beside([case.own_leaf], min(SPARE * wanted, MOST_ENTRIES // max(case.target.type.size, 1)))
+    wanted, leaf, size = case.subject.settings.samples, case.own_leaf or "", case.target.type.size
+    near = case.beside([case.own_leaf], min(SPARE * wanted, MOST_ENTRIES // max(size, 1)))
+    if size > PROVED_ENTRIES and size * work_of(reachable([case.output])) > MOST_WORK and case.identity[0]:
+        near = []  # a proof needs no other points
     beside = [{leaf: values[leaf]} for values in near]
     about = {"derivative": case.subject.derivative(), "beside": beside, "wanted": wanted, "rtol": case.subject.rtol}
     answer = case.exact.ask("judge", right=case.subject.judged, point=case.values, **about)
@@ -309,23 +310,13 @@ def in_index_notation(case: Case) -> Proof:
 
     It says nothing of ties, and so nothing at a point that is one.
     """
-    subject = case.subject
-    left = subject.output or subject.left
-    if left is None or case.at_tie or case.plane or subject.rtol is not None or not case.exact.proving:
-        return {}
-    from gradcli.formulas import NoFormula  # most gradients are of few entries
-    from gradcli.formulas.staged_proof import equal_as_formulas
-
-    try:
-        found = equal_as_formulas(left, subject.target, subject.judged)
-    except NoFormula as problem:
-        case.not_proved = case.not_proved or str(problem)
-        return {}
+    found, reason = (None, "") if case.at_tie else case.identity
+    case.not_proved = case.not_proved or reason or None
     if found is None:
         return {}
     case.tried["algebra"] = "proved (index notation)"
-    ties = found.ties or any(node.primitive.kinks for node in reachable([left]))
-    return {"proved": True, "size": subject.judged.type.size, "ties": ties}
+    ties = found.ties or any(node.primitive.kinks for node in reachable(case.sides[:1]))
+    return {"proved": True, "size": case.subject.judged.type.size, "ties": ties}
 
 
 def by_algebra(proof: Proof) -> str:

@@ -21,7 +21,7 @@ from gradcli.checks.derivatives.derivative_query import FEW, DerivativeQuery, Po
 from gradcli.checks.derivatives.jets import SMOOTH, Tied, sides
 from gradcli.checks.evaluate import ball_numbers
 from gradcli.checks.evaluate.ball_numbers import GOOD_BITS, START_BITS
-from gradcli.checks.evaluate.balls import EXACT
+from gradcli.checks.evaluate.balls import EXACT, Literals
 from gradcli.checks.evaluate.interpretation import Failure, Tie, Undecided, Undefined
 from gradcli.graph.node import is_reader
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from gradcli.checks.derivatives.derivative_query import Balls
     from gradcli.checks.derivatives.jets import Sides
-    from gradcli.checks.evaluate.balls import Literals, Point
+    from gradcli.checks.evaluate.balls import Point
     from gradcli.graph.node import Node
 
     Answer = dict[str, Any]
@@ -188,7 +188,12 @@ class ClaimComparison:
         """The relation of each entry; of many entries along a random direction."""
         claimed = partial(here.claimed, self.judged)
         if self.query.wholesale:
-            return Wholesale(here, claimed, self.rtol).compared()
+            known, key = self.query.answers, (self.judged, self.rtol, here.literals, here.place)
+            if key not in known or TIE in known[key][1]["relations"]:
+                found = Wholesale(here, claimed, self.rtol).compared()
+                known[key] = here.signs, found
+            here.signs, found = known[key]
+            return found
         found = compared(here.exact, claimed, self.query.entries, self.rtol, self.work, self.start)
         if self.loops:
             self.start = found["bits"]
@@ -196,8 +201,11 @@ class ClaimComparison:
 
     def region(self, point: Point) -> list[int]:
         """The signs that decide branches at a point."""
-        here = self.here(point)
-        ball_numbers.with_bits(here.exact, lambda found: Undecided not in map(type, found.values()), self.work)
+        here = PointEvaluation(self.query, point, Literals(decimal=self.literals.decimal))
+        if self.query.wholesale:
+            self.compared(here)
+        else:
+            ball_numbers.with_bits(here.exact, lambda found: Undecided not in map(type, found.values()), self.work)
         return here.signs
 
     def given(self, point: Point) -> tuple[PointEvaluation, Answer]:

@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 
 
 FEW = 16  # entries that always have a series each
-MOST_SINGLE = 1000  # entries; of more the derivative is enclosed along random directions
-MOST_STEPS = 400_000  # operations of the series of all entries; beyond that, likewise
+MOST_STEPS = 100_000  # operations of the series of all entries; beyond that, they are along random directions
 WHOLESALE = 8  # walks that these directions take, roughly
 MOST_TOTAL = 8_000_000  # operations on single entries for one enclosure
 MOST_KNOWN = 32  # points and precisions whose partials are kept
@@ -81,14 +80,15 @@ class DerivativeQuery:
         if inner is not None and count <= FEW and not plane:
             y, z = inner
             self.second = DependencyCone([y], *dict.fromkeys((z, target)))
-        self.wholesale = count > MOST_SINGLE or (count > FEW and count * self.paths.cost > MOST_STEPS)
+        self.wholesale = count > FEW and count * self.paths.cost > MOST_STEPS
         if self.wholesale and plane:
             raise Unsupported(f"the {count:,} partials of {count // 2:,} complex entries")
         total = self.paths.cost * (WHOLESALE if self.wholesale else count)
         if total > MOST_TOTAL:
             raise Unsupported(f"about {total:,} operations on entries, more than {MOST_TOTAL:,}")
-        # what one claim has read, for the next: signs and partials
+        # what one claim has read, for the next: signs and partials; of many entries at once, signs and the comparison
         self.known: dict[Hashable, tuple[list[int], Balls]] = {}
+        self.answers: dict[Hashable, tuple[list[int], dict[str, Any]]] = {}
 
     def work(self, judged: Node) -> int:
         """How many operations on single entries a comparison takes, roughly, with any number of bits."""
@@ -116,7 +116,7 @@ class PointEvaluation:
         self.signs: list[int] = []  # that decided branches
         self.joined: set[int] = set()  # entries whose partials are read on both sides of a tie
         self.rough: Tied | None = None  # where a direction in which many entries move has no derivative
-        self._place = repr(point)
+        self.place = repr(point)
         self._lines: DirectionalJets | None = None
 
     def lines(self, bits: int) -> DirectionalJets:
@@ -136,7 +136,7 @@ class PointEvaluation:
     def exact(self, bits: int) -> Balls:
         """The partial derivatives with respect to the requested entries, read once for all claims about them."""
         known = self.query.known
-        key = (bits, self.literals, tuple(sorted(self.joined)), self._place)
+        key = (bits, self.literals, tuple(sorted(self.joined)), self.place)
         if key not in known:
             found = self._exact(bits)
             if len(known) == MOST_KNOWN:

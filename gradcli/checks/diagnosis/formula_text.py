@@ -67,6 +67,8 @@ def readable(case: Case) -> Names:
         if node.primitive is LEAF:
             name = str(node.params["name"])
             nodes[name.rpartition(".")[2] if subject.kind == "vjp" else name] = node
+        elif node.primitive is DATA and (name := node.builder.data[node.params["digest"]].name):
+            nodes[name] = node
     target = subject.target
     own = None if target is None else subject.names.get(target)
     if target is None or own is None:

@@ -18,7 +18,7 @@ from gradcli.checks.diagnosis.error_model import FAMILIES
 from gradcli.checks.diagnosis.formula_text import as_typed, readable
 from gradcli.checks.diagnosis.ratios import Reading, span_of
 from gradcli.checks.formatting import node_text
-from gradcli.graph.node import CONSTANT, LEAF, Node, dependents, reachable
+from gradcli.graph.node import CONSTANT, DATA, LEAF, Node, dependents, reachable
 from gradcli.primitives.axes import reversed_along, stretched_back
 from gradcli.primitives.exponential import exp, log
 from gradcli.primitives.hyperbolic import tanh
@@ -75,7 +75,8 @@ def edits(judged: Judgement, rare: bool = False) -> Iterator[Candidate]:
         for edit in ways:
             if edit.instead.type == part.type and edit.instead is not part and not NAMELESS.search(edit.told):
                 (changed,) = placed(builder, [claimed], {**edit.also, part: edit.instead})
-                cost = edit.cost + DATA_COST * ("data[" in edit.told)
+                reads = sum(part in node.args for node in order) if part.primitive is DATA else 0
+                cost = edit.cost + reads + DATA_COST * ("data[" in edit.told)
                 yield Candidate(partial(_reading, judged.case, part, edit), changed, right, cost)
         if builder.count > end:
             return

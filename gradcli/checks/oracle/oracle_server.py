@@ -59,7 +59,6 @@ class Session:
         self.nodes = nodes
         self.codec = NodeCodec({node: row for row, node in enumerate(nodes)})
         self.queries: dict[Any, DerivativeQuery] = {}
-        self.signs: dict[Any, Sequence[int]] = {}
         self.failed: dict[str, dict[Any, Any]] = {}  # values that proofs could not read, by the point
 
     def answer(self, request: Request) -> Answer:
@@ -128,9 +127,8 @@ class Session:
         """At each point: the exact entries (a derivative, or the node `left`) against those of the node `right`."""
         read = Literals(**literals)
         if derivative is not None:
-            query = self._query(derivative)
-            signs = self._signs(query, derivative["point"], Literals(decimal=read.decimal))
-            judging = ClaimComparison(query, right, rtol, read)
+            judging = ClaimComparison(self._query(derivative), right, rtol, read)
+            signs = judging.region(derivative["point"])
             return {"points": [judging.beside(signs, point) for point in points]}
         assert left is not None
         work, entries = work_of(reachable([left, right])), range((2 if plane else 1) * right.type.size)
@@ -186,13 +184,6 @@ class Session:
         if key not in self.queries:
             self.queries[key] = DerivativeQuery(**about)
         return self.queries[key]
-
-    def _signs(self, query: DerivativeQuery, point: Point, literals: Literals) -> Sequence[int]:
-        """What decides branches at the point of a derivative: its region."""
-        key = query, repr(point), literals
-        if key not in self.signs:
-            self.signs[key] = ClaimComparison(query, query.target, literals=literals).region(point)
-        return self.signs[key]
 
 
 def _entry(x: Any) -> Answer:
