@@ -177,28 +177,18 @@ def _signed(pieces: Factors) -> Factors:
 def conjugate(form: Form) -> Form:
     """The conjugate: i becomes -i, and exp(i*a) its inverse."""
     tower = form.tower
-    flips = set()
+    values = {}
     for index in tower.complex.intersection(tower.used(form)):
         one = tower.generators[index]
-        if one.kind != "i":
-            if one.kind != "exp" or not (conjugate(one.args[0]) + one.args[0]).is_zero:
-                raise NotReal
-            flips.add(index)
-    return _conjugate_poly(tower, form.num, flips) / _conjugate_poly(tower, form.den, flips)
-
-
-def _conjugate_poly(tower: Tower, poly: Any, flips: set[int]) -> Form:
-    degrees = poly.degrees()
-    imaginary = next((i for i in tower.complex if tower.generators[i].kind == "i"), None)
-    found: dict[Any, Any] = {}
-    for powers, coefficient in poly.terms():
-        flipped = tuple(degrees[i] - n if i in flips else n for i, n in enumerate(powers))
-        sign = -1 if imaginary is not None and int(powers[imaginary]) % 2 else 1
-        found[flipped] = sign * coefficient
-    below = tower.one.num
-    for i in flips:
-        below = below * tower.gens[i] ** int(degrees[i])
-    return tower.made(tower.ring.from_dict(found), below)
+        if one.kind == "i":
+            values[index] = -tower.i
+        elif one.kind == "exp" and (conjugate(one.args[0]) + one.args[0]).is_zero:
+            values[index] = tower.gen(index, -1)
+        else:
+            raise NotReal
+    top: Form = substituted(form.num, values, tower.poly)
+    bottom: Form = substituted(form.den, values, tower.poly)
+    return top / bottom
 
 
 def made_real(factor: Form) -> Form:

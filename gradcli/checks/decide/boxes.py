@@ -53,17 +53,14 @@ GROWTH = 4.0  # of a slope that has no bound; 16 for a square root, 256 for a lo
 ROUNDING = 2.0**-48
 
 
-class Singularity(NamedTuple):
-    """An operation that may be singular where another node is 0, and what that is called."""
+class Bracket(NamedTuple):
+    """Two neighbouring floats between which a singularity lies, or twice the float at which it is.
+
+    `node` is the operation that may be singular there, `where` says in words that something is 0.
+    """
 
     node: Node
-    text: str
-
-
-class Bracket(NamedTuple):
-    """Two neighbouring floats between which a singularity lies, or twice the float at which it is."""
-
-    of: Singularity
+    where: str
     low: float
     high: float
 
@@ -284,23 +281,23 @@ class BoxCheck:
         """Where arguments of kinks and divisors change their sign between two floats, in ascending order."""
         found, nodes = [], self.candidates()
         below, above = (self.signs(list(nodes), line(end)) for end in (low, high))
-        for (node, singularity), left, right in zip(nodes.items(), below, above, strict=True):
+        for (node, singular), left, right in zip(nodes.items(), below, above, strict=True):
             for entry, signs in enumerate(zip(left, right, strict=True)):
                 if None not in signs and signs[0] * signs[1] < 0:
                     narrow = self.bisected(node, entry, low, high, signs[0], line)
                     if narrow is not None:
-                        found.append(Bracket(singularity, *narrow))
+                        found.append(Bracket(*singular, *narrow))
         return sorted(found, key=lambda one: one.low)
 
-    def candidates(self) -> dict[Node, Singularity]:
-        """Nodes at whose zeros the output may be singular."""
-        found = {one.zero: Singularity(one.node, one.where) for one in self.subject.surfaces}
+    def candidates(self) -> dict[Node, tuple[Node, str]]:
+        """Nodes at whose zeros the output may be singular, with the operation and where that is in words."""
+        found = {one.zero: (one.node, one.where) for one in self.subject.surfaces}
         for node in reachable([self.output]):
             place = DIVISORS.get(node.primitive.name)
             if place is not None and place < len(node.args):
-                found.setdefault(node.args[place], Singularity(node, f"{node_text(node.args[place])} = 0"))
+                found.setdefault(node.args[place], (node, f"{node_text(node.args[place])} = 0"))
             elif node.primitive.name in POLES:
-                found.setdefault(node, Singularity(node, f"a pole of {node_text(node)}"))
+                found.setdefault(node, (node, f"a pole of {node_text(node)}"))
         pending = list(found)
         while pending:  # a product is 0 where a factor is, which changes its sign also where its square does not
             node = pending.pop()
@@ -339,15 +336,15 @@ class BoxCheck:
         far = (MANY_FLOATS - 1) * (one.high - one.low) / 2
         places = (max(low, one.low - far), one.low, one.high, min(high, one.high + far))
         slopes, heights = zip(*(self.slope_and_value(line(x), entry) for x in places), strict=True)
-        verdict, reason, (node, what) = "INCONCLUSIVE", "", one.of
+        verdict, reason = "INCONCLUSIVE", ""
         if None not in slopes and None not in heights:
             verdict, reason = between(slopes, heights, one.high - one.low)
         if verdict in ("INCONCLUSIVE", "AGREES"):
-            return Outcome(verdict, reason or f"undecided around {what}", {})
-        message = f"{what}: {reason}"
+            return Outcome(verdict, reason or f"undecided around {one.where}", {})
+        message = f"{one.where}: {reason}"
         sides = {"left": [slopes[1]], "right": [slopes[2]], "between": [one.low, one.high], "basis": "series"}
-        evidence = {**sides, "operation": node.primitive.name, "node": node_text(node), "where": what}
-        return Outcome(verdict, message, evidence, (Diagnostic("GC410", message, node.span, severity="note"),))
+        evidence = {**sides, "operation": one.node.primitive.name, "node": node_text(one.node), "where": one.where}
+        return Outcome(verdict, message, evidence, (Diagnostic("GC410", message, one.node.span, severity="note"),))
 
     def slope_and_value(self, place: Values, entry: int) -> tuple[Any, Any]:
         """An entry of the derivative and the value at a point; None for what is not known."""

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 BITS = 96
 SMALLEST = 2.0**-44  # of the box: a piece that is not settled there never will be
-MOST_WORK = 1_000_000  # operations on single entries over all pieces
-LEAST = 400  # pieces, whatever they cost
+MOST_WORK = 800_000  # operations on single entries over all pieces
+LEAST = 400  # pieces of a box of one entry, whatever they cost; of more entries fewer, as cutting decides less there
 SHOWN = 16  # open pieces that an answer lists
 
 
@@ -81,8 +81,8 @@ class Cover:
 
         With a tolerance a piece is settled only where the claim is that close, relative to the largest derivative.
         """
-        most = min(pieces, max(LEAST, MOST_WORK // max(1, self.query.work(self.judged))))
         sides = [tuple([part[name] for name in part for _ in self.point[name][0]]) for part in self.parts]
+        most = min(pieces, max(LEAST // len(sides[0]), MOST_WORK // max(1, self.query.work(self.judged))))
         queue, count = deque([Piece(one, (0,) * len(one)) for one in sides]), 0
         stuck: list[Piece] = []
         ended: Answer = {}
