@@ -41,7 +41,7 @@ class FormField(SymbolicField):
         self.one = fmpq(1)
         self.ties: list[Form] = []  # what moves, and is zero at the point
         self.operations = 0
-        self.sp = Namespace(tower, self.sign)
+        self.namespace = Namespace(tower, self.sign)
 
     # --- entries ------------------------------------------------------------------------------------------
 
@@ -53,7 +53,7 @@ class FormField(SymbolicField):
             if value == "pi":
                 return self.tower.pi
             if value == "e":
-                return self.sp.exp(1)
+                return self.namespace.exp(1)
             return Undefined(f"the constant {value}")
         if last_unit(value) is not None:  # a rounded constant: what is proved holds whatever its last digits are
             return self.symbol(f"<{float(value)!r}>", self.number(value), kind="literal")

@@ -22,8 +22,9 @@ from gradcli.checks.derivatives.jets import SMOOTH, Tied, sides
 from gradcli.checks.evaluate import ball_numbers
 from gradcli.checks.evaluate.ball_numbers import GOOD_BITS, START_BITS
 from gradcli.checks.evaluate.balls import EXACT, Literals
+from gradcli.checks.evaluate.evaluation import steps_of
 from gradcli.checks.evaluate.interpretation import Failure, Tie, Undecided, Undefined
-from gradcli.graph.node import is_reader
+from gradcli.graph.node import is_reader, reachable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -177,6 +178,8 @@ class ClaimComparison:
         self.rtol = rtol
         self.literals = literals
         self.work = query.work(judged)
+        known = set(query.paths.all)
+        self.steps = steps_of([node for node in reachable([judged], known) if node not in known])
         self.loops = any(map(is_reader, query.paths.all))
         self.start = START_BITS  # of a comparison; with loops, what the last one took
 
@@ -186,7 +189,7 @@ class ClaimComparison:
 
     def compared(self, here: PointEvaluation) -> Answer:
         """The relation of each entry; of many entries along a random direction."""
-        claimed = partial(here.claimed, self.judged)
+        claimed = partial(here.claimed, self.judged, steps=self.steps)
         if self.query.wholesale:
             known, key = self.query.answers, (self.judged, self.rtol, here.literals, here.place)
             if key not in known or TIE in known[key][1]["relations"]:

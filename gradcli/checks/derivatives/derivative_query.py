@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence
 
     from gradcli.checks.evaluate.balls import BallField, Literals, Point
+    from gradcli.checks.evaluate.evaluation import Steps
     from gradcli.graph.node import Node
 
     Balls = Mapping[int, Any]  # entry -> a ball or a Failure
@@ -163,11 +164,15 @@ class PointEvaluation:
             return Undecided(seen.reason)
         return seen.slope if seen.kind == SMOOTH else Tie("a tie")
 
-    def claimed(self, node: Node, bits: int) -> Balls:
-        """The entries of a node at this point; the decimals of this node alone may count to their digits."""
+    def claimed(self, node: Node, bits: int, steps: Steps = ()) -> Balls:
+        """The entries of a node at this point; the decimals of this node alone may count to their digits.
+
+        `steps` are those that the node needs beside the derivative, where they are known.
+        """
         if self.literals.printed:
             return entries_of(node, self.point, self.literals, self.query.plane, bits)
         lines = self.lines(bits)
+        lines.base.follow(steps)
         return dict(enumerate(lines.field.slopes(lines.base[node].flat)))
 
     # --- at a tie ---------------------------------------------------------------------------------------------

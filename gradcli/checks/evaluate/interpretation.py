@@ -130,13 +130,9 @@ class Field(ABC):
     most_turns: int | None = None  # of a loop: expressions grow with every turn, numbers do not
 
     def __init__(self) -> None:
+        self.namespace: Any = self  # the first argument of rules for single entries
         self._positions: dict[Any, list[int]] = {}
         self._definitions: dict[Any, Definition] = {}
-
-    @property
-    def namespace(self) -> Any:
-        """The first argument of rules for single entries."""
-        return self
 
     # --- what a field decides -------------------------------------------------------------------------
 
@@ -262,12 +258,11 @@ class Field(ABC):
 
 
 class SymbolicField(Field):
-    """Arithmetic on expressions: `symbolic` rules, in the namespace `sp`.
+    """Arithmetic on expressions: `symbolic` rules, in a `namespace` that they call `sp`.
 
     With `hold` what a script detaches becomes a symbol of its own, which has its value and no derivative.
     """
 
-    sp: Any
     most_turns = MOST_TURNS
     held_any = False  # whether `hold` has made a difference
 
@@ -287,10 +282,6 @@ class SymbolicField(Field):
 
     def rule(self, primitive: Primitive) -> Callable[..., Any] | None:
         return primitive.symbolic
-
-    @property
-    def namespace(self) -> Any:
-        return self.sp
 
     def accepted(self, node: Node, made: Any, operands: Sequence[Any]) -> Any:
         return Undefined(f"{node.primitive.name} has no value here", node) if made is None else made

@@ -108,7 +108,7 @@ class SympyField(SymbolicField):
         self.one = sympy.Integer(1)
         self.values: dict[Any, Any] = {}
         self.ties: list[Any] = []  # expressions that decided a branch and are 0 at the point
-        self.sp = SimpleNamespace(**vars(sympy), sign_at_point=self.sign)  # what `symbolic` rules call `sp`
+        self.namespace = SimpleNamespace(**vars(sympy), sign_at_point=self.sign)
 
     def symbol(self, name: str, value: Any = None) -> Any:
         """The symbol of a name, and its value at the point if it has one: a float or a number of SymPy."""
