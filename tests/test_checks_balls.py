@@ -12,10 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gradcli.checks.evaluate import ball_numbers, balls
-from gradcli.checks.evaluate.interpretation import Entries, Failure, Undecided
+from gradcli.checks.evaluate.interpretation import Entries, Failure, Tie, Unclear, Undecided, Undefined
 from gradcli.execution.evaluate import evaluate
+from gradcli.graph.builder import Builder
 from gradcli.language.parser import parse
 from gradcli.lowering import lower
+from gradcli.primitives import catalogue
 
 
 def enclosed(text: str, at: dict[str, Any] | None = None, **literals: bool) -> Entries:
@@ -105,6 +107,26 @@ def test_an_untaken_branch_never_fails(x: float, value: int) -> None:
 
 def test_infinite_leaves_are_no_numbers() -> None:
     assert isinstance(enclosed("x*0", {"x": float("inf")}).flat[0], Failure)
+
+
+@pytest.mark.parametrize("kind", [Undefined, Undecided, Tie, Unclear])
+def test_a_failure_passes_through_arithmetic_and_ends_every_decision(kind: type[Failure]) -> None:
+    one, field = kind("a reason"), balls.BallField()
+    assert all(found is one for found in (one + arb(1), arb(1) - one, one * one, arb(1) / one, -one, field.sqrt(one)))
+    assert field.total([arb(1), one]) is one
+    for decide in (field.sign, field.index, field.vanishes):
+        with pytest.raises(kind, match="a reason"):
+            decide(one)
+
+
+def test_a_failure_names_the_node_whose_rule_raised_it_and_keeps_it() -> None:
+    builder = Builder(catalogue())
+    x = builder.leaf("x")
+    first, second = builder.call("log", x), builder.call("exp", x)
+    fresh = Tie()
+    named = fresh.at(first)
+    assert (type(named), named.node, named.reason) == (Tie, first, "log")
+    assert named.at(second) is named and fresh.node is None
 
 
 def test_a_hidden_zero_becomes_tiny() -> None:

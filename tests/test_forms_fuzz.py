@@ -15,12 +15,12 @@ from proofs import proofs
 from random_programs import Built, built, make
 
 from gradcli.checks.algebra import proof
-from gradcli.checks.algebra.differential_field import Full, Spent, Tower
+from gradcli.checks.algebra.differential_field import Tower
 from gradcli.checks.algebra.proof import Derivation
 from gradcli.checks.algebra.real_forms import ball
 from gradcli.checks.evaluate import ball_numbers, balls
 from gradcli.checks.evaluate.evaluation import Reading
-from gradcli.checks.evaluate.interpretation import Failure, Undecided
+from gradcli.checks.evaluate.interpretation import Failure, Undecided, Unsupported
 from gradcli.graph.builder import building
 from gradcli.graph.node import reachable
 from gradcli.transforms import derivatives
@@ -183,7 +183,7 @@ def forms_of(program: Built, point: Any, names: list[str]) -> tuple[proof.Claim,
     try:
         claim.leaves(reachable([program.output]), names, None, ())
         return claim, proof.form_of(claim.tower, Reading(claim.plain, claim.point)[program.output].flat[0])
-    except (Failure, Full, Spent):
+    except (Failure, Unsupported):
         return None
 
 
@@ -211,7 +211,7 @@ def random_program(seed: int) -> None:
                     continue
                 try:
                     slope = Derivation(symbol).of(form)
-                except (Undecided, Full, Spent):
+                except (Undecided, Unsupported):
                     return
                 assert middle(ball(slope, {})).overlaps(right), (seed, name)
     for name, slope, told in zip(names, slopes, exact, strict=True):

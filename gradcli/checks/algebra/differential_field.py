@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from flint import Ordering, fmpq, fmpz, fmpz_mpoly_ctx
 
-from gradcli.checks.evaluate.interpretation import Undecided, Undefined
+from gradcli.checks.evaluate.interpretation import Undecided, Undefined, Unsupported
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -27,11 +27,11 @@ EXPANDED = 100  # terms of a power; a longer one is a power of a generator
 GCD_PAIRS = 60_000  # beyond that a fraction is not reduced to lowest terms
 
 
-class Full(Exception):
+class Full(Unsupported):
     """There are more generators than the ring has; a larger ring may do."""
 
 
-class Spent(Exception):
+class Spent(Unsupported):
     """The budget of an attempt is spent."""
 
 

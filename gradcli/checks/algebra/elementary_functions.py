@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from flint import fmpq
 
 from gradcli.checks.algebra.differential_field import Form, Generator, exact_quotient, leading, substituted
-from gradcli.checks.algebra.real_forms import NotReal, certain_sign, made_real, positive_factors, sign_of
+from gradcli.checks.algebra.real_forms import certain_sign, made_real, positive_factors, sign_of
 from gradcli.checks.evaluate.interpretation import Undecided
 
 if TYPE_CHECKING:
@@ -244,7 +244,7 @@ def equal_angles(difference: Form) -> bool:
             for part in (x if sign_of(x) > 0 else y, tower.poly(x.den), tower.poly(y.den)):
                 real = made_real(part)
                 tower.note(real, certain_sign(real))
-    except (NotReal, Undecided):
+    except Undecided:
         return False
     return True
 

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 MOST_SYMBOLS = 24
-FAILED = (Full, Failure, Spent, Unsupported, OverflowError)
+FAILED = (Failure, Unsupported, OverflowError)
 
 
 class Options(NamedTuple):
@@ -290,7 +290,7 @@ def _parts(form: Form) -> tuple[list[Term], list[Term]] | None:
     try:
         bottom = made_real(tower.poly(form.den))
         return _terms(form * bottom if tower.is_complex(form) else tower.poly(form.num)), _terms(bottom)
-    except (NotReal, Undecided):
+    except Undecided:
         return None
 
 

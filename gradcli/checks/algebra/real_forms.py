@@ -108,7 +108,7 @@ MOST_FACTORED = 400  # terms of a polynomial that is factored
 Factors = list[tuple[Form, int]]
 
 
-class NotReal(Exception):
+class NotReal(Undecided):
     """A factor that no power of exponentials makes real, or a value that has no conjugate here."""
 
 
