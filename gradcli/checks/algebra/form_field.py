@@ -59,13 +59,9 @@ class FormField(SymbolicField):
             return self.symbol(f"<{float(value)!r}>", self.number(value), kind="literal")
         return self.number(value)
 
-    def symbol(self, name: str, value: fmpq, kind: str = "symbol") -> Form:
-        """A symbol with its value at the point."""
+    def symbol(self, name: str, value: fmpq | None, kind: str = "symbol") -> Form:
+        """A symbol with its value at the point; without one, whatever would need its sign is left open."""
         return self.tower.gen(self.tower.index(Generator(kind, name=name, value=value)))
-
-    def unknown(self, name: str) -> Form:
-        """A symbol without a value: whatever would need its sign is left open."""
-        return self.tower.gen(self.tower.index(Generator("unknown", name=name)))
 
     def held(self, name: str, x: Any) -> Any:
         """A constant that has the value of an entry."""

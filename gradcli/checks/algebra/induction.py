@@ -92,7 +92,7 @@ class _Proof:
         self.known: Known = {}
         for node in order:
             if is_reader(node) and "carry" in node.params and node.type.kind == "float":
-                self.known[node] = claim.unknown(node)
+                self.known[node] = claim.unknown(f"v{node.serial}", node)
         self.ends = {(loop_key(node), node.params["carry"]): node for node in self.known}
 
     def answer(self, entries: Sequence[int]) -> dict[str, Any]:
@@ -207,7 +207,7 @@ class _Turn:
         body = loop.body
         leaves: Known = {}
         for k, leaf in enumerate((*body.carried, *body.rows, *([] if body.index is None else [body.index]))):
-            leaves[leaf] = self._symbols(f"state{k}", leaf)
+            leaves[leaf] = self.claim.unknown(f"state{k}", leaf)
         outer = self._outer()
         values: Known = {}
         for k, (leaf, arg) in enumerate(zip(body.fixed, self.fixed(loop), strict=True)):
@@ -228,16 +228,15 @@ class _Turn:
         for leaf, arg in zip(back.body.fixed, self.fixed(back), strict=True):
             self.inner[leaf] = values.get(arg) or outer(arg)
         if back.body.index is not None:
-            self.inner[back.body.index] = leaves[body.index] if body.index else self._symbols("turn", back.body.index)
+            self.inner[back.body.index] = (
+                leaves[body.index] if body.index else self.claim.unknown("turn", back.body.index)
+            )
         self.cotangents = {
-            leaf: self._symbols(f"cotangent{q}", leaf)
+            leaf: self.claim.unknown(f"cotangent{q}", leaf)
             for q, leaf in enumerate(back.body.carried)
             if leaf.type.kind == "float"
         }
         return True
-
-    def _symbols(self, name: str, leaf: Node) -> Entries:
-        return Entries([self.field.unknown(f"{name}[{i}]") for i in range(leaf.type.size)], leaf.shape)
 
     def _outer(self) -> Callable[[Node], Entries]:
         """What reads values outside the loops: leaves, arrays of data and loops are symbols, whatever they hold."""
@@ -248,7 +247,7 @@ class _Turn:
                 if one.primitive is LEAF or is_reader(one) or one.type.size > MOST_ENTRIES:
                     if one.type.size > MOST_ENTRIES:
                         raise Unsupported("a large array inside a loop")
-                    known[one] = self._symbols(f"outer{one.serial}", one)
+                    known[one] = self.claim.unknown(f"outer{one.serial}", one)
             return Reading(self.field, {}, known)[node]
 
         return read
@@ -376,8 +375,8 @@ class _Turn:
         node = self.outside.ends.get((self.key, q))
         if node is not None:
             return self.outside.known[node].flat
-        plain = self.outside.claim.plain
-        return [plain.unknown(f"end{self.back.args[q].serial}.{q}[{i}]") for i in range(self.back.args[q].type.size)]
+        start = self.back.args[q]
+        return self.outside.claim.unknown(f"end{start.serial}.{q}", start).flat
 
     def _still(self, ends: Mapping[int, list[Form]]) -> dict[int, list[Any]] | None:
         """Cotangents that stay the same: numbers, or fixed values of the reverse loop. None if one is neither."""

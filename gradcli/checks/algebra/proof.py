@@ -96,9 +96,10 @@ class Claim:
                 made[i] = self.plain.symbol(name + position(i, shape), value)
         return Entries(made, shape)
 
-    def unknown(self, node: Node) -> Entries:
+    def unknown(self, name: str, node: Node) -> Entries:
         """Symbols without a value for all entries of a node: what holds for them holds for what the node is."""
-        return Entries([self.plain.unknown(f"v{node.serial}[{i}]") for i in range(node.type.size)], node.type.shape)
+        symbols = [self.plain.symbol(f"{name}[{i}]", None, "unknown") for i in range(node.type.size)]
+        return Entries(symbols, node.type.shape)
 
     def region(self) -> list[str]:
         """The signs that were used, in words."""

@@ -200,15 +200,13 @@ def made_real(factor: Form) -> Form:
     if len(ratio.num) != 1 or len(ratio.den) != 1:
         raise NotReal
     unit = tower.one
-    rest = ratio
-    for index in tower.used(ratio):
-        if index in tower.complex and tower.generators[index].kind != "i":
+    for index in tower.complex.intersection(tower.used(ratio)):
+        if tower.generators[index].kind != "i":
             n = int(ratio.num.degrees()[index]) - int(ratio.den.degrees()[index])
-            rest = rest * tower.gen(index, -n)
             unit = unit * half_power(tower, index, n)
     for turn, root in ((tower.one, tower.one), (-tower.one, tower.i), (tower.i, tower.one + tower.i),
                        (-tower.i, tower.one - tower.i)):  # fmt: skip
-        if (rest - turn).is_zero:
+        if (ratio - turn * unit * unit).is_zero:
             return factor * unit * root
     raise NotReal
 
