@@ -16,7 +16,6 @@ import numpy as np
 
 from gradcli.checks.decide import sample_points
 from gradcli.checks.decide.case import Outcome
-from gradcli.checks.decide.floats import read_value
 from gradcli.checks.decide.refutation import blaming
 from gradcli.checks.decide.verdict import judge, unanswered
 from gradcli.checks.expectations import check_ids, expected_error, settled, suppressed
@@ -34,7 +33,7 @@ from gradcli.language.parser import parse
 from gradcli.language.source import Source
 from gradcli.lowering import lower
 from gradcli.lowering.lowered import Lowered
-from gradcli.points import read_point
+from gradcli.points import array_of, read_point
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -284,10 +283,10 @@ def place(lowered: Lowered, settings: Settings, box: Box) -> dict[str, Floats] |
     shapes = {name: leaf.node.type.shape for name, leaf in leaves.items()}
     values: dict[str, Floats] = {}
     for name in filter(lowered.values.__contains__, leaves):
-        value = read_value(lowered.values[name], shapes[name], settings.plane)
-        if value is None:
+        given = np.asarray(array_of(lowered.values[name]))
+        if not settings.plane and (given.dtype.kind == "c" or given.shape != shapes[name]):
             return None
-        values[name] = value
+        values[name] = np.array(given, dtype=settings.doubles)
     if box:
         values |= room("decide.boxes").point_inside(box, values, shapes)
     sides = [side for claim in lowered.claims for side in (claim.left, claim.right)]

@@ -28,18 +28,6 @@ if TYPE_CHECKING:
 LIMIT_ULPS = 1024  # how far a float may be from the exact value before it is called imprecise
 
 
-def read_value(value: Any, shape: tuple[int, ...], plane: bool = False) -> Floats | None:
-    """The value of a leaf as doubles in its shape; None where it is complex, off the plane, or has another shape."""
-    from gradcli.points import array_of
-
-    array = np.asarray(array_of(value))
-    if plane:
-        return np.array(array, dtype=np.complex128)
-    if array.dtype.kind == "c" or array.shape != shape:
-        return None
-    return np.array(array, dtype=np.float64)
-
-
 def evaluated(nodes: Sequence[Node], values: Values, dtype: str = "float64", backend: str = "numpy") -> list[Floats]:
     """The values of some nodes at a point; NaN where a node cannot be evaluated."""
     return evaluator(nodes, dtype, backend)(values)

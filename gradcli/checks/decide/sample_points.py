@@ -58,30 +58,26 @@ def sampled(
 
 
 def _draw(generator: np.random.Generator, leaf: Leaf, low: float, high: float, dtype: str) -> Floats:
+    """A value from a range, as far as it lies in the domain of the leaf; where they do not meet, from the domain."""
+    shape, domain = leaf.node.type.shape, leaf.domain
     if dtype == "complex128":
-        x, y = generator.uniform(low, high, (2, *leaf.node.type.shape))
+        x, y = generator.uniform(low, high, (2, *shape))
         return np.asarray(np.round(x, 2) + 1j * np.round(y, 2))
-    low, high = _inside(leaf.domain, low, high)
-    drawn = generator.uniform(low, high, leaf.node.type.shape)
-    rounded = np.round(drawn, 2)
-    kept = [x != 0 and (leaf.domain is None or leaf.domain.contains(x)) for x in np.ravel(rounded).tolist()]
-    return np.where(np.reshape(kept, rounded.shape), rounded, drawn)
+    if domain is not None:
+        start, end = max(low, domain.low), min(high, domain.high)
+        if start >= end:
+            start = domain.low if np.isfinite(domain.low) else domain.high - (high - low)
+            end = min(domain.high, start + high - low)
+        low, high = start, end
+    drawn = generator.uniform(low, high, shape)
+    rounded = np.asarray(np.round(drawn, 2))
+    return np.where((rounded != 0) & inside(domain, rounded), rounded, drawn)
 
 
-def _inside(domain: Interval | None, low: float, high: float) -> tuple[float, float]:
-    """The part of a range that lies in a domain; where they do not meet, as much of the domain."""
-    if domain is None:
-        return low, high
-    start, end = max(low, domain.low), min(high, domain.high)
-    if start >= end:
-        start = domain.low if np.isfinite(domain.low) else domain.high - (high - low)
-        end = min(domain.high, start + high - low)
-    return start, end
-
-
-def inside(domain: Interval | None, x: Floats) -> bool:
-    """Whether a declared domain, if there is one, holds all entries of an array."""
-    return domain is None or all(map(domain.contains, x.reshape(-1).tolist()))
+def inside(domain: Interval | None, x: Floats) -> NDArray[np.bool_]:
+    """For each entry of an array whether a declared domain, if there is one, holds it."""
+    held = [domain is None or domain.contains(entry) for entry in x.reshape(-1).tolist()]
+    return np.array(held, dtype=np.bool_).reshape(x.shape)
 
 
 def nearby(x: Floats, domain: Interval | None, count: int, seed: int) -> Iterator[Floats]:
@@ -101,7 +97,7 @@ def nearby(x: Floats, domain: Interval | None, count: int, seed: int) -> Iterato
         if diagonal:
             step = np.diag(np.diag(step))
         moved = shortened(x + step, 3 + attempt // (2 * count))
-        if inside(domain, moved) and (moved != x).all() | diagonal:
+        if inside(domain, moved).all() and (moved != x).all() | diagonal:
             yield moved
 
 
@@ -128,8 +124,7 @@ def scattered(
             x, domain = values[name], domains.get(name)
             step = np.where(x == 0, 1.0, np.abs(x)) * width * generator.uniform(-1.0, 1.0, x.shape)
             moved = shortened(x + step, 3)
-            kept = [inside(domain, entry) for entry in moved.reshape(-1, 1)]
-            place[name] = np.where(np.reshape(kept, x.shape), moved, x)
+            place[name] = np.where(inside(domain, moved), moved, x)
         yield place
 
 
@@ -150,7 +145,7 @@ def off_structure(x: Floats, domain: Interval | None, seed: int) -> Iterator[tup
     off = {"diagonal": np.triu(step, 1) + np.triu(step, 1).T} if diagonal else {}
     for word, change in (*off.items(), ("symmetric", np.triu(step, 1))):
         moved = np.where(change == 0, x, shortened(x + change, 3))
-        if not structure(moved)[word == "diagonal"] and inside(domain, moved):
+        if not structure(moved)[word == "diagonal"] and inside(domain, moved).all():
             yield word, moved
 
 
