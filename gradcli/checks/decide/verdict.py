@@ -72,9 +72,10 @@ def unanswered(exact: Exact, subject: Subject, reason: NoAnswer) -> Outcome:
 def shown(case: Case, own: Evidence) -> Evidence:
     """All that a report shows of a verdict: what was found out about the subject, and the verdict's own evidence.
 
-    Witnesses that the user asks for are added afterwards.
+    Where both sides of a derivative agree these are E, R and F at the point, for the first entries, and the bits that
+    E and R share at all points. Witnesses that the user asks for are added afterwards.
     """
-    subject, proof, agree = case.subject, case.proof, case.agree
+    subject, proof, given = case.subject, case.proof, case.given
     found = {
         "at": point_text(case.values, leaf_names(case.sides)),
         "seed": subject.settings.seed,
@@ -85,23 +86,19 @@ def shown(case: Case, own: Evidence) -> Evidence:
         "region": shortened_list(proof.get("region", ())) or None,
         "fixed": proof.get("frozen") or None,
         "not_proved": None if proof else case.not_proved,
-        "parts": shown_entries(case.given, lambda one: case.entry(one["entry"])) if agree and case.plane else None,
-        **(three_numbers(case) if agree else {}),
-        **case.quality,
     }
-    evidence: Evidence = plain({**{name: one for name, one in found.items() if one is not None}, **own})
+    if case.agree:
+        floats = case.judged_floats(case.values)
+        found |= {
+            "parts": shown_entries(given, lambda one: case.entry(one["entry"])) if case.plane else None,
+            "exact": digits_of(given, "exact"),
+            "judged": digits_of(given, "claimed"),
+            "float": shown_entries(given, lambda one: repr(float(floats[one["entry"]]))),
+            "agree_bits": min(answer["agreed"] for _, answer in case.compared),
+        }
+    known = {name: value for name, value in (found | case.quality).items() if value is not None}
+    evidence: Evidence = plain(known | own)
     return evidence
-
-
-def three_numbers(case: Case) -> Evidence:
-    """E, R and F at the given point, for the first entries, and the bits that E and R share at all points."""
-    given, floats = case.given, case.judged_floats(case.values)
-    return {
-        "exact": digits_of(given, "exact"),
-        "judged": digits_of(given, "claimed"),
-        "float": shown_entries(given, lambda one: repr(float(floats[one["entry"]]))),
-        "agree_bits": min(answer["agreed"] for _, answer in case.compared),
-    }
 
 
 def by_floats(case: Case) -> Outcome:
