@@ -183,10 +183,6 @@ class ClaimComparison:
         self.loops = any(map(is_reader, query.paths.all))
         self.start = START_BITS  # of a comparison; with loops, what the last one took
 
-    def here(self, point: Point) -> PointEvaluation:
-        """The derivative at a point."""
-        return PointEvaluation(self.query, point, self.literals)
-
     def compared(self, here: PointEvaluation) -> Answer:
         """The relation of each entry; of many entries along a random direction."""
         claimed = partial(here.claimed, self.judged, steps=self.steps)
@@ -213,7 +209,7 @@ class ClaimComparison:
 
     def given(self, point: Point) -> tuple[PointEvaluation, Answer]:
         """The value at the given point as `ball`, the comparison there as `given`, and what is known of a tie."""
-        here, query = self.here(point), self.query
+        here, query = PointEvaluation(self.query, point, self.literals), self.query
         value = here.value()
         if self.loops:
             self.start = here.bits
@@ -240,7 +236,7 @@ class ClaimComparison:
 
         Without signs there is no region, and only a point at which both sides agree counts.
         """
-        here = self.here(point)
+        here = PointEvaluation(self.query, point, self.literals)
         found = self.compared(here)
         inside = here.signs == signs if signs is not None else set(found["relations"]) <= {AGREE, CLOSE}
         return found if inside else {"region": False}

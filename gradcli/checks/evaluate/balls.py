@@ -194,9 +194,7 @@ class BallField(Field):
     def sqrt(self, x: Any) -> Any:
         return x.sqrt()
 
-    def at_point(self, x: Any) -> Any:
-        """The value at the point of what moves, or its limit there."""
-        return at_point(x)
+    at_point = staticmethod(at_point)
 
     def whole_power(self, x: Any, n: int) -> Any:
         """x**n; python-flint's own has no value on a ball with 0 in its middle."""
@@ -316,7 +314,11 @@ REAL_ONLY = frozenset(
 
 
 class ComplexField(BallField):
-    """Arithmetic on complex entries, at a point and along a direction; only real ones have an order."""
+    """Arithmetic on complex entries, at a point and along a direction; only real ones have an order.
+
+    Rules that are written with an order have another one in `COMPLEX`. Functions of real numbers, and all that compares
+    numbers, take complex entries only where these are real.
+    """
 
     plane = True
 
