@@ -11,8 +11,7 @@ from flint import fmpq
 from proofs import proofs
 
 from gradcli.checks.algebra.differential_field import Form, Full, Generator, Key, Spent, Tower
-from gradcli.checks.algebra.form_field import Namespace
-from gradcli.checks.algebra.proof import Derivation, text
+from gradcli.checks.algebra.proof import Derivation, Namespace, text
 from gradcli.checks.algebra.real_forms import sign_of
 from gradcli.checks.evaluate.interpretation import Undecided, Undefined
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from flint import fmpq
 
 from gradcli.checks.algebra.differential_field import Form, Generator, exact_quotient, leading, substituted
-from gradcli.checks.algebra.real_forms import certain_sign, made_real, positive_factors, sign_of
+from gradcli.checks.algebra.real_forms import HALF, POWERS, certain_sign, made_real, positive_factors, sign_of
 from gradcli.checks.evaluate.interpretation import Undecided
 
 if TYPE_CHECKING:
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from gradcli.checks.algebra.differential_field import Tower
 
 
-HALF = fmpq(1, 2)
-POWERS = ("root", "inverse")  # generators that are a power of their argument
 MOST_DEGREE = 24  # of a root; a finer power is an exponential of the logarithm
 MOST_FINER = 512  # powers of a generator in one that it replaces; the largest degree of a root with a relation
 MOST_SHIFT = 40  # of an argument of the gamma function

@@ -1,20 +1,24 @@
 """Proves that a claim about nodes at a point is an identity, or says why it could not.
 
-A claimed derivative is compared with the derivation of the value's form, an equality with the other side's form. A
-difference that is not zero refutes nothing. A proof names the signs on which it rests, and the leaves that it took as
-constants at their values.
+The program is evaluated in forms, with symbols for entries that move; branches are decided at the point, by balls, and
+the signs that decided them are the region of a proof. A claimed derivative is compared with the derivation of the
+value's form, an equality with the other side's form. A difference that is not zero refutes nothing. A proof names the
+signs on which it rests, and the leaves that it took as constants at their values.
 """
 
 from __future__ import annotations
 
 from fractions import Fraction
-from math import gcd
+from functools import reduce
+from itertools import zip_longest
+from operator import add, mul
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flint import fmpq
 
 from gradcli.checks.algebra.differential_field import (
     MOST_APART,
+    MOST_BITS,
     MOST_WORK,
     SIZES,
     Form,
@@ -22,13 +26,28 @@ from gradcli.checks.algebra.differential_field import (
     Generator,
     Spent,
     Tower,
-    leading,
+    as_number,
 )
-from gradcli.checks.algebra.elementary_functions import HALF, POWERS, WRITTEN_OUT, Derivation, equal_angles, released
-from gradcli.checks.algebra.form_field import FormField
-from gradcli.checks.algebra.real_forms import NotReal, made_real
+from gradcli.checks.algebra.elementary_functions import (
+    WRITTEN_OUT,
+    Derivation,
+    equal_angles,
+    function,
+    general_power,
+    power,
+    released,
+)
+from gradcli.checks.algebra.real_forms import HALF, always_positive, relation, sign_of, text
 from gradcli.checks.evaluate.evaluation import Reading
-from gradcli.checks.evaluate.interpretation import Entries, Failure, Undecided, Unsupported
+from gradcli.checks.evaluate.interpretation import (
+    Entries,
+    Failure,
+    SymbolicField,
+    Undecided,
+    Undefined,
+    Unsupported,
+    last_unit,
+)
 from gradcli.checks.formatting import position
 from gradcli.graph.node import LEAF, Node, reachable
 
@@ -43,7 +62,137 @@ if TYPE_CHECKING:
 
 
 MOST_SYMBOLS = 24
+MOST_OPERATIONS = 20_000
 FAILED = (Failure, Unsupported, OverflowError)
+
+
+# --- programs in forms ------------------------------------------------------------------------------------------------
+
+
+class FormField(SymbolicField):
+    """Arithmetic on forms; `hold` makes a script's detach a constant, whatever it is of."""
+
+    def __init__(self, tower: Tower, *, hold: bool = False) -> None:
+        super().__init__()
+        self.tower = tower
+        self.hold = hold
+        self.zero = fmpq(0)
+        self.one = fmpq(1)
+        self.ties: list[Form] = []  # what moves, and is zero at the point
+        self.operations = 0
+        self.namespace = Namespace(tower, self.sign)
+
+    # --- entries ------------------------------------------------------------------------------------------
+
+    def number(self, value: int | Fraction) -> Any:
+        return fmpq(value.numerator, value.denominator)
+
+    def constant(self, value: Any) -> Any:
+        if isinstance(value, str):
+            if value == "pi":
+                return self.tower.pi
+            if value == "e":
+                return self.namespace.exp(1)
+            return Undefined(f"the constant {value}")
+        if last_unit(value) is not None:  # a rounded constant: what is proved holds whatever its last digits are
+            return self.symbol(f"<{float(value)!r}>", self.number(value), kind="literal")
+        return self.number(value)
+
+    def symbol(self, name: str, value: fmpq | None, kind: str = "symbol") -> Form:
+        """A symbol with its value at the point; without one, whatever would need its sign is left open."""
+        return self.tower.gen(self.tower.index(Generator(kind, name=name, value=value)))
+
+    def held(self, name: str, x: Any) -> Any:
+        """A constant that has the value of an entry."""
+        if isinstance(x, Failure):
+            return x
+        return self.tower.gen(self.tower.index(Generator("held", [self.tower.lift(x)], name=name)))
+
+    def total(self, xs: Iterable[Any]) -> Any:
+        """The sum of some entries, by halves, so that no long sum is written out more often than needed."""
+        parts = list(xs)
+        self.tower.spend(len(parts))
+        while len(parts) > 1:
+            parts = [a + b for a, b in zip_longest(parts[::2], parts[1::2], fillvalue=self.zero)]
+        return parts[0] if parts else self.zero
+
+    def sqrt(self, x: Any) -> Any:
+        return x if isinstance(x, Failure) else power(self.tower.lift(x), HALF)
+
+    def index(self, x: Any) -> int:
+        number = None if isinstance(x, Failure) else self.tower.lift(x).rational()
+        if number is None or number.q != 1:
+            raise Undefined("an index that is not a whole number")
+        return int(number.p)
+
+    # --- decisions ------------------------------------------------------------------------------------------
+
+    def sign(self, x: Any) -> int:
+        """The sign of an entry at the point; raises Undecided where 1,024 bits do not decide."""
+        if isinstance(x, Failure):
+            raise x
+        if not isinstance(x, Form):
+            return int(x > 0) - int(x < 0)
+        form = self.tower.renewed(x)
+        side = sign_of(form)
+        if self.tower.moves(form):
+            self.tower.note(form, side)
+            if side == 0:
+                self.ties.append(form)
+        return side
+
+    # --- steps ------------------------------------------------------------------------------------------
+
+    def accepted(self, node: Node, made: Any, operands: Sequence[Any]) -> Any:
+        self.operations += 1
+        if self.operations > MOST_OPERATIONS:
+            raise Spent(f"more than {MOST_OPERATIONS:,} operations")
+        if isinstance(made, fmpq) and max(made.p.bit_length(), made.q.bit_length()) > MOST_BITS:
+            return Undecided("a number with too many digits", node)
+        return super().accepted(node, made, operands)
+
+
+class Namespace:
+    """`sp` for forms of one tower; `sign_at_point` decides branches."""
+
+    def __init__(self, tower: Tower, sign_at_point: Callable[[Any], int]) -> None:
+        self.tower = tower
+        self.sign_at_point = sign_at_point
+        self.nan = None
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return lambda *xs: function(name, *map(self.tower.lift, xs))
+
+    @property
+    def pi(self) -> Form:
+        return self.tower.pi
+
+    def Integer(self, n: int) -> fmpq:
+        return fmpq(n)
+
+    def Rational(self, p: int, q: int) -> fmpq:
+        return fmpq(p, q)
+
+    def Add(self, *xs: Any) -> Any:
+        return reduce(add, xs)
+
+    def Mul(self, *xs: Any) -> Any:
+        return reduce(mul, xs)
+
+    def Pow(self, x: Any, n: Any) -> Any:
+        number = as_number(n)
+        if number is not None and number.q == 1:
+            return x ** int(number.p)
+        return general_power(self.tower.lift(x), self.tower.lift(n))
+
+    def ff(self, x: Any, k: int) -> Any:
+        """The falling factorial x*(x - 1)*...*(x - k + 1)."""
+        return reduce(mul, [x - i for i in range(k)], fmpq(1))
+
+
+# --- claims -----------------------------------------------------------------------------------------------------------
 
 
 class Options(NamedTuple):
@@ -227,137 +376,3 @@ def form_of(tower: Tower, entry: Any) -> Form:
         raise entry
     form: Form = tower.lift(int(entry) if isinstance(entry, bool) else entry)
     return form
-
-
-# --- forms as text ----------------------------------------------------------------------------------------------------
-
-MOST_SHOWN = 40  # terms
-HUGE = 10**300
-LONG_NUMBER = 10**9  # a fraction of larger numbers is shown rounded
-LONG = "a long expression"
-RELATIONS = ("= 0", "> 0", "< 0")  # by sign
-
-Term = tuple[fmpq, tuple[str, ...]]  # a coefficient and its factors
-
-
-def text(form: Form, most: int = 100) -> str:
-    """An expression as people read it, cut where it is long."""
-    shown = whole_text(form)
-    return shown if len(shown) <= most else shown[: most - 4] + " ..."
-
-
-def whole_text(form: Form) -> str:
-    """An expression as people read it."""
-    found = _parts(form)
-    return LONG if found is None else _fraction(*found)
-
-
-def relation(form: Form, side: int) -> str:
-    """A form and its sign, without a constant factor and with a first term that is added."""
-    found = _parts(form)
-    if found is None:
-        return f"{LONG} {RELATIONS[side]}"
-    top, bottom = found
-    if not bottom[0][1]:
-        bottom = [(fmpq(1), ())]
-    scale = max(abs(c.q) for c, _ in top) / fmpq(gcd(*(int(c.p) for c, _ in top)))
-    if top[0][0] < 0:
-        scale, side = -scale, -side
-    shown = _fraction([(c * scale, factors) for c, factors in top], bottom)
-    return f"{shown if len(shown) <= 60 else shown[:56] + ' ...'} {RELATIONS[side]}"
-
-
-def always_positive(form: Form) -> bool:
-    """Whether a form is positive wherever it is defined, as it is written: a sum of squares and exponentials."""
-    tower = form.tower
-    positive = {i for i, one in enumerate(tower.generators) if one.kind in ("root", "pi", "exp")} - tower.complex
-    for poly in (form.num, form.den):
-        strict = False
-        for powers, coefficient in poly.terms():
-            others = [i for i, n in enumerate(powers) if n and i not in positive]
-            if coefficient < 0 or any(int(powers[i]) % 2 or i in tower.complex for i in others):
-                return False
-            strict = strict or not others
-        if not strict:
-            return False
-    return True
-
-
-def _parts(form: Form) -> tuple[list[Term], list[Term]] | None:
-    """The terms of numerator and denominator; None where there are too many."""
-    if max(len(form.num), len(form.den)) > MOST_SHOWN:
-        return None
-    tower = form.tower
-    try:
-        bottom = made_real(tower.poly(form.den))
-        return _terms(form * bottom if tower.is_complex(form) else tower.poly(form.num)), _terms(bottom)
-    except Undecided:
-        return None
-
-
-def _fraction(top: list[Term], bottom: list[Term]) -> str:
-    if len(bottom) == 1 and not bottom[0][1]:
-        return _sum([(c / bottom[0][0], factors) for c, factors in top])
-    above, below = _sum(top), _sum(bottom)
-    above = f"({above})" if len(top) > 1 else above
-    plain = len(bottom) == 1 and bottom[0][0] == 1 and len(bottom[0][1]) == 1
-    return f"{above}/{below}" if plain else f"{above}/({below})"
-
-
-def _sum(terms: Iterable[Term]) -> str:
-    found = ""
-    for coefficient, factors in terms:
-        size = abs(coefficient)
-        shown = "*".join(([_number(size)] if size != 1 or not factors else []) + list(factors))
-        sign = "-" if coefficient < 0 else "+"
-        found += f" {sign} {shown}" if found else shown if sign == "+" else f"-{shown}"
-    return found or "0"
-
-
-def _number(value: fmpq) -> str:
-    if abs(value) > HUGE:
-        return "a large number"
-    if max(abs(value.p), value.q) > LONG_NUMBER:
-        return f"{float(Fraction(int(value.p), int(value.q))):.6g}"
-    return str(value)
-
-
-def _terms(form: Form) -> list[Term]:
-    """The terms of a real form over a monomial; each exponential with its conjugate is a cosine or a sine."""
-    tower = form.tower
-    if len(form.den) != 1:
-        raise NotReal
-    below, scale = form.den.degrees(), leading(form.den)
-    found: list[Term] = []
-    for powers, coefficient in form.num.terms():
-        turn, argument, value, factors = 0, tower.zero, fmpq(coefficient, scale), []
-        for i, (above, under) in enumerate(zip(powers, below, strict=True)):
-            n = int(above) - int(under)
-            if n and tower.generators[i].kind == "i":
-                turn += n
-            elif n and i in tower.complex:
-                argument = argument - tower.i * tower.generators[i].args[0] * tower.generators[i].unit * n
-            elif n:
-                name = generator_text(tower.generators[i])
-                factors.append(name if n == 1 else f"{name}**{n}")
-        value = -value if turn % 4 >= 2 else value
-        if argument.is_zero:
-            found.append((value, tuple(factors)))
-        elif leading(argument.num) > 0:
-            wave = f"{'sin' if turn % 2 else 'cos'}({whole_text(argument)})"
-            found.append((-2 * value if turn % 2 else 2 * value, (*factors, wave)))
-    return found
-
-
-def generator_text(one: Generator) -> str:
-    """A generator as people write it."""
-    args = [whole_text(arg) for arg in one.args]
-    if one.kind == "exp":
-        return f"exp({whole_text(one.args[0] * one.unit)})"
-    if one.kind in POWERS:
-        return f"sqrt({args[0]})" if one.unit == HALF else f"({args[0]})**({one.unit})"
-    if one.kind == "angle":
-        return f"atan({args[0]})" if args[1] == "1" else f"atan2({args[0]}, {args[1]})"
-    if one.kind == "named":
-        return f"({args[0]})"
-    return one.name or (f"{one.kind}({', '.join(args)})" if args else one.kind)

@@ -1,4 +1,4 @@
-"""Values of forms in balls at the point of the check, and positive factors of forms, whose signs are the region.
+"""Values of forms in balls at the point of the check, positive factors, whose signs are the region, and texts of forms.
 
 A sine is written with the complex exponential exp(i*a). A factor of such a form is made real by a power of exponentials
 and of i, found from its conjugate: E**2 - 1 is 2*i*E*sin(a). What cannot be made real stays in one piece.
@@ -7,21 +7,25 @@ and of i, found from its conjugate: E**2 - 1 is 2*i*E*sin(a). What cannot be mad
 from __future__ import annotations
 
 from contextlib import suppress
+from fractions import Fraction
+from math import gcd
 from typing import TYPE_CHECKING, Any
 
-from flint import acb, arb, fmpz
+from flint import acb, arb, fmpq, fmpz
 
 from gradcli.checks.algebra.differential_field import Form, Generator, exact_quotient, leading, substituted
 from gradcli.checks.evaluate.ball_numbers import doubling, precision, sign
 from gradcli.checks.evaluate.interpretation import Undecided
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from gradcli.checks.algebra.differential_field import Generator, Tower
 
     Memo = dict[int, Any]
 
+HALF = fmpq(1, 2)
+POWERS = ("root", "inverse")  # generators that are a power of their argument
 DECIDING_BITS = 1024
 
 
@@ -217,3 +221,137 @@ def half_power(tower: Tower, index: int, n: int) -> Form:
         return tower.gen(index, n // 2)
     one = tower.generators[index]
     return tower.gen(tower.refine(index, Generator("exp", one.args, unit=one.unit / 2), 2), n)
+
+
+# --- forms as text ----------------------------------------------------------------------------------------------------
+
+MOST_SHOWN = 40  # terms
+HUGE = 10**300
+LONG_NUMBER = 10**9  # a fraction of larger numbers is shown rounded
+LONG = "a long expression"
+RELATIONS = ("= 0", "> 0", "< 0")  # by sign
+
+Term = tuple[fmpq, tuple[str, ...]]  # a coefficient and its factors
+
+
+def text(form: Form, most: int = 100) -> str:
+    """An expression as people read it, cut where it is long."""
+    shown = whole_text(form)
+    return shown if len(shown) <= most else shown[: most - 4] + " ..."
+
+
+def whole_text(form: Form) -> str:
+    """An expression as people read it."""
+    found = _parts(form)
+    return LONG if found is None else _fraction(*found)
+
+
+def relation(form: Form, side: int) -> str:
+    """A form and its sign, without a constant factor and with a first term that is added."""
+    found = _parts(form)
+    if found is None:
+        return f"{LONG} {RELATIONS[side]}"
+    top, bottom = found
+    if not bottom[0][1]:
+        bottom = [(fmpq(1), ())]
+    scale = max(abs(c.q) for c, _ in top) / fmpq(gcd(*(int(c.p) for c, _ in top)))
+    if top[0][0] < 0:
+        scale, side = -scale, -side
+    shown = _fraction([(c * scale, factors) for c, factors in top], bottom)
+    return f"{shown if len(shown) <= 60 else shown[:56] + ' ...'} {RELATIONS[side]}"
+
+
+def always_positive(form: Form) -> bool:
+    """Whether a form is positive wherever it is defined, as it is written: a sum of squares and exponentials."""
+    tower = form.tower
+    positive = {i for i, one in enumerate(tower.generators) if one.kind in ("root", "pi", "exp")} - tower.complex
+    for poly in (form.num, form.den):
+        strict = False
+        for powers, coefficient in poly.terms():
+            others = [i for i, n in enumerate(powers) if n and i not in positive]
+            if coefficient < 0 or any(int(powers[i]) % 2 or i in tower.complex for i in others):
+                return False
+            strict = strict or not others
+        if not strict:
+            return False
+    return True
+
+
+def _parts(form: Form) -> tuple[list[Term], list[Term]] | None:
+    """The terms of numerator and denominator; None where there are too many."""
+    if max(len(form.num), len(form.den)) > MOST_SHOWN:
+        return None
+    tower = form.tower
+    try:
+        bottom = made_real(tower.poly(form.den))
+        return _terms(form * bottom if tower.is_complex(form) else tower.poly(form.num)), _terms(bottom)
+    except Undecided:
+        return None
+
+
+def _fraction(top: list[Term], bottom: list[Term]) -> str:
+    if len(bottom) == 1 and not bottom[0][1]:
+        return _sum([(c / bottom[0][0], factors) for c, factors in top])
+    above, below = _sum(top), _sum(bottom)
+    above = f"({above})" if len(top) > 1 else above
+    plain = len(bottom) == 1 and bottom[0][0] == 1 and len(bottom[0][1]) == 1
+    return f"{above}/{below}" if plain else f"{above}/({below})"
+
+
+def _sum(terms: Iterable[Term]) -> str:
+    found = ""
+    for coefficient, factors in terms:
+        size = abs(coefficient)
+        shown = "*".join(([_number(size)] if size != 1 or not factors else []) + list(factors))
+        sign = "-" if coefficient < 0 else "+"
+        found += f" {sign} {shown}" if found else shown if sign == "+" else f"-{shown}"
+    return found or "0"
+
+
+def _number(value: fmpq) -> str:
+    if abs(value) > HUGE:
+        return "a large number"
+    if max(abs(value.p), value.q) > LONG_NUMBER:
+        return f"{float(Fraction(int(value.p), int(value.q))):.6g}"
+    return str(value)
+
+
+def _terms(form: Form) -> list[Term]:
+    """The terms of a real form over a monomial; each exponential with its conjugate is a cosine or a sine."""
+    tower = form.tower
+    if len(form.den) != 1:
+        raise NotReal
+    below, scale = form.den.degrees(), leading(form.den)
+    found: list[Term] = []
+    for powers, coefficient in form.num.terms():
+        turn, argument, value, factors = 0, tower.zero, fmpq(coefficient, scale), []
+        for i, (above, under) in enumerate(zip(powers, below, strict=True)):
+            n = int(above) - int(under)
+            if n and tower.generators[i].kind == "i":
+                turn += n
+            elif n and i in tower.complex:
+                argument = argument - tower.i * tower.generators[i].args[0] * tower.generators[i].unit * n
+            elif n:
+                name = generator_text(tower.generators[i])
+                factors.append(name if n == 1 else f"{name}**{n}")
+        value = -value if turn % 4 >= 2 else value
+        if argument.is_zero:
+            found.append((value, tuple(factors)))
+        elif leading(argument.num) > 0:
+            wave = f"{'sin' if turn % 2 else 'cos'}({whole_text(argument)})"
+            found.append((-2 * value if turn % 2 else 2 * value, (*factors, wave)))
+    return found
+
+
+def generator_text(one: Generator) -> str:
+    """A generator as people write it."""
+    args = [whole_text(arg) for arg in one.args]
+    if one.kind == "exp":
+        return f"exp({whole_text(one.args[0] * one.unit)})"
+    if one.kind in POWERS:
+        return f"sqrt({args[0]})" if one.unit == HALF else f"({args[0]})**({one.unit})"
+    if one.kind == "angle":
+        return f"atan({args[0]})" if args[1] == "1" else f"atan2({args[0]}, {args[1]})"
+    if one.kind == "named":
+        return f"({args[0]})"
+    return one.name or (f"{one.kind}({', '.join(args)})" if args else one.kind)
