@@ -162,6 +162,11 @@ ENTRIES: list[tuple[str, str, str]] = [
     ("sum(X**2)", "flip(2*X)", "entries in reverse order along every axis: a kernel flipped?"),
     ("sum(X**2)", "2*X[::-1]", "entries in reverse order along axis 0"),
     ("sum(T**2)", "2*flip(T, axis=(1, 2))", "entries in reverse order along the last two axes: a kernel flipped?"),
+    (
+        "sum(X**2)",
+        "2*concatenate([0*X[0:1], X[:-1]])",
+        "entries shifted by one along axis 0, with zeros at the end: is the padding wrong?",
+    ),
     ("sum(T**2)", "2*swapaxes(T, 1, 2)", "entries with the last two axes exchanged"),
 ]
 

@@ -10,13 +10,12 @@ from gradcli.checks.decide import sample_points
 from gradcli.checks.decide.floats import evaluator
 from gradcli.checks.diagnosis.ratios import Comparison
 from gradcli.checks.oracle.oracle_client import leaf_names
-from gradcli.checks.subjects import paired
+from gradcli.checks.subjects import cotangent, paired
 from gradcli.diagnostics import GradcliError
 from gradcli.execution.evaluate import Tape
 from gradcli.graph.loop import written_nodes
 from gradcli.graph.node import LEAF, Node, reachable
 from gradcli.graph.unroll import unrolled
-from gradcli.primitives.broadcasting import stretch
 from gradcli.primitives.movement import reshape
 from gradcli.transforms import derivatives
 
@@ -158,7 +157,7 @@ class Judgement:
         turns = DIRECTIONS + 2 * (len(self.places) == 1) if inputs else 1
         found = [place for place in self.places for _ in range(turns)]
         for position, leaf in enumerate(inputs):
-            values = drawn(leaf, self.case.seed + position, len(found))
+            values = cotangent((len(found), *leaf.type.shape), self.case.seed + position)
             found = [{**at, leaf.params["name"]: value} for at, value in zip(found, values, strict=True)]
         return found
 
@@ -199,9 +198,8 @@ class Judgement:
     def _of_jacobian(self, rows: Node, target: Node) -> Sides:
         """A Jacobian along a random row and a random column: the gradient of a combination of its rows."""
         left, right = self.builder.fresh_leaf(rows.type), self.builder.fresh_leaf(target.type)
-        shape = (*rows.shape, *target.shape)
-        column = stretch(reshape(left, shape=(*rows.shape, *(1,) * len(target.shape))), shape)
-        weight = column * stretch(reshape(right, shape=(*(1,) * len(rows.shape), *target.shape)), shape)
+        outer = reshape(left, shape=(rows.type.size, 1)) @ reshape(right, shape=(1, target.type.size))
+        weight = reshape(outer, shape=(*rows.shape, *target.shape))
         sides = paired(self.right, weight), paired(self.claimed, weight)
         return Sides(paired(rows, left), target, right, *sides, (left, right))
 
@@ -219,11 +217,3 @@ def agree(one: Floats, other: Floats) -> bool:
     largest = size.max(axis=tuple(range(1, size.ndim)), initial=0.0, keepdims=True)
     near = np.abs(one - other) <= CLOSE * np.maximum(size, SMALL * largest)
     return bool(largest.any() and np.isfinite(largest).all() and near.all())
-
-
-def drawn(leaf: Node, seed: int, count: int) -> Floats:
-    """Random values of a leaf: short binary fractions, none of them 0."""
-    generator = np.random.default_rng(seed)
-    shape = (count, *leaf.type.shape)
-    values = generator.integers(8, 64, shape) * generator.choice([-1.0, 1.0], shape) / 32
-    return np.asarray(values, dtype=np.float64)

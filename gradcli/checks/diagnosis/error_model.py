@@ -80,7 +80,7 @@ class Slip(NamedTuple):
     """
 
     name: str
-    told: str
+    sentence: str
     cost: int = 1
 
 
@@ -130,16 +130,16 @@ FAMILIES: tuple[tuple[str, ...], ...] = (
 def local(edge: Edge) -> Iterator[tuple[Slip, Any]]:
     """The wrong partials of an edge of an operation that works entry by entry, with their rows."""
     node, arg, right = edge.node, edge.arg, edge.partial
-    for operation, argument, name, told, cost, wrong in ROWS:
+    for operation, argument, name, sentence, cost, wrong in ROWS:
         if (operation, argument) == (node.primitive.name, edge.position):
-            yield Slip(name, told, cost), wrong(edge)
+            yield Slip(name, sentence, cost), wrong(edge)
     if hasattr(right, "primitive") and (right.constant is None or isinstance(right.constant, str)):
         yield CHAIN if len(node.args) == 1 else FACTOR, 1
     if len(node.args) == 1 and not node.params:
         families = [family for family in FAMILIES if node.primitive.name in family]
         for other in dict.fromkeys(name for family in families for name in family if name != node.primitive.name):
-            told = f"it is the derivative of {other}, not of {node.primitive.name}"
-            yield Slip("another function", told, 2), derivative_of(other, arg)
+            sentence = f"it is the derivative of {other}, not of {node.primitive.name}"
+            yield Slip("another function", sentence, 2), derivative_of(other, arg)
         if right is not node:
             yield COPIED, node
         if arg is not edge.target and arg.type == edge.target.type:
@@ -200,11 +200,11 @@ ARRAYS: tuple[tuple[tuple[str, ...], str, str, int, Callable[[Edge], Iterable[No
 
 def of_arrays(edge: Edge) -> Iterator[tuple[Slip, Node]]:
     """Wrong contributions of an edge, for operations that mix or move entries, with their rows."""
-    for operations, name, told, cost, wrong in ARRAYS:
+    for operations, name, sentence, cost, wrong in ARRAYS:
         if edge.node.primitive.name in operations:
             for sent in wrong(edge):
                 if sent.shape == edge.arg.shape:
-                    yield Slip(name, told, cost), sent
+                    yield Slip(name, sentence, cost), sent
 
 
 def weights(edge: Edge) -> Node:
@@ -348,7 +348,7 @@ class Derivation:
             self.complete = False
 
     def _instead(self, node: Node, tangent: Node) -> Iterator[tuple[Slip, Node]]:
-        """How a node would move along the direction by mistake."""
+        """Wrong tangents of a node: those of a mistake in the rule of a product or quotient, or of a dropped factor."""
         name = node.primitive.name
         moving = [self.tangents[arg] for arg in node.args if arg in self.tangents]
         plain = moving == [self.direction] or tangent in moving  # then it is the mistake of an edge, or of an argument
@@ -502,13 +502,13 @@ def written(found: Mistake, sure: bool, case: Case) -> Reading:
     if edge is not None:
         fields = {name: getattr(edge, name) for name in ("node", "arg", "other", "target")} | {"right": edge.partial}
     texts = {name: f"`{node_text(x, 40) if isinstance(x, Node) else x}`" for name, x in fields.items()}
-    told = slip.told.format(**texts, n=edge and edge.n)
+    sentence = slip.sentence.format(**texts, n=edge and edge.n)
     places = dict.fromkeys(f"`{node_text(one, 40)}`" for one in (node, *(other for _, other in found.places)))
     more = f" (or at {counted(len(places) - NAMED, 'other place')})" if len(places) > NAMED else ""
     also = [{"name": name, "node": node_text(other), "span": span_of(other)} for name, other in found.places]
     return Reading(
         slip.name,
-        f"consistent with a mistake at {' or '.join([*places][:NAMED])}{more}: {told}",
+        f"consistent with a mistake at {' or '.join([*places][:NAMED])}{more}: {sentence}",
         node=node_text(node),
         span=span_of(node),
         rule=rule_of(edge, case),

@@ -134,7 +134,8 @@ def compared(judged: Judgement) -> list[Reading]:
 
     sound = {node: value[known.sound] for node, value in values.items()}
     written = [ratios.Part(partial(text, node), value) for node, value in sound.items() if np.isfinite(value).all()]
-    return ratios.of_entries(known) or ratios.of_parts(known.relative(CLOSE), written)
+    relative = Comparison(known.right, known.claimed, CLOSE * np.abs(known.right))
+    return ratios.of_entries(known) or ratios.of_parts(relative, written)
 
 
 # --- right on one side of a kink --------------------------------------------------------------------------------------
@@ -169,7 +170,7 @@ def by_branch(judged: Judgement) -> list[Reading]:
         for ours, theirs, words in ((above, below, "><"), (below, above, "<>")):
             if min(ours.size, theirs.size) >= ENOUGH and ours.all() and not theirs.any():
                 text = node_text(surface.zero)
-                told = f"consistent with a forgotten branch: the claim is right where {text} {words[0]} 0, "
-                told += f"and wrong where {text} {words[1]} 0"
-                return [Reading("right on one branch", told, node=text, span=span_of(surface.node))]
+                sentence = f"consistent with a forgotten branch: the claim is right where {text} {words[0]} 0, "
+                sentence += f"and wrong where {text} {words[1]} 0"
+                return [Reading("right on one branch", sentence, node=text, span=span_of(surface.node))]
     return []

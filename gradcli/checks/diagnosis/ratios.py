@@ -65,10 +65,6 @@ class Comparison:
         self.right, self.claimed, self.slack = right[self.sound], claimed[self.sound], slack[self.sound]
         self.largest = int(np.argmax(np.abs(self.right))) if self.right.size else 0
 
-    def relative(self, slack: float) -> Comparison:
-        """The same with a slack relative to each entry."""
-        return Comparison(self.right, self.claimed, slack * np.abs(self.right))
-
     def misses(self, other: Floats) -> NDArray[np.bool_]:
         """Which of other numbers of the same shape are not the right ones."""
         return ~(np.abs(other - self.right) <= self.slack)
@@ -202,9 +198,9 @@ def _tried(known: Comparison, parts: Sequence[Part]) -> list[Reading]:
             if "..." in text or (text == "1" and factor == 1):
                 continue  # what cannot be written down is no reading, and what is right lacks nothing
             factor = 1 / factor if name == "extra factor" else factor
-            told = f"{'-' if factor < 0 else ''}`{text}`" if abs(factor) == 1 else f"{factor} times `{text}`"
+            sentence = f"{'-' if factor < 0 else ''}`{text}`" if abs(factor) == 1 else f"{factor} times `{text}`"
             weight = len(text) + (0 if moves else 20)
-            found.append((weight, Reading(name, f"consistent with {words} {told}", node=text)))
+            found.append((weight, Reading(name, f"consistent with {words} {sentence}", node=text)))
     shortest: dict[str, Reading] = {}
     for _, reading in sorted(found, key=lambda one: one[0]):  # what lacks the same factor is equal to it at all points
         shortest.setdefault(reading.name, reading)
@@ -231,25 +227,31 @@ def of_entries(known: Comparison, what: str = "gradient") -> list[Reading]:
     """The reading of an array in which entries stand elsewhere, were added up or cut off, or some are wrong."""
     right, claimed = known.right, known.claimed
     shape = right.shape[1:] if what != "Jacobian" else ()
-    for told, change in orders(shape):
+    for sentence, change in orders(shape):
         if known.fits(change(claimed)):
-            return [Reading("wrong order", f"consistent with a wrong order: entries {told}")]
+            return [Reading("wrong order", f"consistent with a wrong order: entries {sentence}")]
     for axis, size in enumerate(shape):
         for word, mix in (("summed", np.sum), ("averaged", np.mean)) if size > 1 else ():
             mixed = np.broadcast_to(mix(right, axis=axis + 1, keepdims=True), right.shape)
             if Comparison(mixed, claimed, known.slack * size).fits(claimed):
                 return [Reading("wrong axis", f"consistent with a gradient {word} over axis {axis} that should not be")]
+        for shift, end in ((1, 0), (-1, -1)) if size > 2 else ():
+            moved, slack = (np.roll(one, shift, axis + 1) for one in (right, known.slack))
+            np.moveaxis(moved, axis + 1, 0)[end] = 0
+            if Comparison(moved, claimed, slack).fits(claimed):
+                how = f"shifted by one along axis {axis}, with zeros at the end: is the padding wrong?"
+                return [Reading("wrong order", f"consistent with a wrong order: entries {how}")]
     for word, cut in (("cut off", np.trunc), ("rounded", np.round)) if shape else ():
         if (claimed == cut(right)).all() and all(np.abs(one).max() >= 1 for one in claimed):
-            told = f"consistent with decimals that were {word}: is the array of an integer type?"
-            return [Reading("whole numbers", told)]
+            sentence = f"consistent with decimals that were {word}: is the array of an integer type?"
+            return [Reading("whole numbers", sentence)]
     wrong: NDArray[np.bool_] = np.asarray(known.misses(claimed).any(axis=0))
     if not wrong.all():
         return [_some(known, wrong)] if wrong.any() else []
     gaps = right - claimed
     if gaps[0].size > 1 and all(np.ptp(gap) <= 4 * slack.max() for gap, slack in zip(gaps, known.slack, strict=True)):
-        told = f"consistent with an offset: every entry is off by the same {float(gaps[0].mean()):.6g}"
-        return [Reading("offset", told)]
+        sentence = f"consistent with an offset: every entry is off by the same {float(gaps[0].mean()):.6g}"
+        return [Reading("offset", sentence)]
     return []
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 from functools import partial
-from itertools import chain, product
+from itertools import chain, islice, product
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -29,7 +29,7 @@ from gradcli.transforms import derivatives
 from gradcli.transforms.reverse import placed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from gradcli.checks.decide.case import Case
     from gradcli.checks.diagnosis.diagnosis_context import Judgement
@@ -55,7 +55,7 @@ class Edit(NamedTuple):
     """
 
     instead: Node
-    told: str
+    sentence: str
     cost: int
     written: bool = False
     also: Mapping[Node, Node] = {}
@@ -73,18 +73,19 @@ def edits(judged: Judgement, rare: bool = False) -> Iterator[Candidate]:
     for part in order:
         ways = _rare_edits(part, known, values) if rare else chain(_edits(part), _numbers(part, order, known))
         for edit in ways:
-            if edit.instead.type == part.type and edit.instead is not part and not NAMELESS.search(edit.told):
+            if edit.instead.type == part.type and edit.instead is not part and not NAMELESS.search(edit.sentence):
                 (changed,) = placed(builder, [claimed], {**edit.also, part: edit.instead})
                 reads = sum(part in node.args for node in order) if part.primitive is DATA else 0
-                cost = edit.cost + reads + DATA_COST * ("data[" in edit.told)
+                cost = edit.cost + reads + DATA_COST * ("data[" in edit.sentence)
                 yield Candidate(partial(_reading, judged.case, part, edit), changed, right, cost)
         if builder.count > end:
             return
 
 
 def _reading(case: Case, part: Node, edit: Edit) -> Reading:
-    said = as_typed(case, readable(case), edit.instead, LONGEST) if edit.written else None
-    text = f"consistent with a mistake in the claim: it is right if {edit.told}" + (f", `{said[0]}`" if said else "")
+    text = f"consistent with a mistake in the claim: it is right if {edit.sentence}"
+    if edit.written and (said := as_typed(case, readable(case), edit.instead, LONGEST)):
+        text += f", `{said[0]}`"
     span = span_of(part) if part.args else None  # a leaf's is where it was declared
     return Reading("mistake in the claim", text, node=node_text(part), span=span)
 
@@ -124,9 +125,9 @@ def _edits(part: Node) -> Iterator[Edit]:
     text, name = f"`{node_text(part, 50)}`", part.primitive.name
     if part.type.kind != "float" or isinstance(part.constant, str) or name in UNNAMED:
         return
-    for possible, instead, told, cost, written in WAYS:
+    for possible, instead, is_then, cost, written in WAYS:
         if possible(part):
-            yield Edit(instead(part), f"{text} {told}", cost, written)
+            yield Edit(instead(part), f"{text} {is_then}", cost, written)
     for n in (part.params["n"] - 1, part.params["n"] + 1) if name == "power" else ():
         if n:
             yield Edit(part.args[0] ** n, f"the exponent of {text} is {n}", 2)
@@ -139,7 +140,7 @@ def _edits(part: Node) -> Iterator[Edit]:
             yield Edit(part.args[kept], f"`{node_text(part.args[1 - kept], 50)}` is left out of {text}", 2)
     for family in FAMILIES if len(part.args) == 1 and not part.params else ():
         for function in family if name in family else ():
-            if function != name:
+            if function not in (name, "erf"):  # which loads SciPy, and is seldom meant
                 yield Edit(part.builder.call(function, part.args[0]), f"{text} is {function} of the same", 2)
 
 
@@ -161,9 +162,9 @@ def _numbers(part: Node, order: Sequence[Node], known: Sequence[Node]) -> Iterat
         return
     for instead, others in product(tried, ({}, alike) if alike else ({},)):
         numbers = {one: instead * ratio for one, ratio in {part: Fraction(1), **others}.items()}
-        told = dict.fromkeys(f"`{node_text(one)}` is {float(x):.6g}" for one, x in numbers.items())
+        sentence = dict.fromkeys(f"`{node_text(one)}` is {float(x):.6g}" for one, x in numbers.items())
         changed = {one: part.builder.constant(x, one.shape) for one, x in numbers.items()}
-        yield Edit(changed[part], ", and ".join(told), 4, also=changed)
+        yield Edit(changed[part], ", and ".join(sentence), 4, also=changed)
 
 
 def _is_simple(ratio: float) -> bool:
@@ -180,14 +181,14 @@ def _rare_edits(part: Node, known: Sequence[Node], values: Sequence[Node]) -> It
             factor = f"`{node_text(other)}`"
             yield Edit(part * other, f"{text} is multiplied by {factor}", 1)
             for axis in range(-rank, 0):
-                told = f"{text} is multiplied by the sum of {factor} along axis {axis}"
-                yield Edit(part * _summed(other, axis), told, 2)
+                sentence = f"{text} is multiplied by the sum of {factor} along axis {axis}"
+                yield Edit(part * _summed(other, axis), sentence, 2)
     for read in dict.fromkeys(part.args) if name not in UNNAMED else ():
         for other in values if read.primitive is not CONSTANT else ():
             if other.type == read.type and other is not read:
                 args = tuple([other if one is read else one for one in part.args])
-                told = f"{text} has `{node_text(other, 50)}` in place of `{node_text(read, 50)}`"
-                yield Edit(part.builder.apply(part.primitive, args, part.params), told, 2)
+                sentence = f"{text} has `{node_text(other, 50)}` in place of `{node_text(read, 50)}`"
+                yield Edit(part.builder.apply(part.primitive, args, part.params), sentence, 2)
     if name == "take_static" and sorted(part.params["indices"]) == list(range(part.type.size)):
         back = tuple(int(i) for i in np.argsort(part.params["indices"]))
         instead = part.builder.apply(part.primitive, part.args, {**part.params, "indices": back})
@@ -201,8 +202,8 @@ def _rare_edits(part: Node, known: Sequence[Node], values: Sequence[Node]) -> It
         total = total.args[0]
     if total is not part and total.primitive.name == "sum" and total.args[0].type == part.type:
         for axis in range(-rank, 0):
-            told = f"the sum of `{node_text(total.args[0], 50)}` runs along axis {axis} alone"
-            yield Edit(_summed(total.args[0], axis), told, 1)
+            sentence = f"the sum of `{node_text(total.args[0], 50)}` runs along axis {axis} alone"
+            yield Edit(_summed(total.args[0], axis), sentence, 1)
 
 
 def _summed(x: Node, axis: int) -> Node:
@@ -220,18 +221,21 @@ def outputs(judged: Judgement) -> Iterator[Candidate]:
     if output is None or target is None:
         return
     order = reachable([output])
-    live = dependents(order, [target])
-    for way in (_statistics, _one_entry, _counterparts):
-        for node, name, told, changes in way(output, [one for one in order if one in live]):
-            (changed,) = placed(judged.builder, [output], changes)
-            reading = partial(Reading, name, f"consistent with {told}", node=node_text(node, 40), span=span_of(node))
-            yield Candidate(reading, derivatives.grad(changed, [target])[0], judged.claimed)
+    active = dependents(order, [target])
+    live = dict.fromkeys(one for one in order if one in active)
+    changes = chain(_statistics(output, live), _one_entry(output, live), _counterparts(live))
+    for node, name, sentence, instead in islice(changes, MOST_OUTPUTS):
+        (changed,) = placed(judged.builder, [output], instead)
+        text = f"consistent with {sentence}"
+        reading = partial(Reading, name, text, node=node_text(node, 40), span=span_of(node))
+        yield Candidate(reading, derivatives.grad(changed, [target])[0], judged.claimed)
 
 
+MOST_OUTPUTS = 24
 Change = tuple[Node, str, str, dict[Node, Node]]  # where, the name of the mistake, the sentence, what stands there
 
 
-def _own_sums(output: Node, live: Sequence[Node]) -> list[Node]:
+def _own_sums(output: Node, live: Collection[Node]) -> list[Node]:
     """The sums of a result itself: nothing else depends on the target beside them."""
     found, outer = [], [output]
     while len(outer) == 1:
@@ -240,19 +244,19 @@ def _own_sums(output: Node, live: Sequence[Node]) -> list[Node]:
     return found
 
 
-def _statistics(output: Node, live: Sequence[Node]) -> Iterator[Change]:
+def _statistics(output: Node, live: Collection[Node]) -> Iterator[Change]:
     """Sums, as in a mean and a variance, that a claim takes for constants."""
     own = _own_sums(output, live)
     sums = [node for node in live if node.primitive.name == "sum" and node not in own]
     fixed = [*sums, *(node for node in live if node.primitive.name in ("max", "min"))]
     if sums:
-        told = f"statistics taken for constants: no derivative goes through `{node_text(sums[0], 40)}`"
-        told += " and the other sums" if len(sums) > 1 else ""
-        yield sums[0], "constant statistics", told, {one: one.builder.call("detach", one) for one in fixed}
+        sentence = f"statistics taken for constants: no derivative goes through `{node_text(sums[0], 40)}`"
+        sentence += " and the other sums" if len(sums) > 1 else ""
+        yield sums[0], "constant statistics", sentence, {one: one.builder.call("detach", one) for one in fixed}
 
 
-def _one_entry(output: Node, live: Sequence[Node]) -> Iterator[Change]:
-    """Sums of which a claim has one term only, as where a loop sets what it should add to."""
+def _one_entry(output: Node, live: Collection[Node]) -> Iterator[Change]:
+    """Sums of which a claim has one term only, as where `=` stands for `+=` in a loop."""
     for node in _own_sums(output, live):
         (whole,) = node.args
         for axis, size in enumerate(whole.shape):
@@ -260,12 +264,12 @@ def _one_entry(output: Node, live: Sequence[Node]) -> Iterator[Change]:
                 start = tuple(place * (i == axis) for i in range(len(whole.shape)))
                 sizes = tuple(1 if i == axis else n for i, n in enumerate(whole.shape))
                 term = slice_(whole, start=start, step=(1,) * len(start), size=sizes)
-                told = f"a missing sum over axis {axis}: the claim is right for the {word} entry"
-                told += f" of `{node_text(whole, 40)}`"
-                yield node, "missing sum", told, {node: node.primitive(term, **node.params)}
+                sentence = f"a missing sum over axis {axis}: the claim is right for the {word} entry"
+                sentence += f" of `{node_text(whole, 40)}`"
+                yield node, "missing sum", sentence, {node: node.primitive(term, **node.params)}
 
 
-def _counterparts(output: Node, live: Sequence[Node]) -> Iterator[Change]:
+def _counterparts(live: Collection[Node]) -> Iterator[Change]:
     """GELU with tanh for the one with erf, and the other way round."""
     for node in live:
         name, two, pi = node.primitive.name, *(node.builder.constant(x, node.shape) for x in (2, "pi"))
@@ -278,8 +282,8 @@ def _counterparts(output: Node, live: Sequence[Node]) -> Iterator[Change]:
             exact = [erf(x / sqrt(two)) for x in reachable(node.args) if x in live and x.type == node.type]
             others = exact if name == "tanh" else [(1 + one) / 2 for one in exact]
         for other in others:
-            told = f"the gradient of GELU by another formula than with `{node_text(node, 60)}`"
-            yield node, "another formula", told, {node: other}
+            sentence = f"the gradient of GELU by another formula than with `{node_text(node, 60)}`"
+            yield node, "another formula", sentence, {node: other}
 
 
 def _is_kernel(x: Node) -> bool:
@@ -318,7 +322,7 @@ def special_arrays(judged: Judgement) -> Iterator[Candidate]:
         for array, changed in changes.items():
             if not any(map(np.array_equal, values.get(array, ()), values.get(changed, ()))):
                 what = node_text(array, 40)
-                told = f"consistent with one array mistaken for another: the claim is right where `{what}` {words}"
-                reading = partial(Reading, name, told, node=what, span=span_of(array) if array.args else None)
+                sentence = f"consistent with one array mistaken for another: the claim is right where `{what}` {words}"
+                reading = partial(Reading, name, sentence, node=what, span=span_of(array) if array.args else None)
                 left, right = placed(judged.builder, sides, {array: changed})
                 yield Candidate(reading, left, right)
