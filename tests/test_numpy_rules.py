@@ -564,6 +564,7 @@ def test_readings_have_the_names_of_the_code() -> None:
         (lambda w: np.sum((X @ w) ** 2), lambda w: X.T @ (X @ w), V[:3], "`(X @ w)**2`"),
         (lambda w: np.sum((A @ w - b) ** 2), lambda w: A.T @ (A @ w - b), V[:3], "`(A @ w - b)**2`"),
         (Fit().loss, Fit().gradient, V[:3], "`b` has the other sign"),
+        (lambda t: np.exp(t[0]) ** 2, lambda t: np.eye(3)[0] * np.exp(t[0]) ** 2, V[:3], "`exp(t[0])**2`"),
         (loss, lambda w, M, t: {"w": M.T @ (M @ w - t)}, (V[:3], A, b), "`(M @ w - t)**2`"),
         (lambda w: np.sum((exp @ w) ** 2), lambda w: exp.T @ (exp @ w), V[:3], "`(data[5,3] @ w)**2`"),
     ]

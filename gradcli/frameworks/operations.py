@@ -596,6 +596,9 @@ def entries(builder: Builder, xs: Sequence[Node], places: NDArray[np.int64], sha
     kinds = {x.type.kind for x in xs}
     if len(kinds) > 1:
         raise Opaque("it joins arrays of different dtypes")
+    if len(xs) == 1 and (part := rectangle(places, xs[0].type.shape)) is not None:
+        start, step, size = part
+        return shaped(builder.call("slice", xs[0], start=start, step=step, size=size), shape)
     flat = [shaped(x, (x.type.size,)) for x in xs]
     if (places < 0).any():
         flat.append(builder.constant(0, (1,), kinds.pop()))
@@ -610,6 +613,19 @@ def entries(builder: Builder, xs: Sequence[Node], places: NDArray[np.int64], sha
     else:
         found = builder.call("take_static", whole, indices=tuple(map(int, places)), axis=-1)
     return shaped(found, shape)
+
+
+def rectangle(places: NDArray[np.int64], shape: tuple[int, ...]) -> list[tuple[int, ...]] | None:
+    """Start, step and size along each axis where places are a slice of an array as it is written; else None."""
+    if not places.size or not shape or (places < 0).any():
+        return None
+    axes = [np.unique(along) for along in np.unravel_index(places.reshape(-1), shape)]
+    steps = [int(one[1] - one[0]) if one.size > 1 else 1 for one in axes]
+    if not all((np.diff(one) == step).all() for one, step in zip(axes, steps, strict=True)):
+        return None
+    if not np.array_equal(np.ravel_multi_index(np.ix_(*axes), shape).reshape(-1), places.reshape(-1)):
+        return None
+    return [tuple([int(one[0]) for one in axes]), tuple(steps), tuple([one.size for one in axes])]
 
 
 def added_up(builder: Builder, x: Node, places: NDArray[np.int64], shape: tuple[int, ...]) -> Node:
