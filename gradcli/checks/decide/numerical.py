@@ -21,7 +21,7 @@ from gradcli.checks.decide.precision import float_tie
 from gradcli.checks.decide.refutation import disagrees
 from gradcli.checks.diagnosis.ratios import Comparison, Part, Reading, of_entries, of_parts, readings
 from gradcli.checks.differences import step_sequences
-from gradcli.checks.differences.step_sequences import STILL, UNMOVED, bent, suspicious, vertical
+from gradcli.checks.differences.step_sequences import STILL, UNMOVED, bent, suspicious
 from gradcli.checks.differences.survey import COMBINED, Survey, contradicted, together
 from gradcli.checks.formatting import counted, position
 from gradcli.checks.witnesses import of_black_box
@@ -308,15 +308,12 @@ class ByDifferences:
         if not largest > 0:
             found = max(one.seen.estimate.bound * size(one) for one in spoken)
             return found, f"{found:.1g} (absolute: the gradient is zero)"
-        if not groups:
-            slopes = [(one.seen.estimate.bound * size(one), abs(one.claimed) * size(one)) for one in spoken]
-            found = max(bound / (own if own > SMALL * largest else largest) for bound, own in slopes)
-            return found, f"{found:.1g}"
-        alone = [one.seen.estimate.bound * size(one) / largest for one in self.own if one.state == "agrees"]
-        found = max([*alone, *(group.bound for group in groups)])
-        smallest = max(group.own for group in groups)
-        text = f", the smallest to {smallest:.1g} relative to itself" if smallest < 1 else ""
-        return found, f"{found:.1g} of the largest entry{text}"
+        alone = [one for one in self.own if one.state == "agrees"] if groups else spoken
+        slopes = [(one.seen.estimate.bound * size(one), abs(one.claimed) * size(one)) for one in alone]
+        floor = math.inf if groups else SMALL * largest
+        bounds = [bound / (own if own > floor else largest) for bound, own in slopes]
+        found = max([*bounds, *(group.bound for group in groups)])
+        return found, f"{found:.1g}" + (" of the largest entry" if groups else "")
 
     def worst(self, found: Sequence[Finding]) -> Evidence:
         """The entries farthest from their claims, with both numbers and the bound; and how many are wrong."""
@@ -374,7 +371,7 @@ class ByDifferences:
     def shown_by(self, suspects: Sequence[Finding], seen: Behaviour) -> bool:
         """Whether the steps of the suspects show that too."""
         if seen.verdict == "BOUNDARY":
-            return None in (*seen.left, *seen.right) or any(vertical(one.seen) for one in suspects)
+            return True
         pairs = [pair for pair in zip(seen.left, seen.right, strict=True) if None not in pair and pair[0] != pair[1]]
         entries = [one for one in suspects if one.entry is not None]
         if seen.verdict == "KINK" and pairs and entries:

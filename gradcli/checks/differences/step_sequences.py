@@ -469,7 +469,9 @@ def suspicious(one: Differences) -> bool:
     """Whether the slopes on both sides stay apart as far as the steps shrink, as at a kink or a jump."""
     if one.steps.size < CLEAREST:
         return False
-    last, floor = between_sides(one)[-CLEAREST:], rounding(one) / one.steps[-CLEAREST:]
+    largest = max(abs(one.here), float(np.abs(one.values).max()))
+    floor = ROUNDINGS * max(EPSILON * largest, one.noise) / one.steps[-CLEAREST:]
+    last = between_sides(one)[-CLEAREST:]
     return bool((last > floor).all() and (last[1:] > 0.7 * last[:-1]).all())
 
 
@@ -486,25 +488,6 @@ def bent(one: Differences, left: float, right: float) -> bool:
     if alike.size < CLEAREST or alike[0] >= LARGE or alike.size <= MOST * (alike[-1] - alike[0]):
         return False
     return bool(one.steps[alike[0]] >= DECADES * one.steps[alike[-1]])
-
-
-def vertical(one: Differences) -> bool:
-    """Whether the slope on a side grows without bound as the steps shrink, and more slowly than that of a jump."""
-    floor = rounding(one)
-    for side in (1, 2):
-        moved = np.abs(one.values[:, side] - one.here)
-        slopes = (moved / one.steps)[moved > floor]
-        if slopes.size >= STEEP:
-            ratios = slopes[1:] / slopes[:-1]
-            if ((ratios > 1.1) & (ratios < 3.9)).all():
-                return True
-    return False
-
-
-def rounding(one: Differences) -> float:
-    """What rounding and noise may do to a value of a step sequence."""
-    largest = max(abs(one.here), float(np.abs(one.values).max(initial=0.0)))
-    return ROUNDINGS * max(EPSILON * largest, one.noise)
 
 
 # --- both sides of a point ------------------------------------------------------------------------------------------
@@ -563,7 +546,7 @@ def _side(one: Differences, steps: Floats, values: Floats, sign: float) -> Side 
     limit, limit_bound = float(limits[at]), float(4.0 * limit_error[at])
     start = here if abs(limit - here) <= limit_bound + 1e-9 * abs(here) else limit
     rough = sign * (f1 - start) / h
-    if _grows(rough):
+    if _grows(rough[np.abs(f1 - start) > ROUNDINGS * np.maximum(floor, one.noise)]):
         return Side(limit, limit_bound, float(np.copysign(np.inf, rough[-1])), 0.0)
     slope = sign * (4.0 * f1 - f2 - 3.0 * start) / (2.0 * h)
     error = outvoted(slope, beside(slope) + 12.0 * floor / h)
@@ -571,11 +554,7 @@ def _side(one: Differences, steps: Floats, values: Floats, sign: float) -> Side 
     return Side(limit, limit_bound, float(slope[best]), float(4.0 * error[best]))
 
 
-def _grows(slope: Floats) -> bool:
-    """Whether slopes grow without bound as the steps shrink."""
-    size = np.abs(slope)
-    if size.size < 6 or not size[-1] > 0:
-        return False
-    with np.errstate(all="ignore"):
-        ratios = size[1:] / size[:-1]
-    return bool((ratios[-6:] > 1.2).all())
+def _grows(slopes: Floats) -> bool:
+    """Whether slopes grow without bound as the steps shrink, and more slowly than that of a jump."""
+    ratios = np.abs(slopes[1:] / slopes[:-1])
+    return slopes.size >= STEEP and bool(((ratios > 1.1) & (ratios < 3.9)).all())

@@ -65,12 +65,14 @@ class Finding(NamedTuple):
 
 
 class Group(NamedTuple):
-    """Entries that moved together along a random direction, and the findings of every row."""
+    """Entries that moved together along a random direction, and the findings of every row.
+
+    An error in one entry would have been seen above `bound`, in parts of the largest entry of the array.
+    """
 
     entries: Any
     findings: list[Finding]
-    bound: float  # an error in one entry above this would have been seen: beside the largest entry of the array
-    own: float  # and beside the smallest entry of the group
+    bound: float
 
 
 class Survey(Neighbourhood):
@@ -139,21 +141,15 @@ class Survey(Neighbourhood):
                 continue
             found = self.along([_only(way, entries)])
             if all(one.state == "agrees" for one in found):
-                agreeing.append(self.group(found, entries, part, way))
+                sizes = np.abs(self.claims[:, part] * way[part]).max(axis=1)
+                slack = np.array([one.slack for one in found])
+                with np.errstate(all="ignore"):
+                    agreeing.append(Group(entries, found, float(np.nan_to_num(slack / sizes, nan=0.0).max())))
             elif not agreeing and all(one.state == "silent" for one in found):
                 silent += 1
             elif halves:
                 halves -= 1
                 waiting += [entries[entries.size // 2 :], entries[: entries.size // 2]]
-
-    def group(self, found: list[Finding], entries: Any, part: slice, way: Floats) -> Group:
-        """A group that agrees, with the errors that would have shown."""
-        with np.errstate(all="ignore"):
-            terms = np.abs(self.claims * way)
-            slack = np.array([one.slack for one in found])
-            sizes = terms[:, part].max(axis=1), terms[:, entries].min(axis=1)
-            largest, smallest = [float(np.nan_to_num(slack / size, nan=0.0).max()) for size in sizes]
-        return Group(entries, found, largest, smallest)
 
     def directions(self, count: int) -> list[Floats]:
         """Random directions in which everything moves; of one number, both ways and a shorter step."""
