@@ -53,7 +53,7 @@ class Case:
     """One subject, the point, the oracle, and what has been found out so far.
 
     `given` is the comparison of the exact side with what is judged at the point, as the oracle answers it, and `nearby`
-    are those at other points. `tried`, `digits`, `proof` and `quality` are shown with the verdict, whatever it is.
+    are those at other points. `tried`, `digits`, `proof` and `quality` are shown with every verdict (`verdict.shown`).
     """
 
     def __init__(self, exact: Exact, subject: Subject) -> None:
@@ -70,6 +70,7 @@ class Case:
         self.role = "the gradient" if subject.kind == "gradient" else "the claim"
         # the nodes that are compared or differentiated: of an equality the left and the right side
         self.sides = [node for node in (subject.output, subject.left, subject.judged) if node is not None]
+        # whether a side is a bare number, which reads no leaf
         self.number = any(not leaf_names([node]) for node in (subject.judged, subject.left) if node is not None)
         self.independent = self.output is not None and self.target not in reachable([self.output])
         self.oracle = "balls" if self.output is None else "series"  # which encloses the exact side
@@ -78,12 +79,12 @@ class Case:
         self.at_tie = False  # a comparison, or the place of a largest entry, is a tie at the point
         self.smooth_tie = False  # a tie across which the value is smooth, with the judged slope
         self.holomorphic: bool | None = None  # at a complex point
-        self.tried: dict[str, str] = {}  # oracle -> what came of it
-        self.digits: list[Any] = []  # of the value
-        self.agree = False  # both sides of a derivative do, at all points
-        self.proof: Answer = {}  # that both sides are equal
+        self.tried: dict[str, str] = {}  # oracle -> its result
+        self.digits: list[Any] = []  # of the value, or of both sides of an equality
+        self.agree = False  # whether both sides of a derivative agree at all compared points
+        self.proof: Answer = {}  # that both sides are equal; empty without one
         self.not_proved: str | None = None  # why there is no proof, where one was tried
-        self.quality: Evidence = {}  # of the floats
+        self.quality: Evidence = {}  # how far the floats are off
 
     @property
     def compared(self) -> list[tuple[Values, Answer]]:
