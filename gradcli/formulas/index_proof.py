@@ -392,11 +392,15 @@ class SymbolicReader(Reader):
         return over_all(times(chosen, (yield x, inner)), bound, self.names)
 
     def _permuted(self, x: Node, by: Node, at: At, axis: int, inverse: bool = False) -> Rule:
-        """The entries of an array in the order of another one, or in the order of the ranks there."""
+        """The entries of an array in the order of another one, or in the order of the ranks there.
+
+        The other one may be a vector, whose order is that of each lane.
+        """
         place = self.names.index(x.shape[axis])
         other = (*at[:axis], place, *at[axis + 1 :])
         rows, column = (other, at[axis]) if inverse else (at, place)
-        chosen = yield from self._chosen("sort", by, (*rows, column), (axis,), (len(at),))
+        rows, lane = ((rows[axis],), 0) if len(by.shape) == 1 else (rows, axis)
+        chosen = yield from self._chosen("sort", by, (*rows, column), (lane,), (len(rows),))
         return over(times(chosen, (yield x, other)), place, self.names)
 
     def _sort(self, node: Node, at: At) -> Rule:
@@ -408,13 +412,16 @@ class SymbolicReader(Reader):
         """Entries in the order of an array, or in its inverse; entries at labels."""
         x, order = node.args
         axis = node.params["axis"] % len(at)
-        sorts = []
+        rows = order.args[0] if order.primitive.name == "broadcast" else None
+        if rows is not None and rows.primitive.name == "reshape" and rows.args[0].shape == (rows.shape[axis],):
+            order = rows.args[0]  # A[argsort(x)]
+        lane, sorts = axis if len(order.shape) == len(at) else 0, []
         while order.primitive.name in ("cast", "argsort"):
             sorts += [order] if order.primitive.name == "argsort" else []
             order = order.args[0]
         if not sorts:
             return self._picked(node, at)
-        if len(sorts) > 2 or any(one.params["axis"] % len(at) != axis for one in sorts):
+        if len(sorts) > 2 or any(one.params["axis"] % len(one.shape) != lane for one in sorts):
             return refused("it reads positions")
         return self._permuted(x, order, at, axis, (len(sorts) == 1) is (node.primitive.name == "put_along"))
 
