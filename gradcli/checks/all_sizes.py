@@ -193,10 +193,10 @@ def read(
     return identity(*claim.derivative, claim.right, names)
 
 
-def beyond(
-    outcome: Outcome, known: Sizes, elsewhere: Callable[[], tuple[Mapping[str, int], Outcome] | None]
+def for_other_sizes(
+    outcome: Outcome, known: Sizes, second_verdict: Callable[[], tuple[Mapping[str, int], Outcome] | None]
 ) -> Outcome:
-    """A verdict with what is known for other sizes; `elsewhere` are other sizes and the verdict there."""
+    """A verdict with what is known for other sizes; `second_verdict` returns other sizes and the verdict there."""
     if outcome.verdict not in STANDING:
         return outcome
     names, here = list(known.sizes), sizes_text(known.sizes)
@@ -212,7 +212,7 @@ def beyond(
             outcome, message = outcome._replace(verdict="PROVED"), f"equal by algebra, {every}{defined}"
     else:
         sizes["reason"] = known.reason
-        others, other = elsewhere() or ({}, outcome)
+        others, other = second_verdict() or ({}, outcome)
         there = sizes_text(others)
         if other.verdict == "DISAGREES":
             sizes["wrong"] = others

@@ -109,11 +109,11 @@ def check_script(
     outcomes: list[tuple[Subject, Outcome]] = []
     if ready.subjects:
         exact = Exact(oracle, [node for subject in ready.subjects for node in subject.nodes()], timeout, prove)
-        beyond = at_other_sizes(exact, ready, at, claims, limits_of(limits))
+        widening = at_other_sizes(exact, ready, at, claims, limits_of(limits))
         for subject in ready.subjects:
             exact.seconds = subject.settings.timeout
             subject, outcome = verdict_on(exact, subject, chosen, steps, ready.box, dodge)
-            if subject.kind == "claim" and (widened := next(beyond, None)):
+            if subject.kind == "claim" and (widened := next(widening, None)):
                 outcome = widened(outcome)
             if beat is not None:
                 beat()
@@ -158,7 +158,7 @@ def at_other_sizes(
         assert sampled is not None  # no value is complex that was not before
         return shapes.sizes, [one for one in subjects(other, sampled, settings) if one.kind == "claim"]
 
-    def elsewhere(i: int) -> tuple[dict[str, int], Outcome] | None:
+    def second_verdict(i: int) -> tuple[dict[str, int], Outcome] | None:
         try:
             sizes, others = second()
             return sizes, verdict_on(exact.beside(others[i].nodes()), others[i])[1]
@@ -166,7 +166,7 @@ def at_other_sizes(
             return None
 
     for i, known in enumerate(all_sizes.known_sizes(lowered, point, claims, limits)):
-        yield partial(all_sizes.beyond, known=known, elsewhere=partial(elsewhere, i))
+        yield partial(all_sizes.for_other_sizes, known=known, second_verdict=partial(second_verdict, i))
 
 
 def verdict_on(
