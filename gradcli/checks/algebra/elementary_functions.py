@@ -113,14 +113,20 @@ def log(form: Form) -> Form:
 
 
 def _log_factor(factor: Form) -> Form:
-    tower, index = factor.tower, single_generator(factor)
-    if index is not None:
-        one = tower.generators[index]
-        if one.kind == "exp" and index not in tower.complex:
-            return one.args[0].__mul__(one.unit)
-        if one.kind in POWERS:
-            return log(one.args[0]).__mul__(one.unit)
-    return tower.gen(tower.index(Generator("log", [factor])))
+    one = generator_of_power(factor)
+    if one is None:
+        return generator("log", factor)
+    return (one.args[0] if one.kind == "exp" else log(one.args[0])).__mul__(one.unit)
+
+
+def generator_of_power(factor: Form) -> Generator | None:
+    """The generator that a factor is, if a power of its argument or of e: that gives its logarithm and its roots."""
+    tower, num = factor.tower, factor.num
+    if not factor.den.is_one() or len(num) != 1 or num.total_degree() != 1 or leading(num) != 1:
+        return None
+    index = next(i for i, n in enumerate(num.degrees()) if n)
+    one = tower.generators[index]
+    return one if one.kind in ("exp", *POWERS) and index not in tower.complex else None
 
 
 def power(form: Form, exponent: fmpq) -> Form:
@@ -139,13 +145,12 @@ def power(form: Form, exponent: fmpq) -> Form:
 def _root(factor: Form, exponent: fmpq) -> Form:
     if exponent.q == 1:
         return factor ** int(exponent.p)
-    tower, index = factor.tower, single_generator(factor)
-    if index is not None:
-        one = tower.generators[index]
-        if one.kind == "exp" and index not in tower.complex:
-            return exp(one.args[0] * (one.unit * exponent))
-        if one.kind in POWERS:
-            return power(one.args[0], exponent * one.unit)
+    one = generator_of_power(factor)
+    if one is not None and one.kind == "exp":
+        return exp(one.args[0] * (one.unit * exponent))
+    if one is not None:
+        return power(one.args[0], exponent * one.unit)
+    tower = factor.tower
     whole = exponent.p // exponent.q
     rest = exponent - whole
     if exponent.q > MOST_DEGREE:
@@ -157,14 +162,6 @@ def _root(factor: Form, exponent: fmpq) -> Form:
     if unit.q <= MOST_FINER:
         tower.relations.setdefault(index, (int(unit.q), factor ** int(unit.p)))
     return factor ** int(whole) * tower.gen(index, times)
-
-
-def single_generator(form: Form) -> int | None:
-    """The generator that a form is, where it is one."""
-    num = form.num
-    if not form.den.is_one() or len(num) != 1 or num.total_degree() != 1 or leading(num) != 1:
-        return None
-    return next(i for i, n in enumerate(num.degrees()) if n)
 
 
 def general_power(base: Form, exponent: Form) -> Form:
