@@ -48,7 +48,6 @@ UNEXPLAINED = 8.0  # times the rounding: smaller steps see another slope
 CLEAR = 3.0  # times its error and the slack: by so much a step that contradicts a claim differs from it
 DECADES = 100.0  # ratio of the steps that contradict a claim, at least
 UNEVEN = 16.0  # by so much gaps between steps shrink at least, where f is smooth; ORDER in the end
-ELSEWHERE = 0.1  # of the way to the best step: coarse steps so near to each other agree on another slope
 
 
 class Estimate(NamedTuple):
@@ -396,12 +395,11 @@ def contradicts(one: Differences, claimed: float) -> bool:
 
 
 def doubt(one: Differences) -> float:
-    """How far off the best step may be should steps agree by chance, or on a chord; without bound beside a kink.
+    """How far off the best step may be should steps agree by chance; without bound beside a kink.
 
     There the slopes on both sides differ by as much at the best step as at the one before, where those of a smooth
     function come closer. A part of f that is rounded to a few digits stands still on fine steps, which then agree
-    perfectly, on the slope of the rest: so what counts is how far coarser steps are that agree on another slope, how
-    little the gaps between them shrank, and how far all the next finer ones are to one side.
+    perfectly, on the slope of the rest: so what counts is how little the gaps between coarser steps shrank.
     """
     h, values, slope = one.steps, one.values, one.slopes
     best = int(np.argmin(np.abs(slope - one.estimate.value)))
@@ -409,13 +407,8 @@ def doubt(one: Differences) -> float:
     floor = 16.0 * EPSILON * float(np.abs(values[best]).max()) / float(h[best])
     if best > 0 and bend[best] > max(0.6 * float(bend[best - 1]), 8.0 * one.estimate.bound, floor):
         return float("inf")
-    gaps = np.abs(np.diff(slope))
-    apart, coarse = np.abs(slope - slope[best])[1:], max(best - 1, 0)
-    elsewhere = apart[:coarse][gaps[:coarse] < ELSEWHERE * apart[:coarse]]
-    uneven = gaps[1:best][gaps[1:best] > gaps[:coarse] / UNEVEN]
-    finer = (slope - slope[best])[best + 1 : best + 4]
-    aside = np.abs(finer) if finer.size == 3 and abs(np.sign(finer).sum()) == 3 else finer[:0]
-    return 2.0 * max(float(some.max(initial=0.0)) for some in (elsewhere, uneven, aside))
+    gaps = np.abs(np.diff(slope))[:best]
+    return 2.0 * float(gaps[1:][gaps[1:] > gaps[:-1] / UNEVEN].max(initial=0.0))
 
 
 def decades(one: Differences, claimed: float, slack: float) -> float:
