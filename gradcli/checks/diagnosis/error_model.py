@@ -473,7 +473,7 @@ def likeliest(made: Derivation, sides: Sides, values: Mapping[Node, Floats]) -> 
         places = dict.fromkeys((one.slip.name, one.part.node) for one in rest if one.part.node is not node)
         causes = [one.slip.name for one in rest if one.part.node is node and one.slip.name != name]
         if first.slip.cost <= found[0].slip.cost + MARGIN:
-            first = first._replace(places=tuple(places)[: MOST_PLACES - 1], cause=causes[0] if causes else None)
+            first = first._replace(places=tuple(places)[: MOST_PLACES - 1], cause=causes[-1] if causes else None)
             kept.setdefault((name, node), first)
     return list(kept.values())[:MOST]
 
