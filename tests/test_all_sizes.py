@@ -475,6 +475,64 @@ def test_formulas_of_random_gradients_are_proved_and_others_are_not(seed: int) -
     assert tried > 20 and proved >= 0.85 * tried  # the rest is too long, or its text has a prime that is no size
 
 
+VECTORS = (
+    [
+        "x",
+        "y",
+        "sort(x)",
+        "x[::-1]",
+        "x[[1, 0, 2, 4, 3]]",
+        "x[[0, 0, 2, 2, 4]]",
+        "cumsum(x)",
+        "y[argsort(x)]",
+        "A[:, 1]",
+    ]
+    + ["concatenate([x[1:], x[:1]])", "x[argsort(argsort(y))]", "A.T[0]", "diag(A)", "A@x", "pad(x[1:], (1, 0))"]
+    + ["pad(x[1:-1], (1, 1))", "A[arange(5), [1, 0, 3, 3, 2]]", "reshape(A, 25)[::6]", "reshape(A, 25)[3:8]", "x[L]"]
+    + ["sum(A[:, 1:], axis=1)", "max(A, axis=1)", "where(x > y, x, y**2)", "relu(x)", "roll(x, 1)", "cumsum(y)[::-1]"]
+    + ["take_along_axis(A, L[:, None], axis=1)[:, 0]", "log_softmax(A)[arange(5), L]", "sort(A, axis=0)[0]", "exp(x)"]
+)
+REDUCED = ["sum({}**2)", "{}@y", "max({})", "norm({})", "logsumexp({})", "{}[0]*{}[-1]", "sum({}[1:]*{}[:-1])"]
+REDUCED += ["sum({}[::2]**2)", "sum(sort({})[:2])", "sum(cumsum({})*y)", "sum(concatenate([{}[1:], {}[:1]])*y)"]
+EXCHANGED = [("[1:]", "[:-1]"), ("[:-1]", "[1:]"), ("[::-1]", ""), ("sort(", "("), ("argsort(x)", "argsort(y)")]
+EXCHANGED += [("x", "y"), ("y", "x"), ("axis=1", "axis=0"), ("cumsum(", "("), ("max(", "min("), ("(1, 0)", "(0, 1)")]
+EXCHANGED += [("[::2]", "[1::2]"), ("[:2]", "[1:3]"), ("::6", "::5"), ("3:8", "4:9"), ("[L]", "[[0, 1, 2, 3, 4]]")]
+
+
+def random_loss(random: Random) -> str:
+    one, other = random.choice(VECTORS), random.choice(VECTORS)
+    vector = f"({one} {random.choice('+-*')} {other})"
+    return random.choice(REDUCED).replace("{}", vector)
+
+
+@pytest.mark.parametrize("seed", [0, *[pytest.param(seed, marks=pytest.mark.deep) for seed in range(1, 6)]])
+def test_wrong_gradients_of_parts_of_arrays_are_not_proved(seed: int) -> None:
+    """The gradient of one loss as a claim about another, with a slice, an order or a label exchanged."""
+    random, generator = Random(seed), np.random.default_rng(seed)
+    proved = 0
+    for _ in range(40):
+        one = random_loss(random)
+        old, new = random.choice([("", ""), *[pair for pair in EXCHANGED if pair[0] in one]])
+        start = random.choice([at for at in range(len(one)) if one.startswith(old, at)])
+        other = one[:start] + new + one[start + len(old) :]
+        shapes = {"A": (5, 5), "x": (5,), "y": (5,)}
+        points = [{name: generator.normal(size=shape) for name, shape in shapes.items()} for _ in range(3)]
+        text = f"A[5, 5] in real; x[5] in real; y[5] in real\nL = [1, 0, 3, 2, 2]\nstack([{one}, {other}])"
+        try:
+            lowered = lower(parse(Source(text)), at={name: value.tolist() for name, value in points[0].items()})
+        except GradcliError:  # an exchange that is no script
+            continue
+        ours, theirs = (side.args[0] for side in lowered.program.outputs[0].args)
+        leaf = lowered.program.leaves[random.choice("xA")].node
+        (right,), (claim,) = grad(ours, [leaf]), grad(theirs, [leaf])
+        with contextlib.suppress(NoFormula), building(claim.builder, reachable([claim, ours])):
+            if equal_as_formulas(ours, leaf, claim) is not None:
+                proved += 1
+                for at in points:
+                    assert np.allclose(*evaluate([right, claim], {**at, "L": [1, 0, 3, 2, 2]})), (one, other)
+    assert proved > 8
+
+
 LAYER_NORM = """def norm(x, g):
     d = x - mean(x, axis=1, keepdims=True)
     return d/sqrt(mean(d**2, axis=1, keepdims=True) + 0.00001)*g

@@ -54,7 +54,7 @@ TABLE = [
     ("b @ X.T @ D @ X @ c", "X", "outer(D.T @ (X @ b), c) + outer(D @ (X @ c), b)", "PROVED"),
     ("(X@b+c) @ D @ (X@b+c)", "X", "outer((D + D.T) @ (X @ b + c), b)", "PROVED"),
     ("x @ B @ x", "x", "(B + B.T) @ x", "PROVED"),
-    ("x @ A @ x + b @ x", "x", "b + A.T @ x + A @ x", "PROVED"),
+    ("x @ A @ x + b @ x", "x", "b + (A + A.T) @ x", "PROVED"),
     ("(x-s) @ W @ (x-s)", "x", "(W + W.T) @ (x - s)", "PROVED"),
     ("(x-s) @ W @ (x-s)", "s", "-(W + W.T) @ (x - s)", "PROVED"),
     ("(x - A@s) @ W @ (x - A@s)", "s", "-A.T @ ((W + W.T) @ (x - A @ s))", "PROVED"),
@@ -158,7 +158,7 @@ TABLE = [
         "exp(-(m - x) @ inv(S) @ (m - x)/2)*(outer(inv(S).T @ (m - x), inv(S) @ (m - x))/2 - pi*inv(2*pi*S).T)/sqrt(det(2*pi*S))",
         "PROVED",
     ),
-    ("trace(A@S@A.T) + m@A.T@A@m", "A", "2*outer(A @ m, m) + A @ S + A @ S.T", "PROVED"),
+    ("trace(A@S@A.T) + m@A.T@A@m", "A", "2*outer(A @ m, m) + A @ (S + S.T)", "PROVED"),
     (
         "log(rho*exp(-(x-m)@inv(S)@(x-m)/2)/sqrt(det(2*pi*S)) + (1-rho)*exp(-(x-n)@inv(T)@(x-n)/2)/sqrt(det(2*pi*T)))",
         "rho",
@@ -185,7 +185,7 @@ TABLE = [
     ("log(det(inv(X)))", "X", "-inv(X).T", "PROVED"),
     ("c @ x", "x", "c", "PROVED"),
     ("trace(A@X)", "X", "A.T", "PROVED"),
-    ("x.T@A@x + c*sin(y).T@x", "x", "c*sin(y) + A.T @ x + A @ x", "PROVED"),
+    ("x.T@A@x + c*sin(y).T@x", "x", "c*sin(y) + (A + A.T) @ x", "PROVED"),
     ("norm(A@X@B - C)**2", "X", "2*A.T @ (A @ X @ B - C) @ B.T", "PROVED"),
     ("norm(A@x - y)**2 + c*norm(x, 1)", "x", "c*sign(x) + 2*A.T @ (A @ x - y)", "PROVED"),
     # machine learning
@@ -215,6 +215,11 @@ TABLE = [
     ("sum(A[1:, :-1]**2)", "A", "2*pad(A[1:, :-1], ((1, 0), (0, 1)))", "PROVED"),
     ("sum(cumsum(x)[:-1]**2)", "x", "2*cumsum(pad(cumsum(x)[-2::-1], (1, 0)))[::-1]", "PROVED"),
     ("sum(concatenate([x, y])**3)", "x", "3*x**2", "PROVED"),
+    ("sum(sort(x)*w)", "w", "sort(x)", "PROVED"),
+    ("sum(sort(x)*w)", "x", "eye(n)[argsort(x)].T @ w", "PROVED"),
+    ("sum(E[labels]**2)", "E", "2*eye(m)[labels].T @ E[labels]", "PROVED"),
+    ("sum(x[[0, 0, 1]]**3)", "x", "3*eye(n)[[0, 0, 1]].T @ x[[0, 0, 1]]**2", "PROVED"),
+    ("sum((A*B)**2)", "A", "2*B**2*A", "PROVED"),
     # losses of classifiers and of regressions
     ("cross_entropy(Z, labels)", "Z", "(softmax(Z) - eye(n)[labels])/m", "PROVED"),
     ("cross_entropy(X@W+b, labels)", "W", "1/m*X.T @ (softmax(X @ W + b) - eye(k)[labels])", "PROVED"),

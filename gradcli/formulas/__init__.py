@@ -25,12 +25,13 @@ from gradcli.formulas.index_terms import (
     key,
     leaves_in,
     merged,
+    multiplied,
     over_all,
     single,
 )
 from gradcli.formulas.matrix_rules import split_products
 from gradcli.formulas.matrix_text import Writer
-from gradcli.formulas.normal_form import multiplied, same_form
+from gradcli.formulas.normal_form import same_form
 from gradcli.formulas.recognition import shortened
 
 if TYPE_CHECKING:

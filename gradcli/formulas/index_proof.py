@@ -21,7 +21,7 @@ from math import lcm
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradcli.formulas.index_positions import Index, affine, difference, parts_of_position, span
-from gradcli.formulas.index_reading import Reader, is_diagonal, listed_places, refused
+from gradcli.formulas.index_reading import Reader, equal_places, is_diagonal, listed_places, refused
 from gradcli.formulas.index_terms import (
     EIGENVECTORS,
     ONE,
@@ -36,9 +36,11 @@ from gradcli.formulas.index_terms import (
     Term,
     Whole,
     add,
+    bases_in,
     free,
     key,
     merged,
+    multiplied,
     number,
     over,
     over_all,
@@ -56,7 +58,6 @@ from gradcli.formulas.normal_form import (
     exponential,
     function,
     lanes_of,
-    multiplied,
     square,
     vanishes,
 )
@@ -64,11 +65,11 @@ from gradcli.graph.builder import building
 from gradcli.graph.node import CONSTANT, DATA, LEAF, reachable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from gradcli.formulas.index_positions import Position
     from gradcli.formulas.index_reading import At, Rule
-    from gradcli.formulas.index_terms import Factor, Sum
+    from gradcli.formulas.index_terms import Sum
     from gradcli.graph.node import Node
 
 MOST_PARTS = 40  # in which a claim about an array is proved
@@ -162,18 +163,18 @@ def identity(output: Node, target: Node | None, right: Node, symbols: Mapping[in
     with building(right.builder, reachable([output, right])):
         axes = tuple([0 if n == 1 else names.index(n) for n in right.shape])
         left = expanded(reader.entry(output, axes if target is None else ()), names)
-        other = expanded(turned(expanded(reader.entry(right, axes), names), names), names)
+        other = written_out(reader.entry(right, axes), names)
         text = names.in_symbols(f"{key(left)} == {key(other)} for {', '.join(names.axes.values())}")
         if target is not None:
             left = Derivation(leaf, axes, names).of(left)
-        left = expanded(turned(left, names), names)
+        left = written_out(left, names)
     return Identity(text, add(left, scaled(other, -1)), names, reader.ties)
 
 
 def parts_at_deltas(found: Sum, index: Index, names: Names) -> list[dict[Index, Position]]:
     """An axis cut where deltas begin and end, as changes of its index; nothing where it is not to be cut."""
     ends, period = {0, index.size}, 1
-    for delta in deltas_in(found):
+    for delta in [base for base in bases_in(found) if isinstance(base, Delta)]:
         own = parts_of_position(difference(*delta))
         others = [part for part in own.parts if part[0] != index]
         if len(others) == len(own.parts) or abs(dict(own.parts)[index]) != 1:
@@ -189,15 +190,6 @@ def parts_at_deltas(found: Sum, index: Index, names: Names) -> list[dict[Index, 
             count = len(range(start, high, period))
             parts.append({index: start if count == 1 else affine(start, ((names.index(count), period),))})
     return parts if len(parts) > 1 else []
-
-
-def deltas_in(found: Sum) -> Iterator[Delta]:
-    for term in found:
-        for base, _ in term.factors:
-            if isinstance(base, Delta):
-                yield base
-            for part in parts_of(base):
-                yield from deltas_in(part)
 
 
 def may_divide_by_zero(found: Sum) -> bool:
@@ -218,8 +210,12 @@ def is_branch(base: Any) -> bool:
 
 
 def has_branches(found: Sum) -> bool:
-    bases = [base for term in found for base, _ in term.factors]
-    return any(is_branch(base) or any(map(has_branches, parts_of(base))) for base in bases)
+    return any(map(is_branch, bases_in(found)))
+
+
+def written_out(found: Sum, names: Names) -> Sum:
+    """A sum that is multiplied out, with triangles read along columns wherever that is possible."""
+    return expanded(turned(expanded(found, names), names), names)
 
 
 def turned(found: Sum, names: Names) -> Sum:
@@ -553,7 +549,7 @@ ENTIRE = frozenset(["exp", "sin", "cos", "sinh", "cosh", "tanh", "sigmoid", "sof
 
 PLAIN = frozenset(
     ["name", "add", "sub", "neg", "mul", "div", "power", "pow", "sqrt", "rsqrt", "square", "matmul"]
-    + ["permute", "broadcast", "data", "reshape", "unslice", "concat"]
+    + ["permute", "broadcast", "data", "reshape", "unslice", "concat", "take_static", "put_static"]
 )
 MOVED = frozenset(["cast", "reshape", "broadcast", "permute", "slice", "unslice", "take_static"])  # truths stay 1 or 0
 REFUSED = frozenset(["detach", "frechet"])
@@ -574,7 +570,6 @@ OWN: dict[str, Callable[[SymbolicReader, Node, At], Rule]] = {
     "sum": SymbolicReader._sum,
     "step": SymbolicReader._step,
     **dict.fromkeys(("take_along", "put_along"), SymbolicReader._along),
-    **dict.fromkeys(("take_static", "put_static"), SymbolicReader._picked),
     **dict.fromkeys(("less", "less_equal", "greater", "greater_equal"), SymbolicReader._comparison),
     **dict.fromkeys(("and", "or", "not"), SymbolicReader._connective),
     **dict.fromkeys(("max", "min"), SymbolicReader._extreme),
@@ -615,14 +610,10 @@ class Derivation:
     def _leaf(self, base: Leaf) -> Sum:
         if base.name != self.leaf:
             return ZERO
-        factors: list[Factor] = []
-        for own, other in zip(base.at, self.at, strict=True):
-            gap = difference(own, other)
-            if not isinstance(gap, int):
-                factors.append((Delta(own, other), Fraction(1)))
-            elif gap:
-                return ZERO
-        return (Term(Fraction(1), tuple(factors), ()),)
+        found = ONE
+        for pair in zip(base.at, self.at, strict=True):
+            found = times(found, equal_places(*pair), entries=False)
+        return found
 
     def _call(self, base: Call) -> Sum:
         inner = [self.of(arg) for arg in base.args]

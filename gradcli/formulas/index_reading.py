@@ -214,15 +214,8 @@ class Reader:
         name = node.primitive.name
         if name in ("equal", "not_equal") and not (one and other):
             inner = one or other
-            mask = value_of(inner)
-            if mask == 0:
-                return ONE if name == "equal" else ZERO
-            truth = mask is None and _is_truth(inner)
-            return (
-                (inner if truth else ONE)
-                if name == "not_equal"
-                else (single(Call("not", (), (inner,))) if truth else ZERO)
-            )
+            differs = inner if not inner or _is_truth(inner) else ONE
+            return differs if name == "not_equal" else negated(differs)
         if name == "greater" and not other and (inside := _inside_of(one, "relu")) is not None:
             one = inside
         return single(Call(name, (), (one, other)))
@@ -232,21 +225,15 @@ class Reader:
         args = []
         for arg in node.args:
             args.append((yield arg, at))
-        values = [value_of(arg) for arg in args]
         if name == "not":
-            if values[0] is not None:
-                return ZERO if values[0] else ONE
-            return single(Call("not", (), (args[0],)))
-        deciding = 0 if name == "and" else 1  # the value that decides alone
-        for value in values:
-            if value is not None and bool(value) == bool(deciding):
-                return number(deciding)
-        rest = [arg for arg, value in zip(args, values, strict=True) if value is None]
-        opposite = {key(single(Call("not", (), (arg,)))) for arg in rest}
-        if any(key(arg) in opposite for arg in rest):
-            return number(deciding)  # a condition and its opposite
+            return negated(args[0])
+        deciding = number(0 if name == "and" else 1)  # the value that decides alone
+        rest = [arg for arg in args if value_of(arg) is None]
+        opposite = {key(negated(arg)) for arg in rest}
+        if deciding in args or any(key(arg) in opposite for arg in rest):  # a condition and its opposite
+            return deciding
         if len(rest) < 2:
-            return rest[0] if rest else number(1 - deciding)
+            return rest[0] if rest else negated(deciding)
         return single(Call(name, (), tuple(rest)))
 
     def _where(self, node: Node, at: At) -> Rule:
@@ -419,6 +406,12 @@ class Reader:
         return times(rest, single(Whole("expm", (), ((own, (yield x, own)),), at)))
 
 
+def negated(truth: Sum) -> Sum:
+    """The opposite of a truth value."""
+    value = value_of(truth)
+    return single(Call("not", (), (truth,))) if value is None else ZERO if value else ONE
+
+
 def _condition_of(found: Sum) -> Sum:
     """The condition outside of which a sum is 0: that of a `where`, or a truth value itself."""
     base = found[0].factors[0][0] if len(found) == 1 and len(found[0].factors) == 1 else None
@@ -534,7 +527,7 @@ RULES: dict[str, Callable[[Reader, Node, At], Rule]] = {
     "slice": Reader._slice,
     "unslice": Reader._unslice,
     "concat": Reader._concat,
-    **dict.fromkeys(("take_along", "put_along"), Reader._picked),
+    **dict.fromkeys(("take_along", "put_along", "take_static", "put_static"), Reader._picked),
     "max": Reader._whole,
     "min": Reader._whole,
     EIGENVECTORS: Reader._whole,

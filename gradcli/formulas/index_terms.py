@@ -422,6 +422,29 @@ def content(found: Sum) -> tuple[Term, Sum]:
     return Term(factor, tuple(common), ()), tuple(rest)
 
 
+def multiplied(one: Sum, other: Sum, names: Names) -> Sum:
+    """The product of two sums, term by term."""
+    made = []
+    for x in one:
+        for y in names.put(other, {}):
+            made.append(merged(x.coefficient * y.coefficient, (*x.factors, *y.factors), (*x.bound, *y.bound)))
+    return tuple(made)
+
+
+def denominators(found: Sum) -> list[Factor]:
+    """The lowest negative powers of what a sum divides by.
+
+    A denominator that reads a bound index belongs to the terms of that sum alone.
+    """
+    below: dict[str, Factor] = {}
+    for term in found:
+        for base, exponent in term.factors:
+            if exponent < 0 and set(free_of(base)).isdisjoint(term.bound):
+                own = base_key(base, {})
+                below[own] = min(below.get(own, (base, exponent)), (base, exponent), key=lambda one: one[1])
+    return list(below.values())
+
+
 def power(found: Sum, exponent: Fraction | int) -> Sum:
     """A power of a sum; equal to it wherever both are defined."""
     exponent = Fraction(exponent)
@@ -592,11 +615,15 @@ def parts_of(base: Any) -> Iterator[Sum]:
         yield base.inside
 
 
-def leaves_in(found: Sum) -> Iterator[str]:
-    """The names of the inputs that a sum reads."""
+def bases_in(found: Sum) -> Iterator[Any]:
+    """The bases of a sum, those inside functions and brackets too."""
     for term in found:
         for base, _ in term.factors:
-            if isinstance(base, Leaf):
-                yield base.name
+            yield base
             for part in parts_of(base):
-                yield from leaves_in(part)
+                yield from bases_in(part)
+
+
+def leaves_in(found: Sum) -> set[str]:
+    """The names of the inputs that a sum reads."""
+    return {base.name for base in bases_in(found) if isinstance(base, Leaf)}

@@ -24,6 +24,7 @@ from gradcli.formulas.index_terms import (
     number,
     power,
     single,
+    solved,
     times,
 )
 
@@ -164,15 +165,7 @@ def _cancelled(term: Term, names: Names) -> Sum:
                 at = (end, inner) if turned else (inner, end)
                 if key(names.put(arg, dict(zip(own, at, strict=True)))) == key(single(matrix)):
                     bound = tuple([i for i in term.bound if i != inner])
-                    return _joined(Term(term.coefficient, tuple(rest), bound), outer, end, names)
+                    unit = Term(term.coefficient, (*rest, (Delta(outer, end), Fraction(1))), bound)
+                    one = solved(unit, len(unit.factors) - 1, names)
+                    return add(*[_cancelled(part, names) for part in ((unit,) if one is None else one)])
     return (term,)
-
-
-def _joined(term: Term, one: Any, other: Any, names: Names) -> Sum:
-    """A term times delta[one, other]."""
-    for kept, gone in ((one, other), (other, one)):
-        if gone in term.bound:
-            bound = tuple([i for i in term.bound if i != gone])
-            (made,) = names.put((term._replace(bound=()),), {gone: kept})
-            return _cancelled(made._replace(bound=bound), names)
-    return _cancelled(merged(term.coefficient, (*term.factors, (Delta(one, other), Fraction(1))), term.bound), names)

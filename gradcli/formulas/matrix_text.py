@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from fractions import Fraction
-from itertools import permutations
+from itertools import combinations, permutations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradcli.formulas.index_positions import Index, affine, difference, indices_in, parts_of_position, span
@@ -22,11 +23,12 @@ from gradcli.formulas.index_terms import (
     Term,
     Whole,
     add,
-    base_key,
     content,
+    denominators,
     free_of,
     free_of_term,
     merged,
+    multiplied,
     single,
     term_key,
 )
@@ -43,7 +45,7 @@ if TYPE_CHECKING:
 
     Axes = tuple[Index, ...]
 
-OR, AND, NOT, COMPARED, SUM, PRODUCT, SIGN, POWER, ATOM = range(-3, 6)
+OR, AND, NOT, COMPARED, SUM, PRODUCT, FACTORS, SIGN, POWER, ATOM = range(-3, 7)  # x/y, A @ x or -x; x*y; (-x)
 SIGNS = {"less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "==", "not_equal": "!="}
 FOR_FRACTION = 2  # characters that a line of a fraction counts as, beside its own
 LONGER = 2  # characters that brackets may cost
@@ -97,63 +99,11 @@ def common_factor(found: Sum) -> Term | None:
     return Term(common.coefficient, (*common.factors, (Group(left), Fraction(1))), ())
 
 
-def _opened(term: Term) -> Sum | None:
-    """The terms of a product with one bracket, multiplied out."""
-    groups = [base for base, exponent in term.factors if isinstance(base, Group) and exponent == 1]
-    if len(groups) != 1 or term.bound or any(inner.bound for inner in groups[0].inside):
-        return None
-    rest = [factor for factor in term.factors if factor[0] is not groups[0]]
-    return add(
-        *[(merged(term.coefficient * inner.coefficient, (*rest, *inner.factors)),) for inner in groups[0].inside]
-    )
-
-
 def _counted(term: Term) -> int:
     """How many entries a sum has that a term may show as a mean."""
     shown = len(term.bound) == 1 and all(term.bound[0] in free_of(base) for base, _ in term.factors)
     shown = shown and (len(term.factors) == 1 or len(free_of_term(term)) == 0)
     return term.bound[0].size if shown else 1
-
-
-def _over_one_denominator(found: Sum) -> Term | None:
-    """1/u - x/u**2 as (u - x)/u**2."""
-    below: dict[str, Factor] = {}
-    for term in found:
-        for base, exponent in term.factors:
-            own = base_key(base, {})
-            if exponent < 0 and not set(free_of(base)) & set(term.bound):
-                known = below.get(own)
-                below[own] = (base, min(exponent, known[1]) if known is not None else exponent)
-    if not below:
-        return None
-    above: Sum = ()
-    for term in found:
-        if term.bound:
-            return None
-        inverse = [(base, -exponent) for base, exponent in below.values()]
-        product: Sum = (Term(Fraction(1), (), ()),)
-        raised = merged(term.coefficient, (*term.factors, *inverse))
-        for base, exponent in raised.factors:
-            opened = isinstance(base, Group) and exponent == 1 and not any(one.bound for one in base.inside)
-            inner = base.inside if opened else single(base, exponent)
-            product = tuple(
-                [
-                    merged(x.coefficient * y.coefficient, (*x.factors, *y.factors))
-                    for x in product
-                    for y in inner
-                    if not y.bound
-                ]
-            )
-            if not product or len(product) > MOST_TERMS:
-                return None
-        above = add(above, tuple([one._replace(coefficient=one.coefficient * raised.coefficient) for one in product]))
-    if not above:
-        return None
-    if len(above) == 1:
-        one = above[0]
-        return merged(one.coefficient, (*one.factors, *below.values()))
-    common, left = content(above)
-    return merged(common.coefficient, (*common.factors, (Group(left), Fraction(1)), *below.values()))
 
 
 class Writer:
@@ -189,9 +139,10 @@ class Writer:
             raise NoFormula("it is too long to be read")
         if not found:
             return Text(f"zeros({self.shape(axes)})", ATOM, axes) if axes and exact else Text("0", ATOM)
-        ordered = sorted(found, key=lambda term: (term.coefficient < 0, _is_transposed(term, axes)))
+        terms = self._paired(found) if len(found) > 2 else found
+        ordered = sorted(terms, key=lambda term: (term.coefficient < 0, _is_transposed(term, axes)))
         text = self._factored(ordered, axes) or self._joined(ordered, axes)
-        opened = _opened(found[0]) if len(found) == 1 else None
+        opened = self._opened(found[0]) if len(found) == 1 else None
         if opened is not None:  # u*(1/u - x/u**2) as (u - x)/u**2
             other = self._factored(opened, axes)
             text = other if other is not None and _cost(other) < _cost(text) else text
@@ -233,7 +184,7 @@ class Writer:
         if len(found) < 2:
             return None
         texts = []
-        for way in (_over_one_denominator, common_factor, self._common_matrix):
+        for way in (self._over_one_denominator, common_factor, self._common_matrix):
             term = way(tuple(found))
             if term is None:
                 continue
@@ -251,6 +202,44 @@ class Writer:
         best = min(texts, key=lambda text: len(text.text))
         spread = best.text.count(COLUMN) - plain.text.count(COLUMN)
         return best if len(best.text) + max(spread, 0) * FOR_COLUMN <= len(plain.text) + LONGER else plain
+
+    def _opened(self, term: Term) -> Sum | None:
+        """The terms of a product with one bracket, multiplied out."""
+        groups = [base for base, exponent in term.factors if isinstance(base, Group) and exponent == 1]
+        if len(groups) != 1 or term.bound or any(inner.bound for inner in groups[0].inside):
+            return None
+        rest = tuple([factor for factor in term.factors if factor[0] is not groups[0]])
+        return add(multiplied((term._replace(factors=rest),), groups[0].inside, self.names))
+
+    def _over_one_denominator(self, found: Sum) -> Term | None:
+        """1/u - x/u**2 as (u - x)/u**2."""
+        below = denominators(found)
+        if not below or any(term.bound for term in found):
+            return None
+        above: Sum = ()
+        for term in found:
+            raised = merged(term.coefficient, (*term.factors, *[(base, -exponent) for base, exponent in below]))
+            product: Sum = (Term(raised.coefficient, (), ()),)
+            for base, exponent in raised.factors:
+                opens = isinstance(base, Group) and exponent == 1 and not any(one.bound for one in base.inside)
+                product = multiplied(product, base.inside if opens else single(base, exponent), self.names)
+                if len(product) > MOST_TERMS:
+                    return None
+            above = add(above, product)
+        if not above:
+            return None
+        if len(above) == 1:
+            return merged(above[0].coefficient, (*above[0].factors, *below))
+        common, left = content(above)
+        return merged(common.coefficient, (*common.factors, (Group(left), Fraction(1)), *below))
+
+    def _paired(self, found: Sum) -> Sum:
+        """b + A @ x + A.T @ x as b + (A + A.T) @ x."""
+        for pair in combinations(found, 2):
+            if all(term.bound for term in pair) and (both := self._common_matrix(pair)) is not None:
+                rest = [both if term is pair[0] else term for term in found if term is not pair[1]]
+                return self._paired(tuple(rest))
+        return found
 
     def _common_matrix(self, found: Sum) -> Term | None:
         """A @ x + A.T @ x as (A + A.T) @ x: all terms but for one factor of each, under the sum over one index."""
@@ -292,17 +281,13 @@ class Writer:
         turned = [bound[i:] + bound[:i] for i in range(len(bound))]
         orders = permutations(bound) if len(bound) < 4 else [*turned, *(one[::-1] for one in turned)]
         factors = sorted(term.factors, key=_place_in_products)
-        best: Text | None = None
+        texts = []
         for order in orders:
-            try:
-                text = self._product(term.coefficient, self._contracted(factors, order), axes)
-            except NoFormula:
-                continue
-            if best is None or len(text.text) < len(best.text):
-                best = text
-        if best is None:
+            with suppress(NoFormula):
+                texts.append(self._product(term.coefficient, self._contracted(factors, order), axes))
+        if not texts:
             raise NoFormula("it is a product over more than two axes")
-        return best
+        return min(texts, key=lambda text: len(text.text))
 
     def _bordered(self, term: Term, axes: Axes) -> Term:
         """A term that is 0 outside part of its axes, with that part in a border of zeros."""
@@ -342,48 +327,41 @@ class Writer:
             groups.setdefault(indices, []).append(Array(indices, ((base, exponent),)))
         left = list(order)
         while left:
-            self._contract(groups, left.pop(0), left)
+            made = self._contract(groups, left.pop(0), left)
+            groups.setdefault(made.indices, []).append(made)
         return groups
 
-    def _contract(self, groups: dict[frozenset[Index], list[Array]], index: Index, left: list[Index]) -> None:
+    def _contract(self, groups: dict[frozenset[Index], list[Array]], index: Index, left: list[Index]) -> Array:
+        """The array that takes the place of those that are summed over an index."""
         vector = groups.pop(frozenset([index]), [])
         around = [indices for indices in groups if index in indices]
         if not around:
-            groups.setdefault(frozenset(), []).append(self._total(vector, index))
-            return
-        if len(around) == 1:
-            matrix = groups.pop(around[0])
-            (other,) = around[0] - {index}
-            alone = other in left and not any(other in indices for indices in groups)
-            if not vector and alone:  # the sum of all entries
-                left.remove(other)
-                text = self._entries(matrix, (other, index))
-                total = self._trace(matrix, other, index)
-                if total is None or total.text.count(".T") >= text.text.count(".T"):
-                    total = Text(f"sum({text.text})", ATOM)
-                both = Array(frozenset(), written=total, size=index.size * other.size)
-                groups.setdefault(frozenset(), []).append(both)
-                return
-            if vector:
-                made = Array(frozenset([other]), chain=_links(matrix, other, index), end=tuple(vector))
-                if len(vector) == 1 and vector[0].chain:  # A @ (B @ x)
-                    made = made._replace(chain=(*made.chain, *vector[0].chain), end=vector[0].end)
-            else:
-                rows, columns = self._entries(matrix, (other, index)), self._entries(matrix, (index, other))
-                short = len(columns.text) < len(rows.text)
-                written = Text(f"sum({columns.text}, axis=0)" if short else f"sum({rows.text}, axis=-1)", ATOM)
-                made = Array(frozenset([other]), written=written, size=index.size)
-            groups.setdefault(frozenset([other]), []).append(made)
-            return
+            return self._total(vector, index)
         if len(around) > 2:
             raise NoFormula("it multiplies three arrays over one index")
-        first, last = sorted(around, key=lambda indices: min((i.number for i in indices - {index}), default=0))
-        (row,), (column,) = first - {index}, last - {index}
-        left_part = [*groups.pop(first), *vector]
-        right_part = groups.pop(last)
-        links = (*_links(left_part, row, index), *_links(right_part, index, column))
-        together = frozenset([row, column])
-        groups.setdefault(together, []).append(Array(together, chain=links))
+        if len(around) == 2:
+            first, last = sorted(around, key=lambda indices: min((i.number for i in indices - {index}), default=0))
+            (row,), (column,) = first - {index}, last - {index}
+            links = _links([*groups.pop(first), *vector], row, index)
+            return Array(frozenset([row, column]), chain=(*links, *_links(groups.pop(last), index, column)))
+        matrix = groups.pop(around[0])
+        (other,) = around[0] - {index}
+        if vector:
+            chain, end = _links(matrix, other, index), tuple(vector)
+            if len(vector) == 1 and vector[0].chain:  # A @ (B @ x)
+                chain, end = (*chain, *vector[0].chain), vector[0].end
+            return Array(frozenset([other]), chain=chain, end=end)
+        rows = self._entries(matrix, (other, index))
+        if other in left and not any(other in indices for indices in groups):  # the sum of all entries
+            left.remove(other)
+            total = self._trace(matrix, other, index)
+            if total is None or total.text.count(".T") >= rows.text.count(".T"):
+                total = Text(f"sum({rows.text})", ATOM)
+            return Array(frozenset(), written=total, size=index.size * other.size)
+        columns = self._entries(matrix, (index, other))
+        short = len(columns.text) < len(rows.text)
+        written = Text(f"sum({columns.text}, axis=0)" if short else f"sum({rows.text}, axis=-1)", ATOM)
+        return Array(frozenset([other]), written=written, size=index.size)
 
     def _trace(self, matrices: Sequence[Array], row: Index, column: Index) -> Text | None:
         """The sum of all entries of A.T*B as trace(A @ B)."""
@@ -403,22 +381,15 @@ class Writer:
             if exponent == 1 and isinstance(base, (Leaf, Whole)) and base.at == (index, index):
                 diagonal = self._base(base, (index,))
                 return Array(frozenset(), written=Text(diagonal.text.replace("diag(", "trace(", 1), ATOM))
-        pair = list(vector)
-        if len(pair) == 1 and len(pair[0].factors) == 1 and pair[0].factors[0][1] == 1 and not pair[0].chain:
-            text = self._entries(pair, (index,))
-            return Array(frozenset(), written=Text(f"sum({text.text})", ATOM), size=index.size)
-        if len(pair) == 2 and all(self._is_plain(one) for one in pair):
-            pair.sort(key=lambda one: bool(one.chain))
-            first, last = pair
-            left = self._entries([first], (index,))
+        if len(vector) == 2 and all(map(self._is_plain, vector)):
+            first, last = sorted(vector, key=lambda one: bool(one.chain))
+            left = self._entries([first], (index,)).inside(POWER)
             if last.chain and not first.chain:
-                right = self._chain(last, (index,), flat=True)
+                right = self._chain(last, (index,), flat=True).text
             else:
-                right = self._entries([last], (index,))
-                right = Text(right.inside(POWER), ATOM)
-            return Array(frozenset(), written=Text(f"{left.inside(POWER)} @ {right.text}", PRODUCT))
-        text = self._entries(pair, (index,))
-        return Array(frozenset(), written=Text(f"sum({text.text})", ATOM), size=index.size)
+                right = self._entries([last], (index,)).inside(POWER)
+            return Array(frozenset(), written=Text(f"{left} @ {right}", PRODUCT))
+        return Array(frozenset(), written=Text(f"sum({self._entries(vector, (index,)).text})", ATOM), size=index.size)
 
     @staticmethod
     def _is_plain(one: Array) -> bool:
@@ -439,48 +410,29 @@ class Writer:
         array, below = self._outer(groups, axes)
         covers = tuple(i for i in axes if any(i in part.indices for part in rest))
         above = [self._written(one, ()) for one in tops]
-        chained = array is not None and len(rest) == 1 and bool(rest[0].chain) and len(above) + 1 > 0
+        chained = array is not None and len(rest) == 1 and bool(rest[0].chain)  # 2*A @ x is read as it is meant
         coefficient, sizes_above, sizes_below = self._counted_out(coefficient)
         decimal = self._as_decimal(coefficient)
         p, q = (decimal, "1") if decimal is not None else (str(coefficient.numerator), str(coefficient.denominator))
-        over = [text for text in (p, *sizes_above) if text != "1"]
+        front = "*".join([text for text in (p, *sizes_above) if text != "1"])
         under = [text for text in (q, *sizes_below) if text != "1"]
         dens = [self._written(one, ()) for one in bottoms] + below
-        front = "*".join(over)
         if under and (front or (chained and not dens)):
-            q = "*".join(under)
-            front = f"{front or 1}/{q if len(under) == 1 else f'({q})'}"
+            front = f"{front or 1}/{_bracketed([Text(one, ATOM) for one in under])}"
         else:
             dens = [*(Text(one, ATOM) for one in under), *dens]
         parts = above + ([array] if array is not None else [])
-        if len(parts) == 1 and not front and not dens:
-            return parts[0]._replace(covers=covers)
-        text = ""
-        for place, part in enumerate(parts):
-            last = place == len(parts) - 1
-            own = (
-                part.inside(PRODUCT) if last and _open(part, chained and place == len(parts) - 1) else part.inside(SIGN)
-            )
-            if part.rank == SIGN:
-                own = f"({part.text})" if text or front else part.text
-            if len(parts) == 1 and not front:
-                own = part.text
-            text += ("*" if text else "") + own
-        if front:
-            text = f"{front}*{text}" if text else front
-        rank = parts[0].rank if len(parts) == 1 and not front else PRODUCT if parts else ATOM
-        if not text:
-            text = "1"
-        if not parts and front:
-            rank = ATOM if len(over) == 1 and not under else PRODUCT
+        if len(parts) == 1 and not front:
+            text, rank = parts[0].text, parts[0].rank
+        else:
+            ranks = [FACTORS] * (len(parts) - 1) + [PRODUCT if chained else FACTORS]
+            pairs = zip(parts, ranks, strict=False)
+            texts = [f"({part.text})" if part.rank == SIGN else part.inside(rank) for part, rank in pairs]
+            text = "*".join([front, *texts] if front else texts) or "1"
+            rank = PRODUCT if parts or "*" in front or "/" in front else ATOM
         if dens:
-            if rank < PRODUCT:
-                text = f"({text})"
-            if len(dens) == 1:
-                bottom = dens[0].inside(SIGN)
-            else:
-                bottom = "(" + "*".join(one.inside(SIGN) for one in dens) + ")"
-            text, rank = f"{text}/{bottom}", PRODUCT
+            above_line = text if rank >= PRODUCT else f"({text})"
+            text, rank = f"{above_line}/{_bracketed(dens)}", PRODUCT
         return Text(text, rank, covers)
 
     def size(self, index: Index) -> str:
@@ -526,55 +478,37 @@ class Writer:
         rows, columns = groups.get(frozenset(axes[:1]), []), groups.get(frozenset(axes[1:]), [])
         if matrix and not rows and not columns:
             return self._quotient(matrix, axes)
-        if rows and columns:
-            tops = [self._entries(part, axis) for part, axis in ((rows, axes[:1]), (columns, axes[1:]))]
-            text = Text(f"outer({tops[0].text}, {tops[1].text})", ATOM)
-            if matrix:
-                text = Text(f"{self._entries(matrix, axes).inside(SIGN)}*{text.text}", PRODUCT)
-            return text, []
-        if columns and not matrix:
+        if columns and not matrix and not rows:
             return self._quotient(columns, axes[1:])
         unit = matrix[0].factors[0][0] if len(matrix) == 1 and matrix[0].factors else None
-        if rows and isinstance(unit, Delta) and set(axes) == set(unit):
+        if rows and not columns and isinstance(unit, Delta) and set(axes) == set(unit):
             return Text(f"diag({self._entries(rows, axes[:1]).text})", ATOM), []
-        if columns and not _split(columns)[0]:
+        if columns and not rows and not _split(columns)[0]:
             top, below = self._quotient(matrix, axes)
             return top, below + self._quotient(columns, axes[1:])[1]
-        if columns:
-            scale = self._entries(columns, axes[1:]).inside(SIGN)
-            return Text(f"{self._entries(matrix, axes).inside(SIGN)}*{scale}", PRODUCT), []
-        row = _column(self._entries(rows, axes[:1]))
-        if not matrix:
-            return row, []
-        return Text(f"{self._entries(matrix, axes).inside(SIGN)}*{row.text}", PRODUCT), []
+        texts = [self._entries(matrix, axes)] if matrix else []
+        row, column = [self._entries(part, axis) for part, axis in ((rows, axes[:1]), (columns, axes[1:]))]
+        if rows and columns:
+            texts.append(Text(f"outer({row.text}, {column.text})", ATOM))
+        else:
+            texts.append(_column(row) if rows else column)
+        return _times(texts), []
 
     def _quotient(self, parts: Sequence[Array], order: Axes) -> tuple[Text | None, list[Text]]:
-        tops, bottoms = _split(parts)
-        below = [self._written(one, order) for one in bottoms]
-        if not tops:
-            return None, below
-        if len(tops) == 1:
-            return self._written(tops[0], order), below
-        return Text("*".join(self._written(one, order).inside(SIGN) for one in tops), PRODUCT), below
+        tops, bottoms = [[self._written(one, order) for one in some] for some in _split(parts)]
+        return _times(tops) if tops else None, bottoms
 
     def _entries(self, parts: Sequence[Array], order: Axes) -> Text:
         """The product of arrays entry by entry."""
-        if len(parts) > 1 and len(order) == 2:  # a vector beside a matrix scales it along an axis
-            vectors = [one for one in parts if len(one.indices) == 1]
-            if vectors:
-                matrix = self._entries([one for one in parts if len(one.indices) == 2], order)
-                (index,) = vectors[0].indices
-                own = self._entries(vectors, (index,))
-                if index == order[0]:
-                    own = _column(own)
-                return Text(f"{matrix.inside(SIGN)}*{own.inside(SIGN)}", PRODUCT)
+        vectors = [one for one in parts if len(one.indices) == 1]
+        if vectors and len(parts) > 1 and len(order) == 2:  # a vector beside a matrix scales it along an axis
+            (index,) = vectors[0].indices
+            matrix = self._entries([one for one in parts if len(one.indices) == 2], order)
+            scale = self._entries(vectors, (index,))
+            return _times([matrix, _column(scale) if index == order[0] else scale])
         text, below = self._quotient(parts, order)
-        if text is None:
-            text = Text("1", ATOM)
-        if not below:
-            return text
-        bottom = below[0].inside(SIGN) if len(below) == 1 else "(" + "*".join(b.inside(SIGN) for b in below) + ")"
-        return Text(f"{text.inside(PRODUCT)}/{bottom}", PRODUCT)
+        text = text or Text("1", ATOM)
+        return Text(f"{text.inside(PRODUCT)}/{_bracketed(below)}", PRODUCT) if below else text
 
     # --- arrays -------------------------------------------------------------------------------------------------------
 
@@ -591,16 +525,29 @@ class Writer:
         links = one.chain
         if not one.end and links[0][1] != order[0]:  # the transpose of a product
             links = tuple([(parts, column, row) for parts, row, column in reversed(links)])
-        texts = [self._entries(parts, (row, column)).inside(POWER) for parts, row, column in links]
-        if not one.end:
-            return Text(" @ ".join(texts), PRODUCT)
-        end = self._entries(one.end, (links[-1][2],))
-        text = end.inside(POWER)
-        if flat:
-            return Text(" @ ".join([*texts, text]), PRODUCT)
-        for place, link in enumerate(reversed(texts)):
-            text = f"{link} @ ({text})" if place else f"{link} @ {text}"
-        return Text(text, PRODUCT)
+        if one.end:
+            text, joined = self._entries(one.end, (links[-1][2],)), False
+        else:
+            parts, row, column = links[-1]
+            links, text, joined = links[:-1], self._entries(parts, (row, column)), False
+        for parts, row, column in reversed(links):
+            base, exponent = parts[0].factors[0] if len(parts) == 1 and parts[0].factors else (None, 0)
+            if isinstance(base, Whole) and base.name == ONE_HOT and base.at == (row, column) and exponent == 1:
+                labels = self._labels(base)
+                chosen = f"{text.inside(ATOM)}[{labels}]"  # eye(n)[labels] @ x
+                text = Text(f"sort({text.text})" if labels == f"argsort({text.text})" else chosen, ATOM)
+            else:
+                right = text.text if joined and (flat or not one.end) else text.inside(POWER)
+                left = self._entries(parts, (row, column)).inside(POWER)
+                text, joined = Text(f"{left} @ {right}", PRODUCT), True
+        return text
+
+    def _labels(self, base: Whole) -> str:
+        """The positions of the ones in the rows of a matrix."""
+        if base.args:
+            ((own, labels),) = base.args
+            return self.sum(labels, own).text
+        return str(list(dict(base.params)["positions"]))
 
     def _power(self, base: Any, exponent: Fraction, order: Axes) -> Text:
         """A positive power of a base."""
@@ -656,13 +603,14 @@ class Writer:
     def _whole(self, base: Whole, order: Axes) -> Text:
         if base.name == EIGENVECTORS:
             raise NoFormula("it reads eigenvectors one by one")
-        texts = [self.sum(arg, own).text for own, arg in base.args]
         params = dict(base.params)
         if base.name == ONE_HOT:
             size = params["size"]
-            labels = texts[0] if texts else str(list(params["positions"]))
-            rows = [i.size for i in base.args[0][0]] if texts else [len(params["positions"])]
-            return self._entry(f"eye({self.sizes.get(size, size)})[{labels}]", base.at, (*rows, size), order)
+            rows = [i.size for i in base.args[0][0]] if base.args else [len(params["positions"])]
+            return self._entry(
+                f"eye({self.sizes.get(size, size)})[{self._labels(base)}]", base.at, (*rows, size), order
+            )
+        texts = [self.sum(arg, own).text for own, arg in base.args]
         own = [i.size for i in base.args[0][0]]  # the shape of its first argument
         axes = (axes,) if isinstance(axes := params.get("axis", ()), int) else axes  # argmax has one
         removed = {axis % len(own) for axis in axes} if len(own) > len(base.at) else set()
@@ -808,9 +756,15 @@ def _split(parts: Sequence[Array]) -> tuple[list[Array], list[Array]]:
     return [one for one in parts if one not in below], below
 
 
-def _open(part: Text, chained: bool) -> bool:
-    """Whether a product may end with this part as it is: 2*A @ x is read as it is meant."""
-    return chained or part.rank != PRODUCT
+def _times(texts: Sequence[Text]) -> Text:
+    """A product entry by entry."""
+    return texts[0] if len(texts) == 1 else Text("*".join([one.inside(FACTORS) for one in texts]), FACTORS)
+
+
+def _bracketed(factors: Sequence[Text]) -> str:
+    """What stands below the line of a fraction."""
+    texts = [one.inside(SIGN) for one in factors]
+    return texts[0] if len(texts) == 1 else f"({'*'.join(texts)})"
 
 
 def _arguments(name: str, texts: list[str], params: Sequence[tuple[str, Any]]) -> list[str]:

@@ -25,9 +25,11 @@ from gradcli.formulas.index_terms import (
     Whole,
     add,
     base_key,
+    denominators,
     free_of,
     key,
     merged,
+    multiplied,
     number,
     over,
     parts_of,
@@ -138,15 +140,6 @@ def expanded(found: Sum, names: Names) -> Sum:
                 raise NoFormula("it has too many terms")
         parts.append(product)
     return add(*[_settled(term, names) for term in add(*parts)])
-
-
-def multiplied(one: Sum, other: Sum, names: Names) -> Sum:
-    """The product of two sums, term by term."""
-    made = []
-    for x in one:
-        for y in names.put(other, {}):
-            made.append(merged(x.coefficient * y.coefficient, (*x.factors, *y.factors), (*x.bound, *y.bound)))
-    return tuple(made)
 
 
 def _settled(term: Term, names: Names) -> Sum:
@@ -435,14 +428,7 @@ def vanishes(found: Sum, names: Names) -> bool:
         found = _divided(expanded(split_products(found, names), names), names)
         if not found:
             return True
-        below: dict[str, Factor] = {}
-        for term in found:
-            for base, exponent in term.factors:
-                own = base_key(base, {})
-                # a denominator that reads a bound index belongs to the terms of that sum alone
-                if exponent < 0 and set(free_of(base)).isdisjoint(term.bound):
-                    below[own] = min(below.get(own, (base, exponent)), (base, exponent), key=lambda one: one[1])
-        inverse = [(base, -exponent) for base, exponent in below.values()]
+        inverse = [(base, -exponent) for base, exponent in denominators(found)]
         whole = tuple([merged(term.coefficient, (*term.factors, *inverse), term.bound) for term in found])
         return not _divided(expanded(whole, names), names)
     except NoFormula:

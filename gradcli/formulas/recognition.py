@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from gradcli.formulas.index_terms import (
     ONE,
     TRUTHS,
+    ZERO,
     Call,
     Group,
     Names,
@@ -198,31 +199,27 @@ def _sigmoid(factors: tuple[Factor, ...], names: Names) -> tuple[Factor, ...]:
     return tuple(made)
 
 
-def _opposite(base: Any) -> Call | None:
-    """sigmoid(-u), where a base is 1 - sigmoid(u)."""
+def _beside_one(base: Any) -> tuple[str, Sum, Fraction, Fraction] | None:
+    """The function, its argument, c and e, where a base is 1 + c*f(u)**e."""
     if isinstance(base, Group) and len(base.inside) == 2:
         for term, other in (base.inside, base.inside[::-1]):
-            if term.coefficient == 1 and not term.factors and other.coefficient == -1 and len(other.factors) == 1:
+            if term == ONE[0] and len(other.factors) == 1 and not other.bound:
                 inner, exponent = other.factors[0]
-                if isinstance(inner, Call) and inner.name == "sigmoid" and exponent == 1 and not other.bound:
-                    return Call("sigmoid", (), (scaled(inner.args[0], -1),))
+                if isinstance(inner, Call) and len(inner.args) == 1:
+                    return inner.name, inner.args[0], other.coefficient, exponent
     return None
+
+
+def _opposite(base: Any) -> Call | None:
+    """sigmoid(-u), where a base is 1 - sigmoid(u)."""
+    name, inside, coefficient, exponent = _beside_one(base) or ("", ZERO, 0, 0)
+    return Call("sigmoid", (), (scaled(inside, -1),)) if (name, coefficient, exponent) == ("sigmoid", -1, 1) else None
 
 
 def _one_and_exponential(base: Any) -> Sum | None:
     """u, where a base is 1 + exp(u)."""
-    if isinstance(base, Group) and len(base.inside) == 2:
-        for term, other in (base.inside, base.inside[::-1]):
-            if term.coefficient == 1 and not term.factors and other.coefficient == 1 and not other.bound:
-                if len(other.factors) == 1 and other.factors[0][1] == 1:
-                    inner = other.factors[0][0]
-                    if isinstance(inner, Call) and inner.name == "exp":
-                        return inner.args[0]
-                if len(other.factors) == 1 and other.factors[0][1] == -1:
-                    inner = other.factors[0][0]
-                    if isinstance(inner, Call) and inner.name == "exp":
-                        return scaled(inner.args[0], -1)
-    return None
+    name, inside, coefficient, exponent = _beside_one(base) or ("", ZERO, 0, 0)
+    return scaled(inside, exponent) if name == "exp" and coefficient == 1 and abs(exponent) == 1 else None
 
 
 def _is_hypot(base: Any) -> bool:

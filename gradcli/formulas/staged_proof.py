@@ -10,9 +10,20 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
-from gradcli.formulas.index_proof import Derivation, SymbolicNames, SymbolicReader, identity, turned
-from gradcli.formulas.index_terms import ONE, ZERO, Leaf, NoFormula, add, leaves_in, over_all, scaled, single
-from gradcli.formulas.normal_form import expanded, multiplied, vanishes
+from gradcli.formulas.index_proof import Derivation, SymbolicNames, SymbolicReader, identity, written_out
+from gradcli.formulas.index_terms import (
+    ONE,
+    ZERO,
+    Leaf,
+    NoFormula,
+    add,
+    leaves_in,
+    multiplied,
+    over_all,
+    scaled,
+    single,
+)
+from gradcli.formulas.normal_form import vanishes
 from gradcli.graph.builder import building
 from gradcli.graph.node import LEAF, reachable
 
@@ -120,17 +131,17 @@ class Stages:
             if change:
                 readers.append(reader)
                 total = add(total, over_all(multiplied(value, change, self.names), own, self.names))
-        return expanded(turned(expanded(total, self.names), self.names), self.names), readers
+        return written_out(total, self.names), readers
 
     def read(self, node: Node, at: At, called: Mapping[Node, str]) -> Sum:
         reader = SymbolicReader(self.names, called)
-        found = expanded(reader.entry(node, at), self.names)
+        found = written_out(reader.entry(node, at), self.names)
         self.ties = self.ties or reader.ties
-        return expanded(turned(found, self.names), self.names)
+        return found
 
     def named(self, value: Sum, at: At, readers: list[Node], nodes: list[Node]) -> Node | None:
         """The first of some nodes that is proved to have this value; what reads the node may be written out in it."""
-        leaves = set(leaves_in(value))
+        leaves = leaves_in(value)
         for called in (self.called, {one: name for one, name in self.called.items() if one not in readers}):
             for one in nodes:
                 if names_read(one, called) == leaves:
