@@ -141,9 +141,9 @@ class Survey(Neighbourhood):
                 continue
             found = self.along([_only(way, entries)])
             if all(one.state == "agrees" for one in found):
-                sizes = np.abs(self.claims[:, part] * way[part]).max(axis=1)
                 slack = np.array([one.slack for one in found])
                 with np.errstate(all="ignore"):
+                    sizes = np.abs(self.claims[:, part] * way[part]).max(axis=1)
                     agreeing.append(Group(entries, found, float(np.nan_to_num(slack / sizes, nan=0.0).max())))
             elif not agreeing and all(one.state == "silent" for one in found):
                 silent += 1
