@@ -115,6 +115,22 @@ def test_the_planted_mistake_is_found_in_all_cases() -> None:
         (CHOLESKY.format("tril(P)", "(B + B.T)/2"), "half forgotten", "the diagonal of L.T @ ct is halved"),
         (CHOLESKY.format("P", "(B + B.T)/2"), "triangle forgotten", "only the lower triangle"),
         (
+            CHOLESKY.format("((tril(C) + tril(C, -1))/2)", "(B + B.T)/2"),
+            "factor dropped",
+            "the factor L.T before the cotangent",
+        ),
+        (
+            "x = [0.1, 0.3]\nq = sum(acos(x))\nassert grad(q, x) == -1/(1 - x**2)",
+            "root forgotten",
+            "in the denominator",
+        ),
+        ("x = [0.3, 1.2]\nq = sum(sin(x)**2)\nassert grad(q, x) == 2*sin(x)*x", "not differentiated", "the argument"),
+        (
+            "x = [0.3, 1.2]\nq = logsumexp(3*x)\nassert grad(q, x) == 3*where(x == max(x), 1, 0)",
+            "another function",
+            "gradient of the maximum",
+        ),
+        (
             "x = [5.3, -7.1, 4.4]\ny = [2.1, 1.9, -1.3]\nq = sum(x - trunc(x/y)*y)\nassert grad(q, y) == -floor(x/y)",
             "mistake in the claim",
             "`floor(x/y)` is trunc of the same",

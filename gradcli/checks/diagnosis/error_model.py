@@ -111,6 +111,7 @@ ROWS: tuple[tuple[str, int, str, str, int, Rule], ...] = (
     ("sigmoid", 0, "wrong sign", "it is 1 - sigmoid, not 1 + sigmoid", 2, lambda e: e.node * (1 + e.node)),
     ("logsigmoid", 0, "wrong sign", "it is the sigmoid of minus the argument", 1, lambda e: 1 - e.partial),
     ("asin", 0, "wrong sign", "it is 1 - x**2 under the root, not 1 + x**2", 2, lambda e: 1 / sqrt(1 + e.arg**2)),
+    ("acos", 0, "root forgotten", "the root in the denominator is missing", 1, lambda e: -(1 / (1 - e.arg**2))),
     ("exp", 0, "power rule on the exponent", "the power rule was applied to the exponent", 2,
      lambda e: e.arg * exp(e.arg - 1)),
     ("erf", 0, "constant factor", "the factor 2/sqrt(pi) is missing", 1, lambda e: exp(-(e.arg**2))),
@@ -142,6 +143,7 @@ def local(edge: Edge) -> Iterator[tuple[Slip, Any]]:
             yield Slip("another function", sentence, 2), derivative_of(other, arg)
         if right is not node:
             yield COPIED, node
+        yield ARGUED, arg
         if arg is not edge.target and arg.type == edge.target.type:
             yield ARGUMENT, derivative_of(node.primitive.name, edge.target)
 
@@ -162,6 +164,7 @@ def partial_of(made: Node, x: Node) -> Any:
 CHAIN = Slip("chain factor dropped", "the factor {right} is missing", 1)
 FACTOR = Slip("chain factor dropped", "the factor {right} is missing in the term of {arg}", 1)
 COPIED = Slip("not differentiated", "the function itself is used in place of its derivative", 2)
+ARGUED = Slip("not differentiated", "the argument is used in place of the derivative", 3)
 ARGUMENT = Slip("inner argument", "the derivative was taken at {target} instead of {arg}", 2)
 
 
@@ -180,6 +183,8 @@ ARRAYS: tuple[tuple[tuple[str, ...], str, str, int, Callable[[Edge], Iterable[No
     (("log_softmax",), NO_JACOBIAN, WITHOUT, 1, lambda e: [e.cotangent / weights(e)]),
     (("logsumexp",), "factor dropped", "the division by the sum is missing: the derivative is softmax", 1,
      lambda e: [exp(e.arg) * spread(e, e.cotangent)]),
+    (("logsumexp",), "another function", "it is not the gradient of the maximum", 2,
+     lambda e: [is_largest(e) * spread(e, e.cotangent)]),
     (("norm",), "another function", "it is the gradient of the square of the norm", 1,
      lambda e: [2 * (e.arg * spread(e, e.cotangent))]),
     (("norm",), "factor dropped", "the division by the norm is missing", 1,
@@ -195,6 +200,8 @@ ARRAYS: tuple[tuple[tuple[str, ...], str, str, int, Callable[[Edge], Iterable[No
      lambda e: [beside_inverses(e, tril(e.node.mT @ e.cotangent, k=0))]),
     (("cholesky",), "triangle forgotten", "only the lower triangle of L.T @ ct counts in the backward pass", 1,
      lambda e: [beside_inverses(e, e.node.mT @ e.cotangent)]),
+    (("cholesky",), "factor dropped", "the factor L.T before the cotangent is missing", 1,
+     lambda e: [beside_inverses(e, (tril(e.cotangent, k=0) + tril(e.cotangent, k=-1)) / 2)]),
 )  # fmt: skip
 
 
@@ -216,6 +223,13 @@ def spread(edge: Edge, reduced: Node) -> Node:
     """What is of the shape of a reduction, repeated along the axes that were reduced."""
     found: Node = stretched_back(reduced, edge.arg.shape, edge.node.params["axis"])
     return found
+
+
+def is_largest(edge: Edge) -> Node:
+    """1 where an entry is the largest of those that are reduced, 0 elsewhere."""
+    arg = edge.arg
+    top = spread(edge, arg.builder.call("max", arg, axis=edge.node.params["axis"]))
+    return arg.builder.call("cast", arg.builder.call("equal", arg, top), kind="float")
 
 
 def one_copy(edge: Edge) -> Iterator[Node]:
