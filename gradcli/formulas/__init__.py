@@ -1,8 +1,8 @@
 """Gradients as formulas in the user's terms: a graph is read in index notation, shortened, and written as matrices.
 
 `index_terms` is the algebra, `index_positions` what slices and reshapes make of indices, `index_reading` reads graphs,
-`recognition` and `matrix_rules` find shorter forms, `matrix_text` writes them,
-`normal_form` compares two of them. Nothing that these write is proved: callers confirm a formula before they show it.
+`recognition` and `matrix_rules` find shorter forms, `matrix_text` writes them, `normal_form` compares two of them.
+Nothing that these write is proved: callers confirm a formula before they show it.
 `index_proof` proves claims for all sizes, and `staged_proof` those about networks, node by node.
 """
 
