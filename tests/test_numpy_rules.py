@@ -575,6 +575,21 @@ def test_readings_have_the_names_of_the_code() -> None:
     assert "2*A.T @ (A @ w - b)" in str(found.evidence["diagnosis"])
 
 
+class Guarded:
+    """Looks like an array, and refuses to be one."""
+
+    dtype = np.dtype("float64")
+
+    def __array__(self, *_: Any) -> Any:
+        raise TypeError("no implicit conversion")
+
+
+def test_what_only_looks_like_an_array_has_no_name_and_does_no_harm() -> None:
+    guarded = Guarded()
+    report = check_callable(lambda w: np.sum((X @ w) ** 2) if guarded else 0.0, lambda w: 2 * X.T @ (X @ w), at=V[:3])
+    assert report.checks[0].verdict in ("PROVED", "CERTIFIED")  # so it was recorded
+
+
 BY_VALUES: dict[str, tuple[Callable[..., Any], Callable[..., Any], Any, str]] = {
     "a branch": (lambda x: x**2 if x > 0 else -x, lambda x: 2 * x if x > 0 else -1.0, 1.5, "it branches on values"),
     "a mask": (lambda x: np.sum(x[x > 0] ** 2), lambda x: 2 * x * (x > 0), V, "indices that depend on the point"),

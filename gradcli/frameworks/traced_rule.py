@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import sys
 from functools import partial
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -32,6 +33,7 @@ from gradcli.frameworks.gradient_libraries import (
     is_function_class,
     is_tensor,
     kind_of,
+    library_at,
     read_by,
     sent_back,
 )
@@ -127,14 +129,24 @@ def named_arrays(box: Box) -> Iterator[tuple[str, Any]]:
         seen.add(id(one))
         for name, value in read_by(one):
             found.setdefault(name, value)
-            if hasattr(value, "__code__") and id(value) not in seen and root_of(value) == home:
+            if isinstance(value, FunctionType) and id(value) not in seen and root_of(value) == home:
                 pending.append(value)
     for name, value in {**getattr(owner, "__dict__", {}), **found}.items():
-        array = array_of(value) if is_tensor(value) else value
-        if name.isidentifier() and name not in taken and hasattr(array, "__array__") and hasattr(array, "dtype"):
-            array = np.asarray(array)
-            if array.dtype.kind in "fiub" and 1 < array.size <= MOST_NAMED:
-                yield name, array.astype(np.float64) if array.dtype.kind == "b" else array
+        array = numbers_in(value) if name.isidentifier() and name not in taken else None
+        if array is not None and array.dtype.kind in "fiub" and 1 < array.size <= MOST_NAMED:
+            yield name, array.astype(np.float64) if array.dtype.kind == "b" else array
+
+
+def numbers_in(value: Any) -> NDArray[Any] | None:
+    """The entries of an array of NumPy or of a framework; None for anything else, of which nothing is asked."""
+    if isinstance(value, np.ndarray):
+        return value
+    if library_at(type(value).__module__) is None or not hasattr(value, "__array__"):
+        return None
+    try:
+        return np.asarray(array_of(value) if is_tensor(value) else value)
+    except (TypeError, RuntimeError):  # such as a tensor without entries, or one that is sparse
+        return None
 
 
 def root_of(function: Any) -> str:
