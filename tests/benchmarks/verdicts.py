@@ -42,18 +42,21 @@ def programs() -> list[tuple[Any, Any, Any, Any]]:
 def certified(calls: int) -> Found:
     """E by series, R in balls, their relation."""
     from gradcli.checks.derivatives.claim_comparison import ClaimComparison
-    from gradcli.checks.derivatives.derivative_query import DerivativeQuery
+    from gradcli.checks.derivatives.derivative_query import DerivativeQuery, PointEvaluation
 
     made = [
         (ClaimComparison(DerivativeQuery(output, leaf, ("x",)), judged), point)
         for output, leaf, judged, point in programs()
     ]
 
+    def compared(judging: ClaimComparison, point: Any) -> Any:
+        return judging.compared(PointEvaluation(judging.query, point, judging.literals))
+
     def work() -> None:
         for _, (judging, point) in zip(range(calls), cycle(made), strict=False):
-            judging.compared(judging.here(point))
+            compared(judging, point)
 
-    return work, [judging.compared(judging.here(point))["claimed"][0] for judging, point in made]
+    return work, [compared(judging, point)["claimed"][0] for judging, point in made]
 
 
 def bare(calls: int) -> Found:

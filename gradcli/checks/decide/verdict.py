@@ -228,7 +228,7 @@ def compare_derivative(case: Case) -> Outcome | None:
     if outcome is not None:
         return outcome
     case.given, tie = answer["given"], answer["tie"]
-    case.at_tie = tie is not None
+    case.at_tie = tie is not None or case.given.get("tied", False)
     case.nearby = [(near[one["position"]], one) for one in answer["beside"]]
     if tie is not None:
         from gradcli.checks.decide.nonsmooth import at_a_tie  # most points are smooth

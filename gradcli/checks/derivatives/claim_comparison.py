@@ -277,12 +277,16 @@ class Joint(NamedTuple):
 
 
 class Wholesale:
-    """The comparison of all entries at once along a random direction; claims of 0 have a direction of their own."""
+    """The comparison of all entries at once along a random direction; claims of 0 have a direction of their own.
+
+    `tied` says whether a direction crosses a tie at which the output is smooth.
+    """
 
     def __init__(self, here: PointEvaluation, claimed: Callable[[int], Balls], rtol: float | None) -> None:
         self.here = here
         self.claimed = claimed
         self.rtol = rtol
+        self.tied = False
 
     def compared(self) -> Answer:
         """The answer of the function `compared`, and the chance that an error went unseen."""
@@ -298,7 +302,8 @@ class Wholesale:
             at, exact[at] = found.wrong
             codes = {i: DISJOINT if i == at else OPEN for i in codes}
         agreed = GOOD_BITS if found.code == AGREE else 0
-        return answered(codes, exact, self.claims, found.failure, bits=bits, agreed=agreed, chance=found.chance)
+        seen = {"bits": bits, "agreed": agreed, "chance": found.chance, "tied": self.tied}
+        return answered(codes, exact, self.claims, found.failure, **seen)
 
     def _joint(self) -> Joint:
         failed = next((x for x in self.claims.values() if isinstance(x, Failure)), None)
@@ -333,7 +338,7 @@ class Wholesale:
                 at = halved(way, lambda part: isinstance(self.lines.slope(part), Tie))
                 self.here.rough = Tied({} if at is None else {at: sides(self.lines, {at: 1})}, seen)
                 return slope
-            slope = seen.slope
+            slope, self.tied = seen.slope, True
         return slope - self.lines.field.total(self.claims[i] * speed for i, speed in way.items())
 
     def _wrong(self, way: Direction) -> tuple[int, Any] | None:

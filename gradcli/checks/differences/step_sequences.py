@@ -47,6 +47,7 @@ FINER = 7  # a second step sequence begins so many steps further down
 UNEXPLAINED = 8.0  # times the rounding: smaller steps see another slope
 CLEAR = 3.0  # times its error and the slack: by so much a step that contradicts a claim differs from it
 DECADES = 100.0  # ratio of the steps that contradict a claim, at least
+HIDDEN = 3e-8  # 1 + t**2 is 1 for a t of 1e-8: such a part of a slope no step sees
 UNEVEN = 16.0  # by so much gaps between steps shrink at least, where f is smooth; ORDER in the end
 
 
@@ -390,8 +391,9 @@ def _table(values: Floats) -> float | None:
 
 
 def contradicts(one: Differences, claimed: float) -> bool:
-    """Whether the steps contradict a claim by more than chance or a kink explains, on every scale."""
-    return abs(claimed - one.estimate.value) > doubt(one) and not divided(one, claimed)
+    """Whether the steps contradict a claim by more than chance, a kink or a hidden part explains, on every scale."""
+    gap = abs(claimed - one.estimate.value)
+    return gap > max(doubt(one), HIDDEN * abs(one.estimate.value)) and not divided(one, claimed)
 
 
 def doubt(one: Differences) -> float:
