@@ -254,6 +254,13 @@ def test_many_random_expressions(target: str, tmp_path: Path) -> None:
     run_random(target, 2, 80, tmp_path)
 
 
+def test_negative_steps_and_columns_of_parts() -> None:
+    """PyTorch has no negative steps; a column may be one of a part of a vector."""
+    code = source_file(function_of("sum((A[:, ::-1] @ x)**2)"), "torch")
+    assert "torch.flip(A, (1,))" in code and "::-1]" not in code.partition('"""\n\nimport')[2]
+    assert "torch.flip(A, (1,))[:, 0]" in source_file(function_of("sum(A[:, ::-1][:, 0]**2 * x)"), "torch")
+
+
 def test_a_wrong_formula_fails_its_own_test() -> None:
     text = source_file(function_of("x**2*exp(-x)"), "numpy")
     module: dict[str, Any] = {"__name__": "emitted"}

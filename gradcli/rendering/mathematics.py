@@ -272,8 +272,10 @@ class Mathematics:
 
 def vector_of(node: Syntax) -> Syntax | None:
     """The vector of which a column is made: v of `v[:, None]`."""
-    column = isinstance(node, Subscript) and len(node.items) == 2 and isinstance(node.items[1], NewAxis)
-    return node.value if column else None  # type: ignore[attr-defined]
+    if not isinstance(node, Subscript) or len(node.items) != 2 or not isinstance(node.items[1], NewAxis):
+        return None
+    whole = node.items[0]
+    return node.value if isinstance(whole, Slice) and whole.lower is whole.upper is whole.step is None else None
 
 
 def is_dot(node: Syntax) -> bool:

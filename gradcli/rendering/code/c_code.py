@@ -270,7 +270,9 @@ class CCode:
             return Array((), lambda: f"(double){size}")
         inner = self.array(node.value)
         if len(inner.sizes) == 1 and len(node.items) == 2 and isinstance(node.items[1], NewAxis):  # a column
-            return Array((*inner.sizes, "1"), lambda i, j: inner.at(i))
+            part = self.subscript(Subscript(node.value, node.items[:1], node.span))
+            if part.sizes:
+                return Array((*part.sizes, "1"), lambda i, j: part.at(i))
         sizes: list[str] = []
         places: list[tuple[str, str, str]] = []  # before the next index, and behind it, or a fixed position
         items = [*node.items, *[None] * (len(inner.sizes) - len(node.items))]

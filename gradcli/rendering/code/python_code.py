@@ -156,10 +156,7 @@ class PythonCode:
         if isinstance(node, Tuple):
             return f"({', '.join(map(self.text, node.items))}{',' if len(node.items) == 1 else ''})", ATOM
         if isinstance(node, Subscript):
-            items = [self.item(item) for item in node.items]
-            if self.target == "torch" and items == ["::-1"]:  # which has no negative steps
-                return f"torch.flip({self.text(node.value)}, (0,))", ATOM
-            return f"{self.text(node.value, ATOM)}[{', '.join(items)}]", ATOM
+            return self.subscript(node), ATOM
         if isinstance(node, Call):
             return self.call(node), ATOM
         raise error("GC512", f"--emit {self.target} has no counterpart for {visible(type(node).__name__)}")
@@ -222,6 +219,20 @@ class PythonCode:
     def entries(self, node: Syntax) -> str:
         """Entries in brackets."""
         return f"[{', '.join(map(self.entries, node.items))}]" if isinstance(node, List) else self.text(node)
+
+    def subscript(self, node: Subscript) -> str:
+        """Entries, rows and slices of an array; PyTorch has no negative steps."""
+        items = [self.item(item) for item in node.items]
+        value = self.text(node.value, ATOM)
+        if self.target == "torch":
+            axes = [text for item, text in zip(node.items, items, strict=True) if not isinstance(item, NewAxis)]
+            turned = [str(axis) for axis, text in enumerate(axes) if text == "::-1"]
+            if turned:
+                value = f"torch.flip({value}, ({', '.join(turned)}{',' * (len(turned) == 1)}))"
+                items = [":" if text == "::-1" else text for text in items]
+            if any(text.rpartition(":")[2].startswith("-") for text in items if text.count(":") == 2):
+                raise error("GC512", f"--emit torch has no counterpart for {visible(', '.join(items))}")
+        return value if set(items) == {":"} else f"{value}[{', '.join(items)}]"
 
     def item(self, item: Syntax) -> str:
         """A position or a slice."""
