@@ -258,6 +258,8 @@ def test_negative_steps_and_columns_of_parts() -> None:
     """PyTorch has no negative steps; a column may be one of a part of a vector."""
     code = source_file(function_of("sum((A[:, ::-1] @ x)**2)"), "torch")
     assert "torch.flip(A, (1,))" in code and "::-1]" not in code.partition('"""\n\nimport')[2]
+    with pytest.raises(GradcliError, match="GC512"):
+        source_file(function_of("sum(A*x[None, :])"), "c")
     assert "torch.flip(A, (1,))[:, 0]" in source_file(function_of("sum(A[:, ::-1][:, 0]**2 * x)"), "torch")
 
 

@@ -268,11 +268,14 @@ class CCode:
         if isinstance(node.value, Call) and node.value.function.id == "shape":
             size = self.size(node)
             return Array((), lambda: f"(double){size}")
-        inner = self.array(node.value)
-        if len(inner.sizes) == 1 and len(node.items) == 2 and isinstance(node.items[1], NewAxis):  # a column
+        if any(isinstance(item, NewAxis) for item in node.items):
+            if len(node.items) != 2 or not isinstance(node.items[0], Slice):
+                raise lacks(unparse(node))
             part = self.subscript(Subscript(node.value, node.items[:1], node.span))
-            if part.sizes:
-                return Array((*part.sizes, "1"), lambda i, j: part.at(i))
+            if len(part.sizes) != 1:  # not a column
+                raise lacks(unparse(node))
+            return Array((*part.sizes, "1"), lambda i, j: part.at(i))
+        inner = self.array(node.value)
         sizes: list[str] = []
         places: list[tuple[str, str, str]] = []  # before the next index, and behind it, or a fixed position
         items = [*node.items, *[None] * (len(inner.sizes) - len(node.items))]
