@@ -102,13 +102,13 @@ def __getattr__(name: str) -> Any:
     with _loading:
         path = _ROOMS.get(name, f"gradcli.{name}").split(".")
         for end in range(2, len(path) + 1):
-            found: Any = import_module(".".join(path[:end]))
+            value: Any = import_module(".".join(path[:end]))
         if name in _ROOMS:
-            found = getattr(found, name)
+            value = getattr(value, name)
             results = import_module("gradcli.results.calculations")
             results.Shown._displayed = _displayed
-        globals()[name] = found
-    return found
+        globals()[name] = value
+    return value
 
 
 def _displayed() -> Any:

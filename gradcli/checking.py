@@ -31,7 +31,7 @@ class Report(checks.Report):
 
     def __str__(self) -> str:
         text = plain.render(verdicts.reports([self], Style()))
-        notes = [f"{one.severity}: {one.message}" for one in self.diagnostics]
+        notes = [f"{note.severity}: {note.message}" for note in self.diagnostics]
         return "\n".join([text, *notes])
 
     def __repr__(self) -> str:
@@ -59,7 +59,10 @@ def displayed(judge: Callable[Script, checks.Report]) -> Callable[Script, Report
         return Report(**vars(judge(*args, **kwargs)))
 
     taken = signature(judge)
-    shown = [one.replace(default="all") if one.name == "witnesses" else one for one in taken.parameters.values()]
+    shown = [
+        parameter.replace(default="all") if parameter.name == "witnesses" else parameter
+        for parameter in taken.parameters.values()
+    ]
     judged.__signature__ = taken.replace(parameters=shown)  # type: ignore[attr-defined]
     return judged
 
@@ -88,7 +91,7 @@ def either(script: Callable[Script, Report], function: Callable[Function, Report
 
     first, *of_scripts = signature(script).parameters.values()
     _, *of_functions = signature(function).parameters.values()
-    options = {one.name: one for one in (*of_functions, *of_scripts)}
+    options = {parameter.name: parameter for parameter in (*of_functions, *of_scripts)}
     check.__signature__ = Signature([first, *options.values()], return_annotation="Report")  # type: ignore[attr-defined]
     return cast("Check[Script, Function]", check)
 

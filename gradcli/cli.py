@@ -104,7 +104,7 @@ def guarded(argv: Sequence[str]) -> int:
     except (KeyboardInterrupt, Terminated) as stop:
         return stopped(stop)
     except GradcliError as refusal:
-        outside = any(one.code in ENVIRONMENT for one in refusal.diagnostics)
+        outside = any(note.code in ENVIRONMENT for note in refusal.diagnostics)
         return refuse(argv, refusal.diagnostics, INTERNAL if outside else USAGE)
     except MemoryError:
         return refuse(
@@ -115,9 +115,9 @@ def guarded(argv: Sequence[str]) -> int:
     except Exception as problem:
         if os.environ.get(DEBUG):
             raise
-        told = f"{type(problem).__name__}: {visible(str(problem), 300)}".rstrip(": ")
+        message = f"{type(problem).__name__}: {visible(str(problem), 300)}".rstrip(": ")
         hint = f"this is a fault in gradcli; {DEBUG}=1 shows where"
-        return refuse(argv, (Diagnostic("GC999", told, help=hint),), INTERNAL)
+        return refuse(argv, (Diagnostic("GC999", message, help=hint),), INTERNAL)
 
 
 def terminate(number: int, frame: FrameType | None) -> None:
@@ -152,13 +152,13 @@ def run(argv: Sequence[str]) -> int:
 def perform(call: Call) -> int:
     """Call the command's function with what was given, what is configured, and the defaults."""
     declared = declaration(call.command)
-    found = load("settings").load(call.command, declared, current_folder(), os.environ)
-    settings, notes = found.values, [*found.notes]
+    loaded = load("settings").load(call.command, declared, current_folder(), os.environ)
+    settings, notes = loaded.values, [*loaded.notes]
     if call.command == "check":
-        notes += found.loosening(declared, call.given)
-    values = {**declared.defaults(), **settings, **call.given}
+        notes += loaded.loosening(declared, call.arguments)
+    values = {**declared.defaults(), **settings, **call.arguments}
     formats = declared.spelled()["--format"].choices
-    output = Output({**values, "limits": settings.get("limits"), "notes": notes}, formats, "format" in call.given)
+    output = Output({**values, "limits": settings.get("limits"), "notes": notes}, formats, "format" in call.arguments)
     try:
         output.note(*notes)
         return declared.function(output, **declared.arguments(values))
@@ -187,12 +187,12 @@ def refuse(argv: Sequence[str], diagnostics: Sequence[Diagnostic], code: int) ->
 
 def option(argv: Sequence[str], *spellings: str) -> str | None:
     """The last value of an option on a command line that may not be readable as a whole."""
-    found = None
+    last = None
     for token, after in zip(argv, [*argv, ""][1:], strict=True):
         name, equals, value = token.partition("=")
         if name in spellings:
-            found = value if equals else after
-    return found
+            last = value if equals else after
+    return last
 
 
 def complain(text: str, code: int) -> int:

@@ -38,34 +38,34 @@ def answer(line: str, cell: str | None, names: Mapping[str, Any]) -> Any:
 
     Raises GradcliError for an option that there is not (GC721), and as the question does.
     """
-    words, given = divided(line)
+    words, options = divided(line)
     question = words.pop(0) if words and words[0] in QUESTIONS else "grad"
     script = " ".join(words) if cell is None else cell
     package = import_module("gradcli")
-    told: dict[str, Any] = {}
-    if "--wrt" in given:
-        told["wrt"] = [name.strip() for name in ",".join(given["--wrt"]).split(",")]
-    if question not in FREE or "--at" in given:
-        point, _ = import_module("gradcli.points").read_point(given.get("--at", ()))
-        told["at"] = {**known(script, names), **point}
-    told |= judged(question, given)
-    return getattr(package, "evaluate" if question == "eval" else question)(script, **told)
+    arguments: dict[str, Any] = {}
+    if "--wrt" in options:
+        arguments["wrt"] = [name.strip() for name in ",".join(options["--wrt"]).split(",")]
+    if question not in FREE or "--at" in options:
+        point, _ = import_module("gradcli.points").read_point(options.get("--at", ()))
+        arguments["at"] = {**known(script, names), **point}
+    arguments |= judged(question, options)
+    return getattr(package, "evaluate" if question == "eval" else question)(script, **arguments)
 
 
-def judged(question: str, given: Mapping[str, list[str]]) -> dict[str, Any]:
+def judged(question: str, options: Mapping[str, list[str]]) -> dict[str, Any]:
     """The claims and boxes for `check` and `plot`; of a plot one claim, which names the leaf."""
-    named = [name for name in ("--claim", "--box") if name in given]
+    named = [name for name in ("--claim", "--box") if name in options]
     if named and question not in JUDGED:
         raise error("GC721", f"{question} has no option {named[0]}", help=f"{' and '.join(JUDGED)} have it")
     inputs = import_module("gradcli.commands._check_inputs")
-    told: dict[str, Any] = {}
-    if "--box" in given:
-        told["box" if question == "check" else "ranges"] = inputs.boxes(tuple(given["--box"]))
-    if "--claim" in given:
-        claims = inputs.claims(tuple(given["--claim"]))
+    arguments: dict[str, Any] = {}
+    if "--box" in options:
+        arguments["box" if question == "check" else "ranges"] = inputs.boxes(tuple(options["--box"]))
+    if "--claim" in options:
+        claims = inputs.claims(tuple(options["--claim"]))
         leaf, claim = next(iter(claims.items()))
-        told |= {"claims": claims} if question == "check" else {"wrt": [leaf], "claim": claim}
-    return told
+        arguments |= {"claims": claims} if question == "check" else {"wrt": [leaf], "claim": claim}
+    return arguments
 
 
 def divided(line: str) -> tuple[list[str], dict[str, list[str]]]:
@@ -75,17 +75,17 @@ def divided(line: str) -> tuple[list[str], dict[str, list[str]]]:
     (['hessian', 'x*y'], {'--at': ['x=2', 'y=3']})
     """
     words: list[str] = []
-    given: dict[str, list[str]] = {}
+    options: dict[str, list[str]] = {}
     rest = iter(shlex.split(line))
     for word in rest:
         name, equals, value = word.partition("=")
         if not word.startswith("--"):
             words.append(word)
         elif name in OPTIONS:
-            given.setdefault(name, []).append(value if equals else next(rest, ""))
+            options.setdefault(name, []).append(value if equals else next(rest, ""))
         else:
             raise error("GC721", f"unknown option {visible(name, 40)}", help=f"options are {', '.join(OPTIONS)}")
-    return words, given
+    return words, options
 
 
 def known(script: str, names: Mapping[str, Any]) -> dict[str, Any]:

@@ -235,10 +235,10 @@ def standard_input() -> BinaryIO:
 
 def unwritable(path: str, problem: OSError) -> GradcliError:
     """The error for a file that cannot be written: GC692 where the disk is full."""
-    told = f"cannot write {visible(path, 200)}: {reason(problem)}"
+    message = f"cannot write {visible(path, 200)}: {reason(problem)}"
     if problem.errno in FULL:
-        return error("GC692", told, help="make room, or write to another disk")
-    return error("GC690", told)
+        return error("GC692", message, help="make room, or write to another disk")
+    return error("GC690", message)
 
 
 def opened(path: str, binary: bool = False) -> IO[Any]:
@@ -315,9 +315,9 @@ def reason(problem: OSError) -> str:
 
 def width(stream: IO[str] | None = None) -> int:
     """The width of the terminal in cells: COLUMNS if set, else what the terminal of the stream (stdout) says."""
-    told = os.environ.get("COLUMNS", "")
-    if told.isdigit() and int(told) > 0:
-        return int(told)
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isdigit() and int(columns) > 0:
+        return int(columns)
     try:
         return os.get_terminal_size((stream or sys.stdout).fileno()).columns or 80
     except OSError:

@@ -95,7 +95,11 @@ class Prompt:
     def define(self, text: str, script: Any) -> None:
         """Keep statements, if the script with them can be read; a function takes the place of one of its name."""
         names: set[str] = set()
-        functions = {one.name.id for one in script.statements if getattr(one, "params", None) and not one.rule}
+        functions = {
+            function.name.id
+            for function in script.statements
+            if getattr(function, "params", None) and not function.rule
+        }
         for statement in script.statements:
             for target in (
                 *getattr(statement, "targets", ()),
@@ -111,7 +115,7 @@ class Prompt:
         try:
             load("calculator").evaluate(self.script(f"{text.rstrip()}\n0"))
         except GradcliError as problem:
-            wrong = [one for one in problem.diagnostics if one.code != NO_VALUE]
+            wrong = [note for note in problem.diagnostics if note.code != NO_VALUE]
             if wrong:
                 self.lines = before
                 self.report(wrong)
@@ -129,14 +133,13 @@ class Prompt:
         try:
             result = load("calculator").evaluate(script)
         except GradcliError as problem:
-            if all(one.code == NO_VALUE for one in problem.diagnostics):
+            if all(note.code == NO_VALUE for note in problem.diagnostics):
                 self.run(["derive", script])
             else:
                 self.report(problem.diagnostics)
             return
         value = result.value
-        told = load("values").inline(value, None, 40)
-        sys.stdout.write(told + "\n")
+        sys.stdout.write(load("values").inline(value, None, 40) + "\n")
         self.report(result.diagnostics)
         whole = load("values").inline(value, None, MOST_ENTRIES)
         self.ans = whole if not isinstance(value, tuple) and "j" not in whole and "array" not in whole else None
@@ -186,7 +189,7 @@ class Prompt:
             "x = 3                a name with a value; def f(x): ... defines a function",
             "ans                  the last value",
             "",
-            *(f":{name:{width}} {told}" for name, told in {**COMMANDS, **OWN}.items()),
+            *(f":{name:{width}} {summary}" for name, summary in {**COMMANDS, **OWN}.items()),
             "",
             "A command without an expression is about the last one. Options are those of the command line.",
         ]
@@ -255,7 +258,7 @@ def completions(prompt: Prompt, line: str, word: str) -> list[str]:
     if line.lstrip().startswith(":") and " " not in line.lstrip():
         return [f":{name} " for name in (*COMMANDS, *OWN) if f":{name}".startswith(line.strip())]
     known = [*prompt.names, "ans", *(f"{name}(" for name in load("primitives").catalogue())]
-    return sorted({one for one in known if one.startswith(word)}) if word else []
+    return sorted({name for name in known if name.startswith(word)}) if word else []
 
 
 def edited(prompt: Prompt) -> Callable[[], None] | None:
@@ -264,12 +267,12 @@ def edited(prompt: Prompt) -> Callable[[], None] | None:
         import readline
     except ImportError:  # Windows, or a Python that was built without it
         return None
-    found: list[str] = []
+    matches: list[str] = []
 
     def complete(word: str, turn: int) -> str | None:
         if not turn:
-            found[:] = completions(prompt, readline.get_line_buffer(), word)
-        return found[turn] if turn < len(found) else None
+            matches[:] = completions(prompt, readline.get_line_buffer(), word)
+        return matches[turn] if turn < len(matches) else None
 
     readline.set_completer(complete)
     readline.set_completer_delims(" \t\n+-*/@%(),=<>[]{}|&~^;")

@@ -75,10 +75,10 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     from gradcli.rendering.diagnostics import render
 
     try:
-        found = settings(config)
+        loaded = settings(config)
     except GradcliError:
         return []  # each file says so
-    notes = [*found.notes, *found.loosening(declaration("check"), {})]
+    notes = [*loaded.notes, *loaded.loosening(declaration("check"), {})]
     return render(notes).splitlines() if notes else []
 
 
@@ -134,18 +134,18 @@ class ScriptFile(pytest.File):
         from gradcli.commands import declaration
         from gradcli.language.limits import make_limits
 
-        given = settings(self.config).values
+        configured = settings(self.config).values
         judging = ("dtype", "backend", "samples", "seed", "dodge", "require", "allow_kink", "lenient", "timeout")
-        values = {**declaration("check").defaults(), **given}
-        bounds = {"limits": make_limits(given["limits"])} if given.get("limits") else {}
+        values = {**declaration("check").defaults(), **configured}
+        bounds = {"limits": make_limits(configured["limits"])} if configured.get("limits") else {}
         return {**{name: values[name] for name in judging}, **bounds}
 
     def source(self, options: dict[str, Any]) -> Any:
         """The script, under its path from the current folder."""
         from gradcli.language.source import read_source
 
-        here = Path.cwd()
-        path = str(self.path.relative_to(here) if self.path.is_relative_to(here) else self.path)
+        current = Path.cwd()
+        path = str(self.path.relative_to(current) if self.path.is_relative_to(current) else self.path)
         return read_source(path, options["limits"]) if "limits" in options else read_source(path)
 
     def judged(self) -> Report:
@@ -182,7 +182,7 @@ class CheckItem(pytest.Item):
 
     def runtest(self) -> None:
         report = self.parent.judged()
-        check = next((one for one in report.checks if one.id == self.name), None)
+        check = next((check for check in report.checks if check.id == self.name), None)
         if check is None:
             raise LookupError(f"{self.parent.path.name} has changed since its checks were collected")
         self.user_properties.append(("verdict", check.verdict))

@@ -119,8 +119,8 @@ def test_an_expression_may_start_with_a_minus(expression: str) -> None:
     for argv in (["grad", expression, "--at", "x=3"], ["grad", "--at", "x=3", expression, "-f", "json"]):
         call = full(argv)
         assert call is not None
-        assert call.given["script"] == expression
-        assert call.given["at"] == ("x=3",)
+        assert call.arguments["script"] == expression
+        assert call.arguments["at"] == ("x=3",)
 
 
 def test_shielding_keeps_options_and_what_follows_a_double_dash() -> None:

@@ -47,7 +47,7 @@ class Baseline:
     def fixed(self) -> list[Entry]:
         """The entries that no longer fail: those of scripts that this run has checked, or that no longer exist."""
         left = sorted(self.entries - self.failing)
-        return [one for one in left if one.path in self.checked or not os.path.exists(self.place(one.path))]
+        return [entry for entry in left if entry.path in self.checked or not os.path.exists(self.place(entry.path))]
 
     def place(self, path: str) -> str:
         """The path of the script of an entry."""
@@ -58,7 +58,7 @@ class Baseline:
         fixed = self.fixed()
         if not fixed:
             return []
-        phrase = ", ".join(visible(f"{one.path} {one.id}", 200) for one in fixed[:MOST_LISTED])
+        phrase = ", ".join(visible(f"{entry.path} {entry.id}", 200) for entry in fixed[:MOST_LISTED])
         phrase += f" and {len(fixed) - MOST_LISTED} more" if len(fixed) > MOST_LISTED else ""
         count = f"{len(fixed)} {'entry' if len(fixed) == 1 else 'entries'} of the baseline no longer fail"
         count += "s" if len(fixed) == 1 else ""
@@ -67,9 +67,9 @@ class Baseline:
 
 def entries(report: Report, folder: str) -> Iterator[Entry]:
     """The failing checks of one report as entries of a baseline in a folder."""
-    for check, one in named(report, folder):
+    for check, entry in named(report, folder):
         if not check.passed and check.verdict not in UNJUDGED:
-            yield one
+            yield entry
 
 
 def named(report: Report, folder: str) -> Iterator[tuple[Check, Entry]]:
@@ -101,9 +101,9 @@ def folder_of(path: str) -> str:
     return os.path.dirname(os.path.abspath(path))
 
 
-def text(found: Iterable[Entry]) -> str:
+def text(entries: Iterable[Entry]) -> str:
     """The text of a baseline file: JSON with one entry on each line, sorted, so that diffs are small."""
-    lines = ",".join(f"\n{dumps(one._asdict())}" for one in sorted(set(found)))
+    lines = ",".join(f"\n{dumps(entry._asdict())}" for entry in sorted(set(entries)))
     return f'{{"baseline": {VERSION}, "checks": [{lines}\n]}}\n'
 
 
@@ -125,13 +125,13 @@ def read(path: str) -> Baseline:
         raise malformed(path, f"it is not JSON: {visible(str(problem), 120)}") from None
     if not isinstance(data, dict) or data.get("baseline") != VERSION or not isinstance(data.get("checks"), list):
         raise malformed(path, f'it is not an object with "baseline": {VERSION} and a list "checks"')
-    found = []
-    for number, one in enumerate(data["checks"], 1):
-        fields = set(one) if isinstance(one, dict) else set()
-        if fields != set(Entry._fields) or not all(isinstance(value, str) for value in one.values()):
+    items = []
+    for number, item in enumerate(data["checks"], 1):
+        fields = set(item) if isinstance(item, dict) else set()
+        if fields != set(Entry._fields) or not all(isinstance(value, str) for value in item.values()):
             raise malformed(path, f"entry {number} has other fields than the texts {', '.join(Entry._fields)}")
-        found.append(Entry(**one))
-    return Baseline(found, folder_of(path))
+        items.append(Entry(**item))
+    return Baseline(items, folder_of(path))
 
 
 def malformed(path: str, why: str) -> GradcliError:
@@ -145,11 +145,11 @@ def applied(report: Report, baseline: Baseline) -> Report:
     """The report with the failing checks of the baseline marked as passed, with evidence "baseline": true."""
     baseline.checked.add(relative(report.file or "", baseline.folder))
     checks = []
-    for one, known in named(report, baseline.folder):
-        if not one.passed and known in baseline.entries:
+    for check, known in named(report, baseline.folder):
+        if not check.passed and known in baseline.entries:
             baseline.failing.add(known)
-            if one.verdict not in UNJUDGED:
-                evidence = {**one.evidence, "baseline": True}
-                one = replace(one, passed=True, evidence=evidence, message=f"{one.message}; in the baseline")
-        checks.append(one)
+            if check.verdict not in UNJUDGED:
+                evidence = {**check.evidence, "baseline": True}
+                check = replace(check, passed=True, evidence=evidence, message=f"{check.message}; in the baseline")
+        checks.append(check)
     return replace(report, checks=tuple(checks))

@@ -152,7 +152,7 @@ class Run:
         if done.line is not None and OPENED in done.line:
             self.opened.update(path for path, _ in loads(done.line)["opened"])
         report = self.adjust(report_of(done, case))
-        failed = any(not one.passed for one in report.checks)
+        failed = any(not check.passed for check in report.checks)
         self.journal.remember(os.path.abspath(case.path), case.block, failed)
         self._done += 1
         self._failed += failed
@@ -164,7 +164,7 @@ class Run:
                 yield self._counted(unpacked(self._held.pop(self._next - 1)))
         else:
             self._held[done.index] = packed(report)
-        if self.fail_fast and any(not one.passed and one.verdict != "INCONCLUSIVE" for one in report.checks):
+        if self.fail_fast and any(not check.passed and check.verdict != "INCONCLUSIVE" for check in report.checks):
             if self._done < len(self.cases):
                 self.totals.stopped = "first failure"
 
@@ -205,14 +205,14 @@ def undisturbed() -> Iterator[None]:
 
 def packed(report: Report) -> bytes:
     """A report, compressed."""
-    data = {"report": report_to_json(report), "seconds": [one.seconds for one in report.checks]}
+    data = {"report": report_to_json(report), "seconds": [check.seconds for check in report.checks]}
     return compress(dumps(data).encode(), 1)
 
 
 def unpacked(data: bytes) -> Report:
     """The report that `packed` compressed."""
-    found = loads(decompress(data))
-    return report_from_json(found["report"], found["seconds"])
+    fields = loads(decompress(data))
+    return report_from_json(fields["report"], fields["seconds"])
 
 
 def plain_options(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -134,10 +134,10 @@ class Journal:
 
     def get(self, key: bytes) -> str | None:
         """The line that is stored under a key; None if there is none, or if a data file has changed since."""
-        found = self._do("read", key) if key else None
-        if found is None:
+        row = self._do("read", key) if key else None
+        if row is None:
             return None
-        opened, value = found
+        opened, value = row
         if opened and any(not self._unchanged(path, state) for path, state in loads(opened)):
             return None
         return decompress(value).decode("utf-8", "surrogatepass")
@@ -179,11 +179,11 @@ class Journal:
         """Remove reports beyond the limits, those unused for longest first, and close the file."""
         self._do("close")
 
-    def _do(self, name: str, *given: Any) -> Any:
+    def _do(self, name: str, *args: Any) -> Any:
         """Perform an operation of the store; if the file fails, on a new file, and if that fails, in memory."""
         while True:
             try:
-                return getattr(self._store, name)(*given)
+                return getattr(self._store, name)(*args)
             except _Damaged:
                 self._renew()
             except _Unusable as reason:
@@ -348,10 +348,10 @@ class _File:
 
     def read(self, key: bytes) -> tuple[bytes, bytes] | None:
         """The data files that were opened, and the compressed line."""
-        found = self._run("SELECT id, day, opened, value, checksum FROM reports WHERE key = ?", key)
-        if not found:
+        rows = self._run("SELECT id, day, opened, value, checksum FROM reports WHERE key = ?", key)
+        if not rows:
             return None
-        row, day, opened, value, checksum = found[0]
+        row, day, opened, value, checksum = rows[0]
         if not isinstance(opened, bytes) or not isinstance(value, bytes) or digest(key, opened, value) != checksum:
             return None
         if day != self._today and self._touched is not None:
@@ -371,10 +371,10 @@ class _File:
     def remember(self, path: bytes, block: int, failed: bool) -> None:
         """Store a failure, or remove it; most cases have none, and nothing is written then."""
         key = digest(path, str(block).encode())
-        found = self._run("SELECT path, block FROM failures WHERE key = ?", key)
-        if failed and found != [(path, block)]:
+        rows = self._run("SELECT path, block FROM failures WHERE key = ?", key)
+        if failed and rows != [(path, block)]:
             self._run("INSERT OR REPLACE INTO failures (key, path, block) VALUES (?, ?, ?)", key, path, block)
-        elif found and not failed:
+        elif rows and not failed:
             self._run("DELETE FROM failures WHERE key = ?", key)
 
     def failures(self) -> list[tuple[bytes, int]]:
@@ -400,10 +400,10 @@ class _File:
             with suppress(*self._errors):
                 connection.close()
 
-    def _run(self, statement: str, *given: Any) -> list[Any]:
+    def _run(self, statement: str, *values: Any) -> list[Any]:
         """The rows of a statement, which is a transaction of its own unless one was begun."""
         try:
-            return self._connection.execute(statement, given).fetchall()
+            return self._connection.execute(statement, values).fetchall()
         except self._errors as wrong:
             problem = self._problem(wrong)
             with suppress(*self._errors):

@@ -33,10 +33,10 @@ class Totals:
     @classmethod
     def of(cls, reports: Sequence[Report]) -> Totals:
         """The counts over some reports."""
-        found = cls(selected=len(reports))
+        totals = cls(selected=len(reports))
         for report in reports:
-            found.add(report)
-        return found
+            totals.add(report)
+        return totals
 
     @property
     def complete(self) -> bool:
@@ -48,11 +48,11 @@ class Totals:
         self.summary.update(report.summary)
         self.files += 1
         self.checks += len(report.checks)
-        self.seconds += sum(one.seconds or 0.0 for one in report.checks)
-        for one in report.checks:
-            if not one.passed and one.verdict in ("ERROR", "CRASHED"):
-                if one.diagnostics:
+        self.seconds += sum(check.seconds or 0.0 for check in report.checks)
+        for check in report.checks:
+            if not check.passed and check.verdict in ("ERROR", "CRASHED"):
+                if check.diagnostics:
                     self.unreadable += 1
-                    self.functions = self.functions or one.kind == "callable"
+                    self.functions = self.functions or check.kind == "callable"
                 else:
                     self.broken += 1

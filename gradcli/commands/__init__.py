@@ -105,5 +105,5 @@ def room(name: str) -> Any:
 def declaration(command: str) -> Declaration:
     """The declaration of a command: its operands, options, and the function to call."""
     module = import_module(COMMANDS[command][0])
-    found: Declaration = module.DECLARATION
-    return found
+    declared: Declaration = module.DECLARATION
+    return declared

@@ -35,36 +35,36 @@ def looks_like_path(target: str) -> bool:
 
 def claims(texts: tuple[str, ...]) -> dict[str, str]:
     """`LEAF = SCRIPT` texts by leaf; raises GC725 if one does not have that form or a leaf comes twice."""
-    found: dict[str, str] = {}
-    for text in [one for given in texts for one in _separate(given)]:
+    scripts: dict[str, str] = {}
+    for text in [claim for claims in texts for claim in _separate(claims)]:
         leaf, equals, script = text.partition("=")
         leaf = leaf.strip()
         if not equals or not leaf.isidentifier():
             example = (script if equals else text).strip() or "2*x"
             step = f'write the leaf first: --claim "x = {example}"'
             raise error("GC725", f"`{text}` is not LEAF = SCRIPT", help=step)
-        if leaf in found:
+        if leaf in scripts:
             raise error("GC725", f"there are two claims for `{leaf}`", help="give one claim per leaf")
-        found[leaf] = script.strip()
-    return found
+        scripts[leaf] = script.strip()
+    return scripts
 
 
 def _separate(text: str) -> list[str]:
     """The claims in a text such as `x = 2*x*y, y = x**2`; a text of several statements is one claim."""
     if ";" in text or "\n" in text:
         return [text]
-    found, start, end = [], 0, value_end(text, 0)
+    claims, start, end = [], 0, value_end(text, 0)
     while end < len(text):
         if NAME.match(text, end + 1):
-            found.append(text[start:end])
+            claims.append(text[start:end])
             start = end + 1
         end = value_end(text, end + 1)
-    return [*found, text[start:]]
+    return [*claims, text[start:]]
 
 
 def boxes(texts: tuple[str, ...]) -> dict[str, tuple[float, float]]:
     """`LEAF=LO:HI` texts by leaf; raises GC735 if one does not have that form or a leaf comes twice."""
-    found: dict[str, tuple[float, float]] = {}
+    intervals: dict[str, tuple[float, float]] = {}
     for text in texts:
         leaf, _, sides = text.partition("=")
         low, _, high = sides.partition(":")
@@ -73,11 +73,11 @@ def boxes(texts: tuple[str, ...]) -> dict[str, tuple[float, float]]:
         except ValueError:
             interval = (0.0, 0.0)
         width = interval[1] - interval[0]
-        if not leaf.strip().isidentifier() or not 0 < width < float("inf") or leaf.strip() in found:
-            twice = "there are two boxes for" if leaf.strip() in found else "cannot read the box"
+        if not leaf.strip().isidentifier() or not 0 < width < float("inf") or leaf.strip() in intervals:
+            twice = "there are two boxes for" if leaf.strip() in intervals else "cannot read the box"
             raise error("GC735", f"{twice} `{text}`", help="write --box x=0.5:2, once for each leaf")
-        found[leaf.strip()] = interval
-    return found
+        intervals[leaf.strip()] = interval
+    return intervals
 
 
 def python_targets(targets: Sequence[str]) -> None:
@@ -86,8 +86,8 @@ def python_targets(targets: Sequence[str]) -> None:
         path, _, name = target.partition(":")
         if path.endswith(".py") and os.path.isfile(path) and (name.isidentifier() or path == target):
             what = "is a Python file, not a script" if path == target else "is a Python function"
-            given = target if name else f"{path}:f"
-            help = f"write --python {visible(given, 200)} --grad {visible(path, 200)}:df, with df its derivative"
+            function = target if name else f"{path}:f"
+            help = f"write --python {visible(function, 200)} --grad {visible(path, 200)}:df, with df its derivative"
             raise error("GC721", f"{visible(target, 200)} {what}", help=help)
 
 

@@ -203,7 +203,7 @@ class Reporting:
         if self.only:
             from dataclasses import replace
 
-            report = replace(report, checks=tuple([one for one in report.checks if one.verdict in self.only]))
+            report = replace(report, checks=tuple([check for check in report.checks if check.verdict in self.only]))
             if not report.checks:
                 return
         for sink in self.files:
@@ -247,9 +247,9 @@ class Reporting:
 def notes_of(report: Any) -> Iterator[Diagnostic]:
     """Diagnostics in addition to the verdicts: notes, and the reasons why a script could not be run."""
     yield from report.diagnostics
-    for one in report.checks:
-        if one.verdict == "ERROR" and not one.passed:
-            yield from one.diagnostics
+    for check in report.checks:
+        if check.verdict == "ERROR" and not check.passed:
+            yield from check.diagnostics
 
 
 def annotated(output: Output, pieces: Iterable[str]) -> None:

@@ -109,7 +109,7 @@ class Option:
         if self.kind == "flag":
             return isinstance(value, bool)
         if self.kind == "table":
-            return isinstance(value, dict) and all(isinstance(one, str) for one in value.values())
+            return isinstance(value, dict) and all(isinstance(item, str) for item in value.values())
         if self.kind == "text":
             return isinstance(value, str) and (not self.choices or value in self.choices)
         if isinstance(value, bool) or not isinstance(value, int if self.kind == "int" else (int, float)):
@@ -149,8 +149,8 @@ class Declaration:
         self.function = function
         self.operands = operands
         self.groups = groups
-        self.headings = {one.name: title for title, own in (sections or {}).items() for one in own}
-        self.options = (*[one for own in (sections or {}).values() for one in own], *options)
+        self.headings = {option.name: title for title, own in (sections or {}).items() for option in own}
+        self.options = (*[option for own in (sections or {}).values() for option in own], *options)
 
     @property
     def name(self) -> str:
@@ -162,13 +162,14 @@ class Declaration:
 
     def arguments(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments of the function by name, without the options for presenting a result."""
-        names = [*(one.name for one in self.operands), *(one.name for one in self.options if not one.presents)]
-        made = {one.__name__.lower(): one(**{name: values[name] for name in one._fields}) for one in self.groups}
-        inside = {name for one in self.groups for name in one._fields}
-        return {name: values[name] for name in names if name not in inside} | made
+        names = [operand.name for operand in self.operands]
+        names += [option.name for option in self.options if not option.presents]
+        groups = {kind.__name__.lower(): kind(**{name: values[name] for name in kind._fields}) for kind in self.groups}
+        inside = {name for kind in self.groups for name in kind._fields}
+        return {name: values[name] for name in names if name not in inside} | groups
 
     def defaults(self) -> dict[str, Any]:
         """The value of each operand and option that is not given."""
-        values: dict[str, Any] = {one.name: () if one.many or one.rest else None for one in self.operands}
+        values: dict[str, Any] = {each.name: () if each.many or each.rest else None for each in self.operands}
         values.update((option.name, option.default) for option in self.options)
         return values

@@ -17,21 +17,21 @@ if TYPE_CHECKING:
 
 
 class Call:
-    """A command with its arguments; `given` has only those on the command line."""
+    """A command with its arguments; `arguments` has only those on the command line."""
 
-    __slots__ = ("command", "given")
+    __slots__ = ("arguments", "command")
 
-    def __init__(self, command: str, given: dict[str, Any]) -> None:
+    def __init__(self, command: str, arguments: dict[str, Any]) -> None:
         self.command = command
-        self.given = given
+        self.arguments = arguments
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Call) and (self.command, self.given) == (other.command, other.given)
+        return isinstance(other, Call) and (self.command, self.arguments) == (other.command, other.arguments)
 
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return f"Call({self.command!r}, {self.given!r})"
+        return f"Call({self.command!r}, {self.arguments!r})"
 
 
 def direct(argv: Sequence[str]) -> Call | None:
@@ -39,8 +39,8 @@ def direct(argv: Sequence[str]) -> Call | None:
     if not argv or argv[0] not in COMMANDS:
         return Call("--version", {}) if list(argv) == ["--version"] else None
     declared = declaration(argv[0])
-    options = {name: one for name, one in declared.spelled().items() if name.startswith("--")}
-    argv, given = parted(argv)
+    options = {name: option for name, option in declared.spelled().items() if name.startswith("--")}
+    argv, arguments = parted(argv)
     operands: list[str] = []
     rest = iter(argv[1:])
     for token in rest:
@@ -56,16 +56,16 @@ def direct(argv: Sequence[str]) -> Call | None:
         if option.kind == "flag":
             if equals:
                 return None
-            given[option.name] = True
+            arguments[option.name] = True
             continue
         if not equals:
             text = next(rest, "-")
         value = None if text.startswith("-") or not text else option.plain(text)
         if value is None:
             return None
-        given[option.name] = (*given.get(option.name, ()), value) if option.many else value
-    here = tuple(one for one in declared.operands if not one.rest)
-    return Call(argv[0], given) if assigned(here, operands, given) else None
+        arguments[option.name] = (*arguments.get(option.name, ()), value) if option.many else value
+    plain = tuple(operand for operand in declared.operands if not operand.rest)
+    return Call(argv[0], arguments) if assigned(plain, operands, arguments) else None
 
 
 def parted(argv: Sequence[str]) -> tuple[Sequence[str], dict[str, Any]]:
@@ -75,7 +75,7 @@ def parted(argv: Sequence[str]) -> tuple[Sequence[str], dict[str, Any]]:
     `--` ends them at once.
     """
     declared = declaration(argv[0]) if argv and argv[0] in COMMANDS else None
-    taker = next((one for one in declared.operands if one.rest), None) if declared else None
+    taker = next((operand for operand in declared.operands if operand.rest), None) if declared else None
     if declared is None or taker is None:
         return argv, {}
     options, missing = declared.spelled(), len(declared.operands) - 1
@@ -99,14 +99,14 @@ def parted(argv: Sequence[str]) -> tuple[Sequence[str], dict[str, Any]]:
     return argv, {}
 
 
-def assigned(declared: Sequence[Operand], operands: list[str], given: dict[str, Any]) -> bool:
+def assigned(declared: Sequence[Operand], operands: list[str], arguments: dict[str, Any]) -> bool:
     """Assign the operands to their names; False if their number is wrong."""
-    for one in declared:
-        if one.many and operands:
-            given[one.name], operands = tuple(operands), []
+    for operand in declared:
+        if operand.many and operands:
+            arguments[operand.name], operands = tuple(operands), []
         elif operands:
-            given[one.name], operands = operands[0], operands[1:]
-        elif one.required:
+            arguments[operand.name], operands = operands[0], operands[1:]
+        elif operand.required:
             return False
     return not operands
 

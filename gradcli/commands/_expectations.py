@@ -26,7 +26,7 @@ def refreshed(output: Output, checked: Any, diff: bool) -> Any:
     if checked.file is None:
         hint = "give the path of a .grad file"
         raise error("GC721", f"{'--diff' if diff else '--update'} needs a file", help=hint)
-    if all(one.passed for one in checked.checks if one.kind == "expectation"):
+    if all(check.passed for check in checked.checks if check.kind == "expectation"):
         return checked
     mark, before = text_of(checked.file)
     after = source.Source(updated(source.Source(before), checked))
@@ -40,10 +40,10 @@ def refreshed(output: Output, checked: Any, diff: bool) -> Any:
 
     old = source.Source(before)
     checks = [
-        replace(one, verdict="AGREES", message=f"{one.message}; updated", passed=True)
-        if one.kind == "expectation" and not one.passed and old.line(one.line) != after.line(one.line)
-        else one
-        for one in checked.checks
+        replace(check, verdict="AGREES", message=f"{check.message}; updated", passed=True)
+        if check.kind == "expectation" and not check.passed and old.line(check.line) != after.line(check.line)
+        else check
+        for check in checked.checks
     ]
     return replace(checked, checks=tuple(checks))
 
@@ -55,12 +55,12 @@ def updated(script: source.Source, checked: Any, *, last: int = 0) -> str:
     is none.
     """
     lines = script.lines()
-    for one in checked.checks:
-        line = one.line or 0
+    for check in checked.checks:
+        line = check.line or 0
         frozen = 0 < last < line <= len(lines)
-        wrong = one.verdict == "DISAGREES" and not one.passed
-        if one.kind == "expectation" and 0 < line <= len(lines) and (frozen or wrong):
-            lines[line - 1] = refilled(lines[line - 1], one, frozen)
+        wrong = check.verdict == "DISAGREES" and not check.passed
+        if check.kind == "expectation" and 0 < line <= len(lines) and (frozen or wrong):
+            lines[line - 1] = refilled(lines[line - 1], check, frozen)
     return "".join(lines)
 
 

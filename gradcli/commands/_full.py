@@ -70,7 +70,7 @@ def full(argv: Sequence[str], colour: bool = False) -> Call | None:
         shown = message if len(message) <= LONGEST else visible(message, LONGEST)
         raise error("GC721", shown, help=split_point(argv) or usage_help(chosen, message, argv)) from None
     for call in calls:
-        call.given.update(rest)
+        call.arguments.update(rest)
     return calls[0] if calls else None
 
 
@@ -129,7 +129,7 @@ def built(chosen: str | None, colour: bool = False) -> tuple[Any, list[Call]]:
 
     def root(version: bool, show_settings: bool) -> None:
         flags = (("--version", version), ("--show-settings", show_settings))
-        calls.extend(Call(name, {}) for name, given in flags if given)
+        calls.extend(Call(name, {}) for name, requested in flags if requested)
 
     annotate(
         root,
@@ -154,24 +154,24 @@ def help_text(declared: Declaration) -> str:
 def receiver(name: str, declared: Declaration, calls: list[Call]) -> Callable[..., None]:
     """The function whose signature typer reads; it only records the arguments."""
 
-    def receive(**given: Any) -> None:
+    def receive(**arguments: Any) -> None:
         values = {
-            key: value for key, value in given.items() if value is not None and value is not False and value != []
+            key: value for key, value in arguments.items() if value is not None and value is not False and value != []
         }
-        for one in declared.operands:
-            if one.name in values:
-                value = values[one.name]
-                values[one.name] = tuple(map(exposed, value)) if one.many else exposed(value)
+        for operand in declared.operands:
+            if operand.name in values:
+                value = values[operand.name]
+                values[operand.name] = tuple(map(exposed, value)) if operand.many else exposed(value)
         calls.append(Call(name, {key: tuple(v) if isinstance(v, list) else v for key, v in values.items()}))
 
     parameters: dict[str, tuple[Any, Any]] = {}
-    for one in declared.operands:
-        default = ... if one.required else None
-        kind: Any = list[str] if one.many or one.rest else str
-        parameters[one.name] = (
-            kind if one.required else kind | None,
+    for operand in declared.operands:
+        default = ... if operand.required else None
+        kind: Any = list[str] if operand.many or operand.rest else str
+        parameters[operand.name] = (
+            kind if operand.required else kind | None,
             typer.Argument(
-                default, metavar=one.metavar.strip("[]").removesuffix(" ..."), help=one.help, show_default=False
+                default, metavar=operand.metavar.strip("[]").removesuffix(" ..."), help=operand.help, show_default=False
             ),
         )
     for option in declared.options:
@@ -213,12 +213,12 @@ def annotate(function: Any, parameters: dict[str, tuple[Any, Any]]) -> None:
 
 def split_point(argv: Sequence[str]) -> str | None:
     """The next step for a point that is split by a space, `--at x=2 y=3`."""
-    given = [
+    points = [
         text.partition("=")[2] if text.startswith("--at=") else following
         for text, following in zip(argv, (*argv[1:], ""), strict=True)
         if text == "--at" or text.startswith("--at=")
     ]
-    return joined_point(given, [text for text in argv[1:] if text not in given])
+    return joined_point(points, [text for text in argv[1:] if text not in points])
 
 
 def usage_help(chosen: str | None, message: str = "", argv: Sequence[str] = ()) -> str:

@@ -20,7 +20,7 @@ def replay(
     """
     from shlex import quote
 
-    given = [f"{name} {quote(value)}" for name, values in options for value in values]
+    shared = [f"{name} {quote(value)}" for name, values in options for value in values]
 
     def command(report: Any, check: Any) -> str:
         where = [report.file] if report.file else list(targets[:1])
@@ -29,7 +29,7 @@ def replay(
         if report.block:
             where.append("--docs")
         seed = check.evidence.get("seed")
-        words = [*map(quote, where), *given, *([] if seed is None else [f"--seed {seed}"])]
+        words = [*map(quote, where), *shared, *([] if seed is None else [f"--seed {seed}"])]
         text = " ".join(["gradcli check", *words])
         return text if len(text) <= LONGEST and text.isprintable() else ""
 

@@ -56,19 +56,19 @@ class Settings:
         self.origins = origins
         self.notes = notes or []
 
-    def loosening(self, declared: Declaration, given: Mapping[str, Any]) -> list[Diagnostic]:
+    def loosening(self, declared: Declaration, arguments: Mapping[str, Any]) -> list[Diagnostic]:
         """A note on settings with which a check may pass that fails by default; `given` overrides them."""
-        found: dict[str, list[str]] = {}
+        lines: dict[str, list[str]] = {}
         defaults = declared.defaults()
         for name, value in self.values.items():
             if name == "limits":
-                looser = bool(value) and not given.get("limit")
-                line = ", ".join(f"limits.{key} = {one}" for key, one in value.items())
+                looser = bool(value) and not arguments.get("limit")
+                line = ", ".join(f"limits.{key} = {limit}" for key, limit in value.items())
             else:
-                looser = name not in given and name in LOOSER and LOOSER[name](value, defaults[name])
+                looser = name not in arguments and name in LOOSER and LOOSER[name](value, defaults[name])
                 line = f"{name.replace('_', '-')} = {str(value).lower()}"
             if looser:
-                found.setdefault(self.origins[name], []).append(line)
+                lines.setdefault(self.origins[name], []).append(line)
         return [
             Diagnostic(
                 "GC727",
@@ -76,7 +76,7 @@ class Settings:
                 help="a verdict of `check` rests on these settings; gradcli --show-settings lists all",
                 severity=NOTE,
             )
-            for path, names in found.items()
+            for path, names in lines.items()
         ]
 
 
@@ -87,12 +87,12 @@ def load(command: str, declared: Declaration, folder: str, environment: Mapping[
     if command not in JUDGING:
         files.insert(0, personal(environment))
     known = {option.name: option for option in declared.options if option.setting}
-    for found in files:
-        if found is None:
+    for file in files:
+        if file is None:
             continue
-        path, table = found
+        path, table = file
         tables = [table, *(table.get(name, {}) for name in JUDGING.get(command, (command,)))]
-        for name, value in [pair for one in tables for pair in pairs(one)]:
+        for name, value in [pair for part in tables for pair in pairs(part)]:
             if name == "limits":
                 settings.values["limits"] = {**settings.values.get("limits", {}), **value}
             elif name in known and known[name].accepts(value):  # a format that this command lacks does not concern it
@@ -194,7 +194,7 @@ def checked(table: Table, path: str) -> Table:
             options = {option.name: option for option in declaration(command).options if option.setting}
             problems += wrong(table[command], options, path, f"{command}.")
     if problems:
-        raise GradcliError(*(one for problem in problems for one in problem.diagnostics))
+        raise GradcliError(*(note for problem in problems for note in problem.diagnostics))
     return table
 
 
@@ -213,7 +213,10 @@ def wrong(table: Any, options: Mapping[str, Option], path: str, prefix: str) -> 
             names = [name.replace("_", "-") for name in options]
             guess = did_you_mean(key, names if prefix else [*names, "limits", *COMMANDS])
             hint = f"did you mean `{guess}`?" if guess else f"the keys are {', '.join(names) or 'none'}"
-            owner = next((one for one in COMMANDS if not prefix and key.replace("-", "_") in setting_names(one)), None)
+            owner = next(
+                (command for command in COMMANDS if not prefix and key.replace("-", "_") in setting_names(command)),
+                None,
+            )
             if owner is not None:
                 table = f"tool.gradcli.{owner}" if path.endswith("pyproject.toml") else owner
                 hint = f"`{key}` is a setting of {owner}: write it under [{table}]"
@@ -250,9 +253,9 @@ def shown(folder: str, environment: Mapping[str, str]) -> Iterator[str]:
             yield from ("", "[limits]")
             bounds = limits.make_limits(settings.values.get("limits", {})).as_dict()
             origin = settings.origins.get("limits")
-            given = settings.values.get("limits", {})
+            own = settings.values.get("limits", {})
             for name, value in bounds.items():
-                yield f"{name} = {value}  # {origin if name in given else 'default'}"
+                yield f"{name} = {value}  # {origin if name in own else 'default'}"
 
 
 def setting_line(option: Option, settings: Settings) -> str:

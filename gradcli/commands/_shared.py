@@ -199,8 +199,8 @@ def is_file(operand: str) -> bool:
 
 def joined_point(at: Iterable[str], operands: Iterable[str]) -> str | None:
     """Advice for a point that contains a space: "write --at x=2,y=3" for `--at x=2 y=3`."""
-    given, parts = [*at], [one for one in operands if BINDING.match(one)]
-    return f"write --at {visible(','.join([*given, *parts]), 200)}" if given and parts else None
+    bindings, parts = [*at], [text for text in operands if BINDING.match(text)]
+    return f"write --at {visible(','.join([*bindings, *parts]), 200)}" if bindings and parts else None
 
 
 def names(wrt: str | None) -> list[str] | None:
@@ -221,7 +221,7 @@ def allowed(limit: tuple[str, ...], output: Output) -> Limits | None:
 
 
 def many_points(
-    output: Output, script: str, points: str | None, gradient: bool, *, cluster: str | None, **given: Any
+    output: Output, script: str, points: str | None, gradient: bool, *, cluster: str | None, **inputs: Any
 ) -> int:
     """Compute the result for every row of a file of points, and print how many points there were.
 
@@ -234,8 +234,8 @@ def many_points(
     if form in MADE_OF_ONE:
         hint = "leave --format out: --output FILE chooses by its ending .csv, .tsv, .npy, .npz or .parquet"
         raise error("GC721", f"--format {form} does not go with --points", help=hint)
-    relax = given.pop("relax")
-    source, options = evaluation(output, script, **given)
+    relax = inputs.pop("relax")
+    source, options = evaluation(output, script, **inputs)
     place = output.settings["output"]
     try:
         done = many.answer_points(

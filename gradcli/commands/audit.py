@@ -87,28 +87,28 @@ def audit(
         again=None if saved is None else (str(saved["key"]), int(saved["call"])),
     )
     outcome = commands.audited(args, limits, lambda done, total, label: output.progress(done, total, label))
-    found = audit_report.findings(outcome, expected)
+    findings = audit_report.findings(outcome, expected)
     if saved is None:
-        audit_report.save_points(found, args, batch.default_folder(os.environ))
+        audit_report.save_points(findings, args, batch.default_folder(os.environ))
     else:
-        found = [one for one in found if one.key == saved["key"]]
-    code, reason = audit_report.exit_code(found, outcome.processes, lenient)
+        findings = [finding for finding in findings if finding.key == saved["key"]]
+    code, reason = audit_report.exit_code(findings, outcome.processes, lenient)
     output.emit(
         View(
-            document=lambda style: audits.findings(found, outcome.processes, outcome.seconds, style, show),
-            payload=lambda: audits.payload(found, outcome.processes, outcome.code, outcome.faults),
-            tidy=lambda: audits.tidy(found),
+            document=lambda style: audits.findings(findings, outcome.processes, outcome.seconds, style, show),
+            payload=lambda: audits.payload(findings, outcome.processes, outcome.code, outcome.faults),
+            tidy=lambda: audits.tidy(findings),
         )
     )
     if json:
-        fields = audits.payload(found, outcome.processes, outcome.code, outcome.faults)
+        fields = audits.payload(findings, outcome.processes, outcome.code, outcome.faults)
         output.save(json, (machine.text(fields) + "\n",))
     if junit:
-        reports = audit_report.reports(found)
+        reports = audit_report.reports(findings)
         output.save(junit, (formats.written(formats.writer("junit"), reports, batch.Totals.of(reports)),))
-    if saved is not None and (difference := audit_report.compared(found, saved)):
+    if saved is not None and (difference := audit_report.compared(findings, saved)):
         output.say(f"gradcli audit: {difference}")
-    for name in audit_report.unused(found, expected):
+    for name in audit_report.unused(findings, expected):
         output.say(f"gradcli audit: no gradient is called {visible(name, 200)}, but a verdict is expected of it")
     for fault in outcome.faults:
         output.say(f"gradcli audit: an internal error while watching, which did not affect the command: {fault}")

@@ -169,7 +169,7 @@ def completions(output: Output, shell: str) -> int:
     """
     if shell not in SHELLS:
         raise error("GC721", f"unknown shell `{visible(shell)}`", help="choose bash, zsh or fish")
-    operations = sorted(name for name, one in primitives.catalogue().items() if not one.internal)
+    operations = sorted(name for name, primitive in primitives.catalogue().items() if not primitive.internal)
     words = {"ops": operations, "explain": sorted(CODES), "completions": sorted(SHELLS)}
     offers = {
         command: Offer(summary, declaration(command), words.get(command, ()))

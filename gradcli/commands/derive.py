@@ -118,7 +118,7 @@ def derive(
 
 def shapes_of(texts: tuple[str, ...]) -> dict[str, tuple[str | int, ...]]:
     """The shapes of `--shape A=m,n`: symbols or numbers, an empty tuple for a number."""
-    found: dict[str, tuple[str | int, ...]] = {}
+    shapes: dict[str, tuple[str | int, ...]] = {}
     for text in texts:
         match = SHAPE_TEXT.fullmatch(text)
         if match is None:
@@ -128,8 +128,8 @@ def shapes_of(texts: tuple[str, ...]) -> dict[str, tuple[str | int, ...]]:
             raise error(
                 "GC744", f"--shape {visible(text)} is not a shape", help="a size is a name or a whole number from 1"
             )
-        found[match[1]] = tuple([int(size) if size.isdecimal() else size for size in sizes])
-    return found
+        shapes[match[1]] = tuple([int(size) if size.isdecimal() else size for size in sizes])
+    return shapes
 
 
 SHAPE = Option(

@@ -41,10 +41,10 @@ def evaluate(
       gradcli eval "A @ b" --at "A=[[1,2],[3,4]]" --at b=[1,1]
       echo "x = 2; sin(x)" | gradcli eval -
     """
-    given: dict[str, Any] = {"at": at, "wrt": None, "dtype": dtype, "backend": backend, "limit": limit}
+    inputs: dict[str, Any] = {"at": at, "wrt": None, "dtype": dtype, "backend": backend, "limit": limit}
     if points is not None or cluster is not None:
-        return many_points(output, script, points, False, relax=relax, cluster=cluster, **given)
-    source, options = evaluation(output, script, **given)
+        return many_points(output, script, points, False, relax=relax, cluster=cluster, **inputs)
+    source, options = evaluation(output, script, **inputs)
     result = calculator.evaluate(source, **options, relax=relax, exact=True)
     output.emit(calculation("eval", result))
     return 0

@@ -34,11 +34,11 @@ def explain(output: Output, code: str | None) -> int:
                 document=lambda style: catalogue.codes(CODES, style),
                 payload=lambda: {
                     **machine.opening("explain"),
-                    "codes": [catalogue.explanation_fields(name, one) for name, one in CODES.items()],
+                    "codes": [catalogue.explanation_fields(name, doc) for name, doc in CODES.items()],
                 },
                 lines=lambda: (
-                    {**machine.opening("explain"), **catalogue.explanation_fields(name, one)}
-                    for name, one in CODES.items()
+                    {**machine.opening("explain"), **catalogue.explanation_fields(name, doc)}
+                    for name, doc in CODES.items()
                 ),
                 tidy=lambda: catalogue.tidy_codes(CODES),
             )
@@ -47,12 +47,12 @@ def explain(output: Output, code: str | None) -> int:
     name = code.upper()
     if name not in CODES:
         raise error("GC726", f"unknown code `{visible(code)}`", help="gradcli explain lists all codes")
-    one = CODES[name]
+    doc = CODES[name]
     output.emit(
         View(
-            document=lambda style: catalogue.explanation(name, one, style),
-            payload=lambda: {**machine.opening("explain"), **catalogue.explanation_fields(name, one)},
-            tidy=lambda: catalogue.tidy_codes({name: one}),
+            document=lambda style: catalogue.explanation(name, doc, style),
+            payload=lambda: {**machine.opening("explain"), **catalogue.explanation_fields(name, doc)},
+            tidy=lambda: catalogue.tidy_codes({name: doc}),
         )
     )
     return 0

@@ -62,8 +62,8 @@ def freeze(
         script = load(path, output, bounds)
         blanks, last = inline_results.with_blanks(script, bounds)
         report = checks.check_script(blanks, **settings)
-        judged = [one for one in report.checks if one.kind != "expectation" or (one.line or 0) <= last]
-        wrong = [one for one in judged if not one.passed]
+        judged = [check for check in report.checks if check.kind != "expectation" or (check.line or 0) <= last]
+        wrong = [check for check in judged if not check.passed]
         if wrong and not force:
             refused += 1
             output.note(refusal(path, wrong[0], len(wrong)))
@@ -89,7 +89,7 @@ def refusal(path: str, first: Any, count: int) -> Diagnostic:
 
 FILES = Operand("files", "FILE.grad ...", "Scripts.", many=True)
 JUDGING = ("samples", "seed", "require", "allow_kink", "lenient", "timeout")  # options of check
-SHARED = tuple(one for one in EVALUATION if one.name in ("dtype", "backend", "limit"))
+SHARED = tuple(option for option in EVALUATION if option.name in ("dtype", "backend", "limit"))
 DECLARATION = Declaration(
     freeze,
     (FILES,),
@@ -97,7 +97,7 @@ DECLARATION = Declaration(
         Option("--force", kind="flag", help="Record the results even of a script that does not pass its check."),
         Option("--stdout", kind="flag", help="Print the scripts instead of rewriting them."),
         *SHARED,
-        *(one for one in checking.DECLARATION.options if one.name in JUDGING),
+        *(option for option in checking.DECLARATION.options if option.name in JUDGING),
         *presentation("plain"),
     ),
 )

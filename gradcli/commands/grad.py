@@ -54,16 +54,16 @@ def grad(
       gradcli grad "sin(x)*y" --points points.csv --output slopes.csv
       gradcli grad f.grad --points in.npy -o out.npy --cluster tcp://host:8786
     """
-    given: dict[str, Any] = {"at": at, "wrt": wrt, "dtype": dtype, "backend": backend, "limit": limit}
+    inputs: dict[str, Any] = {"at": at, "wrt": wrt, "dtype": dtype, "backend": backend, "limit": limit}
     if points is not None or cluster is not None:
         if order > 1:
             raise error("GC721", "--order does not go with --points", help="leave --order out")
-        return many_points(output, script, points, True, relax=relax, cluster=cluster, **given)
-    source, options = evaluation(output, script, **given)
+        return many_points(output, script, points, True, relax=relax, cluster=cluster, **inputs)
+    source, options = evaluation(output, script, **inputs)
     try:
         result = calculator.grad(source, **options, order=order, relax=relax, exact=True)
     except GradcliError as problem:
-        if at or any(one.code != "GC202" for one in problem.diagnostics):
+        if at or any(note.code != "GC202" for note in problem.diagnostics):
             raise
         formulas = deriving.derive(source, wrt=options["wrt"], order=order, limits=options["limits"])
         leaves = {key.partition(",")[0] for key in (*formulas.formula, *formulas.missing)}

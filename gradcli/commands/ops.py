@@ -35,57 +35,60 @@ def ops(output: Output, operation: str | None) -> int:
       gradcli ops log1p
       gradcli ops --format json
     """
-    found = {name: one for name, one in primitives.catalogue().items() if not one.internal}
+    operations = {name: primitive for name, primitive in primitives.catalogue().items() if not primitive.internal}
     if operation is None:
         output.emit(
             View(
-                document=lambda style: catalogue.operations(found, style),
+                document=lambda style: catalogue.operations(operations, style),
                 payload=lambda: {
                     **machine.opening("ops"),
-                    "operations": [catalogue.operation_fields(one) for one in found.values()],
+                    "operations": [catalogue.operation_fields(primitive) for primitive in operations.values()],
                 },
-                lines=lambda: ({**machine.opening("ops"), **catalogue.operation_fields(one)} for one in found.values()),
-                tidy=lambda: catalogue.tidy_operations(found),
+                lines=lambda: (
+                    {**machine.opening("ops"), **catalogue.operation_fields(primitive)}
+                    for primitive in operations.values()
+                ),
+                tidy=lambda: catalogue.tidy_operations(operations),
             )
         )
         output.note(*plugins.problems())
         return 0
-    spellings = {alias: one for one in found.values() for alias in one.aliases} | found
+    spellings = {alias: primitive for primitive in operations.values() for alias in primitive.aliases} | operations
     if operation not in spellings:
         guess = did_you_mean(operation, spellings)
         hint = f"did you mean `{guess}`?" if guess else "gradcli ops lists all operations"
         unknown = error("GC201", f"unknown operation `{visible(operation)}`", help=hint)
         raise GradcliError(*unknown.diagnostics, *plugins.problems())
-    one = spellings[operation]
-    examples, rules = executed(one), derivatives(one)
+    primitive = spellings[operation]
+    examples, rules = executed(primitive), derivatives(primitive)
     output.emit(
         View(
-            document=lambda style: catalogue.operation(one, rules, examples, style),
-            payload=lambda: {**machine.opening("ops"), **catalogue.operation_fields(one, rules, examples)},
-            tidy=lambda: catalogue.tidy_operations({one.name: one}),
+            document=lambda style: catalogue.operation(primitive, rules, examples, style),
+            payload=lambda: {**machine.opening("ops"), **catalogue.operation_fields(primitive, rules, examples)},
+            tidy=lambda: catalogue.tidy_operations({primitive.name: primitive}),
         )
     )
     return 0
 
 
-def executed(one: Any) -> list[tuple[str, Any]]:
+def executed(primitive: Any) -> list[tuple[str, Any]]:
     """The examples of an operation, each with its value."""
-    return [(text, package.evaluate(text).value) for text, _ in one.examples]
+    return [(text, package.evaluate(text).value) for text, _ in primitive.examples]
 
 
-def derivatives(one: Any) -> dict[str, str]:
+def derivatives(primitive: Any) -> dict[str, str]:
     """The formula of the derivative with respect to each argument of an elementwise operation."""
-    if one.kind != "elementwise" or one.arity is None:
+    if primitive.kind != "elementwise" or primitive.arity is None:
         return {}
-    leaves = one.argument_names()
-    function = package.compile(f"{one.name}({', '.join(leaves)})")
-    found: dict[str, str] = {}
+    leaves = primitive.argument_names()
+    function = package.compile(f"{primitive.name}({', '.join(leaves)})")
+    formulas: dict[str, str] = {}
     for leaf in leaves:
         try:
-            found[leaf] = function.gradient_formula(leaf)
+            formulas[leaf] = function.gradient_formula(leaf)
         except GradcliError:  # an argument that has to be static, such as the order of polygamma
             continue
-    return found
+    return formulas
 
 
 NAME = Operand("operation", "[NAME]", "An operation, such as log1p.", required=False)

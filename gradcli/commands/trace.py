@@ -78,7 +78,7 @@ def trace(
     """
     source, options = evaluation(output, script, at=at, wrt=wrt, dtype=dtype, backend=backend, limit=limit)
     if plan:
-        given = {
+        flags = {
             "--why-topo": why_topo,
             "--all": all,
             "--full": full,
@@ -87,7 +87,7 @@ def trace(
             "--symbolic": symbolic,
             "--quiz": quiz,
         }
-        named = next((name for name, there in given.items() if there), None)
+        named = next((name for name, there in flags.items() if there), None)
         if named is not None:
             raise error("GC721", f"{named} does not go with --plan", help="leave one of them out")
         output.emit(planned_view(calculator.plan(source, **options)))

@@ -76,11 +76,11 @@ class Graphs(NamedTuple):
         Raises GradcliError (GC721) where fewer backwards ran.
         """
         if not 0 < number <= self.ran and not (number == -1 and self.ran):
-            told = f"{self.ran} backward{'s' * (self.ran != 1)} ran"
-            raise error("GC721", f"backward {abs(number)} does not exist: {told}" if self.ran else "no backward ran")
+            phrase = f"{self.ran} backward{'s' * (self.ran != 1)} ran"
+            raise error("GC721", f"backward {abs(number)} does not exist: {phrase}" if self.ran else "no backward ran")
         back = self.backwards[number - 1 if number > 0 else -1]
         reached = beneath(self.forward, back)
-        return self._replace(forward=tuple([one for one in self.forward if one.index in reached]), backwards=(back,))
+        return self._replace(forward=tuple([step for step in self.forward if step.index in reached]), backwards=(back,))
 
 
 def graphs_of(watch: Watch, path: str) -> Graphs:
@@ -89,9 +89,9 @@ def graphs_of(watch: Watch, path: str) -> Graphs:
     for mark, entry in watch.entries.items():
         if entry.seq is None or entry.inside:
             continue
-        for one in map(watch.entries.__getitem__, entry.inputs):
-            if one.seq is None and one.requires:
-                built.setdefault(one.mark, one)
+        for operand in map(watch.entries.__getitem__, entry.inputs):
+            if operand.seq is None and operand.requires:
+                built.setdefault(operand.mark, operand)
         built[mark] = entry
     order = list(built.values())
     index = {entry.mark: i for i, entry in enumerate(order)}
@@ -99,20 +99,20 @@ def graphs_of(watch: Watch, path: str) -> Graphs:
     for entry in order:
         results.setdefault(entry.seq, []).append(index[entry.mark])
     names = {mark: subject.name for mark, subject in watch.subjects.items()}
-    made = [_vertex_of(entry, index, names, path) for entry in order]
+    nodes = [_vertex_of(entry, index, names, path) for entry in order]
     for mark, rule in watch.rules.items():
         if mark in index:
-            made[index[mark]] = replace(made[index[mark]], name=rule.name, note=_note(watch, rule, names, path))
-    backwards = [_backward(number, one, index, results, names, made) for number, one in enumerate(watch.sweeps, 1)]
-    return Graphs(path, tuple(made), tuple(backwards), ran=len(backwards))
+            nodes[index[mark]] = replace(nodes[index[mark]], name=rule.name, note=_note(watch, rule, names, path))
+    backwards = [_backward(number, sweep, index, results, names, nodes) for number, sweep in enumerate(watch.sweeps, 1)]
+    return Graphs(path, tuple(nodes), tuple(backwards), ran=len(backwards))
 
 
 def beneath(forward: Sequence[Vertex], back: Backward) -> set[int]:
     """The numbers of all that a backward reached: its nodes and the leaves that they read."""
     ran = {step.number for step in back.ran if step.number is not None}
     reached = {sent.to for step in back.ran for sent in step.sent if sent.to is not None}
-    leaves = {one.index for one in forward if one.role == "leaf"}
-    read = {number for one in forward if one.index in ran for number in one.inputs}
+    leaves = {vertex.index for vertex in forward if vertex.role == "leaf"}
+    read = {number for vertex in forward if vertex.index in ran for number in vertex.inputs}
     return ran | reached | (leaves & read) | {added.number for added in back.added}
 
 
@@ -137,11 +137,11 @@ def _vertex_of(entry: Entry, index: dict[int, int], names: dict[int, str], path:
 
 def _note(watch: Watch, rule: Rule, names: dict[int, str], path: str) -> str:
     """What a Function saved, by names or by the text that made it, and where its backward is."""
-    told = []
+    parts = []
     for mark in rule.saved:
         line = None if mark is None else watch.entries[mark].line
-        told.append("its result" if mark is None else names.get(mark) or (line.text if line else "") or "a tensor")
-    saved = ", ".join(told) or "nothing"
+        parts.append("its result" if mark is None else names.get(mark) or (line.text if line else "") or "a tensor")
+    saved = ", ".join(parts) or "nothing"
     if rule.line is None:
         return f"saved {saved}"
     file = elsewhere(rule.line, path)
@@ -154,25 +154,25 @@ def _backward(
     index: dict[int, int],
     results: dict[Any, list[int]],
     names: dict[int, str],
-    made: Sequence[Vertex],
+    nodes: Sequence[Vertex],
 ) -> Backward:
     ran = []
     for step in sweep.steps:
         *_, row = results.get(step.seq, [None])
-        reads = [] if row is None else list(made[row].inputs)
+        reads = [] if row is None else list(nodes[row].inputs)
         sent = []
-        for one in step.sent:
-            kind, key = one.to
+        for contribution in step.sent:
+            kind, key = contribution.to
             ends = [index.get(key)] if kind == "leaf" else results.get(key, [None])
             to = next((read for read in reads if read in ends), ends[-1])  # of several results the one that was read
             if to in reads:
                 reads.remove(to)
-            sent.append(Sent(to, one.value, one.size.norm))
+            sent.append(Sent(to, contribution.value, contribution.size.norm))
         line = step.line.number if step.line else None
         ran.append(Ran(row, step.name, step.arrived, step.norm, tuple(sent), line))
     added = [
-        Added(index.get(one.leaf, -1), names.get(one.leaf, ""), one.value, one.norm, one.added, one.total)
-        for one in sweep.reached
+        Added(index.get(grad.leaf, -1), names.get(grad.leaf, ""), grad.value, grad.norm, grad.added, grad.total)
+        for grad in sweep.reached
     ]
     line, text = (sweep.line.number, sweep.line.text) if sweep.line else (None, "")
     return Backward(number, line, text, sweep.retain, sweep.create, tuple(ran), tuple(added))
@@ -191,56 +191,56 @@ def drawing(graphs: Graphs, lines: Sequence[str]) -> Graph:
     `lines` are those of the file. Raises GradcliError (GC721) where the file built no graph.
     """
     if not graphs.forward:
-        told = "an operation leaves a node where one of its operands requires a gradient"
-        raise error("GC721", f"{visible(graphs.file, 200)} built no graph", help=told)
+        hint = "an operation leaves a node where one of its operands requires a gradient"
+        raise error("GC721", f"{visible(graphs.file, 200)} built no graph", help=hint)
     back = graphs.backwards[-1] if graphs.backwards else None
     reached = None if back is None else beneath(graphs.forward, back)
-    kept = [one for one in graphs.forward if reached is None or one.index in reached]
-    index = {one.index: place for place, one in enumerate(kept)}
-    sent, cotangents = returned(back, {one.index: one for one in kept})
-    vertices = tuple(vertex(one, index, sent, cotangents) for one in kept)
-    read = {place for one in vertices for place in one.inputs}
-    ends = tuple(one.index for one in vertices if one.index not in read)
+    kept = [step for step in graphs.forward if reached is None or step.index in reached]
+    index = {step.index: place for place, step in enumerate(kept)}
+    sent, cotangents = returned(back, {step.index: step for step in kept})
+    vertices = tuple(vertex(step, index, sent, cotangents) for step in kept)
+    read = {place for step in vertices for place in step.inputs}
+    ends = tuple(step.index for step in vertices if step.index not in read)
     name = os.path.basename(graphs.file)
     title = name if back is None or not back.text else f"{name}: {back.text}"
     title += f", on {graphs.on}" if graphs.on else ""
     return Graph(title, {}, vertices, ends, {}, tuple(lines))
 
 
-def returned(back: Backward | None, made: Mapping[int, Vertex]) -> tuple[dict[tuple[int, int], Any], dict[int, Any]]:
+def returned(back: Backward | None, nodes: Mapping[int, Vertex]) -> tuple[dict[tuple[int, int], Any], dict[int, Any]]:
     """What each node sent to each of its inputs (number of the node, position), and what arrived at each."""
     sent: dict[tuple[int, int], Any] = {}
     arrived: dict[int, Any] = {}
     for step in back.ran if back is not None else ():
         number = step.number
-        if number is None or number not in made:
+        if number is None or number not in nodes:
             continue
         arrived[number] = step.arrived
-        free = list(enumerate(made[number].inputs))
-        for one in step.sent:
-            place = next((place for place, read in free if read == one.to), None)
-            if place is not None and one.to is not None:
+        free = list(enumerate(nodes[number].inputs))
+        for contribution in step.sent:
+            place = next((place for place, read in free if read == contribution.to), None)
+            if place is not None and contribution.to is not None:
                 free = [(at, read) for at, read in free if at != place]
-                sent[number, place] = one.value
+                sent[number, place] = contribution.value
     for added in back.added if back is not None else ():
         arrived[added.number] = added.value
     return sent, arrived
 
 
 def vertex(
-    one: Vertex, index: Mapping[int, int], sent: Mapping[tuple[int, int], Any], arrived: Mapping[int, Any]
+    step: Vertex, index: Mapping[int, int], sent: Mapping[tuple[int, int], Any], arrived: Mapping[int, Any]
 ) -> Vertex:
     """An operation or a leaf as a picture shows it, with what went back through it."""
-    leaf = one.role == "leaf"
-    places = [(at, index[read]) for at, read in enumerate(one.inputs) if read in index]
+    leaf = step.role == "leaf"
+    places = [(at, index[read]) for at, read in enumerate(step.inputs) if read in index]
     return replace(
-        one,
-        index=index[one.index],
+        step,
+        index=index[step.index],
         inputs=tuple([place for _, place in places]),
-        text=one.name if leaf else one.text or one.torch,
-        cotangent=arrived.get(one.index),
-        sent=tuple([sent.get((one.index, at)) for at, _ in places]),
-        label="" if leaf else one.label,
+        text=step.name if leaf else step.text or step.torch,
+        cotangent=arrived.get(step.index),
+        sent=tuple([sent.get((step.index, at)) for at, _ in places]),
+        label="" if leaf else step.label,
     )
 
 

@@ -42,7 +42,7 @@ class Functions:
             if code.co_name != "<module>" and self.own(code.co_filename):
                 stack.append(frame)
             frame = frame.f_back
-        ended = [one for one in reversed(self.running) if not any(one is other for other in stack)]
+        ended = [former for former in reversed(self.running) if not any(former is other for other in stack)]
         self.running = stack[::-1]
         return ended
 
@@ -248,8 +248,8 @@ class Watch(ABC):
 
     def looked(self, tensor: Any) -> None:
         """The file read `.grad`."""
-        found = self.tensors.grad(tensor)
-        self._event("none" if found is None else "zero" if self.tensors.is_zero(found) else "read", self.mark(tensor))
+        grad = self.tensors.grad(tensor)
+        self._event("none" if grad is None else "zero" if self.tensors.is_zero(grad) else "read", self.mark(tensor))
         self.meet(tensor)
 
     def grad_set(self, tensor: Any, value: Any | None) -> None:
@@ -292,9 +292,9 @@ class Watch(ABC):
         """A backward begins."""
         known = [(self.mark(root), self.tensors.seq(root), self.tensors.size(root).finite) for root in roots]
         line, marks = self._line(), None if targets is None else tuple([self.mark(x) for x in targets])
-        made = Sweep(line, known, retain, create, accumulate, marks)
-        self.sweeps.append(made)
-        self.open.append(made)
+        sweep = Sweep(line, known, retain, create, accumulate, marks)
+        self.sweeps.append(sweep)
+        self.open.append(sweep)
 
     def step(
         self, seq: int, name: str, line: Line | None, cts: Sequence[Any], results: Sequence[tuple[tuple[str, int], Any]]
@@ -430,12 +430,12 @@ def loose_in(tensors: Tensors, names: dict[str, Any], mark: Callable[[Any], int]
         if not hasattr(type(module), "named_modules"):
             continue
         known = list(module.parameters())
-        registered = {id(one) for one in known}
+        registered = {id(parameter) for parameter in known}
         for text, owner, attribute, value in plain_attributes(tensors, name, module):
             layers, left = 0, []
-            for one in flat(list(value.values()) if isinstance(value, dict) else [value]):
-                held = [p for p in parameters_of(tensors, one) if id(p) not in registered]
-                layers += bool(held) and not tensors.is_tensor(one)
+            for item in flat(list(value.values()) if isinstance(value, dict) else [value]):
+                held = [p for p in parameters_of(tensors, item) if id(p) not in registered]
+                layers += bool(held) and not tensors.is_tensor(item)
                 left += held
             if left:
                 kind = next((kind.__name__ for kind in (list, dict, tuple) if isinstance(value, kind)), "tensor")
@@ -483,7 +483,7 @@ def subjects_of(tensors: Tensors, names: dict[str, Any]) -> Iterator[tuple[str, 
         if tensors.is_tensor(value):
             yield name, value
         elif depth < DEEPEST and id(value) not in seen:
-            inner = [(text, one, depth + 1) for text, one in _inside(tensors, name, value)]
+            inner = [(text, item, depth + 1) for text, item in _inside(tensors, name, value)]
             if inner:
                 seen.add(id(value))
                 waiting.extend(reversed(inner))
@@ -492,9 +492,9 @@ def subjects_of(tensors: Tensors, names: dict[str, Any]) -> Iterator[tuple[str, 
 def plain_attributes(tensors: Tensors, name: str, module: Any) -> Iterator[tuple[str, Any, str, Any]]:
     """Tensors and containers that are plain attributes of a module or of one in it: name, owner, attribute, value."""
     for path, owner in module.named_modules():
-        for text, one in vars(owner).items():
-            if isinstance(one, (tensors.kind, list, dict, tuple)) and not text.startswith("_"):
-                yield ".".join(part for part in (name, path, text) if part), owner, text, one
+        for text, value in vars(owner).items():
+            if isinstance(value, (tensors.kind, list, dict, tuple)) and not text.startswith("_"):
+                yield ".".join(part for part in (name, path, text) if part), owner, text, value
 
 
 def _rank(tensors: Tensors, value: Any) -> int:
@@ -504,12 +504,12 @@ def _rank(tensors: Tensors, value: Any) -> int:
 
 def _inside(tensors: Tensors, name: str, value: Any) -> list[tuple[str, Any]]:
     if isinstance(value, (list, tuple)):
-        return [(f"{name}[{i}]", one) for i, one in enumerate(value[:MOST])]
+        return [(f"{name}[{i}]", item) for i, item in enumerate(value[:MOST])]
     if isinstance(value, dict):
-        return [(f"{name}[{key!r}]", one) for key, one in list(value.items())[:MOST]]
+        return [(f"{name}[{key!r}]", item) for key, item in list(value.items())[:MOST]]
     if hasattr(type(value), "named_parameters"):
-        own = [(f"{name}.{text}", one) for text, one in value.named_parameters()]
-        return own + [(text, one) for text, _, _, one in plain_attributes(tensors, name, value)]
+        own = [(f"{name}.{text}", item) for text, item in value.named_parameters()]
+        return own + [(text, item) for text, _, _, item in plain_attributes(tensors, name, value)]
     if type(value).__module__ == "__main__" and hasattr(value, "__dict__"):
-        return [(f"{name}.{text}", one) for text, one in vars(value).items() if not text.startswith("__")]
+        return [(f"{name}.{text}", item) for text, item in vars(value).items() if not text.startswith("__")]
     return []

@@ -161,22 +161,19 @@ def report(problem: BaseException) -> None:
 def _strip(shown: traceback.TracebackException) -> None:
     seen, waiting = set(), [shown]
     while waiting:
-        one = waiting.pop()
-        if id(one) in seen:
+        exception = waiting.pop()
+        if id(exception) in seen:
             continue
-        seen.add(id(one))
+        seen.add(id(exception))
         kept: list[traceback.FrameSummary] = []
-        for frame in one.stack:
-            if not _ours(frame.filename):
+        for frame in exception.stack:
+            if not frame.filename.startswith((PACKAGE + os.sep, "<frozen importlib", "<gradcli ")):
                 kept.append(frame)
             elif kept and kept[-1].name == DISPATCHED:  # PyTorch's way to the recorder, with the function it is for
                 del kept[-2:]
-        one.stack[:] = kept
-        waiting += [other for other in (one.__cause__, one.__context__, *(one.exceptions or ())) if other is not None]
-
-
-def _ours(filename: str) -> bool:
-    return filename.startswith((PACKAGE + os.sep, "<frozen importlib", "<gradcli "))
+        exception.stack[:] = kept
+        related = (exception.__cause__, exception.__context__, *(exception.exceptions or ()))
+        waiting += [other for other in related if other is not None]
 
 
 @contextmanager

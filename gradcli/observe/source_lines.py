@@ -58,10 +58,10 @@ def line_in(code: CodeType, at: int) -> Line:
         if len(_known) >= MOST_CODES:
             _known.clear()
         known = _known[id(code)] = (code, {})
-    found = known[1].get(at)
-    if found is None:
-        found = known[1][at] = _read(code, at)
-    return found
+    line = known[1].get(at)
+    if line is None:
+        line = known[1][at] = _read(code, at)
+    return line
 
 
 def _read(code: CodeType, at: int) -> Line:
@@ -130,29 +130,29 @@ class Calls:
             chain.append(frame)
             frame = frame.f_back
         chain.reverse()
-        told = [at for at, one in enumerate(chain) if self._is_layer(one) or self.own(one.f_code.co_filename)]
+        places = [at for at, frame in enumerate(chain) if self._is_layer(frame) or self.own(frame.f_code.co_filename)]
         groups: tuple[Group, ...] = ()
         levels, layer = self.levels, None
-        for place, at in enumerate(told):
-            one = chain[at]
+        for place, at in enumerate(places):
+            frame = chain[at]
             callee = chain[at + 1] if at + 1 < len(chain) else None
-            if place >= len(levels) or levels[place].frame is not one:
+            if place >= len(levels) or levels[place].frame is not frame:
                 del levels[place:]
-                caller = chain[told[place - 1]] if place else None
-                levels.append(Level(one, (*groups, *self._entered(one, caller, layer))))
+                caller = chain[places[place - 1]] if place else None
+                levels.append(Level(frame, (*groups, *self._entered(frame, caller, layer))))
             level = levels[place]
-            if not self._is_layer(one):
+            if not self._is_layer(frame):
                 self._turned(level, callee)
-            layer = one.f_locals.get("self") if self._is_layer(one) else layer
+            layer = frame.f_locals.get("self") if self._is_layer(frame) else layer
             groups = level.groups
-        del levels[len(told) :]
+        del levels[len(places) :]
         return groups
 
     def of_entry(self, frame: FrameType | None, part: bool) -> tuple[Group, ...]:
         """The groups of an operation, or of a `part` of the operation that comes next, which has the same ones."""
-        found = self.groups(frame) if self.last is None else self.last
-        self.last = found if part else None
-        return found
+        groups = self.groups(frame) if self.last is None else self.last
+        self.last = groups if part else None
+        return groups
 
     def clear(self) -> None:
         """Forget the stack: no function runs anymore."""
@@ -168,7 +168,7 @@ class Calls:
             layer = frame.f_locals["self"]
             kind = type(layer).__name__
             called = (
-                next((name for name, one in outer.named_modules() if one is layer), "") if outer is not None else ""
+                next((name for name, part in outer.named_modules() if part is layer), "") if outer is not None else ""
             )
             return (self._group(f"{called}: {kind}" if called else kind, caller),)
         if name.startswith("<") or (caller is not None and self._is_layer(caller)):
@@ -176,12 +176,11 @@ class Calls:
         return (self._group(f"{frame.f_code.co_qualname.replace('<locals>.', '')}()", caller),)
 
     def _group(self, label: str, caller: FrameType | None = None) -> Group:
-        self.count += 1
-        told = ""
+        place = ""
         if caller is not None and self.own(caller.f_code.co_filename):
             line = line_in(caller.f_code, caller.f_lasti)
-            told = f"line {line.number}: {line.text}"
-        return Group(self.count, label, told)
+            place = f"line {line.number}: {line.text}"
+        return Group(self._next(), label, place)
 
     def _turned(self, level: Level, callee: FrameType | None) -> None:
         """Note where a frame is now: loops that ended, began, or turned."""
@@ -215,8 +214,8 @@ class Calls:
         """The loops of some code, those around others first."""
         if code not in self.known:
             ends: dict[int, int] = {}
-            for one in dis.get_instructions(code):
-                if "JUMP" in one.opname and isinstance(one.argval, int) and one.argval < one.offset:
-                    ends[one.argval] = max(one.offset, ends.get(one.argval, 0))
+            for step in dis.get_instructions(code):
+                if "JUMP" in step.opname and isinstance(step.argval, int) and step.argval < step.offset:
+                    ends[step.argval] = max(step.offset, ends.get(step.argval, 0))
             self.known[code] = [Loop(start, ends[start]) for start in sorted(ends)]
         return self.known[code]

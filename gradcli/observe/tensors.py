@@ -96,10 +96,10 @@ class Step:
     @property
     def norm(self) -> float:
         """The norm of what arrived; NaN where one is."""
-        found = 0.0
+        largest = 0.0
         for size in self.sizes:
-            found = found if size.norm <= found else size.norm
-        return found
+            largest = largest if size.norm <= largest else size.norm
+        return largest
 
     @property
     def finite(self) -> bool:
@@ -261,15 +261,15 @@ def size_of(array: Any, exact: bool = False) -> Size:
 
 def flat(xs: Sequence[Any]) -> list[Any]:
     """What is in lists and tuples, however deep."""
-    found: list[Any] = []
+    items: list[Any] = []
     waiting = list(xs)[::-1]
     while waiting:
-        one = waiting.pop()
-        if isinstance(one, (list, tuple)):
-            waiting.extend(reversed(one))
+        item = waiting.pop()
+        if isinstance(item, (list, tuple)):
+            waiting.extend(reversed(item))
         else:
-            found.append(one)
-    return found
+            items.append(item)
+    return items
 
 
 class Facts(NamedTuple):

@@ -48,7 +48,7 @@ class Mark(NamedTuple):
 def render(diagnostics: Sequence[Diagnostic], colour: bool = False) -> str:
     """The diagnostics, with blank lines around those that show source text; after 20, only the number of the rest."""
     paint = ansi if colour else bare
-    blocks = ["\n".join(block(one, paint)) for one in diagnostics[:MOST]]
+    blocks = ["\n".join(block(diagnostic, paint)) for diagnostic in diagnostics[:MOST]]
     if len(diagnostics) > MOST:
         blocks.append(f"... and {len(diagnostics) - MOST} more")
     text = ""
@@ -66,38 +66,39 @@ def ansi(text: str, role: str) -> str:
     return f"\x1b[{COLOURS[role]}m{text}\x1b[0m" if text else ""
 
 
-def block(one: Diagnostic, paint: Paint) -> Iterator[str]:
+def block(diagnostic: Diagnostic, paint: Paint) -> Iterator[str]:
     """The lines of one diagnostic."""
-    yield f"{paint(f'{one.severity}[{one.code}]', one.severity)}{paint(f': {visible(one.message)}', 'bold')}"
-    if one.source is not None and one.span is not None:
-        yield from snippet(one, one.span, paint)
-    elif one.source is not None and not one.source.name.startswith("<"):
-        yield f" {paint('-->', 'gutter')} {visible(one.source.name)}"
-    if one.help:
-        head, *rest = map(visible, one.help.splitlines())
+    head = f"{diagnostic.severity}[{diagnostic.code}]"
+    yield paint(head, diagnostic.severity) + paint(f": {visible(diagnostic.message)}", "bold")
+    if diagnostic.source is not None and diagnostic.span is not None:
+        yield from snippet(diagnostic, diagnostic.span, paint)
+    elif diagnostic.source is not None and not diagnostic.source.name.startswith("<"):
+        yield f" {paint('-->', 'gutter')} {visible(diagnostic.source.name)}"
+    if diagnostic.help:
+        head, *rest = map(visible, diagnostic.help.splitlines())
         yield f"{paint('help', 'help')}: {head}"
         yield from (f"      {line}" for line in rest)
-    elif one.severity == "error" and one.span is not None:
-        yield f"{paint('help', 'help')}: gradcli explain {one.code}"
+    elif diagnostic.severity == "error" and diagnostic.span is not None:
+        yield f"{paint('help', 'help')}: gradcli explain {diagnostic.code}"
 
 
-def snippet(one: Diagnostic, span: Span, paint: Paint) -> Iterator[str]:
+def snippet(diagnostic: Diagnostic, span: Span, paint: Paint) -> Iterator[str]:
     """The place, then each line of source with its underlines."""
-    assert one.source is not None
+    assert diagnostic.source is not None
     marks: dict[int, list[tuple[Span, str, bool]]] = {span.line: [(span, "", True)]}
-    for place, text in one.labels:
+    for place, text in diagnostic.labels:
         marks.setdefault(place.line, []).append((place, text, False))
     digits = len(str(max(marks)))
-    yield f"{' ' * digits}{paint('-->', 'gutter')} {visible(one.source.name)}:{span.line}:{span.column}"
+    yield f"{' ' * digits}{paint('-->', 'gutter')} {visible(diagnostic.source.name)}:{span.line}:{span.column}"
     previous = None
     for number in sorted(marks):
         if previous is not None and number > previous + 1:
             yield paint(f"  {'.' * digits}", "gutter")
         previous = number
-        text, found = displayed(one.source.line(number), number, marks[number])
+        text, cell_marks = displayed(diagnostic.source.line(number), number, marks[number])
         yield f"{paint(f'  {number:>{digits}} |', 'gutter')} {text}".rstrip()
         empty = paint(f"  {' ' * digits} |", "gutter")
-        for row in underlines(spread(text), found, paint):
+        for row in underlines(spread(text), cell_marks, paint):
             yield f"{empty} {row}"
 
 
@@ -107,19 +108,19 @@ def displayed(text: str, number: int, marks: list[tuple[Span, str, bool]]) -> tu
     offsets = [0]
     for piece in pieces:
         offsets.append(offsets[-1] + width(piece))
-    found: list[Mark] = []
+    cell_marks: list[Mark] = []
     for span, label, primary in marks:
         last = span.end_column - 1 if span.end_line == number else len(pieces)
-        found.append(placed(offsets, span.column - 1, last, label, primary))
+        cell_marks.append(placed(offsets, span.column - 1, last, label, primary))
     line = "".join(pieces)
     if offsets[-1] <= WINDOW:
-        return line, found
-    return clipped(pieces, offsets, found)
+        return line, cell_marks
+    return clipped(pieces, offsets, cell_marks)
 
 
 def spread(text: str) -> str:
     """The text with one character per terminal cell."""
-    return text if text.isascii() else "".join((one + "+")[: width(one)] for one in text)
+    return text if text.isascii() else "".join((character + "+")[: width(character)] for character in text)
 
 
 def placed(offsets: list[int], first: int, last: int, label: str, primary: bool) -> Mark:
@@ -173,6 +174,6 @@ def underlines(text: str, marks: list[Mark], paint: Paint) -> Iterator[str]:
         yield bars + paint(mark.text, "label")
 
 
-def headline(one: Diagnostic) -> str:
+def headline(diagnostic: Diagnostic) -> str:
     """A diagnostic on one line, for tables and reports."""
-    return visible(f"{one.severity}[{one.code}]: {one.message}")
+    return visible(f"{diagnostic.severity}[{diagnostic.code}]: {diagnostic.message}")

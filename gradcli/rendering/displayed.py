@@ -41,17 +41,17 @@ def bundle(result: Any) -> dict[str, str]:
     """A result for notebooks, by MIME type: plain text, and the richest form available. Long arrays are shortened."""
     kind = type(result).__name__
     if kind == "Graph":
-        drawing = formats.text("svg", result, Style(), backward=any(one.sent for one in result.vertices))
+        drawing = formats.text("svg", result, Style(), backward=any(vertex.sent for vertex in result.vertices))
         return {"text/plain": text(result), "image/svg+xml": drawing}
-    made = {"text/plain": plain.render(DOCUMENTS[kind](result, Style(entries=LISTED)))}
+    forms = {"text/plain": plain.render(DOCUMENTS[kind](result, Style(entries=LISTED)))}
     if kind == "Curves":
         if find_spec("matplotlib") is not None:
-            made["image/svg+xml"] = plots.figure(result, "svg").decode()
+            forms["image/svg+xml"] = plots.figure(result, "svg").decode()
     elif kind == "Derivation":
-        made["text/latex"] = mathematics(DOCUMENTS[kind](result, Style()))
+        forms["text/latex"] = mathematics(DOCUMENTS[kind](result, Style()))
     else:
-        made["text/html"] = html(DOCUMENTS[kind](result, Style(digits=6, entries=LISTED)))
-    return made
+        forms["text/html"] = html(DOCUMENTS[kind](result, Style(digits=6, entries=LISTED)))
+    return forms
 
 
 def mathematics(document: Document) -> str:
@@ -102,8 +102,8 @@ def pieces(block: Line | Facts | Grid) -> Iterator[str]:
     else:
         sides = [ALIGNED.get(column.kind, "left") for column in block.columns]
         head = "".join(
-            f"<th style='text-align:{side}'>{escaped(one.title)}</th>"
-            for one, side in zip(block.columns, sides, strict=True)
+            f"<th style='text-align:{side}'>{escaped(column.title)}</th>"
+            for column, side in zip(block.columns, sides, strict=True)
         )
         rows = "".join(
             "<tr>"

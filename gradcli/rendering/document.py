@@ -34,10 +34,10 @@ class Formula(str):
     @classmethod
     def of(cls, text: str, latex: Callable[[], str], mathml: Callable[[], str]) -> Formula:
         """A text with the functions that write it as LaTeX and MathML."""
-        made = cls(text)
-        made.latex = latex
-        made.mathml = mathml
-        return made
+        formula = cls(text)
+        formula.latex = latex
+        formula.mathml = mathml
+        return formula
 
 
 class Line(NamedTuple):

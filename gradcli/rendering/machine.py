@@ -123,7 +123,7 @@ def plan(command: str, result: PlanReport) -> Payload:
         "steps": result.steps,
         "order": [plan_row(row) for row in result.order],
         "memory": {**fields(result.memory), "peak": result.memory.peak()},
-        "passes": [fields(one) for one in result.passes],
+        "passes": [fields(planner_pass) for planner_pass in result.passes],
     }
     opened = {**opening(command), "expression": result.expression, "at": jsonable(result.at), "plan": entry}
     return {**opened, **diagnostics(result.diagnostics)}
@@ -205,29 +205,29 @@ def answer(identity: object, outcome: Any) -> str:
     if hasattr(outcome, "code"):
         return text({**opening, "error": problem(outcome)})
     if hasattr(outcome, "checks"):
-        checks = [check_fields(one) for one in outcome.checks]
+        checks = [check_fields(check) for check in outcome.checks]
         return text({**opening, "checks": checks, "summary": outcome.summary, **diagnostics(outcome.diagnostics)})
     return text({**opening, **result_fields(outcome)})
 
 
-def diagnostics(found: Sequence[Diagnostic]) -> Payload:
+def diagnostics(notes: Sequence[Diagnostic]) -> Payload:
     """The `diagnostics` field, left out where there are none."""
-    return {"diagnostics": [one.as_json() for one in found]} if found else {}
+    return {"diagnostics": [note.as_json() for note in notes]} if notes else {}
 
 
-def refusal(command: str | None, found: Sequence[Diagnostic]) -> Payload:
+def refusal(command: str | None, errors: Sequence[Diagnostic]) -> Payload:
     """The payload when nothing could be evaluated: the first error, and if there are several, all of them."""
-    payload: Payload = {"schema_version": SCHEMA_VERSION, "command": command, "error": problem(found[0])}
-    if len(found) > 1:
-        payload["errors"] = [problem(one) for one in found]
+    payload: Payload = {"schema_version": SCHEMA_VERSION, "command": command, "error": problem(errors[0])}
+    if len(errors) > 1:
+        payload["errors"] = [problem(error) for error in errors]
     return payload
 
 
-def problem(one: Diagnostic) -> Payload:
+def problem(diagnostic: Diagnostic) -> Payload:
     """An error with its help."""
-    fields: Payload = dict(one.as_json())
-    if one.help:
-        fields["help"] = one.help
-    if one.source is not None:
-        fields["file"] = one.source.name
+    fields: Payload = dict(diagnostic.as_json())
+    if diagnostic.help:
+        fields["help"] = diagnostic.help
+    if diagnostic.source is not None:
+        fields["file"] = diagnostic.source.name
     return fields

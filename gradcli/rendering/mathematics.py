@@ -97,8 +97,8 @@ class Mathematics:
         if isinstance(node, (Unary, Transpose)):
             return self.rank(node.operand if isinstance(node, Unary) else node.value)
         if isinstance(node, Binary):
-            one, other = self.rank(node.left), self.rank(node.right)
-            return max(one + other - 2, 0) if node.op == "@" else max(one, other)
+            left, right = self.rank(node.left), self.rank(node.right)
+            return max(left + right - 2, 0) if node.op == "@" else max(left, right)
         if isinstance(node, List):
             return 1 + max(map(self.rank, node.items), default=0)
         if isinstance(node, Subscript):
@@ -183,18 +183,18 @@ class Mathematics:
         if node.op == "**":
             return self.power(self.text(left, ATOM), self.text(right), self.rank(left) > 0), POWER
         if node.op == "@":
-            one = self.power(self.text(left, ATOM), self.top) if self.rank(left) == 1 else self.text(left, PRODUCT)
-            return self.beside(one, self.text(right, PRODUCT)), PRODUCT
+            first = self.power(self.text(left, ATOM), self.top) if self.rank(left) == 1 else self.text(left, PRODUCT)
+            return self.beside(first, self.text(right, PRODUCT)), PRODUCT
         if node.op == "*" and self.rank(left) and self.rank(right):
             return self.operator(self.text(left, HADAMARD), "⊙", self.text(right, PRODUCT)), HADAMARD
         if node.op == "*":
-            one, other = (self.text(operand, POWER if is_dot(operand) else PRODUCT) for operand in (left, right))
-            return (self.dotted if self.begins_with_digit(other) else self.beside)(one, other), PRODUCT
+            first, second = (self.text(operand, POWER if is_dot(operand) else PRODUCT) for operand in (left, right))
+            return (self.dotted if self.begins_with_digit(second) else self.beside)(first, second), PRODUCT
         return self.operator(self.text(left), node.op, self.text(right)), 0
 
     def call(self, node: Call) -> tuple[str, int]:
         """A call, in the notation that its function has."""
-        name, args = node.function.id, [self.text(one) for one in node.args]
+        name, args = node.function.id, [self.text(arg) for arg in node.args]
         if name == "sqrt":
             return self.root(args[0]), ATOM
         if name in ("abs", "norm") and len(args) == 1:
@@ -208,7 +208,7 @@ class Mathematics:
             return self.index(self.symbols[name], self.joined(args, "×")), ATOM
         if name == "where" and len(args) == 3:
             return self.cases(*args), ATOM
-        named = [self.verbatim(unparse(one)) for one in node.keywords]
+        named = [self.verbatim(unparse(keyword)) for keyword in node.keywords]
         return self.function({"trace": "tr"}.get(name, name), [*args, *named]), ATOM
 
     # the notation: LaTeX, unless a class replaces it
@@ -231,11 +231,11 @@ class Mathematics:
     def operator(self, left: str, sign: str, right: str) -> str:
         return f"{left} {self.signs.get(sign, sign)} {right}"
 
-    def beside(self, one: str, other: str) -> str:
-        return f"{one} {other}"
+    def beside(self, left: str, right: str) -> str:
+        return f"{left} {right}"
 
-    def dotted(self, one: str, other: str) -> str:
-        return rf"{one} \cdot {other}"
+    def dotted(self, left: str, right: str) -> str:
+        return rf"{left} \cdot {right}"
 
     def begins_with_digit(self, text: str) -> bool:
         return text[0].isdigit()
@@ -352,11 +352,11 @@ class MathML(Mathematics):
     def operator(self, left: str, sign: str, right: str) -> str:
         return left + self.sign(sign) + right
 
-    def beside(self, one: str, other: str) -> str:
-        return self.operator(one, INVISIBLE_TIMES, other)
+    def beside(self, left: str, right: str) -> str:
+        return self.operator(left, INVISIBLE_TIMES, right)
 
-    def dotted(self, one: str, other: str) -> str:
-        return self.operator(one, "·", other)
+    def dotted(self, left: str, right: str) -> str:
+        return self.operator(left, "·", right)
 
     def begins_with_digit(self, text: str) -> bool:
         return re.match("(<mrow>|<msup>)*<mn>", text) is not None

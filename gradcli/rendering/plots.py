@@ -267,12 +267,12 @@ def along_one(result: Curves, sheet: Any) -> None:
 
 def without_poles(values: list[float], slopes: list[float], height: float) -> list[float]:
     """Values with a gap at poles: where they jump against the slope on both sides, as tan does."""
-    found = list(values)
-    for at, (one, other) in enumerate(pairwise(values)):
-        jump = other - one
+    kept = list(values)
+    for at, (value, following) in enumerate(pairwise(values)):
+        jump = following - value
         if abs(jump) > height / 2 and jump * slopes[at] < 0 and jump * slopes[at + 1] < 0:
-            found[at] = math.nan
-    return found
+            kept[at] = math.nan
+    return kept
 
 
 def margin(ends: tuple[float, float]) -> tuple[float, float]:
@@ -297,7 +297,7 @@ def over_two(result: Curves, sheet: Any) -> None:
     picked = range(2, len(xs) - 1, 4)
     spots = [(i, j) for i in picked for j in picked]
     arrows = [(slopes[0][i][j] * wide, slopes[1][i][j] * tall) for i, j in spots]
-    sizes = [math.hypot(*one) if math.isfinite(sum(one)) else 0.0 for one in arrows]
+    sizes = [math.hypot(*arrow) if math.isfinite(sum(arrow)) else 0.0 for arrow in arrows]
     sizes = [size or math.inf for size in sizes]
     axes.quiver(
         [xs[i] for i, _ in spots], [ys[j] for _, j in spots],
@@ -311,14 +311,14 @@ def over_two(result: Curves, sheet: Any) -> None:
 
 def by_step(result: Curves, sheet: Any) -> None:
     """The error of central differences against the step, both on logarithmic axes."""
-    found = result.steps
-    assert found is not None and found.exact is not None
+    sequence = result.steps
+    assert sequence is not None and sequence.exact is not None
     axes = sheet.subplots()
-    errors = [abs(slope - found.exact) for slope in found.slopes]
-    known = [(step, size) for step, size in zip(found.steps, errors, strict=True) if 0 < size < math.inf]
+    errors = [abs(slope - sequence.exact) for slope in sequence.slopes]
+    known = [(step, size) for step, size in zip(sequence.steps, errors, strict=True) if 0 < size < math.inf]
     axes.loglog([step for step, _ in known], [size for _, size in known], "o-", color=BLUE)
     axes.invert_xaxis()
-    axes.set(xlabel="step", ylabel=f"error of the central difference for {found.of}")
+    axes.set(xlabel="step", ylabel=f"error of the central difference for {sequence.of}")
 
 
 def payload(result: Curves) -> dict[str, Any]:

@@ -141,9 +141,9 @@ def fitted(
     while spare:  # the column that lacks least gets what it needs, or its fair share
         lacking = [at for at in range(len(sizes)) if sizes[at] < natural[at]]
         at = min(lacking, key=lambda at: natural[at] - sizes[at])
-        given = min(natural[at] - sizes[at], max(1, spare // len(lacking)))
-        sizes[at] += given
-        spare -= given
+        added = min(natural[at] - sizes[at], max(1, spare // len(lacking)))
+        sizes[at] += added
+        spare -= added
     return sizes
 
 

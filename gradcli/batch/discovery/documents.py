@@ -72,10 +72,10 @@ def blocks(path: str) -> list[Case]:
         line = above[-1].encode() + bad.splitlines()[0]
         return [Case(path, 0, line.decode("utf-8", "surrogateescape"), len(above))]
     lines = LINE_END.split(text)
-    found = restructured(lines) if path.lower().endswith(RESTRUCTURED) else markdown(lines)
+    sections = restructured(lines) if path.lower().endswith(RESTRUCTURED) else markdown(lines)
     return [
         Case(path, number, "".join(f"{line}\n" for line in block.lines), block.line)
-        for number, block in enumerate(found, 1)
+        for number, block in enumerate(sections, 1)
         if not block.ignored
     ]
 
@@ -142,8 +142,8 @@ def restructured(raw: Sequence[str]) -> Iterator[Block]:
 
     def body_end(start: int, indent: int) -> int:
         """The first line from `start` that is neither empty nor indented deeper."""
-        found = (at for at in range(start, len(lines)) if (here := indents[at]) is not None and here <= indent)
-        return next(found, len(lines))
+        ends = (at for at in range(start, len(lines)) if (own := indents[at]) is not None and own <= indent)
+        return next(ends, len(lines))
 
     at = 0
     while at < len(lines):

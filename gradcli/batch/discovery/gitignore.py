@@ -19,8 +19,8 @@ class Patterns:
     """The lines of a .gitignore file; paths are relative to its folder, with `/` between names."""
 
     def __init__(self, lines: Iterable[str]) -> None:
-        found = [parse_pattern(line.rstrip("\r\n")) for line in lines]
-        self.rules = [rule for rule in found if rule is not None][::-1]
+        rules = [parse_pattern(line.rstrip("\r\n")) for line in lines]
+        self.rules = [rule for rule in rules if rule is not None][::-1]
 
     def decision(self, path: str, folder: bool) -> bool | None:
         """Whether the last pattern that matches says "ignored"; None where no pattern matches."""
@@ -71,15 +71,15 @@ Rules = list[tuple[str, Patterns]]  # folders with a .gitignore file and what it
 
 def rules_above(folder: str, read: set[str]) -> Rules:
     """The .gitignore files of the folders above one, if it lies in a repository: from the repository's root down."""
-    found: Rules = []
+    rules: Rules = []
     while not os.path.exists(os.path.join(folder, ".git")):
         parent = os.path.dirname(folder)
         if parent == folder:
             return []  # no repository
         folder = parent
         if os.path.isfile(os.path.join(folder, IGNORE)):
-            found.insert(0, (folder, read_patterns(folder, read)))
-    return found
+            rules.insert(0, (folder, read_patterns(folder, read)))
+    return rules
 
 
 def read_patterns(folder: str, read: set[str]) -> Patterns:
@@ -96,7 +96,7 @@ def read_patterns(folder: str, read: set[str]) -> Patterns:
 def is_ignored(rules: Rules, path: str, folder: bool) -> bool:
     """Whether an entry of a folder that is not ignored is ignored: the innermost file with a pattern for it decides."""
     for root, patterns in reversed(rules):
-        found = patterns.decision(os.path.relpath(path, root).replace(os.sep, "/"), folder)
-        if found is not None:
-            return found
+        ignored = patterns.decision(os.path.relpath(path, root).replace(os.sep, "/"), folder)
+        if ignored is not None:
+            return ignored
     return False

@@ -49,9 +49,9 @@ def last_failed(cases: Sequence[Case], failed: Collection[tuple[str, int]]) -> S
     >>> last_failed([Case("a.grad")], set()).note
     'nothing is known to have failed, so everything is checked'
     """
-    found = [case for case in cases if (os.path.abspath(case.path), case.block) in failed]
-    if found:
-        return Selected(found)
+    chosen = [case for case in cases if (os.path.abspath(case.path), case.block) in failed]
+    if chosen:
+        return Selected(chosen)
     what = "none of what failed last is among these files" if failed else "nothing is known to have failed"
     return Selected(list(cases), f"{what}, so everything is checked")
 

@@ -31,10 +31,10 @@ def find_cases(
 
     Raises GradcliError GC721 for a pattern that cannot be read, and for a named document without `docs`.
     """
-    found: list[Case] = []
+    cases: list[Case] = []
     for path in find_files(paths, select, exclude, docs):
-        found += blocks(path) if docs and is_document(path) else [Case(path)]
-    return found
+        cases += blocks(path) if docs and is_document(path) else [Case(path)]
+    return cases
 
 
 def find_files(
@@ -46,19 +46,19 @@ def find_files(
 ) -> list[str]:
     """The files of `find_cases`; `read` receives the folders and .gitignore files that decide on them."""
     wanted, unwanted = option("--select", select), option("--exclude", exclude)
-    found: set[str] = set()
+    files: set[str] = set()
     for path in paths:
         if not os.path.isdir(path):
             if is_document(path) and not docs:
                 shown = visible(path, 200)
                 raise error("GC721", f"{shown} is a document, not a script", help="add --docs to check its blocks")
-            found.add(os.path.normpath(path))
+            files.add(os.path.normpath(path))
             continue
         for file in walk(path, docs, set() if read is None else read):
             place = os.path.relpath(file).replace(os.sep, "/") if select or exclude else file
             if (not select or wanted.within(place) or os.path.isdir(file)) and not unwanted.within(place):
-                found.add(file)
-    return sorted(found, key=lambda path: path.split(os.sep))
+                files.add(file)
+    return sorted(files, key=lambda path: path.split(os.sep))
 
 
 def nothing_found(
@@ -101,20 +101,20 @@ def walk(folder: str, docs: bool, read: set[str]) -> Iterator[str]:
     rules = {start: rules_above(start, read)}
     unreadable: list[OSError] = []
     for place, folders, files in os.walk(folder, onerror=unreadable.append):
-        here = os.path.abspath(place)
-        read.add(here)
-        known = rules.pop(here)
+        absolute = os.path.abspath(place)
+        read.add(absolute)
+        known = rules.pop(absolute)
         if IGNORE in files:
-            known = [*known, (here, read_patterns(here, read))]
+            known = [*known, (absolute, read_patterns(absolute, read))]
         folders[:] = sorted(
             name
             for name in folders
-            if not name.startswith(".") and not is_ignored(known, os.path.join(here, name), True)
+            if not name.startswith(".") and not is_ignored(known, os.path.join(absolute, name), True)
         )
-        rules |= {os.path.join(here, name): known for name in folders}
+        rules |= {os.path.join(absolute, name): known for name in folders}
         for name in files:
             wanted = not name.startswith(".") and (name.endswith(SUFFIX) or (docs and is_document(name)))
-            path = os.path.join(here, name)
+            path = os.path.join(absolute, name)
             if wanted and not is_ignored(known, path, False) and (os.path.isfile(path) or not os.path.exists(path)):
                 yield os.path.normpath(os.path.join(place, name))
     yield from (os.path.normpath(problem.filename) for problem in unreadable if os.path.isdir(problem.filename))

@@ -32,7 +32,7 @@ def grouped(path: str, names: Sequence[str]) -> tuple[Group, ...]:
 
     A name that no leaf can have forms a group of its own, which no script uses.
     """
-    found: dict[str, dict[tuple[int, ...], int]] = {}
+    arrays: dict[str, dict[tuple[int, ...], int]] = {}
     others: list[Group] = []
     for place, name in enumerate(names):
         match = CELL.fullmatch(name)
@@ -40,14 +40,14 @@ def grouped(path: str, names: Sequence[str]) -> tuple[Group, ...]:
             others.append(Group(name if name.strip() else f"column {place + 1}", (), (place,)))
             continue
         index = tuple(int(i) for i in match[2].split(",")) if match[2] else ()
-        entries = found.setdefault(match[1], {})
+        entries = arrays.setdefault(match[1], {})
         if index in entries:
             raise error(
                 "GC618", f"{visible(path)} has two columns {visible(name)}", help="give each column a name of its own"
             )
         entries[index] = place
-    made = [*(_group(path, name, entries) for name, entries in found.items()), *others]
-    return tuple(sorted(made, key=lambda group: group.places[0]))
+    groups = [*(_group(path, name, entries) for name, entries in arrays.items()), *others]
+    return tuple(sorted(groups, key=lambda group: group.places[0]))
 
 
 def _separated(names: Sequence[str]) -> str | None:
@@ -94,13 +94,13 @@ def missing(path: str, groups: Sequence[Group], errors: Sequence[Diagnostic]) ->
     phrase = listed([group.name for group in groups])
     return [
         Diagnostic(
-            one.code,
-            f"{one.message}, and {visible(path)} has no such column (it has {phrase})",
-            one.span,
-            help=f"{one.help}, or a column of its name" if one.help else None,
-            source=one.source,
+            error.code,
+            f"{error.message}, and {visible(path)} has no such column (it has {phrase})",
+            error.span,
+            help=f"{error.help}, or a column of its name" if error.help else None,
+            source=error.source,
         )
-        for one in errors
+        for error in errors
     ]
 
 
@@ -142,10 +142,10 @@ def entry_names(name: str, shape: Sequence[int]) -> list[str]:
     """The columns of an array: `d_w[0]`, `d_w[1]`."""
     if not shape:
         return [name]
-    found: list[list[int]] = [[]]
+    indices: list[list[int]] = [[]]
     for n in shape:
-        found = [[*index, i] for index in found for i in range(n)]
-    return [f"{name}[{','.join(map(str, index))}]" for index in found]
+        indices = [[*index, i] for index in indices for i in range(n)]
+    return [f"{name}[{','.join(map(str, index))}]" for index in indices]
 
 
 def block_of(groups: Sequence[Group], table: Any) -> dict[str, Any]:

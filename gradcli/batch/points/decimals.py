@@ -66,7 +66,7 @@ def _careful(text: bytes, delimiter: str, count: int, path: str, line: int, colu
     except UnicodeDecodeError as wrong:
         raise error("GC614", f"{visible(path)} is no UTF-8 text (near line {line})") from wrong
     rows = csv.reader(io.StringIO(decoded, newline=""), delimiter=delimiter)
-    found: list[list[float]] = []
+    numbers: list[list[float]] = []
     for row in _read(rows, path, line):
         number = line + rows.line_num - 1
         if not row:
@@ -82,8 +82,8 @@ def _careful(text: bytes, delimiter: str, count: int, path: str, line: int, colu
                 if len(row) > count
                 else "give every row as many cells; nan stands for a missing number",
             )
-        found.append([_number(row[column], path, number, column + 1) for column in columns])
-    return np.array(found, dtype=np.float64).reshape(len(found), len(columns))
+        numbers.append([_number(row[column], path, number, column + 1) for column in columns])
+    return np.array(numbers, dtype=np.float64).reshape(len(numbers), len(columns))
 
 
 def _read(rows: Any, path: str, line: int) -> Iterator[list[str]]:

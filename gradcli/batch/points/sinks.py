@@ -98,8 +98,8 @@ class Sink:
 
     def known(self) -> tuple[int, int]:
         """The rows of an unfinished file of the same question, and where its source continues; zeros without one."""
-        found = self._record()
-        return (0, 0) if found is None else (found["rows"], found["offset"])
+        record = self._record()
+        return (0, 0) if record is None else (record["rows"], record["offset"])
 
     def _record(self) -> dict[str, Any] | None:
         try:
@@ -208,9 +208,9 @@ class ArraySink(Sink):
 
 def header(shape: Sequence[int]) -> bytes:
     """A header of NumPy's format in HEADER bytes, for floats in rows."""
-    made = BytesIO()
-    np.lib.format.write_array_header_1_0(made, {"descr": "<f8", "fortran_order": False, "shape": tuple(shape)})
-    text = made.getvalue()
+    file = BytesIO()
+    np.lib.format.write_array_header_1_0(file, {"descr": "<f8", "fortran_order": False, "shape": tuple(shape)})
+    text = file.getvalue()
     assert len(text) <= HEADER and prod(shape) >= 0
     padded = text[10:].rstrip(b"\n ").ljust(HEADER - 11) + b"\n"
     return text[:8] + len(padded).to_bytes(2, "little") + padded

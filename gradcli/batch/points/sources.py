@@ -77,8 +77,8 @@ class Source:
 
     def size(self) -> tuple[int, int]:
         """The size and the time of the last change of the file."""
-        found = os.stat(self.path)
-        return found.st_size, found.st_mtime_ns
+        status = os.stat(self.path)
+        return status.st_size, status.st_mtime_ns
 
 
 def opened(path: str, leaves: Callable[[], Sequence[str]]) -> Source:
@@ -151,12 +151,12 @@ class TextSource(Source):
 
 def rest_of_cell(file: BinaryIO) -> bytes:
     """The lines up to the one that ends a quoted cell, if it has an end."""
-    found = b""
-    while len(found) < LONGEST_LINE and (line := file.readline(LONGEST_LINE)):
-        found += line
+    lines = b""
+    while len(lines) < LONGEST_LINE and (line := file.readline(LONGEST_LINE)):
+        lines += line
         if line.count(b'"') % 2:
             break
-    return found
+    return lines
 
 
 def not_text(path: str, first: bytes) -> GradcliError:
@@ -198,26 +198,26 @@ class Stream(NamedTuple):
         file.seek(self.start + skip * each)
         count = self.shape[0] if self.shape else 1
         for first in range(skip, count, rows):
-            here = min(rows, count - first)
-            content = file.read(here * each)
-            if len(content) != here * each:
+            height = min(rows, count - first)
+            content = file.read(height * each)
+            if len(content) != height * each:
                 raise damaged(self.label, "it ends too early")
-            yield first, np.frombuffer(content, dtype=self.dtype).reshape(here, *inner).astype(np.float64, copy=False)
+            yield first, np.frombuffer(content, dtype=self.dtype).reshape(height, *inner).astype(np.float64, copy=False)
 
     def _by_columns(self, file: IO[bytes], rows: int, skip: int) -> Iterator[tuple[int, Any]]:
         """The same where each column lies behind the one before it: a piece of each."""
         count, *inner = self.shape
         width, size = prod(inner), self.dtype.itemsize
         for first in range(skip, count, rows):
-            here = min(rows, count - first)
-            found = np.empty((width, here))
+            height = min(rows, count - first)
+            columns = np.empty((width, height))
             for column in range(width):
                 file.seek(self.start + (column * count + first) * size)
-                content = file.read(here * size)
-                if len(content) != here * size:
+                content = file.read(height * size)
+                if len(content) != height * size:
                     raise damaged(self.label, "it ends too early")
-                found[column] = np.frombuffer(content, dtype=self.dtype)
-            yield first, np.ascontiguousarray(found.reshape(*reversed(inner), here).T)
+                columns[column] = np.frombuffer(content, dtype=self.dtype)
+            yield first, np.ascontiguousarray(columns.reshape(*reversed(inner), height).T)
 
 
 class ArraySource(Source):

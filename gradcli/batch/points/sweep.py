@@ -95,15 +95,15 @@ def answer_points(
     rows = max(64, min(MOST_ROWS, ENTRIES // width))
 
     def answers(block: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
-        given = {group.name: block[group.name] for group in groups}
-        return function.at_points(shared=tuple(shared), gradient=gradient, **given, **shared)
+        leaves = {group.name: block[group.name] for group in groups}
+        return function.at_points(shared=tuple(shared), gradient=gradient, **leaves, **shared)
 
     def answers_there(blocks: Blocks) -> Answers:
         from gradcli.batch.workers.cluster import answer_on
 
         question = {"key": key, "options": options, "gradient": gradient, "shared": shared}
-        given = (({group.name: block[group.name] for group in groups}, end) for block, _, end in blocks)
-        return answer_on(str(cluster), source, question, given)
+        pairs = (({group.name: block[group.name] for group in groups}, end) for block, _, end in blocks)
+        return answer_on(str(cluster), source, question, pairs)
 
     def answers_here(blocks: Blocks) -> Answers:
         return ((*answers(block), end) for block, _, end in blocks)
@@ -162,22 +162,22 @@ class Work:
         """Compute the results of all blocks."""
         skip, offset = (0, 0) if out is None else written_before(out, key)
         self._hire(out)
-        made = Results(out, key, write, self.pool, skip)
+        results = Results(out, key, write, self.pool, skip)
         try:
             for value, slopes, end in self.answers(self.blocks(skip, offset)):
-                made.add(value, slopes, end)
-                self._report(made.taken, end)
-            if not made.taken:
+                results.add(value, slopes, end)
+                self._report(results.taken, end)
+            if not results.taken:
                 raise error("GC614", f"{visible(self.table.shown_path)} holds no point", help="give it a row per point")
-            made.finish()
+            results.finish()
         except GradcliError:  # the points are wrong: there is nothing to go on with
-            made.discard()
+            results.discard()
             raise
         finally:
-            made.leave()
+            results.leave()
             if self.pool is not None:
                 self.pool.close()
-        return Summary(made.taken, skip, out, (*notes, *self._told()))
+        return Summary(results.taken, skip, out, (*notes, *self._told()))
 
     def _hire(self, out: str | None) -> None:
         """Worker processes, if there is enough text to share."""
@@ -211,10 +211,10 @@ class Work:
             yield self._arrived(*waiting.popleft())
 
     def _arrived(self, chunk: sources.Chunk, answer: Any) -> tuple[sources.Chunk, dict[str, Any]]:
-        found = answer.result()
-        if isinstance(found, Diagnostic):
-            raise GradcliError(found)
-        return chunk, block_of(self.table.groups, found)
+        table = answer.result()
+        if isinstance(table, Diagnostic):
+            raise GradcliError(table)
+        return chunk, block_of(self.table.groups, table)
 
     def _look(self, leaves: Mapping[str, Any], line: int) -> None:
         """Count what is not finite, and remember the first place."""

@@ -101,21 +101,21 @@ def supervise_on(
                 task = unread.popleft()
                 yield Done(task.index, answered(task.path, task.block, None, options), None)
 
-        for found in cluster.results(dask_worker.check, readable(), sent):
+        for result in cluster.results(dask_worker.check, readable(), sent):
             yield from errors()
-            if found is None:
+            if result is None:
                 yield None
-            elif isinstance(found[1], Failed):
-                lost.append(found[0])
+            elif isinstance(result[1], Failed):
+                lost.append(result[0])
             else:
-                yield found[1]
+                yield result[1]
         yield from errors()
         for task in lost:
-            for found in cluster.results(dask_worker.check, [task], sent):
-                if found is not None and isinstance(found[1], Failed):
-                    yield Done(task.index, None, found[1].reason)
+            for result in cluster.results(dask_worker.check, [task], sent):
+                if result is not None and isinstance(result[1], Failed):
+                    yield Done(task.index, None, result[1].reason)
                 else:
-                    yield None if found is None else found[1]
+                    yield None if result is None else result[1]
 
 
 def answer_on(
@@ -131,11 +131,11 @@ def answer_on(
     copies = tuple(copy_of(path, source.path or ".") for path in names)
     asked = dask_worker.Question(text=source.text, name=source.name, path=source.path, copies=copies, **question)
     with Cluster(address) as cluster:
-        found: Any
-        for found in cluster.results(dask_worker.answer, blocks, lambda block: (asked, block[0]), ordered=True):
-            if found is None:
+        result: Any
+        for result in cluster.results(dask_worker.answer, blocks, lambda block: (asked, block[0]), ordered=True):
+            if result is None:
                 continue
-            (_, end), answer = found
+            (_, end), answer = result
             if isinstance(answer, Failed):
                 raise error(
                     "GC743",
@@ -320,18 +320,20 @@ def _loaded(task: Task, options: Mapping[str, Any]) -> list[str]:
 def _names_in(source: Source, limits: Any) -> list[str]:
     if "load" not in source.text:
         return []
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for node in nodes_of(parse(source, limits)):
         if isinstance(node, Call) and node.function.id == "load" and node.args and isinstance(node.args[0], String):
-            found[node.args[0].text] = None
-    return list(found)
+            names[node.args[0].text] = None
+    return list(names)
 
 
 def _files_of_points(options: Mapping[str, Any]) -> list[Any]:
     """Copies of the files that the point of all cases names: `x=@points.npy`."""
-    found = []
+    copies = []
     at: Sequence[str] = options.get("at") or ()
     for text in (at,) if isinstance(at, str) else () if hasattr(at, "items") else at:
         bindings = parse_at(text, limits_of(options.get("limits")))
-        found += [copy_of(one.value.path, None) for one in bindings if isinstance(one.value, FileReference)]
-    return found
+        copies += [
+            copy_of(binding.value.path, None) for binding in bindings if isinstance(binding.value, FileReference)
+        ]
+    return copies

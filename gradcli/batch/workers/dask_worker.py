@@ -40,14 +40,14 @@ class Differs(NamedTuple):
 @lru_cache(maxsize=1)
 def versions() -> dict[str, str]:
     """The names and versions that have to agree on all machines, so that a task has the same outcome on each."""
-    found = {"gradcli": __version__, "the code of gradcli": package_digest().hex()[:12]}
-    found |= {"Python": platform.python_version(), "the processor": platform.machine()}
+    versions = {"gradcli": __version__, "the code of gradcli": package_digest().hex()[:12]}
+    versions |= {"Python": platform.python_version(), "the processor": platform.machine()}
     for name in LIBRARIES:
         try:
-            found[name] = version(name)
+            versions[name] = version(name)
         except PackageNotFoundError:
-            found[name] = "missing"
-    return found
+            versions[name] = "missing"
+    return versions
 
 
 def difference(expected: Mapping[str, str]) -> Differs | None:
@@ -124,8 +124,8 @@ class Teams:
     def end(self, team: Team) -> None:
         """End a team, unless it has been taken meanwhile."""
         with self.lock:
-            waiting = [one for one in self.idle if one[0] is team]
-            self.idle = [one for one in self.idle if one[0] is not team]
+            waiting = [idle for idle in self.idle if idle[0] is team]
+            self.idle = [idle for idle in self.idle if idle[0] is not team]
         if waiting:
             team.close()
 

@@ -48,7 +48,7 @@ def answered(path: str, block: int, content: bytes | None, options: Options, bea
             report = check_content(path, block, content, options, beat)
         answer = {
             "report": report_to_json(report),
-            "seconds": [one.seconds for one in report.checks],
+            "seconds": [check.seconds for check in report.checks],
             "opened": opened,
             "clock": depends_on_machine(report),
         }
@@ -82,7 +82,8 @@ def check_content(path: str, block: int, content: bytes | None, options: Options
 def depends_on_machine(report: Report) -> bool:
     """Whether a timeout, a lack of memory or a lost oracle decided anything in a report."""
     return any(
-        "unanswered" in one.evidence or any(found.code == "GC506" for found in one.diagnostics) for one in report.checks
+        "unanswered" in check.evidence or any(note.code == "GC506" for note in check.diagnostics)
+        for check in report.checks
     )
 
 
@@ -116,8 +117,8 @@ def main(answer: Callable[..., str] = answered) -> None:
         data = None if content is None else content.encode("latin-1")
         try:
             with using(case["copies"]):
-                found = answer(case["path"], case["block"], data, setup["options"], beat)
+                line = answer(case["path"], case["block"], data, setup["options"], beat)
         except MemoryError:
             send(number, dumps({"crash": "out of memory"}))
             os._exit(1)
-        send(number, dumps({"memory": resident() + shared().memory()}), found)
+        send(number, dumps({"memory": resident() + shared().memory()}), line)

@@ -160,7 +160,7 @@ class Worker:
             return UNREADABLE
         if code >= 0:
             return f"exit code {code}"
-        names = {one.value: f" ({one.name})" for one in signal.Signals}
+        names = {member.value: f" ({member.name})" for member in signal.Signals}
         return f"killed by signal {-code}{names.get(-code, '')}"
 
     def kill(self) -> None:

@@ -17,8 +17,8 @@ def report_to_json(report: Report) -> dict[str, Any]:
     sources: list[dict[str, Any]] = []
     known: dict[int, int] = {}
 
-    def packed(found: Iterable[Diagnostic]) -> list[dict[str, Any]]:
-        return [_diagnostic_to_json(one, sources, known) for one in found]
+    def packed(diagnostics: Iterable[Diagnostic]) -> list[dict[str, Any]]:
+        return [_diagnostic_to_json(note, sources, known) for note in diagnostics]
 
     return {
         "expression": report.expression,
@@ -27,19 +27,19 @@ def report_to_json(report: Report) -> dict[str, Any]:
         "diagnostics": packed(report.diagnostics),
         "checks": [
             {
-                "id": one.id,
-                "file": one.file,
-                "line": one.line,
-                "kind": one.kind,
-                "leaf": one.leaf,
-                "verdict": one.verdict,
-                "evidence": one.evidence,
-                "message": one.message,
-                "diagnostics": packed(one.diagnostics),
-                "expected": one.expected,
-                "passed": one.passed,
+                "id": check.id,
+                "file": check.file,
+                "line": check.line,
+                "kind": check.kind,
+                "leaf": check.leaf,
+                "verdict": check.verdict,
+                "evidence": check.evidence,
+                "message": check.message,
+                "diagnostics": packed(check.diagnostics),
+                "expected": check.expected,
+                "passed": check.passed,
             }
-            for one in report.checks
+            for check in report.checks
         ],
         "sources": sources,
     }
@@ -47,44 +47,44 @@ def report_to_json(report: Report) -> dict[str, Any]:
 
 def report_from_json(data: dict[str, Any], seconds: Sequence[float | None]) -> Report:
     """The report of plain data, with the seconds that each of its checks took."""
-    sources = [Source(one["text"], one["name"], one["path"]) for one in data["sources"]]
+    sources = [Source(source["text"], source["name"], source["path"]) for source in data["sources"]]
 
-    def unpacked(found: Iterable[dict[str, Any]]) -> tuple[Diagnostic, ...]:
-        return tuple(_diagnostic_from_json(one, sources) for one in found)
+    def unpacked(diagnostics: Iterable[dict[str, Any]]) -> tuple[Diagnostic, ...]:
+        return tuple(_diagnostic_from_json(fields, sources) for fields in diagnostics)
 
     checks = [
-        Check(**{**one, "diagnostics": unpacked(one["diagnostics"]), "seconds": took})
-        for one, took in zip(data["checks"], seconds, strict=True)
+        Check(**{**fields, "diagnostics": unpacked(fields["diagnostics"]), "seconds": took})
+        for fields, took in zip(data["checks"], seconds, strict=True)
     ]
     notes = unpacked(data["diagnostics"])
     return Report(data["expression"], tuple(checks), notes, data["file"], data["block"])
 
 
-def _diagnostic_to_json(one: Diagnostic, sources: list[dict[str, Any]], known: dict[int, int]) -> dict[str, Any]:
-    source: Any = one.source
+def _diagnostic_to_json(note: Diagnostic, sources: list[dict[str, Any]], known: dict[int, int]) -> dict[str, Any]:
+    source: Any = note.source
     place = None
     if isinstance(source, Source):
         place = known.setdefault(id(source), len(sources))
         if place == len(sources):
             sources.append({"text": source.text, "name": source.name, "path": source.path})
     return {
-        "code": one.code,
-        "message": one.message,
-        "span": None if one.span is None else list(one.span),
-        "labels": [[list(span), text] for span, text in one.labels],
-        "help": one.help,
-        "severity": one.severity,
+        "code": note.code,
+        "message": note.message,
+        "span": None if note.span is None else list(note.span),
+        "labels": [[list(span), text] for span, text in note.labels],
+        "help": note.help,
+        "severity": note.severity,
         "source": place,
     }
 
 
-def _diagnostic_from_json(one: dict[str, Any], sources: list[Source]) -> Diagnostic:
+def _diagnostic_from_json(fields: dict[str, Any], sources: list[Source]) -> Diagnostic:
     return Diagnostic(
-        one["code"],
-        one["message"],
-        None if one["span"] is None else Span(*one["span"]),
-        tuple((Span(*span), text) for span, text in one["labels"]),
-        one["help"],
-        one["severity"],
-        None if one["source"] is None else sources[one["source"]],
+        fields["code"],
+        fields["message"],
+        None if fields["span"] is None else Span(*fields["span"]),
+        tuple((Span(*span), text) for span, text in fields["labels"]),
+        fields["help"],
+        fields["severity"],
+        None if fields["source"] is None else sources[fields["source"]],
     )

@@ -30,15 +30,15 @@ def explain(watch: Watch, path: str, problem: BaseException | None = None, tenso
     wanted = set() if tensor is None else named(story, tensor)
     loose = list(unregistered(story, problem))
     outside = {mark for marks, _ in loose for mark in marks}
-    found: list[tuple[int | None, Finding]] = [
-        (min(marks & (wanted or marks), default=None), one) for marks, one in loose
+    pairs: list[tuple[int | None, Finding]] = [
+        (min(marks & (wanted or marks), default=None), finding) for marks, finding in loose
     ]
-    found += [(None, one) for one in stops(story, problem)]
-    found += [*missing(story, wanted), *values(story, wanted)]
-    found += [(mark, one) for mark, one in memory(story, wanted) if mark not in outside - wanted]
+    pairs += [(None, finding) for finding in stops(story, problem)]
+    pairs += [*missing(story, wanted), *values(story, wanted)]
+    pairs += [(mark, finding) for mark, finding in memory(story, wanted) if mark not in outside - wanted]
     if wanted:
-        found = [(mark, one) for mark, one in found if mark in wanted or one.subject == tensor]
-    findings = tuple(together([one for _, one in found]))
+        pairs = [(mark, finding) for mark, finding in pairs if mark in wanted or finding.subject == tensor]
+    findings = tuple(together([finding for _, finding in pairs]))
     shown = {mark: subject for mark, subject in story.latest.items() if subject.name and (mark in wanted or not wanted)}
     gradients = {
         subject.name: state(subject)
@@ -50,8 +50,8 @@ def explain(watch: Watch, path: str, problem: BaseException | None = None, tenso
 
 def named(story: Story, name: str) -> set[int]:
     """The newest tensor of a name."""
-    found = [mark for mark, subject in story.latest.items() if subject.name == name]
-    if not found:
+    marks = [mark for mark, subject in story.latest.items() if subject.name == name]
+    if not marks:
         known = sorted({subject.name for subject in story.latest.values() if subject.name})
         near = did_you_mean(name, known)
         raise error(
@@ -59,23 +59,23 @@ def named(story: Story, name: str) -> set[int]:
             f"the file has no tensor {visible(name, 100)}",
             help=f"did you mean {near}?" if near else f"it has {', '.join(known[:12]) or 'none'}",
         )
-    return {max(found)}
+    return {max(marks)}
 
 
 def together(findings: list[Finding]) -> list[Finding]:
     """Findings that differ in the tensor only, as one."""
     groups: dict[tuple[str, int | None, str], list[Finding]] = {}
-    for one in findings:
-        groups.setdefault((one.reason, one.line, one.message), []).append(one)
+    for finding in findings:
+        groups.setdefault((finding.reason, finding.line, finding.message), []).append(finding)
     joined = []
     for same in groups.values():
-        names = list(dict.fromkeys(one.subject for one in same if one.subject))
-        told = listed(names)
+        names = list(dict.fromkeys(finding.subject for finding in same if finding.subject))
+        text = listed(names)
         tensors = tuple(names) if len(names) > 1 else ()
-        message = same[0].message.replace("$it.grad", f"the .grad of {told}" if len(names) > 1 else f"{told}.grad", 1)
-        message = message.replace("$it", told, 1)
+        message = same[0].message.replace("$it.grad", f"the .grad of {text}" if len(names) > 1 else f"{text}.grad", 1)
+        message = message.replace("$it", text, 1)
         cure = same[0].cure.replace("$it", names[0] if len(names) == 1 and NAME.fullmatch(names[0]) else "x")
-        joined.append(same[0]._replace(subject=told or None, message=message, cure=cure, tensors=tensors))
+        joined.append(same[0]._replace(subject=text or None, message=message, cure=cure, tensors=tensors))
     return joined
 
 

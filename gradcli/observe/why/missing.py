@@ -29,7 +29,7 @@ def unregistered(story: Story, problem: BaseException | None) -> Iterator[tuple[
     for loose in story.watch.loose.values():
         marks = {mark for mark in loose.tensors if story.entries[mark].requires} - story.watch.optimised
         if marks and ((nothing and not loose.registered) or left_out(story, loose, marks)):
-            yield marks, found(story, loose, len(marks))
+            yield marks, container_finding(story, loose, len(marks))
 
 
 def left_out(story: Story, loose: Loose, marks: set[int]) -> bool:
@@ -47,7 +47,7 @@ def moved(story: Story, mark: int) -> bool:
     return "added" in kinds and "changed" in kinds[kinds.index("added") :]
 
 
-def found(story: Story, loose: Loose, count: int) -> Finding:
+def container_finding(story: Story, loose: Loose, count: int) -> Finding:
     """The finding about one container."""
     line = loose.line or story.entries[loose.tensors[0]].line
     use = LAYERS[loose.kind] if loose.layers else PARAMETERS[loose.kind]
@@ -63,9 +63,9 @@ def found(story: Story, loose: Loose, count: int) -> Finding:
     else:
         what, which = f"{parameters} {place}", "them" if several else "it"
     user = "optimizer" if story.watch.optimised or not loose.registered else "update"
-    told = f"{what}: {root}.parameters(), and so the {user}, leaves {which} out ({story.at(line)})"
+    message = f"{what}: {root}.parameters(), and so the {user}, leaves {which} out ({story.at(line)})"
     evidence = Unregistered(loose.module, loose.attribute, loose.kind, loose.layers, count, f"torch.nn.{use}")
-    finding = story.find("unregistered", loose.name, line, told, evidence)
+    finding = story.find("unregistered", loose.name, line, message, evidence)
     return finding._replace(cure=finding.cure.replace("$use", f"torch.nn.{use}", 1))
 
 
@@ -85,9 +85,9 @@ def missing(story: Story, wanted: set[int]) -> Iterator[tuple[int, Finding]]:
         if story.watch.optimised and mark not in story.watch.optimised:
             left_out = False  # a target network, a frozen part: nothing would move it anyway
         if mark in wanted or looked or left_out or thrown_away(events):
-            found = reason(story, mark)
-            if found is not None:
-                yield mark, found
+            finding = reason(story, mark)
+            if finding is not None:
+                yield mark, finding
 
 
 def thrown_away(events: list[Event]) -> bool:
@@ -119,9 +119,9 @@ def reason(story: Story, mark: int) -> Finding | None:
         if end is not None:
             return ended(story, name, end)
         leaves = ", ".join(dict.fromkeys(map(story.called, story.leaves_above(mark))))
-        made = f"nothing that it was made from requires grad ({leaves})"
-        told = "it never required grad" if entry.role == "leaf" else made
-        return story.none("never-required", name, entry.line, told)
+        origin = f"nothing that it was made from requires grad ({leaves})"
+        why = "it never required grad" if entry.role == "leaf" else origin
+        return story.none("never-required", name, entry.line, why)
     if not subject.leaf and not subject.retains:
         return not_leaf(story, mark, name)
     dropped = [event for event in story.timeline(mark) if event.kind in ("added", "dropped")]
@@ -146,13 +146,13 @@ def not_leaf(story: Story, mark: int, name: str) -> Finding:
         for leaf in story.leaves_above(mark)
         if leaf != mark and story.watch.subjects.get(leaf) is not None and _once(story, leaf, name)
     ]
-    made = f"{subject.node} made it at {story.at(entry.line)}"
+    origin = f"{subject.node} made it at {story.at(entry.line)}"
     if before and not entry.sweeps:
-        told = f"$it.grad is None: it is not a leaf, {made}, and the leaf itself no longer has a name"
-        return story.find("leaf-lost", name, entry.line, told)
+        message = f"$it.grad is None: it is not a leaf, {origin}, and the leaf itself no longer has a name"
+        return story.find("leaf-lost", name, entry.line, message)
     if before:
-        return story.none("replaced", name, entry.line, f"it is no longer the leaf, {made}")
-    return story.none("not-leaf", name, entry.line, f"it is not a leaf, {made}, and retain_grad() was not called")
+        return story.none("replaced", name, entry.line, f"it is no longer the leaf, {origin}")
+    return story.none("not-leaf", name, entry.line, f"it is not a leaf, {origin}, and retain_grad() was not called")
 
 
 def _once(story: Story, leaf: int, name: str) -> bool:
@@ -182,8 +182,8 @@ def unreached(story: Story, mark: int, name: str, since: int = 0) -> Finding:
         return story.none("no-path", name, line, f"the loss at {story.at(line)} does not depend on it; {used}")
     withheld = next((s for sweep in watch.sweeps for s in sweep.steps if ("leaf", mark) in s.withheld), None)
     if withheld is not None:
-        told = f"$it.grad is None: the backward of {withheld.name} at {story.at(withheld.line)} returned None for it"
-        return story.find("returned-none", name, withheld.line, told, AtNode(withheld.name))
+        message = f"$it.grad is None: the backward of {withheld.name} at {story.at(withheld.line)} returned None for it"
+        return story.find("returned-none", name, withheld.line, message, AtNode(withheld.name))
     if not any(sweep.accumulate for sweep in watch.sweeps):
         line = watch.sweeps[-1].line
         if watch.sweeps[-1].reached:
@@ -204,20 +204,20 @@ def stops(story: Story, problem: BaseException | None) -> Iterator[Finding]:
         why, node, line, changed = watch.stop
         lost = f"what {node} at {story.at(line)}"
         reason, where = "freed", watch.last
-        told = f"backward stopped at {at}: an earlier backward had freed {lost} saved"
+        message = f"backward stopped at {at}: an earlier backward had freed {lost} saved"
         if why == "changed":
             reason, where = "changed-in-place", changed
-            told = f"backward stopped: {story.at(changed)} changed in place {lost} had saved"
+            message = f"backward stopped: {story.at(changed)} changed in place {lost} had saved"
             if any(sweep.retain and not sweep.create for sweep in watch.sweeps[:-1]):
                 reason = "changed-carried"
-                told += " in an earlier step, whose graph is walked again"
-        yield story.find(reason, None, where, told, Saved(node, None if line is None else line.number))
+                message += " in an earlier step, whose graph is walked again"
+        yield story.find(reason, None, where, message, Saved(node, None if line is None else line.number))
     elif isinstance(problem, RuntimeError) and "inference tensors cannot be saved" in str(problem).lower():
-        told = f"the file stopped at {at}: a tensor made in inference_mode has to be saved for backward"
-        yield story.find("inference", None, watch.last, told)
+        message = f"the file stopped at {at}: a tensor made in inference_mode has to be saved for backward"
+        yield story.find("inference", None, watch.last, message)
     else:
-        told = f"the file stopped at {at}: {type(problem).__name__}: " + str(problem).partition("\n")[0]
-        yield story.find("stopped", None, watch.last, told)
+        message = f"the file stopped at {at}: {type(problem).__name__}: " + str(problem).partition("\n")[0]
+        yield story.find("stopped", None, watch.last, message)
 
 
 def refused(story: Story, root: int) -> Finding:
@@ -225,22 +225,23 @@ def refused(story: Story, root: int) -> Finding:
     entry, subject = story.entries[root], story.watch.subjects[root]
     name = story.called(root)
     above = story.leaves_above(root)
-    end = story.end_above(root) or next(filter(None, (story.number_at(story.entries[one].line) for one in above)), None)
-    late = [one for one in above if story.entries[one].requires]
+    numbers = (story.number_at(story.entries[leaf].line) for leaf in above)
+    end = story.end_above(root) or next(filter(None, numbers), None)
+    late = [leaf for leaf in above if story.entries[leaf].requires]
     if end is None and not late:
-        end = next(filter(None, (story.left_before(one) for one in above)), None)
+        end = next(filter(None, (story.left_before(leaf) for leaf in above)), None)
     name = "this tensor" if entry.role == "leaf" and not subject.name else name
     reason, line = "never-required", entry.line
     if not subject.floating:
-        reason, told = "integer-dtype", f"it is {subject.dtype}"
+        reason, why = "integer-dtype", f"it is {subject.dtype}"
     elif end is not None:
-        reason, line, told = end.reason, end.line, f"{end.what} at {story.at(end.line)}"
+        reason, line, why = end.reason, end.line, f"{end.what} at {story.at(end.line)}"
     elif late:
-        told = f"{story.called(late[0])} requires grad now, and did not when it was used"
+        why = f"{story.called(late[0])} requires grad now, and did not when it was used"
     elif above and not any(is_float(story.entries[leaf].dtype) for leaf in above):
         kinds = ", ".join(dict.fromkeys(f"{story.called(leaf)} is {story.entries[leaf].dtype}" for leaf in above))
-        reason, told = "integer-dtype", f"{kinds}, and only floats can require grad"
+        reason, why = "integer-dtype", f"{kinds}, and only floats can require grad"
     else:
         leaves = ", ".join(dict.fromkeys(map(story.called, above)))
-        told = f"nothing that it was computed from requires grad ({leaves})"
-    return story.find(reason, name, line, f"cannot call backward on $it: {told}")
+        why = f"nothing that it was computed from requires grad ({leaves})"
+    return story.find(reason, name, line, f"cannot call backward on $it: {why}")

@@ -147,9 +147,9 @@ def walk(starts: Iterable[T], onward: Callable[[T], Iterable[T]]) -> Iterator[T]
     waiting = deque(starts)
     seen = set(waiting)
     while waiting:
-        one = waiting.popleft()
-        yield one
-        for other in onward(one):
+        node = waiting.popleft()
+        yield node
+        for other in onward(node):
             if other not in seen:
                 seen.add(other)
                 waiting.append(other)
@@ -198,10 +198,10 @@ class Story:
 
     @cached_property
     def _timelines(self) -> dict[int, list[Event]]:
-        found: dict[int, list[Event]] = {}
+        timelines: dict[int, list[Event]] = {}
         for event in self.watch.events:
-            found.setdefault(event.mark, []).append(event)
-        return found
+            timelines.setdefault(event.mark, []).append(event)
+        return timelines
 
     @cached_property
     def latest(self) -> dict[int, Subject]:
@@ -219,17 +219,17 @@ class Story:
     @cached_property
     def users(self) -> dict[int, list[Entry]]:
         """For each value what was computed from it."""
-        found: dict[int, list[Entry]] = {}
+        users: dict[int, list[Entry]] = {}
         for entry in self.entries.values():
             if not entry.inside:
                 for mark in entry.inputs:
-                    found.setdefault(mark, []).append(entry)
-        return found
+                    users.setdefault(mark, []).append(entry)
+        return users
 
     def roots(self, since: int = 0) -> set[int]:
         """The tensors that backward was, or could not be, called on."""
-        found = {mark for sweep in self.watch.sweeps[since:] for mark, _, _ in sweep.roots}
-        return found if self.watch.refusal is None else found | {self.watch.refusal}
+        roots = {mark for sweep in self.watch.sweeps[since:] for mark, _, _ in sweep.roots}
+        return roots if self.watch.refusal is None else roots | {self.watch.refusal}
 
     def way_to_root(self, mark: int, since: int = 0) -> list[Entry]:
         """The entries on a shortest way from a value to a root, without the value itself; empty if there is none."""
@@ -237,16 +237,16 @@ class Story:
         came: dict[int, tuple[int, Entry] | None] = {mark: None}
         waiting = deque([mark])
         while waiting:
-            one = waiting.popleft()
-            if one in roots and one != mark:
+            current = waiting.popleft()
+            if current in roots and current != mark:
                 way = []
-                while (step := came[one]) is not None:
-                    one = step[0]
+                while (step := came[current]) is not None:
+                    current = step[0]
                     way.append(step[1])
                 return way[::-1]
-            for entry in self.users.get(one, ()):
+            for entry in self.users.get(current, ()):
                 if entry.mark not in came:
-                    came[entry.mark] = (one, entry)
+                    came[entry.mark] = (current, entry)
                     waiting.append(entry.mark)
         return []
 
@@ -276,21 +276,21 @@ class Story:
         """Where ways from a value to a root end, each place once: beside those on which a gradient came."""
         leading = set(walk(self.roots(), self.operands))  # what roots were made from
 
-        def onward(one: int) -> list[int]:
-            return [use.mark for use in self.users.get(one, ()) if use.mark in leading and self.end_at(use) is None]
+        def onward(value: int) -> list[int]:
+            return [use.mark for use in self.users.get(value, ()) if use.mark in leading and self.end_at(use) is None]
 
-        found: dict[tuple[str, Line | None], End] = {}
-        for one in walk([mark], onward):
-            for entry in self.users.get(one, ()):
+        ends: dict[tuple[str, Line | None], End] = {}
+        for value in walk([mark], onward):
+            for entry in self.users.get(value, ()):
                 end = self.end_at(entry) if entry.mark in leading else None
                 if end is not None:
-                    found.setdefault((end.reason, end.line), end)
-        return list(found.values())
+                    ends.setdefault((end.reason, end.line), end)
+        return list(ends.values())
 
     def number_end(self, mark: int) -> End | None:
         """Where something made from a value left the graph, other than to be shown."""
-        for one in walk([mark], lambda one: [use.mark for use in self.users.get(one, ())]):
-            for end in map(self.end_at, self.users.get(one, ())):
+        for value in walk([mark], lambda value: [use.mark for use in self.users.get(value, ())]):
+            for end in map(self.end_at, self.users.get(value, ())):
                 if end is not None and not shown(end.line):
                     return end
         return None
@@ -322,12 +322,12 @@ class Story:
     @cached_property
     def _historic(self) -> set[int]:
         """The values that require grad, or were made from one that does: an entry comes after its operands."""
-        found: set[int] = set()
+        historic: set[int] = set()
         for entry in self.entries.values():
-            above = any(below in found and self.entries[below].role != "leaf" for below in entry.inputs)
+            above = any(below in historic and self.entries[below].role != "leaf" for below in entry.inputs)
             if entry.wanted or above or (entry.requires and not entry.inputs):
-                found.add(entry.mark)
-        return found
+                historic.add(entry.mark)
+        return historic
 
     def operands(self, mark: int) -> tuple[int, ...]:
         """What a value was made from at once."""
@@ -335,28 +335,28 @@ class Story:
 
     def leaves_above(self, mark: int) -> list[int]:
         """The leaves that a value was made from."""
-        return sorted(one for one in walk([mark], self.operands) if self.entries[one].role == "leaf")
+        return sorted(leaf for leaf in walk([mark], self.operands) if self.entries[leaf].role == "leaf")
 
     # --- backwards ----------------------------------------------------------------------------------------------
 
     @cached_property
     def arrivals(self) -> dict[int, list[tuple[Sweep, Reached]]]:
         """For each leaf the gradients that came to it, in order."""
-        found: dict[int, list[tuple[Sweep, Reached]]] = {}
+        arrivals: dict[int, list[tuple[Sweep, Reached]]] = {}
         for sweep in self.watch.sweeps:
-            for one in sweep.reached:
-                found.setdefault(one.leaf, []).append((sweep, one))
-        return found
+            for arrival in sweep.reached:
+                arrivals.setdefault(arrival.leaf, []).append((sweep, arrival))
+        return arrivals
 
     @cached_property
     def walked(self) -> dict[int | None, list[int]]:
         """For each node the backwards that went through it, by their position."""
-        found: dict[int | None, list[int]] = {}
+        walked: dict[int | None, list[int]] = {}
         for at, sweep in enumerate(self.watch.sweeps):
             if sweep.accumulate:
                 for seq in sweep.seqs:
-                    found.setdefault(seq, []).append(at)
-        return found
+                    walked.setdefault(seq, []).append(at)
+        return walked
 
     @cached_property
     def zeroed(self) -> set[int]:

@@ -40,11 +40,11 @@ STEPS_SHOWN = 12
 
 def faded(story: Story, mark: int) -> Finding | None:
     """A gradient that is next to nothing beside what the backward started with."""
-    sweep, one = story.arrivals.get(mark, [(None, None)])[-1]
-    if sweep is None or one is None or not sweep.steps or not one.norm > 0:
+    sweep, grad = story.arrivals.get(mark, [(None, None)])[-1]
+    if sweep is None or grad is None or not sweep.steps or not grad.norm > 0:
         return None
     largest = max((r.norm for r in sweep.reached if r.finite), default=0.0)
-    if not (one.norm < TINY * sweep.steps[0].norm or (one.norm < SMALL_BESIDE * largest and one.norm < SMALL_BESIDE)):
+    if not grad.norm < max(SMALL_BESIDE * min(largest, 1.0), TINY * sweep.steps[0].norm):
         return None
     way = strongest_way(story, sweep, mark)
     first = next((i for i in range(len(way)) if not reads(way[i][0].name, "spreads")), 0)
@@ -56,28 +56,28 @@ def faded(story: Story, mark: int) -> Finding | None:
     if not flat and way[sharpest][0].norm > 1e6 * way[sharpest][2]:
         at, reason, how = way[sharpest][0], "flat", "almost all of it in this operation"
         onwards = way[sharpest][1][0] == "node"  # to a bias, sums may cancel out; that is no trouble
-        if onwards and reads(at.name, "mixes") and len({one.to for one in at.sent}) == len(at.sent):
+        if onwards and reads(at.name, "mixes") and len({sent.to for sent in at.sent}) == len(at.sent):
             reason, how = "vanishing", f"{how}: the matrix that it multiplies by is nearly zero"
     elif not flat:
         how += mostly(way, -1)
-    told = f"$it.grad has norm {one.norm:.3g}: it vanishes from {at.name} at {story.at(at.line)} onwards ({how})"
-    return story.find(reason, story.called(mark), at.line, told, GradientPath(norm=one.norm, norms=shown(way)))
+    message = f"$it.grad has norm {grad.norm:.3g}: it vanishes from {at.name} at {story.at(at.line)} onwards ({how})"
+    return story.find(reason, story.called(mark), at.line, message, GradientPath(norm=grad.norm, norms=shown(way)))
 
 
 def blown_up(story: Story, mark: int) -> Finding | None:
     """A gradient that grew without measure on its way."""
-    sweep, one = story.arrivals.get(mark, [(None, None)])[-1]
-    if sweep is None or one is None or not sweep.steps or one.norm <= HUGE * max(sweep.steps[0].norm, 1e-300):
+    sweep, grad = story.arrivals.get(mark, [(None, None)])[-1]
+    if sweep is None or grad is None or not sweep.steps or grad.norm <= HUGE * max(sweep.steps[0].norm, 1e-300):
         return None
     way = strongest_way(story, sweep, mark)
     growing = [i for i in range(len(way)) if way[i][2] > 2 * way[i][0].norm]
     start = next((i for i in growing if not reads(way[i][0].name, "spreads")), growing[0] if growing else 0)
     at = way[start][0]
-    told = (
-        f"$it.grad has norm {one.norm:.3g}: it grows from {at.name} at {story.at(at.line)} onwards "
+    message = (
+        f"$it.grad has norm {grad.norm:.3g}: it grows from {at.name} at {story.at(at.line)} onwards "
         f"({len(way)} operations on the way{mostly(way, 1)})"
     )
-    return story.find("exploding", story.called(mark), at.line, told, GradientPath(norm=one.norm, norms=shown(way)))
+    return story.find("exploding", story.called(mark), at.line, message, GradientPath(norm=grad.norm, norms=shown(way)))
 
 
 def mostly(way: Way, sign: int) -> str:
@@ -98,12 +98,12 @@ def mostly(way: Way, sign: int) -> str:
 
 def worst(story: Story, group: list[tuple[int, Finding]]) -> tuple[int, Finding]:
     """Of tensors with the same trouble the one that has most of it; the others by their names."""
-    at, one = max(group, key=lambda pair: abs(math.log(path_of(pair[1]).norm)))
+    at, finding = max(group, key=lambda pair: abs(math.log(path_of(pair[1]).norm)))
     if len(group) == 1:
-        return at, one
+        return at, finding
     others = tuple(story.called(mark) for mark, _ in group if mark != at)
-    told = f"{one.message}; the same holds for {len(others)} other{'s' if len(others) > 1 else ''}"
-    return at, one._replace(message=told, evidence=path_of(one)._replace(others=others))
+    message = f"{finding.message}; the same holds for {len(others)} other{'s' if len(others) > 1 else ''}"
+    return at, finding._replace(message=message, evidence=path_of(finding)._replace(others=others))
 
 
 def path_of(finding: Finding) -> GradientPath:
@@ -146,20 +146,20 @@ def values(story: Story, wanted: set[int]) -> Iterator[tuple[int | None, Finding
     for mark, subject in story.latest.items():
         if subject.grad == "zero":
             looks = [event.kind for event in story.timeline(mark) if event.kind in ("none", "zero", "read")]
-            for found in zero(story, mark):
-                if mark in wanted or looks[-1:] == ["zero"] or found.reason not in QUIET:
-                    yield mark, found
+            for finding in zero(story, mark):
+                if mark in wanted or looks[-1:] == ["zero"] or finding.reason not in QUIET:
+                    yield mark, finding
         elif subject.grad == "fine":
             for end in story.side_ends(mark) if mark in wanted else ():
-                told = f"$it.grad misses a part of the loss: {end.what} at {story.at(end.line)}"
-                yield mark, story.find("partly", story.called(mark), end.line, told)
+                message = f"$it.grad misses a part of the loss: {end.what} at {story.at(end.line)}"
+                yield mark, story.find("partly", story.called(mark), end.line, message)
             faint = faded(story, mark) or blown_up(story, mark)
             if faint is not None and (faint.reason != "flat" or mark in wanted):  # near a minimum all is well
                 extremes.setdefault((faint.reason, faint.line), []).append((mark, faint))
     for group in extremes.values():
-        yield worst(story, [(mark, one) for mark, one in group if not wanted or mark in wanted] or group)
-    for found in [*dead_units(story), *pairs(story)]:
-        yield None, found
+        yield worst(story, [(mark, finding) for mark, finding in group if not wanted or mark in wanted] or group)
+    for finding in [*dead_units(story), *pairs(story)]:
+        yield None, finding
 
 
 # --- zero ---------------------------------------------------------------------------------------------------
@@ -173,8 +173,8 @@ def zero(story: Story, mark: int) -> Iterator[Finding]:
         looked = [event for event in story.timeline(mark) if event.kind in ("zero", "none", "read")]
         if any(event.kind == "added" for event in events) and looked and looked[-1].kind == "zero":
             line = events[-1].line
-            told = f"$it.grad is zero: backward filled it, then it was set to zero at {story.at(line)}"
-            yield story.find("zeroed", name, line, told)
+            message = f"$it.grad is zero: backward filled it, then it was set to zero at {story.at(line)}"
+            yield story.find("zeroed", name, line, message)
         return
     if mark not in story.arrivals:
         return
@@ -184,8 +184,8 @@ def zero(story: Story, mark: int) -> Iterator[Finding]:
         reason = flat_reason(step.name)
         if (reason, step.line) not in seen:
             seen.add((reason, step.line))
-            told = f"$it.grad is zero: {step.name} at {story.at(step.line)} passes no gradient on"
-            yield story.find(reason, name, step.line, told, AtNode(step.name))
+            message = f"$it.grad is zero: {step.name} at {story.at(step.line)} passes no gradient on"
+            yield story.find(reason, name, step.line, message, AtNode(step.name))
     for node, at in () if seen else hooked(story, sweep, mark):
         seen.add(("hook", at))
         yield story.find("hook", name, at, f"$it.grad is zero: a hook set it to zero, before {node} at {story.at(at)}")
@@ -200,7 +200,7 @@ def stoppers(story: Story, sweep: Sweep, mark: int) -> list[Step]:
         return [("node", step.seq) for step, _ in story.senders(sweep, target) if step.norm == 0]
 
     targets = walk([("leaf", mark)], onward)
-    return [step for one in targets for step, norm in story.senders(sweep, one) if step.norm > 0 and norm == 0]
+    return [step for target in targets for step, norm in story.senders(sweep, target) if step.norm > 0 and norm == 0]
 
 
 def hooked(story: Story, sweep: Sweep, mark: int) -> Iterator[tuple[str, Line | None]]:
@@ -226,12 +226,12 @@ def not_finite(story: Story) -> Iterator[tuple[int | None, Finding]]:
     for number, sweep in enumerate(story.watch.sweeps, 1):
         for root, _, finite in sweep.roots:
             if not finite:
-                found = _forward_origin(story, root)
-                if found is not None:
-                    yield root, found
+                finding = _forward_origin(story, root)
+                if finding is not None:
+                    yield root, finding
                     return
-        bad = [one for one in sweep.reached if not one.finite]
-        if bad and all(_skipped(story, number, one.leaf) for one in bad):
+        bad = [grad for grad in sweep.reached if not grad.finite]
+        if bad and all(_skipped(story, number, grad.leaf) for grad in bad):
             continue
         bad_step = next(
             (step for step in sweep.steps if step.finite and any(not sent.size.finite for sent in step.sent)), None
@@ -240,21 +240,21 @@ def not_finite(story: Story) -> Iterator[tuple[int | None, Finding]]:
             spoilt = next(
                 (s for s in sweep.steps if not s.finite and _sent_finite(story, sweep, ("node", s.seq))), None
             )
-            for one in bad:
+            for grad in bad:
                 at, node = (spoilt.line, spoilt.name) if spoilt is not None else (sweep.line, "the leaf")
-                told = f"$it.grad is not finite: a hook made it non-finite, before {node} at {story.at(at)}"
-                yield one.leaf, story.find("hook", story.called(one.leaf), at, told)
+                message = f"$it.grad is not finite: a hook made it non-finite, before {node} at {story.at(at)}"
+                yield grad.leaf, story.find("hook", story.called(grad.leaf), at, message)
             return
         if bad and bad_step is not None:
-            for one in bad:
-                yield one.leaf, _backward_origin(story, sweep, bad_step, story.called(one.leaf))
+            for grad in bad:
+                yield grad.leaf, _backward_origin(story, sweep, bad_step, story.called(grad.leaf))
             return
     if not story.watch.sweeps:
         for mark, subject in story.latest.items():
             if subject.name and not story.entries[mark].finite and story.entries[mark].role != "leaf":
-                found = _forward_origin(story, mark)
-                if found is not None:
-                    yield mark, found
+                finding = _forward_origin(story, mark)
+                if finding is not None:
+                    yield mark, finding
                     return
 
 
@@ -296,26 +296,26 @@ def _forward_origin(story: Story, root: int) -> Finding | None:
     if first.spoilt is not None:
         name, line = story.called(first.mark), first.spoilt
         if first.mark in story.watch.optimised or (first.requires and story.arrivals.get(first.mark)):
-            told = f"$it became NaN or inf in the update at {story.at(line)}: the preceding steps were too large"
-            return story.find("diverged", name, line, told)
+            message = f"$it became NaN or inf in the update at {story.at(line)}: the preceding steps were too large"
+            return story.find("diverged", name, line, message)
         return story.find("nan-data", name, line, f"NaN or inf was written into $it at {story.at(line)}")
     grown = _grown(story, root)
     if grown is not None and first.role != "leaf":
         leaf, before, after, count = grown
-        told = f"$it is not finite after {count} updates: the gradient of {story.called(leaf)} had grown from norm "
-        told += f"{before:.3g} to {after:.3g}; the first {what} appears in {first.name} at {story.at(first.line)}"
-        return story.find("diverged", story.called(root), first.line, told, Growth(first.name, (before, after)))
+        message = f"$it is not finite after {count} updates: the gradient of {story.called(leaf)} had grown from norm "
+        message += f"{before:.3g} to {after:.3g}; the first {what} appears in {first.name} at {story.at(first.line)}"
+        return story.find("diverged", story.called(root), first.line, message, Growth(first.name, (before, after)))
     if first.role == "leaf":
         name = story.called(first.mark)
         return story.find(
             "nan-data", name, first.line, f"$it holds {what} from the start; it is first used at {story.at(first.line)}"
         )
-    told = f"$it is not finite: the first {what} appears in {first.name} at {story.at(first.line)}"
+    message = f"$it is not finite: the first {what} appears in {first.name} at {story.at(first.line)}"
     if first.dtype == "float16" and what != "NaN" and _linear(first.name):
-        told += ", whose result is too large for float16"
-        return story.find("overflow", story.called(root), first.line, told, AtNode(first.name))
+        message += ", whose result is too large for float16"
+        return story.find("overflow", story.called(root), first.line, message, AtNode(first.name))
     operands = Operands(first.name, tuple([story.called(mark) for mark in first.inputs]))
-    return story.find("nan-forward", story.called(root), first.line, told, operands)
+    return story.find("nan-forward", story.called(root), first.line, message, operands)
 
 
 def _masked_above(story: Story, root: int) -> Entry | None:
@@ -326,8 +326,8 @@ def _masked_above(story: Story, root: int) -> Entry | None:
         return () if entries[mark].finite or word(entries[mark]) == "inf" else entries[mark].inputs
 
     reached = [entries[mark] for mark in walk([root], onward)]
-    found = [one for one in reached if one.masked is not None and not one.finite and word(one) != "inf"]
-    return min(found, key=lambda entry: entry.mark, default=None)
+    softmaxes = [entry for entry in reached if entry.masked is not None and not entry.finite and word(entry) != "inf"]
+    return min(softmaxes, key=lambda entry: entry.mark, default=None)
 
 
 def _masked_rows(story: Story, entry: Entry, subject: str, lead: str) -> Finding:
@@ -337,12 +337,12 @@ def _masked_rows(story: Story, entry: Entry, subject: str, lead: str) -> Finding
     mask = _mask_of(story, entry)
     by = f", masked at {story.at(mask)}" if mask is not None and mask != entry.line else ""
     where = f"{rows} of the {of} rows" if of > 1 else "the only row"
-    told = (
+    message = (
         f"{lead}: {where} of {entry.name} at {story.at(entry.line)} {'is' if rows == 1 else 'are'} -inf throughout"
         f"{by}; the softmax of such a row is NaN"
     )
     evidence = Masked(entry.name, rows, of, None if mask is None else mask.number)
-    return story.find("masked-row", subject, entry.line, told, evidence)
+    return story.find("masked-row", subject, entry.line, message, evidence)
 
 
 def _mask_of(story: Story, softmax: Entry) -> Line | None:
@@ -352,10 +352,10 @@ def _mask_of(story: Story, softmax: Entry) -> Line | None:
         following = []
         for entry in waiting:
             below = [story.entries[mark] for mark in entry.inputs]
-            if entry is not softmax and any(one.finite for one in below):
+            if entry is not softmax and any(operand.finite for operand in below):
                 return entry.line
-            fresh = [one for one in below if not one.finite and one.mark not in seen]
-            seen.update(one.mark for one in fresh)
+            fresh = [operand for operand in below if not operand.finite and operand.mark not in seen]
+            seen.update(operand.mark for operand in fresh)
             following += fresh
         if not following:
             return waiting[0].line
@@ -365,15 +365,15 @@ def _mask_of(story: Story, softmax: Entry) -> Line | None:
 
 def _grown(story: Story, root: int) -> tuple[int, float, float, int] | None:
     """The leaf whose gradient grew most from update to update before a loss, and by how much, if that is a lot."""
-    found = None
+    largest = None
     for leaf in story.leaves_above(root):
-        norms = [one.norm for _, one in story.arrivals.get(leaf, []) if one.finite and one.norm > 0]
-        made = story.entries[root].sweeps
-        moved = sum(event.kind == "changed" and event.sweeps <= made for event in story.timeline(leaf))
+        norms = [grad.norm for _, grad in story.arrivals.get(leaf, []) if grad.finite and grad.norm > 0]
+        sweeps = story.entries[root].sweeps
+        moved = sum(event.kind == "changed" and event.sweeps <= sweeps for event in story.timeline(leaf))
         if len(norms) >= 2 and moved and norms[-1] > GROWN * norms[0]:
-            if found is None or norms[-1] > found[2]:
-                found = (leaf, norms[0], norms[-1], moved)
-    return found
+            if largest is None or norms[-1] > largest[2]:
+                largest = (leaf, norms[0], norms[-1], moved)
+    return largest
 
 
 def _linear(node: str) -> bool:
@@ -390,29 +390,29 @@ def word(entry: Entry) -> str:
 
 
 def _backward_origin(story: Story, sweep: Sweep, step: Step, subject: str) -> Finding:
-    results = [one for one in story.entries.values() if one.seq == step.seq]
-    masked = next((one for one in results if one.masked is not None), None)
+    results = [entry for entry in story.entries.values() if entry.seq == step.seq]
+    masked = next((entry for entry in results if entry.masked is not None), None)
     if masked is not None:
         return _masked_rows(story, masked, subject, "$it.grad is NaN")
-    branch = next((one for one in sweep.steps if reads(one.name, "branches") and one.norm), None)
+    branch = next((other for other in sweep.steps if reads(other.name, "branches") and other.norm), None)
     if step.stuck and branch is not None:
-        told = (
+        message = (
             f"$it.grad is NaN: {step.name} at {story.at(step.line)} multiplies an infinite slope by the zero gradient "
             f"of a branch that was not taken at {story.at(branch.line)}"
         )
         evidence = Branch(step.name, None if branch.line is None else branch.line.number)
-        return story.find("nan-branch", subject, step.line, told, evidence)
-    formats = [story.entries[mark].dtype for one in results[:1] for mark in one.inputs]
+        return story.find("nan-branch", subject, step.line, message, evidence)
+    formats = [story.entries[mark].dtype for entry in results[:1] for mark in entry.inputs]
     if formats and _linear(step.name) and ("float16" in formats or step.name.startswith("ToCopy")):
         small = "float16" if "float16" in formats else formats[0]
-        told = f"$it.grad is not finite: the gradient of {story.at(step.line)} is too large for {small}"
-        return story.find("overflow", subject, step.line, told, AtNode(step.name))
+        message = f"$it.grad is not finite: the gradient of {story.at(step.line)} is too large for {small}"
+        return story.find("overflow", subject, step.line, message, AtNode(step.name))
     how = "an infinite slope times a gradient of zero" if step.stuck else "the slope is not finite there"
-    told = (
+    message = (
         f"$it.grad is not finite: in backward the first NaN or inf appears in {step.name} at {story.at(step.line)} "
         f"({how})"
     )
-    return story.find("nan-backward", subject, step.line, told, AtNode(step.name))
+    return story.find("nan-backward", subject, step.line, message, AtNode(step.name))
 
 
 # --- dead units ---------------------------------------------------------------------------------------------
@@ -435,11 +435,11 @@ def dead_units(story: Story) -> Iterator[Finding]:
     for (line, at, _), zeros in layers.items():
         share = float(zeros.mean())
         if share >= DEAD_SHARE and rows[line, at, len(zeros)] > 1 and len(zeros) > 1:
-            told = (
+            message = (
                 f"{int(zeros.sum())} of {len(zeros)} units of the relu at {story.at(line)} are zero for every input: "
                 "no gradient passes them"
             )
-            yield story.find("dead-relu", None, line, told, DeadUnits(share=share, units=len(zeros)))
+            yield story.find("dead-relu", None, line, message, DeadUnits(share=share, units=len(zeros)))
 
 
 # --- pairs --------------------------------------------------------------------------------------------------
@@ -452,18 +452,18 @@ def pairs(story: Story) -> Iterator[Finding]:
         entry = story.entries[mark]
         if not reads(entry.name, "compares") or len(entry.inputs) != 2 or entry.line in seen:
             continue
-        column, row = sorted((story.entries[one] for one in entry.inputs), key=lambda one: -len(one.shape))
+        column, row = sorted((story.entries[read] for read in entry.inputs), key=lambda operand: -len(operand.shape))
         count = math.prod(row.shape)
         if column.shape != (count, 1) or row.shape != (count,) or count < 2 or column.requires == row.requires:
             continue
         if kind_of(column.name) == "Unsqueeze":  # x[:, None] - y: every pair is meant
             continue
         seen.add(entry.line)
-        told = (
+        message = (
             f"{story.at(entry.line)} compares each of {count} entries with all {count}: "
             f"{entry.name} broadcasts shapes ({count}, 1) and ({count},) to ({count}, {count})"
         )
-        yield story.find("broadcast", None, entry.line, told, AtNode(entry.name))
+        yield story.find("broadcast", None, entry.line, message, AtNode(entry.name))
 
 
 LOOP = 3  # backwards at one line that make a loop
@@ -473,11 +473,11 @@ def memory(story: Story, wanted: set[int]) -> Iterator[tuple[int | None, Finding
     """Findings about what adds up."""
     for mark, subject in story.latest.items():
         if subject.leaf and subject.grad != "none":
-            found = added_up(story, mark, mark in wanted)
-            if found is not None:
-                yield mark, found
-    for found in [*kept_graphs(story), *histories(story)]:
-        yield None, found
+            finding = added_up(story, mark, mark in wanted)
+            if finding is not None:
+                yield mark, finding
+    for finding in [*kept_graphs(story), *histories(story)]:
+        yield None, finding
 
 
 def added_up(story: Story, mark: int, asked: bool) -> Finding | None:
@@ -497,7 +497,7 @@ def added_up(story: Story, mark: int, asked: bool) -> Finding | None:
             count, changed, mixed, lines = 0, False, False, []
     if not stale and count < 2:
         return None
-    parts = [one for _, one in story.arrivals.get(mark, [])][-count:] if count else []
+    parts = [grad for _, grad in story.arrivals.get(mark, [])][-count:] if count else []
     equal = len(parts) > 1 and all(same(part, parts[0]) for part in parts)
     left_out = (
         count >= LOOP and story.watch.subjects[mark].parameter and mark not in story.zeroed and bool(story.zeroed)
@@ -510,26 +510,26 @@ def added_up(story: Story, mark: int, asked: bool) -> Finding | None:
     steps = [event.line for event in story.watch.events if (event.kind, event.name) == ("changed", "step")]
     if left_out and not stale and steps and mark not in story.watch.optimised:
         line = steps[-1]
-        told = f"$it is not among the parameters that the optimizer moves at {story.at(line)}: "
-        told += f"its .grad is the sum of {total} backwards"
-        return story.find("not-optimised", story.called(mark), line, told, evidence)
+        message = f"$it is not among the parameters that the optimizer moves at {story.at(line)}: "
+        message += f"its .grad is the sum of {total} backwards"
+        return story.find("not-optimised", story.called(mark), line, message, evidence)
     if equal:
-        told = (
+        message = (
             f"$it.grad is {count} times the gradient of one backward: {count} of them added up, never zeroed in between"
         )
     else:
-        told = f"$it.grad is the sum of {total} backwards, never zeroed in between"
-        told += " although the tensor changed in between" if stale else ""
-        told += ", while others were" if left_out and not stale else ""
-    told = f"{told}; the last is {story.at(line)}"
-    return story.find("accumulated", story.called(mark), line, told, evidence)
+        message = f"$it.grad is the sum of {total} backwards, never zeroed in between"
+        message += " although the tensor changed in between" if stale else ""
+        message += ", while others were" if left_out and not stale else ""
+    message = f"{message}; the last is {story.at(line)}"
+    return story.find("accumulated", story.called(mark), line, message, evidence)
 
 
-def same(one: Reached, other: Reached) -> bool:
+def same(first: Reached, second: Reached) -> bool:
     """Whether two gradients are equal, as far as the record can tell."""
-    if one.value is not None and other.value is not None:
-        return one.value.shape == other.value.shape and bool(np.array_equal(one.value, other.value))
-    return one.norm == other.norm and one.probe == other.probe
+    if first.value is not None and second.value is not None:
+        return first.value.shape == second.value.shape and bool(np.array_equal(first.value, second.value))
+    return first.norm == second.norm and first.probe == second.probe
 
 
 def kept_graphs(story: Story) -> Iterator[Finding]:
@@ -543,15 +543,15 @@ def kept_graphs(story: Story) -> Iterator[Finding]:
         roots = {tuple(sweep.roots) for sweep in sweeps}
         if len(sweeps) < LOOP or len(roots) < LOOP:
             continue
-        grows = all(one < other for one, other in pairwise(sizes))
+        grows = all(before < after for before, after in pairwise(sizes))
         if grows:
-            told = f"the graph that backward walks grows from {sizes[0]} to {sizes[-1]} nodes"
+            message = f"the graph that backward walks grows from {sizes[0]} to {sizes[-1]} nodes"
         elif not any(_again(story, sweep) for sweep in sweeps):
-            told = "no later backward uses the graphs that it keeps"
+            message = "no later backward uses the graphs that it keeps"
         else:
             continue
-        told = f"a loop passes retain_graph=True {len(sweeps)} times at {story.at(line)}: {told}, so memory grows"
-        yield story.find("retain-graph", None, line, told, Retained(times=len(sweeps), nodes=(sizes[0], sizes[-1])))
+        message = f"a loop passes retain_graph=True {len(sweeps)} times at {story.at(line)}: {message}, so memory grows"
+        yield story.find("retain-graph", None, line, message, Retained(times=len(sweeps), nodes=(sizes[0], sizes[-1])))
 
 
 def _again(story: Story, sweep: Sweep) -> bool:
@@ -576,8 +576,8 @@ def histories(story: Story) -> Iterator[Finding]:
         what = (
             f"{graphs} losses alive ({operations} operations)" if graphs == len(held) else f"{graphs} backwards alive"
         )
-        told = f"$it keeps the graphs of {what}; the newest was made at {story.at(line)}"
-        yield story.find("history", name, line, told, Histories(graphs=graphs, operations=operations))
+        message = f"$it keeps the graphs of {what}; the newest was made at {story.at(line)}"
+        yield story.find("history", name, line, message, Histories(graphs=graphs, operations=operations))
 
 
 def used(story: Story, mark: int) -> bool:

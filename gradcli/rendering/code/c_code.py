@@ -213,28 +213,28 @@ class CCode:
 
     def binary(self, node: Binary) -> Array:
         """An operator between two operands."""
-        one, other = self.array(node.left), self.array(node.right)
+        left, right = self.array(node.left), self.array(node.right)
         if node.op == "@":
-            return self.product(one, other)
+            return self.product(left, right)
         if node.op == "**":
             power = node.right
             if isinstance(power, Number) and power.text == "2":
-                kept = one if isinstance(node.left, Name) else self.buffer(one)
+                kept = left if isinstance(node.left, Name) else self.buffer(left)
                 return Array(kept.sizes, lambda *at: f"({kept.at(*at)}*{kept.at(*at)})")
-            return spread([one, other], lambda at: f"pow({at(one)}, {at(other)})")
+            return spread([left, right], lambda at: f"pow({at(left)}, {at(right)})")
         if node.op in LOGIC:
-            return spread([one, other], lambda at: f"(double)({at(one)} {LOGIC[node.op]} {at(other)})")
+            return spread([left, right], lambda at: f"(double)({at(left)} {LOGIC[node.op]} {at(right)})")
         sign = node.op
-        return spread([one, other], lambda at: f"({at(one)} {sign} {at(other)})")
+        return spread([left, right], lambda at: f"({at(left)} {sign} {at(right)})")
 
-    def product(self, one: Array, other: Array) -> Array:
+    def product(self, left: Array, right: Array) -> Array:
         """A product of matrices and vectors."""
-        one, other = self.stored(one), self.stored(other)
-        sizes = (*one.sizes[:-1], *other.sizes[1:])
-        size = one.sizes[-1]
-        rows = len(one.sizes) - 1
+        left, right = self.stored(left), self.stored(right)
+        sizes = (*left.sizes[:-1], *right.sizes[1:])
+        size = left.sizes[-1]
+        rows = len(left.sizes) - 1
         if not sizes:
-            name = self.total(size, lambda k: f"{one.at(k)}*{other.at(k)}")
+            name = self.total(size, lambda k: f"{left.at(k)}*{right.at(k)}")
             return Array((), lambda: name)
         name = self.fresh("t")
         self.buffers.append(name)
@@ -243,8 +243,8 @@ class CCode:
 
         def entry(*at: str) -> list[str]:
             k, entry = self.fresh("i"), kept.at(*at)
-            left, right = one.at(*at[:rows], k), other.at(k, *at[rows:])
-            return [f"{entry} = 0;", f"for (size_t {k} = 0; {k} < {size}; {k}++) {entry} += {left}*{right};"]
+            a, b = left.at(*at[:rows], k), right.at(k, *at[rows:])
+            return [f"{entry} = 0;", f"for (size_t {k} = 0; {k} < {size}; {k}++) {entry} += {a}*{b};"]
 
         self.loops(sizes, entry)
         return kept
@@ -256,7 +256,7 @@ class CCode:
 
     def listed(self, node: List) -> Array:
         """A list of entries as a buffer."""
-        rows = [one.items if isinstance(one, List) else (one,) for one in node.items]
+        rows = [row.items if isinstance(row, List) else (row,) for row in node.items]
         entries = [self.array(item).at() for row in rows for item in row]
         name = self.fresh("t")
         self.lines.append(f"double {name}[] = {{{', '.join(entries)}}};")
@@ -332,7 +332,7 @@ class CCode:
             return self.column(node)
         if name == "pad" and len(node.args) == 2 and isinstance(node.args[1], Tuple):
             return self.padded(self.array(node.args[0]), node.args[1])
-        args = [self.array(one) for one in node.args]
+        args = [self.array(arg) for arg in node.args]
         if name in SAME or name in OTHERS or (name in HELPERS and name != "inverse"):
             if len(args) != (2 if name in TWO else 1):
                 raise lacks(unparse(node))
@@ -341,13 +341,13 @@ class CCode:
         if name == "pow":
             return spread(args, lambda at: f"pow({', '.join(map(at, args))})")
         if name == "where":
-            test, one, other = args
-            return spread(args, lambda at: f"({at(test)} ? {at(one)} : {at(other)})")
+            test, yes, no = args
+            return spread(args, lambda at: f"({at(test)} ? {at(yes)} : {at(no)})")
         if name == "len":
             return Array((), lambda: f"(double){args[0].sizes[0]}")
         if name == "outer":
-            one, other = args
-            return Array((*one.sizes, *other.sizes), lambda i, j: f"({one.at(i)}*{other.at(j)})")
+            left, right = args
+            return Array((*left.sizes, *right.sizes), lambda i, j: f"({left.at(i)}*{right.at(j)})")
         if name == "diag" and len(args[0].sizes) == 1:
             return Array(args[0].sizes * 2, lambda i, j: f"({i} == {j} ? {args[0].at(i)} : 0.0)")
         if name in ("inv", "det"):
@@ -395,50 +395,50 @@ class CCode:
 
     def reduction(self, node: Call, name: str, args: Sequence[Array]) -> Array:
         """A reduction of all entries such as a sum, mean or norm, or a function of a whole vector."""
-        one = args[0]
-        last = not node.keywords or unparse(node.keywords[0].value) in ("-1", str(len(one.sizes) - 1))
-        whole = len(one.sizes) == 1 or (name != "logsumexp" or node.keywords)
-        if name in ROWS and one.sizes and last and whole:
-            return self.exponentials(name, one)
+        array = args[0]
+        last = not node.keywords or unparse(node.keywords[0].value) in ("-1", str(len(array.sizes) - 1))
+        whole = len(array.sizes) == 1 or (name != "logsumexp" or node.keywords)
+        if name in ROWS and array.sizes and last and whole:
+            return self.exponentials(name, array)
         if node.keywords:
             key, value = node.keywords[0].name, unparse(node.keywords[0].value)
-            if key != "axis" or (len(one.sizes) > 1 and name not in ("sum",)):
+            if key != "axis" or (len(array.sizes) > 1 and name not in ("sum",)):
                 raise lacks(unparse(node))
-            if len(one.sizes) == 2:
+            if len(array.sizes) == 2:
                 rows = value in ("-1", "1")
-                ones = Array((one.sizes[1 if rows else 0],), lambda *_: "1.0")
-                return self.product(one, ones) if rows else self.product(ones, one)
-        count = Array((), lambda: f"(double)({'*'.join(one.sizes) or '1'})")
+                ones = Array((array.sizes[1 if rows else 0],), lambda *_: "1.0")
+                return self.product(array, ones) if rows else self.product(ones, array)
+        count = Array((), lambda: f"(double)({'*'.join(array.sizes) or '1'})")
         if name == "sum":
-            return self.reduced(one)
+            return self.reduced(array)
         if name == "mean":
-            return divided(self.reduced(one), count)
+            return divided(self.reduced(array), count)
         if name == "prod":
-            return self.reduced(one, "1", "*=")
+            return self.reduced(array, "1", "*=")
         if name in ("max", "min") and len(args) == 1:
             kind = "fmax" if name == "max" else "fmin"
-            return self.buffer(self.reduced(one, "-INFINITY" if name == "max" else "INFINITY", kind))
-        if name == "trace" and len(one.sizes) == 2:
-            kept = self.stored(one)
-            text = self.total(one.sizes[0], lambda i: kept.at(i, i))
+            return self.buffer(self.reduced(array, "-INFINITY" if name == "max" else "INFINITY", kind))
+        if name == "trace" and len(array.sizes) == 2:
+            kept = self.stored(array)
+            text = self.total(array.sizes[0], lambda i: kept.at(i, i))
             return Array((), lambda: text)
         if name == "norm" and (len(args) == 1 or unparse(node.args[1]) in ("1", "2")):
-            kept = self.stored(one)
+            kept = self.stored(array)
             if len(args) == 2 and unparse(node.args[1]) == "1":
-                return self.reduced(Array(one.sizes, lambda *at: f"fabs({kept.at(*at)})"))
-            squares = self.reduced(Array(one.sizes, lambda *at: f"{kept.at(*at)}*{kept.at(*at)}"))
+                return self.reduced(Array(array.sizes, lambda *at: f"fabs({kept.at(*at)})"))
+            squares = self.reduced(Array(array.sizes, lambda *at: f"{kept.at(*at)}*{kept.at(*at)}"))
             return Array((), lambda: f"sqrt({squares.at()})")
         if name in ("var", "std") and len(args) == 1:
-            kept = self.stored(one)
+            kept = self.stored(array)
             mean = self.buffer(divided(self.reduced(kept), count))
-            squares = self.reduced(Array(one.sizes, lambda *at: f"pow({kept.at(*at)} - {mean.at()}, 2)"))
+            squares = self.reduced(Array(array.sizes, lambda *at: f"pow({kept.at(*at)} - {mean.at()}, 2)"))
             text = f"({squares.at()}/{count.at()})"
             return Array((), lambda: text if name == "var" else f"sqrt({text})")
-        if name == "cumsum" and len(one.sizes) == 1:
-            kept = self.stored(one)
-            made = self.buffer(Array(one.sizes, kept.at))
-            self.lines += [f"for (size_t i = 1; i < {one.sizes[0]}; i++) {made.at('i')} += {made.at('i - 1')};"]
-            return made
+        if name == "cumsum" and len(array.sizes) == 1:
+            kept = self.stored(array)
+            sums = self.buffer(Array(array.sizes, kept.at))
+            self.lines += [f"for (size_t i = 1; i < {array.sizes[0]}; i++) {sums.at('i')} += {sums.at('i - 1')};"]
+            return sums
         raise lacks(unparse(node))
 
     def along_rows(self, array: Array, start: str, join: str) -> Array:
@@ -498,21 +498,21 @@ def leaf_array(name: str, sizes: Sizes) -> Array:
     return Array(sizes, at)
 
 
-def divided(one: Array, other: Array) -> Array:
+def divided(left: Array, right: Array) -> Array:
     """A number divided by another."""
-    return Array((), lambda: f"({one.at()}/{other.at()})")
+    return Array((), lambda: f"({left.at()}/{right.at()})")
 
 
 def spread(arrays: Sequence[Array], entry: Callable[[Callable[[Array], str]], str]) -> Array:
     """An operation entry by entry on arrays that broadcast."""
-    rank = max(len(one.sizes) for one in arrays)
-    padded = [("1",) * (rank - len(one.sizes)) + one.sizes for one in arrays]
+    rank = max(len(array.sizes) for array in arrays)
+    padded = [("1",) * (rank - len(array.sizes)) + array.sizes for array in arrays]
     sizes = tuple([next((size for size in axis if size != "1"), "1") for axis in zip(*padded, strict=True)])
 
     def at(*indices: str) -> str:
-        def of(one: Array) -> str:
-            last = indices[rank - len(one.sizes) :]
-            return one.at(*["0" if size == "1" else i for size, i in zip(one.sizes, last, strict=True)])
+        def of(array: Array) -> str:
+            last = indices[rank - len(array.sizes) :]
+            return array.at(*["0" if size == "1" else i for size, i in zip(array.sizes, last, strict=True)])
 
         return entry(of)
 
@@ -532,12 +532,12 @@ def c_file(function: SelfContained) -> str:
     value = code.array(expression_of(function.value))
     code.lines.append(f"double value = {value.at()};")
     for leaf, text in function.gradient.items():
-        made = code.array(expression_of(text))
+        partial = code.array(expression_of(text))
         axes = tuple(map(str, function.leaves[leaf]))
         if not axes:
-            code.lines.append(f"*grad_{leaf} = {made.at()};")
+            code.lines.append(f"*grad_{leaf} = {partial.at()};")
             continue
-        code.store(leaf_array(f"grad_{leaf}", axes), made)
+        code.store(leaf_array(f"grad_{leaf}", axes), partial)
     sizes = [f"size_t {name}" for name in function.sizes]
     inputs = [f"const double *{name}" if axes else f"double {name}" for name, axes in function.leaves.items()]
     outputs = [f"double *grad_{leaf}" for leaf in function.gradient]
@@ -569,8 +569,8 @@ def test_lines(function: SelfContained) -> list[str]:
     for leaf, value in function.numbers.items():
         lines += [f"    double grad_{leaf}[{len(flat(value))}];", f"    double {declared(f'right_{leaf}', [value])};"]
     sizes = [str(function.shape_of(name)) for name in function.sizes]
-    given = [*sizes, *function.leaves, *(f"grad_{leaf}" for leaf in function.gradient)]
-    lines.append(f"    wrong |= far(value_and_gradient({', '.join(given)}), {function.number!r});")
+    arguments = [*sizes, *function.leaves, *(f"grad_{leaf}" for leaf in function.gradient)]
+    lines.append(f"    wrong |= far(value_and_gradient({', '.join(arguments)}), {function.number!r});")
     for leaf, value in function.numbers.items():
         count = len(flat(value))
         lines.append(f"    for (size_t i = 0; i < {count}; i++) wrong |= far(grad_{leaf}[i], right_{leaf}[i]);")

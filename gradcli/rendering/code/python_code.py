@@ -213,7 +213,7 @@ class PythonCode:
         """A list of entries as an array; PyTorch stacks them."""
         if self.target != "torch":
             return f"{self.module}.array({self.entries(node)})"
-        parts = [self.array(one) if isinstance(one, List) else self.argument(one) for one in node.items]
+        parts = [self.array(item) if isinstance(item, List) else self.argument(item) for item in node.items]
         return f"torch.stack([{', '.join(parts)}])"
 
     def entries(self, node: Syntax) -> str:
@@ -237,17 +237,17 @@ class PythonCode:
     def item(self, item: Syntax) -> str:
         """A position or a slice."""
         if isinstance(item, Slice):
-            bounds = ["" if one is None else self.text(one) for one in (item.lower, item.upper, item.step)]
+            bounds = ["" if bound is None else self.text(bound) for bound in (item.lower, item.upper, item.step)]
             return ":".join(bounds if bounds[2] else bounds[:2])
         return "None" if isinstance(item, NewAxis) else self.text(item)
 
     def call(self, node: Call) -> str:
         """A call of a function of the library, or of a helper."""
-        name, args = node.function.id, [self.text(one) for one in node.args]
+        name, args = node.function.id, [self.text(arg) for arg in node.args]
         if self.target == "torch" and name not in ("len", "shape") and self.is_plain(node):
             self.math = True
             return f"math.{name}({', '.join(args)})"
-        keywords = {one.name: self.text(one.value) for one in node.keywords}
+        keywords = {keyword.name: self.text(keyword.value) for keyword in node.keywords}
         if name == "len":
             return f"{args[0]}.shape[0]"
         if name == "shape":
@@ -266,7 +266,7 @@ class PythonCode:
             widths = args[1]
             if self.target == "torch":  # which begins with the last axis
                 pairs = node.args[1].items if isinstance(node.args[1].items[0], Tuple) else [node.args[1]]
-                widths = f"({', '.join([self.text(one) for pair in reversed(pairs) for one in children(pair)])})"
+                widths = f"({', '.join([self.text(width) for pair in reversed(pairs) for width in children(pair)])})"
             return f"{'torch.nn.functional' if self.target == 'torch' else self.module}.pad({args[0]}, {widths})"
         if name == "cumsum" and self.target == "torch":
             return f"torch.cumsum({args[0]}, 0)"

@@ -29,58 +29,62 @@ COLUMNS = (
 )
 
 
-def findings(found: Sequence[Finding], processes: int, seconds: float, style: Style, show: str) -> Document:
+def findings(findings: Sequence[Finding], processes: int, seconds: float, style: Style, show: str) -> Document:
     """`audit`: all gradients, the evidence for wrong ones, lines to paste into the settings, the summary."""
     blocks: list[Block] = []
-    if found:
-        blocks.append(Grid(COLUMNS, tuple(map(row, found))))
-    for one in found:
-        if one.verdict == "DISAGREES" or one.fails or show == "all":
-            blocks += card(one.check(), style, whole=show == "all")
-    blocks += [GAP, *to_paste(found)]
-    blocks.append(Line(summary(found, processes, seconds), role(found)))
+    if findings:
+        blocks.append(Grid(COLUMNS, tuple(map(row, findings))))
+    for finding in findings:
+        if finding.verdict == "DISAGREES" or finding.fails or show == "all":
+            blocks += card(finding.check(), style, whole=show == "all")
+    blocks += [GAP, *to_paste(findings)]
+    blocks.append(Line(summary(findings, processes, seconds), role(findings)))
     return document(*blocks)
 
 
-def row(one: Finding) -> tuple[str, ...]:
+def row(finding: Finding) -> tuple[str, ...]:
     """One gradient; `note` marks a wrong gradient in code of an installed package."""
     return (
-        mark(one),
-        one.verdict,
-        visible(f"{one.name} ({one.role})"),
-        visible(f"{one.file}:{one.line}"),
-        visible(one.caller),
-        f"{one.calls:,}",
-        str(len({point["call"] for point in one.points})),
-        reason(one),
+        mark(finding),
+        finding.verdict,
+        visible(f"{finding.name} ({finding.role})"),
+        visible(f"{finding.file}:{finding.line}"),
+        visible(finding.caller),
+        f"{finding.calls:,}",
+        str(len({point["call"] for point in finding.points})),
+        reason(finding),
     )
 
 
-def mark(one: Finding) -> str:
+def mark(finding: Finding) -> str:
     """How a finding counts."""
-    if one.fails:
+    if finding.fails:
         return "FAIL"
-    if one.undecided:
+    if finding.undecided:
         return "?"
-    return "note" if one.verdict == "DISAGREES" and not one.owned else "ok" if one.points else "-"
+    return "note" if finding.verdict == "DISAGREES" and not finding.owned else "ok" if finding.points else "-"
 
 
-def reason(one: Finding) -> str:
+def reason(finding: Finding) -> str:
     """The reason for the verdict, with the expected verdict and the calls that were not kept."""
-    phrase = one.message
-    if one.verdict == "DISAGREES":  # how it is wrong stands on the card below
+    phrase = finding.message
+    if finding.verdict == "DISAGREES":  # how it is wrong stands on the card below
         phrase = next((phrase.partition(mark)[0] for mark in READ if mark in phrase), phrase)
     parts = [phrase]
-    if one.expected:
-        parts.append(f"expected: {one.expected}")
-    if one.skipped and one.skipped != one.message:
-        parts.append(f"not kept: {one.skipped}")
+    if finding.expected:
+        parts.append(f"expected: {finding.expected}")
+    if finding.skipped and finding.skipped != finding.message:
+        parts.append(f"not kept: {finding.skipped}")
     return visible("; ".join(part for part in parts if part))
 
 
-def to_paste(found: Sequence[Finding]) -> Iterator[Block]:
+def to_paste(findings: Sequence[Finding]) -> Iterator[Block]:
     """The lines of settings that accept gradients which differ on purpose."""
-    meant = {one.title: one.verdict for one in found if one.owned and not one.expected and one.verdict in EXPECTABLE}
+    meant = {
+        finding.title: finding.verdict
+        for finding in findings
+        if finding.owned and not finding.expected and finding.verdict in EXPECTABLE
+    }
     if meant:
         yield Line("If these are intended, add to pyproject.toml:", "note")
         yield Line("[tool.gradcli.audit.expect]", "code")
@@ -96,66 +100,66 @@ EXPECTABLE = frozenset(
 )  # fmt: skip
 
 
-def summary(found: Sequence[Finding], processes: int, seconds: float) -> str:
+def summary(findings: Sequence[Finding], processes: int, seconds: float) -> str:
     """`5 gradients in 2 Python processes, judged in 3.1 s: 3 AGREES, 1 SURROGATE, 1 DISAGREES`."""
     counts: dict[str, int] = {}
-    for one in found:
-        counts[one.verdict] = counts.get(one.verdict, 0) + 1
+    for finding in findings:
+        counts[finding.verdict] = counts.get(finding.verdict, 0) + 1
     phrase = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
-    noun = "gradient" if len(found) == 1 else "gradients"
+    noun = "gradient" if len(findings) == 1 else "gradients"
     where = f"{processes} Python process{'' if processes == 1 else 'es'}"
-    return f"{len(found)} {noun} in {where}, judged in {seconds:.1f} s" + (f": {phrase}" if phrase else "")
+    return f"{len(findings)} {noun} in {where}, judged in {seconds:.1f} s" + (f": {phrase}" if phrase else "")
 
 
-def role(found: Sequence[Finding]) -> str:
-    if any(one.fails for one in found):
+def role(findings: Sequence[Finding]) -> str:
+    if any(finding.fails for finding in findings):
         return "bad"
-    return "doubt" if any(one.undecided for one in found) else "good"
+    return "doubt" if any(finding.undecided for finding in findings) else "good"
 
 
-def tidy(found: Sequence[Finding]) -> Grid:
+def tidy(findings: Sequence[Finding]) -> Grid:
     """A row for each gradient, for CSV."""
     columns = (*COLUMNS[1:], Column("owned"), Column("expected"))
-    rows = tuple((*row(one)[1:], str(one.owned).lower(), one.expected) for one in found)
+    rows = tuple((*row(finding)[1:], str(finding.owned).lower(), finding.expected) for finding in findings)
     return Grid(columns, rows)
 
 
-def payload(found: Sequence[Finding], processes: int, code: int, faults: Sequence[str]) -> dict[str, Any]:
+def payload(findings: Sequence[Finding], processes: int, code: int, faults: Sequence[str]) -> dict[str, Any]:
     """The findings for programs."""
     return {
         **opening("audit"),
         "exit_code_of_command": code,
         "processes": processes,
-        "gradients": [gradient_fields(one) for one in found],
+        "gradients": [gradient_fields(finding) for finding in findings],
         "summary": {
-            "failed": sum(one.fails for one in found),
-            "undecided": sum(one.undecided for one in found),
-            "gradients": len(found),
+            "failed": sum(finding.fails for finding in findings),
+            "undecided": sum(finding.undecided for finding in findings),
+            "gradients": len(findings),
         },
         "faults": list(faults),
     }
 
 
-def gradient_fields(one: Finding) -> dict[str, Any]:
+def gradient_fields(finding: Finding) -> dict[str, Any]:
     """One gradient: its place and counts, its verdict, and its points with their evidence."""
-    judged = check_fields(one.check())
+    judged = check_fields(finding.check())
     return {
-        "name": one.name,
-        "library": one.library,
-        "role": one.role,
-        "file": one.file,
-        "line": one.line,
-        "called_from": one.caller,
-        "calls": one.calls,
-        "calls_without_gradient": one.untracked,
-        "owned": one.owned,
-        "verdict": one.verdict,
+        "name": finding.name,
+        "library": finding.library,
+        "role": finding.role,
+        "file": finding.file,
+        "line": finding.line,
+        "called_from": finding.caller,
+        "calls": finding.calls,
+        "calls_without_gradient": finding.untracked,
+        "owned": finding.owned,
+        "verdict": finding.verdict,
         "passed": judged["passed"],
-        "message": one.message,
-        "expected": one.expected or None,
-        "not_kept": one.skipped or None,
-        "again": one.again or None,
-        "notes": one.notes,
+        "message": finding.message,
+        "expected": finding.expected or None,
+        "not_kept": finding.skipped or None,
+        "again": finding.again or None,
+        "notes": finding.notes,
         "points": [
             {
                 "call": point["call"],
@@ -164,6 +168,6 @@ def gradient_fields(one: Finding) -> dict[str, Any]:
                 "message": point["message"],
                 "evidence": jsonable(point["evidence"]),
             }
-            for point in one.points
+            for point in finding.points
         ],
     }

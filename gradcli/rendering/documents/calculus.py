@@ -55,7 +55,7 @@ def exact(result: Evaluation | Gradient, style: Style) -> Iterator[Block]:
 def exact_text(value: Any, style: Style) -> str:
     """An exact value: a number, the digits of a number that no double is close to, or nested lists of them."""
     if isinstance(value, list):
-        return f"[{', '.join(exact_text(one, style) for one in value)}]"
+        return f"[{', '.join(exact_text(item, style) for item in value)}]"
     return "unknown" if value is None else value if isinstance(value, str) else number(value, style.digits)
 
 
@@ -71,13 +71,13 @@ def gradient(result: Gradient, style: Style) -> Document:
             *(Column(derivative_name(n), "number") for n in range(1, order + 1)),
         )
         rows = tuple(
-            (leaf, *(derivative(value, style.digits) for value in found), *[""] * (order - len(found)))
-            for leaf, found in result.derivatives.items()
+            (leaf, *(derivative(value, style.digits) for value in orders), *[""] * (order - len(orders)))
+            for leaf, orders in result.derivatives.items()
         )
         tall = tuple(
             (leaf, str(n), derivative(value, style.digits))
-            for leaf, found in result.derivatives.items()
-            for n, value in enumerate(found, 1)
+            for leaf, orders in result.derivatives.items()
+            for n, value in enumerate(orders, 1)
         )
         narrow = Grid((Column("leaf", "code"), Column("order", "number"), Column("derivative", "number")), tall)
         blocks.append(Grid(columns, rows, title="Derivatives", narrow=narrow))
@@ -194,8 +194,8 @@ def matrix(result: Hessian, style: Style) -> Grid:
 
 
 def hessian_rows(result: Hessian, style: Style) -> Iterator[tuple[str, str, str]]:
-    for one, row in result.hessian.items():
-        yield from jacobian_rows(one, shape_of(result.gradient[one]), row, style)
+    for leaf, row in result.hessian.items():
+        yield from jacobian_rows(leaf, shape_of(result.gradient[leaf]), row, style)
 
 
 def unused(at: dict[str, Value], shown: dict[str, Value], style: Style) -> Iterator[Block]:
@@ -223,9 +223,11 @@ def tidy(result: Any) -> Grid:
         rows += (("gradient", name, "", text) for name, _, text in entry_rows(leaf, partial, None, full, derivative))
     known = getattr(result, "exact", None) or {}
     rows += (("exact value", "", "", exact_text(known["value"], full)) for _ in range("value" in known))
-    rows += (("exact gradient", leaf, "", exact_text(one, full)) for leaf, one in known.get("gradient", {}).items())
-    for leaf, found in (getattr(result, "derivatives", None) or {}).items():
-        rows += ((f"derivative {order}", leaf, "", derivative(value)) for order, value in enumerate(found, 1))
+    rows += (
+        ("exact gradient", leaf, "", exact_text(partial, full)) for leaf, partial in known.get("gradient", {}).items()
+    )
+    for leaf, orders in (getattr(result, "derivatives", None) or {}).items():
+        rows += ((f"derivative {order}", leaf, "", derivative(value)) for order, value in enumerate(orders, 1))
     if hasattr(result, "hessian"):
         rows += (("hessian", *row) for row in hessian_rows(result, full))
     if hasattr(result, "jacobian"):

@@ -46,16 +46,16 @@ def card(check: Any, style: Style, replay: str = "", whole: bool = True) -> Iter
     if not whole:
         evidence = {name: value for name, value in evidence.items() if name not in LAST}
     facts = [*evidence_facts({k: v for k, v in evidence.items() if k not in TABLES}, style)]
-    notes = [one for one in check.diagnostics if check.verdict != "ERROR"]
-    shown = [one for one in notes if one.source is not None and one.span is not None]
-    facts += [(one.code, headline(one), "note") for one in notes if one not in shown]
+    notes = [note for note in check.diagnostics if check.verdict != "ERROR"]
+    shown = [note for note in notes if note.source is not None and note.span is not None]
+    facts += [(note.code, headline(note), "note") for note in notes if note not in shown]
     if replay:
         facts.append(("reproduce", replay, "code"))
     if not facts and not shown:
         return
     yield from title(check)
-    for one in shown[:1]:
-        yield Line("\n".join(snippet(one, one.span, bare)), "code")  # its text is the message of the check
+    for note in shown[:1]:
+        yield Line("\n".join(snippet(note, note.span, bare)), "code")  # its text is the message of the check
     if facts:
         yield Facts(tuple(facts))
     yield from tables(evidence, style)
@@ -78,11 +78,11 @@ def tables(evidence: Mapping[str, Any], style: Style) -> Iterator[Block]:
         yield from convergence(step_sequence(evidence["ladder"]), style)
 
 
-def witness_table(found: Mapping[str, Any], style: Style) -> Iterator[Block]:
+def witness_table(table: Mapping[str, Any], style: Style) -> Iterator[Block]:
     """A row for the checked derivative and each witness; below them formulas, and reasons for missing values."""
     rows = tuple(
         (row["witness"], witness_value(row, style), error_bound(row), "" if at == 0 else agreement(row))
-        for at, row in enumerate(found["rows"])
+        for at, row in enumerate(table["rows"])
         if "value" in row
     )
     columns = (
@@ -91,11 +91,11 @@ def witness_table(found: Mapping[str, Any], style: Style) -> Iterator[Block]:
         Column("error bound", "number", 1),
         Column("agrees", "text"),
     )
-    entry = f"worst entry: {found['entry']}" if found["entry"] else ""
+    entry = f"worst entry: {table['entry']}" if table["entry"] else ""
     yield Grid(columns, rows, note=entry)
-    notes = [(f"{row['witness']}'s formula:", row["formula"], "code") for row in found["rows"] if row.get("formula")]
+    notes = [(f"{row['witness']}'s formula:", row["formula"], "code") for row in table["rows"] if row.get("formula")]
     without: dict[str, list[str]] = {}
-    for row in found["rows"]:
+    for row in table["rows"]:
         if "reason" in row:
             without.setdefault(row["reason"], []).append(row["witness"])
     notes += [(f"{', '.join(names)}:", reason, "note") for reason, names in without.items()]
@@ -141,13 +141,15 @@ def card_role(check: Any) -> str:
 def arranged(evidence: Mapping[str, Any]) -> dict[str, Any]:
     """The evidence in the order for readers, with the parts of a counterexample among the rest."""
     known = dict(evidence)
-    found = known.pop("counterexample", None)
-    if isinstance(found, dict):
-        elsewhere = found.get("at") != known.get("at")
-        whole = {f"{name} entries": known[name] for name in ("exact", "claimed") if name in known and name in found}
-        known |= {**whole, **{name: value for name, value in found.items() if name != "at" or not elsewhere}}
-        if elsewhere and found.get("at"):
-            known["counterexample"] = {"at": found["at"]}
+    counterexample = known.pop("counterexample", None)
+    if isinstance(counterexample, dict):
+        elsewhere = counterexample.get("at") != known.get("at")
+        whole = {
+            f"{name} entries": known[name] for name in ("exact", "claimed") if name in known and name in counterexample
+        }
+        known |= {**whole, **{name: value for name, value in counterexample.items() if name != "at" or not elsewhere}}
+        if elsewhere and counterexample.get("at"):
+            known["counterexample"] = {"at": counterexample["at"]}
     if "exact" in known:
         known.pop("exact_value", None)  # the same number with fewer digits
     order = {name: place for place, name in enumerate(FIRST)}
@@ -175,19 +177,21 @@ def evidence_facts(evidence: Mapping[str, Any], style: Style) -> Iterator[tuple[
 
 def corrected(readings: list[Any]) -> Iterator[tuple[str, str, str]]:
     """The right formula according to the diagnosis, line by line."""
-    found = next((one["correction"] for one in readings if isinstance(one, dict) and one.get("correction")), "")
+    correction = next(
+        (reading["correction"] for reading in readings if isinstance(reading, dict) and reading.get("correction")), ""
+    )
     label = "correct"
-    for line in found.splitlines():
+    for line in correction.splitlines():
         yield (label, line, "code")
         label = ""
 
 
 def compared(points: list[Any]) -> Any:
     """How the exact and the checked entries compare, for each point: `= to 128 bits`."""
-    if not all(isinstance(one, dict) and "relations" in one for one in points):
+    if not all(isinstance(point, dict) and "relations" in point for point in points):
         return points
-    bits = [f" to {one['bits']} bits" if one.get("bits") is not None else "" for one in points]
-    return ", ".join(f"{one['relations']}{phrase}" for one, phrase in zip(points, bits, strict=True))
+    bits = [f" to {point['bits']} bits" if point.get("bits") is not None else "" for point in points]
+    return ", ".join(f"{point['relations']}{phrase}" for point, phrase in zip(points, bits, strict=True))
 
 
 def parting(exact: str, claimed: str) -> Iterator[tuple[str, str, str]]:
@@ -213,9 +217,9 @@ def evidence_lines(value: Any, style: Style) -> Iterator[str]:
         yield from (f"{key.ljust(cells)}  {text}" for key, text in parts.items())
     elif is_table(value):
         yield from table_lines(value[:EVIDENCE_ENTRIES], style)
-    elif isinstance(value, list | tuple) and any(one is None or isinstance(one, str | dict) for one in value):
-        for one in value[:EVIDENCE_ENTRIES]:
-            yield from evidence_lines(UNDEFINED if one is None else one, style)
+    elif isinstance(value, list | tuple) and any(entry is None or isinstance(entry, str | dict) for entry in value):
+        for entry in value[:EVIDENCE_ENTRIES]:
+            yield from evidence_lines(UNDEFINED if entry is None else entry, style)
         if len(value) > EVIDENCE_ENTRIES:
             yield f"... {len(value) - EVIDENCE_ENTRIES} more"
     elif not is_empty(value):
@@ -224,9 +228,9 @@ def evidence_lines(value: Any, style: Style) -> Iterator[str]:
 
 def is_table(value: object) -> bool:
     """Whether a value is a list of rows: structures with the same parts that are not readings."""
-    if not isinstance(value, list | tuple) or not value or not all(isinstance(one, dict) for one in value):
+    if not isinstance(value, list | tuple) or not value or not all(isinstance(row, dict) for row in value):
         return False
-    return len({tuple(one) for one in value}) == 1 and "text" not in value[0] and len(value[0]) > 1
+    return len({tuple(row) for row in value}) == 1 and "text" not in value[0] and len(value[0]) > 1
 
 
 def table_lines(rows: Any, style: Style) -> Iterator[str]:

@@ -25,32 +25,38 @@ KINDS = {
 }
 
 
-def operations(found: Mapping[str, Any], style: Style) -> Document:
+def operations(primitives: Mapping[str, Any], style: Style) -> Document:
     """`ops`: every operation that a script can call, in alphabetical order."""
-    return Document((tidy_operations(found), Line("gradcli ops NAME shows one of them.", "note")))
+    return Document((tidy_operations(primitives), Line("gradcli ops NAME shows one of them.", "note")))
 
 
-def tidy_operations(found: Mapping[str, Any]) -> Grid:
+def tidy_operations(primitives: Mapping[str, Any]) -> Grid:
     columns = (
         Column("operation", "code"),
         Column("kind", "text", 2),
         Column("summary"),
         Column("also", "code", 1),
     )
-    rows = tuple((name, one.kind, one.summary, ", ".join(one.aliases)) for name, one in sorted(found.items()))
+    rows = tuple(
+        (name, primitive.kind, primitive.summary, ", ".join(primitive.aliases))
+        for name, primitive in sorted(primitives.items())
+    )
     return Grid(columns, rows)
 
 
-def operation(one: Any, rules: Mapping[str, str], examples: Sequence[tuple[str, Any]], style: Style) -> Document:
+def operation(primitive: Any, rules: Mapping[str, str], examples: Sequence[tuple[str, Any]], style: Style) -> Document:
     """`ops NAME`: how to call it, what it computes, its derivative, domain and kinks, examples with their values."""
-    facts: list[tuple[str, str, str]] = [("form", one.form, "code"), ("kind", f"{one.kind}: {KINDS[one.kind]}", "text")]
-    if isinstance(one.formula, str) and one.formula:
-        facts.append(("computes", one.formula, "code"))
+    facts: list[tuple[str, str, str]] = [
+        ("form", primitive.form, "code"),
+        ("kind", f"{primitive.kind}: {KINDS[primitive.kind]}", "text"),
+    ]
+    if isinstance(primitive.formula, str) and primitive.formula:
+        facts.append(("computes", primitive.formula, "code"))
     facts += ((f"d/d{leaf}", rule, "code") for leaf, rule in rules.items())
-    if one.aliases:
-        facts.append(("also", ", ".join(one.aliases), "code"))
-    facts += domain_facts([repr(interval) for interval in one.domain])
-    for position, kink in enumerate(one.kinks):
+    if primitive.aliases:
+        facts.append(("also", ", ".join(primitive.aliases), "code"))
+    facts += domain_facts([repr(interval) for interval in primitive.domain])
+    for position, kink in enumerate(primitive.kinks):
         facts.append(
             (
                 "kinks" if position == 0 else "",
@@ -58,7 +64,7 @@ def operation(one: Any, rules: Mapping[str, str], examples: Sequence[tuple[str, 
                 "text",
             )
         )
-    blocks: list[Block] = [Line(one.name, "title"), Line(one.summary), Facts(tuple(facts))]
+    blocks: list[Block] = [Line(primitive.name, "title"), Line(primitive.summary), Facts(tuple(facts))]
     if examples:
         rows = tuple((text, inline(value, style.digits, 20)) for text, value in examples)
         blocks.append(Grid((Column("example", "code"), Column("value", "text")), rows))
@@ -76,18 +82,18 @@ def domain_facts(intervals: Sequence[str]) -> Iterator[tuple[str, str, str]]:
 
 
 def operation_fields(
-    one: Any, rules: Mapping[str, str] | None = None, examples: Sequence[tuple[str, Any]] = ()
+    primitive: Any, rules: Mapping[str, str] | None = None, examples: Sequence[tuple[str, Any]] = ()
 ) -> dict[str, Any]:
     """One operation for JSON: `form` shows its arguments, `derivatives` has a formula for each where there is one."""
     fields: dict[str, Any] = {
-        "name": one.name,
-        "form": one.form,
-        "kind": one.kind,
-        "summary": one.summary,
-        "formula": one.formula or None,
-        "aliases": list(one.aliases),
-        "domain": [repr(interval) for interval in one.domain],
-        "kinks": [{"where": kink.where, "value": str(kink.value)} for kink in one.kinks],
+        "name": primitive.name,
+        "form": primitive.form,
+        "kind": primitive.kind,
+        "summary": primitive.summary,
+        "formula": primitive.formula or None,
+        "aliases": list(primitive.aliases),
+        "domain": [repr(interval) for interval in primitive.domain],
+        "kinks": [{"where": kink.where, "value": str(kink.value)} for kink in primitive.kinks],
     }
     if rules:
         fields["derivatives"] = dict(rules)
@@ -96,38 +102,38 @@ def operation_fields(
     return fields
 
 
-def codes(found: Mapping[str, CodeDoc], style: Style) -> Document:
+def codes(docs: Mapping[str, CodeDoc], style: Style) -> Document:
     """`explain` without a code: the list."""
     return Document(
-        (tidy_codes(found), Line("gradcli explain CODE says what is wrong, the reason, and what to do.", "note"))
+        (tidy_codes(docs), Line("gradcli explain CODE says what is wrong, the reason, and what to do.", "note"))
     )
 
 
-def tidy_codes(found: Mapping[str, CodeDoc]) -> Grid:
-    return Grid((Column("code"), Column("title")), tuple((code, one.title) for code, one in sorted(found.items())))
+def tidy_codes(docs: Mapping[str, CodeDoc]) -> Grid:
+    return Grid((Column("code"), Column("title")), tuple((code, doc.title) for code, doc in sorted(docs.items())))
 
 
-def explanation(code: str, one: CodeDoc, style: Style) -> Document:
+def explanation(code: str, doc: CodeDoc, style: Style) -> Document:
     """`explain CODE`: what it means, the reason, an example, and what to do."""
     return Document(
         (
-            Line(f"{code}: {one.title}", "title"),
-            Line(one.what),
-            Line(f"Reason: {one.why}"),
+            Line(f"{code}: {doc.title}", "title"),
+            Line(doc.what),
+            Line(f"Reason: {doc.why}"),
             Line("Example:", "note"),
-            Line("\n".join("    " + line for line in one.example.splitlines()), "code"),
-            Line(f"What to do: {one.instead}"),
+            Line("\n".join("    " + line for line in doc.example.splitlines()), "code"),
+            Line(f"What to do: {doc.instead}"),
         )
     )
 
 
-def explanation_fields(code: str, one: CodeDoc) -> dict[str, Any]:
+def explanation_fields(code: str, doc: CodeDoc) -> dict[str, Any]:
     """One code for JSON."""
     return {
         "code": code,
-        "title": one.title,
-        "what": one.what,
-        "why": one.why,
-        "example": one.example,
-        "instead": one.instead,
+        "title": doc.title,
+        "what": doc.what,
+        "why": doc.why,
+        "example": doc.example,
+        "instead": doc.instead,
     }

@@ -18,37 +18,37 @@ HEIGHT = 12  # rows of the plot
 PITCH = 4  # columns between two steps
 
 
-def convergence(found: StepSequence, style: Style) -> Iterator[Block]:
+def convergence(sequence: StepSequence, style: Style) -> Iterator[Block]:
     """A row per step with the difference and its error, the plot of the errors, and a sentence about them."""
-    reference, name = measured(found)
-    if not found.steps or reference is None:
+    reference, name = measured(sequence)
+    if not sequence.steps or reference is None:
         yield Line("there are no differences: the function has no finite values on both sides of the point", "note")
         return
-    errors = [abs(slope - reference) for slope in found.slopes]
+    errors = [abs(slope - reference) for slope in sequence.slopes]
     rows = tuple(
         (f"{step:.1e}", number(slope, style.digits or 12), f"{error:.1e}")
-        for step, slope, error in zip(found.steps, found.slopes, errors, strict=True)
+        for step, slope, error in zip(sequence.steps, sequence.slopes, errors, strict=True)
     )
     columns = (Column("step", "number"), Column("central difference", "number"), Column("error", "number"))
-    of = f" of {found.of}" if found.of else ""
+    of = f" of {sequence.of}" if sequence.of else ""
     yield Grid(columns, rows, title=f"Differences{of} against {name} {number(reference, style.digits)}")
-    drawn = plot(found.steps, errors)
+    drawn = plot(sequence.steps, errors)
     if drawn:
         yield from (GAP, Line("\n".join(drawn), "code"), GAP)
-    yield Line(in_words(found, errors), "note")
+    yield Line(in_words(sequence, errors), "note")
 
 
-def measured(found: StepSequence) -> tuple[float | None, str]:
+def measured(sequence: StepSequence) -> tuple[float | None, str]:
     """The reference for errors: the exact derivative, the best estimate, the claim, else the middle difference."""
     known = (
-        (found.exact, "the exact derivative"),
-        (found.estimate, "what they settle at,"),
-        (found.claimed, "the claim"),
+        (sequence.exact, "the exact derivative"),
+        (sequence.estimate, "what they settle at,"),
+        (sequence.claimed, "the claim"),
     )
     for value, name in known:
         if value is not None and math.isfinite(value):
             return value, name
-    return (found.slopes[len(found.slopes) // 2], "the middle one,") if found.slopes else (None, "")
+    return (sequence.slopes[len(sequence.slopes) // 2], "the middle one,") if sequence.slopes else (None, "")
 
 
 def plot(steps: Sequence[float], errors: Sequence[float]) -> list[str]:
@@ -83,23 +83,23 @@ def plot(steps: Sequence[float], errors: Sequence[float]) -> list[str]:
     return lines
 
 
-def in_words(found: StepSequence, errors: Sequence[float]) -> str:
+def in_words(sequence: StepSequence, errors: Sequence[float]) -> str:
     """The conclusion from the sequence, in one sentence."""
-    claimed = found.claimed if found.claimed is not None and math.isfinite(found.claimed) else None
-    if found.exact is None and found.estimate is not None and math.isfinite(found.estimate):
-        words = f"they settle to {found.bound or 0.0:.0e}"
+    claimed = sequence.claimed if sequence.claimed is not None and math.isfinite(sequence.claimed) else None
+    if sequence.exact is None and sequence.estimate is not None and math.isfinite(sequence.estimate):
+        words = f"they settle to {sequence.bound or 0.0:.0e}"
         if claimed is not None:
-            nearest = min(abs(slope - claimed) for slope in found.slopes)
+            nearest = min(abs(slope - claimed) for slope in sequence.slopes)
             words += f"; none comes nearer to the claim {claimed:.6g} than {nearest:.2g}"
         return words
     parts = []
-    if found.rate is not None:
-        parts.append(f"the error falls as step**{found.rate:g} (2 is expected), to {min(errors):.1e}")
+    if sequence.rate is not None:
+        parts.append(f"the error falls as step**{sequence.rate:g} (2 is expected), to {min(errors):.1e}")
     elif not min(errors):
         parts.append("a step meets it to the last digit")
     else:
         parts.append(f"the error does not fall with the step: it stays near {min(errors):.1e}")
-    exact = found.exact
+    exact = sequence.exact
     if exact is not None and claimed is not None and abs(exact - claimed) > min(errors):
         parts.append(f"the claim {claimed:.6g} is {abs(exact - claimed):.1e} away")
     return "; ".join(parts)

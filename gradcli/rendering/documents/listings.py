@@ -83,7 +83,7 @@ def forward(result: Graphs, style: Style) -> Grid:
     return Grid(columns, tuple(some(rows)), title=f"Forward: the operations that left a node{on}")
 
 
-def backward(one: Backward, count: int, names: dict[int, str], style: Style) -> Iterator[Block]:
+def backward(sweep: Backward, count: int, names: dict[int, str], style: Style) -> Iterator[Block]:
     """The nodes of one backward in the order in which they ran, a row per gradient that was sent."""
     columns = (
         Column("node"),
@@ -93,20 +93,20 @@ def backward(one: Backward, count: int, names: dict[int, str], style: Style) -> 
         Column("gradient", "number"),
     )
     rows: list[tuple[str, ...]] = []
-    for step in one.ran:
+    for step in sweep.ran:
         node = names.get(step.number, step.node) if step.number is not None else step.node
         first = (node, place(step.line, ""), shown(step.arrived, step.norm, style))
         for sent in step.sent or (None,):
             to = names.get(sent.to, "a node of a backward") if sent and sent.to is not None else "-"
             rows.append((*first, to, shown(sent.value, sent.norm, style) if sent else "nothing"))
             first = ("", "", "")
-    number_of = f" {one.number} of {count}" if count > 1 else ""
+    number_of = f" {sweep.number} of {count}" if count > 1 else ""
     phrase = ", ".join(
-        word for word, on in (("retain_graph", one.retain and not one.create), ("create_graph", one.create)) if on
+        word for word, on in (("retain_graph", sweep.retain and not sweep.create), ("create_graph", sweep.create)) if on
     )
-    where = f", line {one.line}: {one.text}" if one.line else ""
+    where = f", line {sweep.line}: {sweep.text}" if sweep.line else ""
     yield Grid(columns, tuple(some(rows)), title=f"Backward{number_of}{where}{f' ({phrase})' if phrase else ''}")
-    if one.added:
+    if sweep.added:
         added = tuple(
             (
                 leaf.name or f"step {leaf.number}",
@@ -114,7 +114,7 @@ def backward(one: Backward, count: int, names: dict[int, str], style: Style) -> 
                 shown(leaf.total, norm_of(leaf.total), style),
                 str(leaf.times),
             )
-            for leaf in one.added
+            for leaf in sweep.added
         )
         titles = (
             Column("leaf", "code"),
@@ -149,8 +149,8 @@ def shown(value: Any, norm: float | None, style: Style) -> str:
 
 def span_of(value: Any, digits: int) -> str:
     """The smallest and the largest entry of an array, and its shape."""
-    one = value if isinstance(value, Extent) else extent_of(value)
-    return extent_text(one, digits).partition(" " if one.low == one.high else ", ")[2]
+    extent = value if isinstance(value, Extent) else extent_of(value)
+    return extent_text(extent, digits).partition(" " if extent.low == extent.high else ", ")[2]
 
 
 def whole(value: Any) -> Any:
@@ -186,10 +186,10 @@ def payload(result: Graphs) -> dict[str, Any]:
         ],
         "backwards": [
             {
-                "number": one.number,
-                "line": one.line,
-                "retain_graph": one.retain,
-                "create_graph": one.create,
+                "number": sweep.number,
+                "line": sweep.line,
+                "retain_graph": sweep.retain,
+                "create_graph": sweep.create,
                 "steps": [
                     {
                         "index": step.number,
@@ -202,7 +202,7 @@ def payload(result: Graphs) -> dict[str, Any]:
                             for sent in step.sent
                         ],
                     }
-                    for step in one.ran
+                    for step in sweep.ran
                 ],
                 "added": [
                     {
@@ -214,10 +214,10 @@ def payload(result: Graphs) -> dict[str, Any]:
                         "grad": jsonable(whole(leaf.total)),
                         "grad_norm": jsonable(norm_of(leaf.total)),
                     }
-                    for leaf in one.added
+                    for leaf in sweep.added
                 ],
             }
-            for one in result.backwards
+            for sweep in result.backwards
         ],
     }
 
@@ -230,10 +230,10 @@ def tidy(result: Graphs) -> Grid:
         rows.append(
             ("forward", str(step.index), node_of(step), " ".join(map(str, step.inputs)), value, place(step.line, ""))
         )
-    for one in result.backwards:
-        for ran in one.ran:
+    for sweep in result.backwards:
+        for ran in sweep.ran:
             for sent in ran.sent:
                 value = "" if whole(sent.value) is None else inline(sent.value, None, sys.maxsize)
                 index = "" if ran.number is None else str(ran.number)
-                rows.append((f"backward {one.number}", index, ran.node, str(sent.to), value, place(ran.line, "")))
+                rows.append((f"backward {sweep.number}", index, ran.node, str(sent.to), value, place(ran.line, "")))
     return Grid(tuple(map(Column, ("pass", "step", "node", "nodes", "value", "line"))), tuple(rows))

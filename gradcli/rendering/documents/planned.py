@@ -34,7 +34,7 @@ def report(result: PlanReport, style: Style) -> Document:
     grids = [order(result)] if result.order else []
     grids.append(memory(result))
     if result.passes:
-        rows = tuple((one.name, one.what) for one in result.passes)
+        rows = tuple((entry.name, entry.what) for entry in result.passes)
         grids.append(Grid((Column("pass"), Column("what it did")), rows, title=PASSES))
     looped = any(isinstance(row, PlanLoop) for row in result.order)
     return document(*blocks, *grids, *([Line(BYTES, "note")] if looped else []))

@@ -21,10 +21,10 @@ WIDEST = 12  # gradients that are listed
 def explanation(result: Explanation, style: Style) -> Document:
     """`why`: the findings, or a line that there are none."""
     blocks: list[Block] = [Line(f"on {result.on}", "note")] if result.on else []
-    for one in result.findings:
+    for finding in result.findings:
         if blocks:
             blocks.append(GAP)
-        blocks += finding(one, style)
+        blocks += reason(finding, style)
     if not result.findings:
         blocks.append(Line("nothing to explain", "good"))
     listed = list(result.gradients.items())
@@ -36,25 +36,25 @@ def explanation(result: Explanation, style: Style) -> Document:
     return document(*blocks)
 
 
-def finding(one: Finding, style: Style) -> Iterator[Block]:
+def reason(finding: Finding, style: Style) -> Iterator[Block]:
     """A reason, its line, a fix, and the numbers."""
-    yield Line(headline(one), "title")
-    line = () if one.line is None else (("line", str(one.line), "text"),)
-    yield Facts((("reason", one.reason, "text"), *line, ("fix", one.cure, "text")))
-    if isinstance(one.evidence, GradientPath):
+    yield Line(headline(finding), "title")
+    line = () if finding.line is None else (("line", str(finding.line), "text"),)
+    yield Facts((("reason", finding.reason, "text"), *line, ("fix", finding.cure, "text")))
+    if isinstance(finding.evidence, GradientPath):
         columns = (Column("node"), Column("line", "number"), Column("arrived", "number"), Column("sent", "number"))
         digits = style.digits or 4
         rows = tuple(
             (row.node, str(row.line or ""), number(row.arrived, digits), number(row.sent, digits))
-            for row in one.evidence.norms
+            for row in finding.evidence.norms
         )
         yield Grid(columns, rows, title="Norm of the gradient on its way from the loss")
 
 
-def headline(one: Finding) -> str:
+def headline(finding: Finding) -> str:
     """The finding as a sentence; names are not capitalised."""
-    own = one.subject is not None and one.message.startswith(one.subject)
-    return one.message if own else one.message[:1].upper() + one.message[1:]
+    own = finding.subject is not None and finding.message.startswith(finding.subject)
+    return finding.message if own else finding.message[:1].upper() + finding.message[1:]
 
 
 def payload(result: Explanation) -> dict[str, Any]:
@@ -66,14 +66,14 @@ def payload(result: Explanation) -> dict[str, Any]:
         **({"on": result.on} if result.on else {}),
         "findings": [
             {
-                "reason": one.reason,
-                "tensor": one.subject,
-                "line": one.line,
-                "message": one.message,
-                "cure": one.cure,
-                "evidence": jsonable(one.numbers()),
+                "reason": finding.reason,
+                "tensor": finding.subject,
+                "line": finding.line,
+                "message": finding.message,
+                "cure": finding.cure,
+                "evidence": jsonable(finding.numbers()),
             }
-            for one in result.findings
+            for finding in result.findings
         ],
         "gradients": dict(result.gradients),
     }
@@ -83,7 +83,13 @@ def tidy(result: Explanation) -> Grid:
     """A row per finding, for CSV."""
     columns = tuple(map(Column, ("reason", "tensor", "line", "message", "cure")))
     rows = tuple(
-        (one.reason, one.subject or "", "" if one.line is None else str(one.line), headline(one), one.cure)
-        for one in result.findings
+        (
+            finding.reason,
+            finding.subject or "",
+            "" if finding.line is None else str(finding.line),
+            headline(finding),
+            finding.cure,
+        )
+        for finding in result.findings
     )
     return Grid(columns, rows)

@@ -69,9 +69,9 @@ def cell(value: Any, style: Style) -> str:
     """A number, the entries of an array while they are few, else its shape and its norm: `3x4, norm 2.5`."""
     if size_of(value) <= style.entries or getattr(value, "dtype", None) is None or value.dtype.kind == "c":
         return inline(value, style.digits, style.entries)
-    found = extent_of(value)
-    phrase = f", {found.rest} not finite" if found.rest else ""
-    return f"{'x'.join(map(str, found.shape))}, norm {number(found.norm, style.digits or TERMINAL_DIGITS)}{phrase}"
+    extent = extent_of(value)
+    phrase = f", {extent.rest} not finite" if extent.rest else ""
+    return f"{'x'.join(map(str, extent.shape))}, norm {number(extent.norm, style.digits or TERMINAL_DIGITS)}{phrase}"
 
 
 def notes(result: Trace, passes: Passes, style: Style, rounded: bool) -> Iterator[str]:
@@ -104,7 +104,7 @@ def same_when_rounded(value: Value, style: Style) -> bool:
     """Whether rounding for a terminal changes no digit of a number, or of the entries that are listed."""
     listed: Any = value
     entries = [listed] if not shape_of(value) else listed.flat if size_of(value) <= style.entries else ()
-    return all(one != one or complex(one) == complex(number(one, TERMINAL_DIGITS)) for one in entries)
+    return all(entry != entry or complex(entry) == complex(number(entry, TERMINAL_DIGITS)) for entry in entries)
 
 
 def forward(result: Passes, style: Style) -> Grid:

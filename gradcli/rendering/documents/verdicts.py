@@ -35,16 +35,16 @@ SENTENCES = {
 
 
 def reports(
-    found: Sequence[Any], style: Style, show: str = "failing", replay: Callable[[Any, Any], str] | None = None
+    reports: Sequence[Any], style: Style, show: str = "failing", replay: Callable[[Any, Any], str] | None = None
 ) -> Document:
     """All reports and the summary line.
 
     `replay` gives for a report and a check of it the command that reproduces this check.
     """
     blocks: list[Block] = []
-    for report in found:
+    for report in reports:
         blocks += [*one_report(report, style, show, replay), GAP]
-    counted = Totals.of(found)
+    counted = Totals.of(reports)
     return document(*blocks, Line(totals(counted), role(counted)))
 
 
@@ -73,13 +73,13 @@ def title(report: Any) -> str:
 
 def unremarkable(report: Any) -> bool:
     """Whether all checks of a report passed, and there is neither a warning nor a table to show."""
-    return all(one.passed and not {"not_in_general", *TABLES} & set(one.evidence) for one in report.checks)
+    return all(check.passed and not {"not_in_general", *TABLES} & set(check.evidence) for check in report.checks)
 
 
 def passed_line(report: Any) -> Line:
     counts: dict[str, int] = {}
-    for one in report.checks:
-        counts[one.verdict] = counts.get(one.verdict, 0) + 1
+    for check in report.checks:
+        counts[check.verdict] = counts.get(check.verdict, 0) + 1
     phrase = ", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items()))
     return Line(f"ok    {title(report)}: {phrase or 'nothing to check'}", "good")
 
@@ -92,7 +92,7 @@ def one_report(report: Any, style: Style, show: str, replay: Callable[[Any, Any]
     """
     yield Line(title(report), "code")
     kept, own = (report.checks, ()) if show == "all" else parted(report.checks)
-    rows = tuple((mark(one), one.verdict, subject(one), place(one), headline(one, show)) for one in kept)
+    rows = tuple((mark(check), check.verdict, subject(check), place(check), headline(check, show)) for check in kept)
     if rows:
         columns = (
             Column("", "verdict"),
@@ -104,41 +104,41 @@ def one_report(report: Any, style: Style, show: str, replay: Callable[[Any, Any]
         yield Grid(columns, rows)
     if own:
         yield Line(own_line(own), "good")
-    for one in (*kept, *own):  # claims first, as in the rows
-        if show == "all" or not one.passed:
-            yield from card(one, style, replay(report, one) if replay else "", show == "all")
-        elif not one.evidence.keys().isdisjoint(TABLES) and not (one in own and any(shows(x, one) for x in kept)):
-            yield from table_card(one, style)
+    for check in (*kept, *own):  # claims first, as in the rows
+        if show == "all" or not check.passed:
+            yield from card(check, style, replay(report, check) if replay else "", show == "all")
+        elif not check.evidence.keys().isdisjoint(TABLES) and not (check in own and any(shows(x, check) for x in kept)):
+            yield from table_card(check, style)
 
 
 def parted(checks: Sequence[Any]) -> tuple[list[Any], list[Any]]:
     """The checks that have a row each, and those of gradcli's own gradients, which share a line."""
     own = [
-        one
-        for one in checks
-        if one.kind == "gradient"
-        and one.verdict in GOOD[:2]
-        and not one.expected
-        and "not_in_general" not in one.evidence
+        check
+        for check in checks
+        if check.kind == "gradient"
+        and check.verdict in GOOD[:2]
+        and not check.expected
+        and "not_in_general" not in check.evidence
     ]
-    claims = [one for one in checks if one not in own]
+    claims = [check for check in checks if check not in own]
     return (claims, own) if claims else (list(checks), [])
 
 
 def shows(claim: Any, gradient: Any) -> bool:
     """Whether the witnesses of a claim include all of a gradient's, at the same entry."""
-    one, other = (check.evidence.get("witnesses") or {"entry": check.id, "rows": ()} for check in (claim, gradient))
-    if claim.leaf != gradient.leaf or one["entry"] != other["entry"] or "ladder" in gradient.evidence:
+    claimed, own = (check.evidence.get("witnesses") or {"entry": check.id, "rows": ()} for check in (claim, gradient))
+    if claim.leaf != gradient.leaf or claimed["entry"] != own["entry"] or "ladder" in gradient.evidence:
         return False
-    numbers, needed = ({(row["witness"], row.get("value")) for row in table["rows"]} for table in (one, other))
+    numbers, needed = ({(row["witness"], row.get("value")) for row in table["rows"]} for table in (claimed, own))
     return numbers >= needed
 
 
 def own_line(checks: Sequence[Any]) -> str:
     """`ok  gradcli's own gradients: PROVED A, w; CERTIFIED t`."""
     leaves: dict[str, list[str]] = {}
-    for one in checks:
-        leaves.setdefault(one.verdict, []).append(str(one.leaf))
+    for check in checks:
+        leaves.setdefault(check.verdict, []).append(str(check.leaf))
     phrase = "; ".join(f"{verdict} {', '.join(names)}" for verdict, names in leaves.items())
     return f"ok  gradcli's own gradient{'s' * (len(checks) != 1)}: {phrase}"
 

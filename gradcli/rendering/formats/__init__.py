@@ -54,8 +54,8 @@ def writer(name: str, **options: Any) -> Writer:
     'TAP version 13\\n1..0 # SKIP nothing to check\\n'
     """
     module, kind = WRITERS[name]
-    made: Writer = getattr(import_module(module), kind)(**options)
-    return made
+    result: Writer = getattr(import_module(module), kind)(**options)
+    return result
 
 
 def written(writer: Writer, reports: Iterable[Any], totals: Totals) -> str:

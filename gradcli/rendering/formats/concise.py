@@ -23,7 +23,7 @@ class Concise:
         return ""
 
     def part(self, report: Any) -> str:
-        return "".join(f"{line(one)}\n" for one in issues(report))
+        return "".join(f"{line(issue)}\n" for issue in issues(report))
 
     def tail(self, totals: Totals) -> str:
         return "" if totals.complete else f"incomplete: {incomplete(totals)}\n"

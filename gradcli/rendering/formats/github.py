@@ -32,9 +32,9 @@ class Annotations:
         return ""
 
     def part(self, report: Any) -> str:
-        found = list(issues(report))
-        self.count += len(found)
-        self.worst = sorted([*self.worst, *found], key=lambda one: RANKS[one.rule.code])[:MOST_ANNOTATIONS]
+        reported = list(issues(report))
+        self.count += len(reported)
+        self.worst = sorted([*self.worst, *reported], key=lambda issue: RANKS[issue.rule.code])[:MOST_ANNOTATIONS]
         return ""
 
     def tail(self, totals: Totals) -> str:

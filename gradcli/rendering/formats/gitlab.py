@@ -28,14 +28,14 @@ class CodeQuality:
     def part(self, report: Any) -> str:
         return "".join(
             self.entry(
-                f"{one.verdict} {one.subject}: {one.message}",
-                one.rule.code,
-                one.fingerprint,
-                one.rule.severity,
-                one.path or EXPRESSION,
-                one.line or 1,
+                f"{issue.verdict} {issue.subject}: {issue.message}",
+                issue.rule.code,
+                issue.fingerprint,
+                issue.rule.severity,
+                issue.path or EXPRESSION,
+                issue.line or 1,
             )
-            for one in issues(report)
+            for issue in issues(report)
         )
 
     def tail(self, totals: Totals) -> str:

@@ -106,16 +106,16 @@ def issues(report: Any, suppressed: bool = False) -> Iterator[Issue]:
 
 def unused(report: Any, name: str) -> Iterator[Issue]:
     """The suppressions in a script that suppress nothing."""
-    for count, one in enumerate(found for found in report.diagnostics if found.code == RULES[UNUSED].code):
+    for count, note in enumerate(note for note in report.diagnostics if note.code == RULES[UNUSED].code):
         yield Issue(
             RULES[UNUSED],
             "UNUSED",
             posix(report.file) if report.file else None,
-            None if one.span is None else one.span.line,
-            one.span,
+            None if note.span is None else note.span.line,
+            note.span,
             "suppression",
-            one.message,
-            fingerprint(name, str(report.block or ""), one.code, str(count)),
+            note.message,
+            fingerprint(name, str(report.block or ""), note.code, str(count)),
         )
 
 
@@ -126,7 +126,7 @@ def fingerprint(*parts: str) -> str:
 
 def rule_of(check: Any) -> Rule:
     """The rule of a check: that of a diagnostic which names one of these codes, or that of its verdict."""
-    named = next((one.code for one in check.diagnostics if one.code in BY_CODE), None)
+    named = next((note.code for note in check.diagnostics if note.code in BY_CODE), None)
     return RULES.get(check.verdict, RULES["not as required"]) if named is None else BY_CODE[named]
 
 
@@ -146,7 +146,7 @@ def suppression(check: Any) -> tuple[str | None, bool]:
 
 def span_of(check: Any) -> Span | None:
     """The first span of the diagnostics of a check that lies on its line."""
-    spans = (one.span for one in check.diagnostics if one.span is not None)
+    spans = (note.span for note in check.diagnostics if note.span is not None)
     return next((span for span in spans if check.line in (None, span.line)), None)
 
 

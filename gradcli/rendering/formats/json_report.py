@@ -20,7 +20,7 @@ class JsonReport:
     """Writer of the format; `notes` are diagnostics that concern all reports."""
 
     def __init__(self, notes: Sequence[Diagnostic] = ()) -> None:
-        self.diagnostics = [text(one.as_json()) for one in notes]
+        self.diagnostics = [text(note.as_json()) for note in notes]
         self.expression = ""
         self.separator = ""
 
@@ -32,7 +32,7 @@ class JsonReport:
 
     def part(self, report: Any) -> str:
         self.expression = report.expression
-        self.diagnostics += [text(one) for one in diagnostics(report.diagnostics).get("diagnostics", ())]
+        self.diagnostics += [text(note) for note in diagnostics(report.diagnostics).get("diagnostics", ())]
         parts = []
         for check in report.checks:
             parts.append(self.separator + text(check_fields(check, report.block)))

@@ -49,18 +49,18 @@ def suite(report: Any) -> Iterator[str]:
     name = attribute(title(report))
     file = f' file="{attribute(report.file)}"' if report.file else ""
     yield f'  <testsuite name="{name}"{file} {counts(report.checks)}>'
-    for one in report.checks:
-        what = attribute(f"{subject(one)} line {one.line}" if one.line else subject(one))
-        head = f'<testcase classname="{name}" name="{what}"{time([one])}'
-        if one.passed:
+    for check in report.checks:
+        what = attribute(f"{subject(check)} line {check.line}" if check.line else subject(check))
+        head = f'<testcase classname="{name}" name="{what}"{time([check])}'
+        if check.passed:
             yield f"    {head}/>"
             continue
-        tag = outcome(one)
-        facts = [f"{label}: {text}" for label, text, _ in evidence_facts(one.evidence, Style())]
-        if one.file:
-            facts.insert(0, visible(f"{one.file}:{one.line}" if one.line else one.file))
-        message = attribute(f"{one.verdict}: {sentence(one)}")
-        kind = "" if tag == "skipped" else f' type="{attribute(one.verdict)}"'
+        tag = outcome(check)
+        facts = [f"{label}: {text}" for label, text, _ in evidence_facts(check.evidence, Style())]
+        if check.file:
+            facts.insert(0, visible(f"{check.file}:{check.line}" if check.line else check.file))
+        message = attribute(f"{check.verdict}: {sentence(check)}")
+        kind = "" if tag == "skipped" else f' type="{attribute(check.verdict)}"'
         text = "\n".join(content(line) for fact in facts for line in fact.splitlines())
         yield f'    {head}><{tag} message="{message}"{kind}>{text}</{tag}></testcase>'
     yield "  </testsuite>"
@@ -72,7 +72,7 @@ def outcome(check: Any) -> str:
 
 
 def counts(checks: Sequence[Any]) -> str:
-    tags = [outcome(one) for one in checks if not one.passed]
+    tags = [outcome(check) for check in checks if not check.passed]
     numbers = {"tests": len(checks), "failures": tags.count("failure")}
     numbers |= {"errors": tags.count("error"), "skipped": tags.count("skipped")}
     return " ".join(f'{name}="{count}"' for name, count in numbers.items()) + time(checks)
@@ -80,7 +80,7 @@ def counts(checks: Sequence[Any]) -> str:
 
 def time(checks: Sequence[Any]) -> str:
     """The seconds that checks took, as an attribute; 0 for one whose process died."""
-    return f' time="{sum(one.seconds or 0.0 for one in checks):.3f}"'
+    return f' time="{sum(check.seconds or 0.0 for check in checks):.3f}"'
 
 
 def content(text: str) -> str:

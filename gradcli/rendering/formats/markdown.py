@@ -40,9 +40,9 @@ class Markdown:
 
     def rows(self, report: Any) -> Iterator[str]:
         """The rows of the checks of a report that did not pass."""
-        for one in issues(report):
-            verdict = f"{one.verdict} ({one.rule.code})"
-            yield f"| {code_span(one.place())} | {code_span(one.subject)} | {verdict} | {escaped(one.message)} |\n"
+        for issue in issues(report):
+            where, verdict = code_span(issue.place()), f"{issue.verdict} ({issue.rule.code})"
+            yield f"| {where} | {code_span(issue.subject)} | {verdict} | {escaped(issue.message)} |\n"
 
 
 def code_span(text: str) -> str:

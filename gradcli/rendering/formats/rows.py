@@ -22,7 +22,9 @@ class JsonLines:
         return ""
 
     def part(self, report: Any) -> str:
-        return "".join(f"{text({**opening('check'), **check_fields(one, report.block)})}\n" for one in report.checks)
+        return "".join(
+            f"{text({**opening('check'), **check_fields(check, report.block)})}\n" for check in report.checks
+        )
 
     def tail(self, totals: Totals) -> str:
         rest = {} if totals.complete else {"complete": False, "stopped": totals.stopped}
@@ -36,7 +38,7 @@ class Csv:
         return csv_rows([COLUMNS]) + "\n"
 
     def part(self, report: Any) -> str:
-        return "".join(f"{csv_rows([row(one)])}\n" for one in report.checks)
+        return "".join(f"{csv_rows([row(check)])}\n" for check in report.checks)
 
     def tail(self, totals: Totals) -> str:
         return ""

@@ -53,8 +53,8 @@ class Sarif:
 
     def part(self, report: Any) -> str:
         parts = []
-        for one in issues(report, suppressed=True):
-            parts.append(self.separator + text(result(one, title(report))))
+        for issue in issues(report, suppressed=True):
+            parts.append(self.separator + text(result(issue, title(report))))
             self.separator = ",\n"
         return "".join(parts)
 
@@ -64,12 +64,12 @@ class Sarif:
 
 def rule(code: str) -> Payload:
     """The description of a code, from the catalogue of `gradcli explain`."""
-    one = VERDICT_CODES[code]
+    doc = VERDICT_CODES[code]
     return {
         "id": code,
-        "shortDescription": message(one.title),
-        "fullDescription": message(one.what),
-        "help": message(f"{one.why} {one.instead}"),
+        "shortDescription": message(doc.title),
+        "fullDescription": message(doc.what),
+        "help": message(f"{doc.why} {doc.instead}"),
         "defaultConfiguration": {"level": BY_CODE[code].level},
     }
 

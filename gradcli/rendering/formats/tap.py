@@ -39,15 +39,15 @@ class Tap:
 
     def lines(self, report: Any) -> Iterator[str]:
         """The lines of a report; the numbers of its checks continue those of earlier reports."""
-        found = issues(report)
-        for one in report.checks:
+        remaining = issues(report)
+        for check in report.checks:
             self.number += 1
-            what = escaped(f"{title(report)}: {subject(one)}" + (f" line {one.line}" if one.line else ""))
-            if one.passed:
+            what = escaped(f"{title(report)}: {subject(check)}" + (f" line {check.line}" if check.line else ""))
+            if check.passed:
                 yield f"ok {self.number} - {what}"
                 continue
-            issue = next(found)
-            if one.verdict == "INCONCLUSIVE":
+            issue = next(remaining)
+            if check.verdict == "INCONCLUSIVE":
                 yield f"ok {self.number} - {what} # SKIP {escaped(issue.message)}"
                 continue
             yield f"not ok {self.number} - {what}"

@@ -26,19 +26,19 @@ OFTEN = 8  # operations that the facts of a line count
 def folded(graph: Graph, style: Style, torch: bool = False) -> Picture:
     """A box for each source line, and one for nodes without a line; a few leaves keep boxes of their own."""
     groups: dict[Hashable, list[Vertex]] = {}
-    leaves = sum(one.role == "leaf" for one in graph.vertices) <= MOST_BOXES // 2
+    leaves = sum(vertex.role == "leaf" for vertex in graph.vertices) <= MOST_BOXES // 2
     place: dict[int, Hashable] = {}
-    for one in graph.vertices:
-        if one.role == "constant":
+    for vertex in graph.vertices:
+        if vertex.role == "constant":
             continue
-        key: Hashable = ("leaf", one.index) if leaves and one.role == "leaf" else one.line
-        place[one.index] = key
-        groups.setdefault(key, []).append(one)
+        key: Hashable = ("leaf", vertex.index) if leaves and vertex.role == "leaf" else vertex.line
+        place[vertex.index] = key
+        groups.setdefault(key, []).append(vertex)
     reads: dict[tuple[Hashable, Hashable], int] = {}
-    for one in graph.vertices:
-        for read in one.inputs:
-            if read in place and one.index in place:
-                pair = (place[read], place[one.index])
+    for vertex in graph.vertices:
+        for read in vertex.inputs:
+            if read in place and vertex.index in place:
+                pair = (place[read], place[vertex.index])
                 reads[pair] = reads.get(pair, 0) + 1
     between = {pair: count for pair, count in reads.items() if pair[0] != pair[1]}
     written = sorted(groups, key=lambda key: (0, 0) if isinstance(key, tuple) else (1, groups[key][0].line or 0))
@@ -59,21 +59,21 @@ def turning(graph: Graph, place: Mapping[int, Hashable]) -> set[Hashable]:
     """The lines that read their own result of an earlier turn of a loop: other lines ran in between."""
     run, last = 0, None
     runs: dict[int, int] = {}
-    made: dict[Hashable, list[str]] = {}
-    for one in graph.vertices:
-        if one.role != "operation":
+    names: dict[Hashable, list[str]] = {}
+    for vertex in graph.vertices:
+        if vertex.role != "operation":
             continue
-        run, last = (run, last) if one.line == last else (run + 1, one.line)
-        runs[one.index] = run
-        made.setdefault(one.line, []).append(one.name)
+        run, last = (run, last) if vertex.line == last else (run + 1, vertex.line)
+        runs[vertex.index] = run
+        names.setdefault(vertex.line, []).append(vertex.name)
     return {
-        one.line
-        for one in graph.vertices
-        for read in one.inputs
+        vertex.line
+        for vertex in graph.vertices
+        for read in vertex.inputs
         if runs.get(read)
-        and place[read] == place[one.index]
-        and runs[read] != runs[one.index]
-        and len(set(made[one.line])) < len(made[one.line])
+        and place[read] == place[vertex.index]
+        and runs[read] != runs[vertex.index]
+        and len(set(names[vertex.line])) < len(names[vertex.line])
     }
 
 

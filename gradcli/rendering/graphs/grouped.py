@@ -38,8 +38,8 @@ class Tree:
         self.members: list[Tree | int] = []
 
     def first(self) -> int:
-        """The position of its first vertex."""
-        return min(one if isinstance(one, int) else one.first() for one in self.members)
+        """The position of its first node."""
+        return min(member if isinstance(member, int) else member.first() for member in self.members)
 
 
 def grouped(graph: Graph) -> Tree:
@@ -50,7 +50,7 @@ def grouped(graph: Graph) -> Tree:
         tree(trees, places[at]).members.append(at)
     for group in list(trees.values()):
         leaves = [at for at in group.members if isinstance(at, int) and graph.vertices[at].role == "leaf"]
-        group.members = [one for one in group.members if one not in leaves]
+        group.members = [member for member in group.members if member not in leaves]
         group.members.sort(key=lambda member: member if isinstance(member, int) else member.first())
         divide(group, graph)
         if len(leaves) > MOST_LEAVES:
@@ -66,11 +66,11 @@ def grouped(graph: Graph) -> Tree:
 def varying(graph: Graph) -> list[int]:
     """The positions of all vertices except constants and values computed from constants alone, such as 1/10."""
     fixed: set[int] = set()
-    for one in graph.vertices:
-        alone = one.role == "operation" and bool(one.inputs) and fixed.issuperset(one.inputs)
-        if one.role == "constant" or (alone and one.index not in graph.outputs):
-            fixed.add(one.index)
-    return [one.index for one in graph.vertices if one.index not in fixed]
+    for node in graph.vertices:
+        alone = node.role == "operation" and bool(node.inputs) and fixed.issuperset(node.inputs)
+        if node.role == "constant" or (alone and node.index not in graph.outputs):
+            fixed.add(node.index)
+    return [node.index for node in graph.vertices if node.index not in fixed]
 
 
 def tree(trees: dict[tuple[Group, ...], Tree], groups: tuple[Group, ...]) -> Tree:
@@ -86,20 +86,20 @@ def tree(trees: dict[tuple[Group, ...], Tree], groups: tuple[Group, ...]) -> Tre
 
 
 def homes(vertices: Sequence[Vertex]) -> list[tuple[Group, ...]]:
-    """The groups of each vertex; for a leaf or constant, the groups that all its readers share."""
-    found: list[tuple[Group, ...] | None] = [one.groups if one.role == "operation" else None for one in vertices]
-    for one in reversed(vertices):
-        for read in one.inputs:
+    """The groups of each node; for a leaf or constant, the groups that all its readers share."""
+    home: list[tuple[Group, ...] | None] = [node.groups if node.role == "operation" else None for node in vertices]
+    for node in reversed(vertices):
+        for read in node.inputs:
             if vertices[read].role != "operation":
-                known, reader = found[read], found[one.index] or ROOT
-                found[read] = reader if known is None else shared(known, reader)
-    return [groups or ROOT for groups in found]
+                known, reader = home[read], home[node.index] or ROOT
+                home[read] = reader if known is None else shared(known, reader)
+    return [groups or ROOT for groups in home]
 
 
-def shared(one: tuple[Group, ...], other: tuple[Group, ...]) -> tuple[Group, ...]:
+def shared(left: tuple[Group, ...], right: tuple[Group, ...]) -> tuple[Group, ...]:
     """The groups that two vertices share."""
-    depth = next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a.key != b.key), None)
-    return one[: min(len(one), len(other)) if depth is None else depth]
+    depth = next((at for at, (a, b) in enumerate(zip(left, right, strict=False)) if a.key != b.key), None)
+    return left[: min(len(left), len(right)) if depth is None else depth]
 
 
 def divide(group: Tree, graph: Graph) -> None:
@@ -123,22 +123,24 @@ def of_line(members: list[Tree | int], graph: Graph) -> Tree:
     """The group of neighbours from one line."""
     number = graph.vertices[members[0]].line if isinstance(members[0], int) else None
     text = graph.lines[number - 1].strip() if number and number <= len(graph.lines) else ""
-    made = Tree(shortened(text, 40) or "steps", f"line {number}" if number else "")
-    made.members = members
-    divide(made, graph)
-    return made
+    group = Tree(shortened(text, 40) or "steps", f"line {number}" if number else "")
+    group.members = members
+    divide(group, graph)
+    return group
 
 
 def together(members: list[Tree | int], graph: Graph) -> Tree:
     """A group of neighbours: `9 x block()` if all are alike, else named after the first and the last of them."""
-    labels = [one.label if isinstance(one, Tree) else f"{graph.vertices[one].name} {one}" for one in members]
+    labels = [
+        member.label if isinstance(member, Tree) else f"{graph.vertices[member].name} {member}" for member in members
+    ]
     counted = [SEVERAL.fullmatch(label) for label in labels]
     alike = {match[2] if match else label for match, label in zip(counted, labels, strict=True)}
     count = sum(int(match[1]) if match else 1 for match in counted)
     first, last = labels[0].partition(" … ")[0], labels[-1].rpartition(" … ")[2]
-    made = Tree(f"{count} x {alike.pop()}" if len(alike) == 1 else f"{first} … {last}")
-    made.members = members
-    return made
+    group = Tree(f"{count} x {alike.pop()}" if len(alike) == 1 else f"{first} … {last}")
+    group.members = members
+    return group
 
 
 def embedded(graph: Graph, style: Style, torch: bool, backward: bool) -> str:
@@ -154,12 +156,12 @@ def embedded(graph: Graph, style: Style, torch: bool, backward: bool) -> str:
     drawn = varying(graph)
     index = {at: place for place, at in enumerate(drawn)}
     nodes: list[list[object]] = [[] for _ in drawn]
-    for at, parent, one in walk(root):
-        groups.append([parent, word(one.label), word(one.place)])
-        for member in one.members:
+    for at, parent, group in walk(root):
+        groups.append([parent, word(group.label), word(group.place)])
+        for member in group.members:
             if isinstance(member, int):
                 nodes[index[member]] = [at, member, *row(graph.vertices[member], style, torch, ends.get(member), word)]
-    lines = {one.line for one in graph.vertices if one.line and one.line <= len(graph.lines)}
+    lines = {node.line for node in graph.vertices if node.line and node.line <= len(graph.lines)}
     text = json.dumps(
         {
             "words": list(words),
@@ -167,7 +169,11 @@ def embedded(graph: Graph, style: Style, torch: bool, backward: bool) -> str:
             "groups": groups,
             "nodes": nodes,
             "arrows": [
-                index[at] for one in graph.vertices for read in one.inputs if read in index for at in (read, one.index)
+                index[at]
+                for node in graph.vertices
+                for read in node.inputs
+                if read in index
+                for at in (read, node.index)
             ],
             "lines": {str(number): visible(graph.lines[number - 1].strip()) for number in sorted(lines)},
             "backward": backward,
@@ -182,25 +188,25 @@ def walk(root: Tree) -> Iterator[tuple[int, int, Tree]]:
     """Each group with its number and that of its enclosing group, outer groups first."""
     pending, count = [(-1, root)], 0
     while pending:
-        parent, one = pending.pop()
-        yield count, parent, one
-        pending += [(count, member) for member in one.members[::-1] if isinstance(member, Tree)]
+        parent, group = pending.pop()
+        yield count, parent, group
+        pending += [(count, member) for member in group.members[::-1] if isinstance(member, Tree)]
         count += 1
 
 
-def row(one: Vertex, style: Style, torch: bool, end: str | None, word: Callable[[str], int]) -> list[object]:
-    """The fields of a vertex, in the order in which the script of the page reads them."""
-    drawn = box(one, style, torch, end)
-    norm = norm_of(one.cotangent)
+def row(node: Vertex, style: Style, torch: bool, end: str | None, word: Callable[[str], int]) -> list[object]:
+    """The fields of a node, in the order in which the script of the page reads them."""
+    drawn = box(node, style, torch, end)
+    norm = norm_of(node.cotangent)
     more = "; ".join(
         f"{name}: {text}" for name, text in drawn.facts if name in ("name", "gives", "each turn", "own rule")
     )
     return [
         word(drawn.title),
         KINDS.index(drawn.kind),
-        word(shortened(one.text, LONGEST)),
-        word(one.type),
-        one.line or 0,
+        word(shortened(node.text, LONGEST)),
+        word(node.type),
+        node.line or 0,
         word(drawn.value),
         word(drawn.cotangent),
         None if norm is None else float(f"{norm:.3g}"),

@@ -98,9 +98,9 @@ class Layers:
             self.rows[layer].append(point)
             chain.append(point)
         chain.append(end)
-        for one, other in pairwise(chain):
-            self.below[one].append(other)
-            self.above[other].append(one)
+        for upper, lower in pairwise(chain):
+            self.below[upper].append(lower)
+            self.above[lower].append(upper)
         return chain
 
     # --- the order within layers ---------------------------------------------------------------------------
@@ -112,9 +112,9 @@ class Layers:
             down = sweep % 2 == 0
             for row in self.rows[1:] if down else reversed(self.rows[:-1]):
                 self._sort(row, self.above if down else self.below)
-            found = self.crossings()
-            if found < fewest:
-                best, fewest = [list(row) for row in self.rows], found
+            crossings = self.crossings()
+            if crossings < fewest:
+                best, fewest = [list(row) for row in self.rows], crossings
             if not fewest:
                 break
         self.rows = best
@@ -141,7 +141,7 @@ class Layers:
     def placed(self, chains: Sequence[Sequence[int]]) -> Layout:
         """Positions close to those of the neighbours, in the order of each layer."""
         pairs = {(box, other) for box, below in enumerate(self.below) for other in below}
-        self.pulls = {pair: self._pull(*pair) for one, other in pairs for pair in ((one, other), (other, one))}
+        self.pulls = {pair: self._pull(*pair) for upper, lower in pairs for pair in ((upper, lower), (lower, upper))}
         x = [0.0] * len(self.sizes)
         for row in self.rows:
             left = 0.0
@@ -238,7 +238,7 @@ def inversions(numbers: Sequence[int]) -> int:
     >>> inversions([0, 2, 1, 1])
     2
     """
-    found = 0
+    total = 0
     runs = [[number] for number in numbers]
     while len(runs) > 1:
         merged = []
@@ -248,8 +248,8 @@ def inversions(numbers: Sequence[int]) -> int:
                 while at < len(second) and second[at] < number:
                     joined.append(second[at])
                     at += 1
-                found += at
+                total += at
                 joined.append(number)
             merged.append(joined + second[at:])
         runs = merged + (runs[-1:] if len(runs) % 2 else [])
-    return found
+    return total

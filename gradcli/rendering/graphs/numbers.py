@@ -42,17 +42,17 @@ def detailed(value: Any, digits: int | None, entries: int = ENTRIES) -> str:
     return f"{text}, norm {number(value.norm, digits or DIGITS)}" if value.norm == value.norm else text
 
 
-def extent_text(one: Extent, digits: int) -> str:
+def extent_text(extent: Extent, digits: int) -> str:
     """`3x4, -1.22 to 0.9`; `3x3 of 2` where all entries are equal."""
-    shape = "x".join(map(str, one.shape))
-    low, high = number(one.low, digits), number(one.high, digits)
+    shape = "x".join(map(str, extent.shape))
+    low, high = number(extent.low, digits), number(extent.high, digits)
     entries = 1
-    for length in one.shape:
+    for length in extent.shape:
         entries *= length
-    if one.rest == entries:
+    if extent.rest == entries:
         return f"{shape}, none finite" if entries else f"{shape}, empty"
-    text = f"{shape} of {low}" if one.low == one.high and not one.rest else f"{shape}, {low} to {high}"
-    return f"{text}, {one.rest} not finite" if one.rest else text
+    text = f"{shape} of {low}" if extent.low == extent.high and not extent.rest else f"{shape}, {low} to {high}"
+    return f"{text}, {extent.rest} not finite" if extent.rest else text
 
 
 def extent_of(value: Any) -> Extent:
@@ -71,9 +71,9 @@ def norm_of(value: Any) -> float | None:
     if value is None:
         return None
     if isinstance(value, Extent):
-        found = value.norm
+        norm = value.norm
     elif shape_of(value):
-        found = extent_of(value).norm if value.size else 0.0
+        norm = extent_of(value).norm if value.size else 0.0
     else:
-        found = float(abs(value))
-    return found if found - found == 0 else None
+        norm = float(abs(value))
+    return norm if norm - norm == 0 else None

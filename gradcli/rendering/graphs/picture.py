@@ -65,50 +65,52 @@ def picture(graph: Graph, style: Style, *, torch: bool = False, most: int = MOST
 
         return folded(graph, style, torch)
     ends = {**dict.fromkeys(graph.outputs, "output"), **{at: f"d/d{name}" for name, at in graph.gradient.items()}}
-    boxes = tuple(box(one, style, torch, ends.get(one.index), short, not flows(graph, one)) for one in graph.vertices)
+    boxes = tuple(
+        box(node, style, torch, ends.get(node.index), short, not flows(graph, node)) for node in graph.vertices
+    )
     arrows = tuple(
-        Arrow(read, one.index, number(sent, style, short), sent is not None or flows(graph, graph.vertices[read]))
-        for one in graph.vertices
-        for read, sent in zip(one.inputs, one.sent or (None,) * len(one.inputs), strict=True)
+        Arrow(read, node.index, number(sent, style, short), sent is not None or flows(graph, graph.vertices[read]))
+        for node in graph.vertices
+        for read, sent in zip(node.inputs, node.sent or (None,) * len(node.inputs), strict=True)
     )
     return Picture(graph.expression, boxes, arrows, False)
 
 
-def flows(graph: Graph, one: Vertex) -> bool:
+def flows(graph: Graph, node: Vertex) -> bool:
     """Whether backward sends something to a node; True if no backward is known."""
-    return one.cotangent is not None or not any(graph.vertices[at].cotangent is not None for at in graph.outputs)
+    return node.cotangent is not None or not any(graph.vertices[at].cotangent is not None for at in graph.outputs)
 
 
-def box(one: Vertex, style: Style, torch: bool, end: str | None, short: bool = True, idle: bool = False) -> Box:
+def box(node: Vertex, style: Style, torch: bool, end: str | None, short: bool = True, idle: bool = False) -> Box:
     """The box of one node: `q: matmul`, with its value and its cotangent."""
-    name = one.torch if torch and one.role != "constant" else one.name if one.role != "constant" else one.text
-    title = f"{one.text} {name}" if torch and one.role == "leaf" else name
-    if one.turns:
-        title = f"{count_text(one.turns)} turns"
-    if one.label and one.label != title:
-        title = f"{one.label}: {title}"
-    facts = [("step", str(one.index)), ("expression", one.text), ("type", one.type)]
-    if one.label:
-        facts.append(("name", one.label))
+    name = node.torch if torch and node.role != "constant" else node.name if node.role != "constant" else node.text
+    title = f"{node.text} {name}" if torch and node.role == "leaf" else name
+    if node.turns:
+        title = f"{count_text(node.turns)} turns"
+    if node.label and node.label != title:
+        title = f"{node.label}: {title}"
+    facts = [("step", str(node.index)), ("expression", node.text), ("type", node.type)]
+    if node.label:
+        facts.append(("name", node.label))
     if end is not None:
         facts.append(("gives", end))
         if end != "output":
             title = f"{end}: {title}"
-    if one.value is not None:
-        facts.append(("value", detailed(one.value, style.digits)))
-    if one.cotangent is not None:
-        facts.append(("cotangent", detailed(one.cotangent, style.digits)))
-    if one.body:
-        facts.append(("each turn", one.body))
-    if one.note:
-        facts.append(("own rule", one.note))
-    if one.span is not None:
-        facts.append(("source", f"{one.span.line}:{one.span.column}"))
-    elif one.line is not None:
-        facts.append(("source", f"line {one.line}"))
-    kind = one.role if end is None else "output" if end == "output" else "gradient"
-    value, cotangent = number(one.value, style, short), number(one.cotangent, style, short)
-    if one.role == "constant" and value.removesuffix(".0") == one.text:
+    if node.value is not None:
+        facts.append(("value", detailed(node.value, style.digits)))
+    if node.cotangent is not None:
+        facts.append(("cotangent", detailed(node.cotangent, style.digits)))
+    if node.body:
+        facts.append(("each turn", node.body))
+    if node.note:
+        facts.append(("own rule", node.note))
+    if node.span is not None:
+        facts.append(("source", f"{node.span.line}:{node.span.column}"))
+    elif node.line is not None:
+        facts.append(("source", f"line {node.line}"))
+    kind = node.role if end is None else "output" if end == "output" else "gradient"
+    value, cotangent = number(node.value, style, short), number(node.cotangent, style, short)
+    if node.role == "constant" and value.removesuffix(".0") == node.text:
         value = ""
     return Box(shortened(title), value, cotangent, kind, tuple(facts), idle)
 
@@ -133,23 +135,23 @@ def payload(graph: Graph) -> dict[str, object]:
 
     vertices = [
         {
-            "index": one.index,
-            "name": one.name,
-            "label": one.label or None,
-            "torch": one.torch,
-            "role": one.role,
-            "inputs": list(one.inputs),
-            "type": one.type,
-            "text": one.text,
-            **({"note": one.note} if one.note else {}),
-            **({"turns": one.turns, "body": one.body} if one.turns else {}),
-            "span": list(one.span) if one.span else None,
-            "line": one.line,
-            "value": whole(one.value),
-            "cotangent": whole(one.cotangent),
-            "sent": [whole(value) for value in one.sent],
+            "index": node.index,
+            "name": node.name,
+            "label": node.label or None,
+            "torch": node.torch,
+            "role": node.role,
+            "inputs": list(node.inputs),
+            "type": node.type,
+            "text": node.text,
+            **({"note": node.note} if node.note else {}),
+            **({"turns": node.turns, "body": node.body} if node.turns else {}),
+            "span": list(node.span) if node.span else None,
+            "line": node.line,
+            "value": whole(node.value),
+            "cotangent": whole(node.cotangent),
+            "sent": [whole(value) for value in node.sent],
         }
-        for one in graph.vertices
+        for node in graph.vertices
     ]
     return {
         "expression": graph.expression,

@@ -66,7 +66,7 @@ class Labels:
     def _cost(self, area: Area, own: int) -> float:
         """The cost of hiding an area: high for boxes and words, for curves by the number of their points."""
         hidden = sum(
-            100.0 for other in {one for cell in cells(area) for one in self.areas.get(cell, ())} if meet(area, other)
+            100.0 for other in {near for cell in cells(area) for near in self.areas.get(cell, ())} if meet(area, other)
         )
         for cell in cells(area):
             for x, y, at in self.points.get(cell, ()):
@@ -82,9 +82,9 @@ def cells(area: Area) -> Iterator[tuple[int, int]]:
             yield column, row
 
 
-def meet(one: Area, other: Area) -> bool:
+def meet(area: Area, other: Area) -> bool:
     """Whether two areas overlap."""
-    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+    return area[0] < other[2] and other[0] < area[2] and area[1] < other[3] and other[1] < area[3]
 
 
 TIP = 7.0  # length of the point of an arrow
@@ -94,15 +94,15 @@ SLIGHT = 9.0  # arrows that lean less are drawn upright
 SAMPLES = 12  # points of a curve between two of its ends
 
 
-def outlines(arrows: Sequence[Arrow], found: Layout, sizes: Sequence[Point]) -> list[list[Point]]:
+def outlines(arrows: Sequence[Arrow], arrangement: Layout, sizes: Sequence[Point]) -> list[list[Point]]:
     """The points of each arrow, from the edge of one box to that of the other; between them two in each layer."""
-    lines = [leaning(route) for route in found.routes]
+    lines = [leaning(route) for route in arrangement.routes]
     sides: dict[tuple[int, bool], list[tuple[float, int, int]]] = {}  # of a box, its lower or upper edge
     for at, (arrow, line) in enumerate(zip(arrows, lines, strict=True)):
         for box, end, near in ((arrow.start, 0, 1), (arrow.end, len(line) - 1, len(line) - 2)):
             sides.setdefault((box, line[near][1] > line[end][1]), []).append((line[near][0], at, end))
     for (box, lower), ends in sides.items():
-        x, y = found.places[box]
+        x, y = arrangement.places[box]
         wide, tall = sizes[box]
         step = min(APART, SHARE * wide / max(len(ends) - 1, 1))
         for place, (_, at, end) in enumerate(sorted(ends)):
@@ -155,13 +155,13 @@ def shortened(points: Sequence[Point]) -> list[Point]:
 
 def samples(points: Sequence[Point]) -> list[Point]:
     """Points on the curve, close to each other, from its start to its end."""
-    found = [points[0]]
+    places = [points[0]]
     for ends in pieces(points):
         for step in range(1, SAMPLES + 1):
             t = step / SAMPLES
             parts = ((1 - t) ** 3, 3 * (1 - t) ** 2 * t, 3 * (1 - t) * t * t, t**3)
-            found.append((weighted(parts, ends, 0), weighted(parts, ends, 1)))
-    return found
+            places.append((weighted(parts, ends, 0), weighted(parts, ends, 1)))
+    return places
 
 
 def weighted(parts: Sequence[float], ends: Sequence[Point], axis: int) -> float:
@@ -230,16 +230,16 @@ def svg(picture: Picture, backward: bool = False) -> str:
     sizes = [(size(box)[0], high) for box in picture.boxes]  # of equal height, so that no arrow cuts a corner
     weights = [LIGHT if box.kind == "constant" else 1.0 for box in picture.boxes]
     between = [arrow for arrow in picture.arrows if arrow.start != arrow.end]
-    found = layout(sizes, [(arrow.start, arrow.end) for arrow in between], weights)
-    lines = outlines(between, found, sizes)
-    words = beside(picture.boxes, between, lines, found.places, sizes)
+    arrangement = layout(sizes, [(arrow.start, arrow.end) for arrow in between], weights)
+    lines = outlines(between, arrangement, sizes)
+    words = beside(picture.boxes, between, lines, arrangement.places, sizes)
     left = min([0.0, *(x for word in words if word for x in (word[0],))])
-    right = max([found.width, *(word[0] + wide(between[at].sent) for at, word in enumerate(words) if word)])
+    right = max([arrangement.width, *(word[0] + wide(between[at].sent) for at, word in enumerate(words) if word)])
     title = " ; ".join(line.strip() for line in picture.title.splitlines() if line.strip())
     title = visible(title if len(title) <= 160 else title[:157] + "...")
-    below, least = legend(picture, found.height + MARGIN + TITLE + LEGEND)
+    below, least = legend(picture, arrangement.height + MARGIN + TITLE + LEGEND)
     full = max(right - left, CELL * 1.1 * width(title), least) + 2 * MARGIN
-    tall = found.height + 2 * MARGIN + TITLE + LEGEND
+    tall = arrangement.height + 2 * MARGIN + TITLE + LEGEND
     direction = "backward" if backward else "forward"
     drawing = [
         f'<svg xmlns="http://www.w3.org/2000/svg" class="gradcli show-{direction}" viewBox="0 0 {full:.0f} {tall:.0f}" '
@@ -248,10 +248,10 @@ def svg(picture: Picture, backward: bool = False) -> str:
         f'<g class="canvas"><text class="title" x="{MARGIN:.0f}" y="{MARGIN + 6:.0f}">{escaped(title)}</text>',
         f'<g transform="translate({(full - left - right) / 2:.1f},{MARGIN + TITLE:.1f})">',
     ]
-    for one, line, word in zip(between, lines, words, strict=True):
-        drawing += drawn_arrow(one, line, word)
-    drawing += (turning(one.start, found.places, sizes) for one in picture.arrows if one.start == one.end)
-    drawing += (drawn(at, box, found.places[at], sizes[at]) for at, box in enumerate(picture.boxes))
+    for arrow, line, word in zip(between, lines, words, strict=True):
+        drawing += drawn_arrow(arrow, line, word)
+    drawing += (turning(arrow.start, arrangement.places, sizes) for arrow in picture.arrows if arrow.start == arrow.end)
+    drawing += (drawn(at, box, arrangement.places[at], sizes[at]) for at, box in enumerate(picture.boxes))
     return "\n".join([*drawing, "</g>", below, "</g></svg>"])
 
 
@@ -308,16 +308,16 @@ def beside(
     areas = [(x - w / 2, y - h / 2, x + w / 2, y + h / 2) for (x, y), (w, h) in zip(places, sizes, strict=True)]
     labels = Labels(areas, [samples(line) for line in lines])
     comes: dict[int, int] = {}
-    for one in arrows:
-        comes[one.start] = comes.get(one.start, 0) + one.live
-    found: list[Point | None] = [None] * len(lines)
+    for arrow in arrows:
+        comes[arrow.start] = comes.get(arrow.start, 0) + arrow.live
+    words: list[Point | None] = [None] * len(lines)
     for at in sorted(range(len(lines)), key=lambda at: comes[arrows[at].start] < 2):
-        one = arrows[at]
-        if one.sent:
-            alone = comes[one.start] < 2 and one.sent == boxes[one.start].cotangent
-            if not alone or len(one.sent) <= LONG:
-                found[at] = labels.place(at, wide(one.sent), needed=not alone)
-    return found
+        arrow = arrows[at]
+        if arrow.sent:
+            alone = comes[arrow.start] < 2 and arrow.sent == boxes[arrow.start].cotangent
+            if not alone or len(arrow.sent) <= LONG:
+                words[at] = labels.place(at, wide(arrow.sent), needed=not alone)
+    return words
 
 
 def turning(at: int, places: Sequence[Point], sizes: Sequence[Point]) -> str:
@@ -330,19 +330,20 @@ def turning(at: int, places: Sequence[Point], sizes: Sequence[Point]) -> str:
     )
 
 
-def drawn_arrow(one: Arrow, line: Sequence[Point], word: Point | None) -> list[str]:
+def drawn_arrow(arrow: Arrow, line: Sequence[Point], word: Point | None) -> list[str]:
     """An arrow in both directions; the backward one is labelled with what is sent, if anything."""
-    ends = f'data-start="n{one.start}" data-end="n{one.end}"'
-    again = " again" if one.again else ""
+    ends = f'data-start="n{arrow.start}" data-end="n{arrow.end}"'
+    again = " again" if arrow.again else ""
     parts = [f'<g class="arrow forward{again}" {ends}><path d="{curve(line)}"/>{tip(line)}</g>']
-    if one.live:
+    if arrow.live:
         back = line[::-1]
         text = ""
         if word is not None:
             x, y = word  # the ground hides what passes below: between two numbers a line would look like a minus
             text = (
-                f'<rect class="ground" x="{x - 1:.1f}" y="{y - TALL / 2:.1f}" width="{wide(one.sent) + 2:.1f}" '
-                f'height="{TALL}"/><text class="sent" x="{x:.1f}" y="{y + TALL / 2 - 3:.1f}">{escaped(one.sent)}</text>'
+                f'<rect class="ground" x="{x - 1:.1f}" y="{y - TALL / 2:.1f}" width="{wide(arrow.sent) + 2:.1f}" '
+                f'height="{TALL}"/>'
+                f'<text class="sent" x="{x:.1f}" y="{y + TALL / 2 - 3:.1f}">{escaped(arrow.sent)}</text>'
             )
         parts.append(f'<g class="arrow backward{again}" {ends}><path d="{curve(back)}"/>{tip(back)}{text}</g>')
     return parts
@@ -358,7 +359,7 @@ def legend(picture: Picture, y: float) -> tuple[str, float]:
             parts.append(f'<text x="{x + 19:.1f}" y="{y:.1f}">{kind}</text>')
             x += 19 + SMALL_CELL * len(kind) + 14
     broad, low, x = x - MARGIN, y + 18, MARGIN
-    if any(one.again for one in picture.arrows):
+    if any(arrow.again for arrow in picture.arrows):
         parts.append(f'<g class="again"><path d="M{x:.1f},{low - 4:.1f} h26"/></g>')
         parts.append(f'<text x="{x + 31:.1f}" y="{low:.1f}">{AGAIN}</text>')
         x += 31 + SMALL_CELL * len(AGAIN) + 14
